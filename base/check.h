@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * check - assertions that stay on in every build, and the attributes everyone uses.
+ *
+ * CHECK asserts our own thoughts; what a peer or a program may choose is judged, never checked.
+ */
+#ifndef BASE_CHECK_H
+#define BASE_CHECK_H
+
+/* Prints where and what, then aborts the program. */
+_Noreturn void check_failed(const char *file, int line, const char *what);
+
+#define CHECK(condition)  ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition))
+#define UNREACHABLE(what) check_failed(__FILE__, __LINE__, "unreachable: " what)
+
+#define MUST_USE            __attribute__((warn_unused_result))
+#define LIKELY(condition)   __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define COUNT_OF(array)     (sizeof(array) / sizeof((array)[0]))
+#define CONTAINER_OF(pointer, type, member)                                                        \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * link - the way to one peer address, as nic_path.link names it.
+ *
+ * Each port embeds a struct link at the head of its own link type. A link lives as long as the live
+ * NIC: queue pairs may refer to it at any time, so a peer that goes away only marks it lost.
+ */
+#ifndef DRIVERS_LINK_H
+#define DRIVERS_LINK_H
+
+#include "base/list.h"
+#include "nic/types.h"
+
+enum link_kind {
+    LINK_UDP,
+    LINK_SHM,
+};
+
+struct link {
+    enum link_kind kind;
+    struct gid peer;
+    struct gid self;
+    bool lost;           /* The peer process is gone: what is sent here vanishes. */
+    struct list parked;  /* Queue pairs waiting for room (their nic_park nodes). */
+};
+
+#endif

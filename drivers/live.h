@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live - one NIC in real time: the engines, the ports that carry its packets, and who drives them.
+ *
+ * Purpose    Assembles nic/ with the udp and shm ports, clock, progress thread, faults, capture.
+ * Inputs     live_open with a configuration; live_flush after posting; live_progress from pollers.
+ * Outputs    Packets, completions; notifications and events through the two callbacks' fds.
+ * Ownership  live_open allocates, live_close frees. Objects live in the NIC between lock and unlock.
+ * Threads    Everything marked (locked) is called between live_lock and live_unlock.
+ * Time       CLOCK_MONOTONIC.
+ * Units      Nanoseconds, bytes.
+ * Limits     live_limits below.
+ * Source     ARCHITECTURE.md, "live world".
+ */
+#ifndef DRIVERS_LIVE_H
+#define DRIVERS_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/nic.h"
+
+struct live;
+
+enum live_wire {
+    LIVE_WIRE_AUTO, /* Shared memory to nonic processes of this machine and user, UDP to others. */
+    LIVE_WIRE_UDP,
+    LIVE_WIRE_SHM,  /* Shared memory only: no socket leaves the process. */
+};
+
+/* All strings may be NULL. Read from the environment by live_config_from_environment. */
+struct live_config {
+    enum live_wire wire;   /* NONIC_WIRE=auto|udp|shm */
+    const char *device;    /* NONIC_DEVICE=IFACE|ADDR; NULL: a loopback address of our own. */
+    const char *capture;   /* NONIC_CAPTURE=FILE.pcapng */
+    const char *fault;     /* NONIC_FAULT=drop=0.01,... */
+    bool stats;            /* NONIC_STATS=1: print the counters to stderr at exit. */
+};
+
+/* False: `error` says which variable is wrong and what it may be. */
+bool live_config_from_environment(struct live_config *config, char *error, size_t error_bytes);
+
+/* Verbs-level limits every live NIC has. */
+const struct nic_limits *live_limits(void);
+
+/* One entry of the GID table. */
+struct live_gid {
+    struct gid gid;
+    uint32_t interface_index; /* netdev ifindex. */
+};
+
+/* The address is claimed and the sockets are bound by live_claim; threads start in live_open. NULL
+ * with a reason in `error`. */
+struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes);
+bool live_start(struct live *live, char *error, size_t error_bytes);
+void live_close(struct live *live);
+
+struct nic *live_nic(struct live *live);
+uint32_t live_gid_count(const struct live *live);
+const struct live_gid *live_gid(const struct live *live, uint32_t index);
+uint64_t live_guid(const struct live *live);          /* Host byte order. */
+enum path_mtu live_active_mtu(const struct live *live);
+const char *live_device_text(const struct live *live); /* "127.84.3.9 (loopback, private to this process)" */
+
+void live_lock(struct live *live);
+void live_unlock(struct live *live);
+
+/* (locked) Now, as the engines see it. */
+struct instant live_now(struct live *live);
+
+/* (locked) Finds the way to path->destination and fills path->link and path->window_bytes.
+ * STATUS_INVALID: no port reaches that GID. */
+MUST_USE enum status live_resolve(struct live *live, struct nic_path *path);
+
+/* (locked) Sends what is ready; called after posting. */
+void live_flush(struct live *live);
+
+/* (locked) One round of receiving, timers and sending, by a thread that polls a completion queue. */
+void live_progress(struct live *live);
+
+/* A program armed a completion queue or is about to block: the thread takes over at once. (locked) */
+void live_will_block(struct live *live);
+
+/* (locked) A region is no longer to be reached, or a queue pair left RTR/RTS: local peers that
+ * access memory directly are told, and have stopped when these return. */
+void live_publish_region(struct live *live, const struct region *region);
+void live_withdraw_region(struct live *live, const struct region *region);
+void live_publish_qp(struct live *live, const struct qp *qp);
+void live_withdraw_qp(struct live *live, const struct qp *qp);
+
+/* Called, locked and by whichever thread made progress, for each notification and event. Set once
+ * by verbs before live_start. They may only queue and wake. */
+struct live_listener {
+    void (*on_completion_event)(void *context, struct cq *cq);
+    void (*on_async_event)(void *context, const struct nic_event *event);
+    void *context;
+};
+void live_listen(struct live *live, const struct live_listener *listener);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/completion_queue.h"
+
+/* A completion queue is memory that every message touches. */
+_Static_assert(sizeof(struct completion) == 40, "a completion has no gaps");
+
+uint32_t cq_ring_entries(uint32_t capacity)
+{
+    CHECK(capacity > 0);
+    CHECK(capacity <= 1u << 31);
+    uint32_t entries = 1;
+    while (entries < capacity) {
+        entries *= 2;
+    }
+    return entries;
+}
+
+void cq_init(struct cq *cq, uint32_t capacity, struct completion *ring)
+{
+    CHECK(ring != NULL);
+    *cq = (struct cq){
+        .ring = ring,
+        .mask = cq_ring_entries(capacity) - 1,
+        .capacity = capacity,
+    };
+    list_init(&cq->notify);
+    list_init(&cq->event_link);
+}
+
+void cq_arm(struct cq *cq, bool solicited_only)
+{
+    if (!solicited_only) {
+        cq->arming = CQ_ARMED_NEXT;
+    } else if (cq->arming == CQ_NOT_ARMED) {
+        cq->arming = CQ_ARMED_SOLICITED;
+    }
+}
+
+struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion *ring)
+{
+    CHECK(ring != NULL);
+    CHECK(capacity >= cq_count(cq));
+    struct completion *old = cq->ring;
+    const uint32_t entries = cq_ring_entries(capacity);
+    const uint32_t moved = cq_poll(cq, ring, cq_count(cq));
+    cq->ring = ring;
+    cq->mask = entries - 1;
+    cq->capacity = capacity;
+    cq->head = 0;
+    cq->tail = moved;
+    return old;
+}

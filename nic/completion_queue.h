@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * completion_queue - what the NIC tells a program about finished work.
+ *
+ * Purpose    A ring of completions, and the arming rules of ibv_req_notify_cq.
+ * Inputs     cq_push from the NIC; cq_poll, cq_arm from verbs.
+ * Outputs    Completions in order; cq_push tells when the program is to be woken.
+ * Ownership  The caller owns the struct and the ring memory.
+ * Threads    One caller at a time.
+ * Time       Each completion carries the instant its pusher gave it.
+ * Units      Completions.
+ * Limits     `capacity`; one more is an overrun, which is an error of the queue (IBTA 11.2.7).
+ * Source     IBTA Vol. 1 chapters 10.8.5 and 11.4.2.
+ */
+#ifndef NIC_COMPLETION_QUEUE_H
+#define NIC_COMPLETION_QUEUE_H
+
+#include "base/check.h"
+#include "base/list.h"
+#include "nic/types.h"
+
+struct completion {
+    uint64_t wr_id;
+    uint64_t at_ns;
+    uint32_t bytes;     /* Received or read; for UD with the 40 bytes of GRH. */
+    uint32_t immediate; /* Untouched wire bytes, or the invalidated key. */
+    uint32_t qpn;
+    uint32_t source_qpn; /* UD receives. */
+    uint8_t status;      /* enum completion_status. */
+    uint8_t kind;        /* enum completion_kind. */
+    uint8_t flags;       /* enum completion_flag. */
+    uint8_t service_level;
+    uint16_t pkey_index;
+    uint8_t vendor_error; /* The syndrome of a NAK, 0 otherwise. */
+    bool solicited;
+};
+
+enum cq_arming {
+    CQ_NOT_ARMED,
+    CQ_ARMED_SOLICITED, /* Wakes for a solicited receive or an error. */
+    CQ_ARMED_NEXT,      /* Wakes for any completion. */
+};
+
+struct cq {
+    struct completion *ring; /* 2^n entries, positions run free and are masked. */
+    uint32_t mask;
+    uint32_t capacity; /* What the program was promised; at most mask + 1. */
+    uint32_t head, tail;
+    enum cq_arming arming;
+    bool overrun;           /* An entry was lost: the queue is in error. */
+    uint32_t users;         /* Queue pairs that complete here. */
+    uint32_t events;        /* 1 << enum nic_event_kind, not yet collected. */
+    struct list notify;     /* On nic.cqs_to_notify while a notification waits to be collected. */
+    struct list event_link; /* On nic.objects_with_events while `events` is not 0. */
+};
+
+/* Ring entries for a queue of `capacity`, 1 .. 2^31: a power of two. */
+uint32_t cq_ring_entries(uint32_t capacity);
+void cq_init(struct cq *cq, uint32_t capacity, struct completion *ring);
+
+/* How many wait to be polled. */
+static inline uint32_t cq_count(const struct cq *cq)
+{
+    return cq->tail - cq->head;
+}
+
+/* What arming "solicited only" waits for: a receive whose sender asked for it, or any failure. */
+static inline bool completion_is_solicited(const struct completion *completion)
+{
+    return completion->solicited || completion->status != COMPLETION_SUCCESS;
+}
+
+enum cq_push_result {
+    CQ_PUSHED,
+    CQ_PUSHED_NOTIFY, /* Likewise, and the arming fired: the program is to be woken. */
+    CQ_OVERRUN,       /* No room: the completion is lost, the queue is in error. */
+};
+
+/* Appends. A queue in error still takes what there is room for, and its arming may still fire. */
+MUST_USE static inline enum cq_push_result cq_push(struct cq *cq,
+                                                   const struct completion *completion)
+{
+    if (UNLIKELY(cq_count(cq) >= cq->capacity)) {
+        cq->overrun = true;
+        return CQ_OVERRUN;
+    }
+    cq->ring[cq->tail & cq->mask] = *completion;
+    cq->tail++;
+    if (LIKELY(cq->arming == CQ_NOT_ARMED)) {
+        return CQ_PUSHED;
+    }
+    if (cq->arming == CQ_ARMED_SOLICITED && !completion_is_solicited(completion)) {
+        return CQ_PUSHED;
+    }
+    cq->arming = CQ_NOT_ARMED;
+    return CQ_PUSHED_NOTIFY;
+}
+
+/* Takes up to `count` completions; returns how many. */
+static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t count)
+{
+    const uint32_t waiting = cq_count(cq);
+    const uint32_t taken = count < waiting ? count : waiting;
+    for (uint32_t i = 0; i < taken; i++) {
+        out[i] = cq->ring[(cq->head + i) & cq->mask];
+    }
+    cq->head += taken;
+    return taken;
+}
+
+/* ibv_req_notify_cq: the next completion that is pushed, or the next solicited one, fires once.
+ * What waits already does not. Armed for any completion, a queue stays so until that fires
+ * (IBTA 11.4.2.2). */
+void cq_arm(struct cq *cq, bool solicited_only);
+
+/* Moves what is queued into a new ring of cq_ring_entries(capacity), and returns the old one, which
+ * is the caller's again. The caller has judged that `capacity` is at least cq_count. */
+struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion *ring);
+
+#endif

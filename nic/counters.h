@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * counters - everything a NIC counts, by name. A dropped packet bumps exactly one drop counter.
+ *
+ * The first block has the names and meaning of Soft-RoCE's hardware counters; then one counter for
+ * each reason to drop a packet or to answer with a NAK.
+ */
+#ifndef NIC_COUNTERS_H
+#define NIC_COUNTERS_H
+
+#include <stdint.h>
+
+#define NIC_COUNTERS(X) \
+    X(sent_pkts) \
+    X(rcvd_pkts) \
+    X(sent_bytes) \
+    X(rcvd_bytes) \
+    X(duplicate_request) \
+    X(out_of_seq_request) \
+    X(rcvd_rnr_err) \
+    X(send_rnr_err) \
+    X(rcvd_seq_err) \
+    X(ack_deferred) \
+    X(retry_exceeded_err) \
+    X(retry_rnr_exceeded_err) \
+    X(completer_retry_err) \
+    X(send_err) \
+    X(rdma_sends) \
+    X(rdma_recvs) \
+    X(rdma_writes) \
+    X(rdma_reads) \
+    X(rdma_atomics) \
+    X(timeouts) \
+    X(implied_naks) \
+    X(retransmitted_pkts) \
+    X(stale_acks) \
+    X(cnp_received) \
+    X(ecn_marked) \
+    X(drop_short) \
+    X(drop_unknown_opcode) \
+    X(drop_wrong_version) \
+    X(drop_wrong_pad) \
+    X(drop_too_long) \
+    X(drop_wrong_icrc) \
+    X(drop_wrong_pkey) \
+    X(drop_unknown_qp) \
+    X(drop_wrong_service) \
+    X(drop_wrong_peer) \
+    X(drop_wrong_state) \
+    X(drop_wrong_qkey) \
+    X(drop_no_receive) \
+    X(drop_in_gap) \
+    X(drop_wrong_order) \
+    X(drop_wrong_length) \
+    X(drop_wrong_key) \
+    X(drop_cq_overrun) \
+    X(drop_unexpected_response) \
+    X(nak_psn_sequence) \
+    X(nak_invalid_opcode) \
+    X(nak_invalid_length) \
+    X(nak_no_resources) \
+    X(nak_unknown_key) \
+    X(nak_wrong_domain) \
+    X(nak_out_of_bounds) \
+    X(nak_forbidden) \
+    X(nak_misaligned_atomic) \
+    X(nak_invalidate) \
+    X(nak_operational)
+
+enum nic_counter {
+#define NIC_COUNTER_ENUM(name) COUNTER_##name,
+    NIC_COUNTERS(NIC_COUNTER_ENUM)
+#undef NIC_COUNTER_ENUM
+    COUNTER_COUNT,
+};
+
+struct nic_counters {
+    uint64_t values[COUNTER_COUNT];
+};
+
+const char *nic_counter_name(enum nic_counter counter);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * departure - what packets of every service have in common when they leave.
+ */
+#include "nic/internal.h"
+
+void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opcode, struct psn psn)
+{
+    struct roce_packet *packet = &qp->nic->departing;
+    packet->opcode = opcode;
+    packet->solicited = false;
+    packet->migration_request = true;
+    packet->pad_bytes = 0;
+    packet->version = 0;
+    packet->byte4 = 0;
+    packet->ack_request = false;
+    packet->reserved7 = 0;
+    packet->pkey = ROCE_DEFAULT_PKEY;
+    packet->psn = psn.value;
+    packet->payload = NULL;
+    packet->payload_bytes = 0;
+    departure->payload_bytes = 0;
+    departure->pad_bytes = 0;
+    departure->segment_count = 0;
+    departure->alone = false;
+    departure->more_sends = qp->sends.next != qp->sends.tail;
+}
+
+void departure_set_payload(struct qp *qp, struct nic_departure *departure, uint32_t bytes)
+{
+    const uint8_t pad = roce_pad_bytes(bytes);
+    qp->nic->departing.payload_bytes = bytes;
+    qp->nic->departing.pad_bytes = pad;
+    departure->payload_bytes = bytes;
+    departure->pad_bytes = pad;
+}
+
+bool departure_gather(struct qp *qp, struct work *work, uint32_t offset, uint32_t bytes,
+                      struct nic_departure *departure)
+{
+    departure_set_payload(qp, departure, bytes);
+    if (bytes == 0) {
+        return true;
+    }
+    if (work->flags & WORK_INLINE) {
+        departure->segments[0] =
+            (struct segment){.address = (uintptr_t)(work_inline(work) + offset), .bytes = bytes};
+        departure->segment_count = 1;
+        return true;
+    }
+    return sges_gather(qp, work_sges(work), work->sge_count, offset, bytes, 0, departure->segments,
+                       &departure->segment_count) == GATHER_GOOD;
+}
+
+bool work_memory_allowed(const struct qp *qp, struct work *work)
+{
+    if (work_is_local(work) || (work->flags & WORK_INLINE)) {
+        return true;
+    }
+    const uint32_t access = work_wants_response(work) ? ACCESS_LOCAL_WRITE : 0;
+    const struct sge *sges = work_sges(work);
+    for (uint32_t i = 0; i < work->sge_count; i++) {
+        struct segment segment;
+        if (sges[i].bytes != 0 &&
+            region_judge(&qp->nic->regions, sges[i].key, qp->pd, NULL, sges[i].address,
+                         sges[i].bytes, access, &segment) != REGION_ALLOWED) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool qp_execute_local(struct qp *qp, const struct work *work)
+{
+    if (work->kind == WORK_LOCAL_INVALIDATE) {
+        return window_invalidate(&qp->nic->regions, work->immediate, qp, qp->pd);
+    }
+    const struct window_bind bind = {
+        .window = work->bind.window,
+        .region = work->bind.region,
+        .address = work->remote_address,
+        .bytes = work->bind.bytes,
+        .access = work->bind.access,
+        .key = work->bind.key,
+    };
+    return window_bind_execute(&qp->nic->regions, &bind, qp, qp->pd);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * internal - the NIC's and the queue pair's insides, for the files of this room only.
+ */
+#ifndef NIC_INTERNAL_H
+#define NIC_INTERNAL_H
+
+#include "base/list.h"
+#include "nic/nic.h"
+#include "nic/timer_heap.h"
+#include "transport/ibta/rc_requester.h"
+#include "transport/ibta/rc_responder.h"
+#include "transport/ibta/segmentation.h"
+#include "transport/ibta/uc_responder.h"
+#include "transport/ibta/work.h"
+
+/* QPN 0 and 1 are the special queue pairs; user ones start here. */
+#define QPN_FIRST 2
+
+struct nic {
+    struct nic_limits limits;
+    struct prng prng;
+    struct region_table regions;
+    struct nic_counters counters;
+    struct qp **qps; /* By QPN & qp_mask. */
+    uint32_t qp_mask;
+    uint32_t qp_count;
+    uint32_t next_qpn; /* Where the search for a free QPN starts: late reuse. */
+    struct list ready; /* Queue pairs that may have something to send. */
+    struct timer_heap timers;
+    struct list cqs_to_notify;
+    struct list qps_with_events, cqs_with_events, srqs_with_events;
+    struct roce_packet departing; /* What nic_departure.packet points at. */
+};
+
+enum qp_listing {
+    QP_LISTED_NOWHERE,
+    QP_LISTED_READY,
+    QP_LISTED_WAITING, /* On a list of the world's: its link has no room. */
+};
+
+struct qp {
+    struct nic *nic;
+    uint32_t number;
+    uint8_t type;    /* enum qp_type. */
+    uint8_t state;   /* enum qp_state. */
+    uint8_t listing; /* enum qp_listing. */
+    bool signal_all;
+    bool reply_turn;     /* Replies and requests take turns. */
+    bool last_words;     /* In error by the responder's own verdict: its NAK still goes out. */
+    bool established;    /* COMMUNICATION_ESTABLISHED was told. */
+    bool drained;        /* SQ_DRAINED was told. */
+    uint32_t epoch;      /* Counts resets: a memory move begun before one is void. */
+    uint32_t send_epoch; /* Counts flushes of the send queue: so is a response's. */
+    uint32_t mtu_bytes;
+    struct list node; /* In nic.ready or a waiting list. */
+    struct timer_node timer;
+    struct send_queue sends;
+    union {
+        struct rc_requester rc;
+        struct psn next_psn; /* UC, UD. */
+    } out;
+    union {
+        struct rc_responder rc;
+        struct uc_responder uc;
+    } in;
+    const struct receive *current; /* The receive a SEND is being placed in. */
+    struct receive_queue receives;
+    struct receive *taken; /* Copy of a shared receive. */
+    struct pd *pd;
+    struct cq *send_cq, *receive_cq;
+    struct srq *srq;
+    void *context;
+    uint32_t events; /* 1 << enum nic_event_kind, not yet collected. */
+    struct list event_link;
+    struct rc_resource *resources;
+    struct qp_capacity capacity;
+    struct qp_attributes attributes;
+};
+
+/* What a finished memory move does. */
+enum move_action {
+    MOVE_REQUEST,    /* RC: acknowledge, perhaps complete a receive. */
+    MOVE_ATOMIC,     /* RC: the response is ready. */
+    MOVE_RESPONSE,   /* RC: perhaps a READ or atomic is complete. */
+    MOVE_UNRELIABLE, /* UC, UD: perhaps complete a receive. */
+};
+
+/* -- nic.c */
+void nic_schedule(struct qp *qp);
+void nic_unlist(struct qp *qp);
+void qp_arm_timer(struct qp *qp);
+void qp_raise(struct qp *qp, enum nic_event_kind kind);
+struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn);
+
+/* -- qp_complete.c: completions, errors, flushing. */
+void qp_complete_receive(struct qp *qp, const struct completion *completion);
+void qp_complete_work(struct qp *qp, struct work *work, enum completion_status status);
+/* Completes every request that is finished, in order; fails the queue pair if one went wrong. */
+void qp_collect(struct qp *qp, struct instant now);
+/* The queue pair enters the error state: everything posted is flushed. */
+void qp_enter_error(struct qp *qp);
+/* `work` ends with `status`; for RC everything else is flushed, UC and UD enter SQE. */
+void qp_fail_work(struct qp *qp, struct work *work, enum completion_status status);
+/* The send queue of a draining queue pair is empty: told once, if the program asked. */
+void qp_note_drained(struct qp *qp);
+void qp_flush_sends(struct qp *qp);
+void qp_flush_receives(struct qp *qp);
+
+/* -- qp_memory.c: SGEs to segments. */
+enum gather_verdict {
+    GATHER_GOOD,
+    GATHER_TOO_SHORT, /* The SGEs end before the bytes do. */
+    GATHER_FORBIDDEN, /* A key that does not allow it. */
+};
+enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uint32_t sge_count,
+                                uint32_t offset, uint32_t bytes, uint32_t access,
+                                struct segment *segments, uint32_t *count);
+
+/* -- receive side */
+const struct receive *qp_take_receive(struct qp *qp);
+/* The receive that a message filled is done with. */
+void qp_release_receive(struct qp *qp);
+uint8_t qp_credits(const struct qp *qp);
+
+bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                   struct instant now);
+bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                    struct instant now);
+bool uc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                   struct instant now);
+bool ud_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                   struct instant now);
+
+/* -- departure.c: what every service's packets have in common. */
+void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opcode,
+                     struct psn psn);
+void departure_set_payload(struct qp *qp, struct nic_departure *departure, uint32_t bytes);
+/* Bytes [offset, offset + bytes) of a request as payload. False: a key no longer allows it. */
+bool departure_gather(struct qp *qp, struct work *work, uint32_t offset, uint32_t bytes,
+                      struct nic_departure *departure);
+/* Memory the request reads from or will be answered into, judged before its first packet. */
+bool work_memory_allowed(const struct qp *qp, struct work *work);
+
+/* A bind or local invalidate, in send-queue order. False: it is not allowed. */
+bool qp_execute_local(struct qp *qp, const struct work *work);
+
+/* -- send side */
+bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
+bool uc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
+bool ud_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/nic.h"
+
+#include <string.h>
+
+#include "nic/internal.h"
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 63u) & ~(size_t)63u;
+}
+
+static uint32_t power_of_two(uint32_t least)
+{
+    uint32_t power = 1;
+    while (power < least) {
+        power *= 2;
+    }
+    return power;
+}
+
+size_t nic_bytes(const struct nic_limits *limits)
+{
+    return aligned(sizeof(struct nic)) +
+           aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
+           aligned(region_table_slots(limits->regions) * sizeof(struct region *)) +
+           aligned(limits->qps * sizeof(struct timer_node *));
+}
+
+struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
+{
+    CHECK(limits->sges <= NIC_SGE_MAX);
+    CHECK(limits->qps <= 1u << 20);
+    CHECK(limits->reads_per_qp <= NIC_READS_MAX);
+    uint8_t *at = memory;
+    struct nic *nic = memory;
+    nic->limits = *limits;
+    prng_init(&nic->prng, seed);
+    at += aligned(sizeof(struct nic));
+    nic->qp_mask = power_of_two(limits->qps + QPN_FIRST) - 1;
+    nic->qps = (struct qp **)(void *)at;
+    at += aligned((nic->qp_mask + 1) * sizeof(struct qp *));
+    /* QPNs start anywhere, so that those of an earlier process are not mistaken for ours. */
+    nic->next_qpn = (uint32_t)prng_next(&nic->prng) & ROCE_24_BITS;
+    region_table_init(&nic->regions, limits->regions, (struct region **)(void *)at, &nic->prng);
+    at += aligned(region_table_slots(limits->regions) * sizeof(struct region *));
+    timer_heap_init(&nic->timers, (struct timer_node **)(void *)at, limits->qps);
+    list_init(&nic->ready);
+    list_init(&nic->cqs_to_notify);
+    list_init(&nic->qps_with_events);
+    list_init(&nic->cqs_with_events);
+    list_init(&nic->srqs_with_events);
+    return nic;
+}
+
+const struct nic_limits *nic_limits(const struct nic *nic)
+{
+    return &nic->limits;
+}
+
+struct region_table *nic_regions(struct nic *nic)
+{
+    return &nic->regions;
+}
+
+struct nic_counters *nic_counters(struct nic *nic)
+{
+    return &nic->counters;
+}
+
+void nic_count(struct nic *nic, enum nic_counter counter)
+{
+    nic->counters.values[counter]++;
+}
+
+struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn)
+{
+    struct qp *qp = nic->qps[qpn & nic->qp_mask];
+    return qp != NULL && qp->number == qpn ? qp : NULL;
+}
+
+/* -- Who may have something to send -------------------------------------------------------------*/
+
+void nic_schedule(struct qp *qp)
+{
+    if (qp->listing == QP_LISTED_NOWHERE) {
+        qp->listing = QP_LISTED_READY;
+        list_append(&qp->nic->ready, &qp->node);
+    }
+}
+
+void nic_unlist(struct qp *qp)
+{
+    list_remove(&qp->node);
+    qp->listing = QP_LISTED_NOWHERE;
+}
+
+struct qp *nic_next_qp(struct nic *nic)
+{
+    return list_empty(&nic->ready) ? NULL : CONTAINER_OF(nic->ready.next, struct qp, node);
+}
+
+void nic_rotate(struct nic *nic, struct qp *qp)
+{
+    if (qp->listing == QP_LISTED_READY) {
+        list_remove(&qp->node);
+        list_append(&nic->ready, &qp->node);
+    }
+}
+
+void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct instant now)
+{
+    CHECK(qp->listing == QP_LISTED_READY);
+    (void)nic;
+    list_remove(&qp->node);
+    list_append(waiting, &qp->node);
+    qp->listing = QP_LISTED_WAITING;
+    if (qp->type == QP_RC && qp->sends.next != qp->sends.tail &&
+        (qp->state == QP_RTS || qp->state == QP_SQD)) {
+        rc_requester_blocked(&qp->out.rc, now);
+        qp_arm_timer(qp);
+    }
+}
+
+void nic_unpark(struct nic *nic, struct list *waiting)
+{
+    struct list *node;
+    while ((node = list_pop(waiting)) != NULL) {
+        struct qp *qp = CONTAINER_OF(node, struct qp, node);
+        qp->listing = QP_LISTED_READY;
+        list_append(&nic->ready, node);
+    }
+}
+
+void *nic_qp_link(const struct qp *qp)
+{
+    if (qp->type == QP_UD && qp->sends.next != qp->sends.tail) {
+        const struct nic_path *path = send_queue_at(&qp->sends, qp->sends.next)->datagram.path;
+        return path->link;
+    }
+    return qp->attributes.path.link;
+}
+
+bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
+                     struct nic_departure *departure)
+{
+    bool found = false;
+    departure->qp = qp;
+    departure->packet = &nic->departing;
+    switch ((enum qp_type)qp->type) {
+    case QP_RC: found = rc_next_packet(qp, now, departure); break;
+    case QP_UC: found = uc_next_packet(qp, now, departure); break;
+    case QP_UD: found = ud_next_packet(qp, now, departure); break;
+    }
+    if (!found) {
+        if (qp->listing == QP_LISTED_READY) {
+            nic_unlist(qp);
+        }
+        return false;
+    }
+    departure->headers_bytes = (uint32_t)roce_encode_headers(&nic->departing, departure->headers);
+    nic_count(nic, COUNTER_sent_pkts);
+    nic->counters.values[COUNTER_sent_bytes] += departure->payload_bytes;
+    return true;
+}
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+/* When the requester wants to be told the time. */
+static struct instant qp_deadline(const struct qp *qp)
+{
+    if (qp->type != QP_RC || (qp->state != QP_RTS && qp->state != QP_SQD)) {
+        return INSTANT_NEVER;
+    }
+    return qp->out.rc.mode == RC_REQUESTER_WAITING_RNR ? qp->out.rc.resume_at : qp->out.rc.retry_at;
+}
+
+/* An acknowledgement moves the deadline later with every packet; the heap is told only when it
+ * fires, so that the usual case costs a comparison. */
+void qp_arm_timer(struct qp *qp)
+{
+    const struct instant deadline = qp_deadline(qp);
+    if (deadline.ns == UINT64_MAX) {
+        return;
+    }
+    if (!timer_is_set(&qp->timer) || instant_before(deadline, qp->timer.at)) {
+        timer_heap_set(&qp->nic->timers, &qp->timer, deadline);
+    }
+}
+
+struct instant nic_deadline(const struct nic *nic)
+{
+    const struct timer_node *first = timer_heap_first(&nic->timers);
+    return first == NULL ? INSTANT_NEVER : first->at;
+}
+
+static void qp_on_time(struct qp *qp, struct instant now)
+{
+    const struct instant deadline = qp_deadline(qp);
+    if (!instant_reached(now, deadline)) {
+        qp_arm_timer(qp);
+        return;
+    }
+    if (qp->out.rc.mode == RC_REQUESTER_WAITING_RNR) {
+        nic_schedule(qp);
+        return;
+    }
+    struct nic *nic = qp->nic;
+    nic_count(nic, COUNTER_timeouts);
+    const struct rc_progress progress = rc_requester_on_time(&qp->out.rc, &qp->sends, now);
+    if (progress.verdict == RC_FAILED) {
+        nic_count(nic, COUNTER_retry_exceeded_err);
+        qp_fail_work(qp, progress.work, progress.status);
+        return;
+    }
+    nic_count(nic, COUNTER_completer_retry_err);
+    nic_schedule(qp);
+    qp_arm_timer(qp);
+}
+
+void nic_on_time(struct nic *nic, struct instant now)
+{
+    for (;;) {
+        struct timer_node *first = timer_heap_first(&nic->timers);
+        if (first == NULL || !instant_reached(now, first->at)) {
+            return;
+        }
+        timer_heap_remove(&nic->timers, first);
+        qp_on_time(CONTAINER_OF(first, struct qp, timer), now);
+    }
+}
+
+/* -- What programs are told ---------------------------------------------------------------------*/
+
+void qp_raise(struct qp *qp, enum nic_event_kind kind)
+{
+    if (qp->events == 0) {
+        list_append(&qp->nic->qps_with_events, &qp->event_link);
+    }
+    qp->events |= 1u << kind;
+}
+
+/* Takes the lowest event off a set; the object leaves its list when the set is empty. */
+static enum nic_event_kind take_event(uint32_t *events, struct list *link)
+{
+    const int kind = __builtin_ctz(*events);
+    *events &= *events - 1;
+    if (*events == 0) {
+        list_remove(link);
+    }
+    return (enum nic_event_kind)kind;
+}
+
+bool nic_next_event(struct nic *nic, struct nic_event *event)
+{
+    *event = (struct nic_event){0};
+    if (!list_empty(&nic->qps_with_events)) {
+        event->qp = CONTAINER_OF(nic->qps_with_events.next, struct qp, event_link);
+        event->kind = take_event(&event->qp->events, &event->qp->event_link);
+        return true;
+    }
+    if (!list_empty(&nic->cqs_with_events)) {
+        event->cq = CONTAINER_OF(nic->cqs_with_events.next, struct cq, event_link);
+        event->kind = take_event(&event->cq->events, &event->cq->event_link);
+        return true;
+    }
+    if (!list_empty(&nic->srqs_with_events)) {
+        event->srq = CONTAINER_OF(nic->srqs_with_events.next, struct srq, event_link);
+        event->kind = take_event(&event->srq->events, &event->srq->event_link);
+        return true;
+    }
+    return false;
+}
+
+struct cq *nic_next_notification(struct nic *nic)
+{
+    struct list *node = list_pop(&nic->cqs_to_notify);
+    return node == NULL ? NULL : CONTAINER_OF(node, struct cq, notify);
+}
+
+void nic_forget_cq(struct cq *cq)
+{
+    list_remove(&cq->notify);
+    list_remove(&cq->event_link);
+    cq->events = 0;
+}
+
+void nic_forget_srq(struct srq *srq)
+{
+    list_remove(&srq->event_link);
+    srq->events = 0;
+}
+
+enum status srq_post_receive(struct srq *srq, uint64_t wr_id, const struct sge *sges,
+                             uint32_t sge_count)
+{
+    return receive_queue_post(&srq->queue, wr_id, sges, sge_count);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * nic - one device: the contract between the protocol engines and a world.
+ *
+ * Purpose    Tells the NIC what happened, asks it what it wants done next. It never calls out.
+ * Inputs     nic_on_packet, nic_on_moved, nic_on_gather_failed, nic_on_time.
+ * Outputs    nic_next_qp + nic_next_packet, nic_next_event, nic_next_notification, nic_deadline.
+ * Ownership  The caller gives all memory (nic_bytes) and keeps it in place.
+ * Threads    One caller at a time.
+ * Time       An argument wherever it matters.
+ * Units      Nanoseconds, bytes.
+ * Limits     struct nic_limits, fixed at init.
+ * Source     docs/decisions and ARCHITECTURE.md, "the contract".
+ */
+#ifndef NIC_NIC_H
+#define NIC_NIC_H
+
+#include <stddef.h>
+
+#include "base/instant.h"
+#include "base/list.h"
+#include "base/prng.h"
+#include "nic/counters.h"
+#include "nic/queue_pair.h"
+#include "nic/region.h"
+#include "nic/types.h"
+#include "wire/roce.h"
+
+struct nic_limits {
+    uint32_t qps;     /* Queue pairs; at most 2^20. */
+    uint32_t regions; /* Memory regions and windows together. */
+    uint32_t sends_per_qp, receives_per_qp, receives_per_srq;
+    uint32_t sges; /* Per request; at most NIC_SGE_MAX. */
+    uint32_t inline_bytes;
+    uint32_t reads_per_qp; /* Initiator depth and responder resources. */
+    uint32_t cq_entries;
+    enum path_mtu mtu;
+};
+
+struct nic;
+
+/* Bytes of zeroed, 64-byte aligned memory a NIC needs. */
+size_t nic_bytes(const struct nic_limits *limits);
+struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory);
+
+const struct nic_limits *nic_limits(const struct nic *nic);
+struct region_table *nic_regions(struct nic *nic);
+struct nic_counters *nic_counters(struct nic *nic);
+void nic_count(struct nic *nic, enum nic_counter counter);
+
+/* -- Arrival ------------------------------------------------------------------------------------
+ * The world decodes and checks a packet (roce_decode, ICRC), then:
+ *
+ *     if (nic_on_packet(nic, &arrival, now, &move)) {
+ *         copy move.prefix, then arrival.packet.payload, over move.segments in order (or do the
+ * atomic); nic_on_moved(nic, &move, done);
+ *     }
+ *
+ * Effects that a program can see (completions, acknowledgements) happen in nic_on_moved, so a
+ * world where copying takes time calls it later; moves of one queue pair finish in order. */
+
+struct nic_arrival {
+    struct roce_packet packet;
+    struct gid source, destination;
+    uint8_t traffic_class; /* DSCP and ECN bits as received, 0 if the world cannot see them. */
+    uint8_t hop_limit;
+};
+
+enum nic_move_kind {
+    NIC_MOVE_NOTHING,      /* No bytes; call nic_on_moved at once. */
+    NIC_MOVE_SCATTER,      /* Payload to segments. */
+    NIC_MOVE_COMPARE_SWAP, /* 8 bytes at segments[0]: if equal to compare, becomes swap_or_add. */
+    NIC_MOVE_FETCH_ADD,    /* 8 bytes at segments[0]: swap_or_add is added. Host byte order. */
+};
+
+struct nic_move {
+    enum nic_move_kind kind;
+    uint32_t segment_count;
+    uint32_t prefix_bytes;         /* NIC_GRH_BYTES for a UD receive, else 0. */
+    uint8_t prefix[NIC_GRH_BYTES]; /* Stands in front of the payload. */
+    uint64_t compare, swap_or_add;
+    uint64_t original; /* Written by the world: the value before the atomic. */
+    struct segment segments[NIC_SEGMENT_MAX];
+
+    /* The NIC's own notes for nic_on_moved. */
+    struct qp *qp;
+    struct work *work; /* READ and atomic responses: the request they belong to. */
+    uint32_t psn;
+    uint32_t epoch; /* Of the queue pair: a reset in between voids the move. */
+    uint8_t action;
+    bool ack_request;
+    bool completes; /* `completion` is due when the move is done. */
+    struct completion completion;
+};
+
+/* True if there is a move to make. False: the packet is done with (counted, answered, dropped). */
+bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct instant now,
+                   struct nic_move *move);
+
+enum nic_move_result {
+    NIC_MOVED,
+    NIC_MOVE_FAULTED, /* Memory of an on-demand region was not there; nothing may be assumed
+                         written. */
+};
+void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result result,
+                  struct instant now);
+
+/* -- Departure ----------------------------------------------------------------------------------
+ * The world chooses whom to pull from:
+ *
+ *     while ((qp = nic_next_qp(nic)) != NULL) {
+ *         if (no room on nic_qp_link(qp)) { nic_park(qp, waiting, now); continue; }
+ *         while (nic_next_packet(nic, qp, now, &departure) && quantum left) { transmit }
+ *     }
+ */
+struct nic_departure {
+    struct qp *qp;
+    const struct nic_path *path;
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX]; /* BTH and extended headers, encoded. */
+    uint32_t headers_bytes;
+    uint32_t payload_bytes; /* Sum of the segments. */
+    uint32_t pad_bytes;
+    uint32_t segment_count;
+    struct segment segments[NIC_SEGMENT_MAX];
+    const struct roce_packet *packet; /* The same headers, decoded; valid until the next pull. */
+    bool alone; /* An RC request, and every request of this queue pair before it is acknowledged. */
+    bool more_sends; /* Further send requests wait behind this packet. */
+};
+
+/* A queue pair that wants to send, without taking it off the ready list; NULL if none does. */
+struct qp *nic_next_qp(struct nic *nic);
+
+/* The link (nic_path.link) of the next packet of `qp`: its path's, or for UD the next request's. */
+void *nic_qp_link(const struct qp *qp);
+
+/* The next packet of `qp`. False: it has nothing (more) to send now and left the ready list. */
+bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
+                     struct nic_departure *departure);
+
+/* Moves a ready queue pair behind the others, so that all get their turn. */
+void nic_rotate(struct nic *nic, struct qp *qp);
+
+/* Its link has no room: takes a ready queue pair off the list and appends it to `waiting`, a list
+ * of the caller's. Its transport timer runs, since a peer that never makes room is a dead peer. */
+void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct instant now);
+
+/* Room again: makes every queue pair on `waiting` ready. */
+void nic_unpark(struct nic *nic, struct list *waiting);
+
+/* The payload of a pulled packet could not be read: memory of an on-demand region is not there. */
+void nic_on_gather_failed(struct nic *nic, const struct nic_departure *departure,
+                          struct instant now);
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+/* When nic_on_time is wanted; may be earlier than anything is due, never later. */
+struct instant nic_deadline(const struct nic *nic);
+void nic_on_time(struct nic *nic, struct instant now);
+
+/* -- What programs are told ---------------------------------------------------------------------*/
+
+struct nic_event {
+    enum nic_event_kind kind;
+    struct qp *qp; /* Exactly one of the three is set. */
+    struct cq *cq;
+    struct srq *srq;
+};
+
+/* The next asynchronous event; false if there is none. */
+bool nic_next_event(struct nic *nic, struct nic_event *event);
+/* The next completion queue whose arming fired; NULL if none. */
+struct cq *nic_next_notification(struct nic *nic);
+
+/* A completion queue or shared receive queue is about to go: withdraw what is pending for it. */
+void nic_forget_cq(struct cq *cq);
+void nic_forget_srq(struct srq *srq);
+
+/* Post to a shared receive queue and arm its limit. */
+MUST_USE enum status srq_post_receive(struct srq *srq, uint64_t wr_id, const struct sge *sges,
+                                      uint32_t sge_count);
+
+#endif

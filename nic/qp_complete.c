@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * qp_complete - how work ends: completions, errors, flushing (IBTA 9.9, 10.3.1, 11.2.5).
+ */
+#include "nic/internal.h"
+
+static void push(struct nic *nic, struct cq *cq, const struct completion *completion)
+{
+    switch (cq_push(cq, completion)) {
+    case CQ_PUSHED: break;
+    case CQ_PUSHED_NOTIFY:
+        list_remove(&cq->notify);
+        list_append(&nic->cqs_to_notify, &cq->notify);
+        break;
+    case CQ_OVERRUN:
+        nic_count(nic, COUNTER_drop_cq_overrun);
+        if (cq->events == 0) {
+            list_append(&nic->cqs_with_events, &cq->event_link);
+        }
+        cq->events |= 1u << NIC_EVENT_CQ_ERROR;
+        break;
+    }
+}
+
+void qp_complete_receive(struct qp *qp, const struct completion *completion)
+{
+    push(qp->nic, qp->receive_cq, completion);
+}
+
+static enum completion_kind kind_of(const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_WRITE:
+    case WORK_WRITE_IMMEDIATE: return COMPLETION_WRITE;
+    case WORK_SEND:
+    case WORK_SEND_IMMEDIATE:
+    case WORK_SEND_INVALIDATE: return COMPLETION_SEND;
+    case WORK_READ: return COMPLETION_READ;
+    case WORK_COMPARE_SWAP: return COMPLETION_COMPARE_SWAP;
+    case WORK_FETCH_ADD: return COMPLETION_FETCH_ADD;
+    case WORK_LOCAL_INVALIDATE: return COMPLETION_LOCAL_INVALIDATE;
+    case WORK_BIND_WINDOW: return COMPLETION_BIND_WINDOW;
+    }
+    UNREACHABLE("a work kind outside its enum");
+}
+
+void qp_complete_work(struct qp *qp, struct work *work, enum completion_status status)
+{
+    CHECK(work == send_queue_at(&qp->sends, qp->sends.head));
+    qp->sends.head++;
+    if (status == COMPLETION_SUCCESS && !qp->signal_all && !(work->flags & WORK_SIGNALED)) {
+        return;
+    }
+    const struct completion completion = {
+        .wr_id = work->wr_id,
+        .bytes = work->bytes,
+        .qpn = qp->number,
+        .status = (uint8_t)status,
+        .kind = (uint8_t)kind_of(work),
+    };
+    push(qp->nic, qp->send_cq, &completion);
+}
+
+void qp_flush_sends(struct qp *qp)
+{
+    qp->send_epoch++;
+    while (qp->sends.head != qp->sends.tail) {
+        qp_complete_work(qp, send_queue_at(&qp->sends, qp->sends.head), COMPLETION_FLUSHED);
+    }
+    qp->sends.next = qp->sends.tail;
+}
+
+static void flush_receive(struct qp *qp, uint64_t wr_id)
+{
+    const struct completion completion = {
+        .wr_id = wr_id,
+        .qpn = qp->number,
+        .status = COMPLETION_FLUSHED,
+        .kind = COMPLETION_RECEIVE,
+    };
+    qp_complete_receive(qp, &completion);
+}
+
+void qp_flush_receives(struct qp *qp)
+{
+    if (qp->current != NULL && qp->current == qp->taken) {
+        flush_receive(qp, qp->current->wr_id);
+    }
+    qp->current = NULL;
+    const struct receive *receive;
+    while ((receive = receive_queue_first(&qp->receives)) != NULL) {
+        flush_receive(qp, receive->wr_id);
+        receive_queue_drop(&qp->receives);
+    }
+}
+
+void qp_enter_error(struct qp *qp)
+{
+    if (qp->state == QP_ERR) {
+        return;
+    }
+    qp->state = QP_ERR;
+    qp_flush_sends(qp);
+    qp_flush_receives(qp);
+    if (qp->srq != NULL) {
+        qp_raise(qp, NIC_EVENT_LAST_WQE_REACHED);
+    }
+}
+
+void qp_fail_work(struct qp *qp, struct work *work, enum completion_status status)
+{
+    nic_count(qp->nic, COUNTER_send_err);
+    /* Requests before the failed one have no verdict of their own: they are flushed in order. */
+    while (work != NULL && qp->sends.head != qp->sends.tail) {
+        struct work *oldest = send_queue_at(&qp->sends, qp->sends.head);
+        qp_complete_work(qp, oldest, oldest == work ? status : COMPLETION_FLUSHED);
+        if (oldest == work) {
+            break;
+        }
+    }
+    if (qp->type == QP_RC) {
+        qp_enter_error(qp);
+        return;
+    }
+    qp->state = QP_SQE;
+    qp_flush_sends(qp);
+}
+
+/* IBTA 10.3.1.5. */
+void qp_note_drained(struct qp *qp)
+{
+    if (qp->drained) {
+        return;
+    }
+    qp->drained = true;
+    if (qp->attributes.notify_when_drained) {
+        qp_raise(qp, NIC_EVENT_SQ_DRAINED);
+    }
+}
+
+void qp_collect(struct qp *qp, struct instant now)
+{
+    (void)now;
+    struct work *work;
+    while ((work = rc_requester_completed(&qp->out.rc, &qp->sends)) != NULL) {
+        qp_complete_work(qp, work, COMPLETION_SUCCESS);
+    }
+    if (qp->sends.head != qp->sends.tail) {
+        work = send_queue_at(&qp->sends, qp->sends.head);
+        if (work->status != COMPLETION_SUCCESS) {
+            qp_fail_work(qp, work, (enum completion_status)work->status);
+            return;
+        }
+    }
+    if (qp->state == QP_SQD && rc_requester_drained(&qp->out.rc, &qp->sends)) {
+        qp_note_drained(qp);
+    }
+}

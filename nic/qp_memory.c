@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * qp_memory - where the bytes of a message lie: SGEs to judged segments of memory.
+ */
+#include "nic/internal.h"
+
+#include "transport/ibta/timing.h"
+
+enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uint32_t sge_count,
+                                uint32_t offset, uint32_t bytes, uint32_t access,
+                                struct segment *segments, uint32_t *count)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < sge_count && bytes > 0; i++) {
+        if (offset >= sges[i].bytes) {
+            offset -= sges[i].bytes;
+            continue;
+        }
+        const uint32_t left = sges[i].bytes - offset;
+        const uint32_t part = left < bytes ? left : bytes;
+        if (region_judge(&qp->nic->regions, sges[i].key, qp->pd, NULL, sges[i].address + offset,
+                         part, access, &segments[used]) != REGION_ALLOWED) {
+            return GATHER_FORBIDDEN;
+        }
+        used++;
+        bytes -= part;
+        offset = 0;
+    }
+    *count = used;
+    return bytes == 0 ? GATHER_GOOD : GATHER_TOO_SHORT;
+}
+
+const struct receive *qp_take_receive(struct qp *qp)
+{
+    if (qp->srq == NULL) {
+        qp->current = receive_queue_first(&qp->receives);
+        return qp->current;
+    }
+    struct receive_queue *queue = &qp->srq->queue;
+    const struct receive *shared = receive_queue_first(queue);
+    if (shared == NULL) {
+        return NULL;
+    }
+    /* Another queue pair may fill the next one meanwhile, so this one is copied out. */
+    __builtin_memcpy(qp->taken, shared, sizeof(*shared) + shared->sge_count * sizeof(struct sge));
+    receive_queue_drop(queue);
+    qp->current = qp->taken;
+    if (qp->srq->limit_armed != 0 && receive_queue_count(queue) < qp->srq->limit_armed) {
+        qp->srq->limit_armed = 0;
+        if (qp->srq->events == 0) {
+            list_append(&qp->nic->srqs_with_events, &qp->srq->event_link);
+        }
+        qp->srq->events |= 1u << NIC_EVENT_SRQ_LIMIT_REACHED;
+    }
+    return qp->current;
+}
+
+void qp_release_receive(struct qp *qp)
+{
+    CHECK(qp->current != NULL);
+    if (qp->srq == NULL) {
+        receive_queue_drop(&qp->receives);
+    }
+    qp->current = NULL;
+}
+
+uint8_t qp_credits(const struct qp *qp)
+{
+    /* A shared queue makes no promise to one queue pair (IBTA 9.7.7.2). */
+    return qp->srq != NULL ? ROCE_AETH_CREDITS_UNLIMITED
+                           : credits_encode(receive_queue_count(&qp->receives));
+}

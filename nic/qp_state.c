@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * qp_state - the states of a queue pair and what ibv_modify_qp may change in each.
+ *
+ * Source: IBTA Vol. 1, 10.3.1 (states) and 11.2.5.2 tables 91-95 (attributes of each transition).
+ */
+#include "nic/internal.h"
+
+#define ATTR_MIGRATION (QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE)
+
+/* One allowed transition of one service. */
+struct transition {
+    uint8_t type, from, to;
+    uint32_t required, optional;
+};
+
+#define CONNECTED_RTR (QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN)
+#define RELIABLE_RTS                                                                               \
+    (QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC)
+
+static const struct transition transitions[] = {
+    {QP_RC, QP_RESET, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0},
+    {QP_RC, QP_INIT, QP_INIT, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS},
+    {QP_RC, QP_INIT, QP_RTR, CONNECTED_RTR | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+     QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX},
+    {QP_RC, QP_RTR, QP_RTS, RELIABLE_RTS | QP_ATTR_SQ_PSN,
+     QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER},
+    {QP_RC, QP_RTS, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER},
+    {QP_RC, QP_RTS, QP_SQD, 0, QP_ATTR_EN_SQD_ASYNC_NOTIFY},
+    {QP_RC, QP_SQD, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER},
+    {QP_RC, QP_SQD, QP_SQD, 0,
+     QP_ATTR_PORT | QP_ATTR_AV | RELIABLE_RTS | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_ACCESS_FLAGS |
+         QP_ATTR_PKEY_INDEX | QP_ATTR_MIN_RNR_TIMER},
+
+    {QP_UC, QP_RESET, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0},
+    {QP_UC, QP_INIT, QP_INIT, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS},
+    {QP_UC, QP_INIT, QP_RTR, CONNECTED_RTR, QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX},
+    {QP_UC, QP_RTR, QP_RTS, QP_ATTR_SQ_PSN, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS},
+    {QP_UC, QP_RTS, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS},
+    {QP_UC, QP_RTS, QP_SQD, 0, QP_ATTR_EN_SQD_ASYNC_NOTIFY},
+    {QP_UC, QP_SQD, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS},
+    {QP_UC, QP_SQD, QP_SQD, 0, QP_ATTR_AV | QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX},
+    {QP_UC, QP_SQE, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS},
+
+    {QP_UD, QP_RESET, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY, 0},
+    {QP_UD, QP_INIT, QP_INIT, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY},
+    {QP_UD, QP_INIT, QP_RTR, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_QKEY},
+    {QP_UD, QP_RTR, QP_RTS, QP_ATTR_SQ_PSN, QP_ATTR_CUR_STATE | QP_ATTR_QKEY},
+    {QP_UD, QP_RTS, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_QKEY},
+    {QP_UD, QP_RTS, QP_SQD, 0, QP_ATTR_EN_SQD_ASYNC_NOTIFY},
+    {QP_UD, QP_SQD, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_QKEY},
+    {QP_UD, QP_SQD, QP_SQD, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_QKEY},
+    {QP_UD, QP_SQE, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_QKEY},
+};
+
+static const struct transition *find_transition(uint8_t type, uint8_t from, uint8_t to)
+{
+    for (uint32_t i = 0; i < COUNT_OF(transitions); i++) {
+        if (transitions[i].type == type && transitions[i].from == from && transitions[i].to == to) {
+            return &transitions[i];
+        }
+    }
+    return NULL;
+}
+
+static enum status judge_values(const struct qp *qp, const struct qp_attributes *wanted,
+                                uint32_t mask)
+{
+    const struct nic_limits *limits = &qp->nic->limits;
+    const bool bad =
+        ((mask & QP_ATTR_PORT) && wanted->port != 1) ||
+        ((mask & QP_ATTR_PKEY_INDEX) && wanted->pkey_index != 0) ||
+        ((mask & QP_ATTR_PATH_MTU) &&
+         (wanted->path_mtu < PATH_MTU_256 || wanted->path_mtu > limits->mtu)) ||
+        ((mask & QP_ATTR_DEST_QPN) && wanted->destination_qpn > ROCE_24_BITS) ||
+        ((mask & QP_ATTR_TIMEOUT) && wanted->timeout > 31) ||
+        ((mask & QP_ATTR_RETRY_CNT) && wanted->retry_count > 7) ||
+        ((mask & QP_ATTR_RNR_RETRY) && wanted->rnr_retry > 7) ||
+        ((mask & QP_ATTR_MIN_RNR_TIMER) && wanted->min_rnr_timer > 31) ||
+        ((mask & QP_ATTR_MAX_QP_RD_ATOMIC) && wanted->max_reads_out > limits->reads_per_qp) ||
+        ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) && wanted->max_reads_in > limits->reads_per_qp) ||
+        ((mask & QP_ATTR_ACCESS_FLAGS) &&
+         (wanted->access & ~(uint32_t)(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
+                                       ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC))) ||
+        ((mask & QP_ATTR_CUR_STATE) && wanted->current_state != (enum qp_state)qp->state);
+    return bad ? STATUS_INVALID : STATUS_OK;
+}
+
+static enum status judge(const struct qp *qp, const struct qp_attributes *wanted, uint32_t mask)
+{
+    const enum qp_state to = mask & QP_ATTR_STATE ? wanted->state : (enum qp_state)qp->state;
+    if (mask & (ATTR_MIGRATION | QP_ATTR_CAP | QP_ATTR_RATE_LIMIT)) {
+        return STATUS_UNSUPPORTED;
+    }
+    if (to == QP_RESET || to == QP_ERR) {
+        return (mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE)) ? STATUS_INVALID : STATUS_OK;
+    }
+    const struct transition *transition = find_transition(qp->type, qp->state, (uint8_t)to);
+    if (transition == NULL) {
+        return STATUS_INVALID;
+    }
+    const uint32_t given = mask & ~(uint32_t)QP_ATTR_STATE;
+    if ((given & transition->required) != transition->required ||
+        (given & ~(transition->required | transition->optional)) != 0) {
+        return STATUS_INVALID;
+    }
+    return judge_values(qp, wanted, mask);
+}
+
+static void copy_values(struct qp_attributes *to, const struct qp_attributes *from, uint32_t mask)
+{
+#define COPY_IF(bit, field)                                                                        \
+    do {                                                                                           \
+        if (mask & (bit)) {                                                                        \
+            to->field = from->field;                                                               \
+        }                                                                                          \
+    } while (0)
+    COPY_IF(QP_ATTR_EN_SQD_ASYNC_NOTIFY, notify_when_drained);
+    COPY_IF(QP_ATTR_ACCESS_FLAGS, access);
+    COPY_IF(QP_ATTR_PKEY_INDEX, pkey_index);
+    COPY_IF(QP_ATTR_PORT, port);
+    COPY_IF(QP_ATTR_QKEY, qkey);
+    COPY_IF(QP_ATTR_AV, path);
+    COPY_IF(QP_ATTR_PATH_MTU, path_mtu);
+    COPY_IF(QP_ATTR_TIMEOUT, timeout);
+    COPY_IF(QP_ATTR_RETRY_CNT, retry_count);
+    COPY_IF(QP_ATTR_RNR_RETRY, rnr_retry);
+    COPY_IF(QP_ATTR_RQ_PSN, psn.receive);
+    COPY_IF(QP_ATTR_MAX_QP_RD_ATOMIC, max_reads_out);
+    COPY_IF(QP_ATTR_MIN_RNR_TIMER, min_rnr_timer);
+    COPY_IF(QP_ATTR_SQ_PSN, psn.send);
+    COPY_IF(QP_ATTR_MAX_DEST_RD_ATOMIC, max_reads_in);
+    COPY_IF(QP_ATTR_DEST_QPN, destination_qpn);
+#undef COPY_IF
+}
+
+/* Everything posted and half done is forgotten without a completion (IBTA 10.3.1.1). */
+static void reset(struct qp *qp)
+{
+    nic_unlist(qp);
+    timer_heap_remove(&qp->nic->timers, &qp->timer);
+    qp->epoch++;
+    qp->send_epoch++;
+    qp->sends.head = qp->sends.next = qp->sends.tail;
+    while (receive_queue_first(&qp->receives) != NULL) {
+        receive_queue_drop(&qp->receives);
+    }
+    qp->current = NULL;
+    qp->last_words = false;
+    qp->established = false;
+    qp->attributes = (struct qp_attributes){.state = QP_RESET};
+}
+
+static void start_receiving(struct qp *qp)
+{
+    const struct psn expected = psn_of(qp->attributes.psn.receive);
+    qp->mtu_bytes = qp->type == QP_UD ? path_mtu_bytes(qp->nic->limits.mtu)
+                                      : path_mtu_bytes(qp->attributes.path_mtu);
+    if (qp->type == QP_RC) {
+        rc_responder_init(&qp->in.rc, expected, qp->mtu_bytes, qp->attributes.max_reads_in,
+                          qp->resources);
+    } else if (qp->type == QP_UC) {
+        uc_responder_init(&qp->in.uc, expected, qp->mtu_bytes);
+    }
+}
+
+static void start_sending(struct qp *qp)
+{
+    const struct qp_attributes *attributes = &qp->attributes;
+    if (qp->type != QP_RC) {
+        qp->out.next_psn = psn_of(attributes->psn.send);
+        return;
+    }
+    const struct rc_requester_config config = {
+        .first_psn = psn_of(attributes->psn.send),
+        .mtu_bytes = qp->mtu_bytes,
+        .window_bytes = attributes->path.window_bytes,
+        .retry_limit = attributes->retry_count,
+        .rnr_limit = attributes->rnr_retry,
+        .reads_max = attributes->max_reads_out,
+        .timeout_code = attributes->timeout,
+    };
+    rc_requester_init(&qp->out.rc, &config);
+}
+
+/* SQD lets a program change what the engines run with. */
+static void retune(struct qp *qp, uint32_t mask)
+{
+    if (qp->type != QP_RC) {
+        return;
+    }
+    struct rc_requester *requester = &qp->out.rc;
+    if (mask & QP_ATTR_TIMEOUT) {
+        requester->timeout_code = qp->attributes.timeout;
+    }
+    if (mask & QP_ATTR_RETRY_CNT) {
+        requester->retry_limit = requester->retries_left = qp->attributes.retry_count;
+    }
+    if (mask & QP_ATTR_RNR_RETRY) {
+        requester->rnr_limit = requester->rnr_left = qp->attributes.rnr_retry;
+    }
+    if (mask & QP_ATTR_MAX_QP_RD_ATOMIC) {
+        requester->reads_max = qp->attributes.max_reads_out;
+    }
+}
+
+enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_t mask,
+                      struct instant now)
+{
+    const enum status status = judge(qp, wanted, mask);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const enum qp_state from = (enum qp_state)qp->state;
+    const enum qp_state to = mask & QP_ATTR_STATE ? wanted->state : from;
+    if (to == QP_RESET) {
+        reset(qp);
+        qp->state = QP_RESET;
+        return STATUS_OK;
+    }
+    if (to == QP_ERR) {
+        qp->last_words = false;
+        qp_enter_error(qp);
+        return STATUS_OK;
+    }
+    copy_values(&qp->attributes, wanted, mask);
+    qp->state = (uint8_t)to;
+    if (from == QP_INIT && to == QP_RTR) {
+        start_receiving(qp);
+    } else if (from == QP_RTR && to == QP_RTS) {
+        start_sending(qp);
+    } else if (to == QP_SQD) {
+        retune(qp, mask);
+        if (from == QP_RTS) {
+            qp->drained = false;
+            if (qp->type == QP_RC) {
+                qp_collect(qp, now);
+            } else if (qp->sends.head == qp->sends.next) {
+                qp_note_drained(qp);
+            }
+        }
+    }
+    if (to == QP_RTS) {
+        nic_schedule(qp);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/queue_pair.h"
+
+#include <string.h>
+
+#include "nic/internal.h"
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 63u) & ~(size_t)63u;
+}
+
+/* What follows a send request in its slot: SGEs or inline bytes, and for UD the path. */
+static uint32_t send_tail_bytes(enum qp_type type, const struct qp_capacity *capacity)
+{
+    const uint32_t sges = capacity->send_sges * (uint32_t)sizeof(struct sge);
+    const uint32_t larger = sges > capacity->inline_bytes ? sges : capacity->inline_bytes;
+    const uint32_t room = (larger + 7u) & ~7u;
+    return type == QP_UD ? room + (uint32_t)sizeof(struct nic_path) : room;
+}
+
+/* Inline data takes the room of the SGEs, so a program may have all of either. */
+static void grant(struct qp_capacity *capacity)
+{
+    const uint32_t sges = capacity->send_sges * (uint32_t)sizeof(struct sge);
+    if (capacity->inline_bytes < sges) {
+        capacity->inline_bytes = sges;
+    }
+    if (capacity->sends == 0) {
+        capacity->sends = 1;
+    }
+}
+
+static size_t taken_bytes(void)
+{
+    return aligned(sizeof(struct receive) + NIC_SGE_MAX * sizeof(struct sge));
+}
+
+/* Responder resources: agreed on only at RTR, so there is room for as many as any NIC grants. */
+static size_t resources_bytes(void)
+{
+    return aligned(NIC_READS_MAX * sizeof(struct rc_resource));
+}
+
+size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq)
+{
+    grant(capacity);
+    const uint32_t receives = has_srq ? 0 : capacity->receives;
+    return aligned(sizeof(struct qp)) +
+           aligned(send_queue_bytes(capacity->sends, send_tail_bytes(type, capacity))) +
+           aligned(receive_queue_bytes(receives, capacity->receive_sges)) +
+           (has_srq ? taken_bytes() : 0) + (type == QP_RC ? resources_bytes() : 0);
+}
+
+static bool within_limits(const struct nic_limits *limits, const struct qp_request *request)
+{
+    const struct qp_capacity *capacity = &request->capacity;
+    return capacity->sends <= limits->sends_per_qp && capacity->send_sges <= limits->sges &&
+           capacity->inline_bytes <= limits->inline_bytes &&
+           (request->srq != NULL || (capacity->receives <= limits->receives_per_qp &&
+                                     capacity->receive_sges <= limits->sges));
+}
+
+/* A QPN whose table entry is free; numbers are used up before one comes again. */
+static uint32_t draw_qpn(struct nic *nic)
+{
+    for (;;) {
+        const uint32_t qpn = nic->next_qpn;
+        nic->next_qpn = (nic->next_qpn + 1) & ROCE_24_BITS;
+        if (qpn >= QPN_FIRST && qpn != ROCE_24_BITS && nic->qps[qpn & nic->qp_mask] == NULL) {
+            return qpn;
+        }
+    }
+}
+
+static void lay_out(struct qp *qp, const struct qp_request *request, uint8_t *at)
+{
+    const struct qp_capacity *capacity = &qp->capacity;
+    const uint32_t tail = send_tail_bytes(request->type, capacity);
+    const uint32_t receives = request->srq != NULL ? 0 : capacity->receives;
+    at += aligned(sizeof(struct qp));
+    send_queue_init(&qp->sends, capacity->sends, tail, at);
+    at += aligned(send_queue_bytes(capacity->sends, tail));
+    receive_queue_init(&qp->receives, receives, capacity->receive_sges, at);
+    at += aligned(receive_queue_bytes(receives, capacity->receive_sges));
+    if (request->srq != NULL) {
+        qp->taken = (struct receive *)(void *)at;
+        at += taken_bytes();
+    }
+    if (request->type == QP_RC) {
+        qp->resources = (struct rc_resource *)(void *)at;
+    }
+}
+
+enum status qp_create(struct nic *nic, const struct qp_request *request, void *memory,
+                      struct qp **result)
+{
+    if (!within_limits(&nic->limits, request)) {
+        return STATUS_INVALID;
+    }
+    if (nic->qp_count == nic->limits.qps) {
+        return STATUS_FULL;
+    }
+    struct qp *qp = memory;
+    qp->nic = nic;
+    qp->type = (uint8_t)request->type;
+    qp->state = QP_RESET;
+    qp->pd = request->pd;
+    qp->send_cq = request->send_cq;
+    qp->receive_cq = request->receive_cq;
+    qp->srq = request->srq;
+    qp->signal_all = request->signal_all;
+    qp->context = request->context;
+    qp->capacity = request->capacity;
+    grant(&qp->capacity);
+    list_init(&qp->node);
+    list_init(&qp->event_link);
+    lay_out(qp, request, memory);
+    qp->number = draw_qpn(nic);
+    nic->qps[qp->number & nic->qp_mask] = qp;
+    nic->qp_count++;
+    qp->pd->users++;
+    qp->send_cq->users++;
+    qp->receive_cq->users++;
+    if (qp->srq != NULL) {
+        qp->srq->users++;
+    }
+    *result = qp;
+    return STATUS_OK;
+}
+
+void qp_destroy(struct qp *qp)
+{
+    struct nic *nic = qp->nic;
+    nic_unlist(qp);
+    timer_heap_remove(&nic->timers, &qp->timer);
+    list_remove(&qp->event_link);
+    window_forget_owner(&nic->regions, qp);
+    nic->qps[qp->number & nic->qp_mask] = NULL;
+    nic->qp_count--;
+    qp->pd->users--;
+    qp->send_cq->users--;
+    qp->receive_cq->users--;
+    if (qp->srq != NULL) {
+        qp->srq->users--;
+    }
+}
+
+/* -- Posting ------------------------------------------------------------------------------------*/
+
+/* Which requests a service carries (IBTA 10.8.3, table 81 of the compliant operations). */
+static bool service_offers(enum qp_type type, enum work_kind kind)
+{
+    switch (kind) {
+    case WORK_SEND:
+    case WORK_SEND_IMMEDIATE: return true;
+    case WORK_WRITE:
+    case WORK_WRITE_IMMEDIATE:
+    case WORK_BIND_WINDOW:
+    case WORK_LOCAL_INVALIDATE: return type != QP_UD;
+    case WORK_READ:
+    case WORK_COMPARE_SWAP:
+    case WORK_FETCH_ADD:
+    case WORK_SEND_INVALIDATE: return type == QP_RC;
+    }
+    return false;
+}
+
+static enum status judge_send(const struct qp *qp, const struct send_request *request,
+                              uint64_t bytes)
+{
+    if (qp->state != QP_RTS && qp->state != QP_SQD && qp->state != QP_SQE && qp->state != QP_ERR) {
+        return STATUS_INVALID;
+    }
+    if (!service_offers((enum qp_type)qp->type, request->kind)) {
+        return STATUS_INVALID;
+    }
+    const bool inlined = request->flags & WORK_INLINE;
+    if (inlined) {
+        if (request->kind == WORK_READ || request->kind == WORK_COMPARE_SWAP ||
+            request->kind == WORK_FETCH_ADD || bytes > qp->capacity.inline_bytes) {
+            return STATUS_INVALID;
+        }
+    } else if (request->sge_count > qp->capacity.send_sges) {
+        return STATUS_INVALID;
+    }
+    if (bytes > MESSAGE_BYTES_MAX) {
+        return STATUS_INVALID;
+    }
+    if ((request->kind == WORK_COMPARE_SWAP || request->kind == WORK_FETCH_ADD) &&
+        (bytes != 8 || request->remote_address % 8 != 0)) {
+        return STATUS_INVALID;
+    }
+    return send_queue_full(&qp->sends) ? STATUS_FULL : STATUS_OK;
+}
+
+static uint64_t sges_bytes(const struct sge *sges, uint32_t sge_count)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < sge_count; i++) {
+        bytes += sges[i].bytes;
+    }
+    return bytes;
+}
+
+static void copy_inline(struct work *work, const struct send_request *request)
+{
+    uint8_t *to = work_inline(work);
+    for (uint32_t i = 0; i < request->sge_count; i++) {
+        memcpy(to, (const void *)(uintptr_t)request->sges[i].address, request->sges[i].bytes);
+        to += request->sges[i].bytes;
+    }
+    work->sge_count = 0;
+}
+
+static void copy_details(const struct qp *qp, struct work *work, const struct send_request *request)
+{
+    switch (request->kind) {
+    case WORK_COMPARE_SWAP:
+    case WORK_FETCH_ADD:
+        work->atomic.compare_or_add = request->compare_or_add;
+        work->atomic.swap = request->swap;
+        return;
+    case WORK_BIND_WINDOW:
+        work->remote_address = request->bind.address;
+        work->bind.window = request->bind.window;
+        work->bind.region = request->bind.region;
+        work->bind.bytes = request->bind.bytes;
+        work->bind.access = request->bind.access;
+        work->bind.key = request->bind.key;
+        return;
+    case WORK_SEND:
+    case WORK_SEND_IMMEDIATE:
+        if (qp->type == QP_UD) {
+            struct nic_path *path =
+                (struct nic_path *)(void *)((uint8_t *)(work + 1) + qp->sends.tail_bytes -
+                                            sizeof(struct nic_path));
+            *path = *request->path;
+            work->datagram.path = path;
+            work->datagram.qpn = request->destination_qpn;
+            work->datagram.qkey = request->destination_qkey;
+        }
+        return;
+    case WORK_WRITE:
+    case WORK_WRITE_IMMEDIATE:
+    case WORK_READ:
+    case WORK_LOCAL_INVALIDATE:
+    case WORK_SEND_INVALIDATE: return;
+    }
+}
+
+enum status qp_post_send(struct qp *qp, const struct send_request *request)
+{
+    const uint64_t bytes = sges_bytes(request->sges, request->sge_count);
+    const enum status verdict = judge_send(qp, request, bytes);
+    if (verdict != STATUS_OK) {
+        return verdict;
+    }
+    struct work *work = send_queue_at(&qp->sends, qp->sends.tail);
+    work->wr_id = request->wr_id;
+    work->remote_address = request->remote_address;
+    work->remote_key = request->remote_key;
+    work->bytes = (uint32_t)bytes;
+    work->immediate = request->immediate;
+    work->kind = (uint8_t)request->kind;
+    work->flags = (uint8_t)request->flags;
+    work->status = COMPLETION_SUCCESS;
+    work->started = false;
+    work->moves_pending = 0;
+    work->packets = 0;
+    if (request->flags & WORK_INLINE) {
+        copy_inline(work, request);
+    } else {
+        work->sge_count = (uint8_t)request->sge_count;
+        memcpy(work_sges(work), request->sges, request->sge_count * sizeof(struct sge));
+    }
+    copy_details(qp, work, request);
+    qp->sends.tail++;
+    if (qp->state == QP_ERR || qp->state == QP_SQE) {
+        qp_flush_sends(qp);
+        return STATUS_OK;
+    }
+    nic_schedule(qp);
+    return STATUS_OK;
+}
+
+enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
+                            uint32_t sge_count)
+{
+    if (qp->state == QP_RESET || qp->srq != NULL) {
+        return STATUS_INVALID;
+    }
+    const enum status status = receive_queue_post(&qp->receives, wr_id, sges, sge_count);
+    if (status == STATUS_OK && qp->state == QP_ERR) {
+        qp_flush_receives(qp);
+    }
+    return status;
+}
+
+/* -- Looking ------------------------------------------------------------------------------------*/
+
+void qp_query(const struct qp *qp, struct qp_attributes *attributes)
+{
+    *attributes = qp->attributes;
+    attributes->state = (enum qp_state)qp->state;
+    attributes->current_state = (enum qp_state)qp->state;
+    attributes->draining = qp->state == QP_SQD && !qp->drained;
+    if (qp->type == QP_RC && qp->state >= QP_RTR && qp->state != QP_ERR) {
+        attributes->psn.receive = qp->in.rc.expected.value;
+        attributes->psn.send =
+            qp->state == QP_RTR ? qp->attributes.psn.send : qp->out.rc.next.value;
+    }
+}
+
+uint32_t qp_number(const struct qp *qp)
+{
+    return qp->number;
+}
+
+enum qp_type qp_type_of(const struct qp *qp)
+{
+    return (enum qp_type)qp->type;
+}
+
+enum qp_state qp_state_of(const struct qp *qp)
+{
+    return (enum qp_state)qp->state;
+}
+
+void *qp_context(const struct qp *qp)
+{
+    return qp->context;
+}
+
+const struct nic_path *qp_path(const struct qp *qp)
+{
+    return &qp->attributes.path;
+}
+
+const struct pd *qp_pd(const struct qp *qp)
+{
+    return qp->pd;
+}

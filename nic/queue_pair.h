@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * queue_pair - creation, attributes and posting: the program's side of a queue pair.
+ *
+ * Purpose    Everything a program asks of a queue pair; the wire's side is nic/nic.h.
+ * Inputs     qp_create, qp_modify, qp_post_send, qp_post_receive.
+ * Outputs    Completions in its completion queues, events, packets pulled through nic/nic.h.
+ * Ownership  The caller owns the memory (qp_bytes) and keeps it in place until qp_destroy.
+ * Threads    One caller at a time per NIC.
+ * Time       Passed in where a timer may start.
+ * Units      Bytes, work requests.
+ * Limits     struct nic_limits.
+ * Source     IBTA Vol. 1 chapters 10.2 and 10.3 (states), 11.2.5 (modify).
+ */
+#ifndef NIC_QUEUE_PAIR_H
+#define NIC_QUEUE_PAIR_H
+
+#include <stddef.h>
+
+#include "base/check.h"
+#include "base/instant.h"
+#include "base/status.h"
+#include "nic/completion_queue.h"
+#include "nic/receive_queue.h"
+#include "nic/region.h"
+#include "nic/types.h"
+
+struct nic;
+struct qp;
+
+struct qp_capacity {
+    uint32_t sends, receives; /* Work requests; what is granted is at least what was asked. */
+    uint32_t send_sges, receive_sges; /* At most NIC_SGE_MAX. */
+    uint32_t inline_bytes;
+};
+
+struct qp_request {
+    enum qp_type type;
+    struct pd *pd;
+    struct cq *send_cq, *receive_cq;
+    struct srq *srq; /* NULL: the queue pair has receives of its own. */
+    struct qp_capacity capacity;
+    bool signal_all; /* Every send request completes visibly. */
+    void *context;   /* Returned by qp_context: the verbs object. */
+};
+
+/* All attributes, the NIC's view of struct ibv_qp_attr. */
+struct qp_attributes {
+    enum qp_state state, current_state;
+    enum path_mtu path_mtu;
+    uint32_t qkey;
+    struct psn_value {
+        uint32_t receive, send;
+    } psn;
+    uint32_t destination_qpn;
+    uint32_t access;
+    struct nic_path path;
+    uint16_t pkey_index;
+    uint8_t port;
+    bool notify_when_drained;
+    bool draining;
+    uint8_t max_reads_out; /* max_rd_atomic: initiator depth. */
+    uint8_t max_reads_in;  /* max_dest_rd_atomic: responder resources. */
+    uint8_t min_rnr_timer; /* 5-bit code. */
+    uint8_t timeout;       /* 5-bit exponent: 4.096 us << timeout; 0: never. */
+    uint8_t retry_count;   /* 0..7 */
+    uint8_t rnr_retry;     /* 0..7; 7: for ever. */
+};
+
+/* A send work request as verbs hand it over. Pointers are read during the call only. */
+struct send_request {
+    uint64_t wr_id;
+    enum work_kind kind;
+    uint32_t flags;         /* enum work_flag bits. */
+    const struct sge *sges; /* With WORK_INLINE the memory they name is copied at once. */
+    uint32_t sge_count;
+    uint32_t immediate; /* Wire bytes, untouched; or the key to invalidate. */
+    uint64_t remote_address;
+    uint32_t remote_key;
+    uint64_t compare_or_add, swap;
+    const struct nic_path *path; /* UD: from the address handle. Copied. */
+    uint32_t destination_qpn;    /* UD. */
+    uint32_t destination_qkey;   /* UD; bit 31 set: the queue pair's own Q_Key is used. */
+    struct window_bind bind;
+};
+
+/* Bytes of memory a queue pair of this shape needs, zeroed; rounds *capacity up to what is granted.
+ */
+size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq);
+
+/* Makes a queue pair in RESET in `memory` (qp_bytes, zeroed, 64-byte aligned) with a QPN of its
+ * own. STATUS_FULL: no QPN is left; STATUS_INVALID: a capacity above the limits. */
+MUST_USE enum status qp_create(struct nic *nic, const struct qp_request *request, void *memory,
+                               struct qp **qp);
+/* Frees the QPN; its completions stay in the completion queues, its events are withdrawn. */
+void qp_destroy(struct qp *qp);
+
+/* ibv_modify_qp: judges transition and mask (IBTA 11.2.5.2), then applies all or nothing. With
+ * QP_ATTR_AV the path's `link` must have been set by the world. */
+MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask,
+                               struct instant now);
+void qp_query(const struct qp *qp, struct qp_attributes *attributes);
+
+/* STATUS_INVALID: wrong state, kind or flags for the service, too many SGEs, inline too long.
+ * STATUS_FULL: no room. Nothing is transmitted here: nic_next_packet does. */
+MUST_USE enum status qp_post_send(struct qp *qp, const struct send_request *request);
+MUST_USE enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
+                                     uint32_t sge_count);
+
+uint32_t qp_number(const struct qp *qp);
+enum qp_type qp_type_of(const struct qp *qp);
+enum qp_state qp_state_of(const struct qp *qp);
+void *qp_context(const struct qp *qp);
+const struct nic_path *qp_path(const struct qp *qp);
+const struct pd *qp_pd(const struct qp *qp);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rc_receive - what a reliable connection does with arriving requests and responses.
+ *
+ * The responder's ladder (IBTA 9.7.4.1) in its order: PSN, opcode, length (transport/ibta), then
+ * what this queue pair permits, a receive, memory. Each refusal has its counter, NAK and event.
+ */
+#include "nic/internal.h"
+
+/* A fatal refusal: the NAK goes out, the queue pair is in error (9.9.3). */
+static bool refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter)
+{
+    nic_count(qp->nic, counter);
+    rc_responder_refuse(&qp->in.rc, psn_of(psn), syndrome);
+    qp->last_words = true;
+    if (syndrome == ROCE_NAK_INVALID_REQUEST) {
+        qp_raise(qp, NIC_EVENT_QP_REQUEST_ERROR);
+    } else if (syndrome == ROCE_NAK_REMOTE_ACCESS) {
+        qp_raise(qp, NIC_EVENT_QP_ACCESS_ERROR);
+    }
+    qp_enter_error(qp);
+    nic_schedule(qp);
+    return false;
+}
+
+static enum nic_counter region_counter(enum region_verdict verdict)
+{
+    switch (verdict) {
+    case REGION_UNKNOWN_KEY: return COUNTER_nak_unknown_key;
+    case REGION_WRONG_DOMAIN: return COUNTER_nak_wrong_domain;
+    case REGION_OUT_OF_BOUNDS: return COUNTER_nak_out_of_bounds;
+    case REGION_FORBIDDEN: return COUNTER_nak_forbidden;
+    case REGION_ALLOWED:
+    case REGION_VERDICT_COUNT: break;
+    }
+    UNREACHABLE("no counter for an allowed access");
+}
+
+static bool refuse_access(struct qp *qp, uint32_t psn, enum region_verdict verdict)
+{
+    return refuse(qp, psn, ROCE_NAK_REMOTE_ACCESS, region_counter(verdict));
+}
+
+/* No receive is posted: the requester shall come again later. Not an error (9.7.5.2.8). */
+static bool refuse_for_now(struct qp *qp, uint32_t psn)
+{
+    const uint8_t syndrome =
+        (uint8_t)(ROCE_AETH_RNR_NAK | (qp->attributes.min_rnr_timer & ROCE_AETH_VALUE_MASK));
+    rc_responder_refuse(&qp->in.rc, psn_of(psn), syndrome);
+    nic_schedule(qp);
+    return false;
+}
+
+/* The receive itself is bad: it completes with `status`, the requester gets a NAK. */
+static bool spoil_receive(struct qp *qp, uint32_t psn, enum completion_status status,
+                          uint8_t syndrome, enum nic_counter counter)
+{
+    const struct completion completion = {
+        .wr_id = qp->current->wr_id,
+        .qpn = qp->number,
+        .status = (uint8_t)status,
+        .kind = COMPLETION_RECEIVE,
+    };
+    qp_release_receive(qp);
+    qp_complete_receive(qp, &completion);
+    return refuse(qp, psn, syndrome, counter);
+}
+
+static void begin_move(struct qp *qp, const struct roce_packet *packet, enum move_action action,
+                       struct nic_move *move)
+{
+    move->kind = packet->payload_bytes == 0 ? NIC_MOVE_NOTHING : NIC_MOVE_SCATTER;
+    move->segment_count = 0;
+    move->prefix_bytes = 0;
+    move->qp = qp;
+    move->psn = packet->psn;
+    move->epoch = action == MOVE_RESPONSE ? qp->send_epoch : qp->epoch;
+    move->action = (uint8_t)action;
+    move->ack_request = packet->ack_request;
+    move->completes = false;
+}
+
+static void note_receive(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
+                         uint32_t bytes, struct nic_move *move)
+{
+    const bool write = traits & ROCE_IS_WRITE;
+    move->completes = true;
+    move->completion = (struct completion){
+        .wr_id = qp->current->wr_id,
+        .bytes = bytes,
+        .qpn = qp->number,
+        .status = COMPLETION_SUCCESS,
+        .kind = (uint8_t)(write ? COMPLETION_RECEIVE_WRITE_IMMEDIATE : COMPLETION_RECEIVE),
+        .solicited = packet->solicited,
+    };
+    if (traits & ROCE_HAS_IMMDT) {
+        move->completion.flags = COMPLETION_HAS_IMMEDIATE;
+        move->completion.immediate = packet->immediate;
+    } else if (traits & ROCE_HAS_IETH) {
+        move->completion.flags = COMPLETION_HAS_INVALIDATE;
+        move->completion.immediate = packet->invalidate_key;
+    }
+    qp_release_receive(qp);
+    nic_count(qp->nic, COUNTER_rdma_recvs);
+}
+
+static bool on_send(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
+                    struct nic_move *move)
+{
+    if ((traits & ROCE_IS_FIRST) && qp_take_receive(qp) == NULL) {
+        return refuse_for_now(qp, packet->psn);
+    }
+    const uint32_t offset = traits & ROCE_IS_FIRST ? 0 : qp->in.rc.incoming.received;
+    begin_move(qp, packet, MOVE_REQUEST, move);
+    switch (sges_gather(qp, qp->current->sges, qp->current->sge_count, offset,
+                        packet->payload_bytes, ACCESS_LOCAL_WRITE, move->segments,
+                        &move->segment_count)) {
+    case GATHER_GOOD: break;
+    case GATHER_TOO_SHORT:
+        return spoil_receive(qp, packet->psn, COMPLETION_LOCAL_LENGTH, ROCE_NAK_INVALID_REQUEST,
+                             COUNTER_nak_invalid_length);
+    case GATHER_FORBIDDEN:
+        return spoil_receive(qp, packet->psn, COMPLETION_LOCAL_PROTECTION,
+                             ROCE_NAK_REMOTE_OPERATIONAL, COUNTER_nak_operational);
+    }
+    if ((traits & ROCE_HAS_IETH) &&
+        !window_invalidate(&qp->nic->regions, packet->invalidate_key, qp, NULL)) {
+        return refuse(qp, packet->psn, ROCE_NAK_REMOTE_ACCESS, COUNTER_nak_invalidate);
+    }
+    if (traits & ROCE_IS_LAST) {
+        note_receive(qp, packet, traits, offset + packet->payload_bytes, move);
+    }
+    rc_responder_accept(&qp->in.rc, packet);
+    return true;
+}
+
+static bool on_write(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
+                     struct nic_move *move)
+{
+    if (!(qp->attributes.access & ACCESS_REMOTE_WRITE)) {
+        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+    }
+    begin_move(qp, packet, MOVE_REQUEST, move);
+    uint64_t address;
+    uint32_t key;
+    incoming_target(&qp->in.rc.incoming, packet, traits, &address, &key);
+    if (traits & ROCE_IS_FIRST) {
+        /* The whole range at once: a WRITE that cannot end is not begun. */
+        const enum region_verdict whole =
+            region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->reth.bytes,
+                         ACCESS_REMOTE_WRITE, &move->segments[0]);
+        if (whole != REGION_ALLOWED) {
+            return refuse_access(qp, packet->psn, whole);
+        }
+    }
+    if (packet->payload_bytes != 0) {
+        const enum region_verdict verdict =
+            region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->payload_bytes,
+                         ACCESS_REMOTE_WRITE, &move->segments[0]);
+        if (verdict != REGION_ALLOWED) {
+            return refuse_access(qp, packet->psn, verdict);
+        }
+        move->segment_count = 1;
+    }
+    if (traits & ROCE_HAS_IMMDT) {
+        if (qp_take_receive(qp) == NULL) {
+            return refuse_for_now(qp, packet->psn);
+        }
+        const uint32_t earlier =
+            traits & ROCE_IS_FIRST ? 0
+                                   : qp->in.rc.incoming.write_total - qp->in.rc.incoming.write_left;
+        note_receive(qp, packet, traits, earlier + packet->payload_bytes, move);
+    }
+    rc_responder_accept(&qp->in.rc, packet);
+    return true;
+}
+
+static bool on_read(struct qp *qp, const struct roce_packet *packet, bool replay)
+{
+    if (!(qp->attributes.access & ACCESS_REMOTE_READ)) {
+        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+    }
+    struct segment segment;
+    const enum region_verdict verdict =
+        region_judge(&qp->nic->regions, packet->reth.key, qp->pd, qp, packet->reth.address,
+                     packet->reth.bytes, ACCESS_REMOTE_READ, &segment);
+    if (verdict != REGION_ALLOWED) {
+        return refuse_access(qp, packet->psn, verdict);
+    }
+    if (replay) {
+        rc_responder_replay_response(&qp->in.rc, packet);
+    } else {
+        rc_responder_accept_read(&qp->in.rc, packet);
+    }
+    nic_schedule(qp);
+    return false;
+}
+
+static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct nic_move *move)
+{
+    if (!(qp->attributes.access & ACCESS_REMOTE_ATOMIC)) {
+        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+    }
+    if (packet->atomic.address % 8 != 0) {
+        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
+    }
+    begin_move(qp, packet, MOVE_ATOMIC, move);
+    const enum region_verdict verdict =
+        region_judge(&qp->nic->regions, packet->atomic.key, qp->pd, qp, packet->atomic.address, 8,
+                     ACCESS_REMOTE_ATOMIC, &move->segments[0]);
+    if (verdict != REGION_ALLOWED) {
+        return refuse_access(qp, packet->psn, verdict);
+    }
+    /* A region may start anywhere, so that an aligned name can stand for unaligned memory. */
+    if (move->segments[0].address % 8 != 0) {
+        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
+    }
+    const bool swap = (packet->opcode & 0x1f) == ROCE_COMPARE_SWAP;
+    move->kind = swap ? NIC_MOVE_COMPARE_SWAP : NIC_MOVE_FETCH_ADD;
+    move->segment_count = 1;
+    move->compare = packet->atomic.compare;
+    move->swap_or_add = packet->atomic.swap_or_add;
+    rc_responder_accept_atomic(&qp->in.rc, packet);
+    return true;
+}
+
+static bool execute(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
+                    struct nic_move *move)
+{
+    if (traits & ROCE_IS_SEND) {
+        return on_send(qp, packet, traits, move);
+    }
+    if (traits & ROCE_IS_WRITE) {
+        return on_write(qp, packet, traits, move);
+    }
+    if (traits & ROCE_IS_READ) {
+        return on_read(qp, packet, false);
+    }
+    return on_atomic(qp, packet, move);
+}
+
+bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                   struct instant now)
+{
+    (void)now;
+    const struct roce_packet *packet = &arrival->packet;
+    const uint32_t traits = roce_opcode(packet->opcode)->traits;
+    struct nic *nic = qp->nic;
+    switch (rc_responder_judge(&qp->in.rc, packet)) {
+    case RC_VERDICT_EXECUTE: return execute(qp, packet, traits, move);
+    case RC_VERDICT_REPLAY:
+        nic_count(nic, COUNTER_duplicate_request);
+        rc_responder_replay(&qp->in.rc);
+        nic_schedule(qp);
+        return false;
+    case RC_VERDICT_REPLAY_READ:
+        nic_count(nic, COUNTER_duplicate_request);
+        return on_read(qp, packet, true);
+    case RC_VERDICT_REPLAY_ATOMIC:
+        nic_count(nic, COUNTER_duplicate_request);
+        rc_responder_replay_response(&qp->in.rc, packet);
+        nic_schedule(qp);
+        return false;
+    case RC_VERDICT_REPORT_GAP:
+        nic_count(nic, COUNTER_out_of_seq_request);
+        nic_count(nic, COUNTER_nak_psn_sequence);
+        rc_responder_report_gap(&qp->in.rc);
+        nic_schedule(qp);
+        return false;
+    case RC_VERDICT_IGNORE: nic_count(nic, COUNTER_drop_in_gap); return false;
+    case RC_VERDICT_WRONG_ORDER:
+        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+    case RC_VERDICT_WRONG_LENGTH:
+        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_length);
+    case RC_VERDICT_NO_RESOURCES:
+        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_no_resources);
+    }
+    UNREACHABLE("a verdict outside its enum");
+}
+
+/* -- Responses ----------------------------------------------------------------------------------*/
+
+static bool apply_progress(struct qp *qp, const struct rc_progress *progress, struct instant now)
+{
+    struct nic *nic = qp->nic;
+    switch (progress->verdict) {
+    case RC_STALE: nic_count(nic, COUNTER_stale_acks); break;
+    case RC_PROGRESS:
+    case RC_RESPONSE: break;
+    case RC_IMPLIED_NAK: nic_count(nic, COUNTER_implied_naks); break;
+    case RC_SEQUENCE_NAK: nic_count(nic, COUNTER_rcvd_seq_err); break;
+    case RC_RNR_NAK: nic_count(nic, COUNTER_rcvd_rnr_err); break;
+    case RC_FAILED:
+        if (progress->status == COMPLETION_RNR_RETRY_EXCEEDED) {
+            nic_count(nic, COUNTER_retry_rnr_exceeded_err);
+        } else if (progress->status == COMPLETION_RETRY_EXCEEDED) {
+            nic_count(nic, COUNTER_retry_exceeded_err);
+        }
+        qp_collect(qp, now);
+        if (qp->state != QP_ERR) {
+            qp_fail_work(qp, progress->work, progress->status);
+        }
+        return false;
+    }
+    qp_collect(qp, now);
+    if (qp->state != QP_ERR) {
+        qp_arm_timer(qp);
+        nic_schedule(qp);
+    }
+    return true;
+}
+
+/* The response's payload belongs at `offset` of the request's SGEs. */
+static bool place_response(struct qp *qp, const struct roce_packet *packet,
+                           const struct rc_progress *progress, bool atomic, struct nic_move *move)
+{
+    struct work *work = progress->work;
+    const uint32_t bytes = atomic ? 8 : packet->payload_bytes;
+    begin_move(qp, packet, MOVE_RESPONSE, move);
+    move->work = work;
+    if (sges_gather(qp, work_sges(work), work->sge_count, progress->offset, bytes,
+                    ACCESS_LOCAL_WRITE, move->segments, &move->segment_count) != GATHER_GOOD) {
+        work->moves_pending--;
+        qp_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
+        return false;
+    }
+    if (atomic) {
+        /* Programs read the original value in host order. */
+        move->kind = NIC_MOVE_SCATTER;
+        move->prefix_bytes = sizeof(packet->atomic_original);
+        __builtin_memcpy(move->prefix, &packet->atomic_original, sizeof(packet->atomic_original));
+    }
+    return true;
+}
+
+bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                    struct instant now)
+{
+    const struct roce_packet *packet = &arrival->packet;
+    const uint8_t operation = packet->opcode & 0x1f;
+    struct rc_requester *requester = &qp->out.rc;
+    const struct psn psn = psn_of(packet->psn);
+    if (operation == ROCE_ACKNOWLEDGE) {
+        const struct rc_progress progress = rc_requester_on_ack(
+            requester, &qp->sends, psn, packet->aeth.syndrome, packet->aeth.msn, now);
+        apply_progress(qp, &progress, now);
+        return false;
+    }
+    const bool atomic = operation == ROCE_ATOMIC_ACKNOWLEDGE;
+    const struct rc_progress progress =
+        rc_requester_on_response(requester, &qp->sends, psn, atomic, packet->payload_bytes, now);
+    if (progress.verdict != RC_RESPONSE) {
+        apply_progress(qp, &progress, now);
+        return false;
+    }
+    if (!place_response(qp, packet, &progress, atomic, move)) {
+        return false;
+    }
+    qp_arm_timer(qp);
+    return true;
+}

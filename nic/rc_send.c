@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rc_send - what a reliable connection puts on the wire: requests, acknowledgements, responses.
+ */
+#include "nic/internal.h"
+
+static void start_packet(struct qp *qp, struct nic_departure *departure, uint8_t operation,
+                         struct psn psn)
+{
+    departure_start(qp, departure, ROCE_OPCODE(ROCE_SERVICE_RC, operation), psn);
+    qp->nic->departing.destination_qpn = qp->attributes.destination_qpn;
+    departure->path = &qp->attributes.path;
+}
+
+/* -- Replies ------------------------------------------------------------------------------------*/
+
+static void encode_aeth(struct qp *qp, const struct rc_reply *reply)
+{
+    qp->nic->departing.aeth.syndrome = reply->syndrome;
+    qp->nic->departing.aeth.msn = reply->msn;
+}
+
+static void count_nak(struct qp *qp, uint8_t syndrome)
+{
+    if ((syndrome & ROCE_AETH_KIND_MASK) == ROCE_AETH_RNR_NAK) {
+        nic_count(qp->nic, COUNTER_send_rnr_err);
+    }
+}
+
+/* The responses of a READ leave long after its request was judged: the key is judged again, since
+ * the program may have taken the region away. */
+static bool gather_response(struct qp *qp, const struct rc_reply *reply,
+                            struct nic_departure *departure)
+{
+    const struct rc_resource *resource = reply->resource;
+    if (reply->bytes == 0) {
+        return true;
+    }
+    departure->segment_count = 1;
+    return region_judge(&qp->nic->regions, resource->key, qp->pd, qp,
+                        resource->address + reply->offset, reply->bytes, ACCESS_REMOTE_READ,
+                        &departure->segments[0]) == REGION_ALLOWED;
+}
+
+static bool next_reply(struct qp *qp, struct nic_departure *departure)
+{
+    const struct rc_reply reply = rc_responder_next_reply(&qp->in.rc, qp_credits(qp));
+    switch (reply.kind) {
+    case RC_REPLY_NONE: return false;
+    case RC_REPLY_ACK:
+    case RC_REPLY_NAK:
+        start_packet(qp, departure, ROCE_ACKNOWLEDGE, reply.psn);
+        encode_aeth(qp, &reply);
+        count_nak(qp, reply.syndrome);
+        return true;
+    case RC_REPLY_ATOMIC:
+        start_packet(qp, departure, ROCE_ATOMIC_ACKNOWLEDGE, reply.psn);
+        encode_aeth(qp, &reply);
+        qp->nic->departing.atomic_original = reply.resource->original;
+        return true;
+    case RC_REPLY_READ_RESPONSE:
+        start_packet(qp, departure, (uint8_t)reply.operation, reply.psn);
+        encode_aeth(qp, &reply);
+        if (!gather_response(qp, &reply, departure)) {
+            start_packet(qp, departure, ROCE_ACKNOWLEDGE, reply.psn);
+            qp->nic->departing.aeth.syndrome = ROCE_NAK_REMOTE_ACCESS;
+            qp->nic->departing.aeth.msn = reply.msn;
+            nic_count(qp->nic, COUNTER_nak_unknown_key);
+            qp->last_words = false;
+            qp_raise(qp, NIC_EVENT_QP_ACCESS_ERROR);
+            qp_enter_error(qp);
+            return true;
+        }
+        departure_set_payload(qp, departure, reply.bytes);
+        return true;
+    }
+    UNREACHABLE("a reply outside its enum");
+}
+
+/* -- Requests -----------------------------------------------------------------------------------*/
+
+static void encode_request(struct qp *qp, const struct rc_outgoing *out)
+{
+    struct roce_packet *packet = &qp->nic->departing;
+    const struct work *work = out->work;
+    const uint32_t traits = roce_opcode(packet->opcode)->traits;
+    packet->ack_request = out->ack_request;
+    packet->solicited = out->last && (work->flags & WORK_SOLICITED) &&
+                        ((traits & ROCE_IS_SEND) || (traits & ROCE_HAS_IMMDT));
+    if (traits & ROCE_HAS_RETH) {
+        packet->reth.address = work->remote_address + out->offset;
+        packet->reth.key = work->remote_key;
+        packet->reth.bytes = (traits & ROCE_IS_READ) ? out->bytes : work->bytes;
+    }
+    if (traits & ROCE_HAS_ATOMIC_ETH) {
+        const bool swap = work->kind == WORK_COMPARE_SWAP;
+        packet->atomic.address = work->remote_address;
+        packet->atomic.key = work->remote_key;
+        packet->atomic.swap_or_add = swap ? work->atomic.swap : work->atomic.compare_or_add;
+        packet->atomic.compare = swap ? work->atomic.compare_or_add : 0;
+    }
+    if (traits & ROCE_HAS_IMMDT) {
+        packet->immediate = work->immediate;
+    }
+    if (traits & ROCE_HAS_IETH) {
+        packet->invalidate_key = work->immediate;
+    }
+}
+
+static void count_request(struct qp *qp, const struct rc_outgoing *out)
+{
+    struct nic *nic = qp->nic;
+    if (out->resent) {
+        nic_count(nic, COUNTER_retransmitted_pkts);
+        return;
+    }
+    if (!out->last) {
+        return;
+    }
+    switch ((enum work_kind)out->work->kind) {
+    case WORK_WRITE:
+    case WORK_WRITE_IMMEDIATE: nic_count(nic, COUNTER_rdma_writes); break;
+    case WORK_SEND:
+    case WORK_SEND_IMMEDIATE:
+    case WORK_SEND_INVALIDATE: nic_count(nic, COUNTER_rdma_sends); break;
+    case WORK_READ: nic_count(nic, COUNTER_rdma_reads); break;
+    case WORK_COMPARE_SWAP:
+    case WORK_FETCH_ADD: nic_count(nic, COUNTER_rdma_atomics); break;
+    case WORK_LOCAL_INVALIDATE:
+    case WORK_BIND_WINDOW: break;
+    }
+}
+
+/* A request that fails before its first packet waits for its turn to complete, behind those in
+ * flight; the queue stands still meanwhile. */
+static bool held_by_failure(struct qp *qp, struct instant now)
+{
+    struct send_queue *queue = &qp->sends;
+    if (queue->next == queue->tail) {
+        return false;
+    }
+    struct work *work = send_queue_at(queue, queue->next);
+    if (!work->started && work->status == COMPLETION_SUCCESS && !work_memory_allowed(qp, work)) {
+        work->status = COMPLETION_LOCAL_PROTECTION;
+    }
+    if (work->status == COMPLETION_SUCCESS) {
+        return false;
+    }
+    qp_collect(qp, now);
+    return true;
+}
+
+static bool next_request(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    const bool draining = qp->state == QP_SQD;
+    struct rc_outgoing out;
+    for (;;) {
+        if (held_by_failure(qp, now) ||
+            !rc_requester_next(&qp->out.rc, &qp->sends, draining, now, &out)) {
+            return false;
+        }
+        if (!work_is_local(out.work)) {
+            break;
+        }
+        if (!qp_execute_local(qp, out.work)) {
+            out.work->status = COMPLETION_WINDOW_BIND;
+        }
+        qp_collect(qp, now);
+        if (qp->state == QP_ERR) {
+            return false;
+        }
+    }
+    start_packet(qp, departure, (uint8_t)out.operation, out.psn);
+    if (!work_wants_response(out.work) &&
+        !departure_gather(qp, out.work, out.offset, out.bytes, departure)) {
+        qp_fail_work(qp, out.work, COMPLETION_LOCAL_PROTECTION);
+        return false;
+    }
+    encode_request(qp, &out);
+    count_request(qp, &out);
+    departure->alone = out.alone;
+    departure->more_sends = qp->sends.next != qp->sends.tail;
+    qp_arm_timer(qp);
+    return true;
+}
+
+/* Replies and requests take turns, so that neither starves the other. */
+bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    const bool sending = qp->state == QP_RTS || qp->state == QP_SQD;
+    const bool replying = sending || qp->state == QP_RTR || qp->last_words;
+    qp->reply_turn = !qp->reply_turn;
+    if (replying && qp->reply_turn && next_reply(qp, departure)) {
+        return true;
+    }
+    if (sending && next_request(qp, now, departure)) {
+        return true;
+    }
+    if (qp->state == QP_ERR && !qp->last_words) {
+        return false;
+    }
+    return replying && next_reply(qp, departure);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/receive_queue.h"
+
+/* The smallest power of two that is at least `least`. */
+static size_t power_of_two(size_t least)
+{
+    size_t power = 1;
+    while (power < least) {
+        power *= 2;
+    }
+    return power;
+}
+
+static size_t slot_bytes(uint32_t sge_max)
+{
+    return power_of_two(sizeof(struct receive) + sge_max * sizeof(struct sge));
+}
+
+size_t receive_queue_bytes(uint32_t limit, uint32_t sge_max)
+{
+    return limit == 0 ? 0 : power_of_two(limit) * slot_bytes(sge_max);
+}
+
+void receive_queue_init(struct receive_queue *queue, uint32_t limit, uint32_t sge_max, void *memory)
+{
+    *queue = (struct receive_queue){0};
+    if (limit == 0) {
+        return;
+    }
+    CHECK(memory != NULL);
+    CHECK(limit <= 1u << 31);
+    CHECK(sge_max <= NIC_SGE_MAX);
+    queue->slots = memory;
+    queue->slot_bytes = (uint32_t)slot_bytes(sge_max);
+    queue->mask = (uint32_t)(power_of_two(limit) - 1);
+    queue->limit = limit;
+    queue->sge_max = sge_max;
+}
+
+enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id, const struct sge *sges,
+                               uint32_t sge_count)
+{
+    if (UNLIKELY(sge_count > queue->sge_max)) {
+        return STATUS_INVALID;
+    }
+    if (UNLIKELY(receive_queue_count(queue) >= queue->limit)) {
+        return STATUS_FULL;
+    }
+    struct receive *receive = receive_queue_at(queue, queue->tail);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < sge_count; i++) {
+        receive->sges[i] = sges[i];
+        bytes += sges[i].bytes;
+    }
+    receive->wr_id = wr_id;
+    receive->bytes = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
+    receive->sge_count = sge_count;
+    queue->tail++;
+    return STATUS_OK;
+}
+
+void srq_init(struct srq *srq, struct pd *pd, uint32_t limit, uint32_t sge_max, void *memory)
+{
+    *srq = (struct srq){.pd = pd};
+    receive_queue_init(&srq->queue, limit, sge_max, memory);
+    list_init(&srq->event_link);
+}

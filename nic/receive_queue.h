@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * receive_queue - posted receives, of one queue pair or shared by many.
+ *
+ * A ring of fixed slots: a receive request and its SGEs. The caller owns the memory. A slot is a
+ * power of two long, so one of up to three SGEs lies within a cache line.
+ */
+#ifndef NIC_RECEIVE_QUEUE_H
+#define NIC_RECEIVE_QUEUE_H
+
+#include <stddef.h>
+
+#include "base/check.h"
+#include "base/list.h"
+#include "base/status.h"
+#include "nic/region.h"
+#include "nic/types.h"
+
+struct receive {
+    uint64_t wr_id;
+    uint32_t bytes; /* Sum of the SGEs; UINT32_MAX, more than any message, if it is more. */
+    uint32_t sge_count;
+    struct sge sges[];
+};
+
+struct receive_queue {
+    uint8_t *slots;
+    uint32_t slot_bytes;
+    uint32_t mask;
+    uint32_t limit; /* The program's max_wr. */
+    uint32_t sge_max;
+    uint32_t head, tail; /* Free-running. */
+};
+
+/* Memory for `limit` receives of `sge_max` SGEs each; 0 if `limit` is. */
+size_t receive_queue_bytes(uint32_t limit, uint32_t sge_max);
+/* `memory` is 64-byte aligned. `sge_max` is at most NIC_SGE_MAX, unless `limit` is 0: a queue pair
+ * with a shared receive queue has none of its own. */
+void receive_queue_init(struct receive_queue *queue, uint32_t limit, uint32_t sge_max,
+                        void *memory);
+
+/* STATUS_INVALID: too many SGEs; STATUS_FULL: no room. Copies the request. */
+MUST_USE enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id,
+                                        const struct sge *sges, uint32_t sge_count);
+
+static inline uint32_t receive_queue_count(const struct receive_queue *queue)
+{
+    return queue->tail - queue->head;
+}
+
+static inline struct receive *receive_queue_at(const struct receive_queue *queue, uint32_t position)
+{
+    return (struct receive *)(void *)(queue->slots +
+                                      (size_t)(position & queue->mask) * queue->slot_bytes);
+}
+
+/* The oldest receive; NULL if there is none. Stays in place until receive_queue_drop. */
+static inline struct receive *receive_queue_first(const struct receive_queue *queue)
+{
+    return queue->head == queue->tail ? NULL : receive_queue_at(queue, queue->head);
+}
+
+/* Forgets the oldest receive, which must be there. */
+static inline void receive_queue_drop(struct receive_queue *queue)
+{
+    CHECK(queue->head != queue->tail);
+    queue->head++;
+}
+
+/* A shared receive queue. */
+struct srq {
+    struct receive_queue queue;
+    struct pd *pd;
+    uint32_t limit_armed; /* Fires SRQ_LIMIT_REACHED once when fewer are left; 0: not armed. */
+    uint32_t users;       /* Queue pairs attached. */
+    uint32_t events;      /* 1 << enum nic_event_kind, not yet collected. */
+    struct list event_link;
+};
+
+/* Does not count the queue in `pd`: whoever makes it and takes it away does. */
+void srq_init(struct srq *srq, struct pd *pd, uint32_t limit, uint32_t sge_max, void *memory);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * types - the vocabulary of the NIC's objects, with the numeric values of the verbs ABI.
+ *
+ * The NIC does not include verbs headers (it also runs where there are none), so the enums are
+ * spelled here once; verbs/abi_check.c asserts that each value equals the one programs use.
+ */
+#ifndef NIC_TYPES_H
+#define NIC_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/ibta/work.h"
+
+enum qp_type {
+    QP_RC = 2,
+    QP_UC = 3,
+    QP_UD = 4,
+};
+
+enum qp_state {
+    QP_RESET,
+    QP_INIT,
+    QP_RTR,
+    QP_RTS,
+    QP_SQD,
+    QP_SQE,
+    QP_ERR,
+};
+
+/* Attributes of nic_qp_modify / nic_qp_query, one bit each: the values of enum ibv_qp_attr_mask. */
+enum qp_attribute {
+    QP_ATTR_STATE = 1 << 0,
+    QP_ATTR_CUR_STATE = 1 << 1,
+    QP_ATTR_EN_SQD_ASYNC_NOTIFY = 1 << 2,
+    QP_ATTR_ACCESS_FLAGS = 1 << 3,
+    QP_ATTR_PKEY_INDEX = 1 << 4,
+    QP_ATTR_PORT = 1 << 5,
+    QP_ATTR_QKEY = 1 << 6,
+    QP_ATTR_AV = 1 << 7,
+    QP_ATTR_PATH_MTU = 1 << 8,
+    QP_ATTR_TIMEOUT = 1 << 9,
+    QP_ATTR_RETRY_CNT = 1 << 10,
+    QP_ATTR_RNR_RETRY = 1 << 11,
+    QP_ATTR_RQ_PSN = 1 << 12,
+    QP_ATTR_MAX_QP_RD_ATOMIC = 1 << 13,
+    QP_ATTR_ALT_PATH = 1 << 14,
+    QP_ATTR_MIN_RNR_TIMER = 1 << 15,
+    QP_ATTR_SQ_PSN = 1 << 16,
+    QP_ATTR_MAX_DEST_RD_ATOMIC = 1 << 17,
+    QP_ATTR_PATH_MIG_STATE = 1 << 18,
+    QP_ATTR_CAP = 1 << 19,
+    QP_ATTR_DEST_QPN = 1 << 20,
+    QP_ATTR_RATE_LIMIT = 1 << 25,
+};
+
+enum access {
+    ACCESS_LOCAL_WRITE = 1 << 0,
+    ACCESS_REMOTE_WRITE = 1 << 1,
+    ACCESS_REMOTE_READ = 1 << 2,
+    ACCESS_REMOTE_ATOMIC = 1 << 3,
+    ACCESS_MW_BIND = 1 << 4,
+    ACCESS_ZERO_BASED = 1 << 5,
+    ACCESS_ON_DEMAND = 1 << 6,
+};
+
+/* The values of enum ibv_wc_opcode. */
+enum completion_kind {
+    COMPLETION_SEND = 0,
+    COMPLETION_WRITE = 1,
+    COMPLETION_READ = 2,
+    COMPLETION_COMPARE_SWAP = 3,
+    COMPLETION_FETCH_ADD = 4,
+    COMPLETION_BIND_WINDOW = 5,
+    COMPLETION_LOCAL_INVALIDATE = 6,
+    COMPLETION_RECEIVE = 1 << 7,
+    COMPLETION_RECEIVE_WRITE_IMMEDIATE = (1 << 7) + 1,
+};
+
+/* The values of enum ibv_wc_flags. */
+enum completion_flag {
+    COMPLETION_HAS_GRH = 1 << 0,
+    COMPLETION_HAS_IMMEDIATE = 1 << 1,
+    COMPLETION_HAS_INVALIDATE = 1 << 3,
+};
+
+/* Path MTU codes: the values of enum ibv_mtu. */
+enum path_mtu {
+    PATH_MTU_256 = 1,
+    PATH_MTU_512,
+    PATH_MTU_1024,
+    PATH_MTU_2048,
+    PATH_MTU_4096,
+};
+
+static inline uint32_t path_mtu_bytes(enum path_mtu mtu)
+{
+    return 128u << mtu;
+}
+
+/* Affiliated asynchronous events: the values of enum ibv_event_type. */
+enum nic_event_kind {
+    NIC_EVENT_CQ_ERROR = 0,
+    NIC_EVENT_QP_FATAL = 1,
+    NIC_EVENT_QP_REQUEST_ERROR = 2,
+    NIC_EVENT_QP_ACCESS_ERROR = 3,
+    NIC_EVENT_COMMUNICATION_ESTABLISHED = 4,
+    NIC_EVENT_SQ_DRAINED = 5,
+    NIC_EVENT_SRQ_ERROR = 14,
+    NIC_EVENT_SRQ_LIMIT_REACHED = 15,
+    NIC_EVENT_LAST_WQE_REACHED = 16,
+};
+
+struct gid {
+    uint8_t bytes[16];
+};
+
+/* A piece of this process's memory: already judged, ready to be copied to or from. */
+struct segment {
+    uint64_t address;
+    uint32_t bytes;
+    bool may_fault; /* Belongs to an on-demand region: the memory may turn out not to be there. */
+};
+
+/* Where packets of a queue pair or an address handle go. */
+struct nic_path {
+    struct gid source; /* One of the device's GIDs. */
+    struct gid destination;
+    uint8_t source_index; /* Of `source` in the GID table. */
+    uint8_t hop_limit;
+    uint8_t traffic_class;
+    uint8_t service_level;
+    uint32_t flow_label;
+    void *link;            /* Set by the world when the path is resolved: its way to the peer. */
+    uint32_t window_bytes; /* Request and read bytes the peer can hold in flight; 0: no limit. */
+};
+
+#define NIC_SGE_MAX 32
+/* READs and atomics a queue pair may have outstanding, each way: a power of two. */
+#define NIC_READS_MAX 16
+/* Payload segments of one packet: the GRH block a UD receive starts with, and every SGE. */
+#define NIC_SEGMENT_MAX (NIC_SGE_MAX + 1)
+#define NIC_GRH_BYTES   40
+
+#endif

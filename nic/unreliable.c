@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * unreliable - UC and UD: messages that nobody acknowledges.
+ *
+ * Source: IBTA Vol. 1, 9.8 (unreliable services): what is wrong is dropped and counted, never
+ * answered; a send completes when its last packet has left.
+ */
+#include "base/bytes.h"
+#include "nic/internal.h"
+
+/* -- Sending ------------------------------------------------------------------------------------*/
+
+/* The request at the cursor, once local work in front of it is done; NULL if nothing is to send or
+ * the queue stopped over a failure. */
+static struct work *current_work(struct qp *qp, uint32_t longest)
+{
+    while (qp->sends.next != qp->sends.tail && (qp->state == QP_RTS || qp->state == QP_SQD)) {
+        struct work *work = send_queue_at(&qp->sends, qp->sends.next);
+        if (!work->started && qp->state == QP_SQD) {
+            return NULL;
+        }
+        if (work->started) {
+            return work;
+        }
+        if (work->bytes > longest) {
+            qp_fail_work(qp, work, COMPLETION_LOCAL_LENGTH);
+            return NULL;
+        }
+        if (!work_memory_allowed(qp, work)) {
+            qp_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
+            return NULL;
+        }
+        work->started = true;
+        work->first = qp->out.next_psn;
+        work->packets = 0;
+        if (!work_is_local(work)) {
+            work->packets = packets_of(work->bytes, qp->mtu_bytes);
+            return work;
+        }
+        qp->sends.next++;
+        if (!qp_execute_local(qp, work)) {
+            qp_fail_work(qp, work, COMPLETION_WINDOW_BIND);
+            return NULL;
+        }
+        qp_complete_work(qp, work, COMPLETION_SUCCESS);
+    }
+    return NULL;
+}
+
+/* The packet left: the cursor moves on, and the last packet of a request completes it. */
+static void sent(struct qp *qp, struct work *work, bool last)
+{
+    qp->out.next_psn = psn_after(qp->out.next_psn, 1);
+    if (last) {
+        qp->sends.next++;
+        qp_complete_work(qp, work, COMPLETION_SUCCESS);
+    }
+    if (qp->state == QP_SQD && qp->sends.next == qp->sends.head && !qp->drained) {
+        qp_note_drained(qp);
+    }
+}
+
+bool uc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    (void)now;
+    struct work *work = current_work(qp, MESSAGE_BYTES_MAX);
+    if (work == NULL) {
+        return false;
+    }
+    const uint32_t index = (uint32_t)psn_distance(work->first, qp->out.next_psn);
+    const struct piece piece = work_piece(work, index, qp->mtu_bytes);
+    struct roce_packet *packet = &qp->nic->departing;
+    departure_start(qp, departure, ROCE_OPCODE(ROCE_SERVICE_UC, piece.operation), qp->out.next_psn);
+    packet->destination_qpn = qp->attributes.destination_qpn;
+    departure->path = &qp->attributes.path;
+    if (!departure_gather(qp, work, piece.offset, piece.bytes, departure)) {
+        qp_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
+        return false;
+    }
+    const uint32_t traits = roce_opcode(packet->opcode)->traits;
+    packet->solicited = piece.last && (work->flags & WORK_SOLICITED) &&
+                        ((traits & ROCE_IS_SEND) || (traits & ROCE_HAS_IMMDT));
+    packet->reth.address = work->remote_address;
+    packet->reth.key = work->remote_key;
+    packet->reth.bytes = work->bytes;
+    packet->immediate = work->immediate;
+    sent(qp, work, piece.last);
+    departure->more_sends = qp->sends.next != qp->sends.tail;
+    return true;
+}
+
+/* Bit 31 of a request's Q_Key asks for the queue pair's own (IBTA 10.2.5). */
+static uint32_t qkey_of(const struct qp *qp, const struct work *work)
+{
+    return work->datagram.qkey & 0x80000000u ? qp->attributes.qkey : work->datagram.qkey;
+}
+
+bool ud_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    (void)now;
+    struct work *work = current_work(qp, qp->mtu_bytes);
+    if (work == NULL) {
+        return false;
+    }
+    struct roce_packet *packet = &qp->nic->departing;
+    const bool immediate = work->kind == WORK_SEND_IMMEDIATE;
+    departure_start(
+        qp, departure,
+        ROCE_OPCODE(ROCE_SERVICE_UD, immediate ? ROCE_SEND_ONLY_IMMEDIATE : ROCE_SEND_ONLY),
+        qp->out.next_psn);
+    if (!departure_gather(qp, work, 0, work->bytes, departure)) {
+        qp_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
+        return false;
+    }
+    departure->path = work->datagram.path;
+    packet->destination_qpn = work->datagram.qpn;
+    packet->solicited = work->flags & WORK_SOLICITED;
+    packet->immediate = work->immediate;
+    packet->deth.qkey = qkey_of(qp, work);
+    packet->deth.source_qpn = qp->number;
+    packet->deth.reserved = 0;
+    sent(qp, work, true);
+    departure->more_sends = qp->sends.next != qp->sends.tail;
+    return true;
+}
+
+/* -- Receiving ----------------------------------------------------------------------------------*/
+
+static bool drop(struct qp *qp, enum nic_counter reason)
+{
+    nic_count(qp->nic, reason);
+    return false;
+}
+
+static void begin_move(struct qp *qp, const struct roce_packet *packet, struct nic_move *move)
+{
+    move->kind = packet->payload_bytes == 0 ? NIC_MOVE_NOTHING : NIC_MOVE_SCATTER;
+    move->segment_count = 0;
+    move->prefix_bytes = 0;
+    move->qp = qp;
+    move->psn = packet->psn;
+    move->epoch = qp->epoch;
+    move->action = MOVE_UNRELIABLE;
+    move->completes = false;
+}
+
+static void note_receive(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
+                         uint32_t bytes, struct nic_move *move)
+{
+    const bool write = traits & ROCE_IS_WRITE;
+    const bool immediate = traits & ROCE_HAS_IMMDT;
+    move->completes = true;
+    move->completion = (struct completion){
+        .wr_id = qp->current->wr_id,
+        .bytes = bytes,
+        .immediate = immediate ? packet->immediate : 0,
+        .qpn = qp->number,
+        .status = COMPLETION_SUCCESS,
+        .kind = (uint8_t)(write ? COMPLETION_RECEIVE_WRITE_IMMEDIATE : COMPLETION_RECEIVE),
+        .flags = immediate ? COMPLETION_HAS_IMMEDIATE : 0,
+        .solicited = packet->solicited,
+    };
+    qp_release_receive(qp);
+    nic_count(qp->nic, COUNTER_rdma_recvs);
+}
+
+/* The message is lost; a receive that it had begun to fill serves the next one. */
+static bool abandon(struct qp *qp, const struct roce_packet *packet, enum nic_counter reason)
+{
+    uc_responder_abandon(&qp->in.uc, packet);
+    return drop(qp, reason);
+}
+
+static bool uc_on_send(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
+                       struct nic_move *move)
+{
+    if (qp->current == NULL && qp_take_receive(qp) == NULL) {
+        return abandon(qp, packet, COUNTER_drop_no_receive);
+    }
+    const uint32_t offset = traits & ROCE_IS_FIRST ? 0 : qp->in.uc.incoming.received;
+    begin_move(qp, packet, move);
+    if (sges_gather(qp, qp->current->sges, qp->current->sge_count, offset, packet->payload_bytes,
+                    ACCESS_LOCAL_WRITE, move->segments, &move->segment_count) != GATHER_GOOD) {
+        return abandon(qp, packet, COUNTER_drop_wrong_length);
+    }
+    if (traits & ROCE_IS_LAST) {
+        note_receive(qp, packet, traits, offset + packet->payload_bytes, move);
+    }
+    uc_responder_accept(&qp->in.uc, packet);
+    return true;
+}
+
+static bool uc_on_write(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
+                        struct nic_move *move)
+{
+    uint64_t address;
+    uint32_t key;
+    incoming_target(&qp->in.uc.incoming, packet, traits, &address, &key);
+    begin_move(qp, packet, move);
+    if (!(qp->attributes.access & ACCESS_REMOTE_WRITE) ||
+        region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->payload_bytes,
+                     ACCESS_REMOTE_WRITE, &move->segments[0]) != REGION_ALLOWED) {
+        return abandon(qp, packet, COUNTER_drop_wrong_key);
+    }
+    move->segment_count = packet->payload_bytes != 0;
+    if (traits & ROCE_HAS_IMMDT) {
+        if (qp->current == NULL && qp_take_receive(qp) == NULL) {
+            return abandon(qp, packet, COUNTER_drop_no_receive);
+        }
+        const struct incoming *incoming = &qp->in.uc.incoming;
+        const uint32_t earlier =
+            traits & ROCE_IS_FIRST ? 0 : incoming->write_total - incoming->write_left;
+        note_receive(qp, packet, traits, earlier + packet->payload_bytes, move);
+    }
+    uc_responder_accept(&qp->in.uc, packet);
+    return true;
+}
+
+bool uc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                   struct instant now)
+{
+    (void)now;
+    const struct roce_packet *packet = &arrival->packet;
+    const uint32_t traits = roce_opcode(packet->opcode)->traits;
+    switch (uc_responder_judge(&qp->in.uc, packet)) {
+    case UC_VERDICT_EXECUTE:
+    case UC_VERDICT_EXECUTE_ANEW:
+        return traits & ROCE_IS_SEND ? uc_on_send(qp, packet, traits, move)
+                                     : uc_on_write(qp, packet, traits, move);
+    case UC_VERDICT_GAP: return abandon(qp, packet, COUNTER_drop_in_gap);
+    case UC_VERDICT_WRONG_ORDER: return abandon(qp, packet, COUNTER_drop_wrong_order);
+    case UC_VERDICT_WRONG_LENGTH: return abandon(qp, packet, COUNTER_drop_wrong_length);
+    }
+    UNREACHABLE("a verdict outside its enum");
+}
+
+static bool is_ipv4(const struct gid *gid)
+{
+    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    return __builtin_memcmp(gid->bytes, mapped, sizeof(mapped)) == 0;
+}
+
+/* The 40 bytes in front of a UD message: the IPv6 header, or 20 bytes of nothing and the IPv4
+ * header (IBTA A17.4.5.2). */
+static void encode_grh(const struct nic_arrival *arrival, uint8_t grh[NIC_GRH_BYTES])
+{
+    const struct roce_packet *packet = &arrival->packet;
+    const uint32_t udp_bytes = 8 + roce_opcode(packet->opcode)->headers_bytes +
+                               packet->payload_bytes + packet->pad_bytes + ROCE_ICRC_BYTES;
+    __builtin_memset(grh, 0, NIC_GRH_BYTES);
+    if (is_ipv4(&arrival->destination)) {
+        uint8_t *ip = grh + 20;
+        ip[0] = 0x45;
+        ip[1] = arrival->traffic_class;
+        store_be16(ip + 2, (uint16_t)(20 + udp_bytes));
+        ip[6] = 0x40;
+        ip[8] = arrival->hop_limit;
+        ip[9] = 17;
+        __builtin_memcpy(ip + 12, arrival->source.bytes + 12, 4);
+        __builtin_memcpy(ip + 16, arrival->destination.bytes + 12, 4);
+        return;
+    }
+    store_be32(grh, 0x60000000u | (uint32_t)arrival->traffic_class << 20);
+    store_be16(grh + 4, (uint16_t)udp_bytes);
+    grh[6] = 17;
+    grh[7] = arrival->hop_limit;
+    __builtin_memcpy(grh + 8, arrival->source.bytes, 16);
+    __builtin_memcpy(grh + 24, arrival->destination.bytes, 16);
+}
+
+bool ud_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                   struct instant now)
+{
+    (void)now;
+    const struct roce_packet *packet = &arrival->packet;
+    const uint32_t traits = roce_opcode(packet->opcode)->traits;
+    if (packet->deth.qkey != qp->attributes.qkey) {
+        return drop(qp, COUNTER_drop_wrong_qkey);
+    }
+    if (!(traits & ROCE_IS_FIRST) || !(traits & ROCE_IS_LAST)) {
+        return drop(qp, COUNTER_drop_wrong_order);
+    }
+    if (qp->current == NULL && qp_take_receive(qp) == NULL) {
+        return drop(qp, COUNTER_drop_no_receive);
+    }
+    begin_move(qp, packet, move);
+    const uint32_t bytes = NIC_GRH_BYTES + packet->payload_bytes;
+    /* A message that does not fit leaves the receive for the next one. */
+    if (sges_gather(qp, qp->current->sges, qp->current->sge_count, 0, bytes, ACCESS_LOCAL_WRITE,
+                    move->segments, &move->segment_count) != GATHER_GOOD) {
+        return drop(qp, COUNTER_drop_wrong_length);
+    }
+    move->kind = NIC_MOVE_SCATTER;
+    move->prefix_bytes = NIC_GRH_BYTES;
+    encode_grh(arrival, move->prefix);
+    note_receive(qp, packet, traits, bytes, move);
+    move->completion.flags |= COMPLETION_HAS_GRH;
+    move->completion.source_qpn = packet->deth.source_qpn;
+    return true;
+}

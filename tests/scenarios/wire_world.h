@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * wire_world - two NICs and a bad network between them, in virtual time.
+ *
+ * Purpose    Runs the shipped engines deterministically: loss, duplication, reordering, late memory
+ *            moves and lazy pulling, all drawn from one seed.
+ * Inputs     wire_world_init with faults; the test posts work through nic/queue_pair.h.
+ * Outputs    wire_world_step advances to the next event; completions are polled by the test.
+ * Ownership  The world owns both NICs; queues and buffers are the test's.
+ * Threads    One; a world is a value, two may run side by side.
+ * Time       Integer nanoseconds, advanced by events only.
+ * Units      Probabilities in millionths.
+ * Limits     WIRE_WORLD_PACKETS_MAX packets in flight; more are lost (and counted).
+ * Source     docs/decisions; the contract in nic/nic.h.
+ */
+#ifndef TESTS_SCENARIOS_WIRE_WORLD_H
+#define TESTS_SCENARIOS_WIRE_WORLD_H
+
+#include "base/prng.h"
+#include "nic/nic.h"
+
+#define WIRE_WORLD_PACKETS_MAX 4096
+
+struct wire_faults {
+    uint32_t drop, duplicate, reorder; /* Millionths of packets. */
+    uint64_t latency_ns;
+    uint64_t move_ns; /* Memory moves finish up to this much later; 0: at once. */
+    uint32_t lazy;    /* Millionths: the world does not pull at this opportunity. */
+    bool cut;         /* Nothing arrives any more. */
+};
+
+struct wire_event {
+    uint64_t at_ns, order;
+    bool is_move;
+    uint8_t node; /* Who receives, or whose memory moves. */
+    uint32_t count;
+    struct nic_move *move;
+    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+};
+
+struct wire_world {
+    struct prng prng;
+    struct wire_faults faults;
+    uint64_t now_ns, next_order;
+    uint64_t lost, delivered, digest;
+    struct nic *nics[2];
+    struct gid gids[2];
+    uint64_t move_done_ns[2]; /* Moves of a node finish in order. */
+    uint32_t event_count;
+    struct wire_event *events[WIRE_WORLD_PACKETS_MAX]; /* A heap by (at_ns, order). */
+};
+
+void wire_world_init(struct wire_world *world, uint64_t seed, const struct wire_faults *faults,
+                     const struct nic_limits *limits);
+void wire_world_free(struct wire_world *world);
+
+/* Pulls what both NICs want to send, then handles the next event or timer. False: nothing is left
+ * to happen. */
+bool wire_world_step(struct wire_world *world);
+
+struct instant wire_world_now(const struct wire_world *world);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rc_requester - the sending side of a reliable connection.
+ *
+ * Purpose    Turns posted work into request packets, acknowledgements and responses into progress,
+ *            and losses into resending from the oldest unacknowledged PSN.
+ * Inputs     rc_requester_on_ack, rc_requester_on_response, rc_requester_on_time.
+ * Outputs    rc_requester_next (one packet per pull), rc_requester_completed (finished work).
+ * Ownership  Caller owns the struct and the send queue. Nothing is allocated.
+ * Threads    One caller at a time; no globals.
+ * Time       `now` is an argument; retry_at and resume_at say when on_time or next is wanted.
+ * Units      PSNs are 24 bits and wrap; flight is counted in bytes with PACKET_COST added for each
+ * packet. Limits     At most 2^23 - 1 PSNs in flight. Source     IBTA Vol. 1: 9.7.3 (PSNs), 9.7.5
+ * (ACK/NAK), 9.7.6 (retries), 9.7.7.2 (credits), 9.9.2 (errors).
+ */
+#ifndef TRANSPORT_IBTA_RC_REQUESTER_H
+#define TRANSPORT_IBTA_RC_REQUESTER_H
+
+#include "base/check.h"
+#include "base/instant.h"
+#include "transport/ibta/work.h"
+#include "wire/roce.h"
+
+/* What a packet occupies at the receiver beside its payload: headers, and the kernel's own
+ * bookkeeping of small datagrams. Chosen, see docs/decisions on flow control. */
+#define RC_PACKET_COST 256
+
+/* A READ request asks for at most this many response packets at a time where the path limits what
+ * may be in flight, so that responses are clocked by requests. */
+#define RC_READ_CHUNK_PACKETS 16
+
+enum rc_requester_mode {
+    RC_REQUESTER_SENDING,
+    RC_REQUESTER_WAITING_RNR, /* The peer asked for a pause; resume_at is valid. */
+    RC_REQUESTER_STOPPED,     /* Failed: only flushes are left. */
+};
+
+struct rc_requester {
+    struct psn next;    /* One past the newest PSN ever sent. */
+    struct psn send;    /* PSN of the next packet; not `next` while resending. */
+    struct psn unacked; /* Oldest PSN that is not acknowledged. */
+    struct psn gap;     /* Last PSN whose missing response made us resend. */
+    bool gap_known;
+    uint8_t mode; /* enum rc_requester_mode. */
+    uint8_t retry_limit, retries_left;
+    uint8_t rnr_limit, rnr_left;
+    uint8_t reads_max, reads_out; /* READ requests and atomics without their last response. */
+    uint8_t timeout_code;
+    bool credits_known; /* The responder limits us: credit_serial is valid. */
+    uint32_t mtu_bytes;
+    uint32_t window_max;      /* Bytes in flight the path can hold; 0: no limit. */
+    uint32_t window;          /* What we allow now: halved by a loss, grown by progress. */
+    uint32_t cost;            /* Running total of flight bytes up to `next`. */
+    uint32_t serial;          /* SSN of the newest message. */
+    uint32_t credit_serial;   /* LSN: messages up to this SSN have a receive waiting. */
+    struct instant retry_at;  /* INSTANT_NEVER: nothing is in flight. */
+    struct instant resume_at; /* Valid while waiting out an RNR NAK. */
+};
+
+struct rc_requester_config {
+    struct psn first_psn;
+    uint32_t mtu_bytes;
+    uint32_t window_bytes; /* 0: no limit. */
+    uint8_t retry_limit, rnr_limit, reads_max, timeout_code;
+};
+
+/* Everything a pull can yield. */
+struct rc_outgoing {
+    struct work *work;
+    enum roce_operation operation;
+    struct psn psn;
+    uint32_t offset; /* In the message, of the payload or of the bytes to read. */
+    uint32_t bytes;  /* Payload, or bytes to read. */
+    bool last;       /* Last packet of its message. */
+    bool ack_request;
+    bool resent; /* This PSN went out before. */
+    bool alone;  /* Nothing else is in flight. */
+};
+
+/* What an arriving acknowledgement or response means. */
+enum rc_requester_verdict {
+    RC_STALE,        /* Old or impossible PSN: nothing changes. */
+    RC_PROGRESS,     /* Work may have completed; sending may go on. */
+    RC_RESPONSE,     /* A response in order: its payload belongs at `offset` of `work`. */
+    RC_IMPLIED_NAK,  /* It shows that a response was lost: resending begins. */
+    RC_SEQUENCE_NAK, /* The peer misses a request: resending begins. */
+    RC_RNR_NAK,      /* The peer has no receive: waiting begins. */
+    RC_FAILED,       /* `work` ends with `status`; the queue pair is in error. */
+};
+
+struct rc_progress {
+    enum rc_requester_verdict verdict;
+    struct work *work;
+    uint32_t offset;
+    enum completion_status status;
+};
+
+void rc_requester_init(struct rc_requester *requester, const struct rc_requester_config *config);
+
+/* The next packet or local work (packets == 0: execute it now, in order). False: nothing may be
+ * sent now. `draining`: no message is begun that has not been. */
+bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue, bool draining,
+                       struct instant now, struct rc_outgoing *out);
+
+/* Would rc_requester_next yield something now? Reads only. */
+bool rc_requester_ready(const struct rc_requester *requester, const struct send_queue *queue,
+                        bool draining, struct instant now);
+
+MUST_USE struct rc_progress rc_requester_on_ack(struct rc_requester *requester,
+                                                struct send_queue *queue, struct psn psn,
+                                                uint8_t syndrome, uint32_t msn, struct instant now);
+
+/* A READ response of `bytes`, or (atomic) an atomic acknowledgement, whose `bytes` do not matter.
+ */
+MUST_USE struct rc_progress rc_requester_on_response(struct rc_requester *requester,
+                                                     struct send_queue *queue, struct psn psn,
+                                                     bool atomic, uint32_t bytes,
+                                                     struct instant now);
+
+/* retry_at was reached. RC_STALE: too early; RC_SEQUENCE_NAK: resending begins; RC_FAILED. */
+MUST_USE struct rc_progress rc_requester_on_time(struct rc_requester *requester,
+                                                 struct send_queue *queue, struct instant now);
+
+/* Starts the transport timer though nothing was sent: the link has no room, and a peer that never
+ * makes any must be noticed like one that never answers. */
+void rc_requester_blocked(struct rc_requester *requester, struct instant now);
+
+/* The oldest request if it is finished, else NULL. The caller completes it and advances
+ * queue->head. */
+struct work *rc_requester_completed(const struct rc_requester *requester,
+                                    const struct send_queue *queue);
+
+/* Nothing is in flight and nothing half sent: the drained condition of SQD. */
+bool rc_requester_drained(const struct rc_requester *requester, const struct send_queue *queue);
+
+/* All invariants, for tests and the engine's own entry points. */
+void rc_requester_check(const struct rc_requester *requester, const struct send_queue *queue);
+
+#endif

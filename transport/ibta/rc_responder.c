@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/ibta/rc_responder.h"
+
+#include "transport/ibta/work.h"
+
+uint32_t rc_resource_entries(uint32_t limit)
+{
+    uint32_t entries = 1;
+    while (entries < limit) {
+        entries *= 2;
+    }
+    return entries;
+}
+
+void rc_responder_init(struct rc_responder *responder, struct psn expected, uint32_t mtu_bytes,
+                       uint32_t resource_limit, struct rc_resource *resources)
+{
+    *responder = (struct rc_responder){
+        .expected = expected,
+        .moved = expected,
+        .incoming = {.mtu_bytes = mtu_bytes},
+        .resources = resources,
+        .resource_mask = rc_resource_entries(resource_limit) - 1,
+        .resource_limit = resource_limit,
+    };
+}
+
+void rc_responder_check(const struct rc_responder *responder)
+{
+    CHECK(responder->newest - responder->oldest <= responder->resource_limit);
+    CHECK(responder->due <= responder->newest - responder->oldest);
+    CHECK(responder->pending != RC_REPLY_READ_RESPONSE && responder->pending != RC_REPLY_ATOMIC);
+    CHECK(psn_distance(responder->moved, responder->expected) >= 0);
+}
+
+static struct rc_resource *resource_at(const struct rc_responder *responder, uint32_t position)
+{
+    return &responder->resources[position & responder->resource_mask];
+}
+
+/* The kept READ or atomic whose PSNs include `psn`; NULL if none. */
+static struct rc_resource *resource_of(const struct rc_responder *responder, struct psn psn)
+{
+    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
+        struct rc_resource *resource = resource_at(responder, at);
+        const int32_t index = psn_distance(resource->first, psn);
+        if (index >= 0 && (uint32_t)index < resource->packets) {
+            return resource;
+        }
+    }
+    return NULL;
+}
+
+static enum rc_verdict judge_duplicate(const struct rc_responder *responder,
+                                       const struct roce_packet *packet, uint32_t traits)
+{
+    if (!(traits & (ROCE_IS_READ | ROCE_IS_ATOMIC))) {
+        return RC_VERDICT_REPLAY;
+    }
+    const struct rc_resource *resource = resource_of(responder, psn_of(packet->psn));
+    const uint8_t operation = packet->opcode & 0x1f;
+    if (resource == NULL || resource->operation != operation) {
+        return RC_VERDICT_IGNORE;
+    }
+    if (operation != ROCE_READ_REQUEST) {
+        return RC_VERDICT_REPLAY_ATOMIC;
+    }
+    /* A resent READ asks for the rest of the original or a part of it, never for more. */
+    const uint32_t index = (uint32_t)psn_distance(resource->first, psn_of(packet->psn));
+    const uint64_t skipped = (uint64_t)index * responder->incoming.mtu_bytes;
+    if (packet->reth.address != resource->address + skipped ||
+        skipped + packet->reth.bytes > resource->bytes) {
+        return RC_VERDICT_IGNORE;
+    }
+    return RC_VERDICT_REPLAY_READ;
+}
+
+static enum rc_verdict judge_in_order(const struct rc_responder *responder,
+                                      const struct roce_packet *packet, uint32_t traits)
+{
+    switch (incoming_judge(&responder->incoming, packet, traits)) {
+    case INCOMING_WRONG_ORDER: return RC_VERDICT_WRONG_ORDER;
+    case INCOMING_WRONG_LENGTH: return RC_VERDICT_WRONG_LENGTH;
+    case INCOMING_FITS: break;
+    }
+    if (!(traits & (ROCE_IS_READ | ROCE_IS_ATOMIC))) {
+        return RC_VERDICT_EXECUTE;
+    }
+    if ((traits & ROCE_IS_READ) && packet->reth.bytes > MESSAGE_BYTES_MAX) {
+        return RC_VERDICT_WRONG_LENGTH;
+    }
+    /* The ring keeps answered entries for duplicates: only those never answered are in the way. One
+     * that is being replayed is not: a requester that asks for more has all of it by now. */
+    const bool full = responder->newest - responder->oldest == responder->resource_limit;
+    if (full &&
+        (responder->resource_limit == 0 || !resource_at(responder, responder->oldest)->answered)) {
+        return RC_VERDICT_NO_RESOURCES;
+    }
+    return RC_VERDICT_EXECUTE;
+}
+
+enum rc_verdict rc_responder_judge(const struct rc_responder *responder,
+                                   const struct roce_packet *packet)
+{
+    const uint32_t traits = roce_opcode(packet->opcode)->traits;
+    const int32_t ahead = psn_distance(responder->expected, psn_of(packet->psn));
+    if (ahead < 0) {
+        return judge_duplicate(responder, packet, traits);
+    }
+    if (ahead > 0) {
+        return responder->stream == RC_STREAM_IN_GAP ? RC_VERDICT_IGNORE : RC_VERDICT_REPORT_GAP;
+    }
+    return judge_in_order(responder, packet, traits);
+}
+
+/* `packets` PSNs were accepted: gaps end here, and a NAK that was not sent yet is void. */
+static void move_on(struct rc_responder *responder, uint32_t packets)
+{
+    responder->stream = RC_STREAM_IN_ORDER;
+    responder->expected = psn_after(responder->expected, packets);
+    if (responder->pending == RC_REPLY_NAK) {
+        responder->pending = RC_REPLY_NONE;
+    }
+}
+
+void rc_responder_accept(struct rc_responder *responder, const struct roce_packet *packet)
+{
+    CHECK(psn_equal(psn_of(packet->psn), responder->expected));
+    const uint32_t traits = roce_opcode(packet->opcode)->traits;
+    incoming_accept(&responder->incoming, packet, traits);
+    if (traits & ROCE_IS_LAST) {
+        responder->msn = (responder->msn + 1) & ROCE_24_BITS;
+    }
+    move_on(responder, 1);
+}
+
+/* READs move nothing into memory: `moved` passes them as soon as it reaches them. */
+static void settle(struct rc_responder *responder)
+{
+    while (!psn_equal(responder->moved, responder->expected)) {
+        const struct rc_resource *resource = resource_of(responder, responder->moved);
+        if (resource == NULL || resource->operation != ROCE_READ_REQUEST) {
+            return;
+        }
+        responder->moved = psn_after(resource->first, resource->packets);
+    }
+}
+
+void rc_responder_on_moved(struct rc_responder *responder, struct psn psn, bool ack_request)
+{
+    if (psn_distance(responder->moved, psn) >= 0) {
+        responder->moved = psn_after(psn, 1);
+        settle(responder);
+    }
+    if (ack_request && responder->pending != RC_REPLY_NAK) {
+        responder->pending = RC_REPLY_ACK;
+        responder->pending_psn = psn;
+    }
+}
+
+static struct rc_resource *add_resource(struct rc_responder *responder,
+                                        const struct roce_packet *packet)
+{
+    if (responder->newest - responder->oldest == responder->resource_limit) {
+        const struct rc_resource *oldest = resource_at(responder, responder->oldest);
+        CHECK(oldest->answered);
+        responder->due -= oldest->state != RC_RESOURCE_DONE;
+        responder->oldest++;
+    }
+    struct rc_resource *resource = resource_at(responder, responder->newest);
+    responder->newest++;
+    responder->due++;
+    *resource = (struct rc_resource){
+        .first = psn_of(packet->psn),
+        .packets = 1,
+        .until = 1,
+        .operation = packet->opcode & 0x1f,
+    };
+    responder->msn = (responder->msn + 1) & ROCE_24_BITS;
+    return resource;
+}
+
+void rc_responder_accept_read(struct rc_responder *responder, const struct roce_packet *packet)
+{
+    CHECK(psn_equal(psn_of(packet->psn), responder->expected));
+    struct rc_resource *resource = add_resource(responder, packet);
+    resource->packets = packets_of(packet->reth.bytes, responder->incoming.mtu_bytes);
+    resource->until = resource->packets;
+    resource->address = packet->reth.address;
+    resource->key = packet->reth.key;
+    resource->bytes = packet->reth.bytes;
+    resource->state = RC_RESOURCE_READY;
+    move_on(responder, resource->packets);
+    settle(responder);
+}
+
+void rc_responder_accept_atomic(struct rc_responder *responder, const struct roce_packet *packet)
+{
+    CHECK(psn_equal(psn_of(packet->psn), responder->expected));
+    struct rc_resource *resource = add_resource(responder, packet);
+    resource->state = RC_RESOURCE_WAITING;
+    move_on(responder, 1);
+}
+
+void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint64_t original)
+{
+    struct rc_resource *resource = resource_of(responder, psn);
+    CHECK(resource != NULL && resource->state == RC_RESOURCE_WAITING);
+    resource->original = original;
+    resource->state = RC_RESOURCE_READY;
+    if (psn_distance(responder->moved, psn) >= 0) {
+        responder->moved = psn_after(psn, 1);
+        settle(responder);
+    }
+}
+
+void rc_responder_replay(struct rc_responder *responder)
+{
+    /* Never hide a pending NAK behind an ACK: the requester would wait for its timer. */
+    if (responder->pending == RC_REPLY_NONE) {
+        responder->pending = RC_REPLY_ACK;
+        responder->pending_psn = psn_before(responder->moved, 1);
+    }
+}
+
+void rc_responder_replay_response(struct rc_responder *responder, const struct roce_packet *packet)
+{
+    struct rc_resource *resource = resource_of(responder, psn_of(packet->psn));
+    CHECK(resource != NULL);
+    if (resource->state == RC_RESOURCE_WAITING) {
+        return;
+    }
+    responder->due += resource->state == RC_RESOURCE_DONE;
+    resource->state = RC_RESOURCE_READY;
+    resource->begun = (uint32_t)psn_distance(resource->first, psn_of(packet->psn));
+    resource->sent = resource->begun;
+    if (resource->operation == ROCE_READ_REQUEST) {
+        resource->until =
+            resource->begun + packets_of(packet->reth.bytes, responder->incoming.mtu_bytes);
+    }
+}
+
+void rc_responder_report_gap(struct rc_responder *responder)
+{
+    responder->stream = RC_STREAM_IN_GAP;
+    responder->pending = RC_REPLY_NAK;
+    responder->syndrome = ROCE_NAK_PSN_SEQUENCE;
+    responder->pending_psn = responder->expected;
+}
+
+void rc_responder_refuse(struct rc_responder *responder, struct psn psn, uint8_t syndrome)
+{
+    responder->stream = RC_STREAM_IN_GAP;
+    responder->pending = RC_REPLY_NAK;
+    responder->syndrome = syndrome;
+    responder->pending_psn = psn;
+}
+
+/* The oldest entry that still has responses to send; NULL if none. */
+static struct rc_resource *first_due(const struct rc_responder *responder)
+{
+    if (responder->due == 0) {
+        return NULL;
+    }
+    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
+        struct rc_resource *resource = resource_at(responder, at);
+        if (resource->state != RC_RESOURCE_DONE) {
+            return resource;
+        }
+    }
+    UNREACHABLE("a count of due responses without one");
+}
+
+/* A response may be pulled when it is ready and every move before it is done: a READ behind a
+ * WRITE returns what was written. */
+static bool response_ready(const struct rc_responder *responder, const struct rc_resource *resource)
+{
+    return resource->state == RC_RESOURCE_READY &&
+           psn_distance(resource->first, responder->moved) >= 0;
+}
+
+/* An acknowledgement must not overtake the response of an earlier request, which it would declare
+ * lost (9.7.5.1.2); nor may a NAK overtake earlier memory moves, which it declares done. */
+static bool pending_ready(const struct rc_responder *responder, const struct rc_resource *due)
+{
+    if (responder->pending == RC_REPLY_NONE ||
+        (due != NULL && psn_distance(due->first, responder->pending_psn) >= 0)) {
+        return false;
+    }
+    return responder->pending == RC_REPLY_ACK ||
+           psn_distance(responder->pending_psn, responder->moved) >= 0;
+}
+
+bool rc_responder_ready(const struct rc_responder *responder)
+{
+    const struct rc_resource *due = first_due(responder);
+    return pending_ready(responder, due) || (due != NULL && response_ready(responder, due));
+}
+
+static enum roce_operation response_operation(bool first, bool last)
+{
+    if (first) {
+        return last ? ROCE_READ_RESPONSE_ONLY : ROCE_READ_RESPONSE_FIRST;
+    }
+    return last ? ROCE_READ_RESPONSE_LAST : ROCE_READ_RESPONSE_MIDDLE;
+}
+
+static struct rc_reply next_response(struct rc_responder *responder, struct rc_resource *resource,
+                                     uint8_t credits)
+{
+    struct rc_reply reply = {
+        .kind = RC_REPLY_ATOMIC,
+        .psn = psn_after(resource->first, resource->sent),
+        .syndrome = (uint8_t)(ROCE_AETH_ACK | credits),
+        .msn = responder->msn,
+        .resource = resource,
+    };
+    const bool last = resource->sent + 1 == resource->until;
+    if (resource->operation == ROCE_READ_REQUEST) {
+        const uint32_t offset = resource->sent * responder->incoming.mtu_bytes;
+        reply.kind = RC_REPLY_READ_RESPONSE;
+        reply.offset = offset;
+        const uint32_t left = resource->bytes - offset;
+        reply.bytes = left < responder->incoming.mtu_bytes ? left : responder->incoming.mtu_bytes;
+        /* A resent READ starts with FIRST again, wherever it starts. */
+        reply.operation = response_operation(resource->sent == resource->begun, last);
+    }
+    resource->sent++;
+    if (last) {
+        resource->state = RC_RESOURCE_DONE;
+        resource->answered = true;
+        responder->due--;
+    }
+    return reply;
+}
+
+struct rc_reply rc_responder_next_reply(struct rc_responder *responder, uint8_t credits)
+{
+    struct rc_resource *due = first_due(responder);
+    if (pending_ready(responder, due)) {
+        const enum rc_reply_kind kind = responder->pending;
+        responder->pending = RC_REPLY_NONE;
+        return (struct rc_reply){
+            .kind = kind,
+            .psn = responder->pending_psn,
+            .syndrome =
+                kind == RC_REPLY_NAK ? responder->syndrome : (uint8_t)(ROCE_AETH_ACK | credits),
+            .msn = responder->msn,
+        };
+    }
+    if (due != NULL && response_ready(responder, due)) {
+        return next_response(responder, due, credits);
+    }
+    return (struct rc_reply){.kind = RC_REPLY_NONE};
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rc_responder - the receiving side of a reliable connection.
+ *
+ * Purpose    Turns arriving requests into executions in order, replays, and one NAK per gap.
+ * Inputs     rc_responder_judge, then exactly one of _accept_* or _refuse, and _on_moved.
+ * Outputs    rc_responder_next_reply: acknowledgements and READ/atomic responses in PSN order.
+ * Ownership  Caller owns the struct and the array of resources.
+ * Threads    One caller at a time; no globals.
+ * Time       Not used.
+ * Units      PSNs are 24 bits and wrap.
+ * Limits     As many READs and atomics outstanding as there are resources.
+ * Source     IBTA Vol. 1: 9.7.4 (request ladder), 9.7.5 (responses, duplicates), 9.4.4-9.4.5 (READ,
+ * atomics).
+ */
+#ifndef TRANSPORT_IBTA_RC_RESPONDER_H
+#define TRANSPORT_IBTA_RC_RESPONDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "transport/ibta/incoming.h"
+#include "transport/ibta/psn.h"
+#include "wire/roce.h"
+
+enum rc_stream {
+    RC_STREAM_IN_ORDER,
+    RC_STREAM_IN_GAP, /* A NAK went out for `expected`; silence until it arrives. */
+};
+
+enum rc_verdict {
+    RC_VERDICT_EXECUTE,       /* In order: judge memory, then accept or refuse. */
+    RC_VERDICT_REPLAY,        /* A duplicate SEND or WRITE: acknowledge again, run nothing. */
+    RC_VERDICT_REPLAY_READ,   /* A duplicate READ: respond again, once its key is judged again. */
+    RC_VERDICT_REPLAY_ATOMIC, /* A duplicate atomic whose result is kept. */
+    RC_VERDICT_REPORT_GAP,    /* First sign of a loss: ask for it once. */
+    RC_VERDICT_IGNORE,        /* Inside a gap already reported, or a duplicate too old to answer. */
+    RC_VERDICT_WRONG_ORDER,   /* Opcodes out of sequence: an invalid request. */
+    RC_VERDICT_WRONG_LENGTH,  /* Payload that does not fit MTU or announced length: likewise. */
+    RC_VERDICT_NO_RESOURCES,  /* More READs and atomics than agreed: likewise. */
+};
+
+enum rc_resource_state {
+    RC_RESOURCE_DONE,    /* Answered; kept for a duplicate. */
+    RC_RESOURCE_WAITING, /* An atomic whose memory move is not finished. */
+    RC_RESOURCE_READY,   /* Responses are due, from `sent` on. */
+};
+
+/* A READ or atomic that was accepted. */
+struct rc_resource {
+    struct psn first;
+    uint32_t packets;
+    uint32_t begun;    /* Response the current round started with: 0, or where a resend began. */
+    uint32_t sent;     /* The next response to pull. */
+    uint32_t until;    /* One past the last response of this round. */
+    uint64_t address;  /* READ: what was asked for. */
+    uint64_t original; /* Atomic: the value to return. */
+    uint32_t key;
+    uint32_t bytes;
+    uint8_t state;     /* enum rc_resource_state. */
+    bool answered;     /* All responses were pulled once: what is due is a replay. */
+    uint8_t operation; /* ROCE_READ_REQUEST, ROCE_COMPARE_SWAP or ROCE_FETCH_ADD. */
+};
+
+enum rc_reply_kind {
+    RC_REPLY_NONE,
+    RC_REPLY_ACK,
+    RC_REPLY_NAK, /* Any AETH that is not an ACK. */
+    RC_REPLY_READ_RESPONSE,
+    RC_REPLY_ATOMIC,
+};
+
+struct rc_responder {
+    struct psn expected; /* PSN of the next request to execute. */
+    uint32_t msn;        /* Messages executed, 24 bits. */
+    uint8_t stream;      /* enum rc_stream. */
+    uint8_t pending;     /* NONE, ACK or NAK: newest unsent reply, a later one replaces it. */
+    uint8_t syndrome;    /* Of a pending NAK. */
+    struct psn pending_psn;
+    struct psn moved; /* One past the newest PSN whose memory moves are done. */
+    struct incoming incoming;
+    struct rc_resource *resources;
+    uint32_t resource_mask;  /* The array has 2^n entries. */
+    uint32_t resource_limit; /* max_dest_rd_atomic. */
+    uint32_t oldest, newest; /* Free-running: entries [oldest, newest) are kept. */
+    uint32_t due;            /* Entries READY or WAITING. */
+};
+
+struct rc_reply {
+    enum rc_reply_kind kind;
+    struct psn psn;
+    uint8_t syndrome; /* ACK, NAK. */
+    uint32_t msn;
+    enum roce_operation operation; /* READ responses. */
+    const struct rc_resource *resource;
+    uint32_t offset; /* READ responses: from the resource's address. */
+    uint32_t bytes;
+};
+
+/* Entries of the array for `limit` resources. */
+uint32_t rc_resource_entries(uint32_t limit);
+void rc_responder_init(struct rc_responder *responder, struct psn expected, uint32_t mtu_bytes,
+                       uint32_t resource_limit, struct rc_resource *resources);
+
+/* Decide about a request. Reads the state, changes nothing. */
+MUST_USE enum rc_verdict rc_responder_judge(const struct rc_responder *responder,
+                                            const struct roce_packet *packet);
+
+/* A SEND or WRITE packet that was judged EXECUTE and whose memory is allowed. The stream advances;
+ * acknowledgements wait for rc_responder_on_moved. */
+void rc_responder_accept(struct rc_responder *responder, const struct roce_packet *packet);
+
+/* The memory of an accepted packet has been written; moves finish in PSN order. */
+void rc_responder_on_moved(struct rc_responder *responder, struct psn psn, bool ack_request);
+
+/* A READ or atomic that was judged EXECUTE and is allowed. An atomic is answered after
+ * rc_responder_on_atomic. */
+void rc_responder_accept_read(struct rc_responder *responder, const struct roce_packet *packet);
+void rc_responder_accept_atomic(struct rc_responder *responder, const struct roce_packet *packet);
+void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint64_t original);
+
+/* Answers of the other verdicts. */
+void rc_responder_replay(struct rc_responder *responder);
+void rc_responder_replay_response(struct rc_responder *responder, const struct roce_packet *packet);
+void rc_responder_report_gap(struct rc_responder *responder);
+
+/* Refuses the request at `psn`: an RNR NAK (the stream waits for it again) or a fatal NAK. */
+void rc_responder_refuse(struct rc_responder *responder, struct psn psn, uint8_t syndrome);
+
+/* Is there anything to pull? */
+bool rc_responder_ready(const struct rc_responder *responder);
+
+/* The next reply; `credits` is the credit code ACKs carry. kind RC_REPLY_NONE: nothing now. */
+struct rc_reply rc_responder_next_reply(struct rc_responder *responder, uint8_t credits);
+
+void rc_responder_check(const struct rc_responder *responder);
+
+#endif

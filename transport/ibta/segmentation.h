@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * segmentation - how a message becomes packets: the operation and payload of its n-th packet.
+ *
+ * Shared by RC, UC and UD requesters. Source: IBTA 9.2.1 table 38, 9.4 and 9.5.
+ */
+#ifndef TRANSPORT_IBTA_SEGMENTATION_H
+#define TRANSPORT_IBTA_SEGMENTATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/ibta/work.h"
+#include "wire/roce.h"
+
+/* One packet of a message. */
+struct piece {
+    enum roce_operation operation;
+    uint32_t offset; /* Of its payload in the message. */
+    uint32_t bytes;  /* Its payload. */
+    bool last;
+};
+
+/* Packet `index` of a SEND or WRITE. `index` < packets_of(work->bytes, mtu_bytes). */
+struct piece work_piece(const struct work *work, uint32_t index, uint32_t mtu_bytes);
+
+#endif

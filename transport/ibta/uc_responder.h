@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * uc_responder - the receiving side of an unreliable connection.
+ *
+ * A lost packet costs its whole message: what is left of it is dropped without an answer, and the
+ * next FIRST or ONLY packet begins anew at whatever PSN it carries (IBTA 9.8.2).
+ */
+#ifndef TRANSPORT_IBTA_UC_RESPONDER_H
+#define TRANSPORT_IBTA_UC_RESPONDER_H
+
+#include "base/check.h"
+#include "transport/ibta/incoming.h"
+#include "transport/ibta/psn.h"
+
+struct uc_responder {
+    struct psn expected;
+    struct incoming incoming;
+};
+
+enum uc_verdict {
+    UC_VERDICT_EXECUTE,
+    UC_VERDICT_EXECUTE_ANEW, /* Likewise, but the message before it is lost. */
+    UC_VERDICT_GAP,          /* Belongs to a message that lost a packet. */
+    UC_VERDICT_WRONG_ORDER,
+    UC_VERDICT_WRONG_LENGTH,
+};
+
+void uc_responder_init(struct uc_responder *responder, struct psn expected, uint32_t mtu_bytes);
+MUST_USE enum uc_verdict uc_responder_judge(const struct uc_responder *responder,
+                                            const struct roce_packet *packet);
+/* A packet judged EXECUTE or EXECUTE_ANEW whose memory is allowed. */
+void uc_responder_accept(struct uc_responder *responder, const struct roce_packet *packet);
+/* Any other packet, and one whose memory is not: its message is lost. */
+void uc_responder_abandon(struct uc_responder *responder, const struct roce_packet *packet);
+
+#endif

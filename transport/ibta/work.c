@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/ibta/work.h"
+
+#include "base/check.h"
+
+static uint32_t ring_entries(uint32_t limit)
+{
+    uint32_t entries = 1;
+    while (entries < limit) {
+        entries *= 2;
+    }
+    return entries;
+}
+
+/* Slots start on cache lines, so that one request's head is one line to fetch. */
+static uint32_t slot_bytes(uint32_t tail_bytes)
+{
+    return ((uint32_t)sizeof(struct work) + tail_bytes + 63u) & ~63u;
+}
+
+size_t send_queue_bytes(uint32_t limit, uint32_t tail_bytes)
+{
+    return (size_t)ring_entries(limit) * slot_bytes(tail_bytes);
+}
+
+void send_queue_init(struct send_queue *queue, uint32_t limit, uint32_t tail_bytes, void *memory)
+{
+    CHECK(memory != NULL || limit == 0);
+    *queue = (struct send_queue){
+        .slots = memory,
+        .slot_bytes = slot_bytes(tail_bytes),
+        .mask = ring_entries(limit) - 1,
+        .limit = limit,
+        .tail_bytes = tail_bytes,
+    };
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * icrc - see icrc.h.
+ *
+ * crc32_gzip_refl takes and returns the CRC as zlib's crc32 does: complemented on the way in and on
+ * the way out. So a CRC starts at 0, can be continued from any intermediate result, and each
+ * result is already the final value.
+ */
+#include "wire/icrc.h"
+
+#include <isa-l/crc.h>
+#include <string.h>
+
+#include "wire/roce.h"
+
+enum {
+    PREFIX_BYTES = 8, /* Ones, where the LRH of an InfiniBand packet would stand. */
+    BTH_MASKED_AT = 4,
+};
+
+uint32_t icrc_begin(const struct inet_flow *flow, uint16_t identification, size_t udp_payload_bytes,
+                    const uint8_t bth[12])
+{
+    uint8_t masked[PREFIX_BYTES + INET_HEADERS_BYTES_MAX + ROCE_BTH_BYTES];
+    size_t count = PREFIX_BYTES;
+
+    memset(masked, 0xff, PREFIX_BYTES);
+    count += inet_encode_invariant(masked + count, flow, identification, udp_payload_bytes);
+    memcpy(masked + count, bth, ROCE_BTH_BYTES);
+    masked[count + BTH_MASKED_AT] = 0xff;
+    count += ROCE_BTH_BYTES;
+    return crc32_gzip_refl(0, masked, count);
+}
+
+uint32_t icrc_extend(uint32_t crc, const void *bytes, size_t count)
+{
+    return crc32_gzip_refl(crc, bytes, count);
+}
+
+uint32_t icrc_finish(uint32_t crc)
+{
+    return crc;
+}
+
+/* -- The identification behind a difference -----------------------------------------------------
+ * A 32-bit register of the CRC is a polynomial over GF(2) modulo the CRC-32 polynomial; being
+ * "reflected", its bit 31 is the coefficient of x^0. Running one zero byte through the CRC
+ * multiplies the register by x^8. Two packets that differ only in the identification, by the bytes
+ * d0 d1, have registers that differ by
+ *
+ *     (d0 | d1 << 8) * x^(8m),    m = bytes from the identification to the end of what is covered
+ *
+ * because a byte enters at the low end of the register. Multiplying the difference of the CRCs by
+ * x^(-8m) gives the two bytes back, and anything in the upper half says that more differs. */
+
+#define CRC_32_POLYNOMIAL 0xedb88320u /* x^32 left out, reflected. */
+
+/* INVERSE_OF_ZEROS[k] is x^(-8 * 2^k), which takes back 2^k zero bytes. The polynomial ends in + 1,
+ * so dividing by x is a shift the other way: r << 1, and 0xdb710641 more if bit 31 falls out. Eight
+ * divisions of 0x80000000, which is x^0, give entry 0; every other entry is the square of the one before it. */
+static const uint32_t inverse_of_zeros[] = {
+    0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d, 0x5139de12, 0xba340226,
+    0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8, 0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5,
+};
+
+/* The product of two polynomials: schoolbook, from the lowest power of `a` up. Without branches,
+ * because nothing could predict them. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+
+    for (; a != 0; a <<= 1) {
+        product ^= b & -(a >> 31);
+        b = b >> 1 ^ (CRC_32_POLYNOMIAL & -(b & 1)); /* b * x */
+    }
+    return product;
+}
+
+bool icrc_solve_identification(uint32_t difference, size_t udp_payload_bytes, uint16_t assumed,
+                               uint16_t *identification)
+{
+    /* From the identification, four bytes into the IP header, up to the ICRC. */
+    const size_t covered_bytes =
+        INET_IPV4_BYTES - 4 + INET_UDP_BYTES + udp_payload_bytes - ROCE_ICRC_BYTES;
+
+    CHECK(udp_payload_bytes >= ROCE_BTH_BYTES + ROCE_ICRC_BYTES);
+    CHECK(covered_bytes >> COUNT_OF(inverse_of_zeros) == 0);
+    for (size_t k = 0; k < COUNT_OF(inverse_of_zeros); k++) {
+        if ((covered_bytes >> k & 1) != 0) {
+            difference = multiply(inverse_of_zeros[k], difference);
+        }
+    }
+    if (difference > 0xffff) {
+        return false;
+    }
+    *identification = assumed ^ __builtin_bswap16((uint16_t)difference);
+    return true;
+}

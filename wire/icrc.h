@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * icrc - the invariant CRC of RoCEv2 over IPv4 and IPv6.
+ *
+ * Purpose    CRC-32 over the packet with the fields that routers change replaced by ones.
+ * Inputs     icrc_begin with the addresses, then icrc_extend over the bytes after the BTH.
+ * Outputs    icrc_finish: the four bytes as they stand on the wire when stored little-endian.
+ * Ownership  Nothing is kept.
+ * Threads    No state.
+ * Time       Not used.
+ * Units      Bytes.
+ * Limits     None beyond the IP total length of 65,535.
+ * Source     IBTA Annex A17.3.3 (masked: TOS/traffic class, TTL/hop limit, flow label, IPv4 header
+ *            checksum, UDP checksum, BTH byte 4; eight bytes of ones in front).
+ */
+#ifndef WIRE_ICRC_H
+#define WIRE_ICRC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "wire/inet.h"
+
+/* Starts the CRC: pseudo-prefix, masked IP and UDP headers, masked BTH. `udp_payload_bytes` counts
+ * from the BTH to the ICRC, both included. `identification` is the IPv4 identification (ignored for
+ * IPv6); Don't Fragment is set, fragment offset 0. */
+uint32_t icrc_begin(const struct inet_flow *flow, uint16_t identification, size_t udp_payload_bytes,
+                    const uint8_t bth[12]);
+
+/* Continues over `count` bytes as they stand on the wire: extended headers, payload, pad. */
+uint32_t icrc_extend(uint32_t crc, const void *bytes, size_t count);
+
+/* The value to store with store_le32. */
+uint32_t icrc_finish(uint32_t crc);
+
+/* A UDP socket hides the IPv4 identification of what it received, yet the ICRC covers it. CRC-32 is
+ * linear: given `difference`, the XOR of the received ICRC with the one computed for identification
+ * `assumed`, and the packet's udp_payload_bytes, this recovers the identification that explains
+ * the difference. Returns false if none of the 2^16 does: the packet is corrupt. A packet that is
+ * corrupt passes by chance once in 2^16. */
+MUST_USE bool icrc_solve_identification(uint32_t difference, size_t udp_payload_bytes,
+                                        uint16_t assumed, uint16_t *identification);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * inet - the IP and UDP headers in front of a RoCEv2 packet.
+ *
+ * Purpose    Encodes them for what sees them though a UDP socket hides them: the ICRC and captures.
+ * Inputs     Addresses and ports, IPv4 identification, the UDP payload or its length.
+ * Outputs    Header bytes in the caller's buffer, and their number.
+ * Ownership  Nothing is kept.
+ * Threads    No state.
+ * Time       Not used.
+ * Units      Bytes. Ports and identification in host order.
+ * Limits     IP total length (IPv4) or payload length (IPv6) 65,535; no options, no fragments.
+ * Source     RFC 791, RFC 8200, RFC 768, RFC 1071 (checksum); IBTA Annex A17.
+ */
+#ifndef WIRE_INET_H
+#define WIRE_INET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INET_IPV4_BYTES        20
+#define INET_IPV6_BYTES        40
+#define INET_UDP_BYTES         8
+#define INET_HEADERS_BYTES_MAX (INET_IPV6_BYTES + INET_UDP_BYTES)
+
+/* One direction of a UDP conversation, both addresses of one family. IPv4 addresses are in the
+ * IPv4-mapped form ::ffff:a.b.c.d. */
+struct inet_flow {
+    uint8_t source[16];
+    uint8_t destination[16];
+    uint16_t source_port;
+    uint16_t destination_port;
+};
+
+/* True if `address` is of the IPv4-mapped form. */
+bool inet_is_ipv4(const uint8_t address[16]);
+
+/* IP and UDP header as the ICRC sees them: ones in every field that may change on the way (TOS or
+ * traffic class, flow label, TTL or hop limit, both checksums). Don't Fragment is set, fragment
+ * offset 0; `identification` is ignored for IPv6. Returns the bytes written, at most
+ * INET_HEADERS_BYTES_MAX. */
+size_t inet_encode_invariant(uint8_t *out, const struct inet_flow *flow, uint16_t identification,
+                             size_t payload_bytes);
+
+/* IP and UDP header as they leave a host: TOS, traffic class and flow label 0, TTL or hop limit 64,
+ * right IPv4 header checksum. The UDP checksum is 0 over IPv4, as RoCEv2 asks, and the right one
+ * over IPv6, which has no other checksum. Returns as above. */
+size_t inet_encode(uint8_t *out, const struct inet_flow *flow, uint16_t identification,
+                   const uint8_t *payload, size_t payload_bytes);
+
+#endif

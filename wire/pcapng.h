@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * pcapng - blocks of a pcapng file, as bytes; whoever has a file writes them to it.
+ *
+ * Purpose    A capture that Wireshark reads: section header, interface description, packets.
+ * Inputs     The packet as an inet_flow, identification, and the UDP payload (BTH .. ICRC).
+ * Outputs    Encoded blocks in the caller's buffer, and their length.
+ * Ownership  Nothing is kept.
+ * Threads    No state.
+ * Time       Nanoseconds since the Unix epoch, as an argument (if_tsresol 9).
+ * Units      Bytes, nanoseconds.
+ * Limits     A UDP payload longer than any RoCEv2 packet is cut to ROCE_PACKET_BYTES_MAX, which the
+ *            file says (its snap length, and the original length of the packet).
+ * Source     draft-ietf-opsawg-pcapng; link type LINKTYPE_RAW (101): packets start
+ *            at the IP header.
+ */
+#ifndef WIRE_PCAPNG_H
+#define WIRE_PCAPNG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/inet.h"
+#include "wire/roce.h"
+
+#define PCAPNG_TEXT_BYTES_MAX   64
+#define PCAPNG_HEADER_BYTES_MAX 256
+#define PCAPNG_SNAP_BYTES       (INET_HEADERS_BYTES_MAX + ROCE_PACKET_BYTES_MAX)
+/* A block is 28 bytes, the packet, and 4 bytes. */
+#define PCAPNG_PACKET_BYTES_MAX (28 + PCAPNG_SNAP_BYTES + 4)
+
+/* Section header and one interface description named `interface` ("nonic0"), with `application`
+ * ("nonic 0.1.0") as its writer; both at most PCAPNG_TEXT_BYTES_MAX long. Returns the bytes
+ * written, at most PCAPNG_HEADER_BYTES_MAX. */
+size_t pcapng_encode_header(uint8_t *out, const char *application, const char *interface);
+
+/* One enhanced packet block: IP and UDP header as inet_encode makes them, and `payload` of
+ * `payload_bytes`, which starts at the BTH and ends with the ICRC.
+ * Returns the bytes written, at most PCAPNG_PACKET_BYTES_MAX. */
+size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_flow *flow,
+                            uint16_t identification, const uint8_t *payload, size_t payload_bytes);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * roce - see roce.h.
+ */
+#include "wire/roce.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* -- Extended headers ---------------------------------------------------------------------------
+ * X(argument, name, trait, bytes), in the one order in which they stand behind the BTH. Lengths,
+ * decoding and encoding all follow this list. */
+#define EXTENDED_HEADERS(X, argument)                                                              \
+    X(argument, deth, ROCE_HAS_DETH, ROCE_DETH_BYTES)                                              \
+    X(argument, reth, ROCE_HAS_RETH, ROCE_RETH_BYTES)                                              \
+    X(argument, atomic_eth, ROCE_HAS_ATOMIC_ETH, ROCE_ATOMIC_ETH_BYTES)                            \
+    X(argument, aeth, ROCE_HAS_AETH, ROCE_AETH_BYTES)                                              \
+    X(argument, atomic_ack_eth, ROCE_HAS_ATOMIC_ACK_ETH, ROCE_ATOMIC_ACK_ETH_BYTES)                \
+    X(argument, immdt, ROCE_HAS_IMMDT, ROCE_IMMDT_BYTES)                                           \
+    X(argument, ieth, ROCE_HAS_IETH, ROCE_IETH_BYTES)                                              \
+    X(argument, cnp_reserved, ROCE_HAS_CNP_RESERVED, ROCE_CNP_RESERVED_BYTES)
+
+/* -- Opcodes ------------------------------------------------------------------------------------
+ * IBTA Vol. 1 table 38; the CNP from A17.9.3. A single-packet message is its own first and last. */
+enum {
+    ONLY = ROCE_IS_FIRST | ROCE_IS_LAST,
+    SEND = ROCE_IS_REQUEST | ROCE_IS_SEND | ROCE_HAS_PAYLOAD,
+    WRITE = ROCE_IS_REQUEST | ROCE_IS_WRITE | ROCE_HAS_PAYLOAD,
+    READ_REQUEST = ROCE_IS_REQUEST | ROCE_IS_READ | ROCE_HAS_RETH | ONLY,
+    READ_RESPONSE = ROCE_IS_RESPONSE | ROCE_IS_READ | ROCE_HAS_PAYLOAD,
+    ACKNOWLEDGE = ROCE_IS_RESPONSE | ROCE_HAS_AETH | ONLY,
+    ATOMIC = ROCE_IS_REQUEST | ROCE_IS_ATOMIC | ROCE_HAS_ATOMIC_ETH | ONLY,
+};
+
+#define ADD_BYTES(traits, name, trait, bytes) +(((traits) & (trait)) != 0 ? (bytes) : 0)
+#define HEADERS_BYTES(traits)                 (ROCE_BTH_BYTES EXTENDED_HEADERS(ADD_BYTES, traits))
+
+#define ROW(service, operation, text, traits)                                                      \
+    [ROCE_OPCODE(ROCE_SERVICE_##service, ROCE_##operation)] = {#service " " text, (traits),        \
+                                                               HEADERS_BYTES(traits)},
+
+/* What the two connected services have in common. */
+#define SENDS_AND_WRITES(service)                                                                  \
+    ROW(service, SEND_FIRST, "SEND First", SEND | ROCE_IS_FIRST)                                   \
+    ROW(service, SEND_MIDDLE, "SEND Middle", SEND)                                                 \
+    ROW(service, SEND_LAST, "SEND Last", SEND | ROCE_IS_LAST)                                      \
+    ROW(service, SEND_LAST_IMMEDIATE, "SEND Last with Immediate",                                  \
+        SEND | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                                      \
+    ROW(service, SEND_ONLY, "SEND Only", SEND | ONLY)                                              \
+    ROW(service, SEND_ONLY_IMMEDIATE, "SEND Only with Immediate", SEND | ONLY | ROCE_HAS_IMMDT)    \
+    ROW(service, WRITE_FIRST, "WRITE First", WRITE | ROCE_IS_FIRST | ROCE_HAS_RETH)                \
+    ROW(service, WRITE_MIDDLE, "WRITE Middle", WRITE)                                              \
+    ROW(service, WRITE_LAST, "WRITE Last", WRITE | ROCE_IS_LAST)                                   \
+    ROW(service, WRITE_LAST_IMMEDIATE, "WRITE Last with Immediate",                                \
+        WRITE | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                                     \
+    ROW(service, WRITE_ONLY, "WRITE Only", WRITE | ONLY | ROCE_HAS_RETH)                           \
+    ROW(service, WRITE_ONLY_IMMEDIATE, "WRITE Only with Immediate",                                \
+        WRITE | ONLY | ROCE_HAS_RETH | ROCE_HAS_IMMDT)
+
+static const struct roce_opcode opcodes[256] = {
+    /* clang-format off */
+    SENDS_AND_WRITES(RC)
+    ROW(RC, READ_REQUEST, "READ Request", READ_REQUEST)
+    ROW(RC, READ_RESPONSE_FIRST, "READ Response First",
+        READ_RESPONSE | ROCE_IS_FIRST | ROCE_HAS_AETH)
+    ROW(RC, READ_RESPONSE_MIDDLE, "READ Response Middle", READ_RESPONSE)
+    ROW(RC, READ_RESPONSE_LAST, "READ Response Last",
+        READ_RESPONSE | ROCE_IS_LAST | ROCE_HAS_AETH)
+    ROW(RC, READ_RESPONSE_ONLY, "READ Response Only", READ_RESPONSE | ONLY | ROCE_HAS_AETH)
+    ROW(RC, ACKNOWLEDGE, "Acknowledge", ACKNOWLEDGE)
+    ROW(RC, ATOMIC_ACKNOWLEDGE, "Atomic Acknowledge", ACKNOWLEDGE | ROCE_HAS_ATOMIC_ACK_ETH)
+    ROW(RC, COMPARE_SWAP, "Compare Swap", ATOMIC)
+    ROW(RC, FETCH_ADD, "Fetch Add", ATOMIC)
+    ROW(RC, SEND_LAST_INVALIDATE, "SEND Last with Invalidate",
+        SEND | ROCE_IS_LAST | ROCE_HAS_IETH)
+    ROW(RC, SEND_ONLY_INVALIDATE, "SEND Only with Invalidate", SEND | ONLY | ROCE_HAS_IETH)
+
+    SENDS_AND_WRITES(UC)
+
+    ROW(UD, SEND_ONLY, "SEND Only", SEND | ONLY | ROCE_HAS_DETH)
+    ROW(UD, SEND_ONLY_IMMEDIATE, "SEND Only with Immediate",
+        SEND | ONLY | ROCE_HAS_DETH | ROCE_HAS_IMMDT)
+
+    [ROCE_OPCODE_CNP] = {"CNP", ROCE_HAS_CNP_RESERVED, HEADERS_BYTES(ROCE_HAS_CNP_RESERVED)},
+    /* clang-format on */
+};
+
+_Static_assert(HEADERS_BYTES(ATOMIC) == ROCE_HEADERS_BYTES_MAX, "the longest header");
+
+const struct roce_opcode *roce_opcode(uint8_t opcode)
+{
+    return &opcodes[opcode];
+}
+
+/* -- Fields -------------------------------------------------------------------------------------
+ * One pair of functions for each header. A 24-bit field shares a 32-bit word with the byte before
+ * it. */
+enum {
+    BTH_SOLICITED = 0x80, /* Byte 1. */
+    BTH_MIGRATION_REQUEST = 0x40,
+    BTH_PAD_SHIFT = 4,
+    BTH_PAD_MASK = 3,
+    BTH_VERSION_MASK = 0x0f,
+    BTH_ACK_REQUEST = 0x80, /* Byte 8. */
+};
+
+static uint32_t load_24(const uint8_t *word)
+{
+    return load_be32(word) & ROCE_24_BITS;
+}
+
+static void store_8_24(uint8_t *word, uint8_t first, uint32_t value)
+{
+    store_be32(word, (uint32_t)first << 24 | (value & ROCE_24_BITS));
+}
+
+static uint8_t bth_pad(const uint8_t *bth)
+{
+    return bth[1] >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+}
+
+static void decode_bth(const uint8_t *at, struct roce_packet *packet)
+{
+    packet->opcode = at[0];
+    packet->solicited = (at[1] & BTH_SOLICITED) != 0;
+    packet->migration_request = (at[1] & BTH_MIGRATION_REQUEST) != 0;
+    packet->pad_bytes = bth_pad(at);
+    packet->version = at[1] & BTH_VERSION_MASK;
+    packet->pkey = load_be16(at + 2);
+    packet->byte4 = at[4];
+    packet->destination_qpn = load_24(at + 4);
+    packet->ack_request = (at[8] & BTH_ACK_REQUEST) != 0;
+    packet->reserved7 = at[8] & (BTH_ACK_REQUEST - 1);
+    packet->psn = load_24(at + 8);
+}
+
+static void encode_bth(uint8_t *at, const struct roce_packet *packet)
+{
+    at[0] = packet->opcode;
+    at[1] = (uint8_t)((packet->solicited ? BTH_SOLICITED : 0) |
+                      (packet->migration_request ? BTH_MIGRATION_REQUEST : 0) |
+                      (packet->pad_bytes & BTH_PAD_MASK) << BTH_PAD_SHIFT |
+                      (packet->version & BTH_VERSION_MASK));
+    store_be16(at + 2, packet->pkey);
+    store_8_24(at + 4, packet->byte4, packet->destination_qpn);
+    store_8_24(at + 8,
+               (uint8_t)((packet->ack_request ? BTH_ACK_REQUEST : 0) |
+                         (packet->reserved7 & (BTH_ACK_REQUEST - 1))),
+               packet->psn);
+}
+
+static void decode_deth(const uint8_t *at, struct roce_packet *packet)
+{
+    packet->deth.qkey = load_be32(at);
+    packet->deth.reserved = at[4];
+    packet->deth.source_qpn = load_24(at + 4);
+}
+
+static void encode_deth(uint8_t *at, const struct roce_packet *packet)
+{
+    store_be32(at, packet->deth.qkey);
+    store_8_24(at + 4, packet->deth.reserved, packet->deth.source_qpn);
+}
+
+static void decode_reth(const uint8_t *at, struct roce_packet *packet)
+{
+    packet->reth.address = load_be64(at);
+    packet->reth.key = load_be32(at + 8);
+    packet->reth.bytes = load_be32(at + 12);
+}
+
+static void encode_reth(uint8_t *at, const struct roce_packet *packet)
+{
+    store_be64(at, packet->reth.address);
+    store_be32(at + 8, packet->reth.key);
+    store_be32(at + 12, packet->reth.bytes);
+}
+
+static void decode_atomic_eth(const uint8_t *at, struct roce_packet *packet)
+{
+    packet->atomic.address = load_be64(at);
+    packet->atomic.key = load_be32(at + 8);
+    packet->atomic.swap_or_add = load_be64(at + 12);
+    packet->atomic.compare = load_be64(at + 20);
+}
+
+static void encode_atomic_eth(uint8_t *at, const struct roce_packet *packet)
+{
+    store_be64(at, packet->atomic.address);
+    store_be32(at + 8, packet->atomic.key);
+    store_be64(at + 12, packet->atomic.swap_or_add);
+    store_be64(at + 20, packet->atomic.compare);
+}
+
+static void decode_aeth(const uint8_t *at, struct roce_packet *packet)
+{
+    packet->aeth.syndrome = at[0];
+    packet->aeth.msn = load_24(at);
+}
+
+static void encode_aeth(uint8_t *at, const struct roce_packet *packet)
+{
+    store_8_24(at, packet->aeth.syndrome, packet->aeth.msn);
+}
+
+static void decode_atomic_ack_eth(const uint8_t *at, struct roce_packet *packet)
+{
+    packet->atomic_original = load_be64(at);
+}
+
+static void encode_atomic_ack_eth(uint8_t *at, const struct roce_packet *packet)
+{
+    store_be64(at, packet->atomic_original);
+}
+
+static void decode_immdt(const uint8_t *at, struct roce_packet *packet)
+{
+    memcpy(&packet->immediate, at, sizeof(packet->immediate));
+}
+
+static void encode_immdt(uint8_t *at, const struct roce_packet *packet)
+{
+    memcpy(at, &packet->immediate, sizeof(packet->immediate));
+}
+
+static void decode_ieth(const uint8_t *at, struct roce_packet *packet)
+{
+    packet->invalidate_key = load_be32(at);
+}
+
+static void encode_ieth(uint8_t *at, const struct roce_packet *packet)
+{
+    store_be32(at, packet->invalidate_key);
+}
+
+static void decode_cnp_reserved(const uint8_t *at, struct roce_packet *packet)
+{
+    (void)at;
+    (void)packet;
+}
+
+static void encode_cnp_reserved(uint8_t *at, const struct roce_packet *packet)
+{
+    (void)packet;
+    memset(at, 0, ROCE_CNP_RESERVED_BYTES);
+}
+
+/* -- Packets ----------------------------------------------------------------------------------- */
+
+const char *roce_verdict_name(enum roce_verdict verdict)
+{
+    switch (verdict) {
+    case ROCE_GOOD: return "good";
+    case ROCE_SHORT: return "short";
+    case ROCE_UNKNOWN_OPCODE: return "unknown opcode";
+    case ROCE_WRONG_VERSION: return "wrong version";
+    case ROCE_WRONG_PAD: return "wrong pad";
+    case ROCE_TOO_LONG: return "too long";
+    case ROCE_VERDICT_COUNT: break;
+    }
+    UNREACHABLE("a verdict outside its enum");
+}
+
+/* Judges what stands behind the headers: payload and pad together are `padded_bytes` long. */
+static enum roce_verdict judge_payload(uint32_t traits, size_t padded_bytes, size_t pad_bytes)
+{
+    if ((traits & ROCE_HAS_PAYLOAD) == 0 && padded_bytes != 0) {
+        return ROCE_TOO_LONG;
+    }
+    if (padded_bytes % 4 != 0 || pad_bytes > padded_bytes) {
+        return ROCE_WRONG_PAD;
+    }
+    return padded_bytes - pad_bytes > ROCE_PAYLOAD_BYTES_MAX ? ROCE_TOO_LONG : ROCE_GOOD;
+}
+
+#define DECODE(at, name, trait, bytes)                                                             \
+    if ((traits & (trait)) != 0) {                                                                 \
+        decode_##name(at, packet);                                                                 \
+        at += (bytes);                                                                             \
+    }
+
+enum roce_verdict roce_decode(const uint8_t *bytes, size_t count, struct roce_packet *packet)
+{
+    if (UNLIKELY(count < ROCE_BTH_BYTES)) {
+        return ROCE_SHORT;
+    }
+    /* The version comes first, because it says how to read the rest. */
+    if (UNLIKELY((bytes[1] & BTH_VERSION_MASK) != 0)) {
+        return ROCE_WRONG_VERSION;
+    }
+    const struct roce_opcode *opcode = &opcodes[bytes[0]];
+    if (UNLIKELY(opcode->name == NULL)) {
+        return ROCE_UNKNOWN_OPCODE;
+    }
+    if (UNLIKELY(count < opcode->headers_bytes)) {
+        return ROCE_SHORT;
+    }
+    const uint32_t traits = opcode->traits;
+    const size_t padded_bytes = count - opcode->headers_bytes;
+    const enum roce_verdict verdict = judge_payload(traits, padded_bytes, bth_pad(bytes));
+    if (UNLIKELY(verdict != ROCE_GOOD)) {
+        return verdict;
+    }
+
+    decode_bth(bytes, packet);
+    const uint8_t *at = bytes + ROCE_BTH_BYTES;
+    EXTENDED_HEADERS(DECODE, at)
+    packet->payload_bytes = (uint32_t)padded_bytes - packet->pad_bytes;
+    packet->payload = packet->payload_bytes == 0 ? NULL : at;
+    return ROCE_GOOD;
+}
+
+#define ENCODE(at, name, trait, bytes)                                                             \
+    if ((traits & (trait)) != 0) {                                                                 \
+        encode_##name(at, packet);                                                                 \
+        at += (bytes);                                                                             \
+    }
+
+size_t roce_encode_headers(const struct roce_packet *packet, uint8_t *out)
+{
+    const struct roce_opcode *opcode = &opcodes[packet->opcode];
+    const uint32_t traits = opcode->traits;
+
+    CHECK(opcode->name != NULL);
+    encode_bth(out, packet);
+    uint8_t *at = out + ROCE_BTH_BYTES;
+    EXTENDED_HEADERS(ENCODE, at)
+    return (size_t)(at - out);
+}

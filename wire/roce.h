@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * roce - InfiniBand transport headers as RoCEv2 carries them: bytes <-> one struct.
+ *
+ * Purpose    Decodes what follows the UDP header, up to but not including the ICRC, and encodes it.
+ * Inputs     roce_decode, roce_encode_headers.
+ * Outputs    A verdict that names what is wrong with bytes nobody should trust.
+ * Ownership  A decoded packet points into the bytes it was decoded from.
+ * Threads    No state.
+ * Time       Not used.
+ * Units      Bytes; PSNs, QPNs and MSNs are 24 bits wide.
+ * Limits     Payload of one packet at most ROCE_PAYLOAD_BYTES_MAX.
+ * Source     IBTA Vol. 1 chapter 9 (BTH 9.2, ETHs 9.3, opcodes table 38); Annex A17 (RoCEv2).
+ */
+#ifndef WIRE_ROCE_H
+#define WIRE_ROCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+
+#define ROCE_UDP_PORT             4791
+#define ROCE_BTH_BYTES            12
+#define ROCE_RETH_BYTES           16
+#define ROCE_AETH_BYTES           4
+#define ROCE_DETH_BYTES           8
+#define ROCE_ATOMIC_ETH_BYTES     28
+#define ROCE_ATOMIC_ACK_ETH_BYTES 8
+#define ROCE_IMMDT_BYTES          4
+#define ROCE_IETH_BYTES           4
+#define ROCE_ICRC_BYTES           4
+#define ROCE_CNP_RESERVED_BYTES   16
+/* The longest header: BTH + AtomicETH; every other combination is shorter. */
+#define ROCE_HEADERS_BYTES_MAX 40
+#define ROCE_PAYLOAD_BYTES_MAX 4096
+/* All headers, payload and ICRC, i.e. the largest UDP payload of a RoCEv2 packet. */
+#define ROCE_PACKET_BYTES_MAX (ROCE_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX + ROCE_ICRC_BYTES)
+#define ROCE_24_BITS          0xffffffu
+#define ROCE_DEFAULT_PKEY     0xffff
+
+/* Bits 7..5 of an opcode name the service, bits 4..0 the operation. */
+enum roce_service {
+    ROCE_SERVICE_RC = 0x00,
+    ROCE_SERVICE_UC = 0x20,
+    ROCE_SERVICE_RD = 0x40,
+    ROCE_SERVICE_UD = 0x60,
+    ROCE_SERVICE_CNP = 0x80,
+    ROCE_SERVICE_XRC = 0xa0,
+};
+
+enum roce_operation {
+    ROCE_SEND_FIRST = 0x00,
+    ROCE_SEND_MIDDLE = 0x01,
+    ROCE_SEND_LAST = 0x02,
+    ROCE_SEND_LAST_IMMEDIATE = 0x03,
+    ROCE_SEND_ONLY = 0x04,
+    ROCE_SEND_ONLY_IMMEDIATE = 0x05,
+    ROCE_WRITE_FIRST = 0x06,
+    ROCE_WRITE_MIDDLE = 0x07,
+    ROCE_WRITE_LAST = 0x08,
+    ROCE_WRITE_LAST_IMMEDIATE = 0x09,
+    ROCE_WRITE_ONLY = 0x0a,
+    ROCE_WRITE_ONLY_IMMEDIATE = 0x0b,
+    ROCE_READ_REQUEST = 0x0c,
+    ROCE_READ_RESPONSE_FIRST = 0x0d,
+    ROCE_READ_RESPONSE_MIDDLE = 0x0e,
+    ROCE_READ_RESPONSE_LAST = 0x0f,
+    ROCE_READ_RESPONSE_ONLY = 0x10,
+    ROCE_ACKNOWLEDGE = 0x11,
+    ROCE_ATOMIC_ACKNOWLEDGE = 0x12,
+    ROCE_COMPARE_SWAP = 0x13,
+    ROCE_FETCH_ADD = 0x14,
+    ROCE_SEND_LAST_INVALIDATE = 0x16,
+    ROCE_SEND_ONLY_INVALIDATE = 0x17,
+    ROCE_OPERATION_COUNT = 0x20,
+};
+
+#define ROCE_OPCODE(service, operation) ((uint8_t)((service) | (operation)))
+#define ROCE_OPCODE_CNP                 0x81
+
+/* What an opcode implies. The table behind roce_opcode() is the one home of these facts. */
+enum roce_trait {
+    ROCE_HAS_RETH = 1 << 0,
+    ROCE_HAS_AETH = 1 << 1,
+    ROCE_HAS_DETH = 1 << 2,
+    ROCE_HAS_ATOMIC_ETH = 1 << 3,
+    ROCE_HAS_ATOMIC_ACK_ETH = 1 << 4,
+    ROCE_HAS_IMMDT = 1 << 5,
+    ROCE_HAS_IETH = 1 << 6,
+    ROCE_HAS_PAYLOAD = 1 << 7, /* May carry payload. */
+    ROCE_IS_REQUEST = 1 << 8,  /* Goes to a responder. */
+    ROCE_IS_RESPONSE = 1 << 9, /* Goes to a requester. */
+    ROCE_IS_FIRST = 1 << 10,   /* First or only packet of a message. */
+    ROCE_IS_LAST = 1 << 11,    /* Last or only packet of a message. */
+    ROCE_IS_SEND = 1 << 12,
+    ROCE_IS_WRITE = 1 << 13,
+    ROCE_IS_READ = 1 << 14,          /* READ request or response. */
+    ROCE_IS_ATOMIC = 1 << 15,        /* Atomic request. */
+    ROCE_HAS_CNP_RESERVED = 1 << 16, /* 16 bytes after a CNP's BTH: sent as 0, not looked at. */
+};
+
+struct roce_opcode {
+    const char *name;      /* "RC SEND Only"; NULL if the opcode is not one of ours. */
+    uint32_t traits;       /* enum roce_trait bits. */
+    uint8_t headers_bytes; /* BTH and every extended header. */
+};
+
+/* Never NULL; an unknown opcode has a NULL name and no traits. */
+const struct roce_opcode *roce_opcode(uint8_t opcode);
+
+/* One packet. Extended headers are valid only where the opcode's traits say so. Values are in host
+ * order, except `immediate`, which travels untouched: programs choose its byte order (ibv_send_wr
+ * imm_data is big-endian by convention), so it is kept as the 4 bytes on the wire. */
+struct roce_packet {
+    uint8_t opcode;
+    bool solicited;
+    bool migration_request; /* MigReq: 1 in most hardware, 0 in Soft-RoCE. Ignored on arrival. */
+    uint8_t pad_bytes;      /* 0..3, so that payload + pad is a multiple of 4. */
+    uint8_t version;        /* TVer, 0. */
+    uint8_t byte4; /* FECN (bit 7), BECN (bit 6), 6 reserved bits: not covered by the ICRC. */
+    bool ack_request;
+    uint8_t reserved7; /* The 7 bits beside ack_request: covered by the ICRC, 0 when we send. */
+    uint16_t pkey;
+    uint32_t destination_qpn;
+    uint32_t psn;
+
+    struct {
+        uint64_t address;
+        uint32_t key;
+        uint32_t bytes;
+    } reth;
+    struct {
+        uint8_t syndrome;
+        uint32_t msn;
+    } aeth;
+    struct {
+        uint32_t qkey;
+        uint32_t source_qpn;
+        uint8_t reserved;
+    } deth;
+    struct {
+        uint64_t address;
+        uint32_t key;
+        uint64_t swap_or_add;
+        uint64_t compare;
+    } atomic;
+    uint64_t atomic_original;
+    uint32_t immediate;
+    uint32_t invalidate_key;
+
+    const uint8_t *payload; /* NULL if payload_bytes is 0 or the payload travels elsewhere. */
+    uint32_t payload_bytes; /* Without pad. */
+};
+
+/* Why bytes are not a packet. Each has a counter of its own in the NIC. */
+enum roce_verdict {
+    ROCE_GOOD,
+    ROCE_SHORT,          /* Fewer bytes than the headers of its opcode need. */
+    ROCE_UNKNOWN_OPCODE, /* An opcode we do not speak. */
+    ROCE_WRONG_VERSION,  /* TVer is not 0. */
+    ROCE_WRONG_PAD,      /* Pad longer than the payload, or total not a multiple of 4. */
+    ROCE_TOO_LONG,       /* Payload above ROCE_PAYLOAD_BYTES_MAX, or on an opcode that has none. */
+    ROCE_VERDICT_COUNT,
+};
+
+const char *roce_verdict_name(enum roce_verdict verdict);
+
+/* Decodes `count` bytes that start at the BTH and end before the ICRC. Writes *packet only when
+ * the answer is ROCE_GOOD. Fields of headers the opcode does not have are left unset. */
+MUST_USE enum roce_verdict roce_decode(const uint8_t *bytes, size_t count,
+                                       struct roce_packet *packet);
+
+/* Encodes BTH and extended headers (not the payload) into `out`, which has room for
+ * ROCE_HEADERS_BYTES_MAX. Returns the number of bytes written. The opcode must be a known one. A
+ * field is cut to its width on the wire, so a value too wide never reaches its neighbour. */
+size_t roce_encode_headers(const struct roce_packet *packet, uint8_t *out);
+
+/* The pad that `payload_bytes` needs: 0..3. */
+static inline uint8_t roce_pad_bytes(uint32_t payload_bytes)
+{
+    return (uint8_t)(-payload_bytes & 3u);
+}
+
+/* AETH syndromes (IBTA 9.7.5.2.1, table 47): kind in bits 6..5, value in bits 4..0. */
+enum roce_aeth_kind {
+    ROCE_AETH_ACK = 0x00,
+    ROCE_AETH_RNR_NAK = 0x20,
+    ROCE_AETH_NAK = 0x60,
+    ROCE_AETH_KIND_MASK = 0xe0,
+    ROCE_AETH_VALUE_MASK = 0x1f,
+};
+
+/* "Credit count not valid": the responder does not limit. */
+#define ROCE_AETH_CREDITS_UNLIMITED 0x1f
+
+enum roce_nak {
+    ROCE_NAK_PSN_SEQUENCE = 0x60,
+    ROCE_NAK_INVALID_REQUEST = 0x61,
+    ROCE_NAK_REMOTE_ACCESS = 0x62,
+    ROCE_NAK_REMOTE_OPERATIONAL = 0x63,
+};
+
+#endif
