@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/completion_queue.h"
 
+#include "base/bits.h"
+
 /* A completion queue is memory that every message touches. */
 _Static_assert(sizeof(struct completion) == 40, "a completion has no gaps");
 
@@ -8,11 +10,7 @@ uint32_t cq_ring_entries(uint32_t capacity)
 {
     CHECK(capacity > 0);
     CHECK(capacity <= 1u << 31);
-    uint32_t entries = 1;
-    while (entries < capacity) {
-        entries *= 2;
-    }
-    return entries;
+    return (uint32_t)power_of_two(capacity);
 }
 
 void cq_init(struct cq *cq, uint32_t capacity, struct completion *ring)

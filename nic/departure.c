@@ -75,13 +75,15 @@ bool qp_execute_local(struct qp *qp, const struct work *work)
     if (work->kind == WORK_LOCAL_INVALIDATE) {
         return window_invalidate(&qp->nic->regions, work->immediate, qp, qp->pd);
     }
+    struct region_table *regions = &qp->nic->regions;
     const struct window_bind bind = {
-        .window = work->bind.window,
-        .region = work->bind.region,
+        .window = region_find_generation(regions, work->bind.window),
+        .region = region_find(regions, work->bind.region),
         .address = work->remote_address,
         .bytes = work->bind.bytes,
         .access = work->bind.access,
         .key = work->bind.key,
     };
-    return window_bind_execute(&qp->nic->regions, &bind, qp, qp->pd);
+    return bind.window != NULL && bind.window->kind != REGION_MEMORY &&
+           window_bind_execute(regions, &bind, qp, qp->pd);
 }

@@ -3,20 +3,12 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "nic/internal.h"
 
 static size_t aligned(size_t bytes)
 {
     return (bytes + 63u) & ~(size_t)63u;
-}
-
-static uint32_t power_of_two(uint32_t least)
-{
-    uint32_t power = 1;
-    while (power < least) {
-        power *= 2;
-    }
-    return power;
 }
 
 size_t nic_bytes(const struct nic_limits *limits)
@@ -37,7 +29,7 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     nic->limits = *limits;
     prng_init(&nic->prng, seed);
     at += aligned(sizeof(struct nic));
-    nic->qp_mask = power_of_two(limits->qps + QPN_FIRST) - 1;
+    nic->qp_mask = (uint32_t)power_of_two(limits->qps + QPN_FIRST) - 1;
     nic->qps = (struct qp **)(void *)at;
     at += aligned((nic->qp_mask + 1) * sizeof(struct qp *));
     /* QPNs start anywhere, so that those of an earlier process are not mistaken for ours. */

@@ -100,6 +100,7 @@ void qp_enter_error(struct qp *qp)
         return;
     }
     qp->state = QP_ERR;
+    qp_raise(qp, NIC_EVENT_ENTERED_ERROR);
     qp_flush_sends(qp);
     qp_flush_receives(qp);
     if (qp->srq != NULL) {

@@ -223,8 +223,8 @@ static void copy_details(const struct qp *qp, struct work *work, const struct se
         return;
     case WORK_BIND_WINDOW:
         work->remote_address = request->bind.address;
-        work->bind.window = request->bind.window;
-        work->bind.region = request->bind.region;
+        work->bind.window = request->bind.window->key;
+        work->bind.region = request->bind.region == NULL ? 0 : request->bind.region->key;
         work->bind.bytes = request->bind.bytes;
         work->bind.access = request->bind.access;
         work->bind.key = request->bind.key;

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/receive_queue.h"
 
-/* The smallest power of two that is at least `least`. */
-static size_t power_of_two(size_t least)
-{
-    size_t power = 1;
-    while (power < least) {
-        power *= 2;
-    }
-    return power;
-}
+#include "base/bits.h"
 
 static size_t slot_bytes(uint32_t sge_max)
 {
-    return power_of_two(sizeof(struct receive) + sge_max * sizeof(struct sge));
+    return power_of_two((uint32_t)(sizeof(struct receive) + sge_max * sizeof(struct sge)));
 }
 
 size_t receive_queue_bytes(uint32_t limit, uint32_t sge_max)

@@ -96,6 +96,11 @@ struct region *region_find(const struct region_table *table, uint32_t key)
     return region != NULL && region->key == key ? region : NULL;
 }
 
+struct region *region_find_generation(const struct region_table *table, uint32_t key)
+{
+    return table->slots[slot_of(table, key)];
+}
+
 /* -- Regions ------------------------------------------------------------------------------------*/
 
 static uint64_t start_of(const struct region_request *request)

@@ -82,8 +82,7 @@ struct region_request {
     uint64_t start;   /* The iova; equal to `address` unless the program chose another. Not looked
                        * at with ACCESS_ZERO_BASED, which means 0. */
     uint32_t access;  /* enum access bits, without the optional ones verbs take off. */
-    bool whole_space; /* Implies ACCESS_ON_DEMAND; the three addresses and sizes are not looked at.
-                       */
+    bool whole_space; /* Implies ACCESS_ON_DEMAND; of the above only `access` is looked at. */
 };
 
 /* Slots (pointers) for a table of at most `count_max` entries. */
@@ -152,5 +151,8 @@ MUST_USE enum region_verdict region_judge(const struct region_table *table, uint
 
 /* The entry whose key is exactly `key`, bound or not; NULL if there is none. */
 struct region *region_find(const struct region_table *table, uint32_t key);
+
+/* The entry that `key` names whatever its generation, the low 8 bits; NULL if there is none. */
+struct region *region_find_generation(const struct region_table *table, uint32_t key);
 
 #endif

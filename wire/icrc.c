@@ -55,9 +55,9 @@ uint32_t icrc_finish(uint32_t crc)
 
 #define CRC_32_POLYNOMIAL 0xedb88320u /* x^32 left out, reflected. */
 
-/* INVERSE_OF_ZEROS[k] is x^(-8 * 2^k), which takes back 2^k zero bytes. The polynomial ends in + 1,
- * so dividing by x is a shift the other way: r << 1, and 0xdb710641 more if bit 31 falls out. Eight
- * divisions of 0x80000000, which is x^0, give entry 0; every other entry is the square of the one before it. */
+/* Entry k is x^(-8 * 2^k), which takes back 2^k zero bytes. The polynomial ends in + 1, so dividing
+ * by x is a shift the other way: r << 1, and 0xdb710641 more if bit 31 falls out. Eight divisions
+ * of x^0, that is 0x80000000, give entry 0; every other entry is the square of the one before. */
 static const uint32_t inverse_of_zeros[] = {
     0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d, 0x5139de12, 0xba340226,
     0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8, 0x24ee460c, 0x23783fcf, 0x479933fc, 0xa39442a5,

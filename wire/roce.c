@@ -280,7 +280,18 @@ static enum roce_verdict judge_payload(uint32_t traits, size_t padded_bytes, siz
         at += (bytes);                                                                             \
     }
 
-enum roce_verdict roce_decode(const uint8_t *bytes, size_t count, struct roce_packet *packet)
+static void decode_good(const uint8_t *bytes, uint32_t traits, const uint8_t *payload,
+                        size_t padded_bytes, struct roce_packet *packet)
+{
+    decode_bth(bytes, packet);
+    const uint8_t *at = bytes + ROCE_BTH_BYTES;
+    EXTENDED_HEADERS(DECODE, at)
+    (void)at;
+    packet->payload_bytes = (uint32_t)padded_bytes - packet->pad_bytes;
+    packet->payload = packet->payload_bytes == 0 ? NULL : payload;
+}
+
+static enum roce_verdict judge_headers(const uint8_t *bytes, size_t count)
 {
     if (UNLIKELY(count < ROCE_BTH_BYTES)) {
         return ROCE_SHORT;
@@ -293,22 +304,33 @@ enum roce_verdict roce_decode(const uint8_t *bytes, size_t count, struct roce_pa
     if (UNLIKELY(opcode->name == NULL)) {
         return ROCE_UNKNOWN_OPCODE;
     }
-    if (UNLIKELY(count < opcode->headers_bytes)) {
-        return ROCE_SHORT;
+    return UNLIKELY(count < opcode->headers_bytes) ? ROCE_SHORT : ROCE_GOOD;
+}
+
+enum roce_verdict roce_decode_split(const uint8_t *headers, size_t count, const uint8_t *payload,
+                                    size_t padded_bytes, struct roce_packet *packet)
+{
+    const enum roce_verdict judged = judge_headers(headers, count);
+    if (UNLIKELY(judged != ROCE_GOOD)) {
+        return judged;
     }
-    const uint32_t traits = opcode->traits;
-    const size_t padded_bytes = count - opcode->headers_bytes;
-    const enum roce_verdict verdict = judge_payload(traits, padded_bytes, bth_pad(bytes));
+    const uint32_t traits = opcodes[headers[0]].traits;
+    const enum roce_verdict verdict = judge_payload(traits, padded_bytes, bth_pad(headers));
     if (UNLIKELY(verdict != ROCE_GOOD)) {
         return verdict;
     }
-
-    decode_bth(bytes, packet);
-    const uint8_t *at = bytes + ROCE_BTH_BYTES;
-    EXTENDED_HEADERS(DECODE, at)
-    packet->payload_bytes = (uint32_t)padded_bytes - packet->pad_bytes;
-    packet->payload = packet->payload_bytes == 0 ? NULL : at;
+    decode_good(headers, traits, payload, padded_bytes, packet);
     return ROCE_GOOD;
+}
+
+enum roce_verdict roce_decode(const uint8_t *bytes, size_t count, struct roce_packet *packet)
+{
+    const enum roce_verdict judged = judge_headers(bytes, count);
+    if (UNLIKELY(judged != ROCE_GOOD)) {
+        return judged;
+    }
+    const size_t headers = opcodes[bytes[0]].headers_bytes;
+    return roce_decode_split(bytes, headers, bytes + headers, count - headers, packet);
 }
 
 #define ENCODE(at, name, trait, bytes)                                                             \

@@ -172,6 +172,12 @@ const char *roce_verdict_name(enum roce_verdict verdict);
 MUST_USE enum roce_verdict roce_decode(const uint8_t *bytes, size_t count,
                                        struct roce_packet *packet);
 
+/* Likewise for a packet in two places: `count` header bytes, all of its opcode's, and its payload
+ * with pad. packet->payload points to `payload`. */
+MUST_USE enum roce_verdict roce_decode_split(const uint8_t *headers, size_t count,
+                                             const uint8_t *payload, size_t padded_bytes,
+                                             struct roce_packet *packet);
+
 /* Encodes BTH and extended headers (not the payload) into `out`, which has room for
  * ROCE_HEADERS_BYTES_MAX. Returns the number of bytes written. The opcode must be a known one. A
  * field is cut to its width on the wire, so a value too wide never reaches its neighbour. */

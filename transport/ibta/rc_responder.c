@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/ibta/rc_responder.h"
 
+#include "base/bits.h"
 #include "transport/ibta/work.h"
 
 uint32_t rc_resource_entries(uint32_t limit)
 {
-    uint32_t entries = 1;
-    while (entries < limit) {
-        entries *= 2;
-    }
-    return entries;
+    return (uint32_t)power_of_two(limit);
 }
 
 void rc_responder_init(struct rc_responder *responder, struct psn expected, uint32_t mtu_bytes,

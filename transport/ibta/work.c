@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/ibta/work.h"
 
+#include "base/bits.h"
 #include "base/check.h"
-
-static uint32_t ring_entries(uint32_t limit)
-{
-    uint32_t entries = 1;
-    while (entries < limit) {
-        entries *= 2;
-    }
-    return entries;
-}
 
 /* Slots start on cache lines, so that one request's head is one line to fetch. */
 static uint32_t slot_bytes(uint32_t tail_bytes)
@@ -20,7 +12,7 @@ static uint32_t slot_bytes(uint32_t tail_bytes)
 
 size_t send_queue_bytes(uint32_t limit, uint32_t tail_bytes)
 {
-    return (size_t)ring_entries(limit) * slot_bytes(tail_bytes);
+    return (size_t)power_of_two(limit) * slot_bytes(tail_bytes);
 }
 
 void send_queue_init(struct send_queue *queue, uint32_t limit, uint32_t tail_bytes, void *memory)
@@ -29,7 +21,7 @@ void send_queue_init(struct send_queue *queue, uint32_t limit, uint32_t tail_byt
     *queue = (struct send_queue){
         .slots = memory,
         .slot_bytes = slot_bytes(tail_bytes),
-        .mask = ring_entries(limit) - 1,
+        .mask = (uint32_t)(power_of_two(limit) - 1),
         .limit = limit,
         .tail_bytes = tail_bytes,
     };

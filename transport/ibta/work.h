@@ -94,9 +94,9 @@ struct work {
             uint32_t qpn, qkey;
         } datagram;
         struct {
-            void *window, *region;
             uint64_t bytes;
-            uint32_t access, key;
+            uint32_t window, region; /* By key: the objects may be gone when the bind's turn comes. */
+            uint32_t access, key;    /* What the window is to get. */
         } bind;
     };
 };

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/roce.h"
+
+/* IPv6 and UDP headers, the longest RoCE headers, and the ICRC around a payload. */
+#define AROUND_PAYLOAD (40 + 8 + ROCE_HEADERS_BYTES_MAX + ROCE_ICRC_BYTES)
+
+#define CLAIM_TRIES 256
+
+union socket_address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+bool address_path_mtu(uint32_t bytes, enum path_mtu *mtu)
+{
+    for (int code = PATH_MTU_4096; code >= PATH_MTU_256; code--) {
+        if (path_mtu_bytes((enum path_mtu)code) + AROUND_PAYLOAD <= bytes) {
+            *mtu = (enum path_mtu)code;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct gid gid_of(const union socket_address *address)
+{
+    struct gid gid = {{0}};
+    if (address->any.sa_family == AF_INET) {
+        gid.bytes[10] = gid.bytes[11] = 0xff;
+        memcpy(gid.bytes + 12, &address->v4.sin_addr, 4);
+    } else {
+        memcpy(gid.bytes, &address->v6.sin6_addr, 16);
+    }
+    return gid;
+}
+
+static socklen_t length_of(const union socket_address *address)
+{
+    return address->any.sa_family == AF_INET ? sizeof(address->v4) : sizeof(address->v6);
+}
+
+/* A socket on the RoCE port of `address`, or -1 with errno. */
+static int bind_socket(union socket_address *address)
+{
+    const int fd = socket(address->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (address->any.sa_family == AF_INET) {
+        address->v4.sin_port = htons(ROCE_UDP_PORT);
+    } else {
+        const int one = 1;
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+        address->v6.sin6_port = htons(ROCE_UDP_PORT);
+    }
+    if (bind(fd, &address->any, length_of(address)) != 0) {
+        const int reason = errno;
+        close(fd);
+        errno = reason;
+        return -1;
+    }
+    return fd;
+}
+
+static bool add(struct address_set *set, union socket_address *address, uint32_t interface_index)
+{
+    const int fd = bind_socket(address);
+    if (fd < 0) {
+        return false;
+    }
+    set->entries[set->count++] = (struct address){gid_of(address), interface_index, fd};
+    return true;
+}
+
+static const char *to_text(const union socket_address *address, char *text, socklen_t bytes)
+{
+    const void *from = address->any.sa_family == AF_INET ? (const void *)&address->v4.sin_addr
+                                                         : (const void *)&address->v6.sin6_addr;
+    return inet_ntop(address->any.sa_family, from, text, bytes);
+}
+
+/* A loopback address of this process alone: the bind itself is the claim, so nothing has to be
+ * agreed on and nothing is left behind. */
+static bool claim_loopback(struct address_set *set, char *error, size_t error_bytes)
+{
+    uint32_t drawn = (uint32_t)getpid();
+    for (int i = 0; i < CLAIM_TRIES; i++) {
+        if (getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK) < 0) {
+            drawn = drawn * 1664525u + 1013904223u;
+        }
+        /* 127.0.0.0/16 is where people put things by hand. */
+        const uint32_t host = 0x00010000u + drawn % 0x00fe0000u;
+        if ((host & 0xff) == 0 || (host & 0xff) == 0xff) {
+            continue;
+        }
+        union socket_address address = {.v4 = {.sin_family = AF_INET}};
+        address.v4.sin_addr.s_addr = htonl(0x7f000000u | host);
+        if (add(set, &address, if_nametoindex("lo"))) {
+            char text[INET6_ADDRSTRLEN];
+            set->mtu = PATH_MTU_4096;
+            snprintf(set->text, sizeof(set->text), "%s (loopback, this process alone)",
+                     to_text(&address, text, sizeof(text)));
+            return true;
+        }
+        if (errno != EADDRINUSE) {
+            break;
+        }
+    }
+    snprintf(error, error_bytes, "no loopback address to be had: %s", strerror(errno));
+    return false;
+}
+
+static uint32_t interface_mtu(const char *name)
+{
+    struct ifreq request = {0};
+    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return 0;
+    }
+    const bool good = ioctl(fd, SIOCGIFMTU, &request) == 0;
+    close(fd);
+    return good ? (uint32_t)request.ifr_mtu : 0;
+}
+
+/* Link-local addresses need a scope that a GID does not carry. */
+static bool usable(const struct ifaddrs *at)
+{
+    if (at->ifa_addr == NULL || !(at->ifa_flags & IFF_UP)) {
+        return false;
+    }
+    if (at->ifa_addr->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)at->ifa_addr;
+        return !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
+    }
+    return at->ifa_addr->sa_family == AF_INET;
+}
+
+/* All usable addresses of family `family` that belong to `device`, by name or by address. */
+static bool add_matching(struct address_set *set, const struct ifaddrs *list, const char *device,
+                         int family, char *error, size_t error_bytes)
+{
+    for (const struct ifaddrs *at = list; at != NULL && set->count < ADDRESS_MAX;
+         at = at->ifa_next) {
+        if (!usable(at) || at->ifa_addr->sa_family != family) {
+            continue;
+        }
+        union socket_address address = {0};
+        memcpy(&address, at->ifa_addr,
+               family == AF_INET ? sizeof(address.v4) : sizeof(address.v6));
+        char text[INET6_ADDRSTRLEN];
+        to_text(&address, text, sizeof(text));
+        if (strcmp(device, at->ifa_name) != 0 && strcmp(device, text) != 0) {
+            continue;
+        }
+        if (!address_path_mtu(interface_mtu(at->ifa_name), &set->mtu)) {
+            snprintf(error, error_bytes, "the MTU of interface %s is too small for RoCE",
+                     at->ifa_name);
+            return false;
+        }
+        if (!add(set, &address, if_nametoindex(at->ifa_name))) {
+            snprintf(error, error_bytes, "UDP port %d of %s (%s): %s%s", ROCE_UDP_PORT, text,
+                     at->ifa_name, strerror(errno),
+                     errno == EADDRINUSE ? "; another program has this device open" : "");
+            return false;
+        }
+        if (set->count == 1) {
+            snprintf(set->text, sizeof(set->text), "%s (interface %s)", text, at->ifa_name);
+        }
+    }
+    return true;
+}
+
+static bool find_on_interfaces(struct address_set *set, const char *device, char *error,
+                               size_t error_bytes)
+{
+    struct ifaddrs *list;
+    if (getifaddrs(&list) != 0) {
+        snprintf(error, error_bytes, "cannot list interfaces: %s", strerror(errno));
+        return false;
+    }
+    const bool good = add_matching(set, list, device, AF_INET, error, error_bytes) &&
+                      add_matching(set, list, device, AF_INET6, error, error_bytes);
+    freeifaddrs(list);
+    if (good && set->count == 0) {
+        snprintf(error, error_bytes,
+                 "device '%s' is neither an interface that is up and has an address, nor an "
+                 "address of this machine",
+                 device);
+    }
+    return good && set->count > 0;
+}
+
+/* Any address of 127.0.0.0/8 is this machine's, though no interface lists it. */
+static bool claim_named_loopback(struct address_set *set, const char *device)
+{
+    union socket_address address = {.v4 = {.sin_family = AF_INET}};
+    if (inet_pton(AF_INET, device, &address.v4.sin_addr) != 1 ||
+        ntohl(address.v4.sin_addr.s_addr) >> 24 != 127 ||
+        !add(set, &address, if_nametoindex("lo"))) {
+        return false;
+    }
+    set->mtu = PATH_MTU_4096;
+    snprintf(set->text, sizeof(set->text), "%s (loopback)", device);
+    return true;
+}
+
+bool address_find(struct address_set *set, const char *device, char *error, size_t error_bytes)
+{
+    set->count = 0;
+    if (device == NULL) {
+        return claim_loopback(set, error, error_bytes);
+    }
+    if (claim_named_loopback(set, device)) {
+        return true;
+    }
+    if (!find_on_interfaces(set, device, error, error_bytes)) {
+        address_release(set);
+        return false;
+    }
+    return true;
+}
+
+void address_release(struct address_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        close(set->entries[i].fd);
+    }
+    set->count = 0;
+}

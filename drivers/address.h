@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * address - the addresses a live NIC has, each with a UDP socket bound to port 4791.
+ *
+ * Purpose    Turns what a user names (nothing, an interface, an address) into GIDs.
+ * Inputs     address_find.
+ * Outputs    An address_set; a reason in words when there is none.
+ * Ownership  The set owns its sockets until address_release; zeroed memory is an empty set.
+ * Threads    One caller at a time.
+ * Time       Not used.
+ * Units      Bytes.
+ * Limits     ADDRESS_MAX addresses.
+ * Source     RoCEv2: GIDs are IP addresses, IPv4 in the mapped form (IBTA A17.3.2).
+ */
+#ifndef DRIVERS_ADDRESS_H
+#define DRIVERS_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "nic/types.h"
+
+#define ADDRESS_MAX 16
+
+struct address {
+    struct gid gid;
+    uint32_t interface_index;
+    int fd; /* A datagram socket bound to this address and port 4791. */
+};
+
+struct address_set {
+    struct address entries[ADDRESS_MAX];
+    uint32_t count;
+    enum path_mtu mtu;  /* The largest that fits the interface. */
+    char text[128];     /* For people: "127.84.3.9 (loopback, this process alone)". */
+};
+
+/* `device` NULL: a loopback address that no other process has. Otherwise the name of an interface,
+ * all of whose addresses are taken, or one address of this machine. */
+MUST_USE bool address_find(struct address_set *set, const char *device, char *error,
+                           size_t error_bytes);
+void address_release(struct address_set *set);
+
+/* The largest RoCE path MTU whose packets fit an interface MTU of `bytes`; false if none does. */
+bool address_path_mtu(uint32_t bytes, enum path_mtu *mtu);
+
+#endif

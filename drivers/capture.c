@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "drivers/clock.h"
+#include "wire/pcapng.h"
+#include "wire/roce.h"
+
+#define CAPTURE_BUFFER_BYTES (1 << 20)
+
+struct capture {
+    int fd;
+    size_t used;
+    uint64_t flushed_ns;
+    uint8_t buffer[CAPTURE_BUFFER_BYTES];
+};
+
+/* -- The file -----------------------------------------------------------------------------------*/
+
+static void expand(const char *path, char *name, size_t bytes)
+{
+    const char *mark = strstr(path, "%p");
+    if (mark == NULL) {
+        snprintf(name, bytes, "%s", path);
+    } else {
+        snprintf(name, bytes, "%.*s%d%s", (int)(mark - path), path, getpid(), mark + 2);
+    }
+}
+
+/* "a/b.pcapng" becomes "a/b.PID.pcapng". */
+static void insert_pid(char *name, size_t bytes)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof(copy), "%s", name);
+    const char *slash = strrchr(copy, '/');
+    char *dot = strrchr(copy, '.');
+    if (dot == NULL || (slash != NULL && dot < slash)) {
+        snprintf(name, bytes, "%.*s.%d", PATH_MAX - 32, copy, getpid());
+        return;
+    }
+    *dot = '\0';
+    snprintf(name, bytes, "%.*s.%d.%.*s", PATH_MAX - 64, copy, getpid(), 32, dot + 1);
+}
+
+/* The lock goes with the process, so a file that nobody writes any more is free to be replaced. */
+static int open_alone(const char *name)
+{
+    const int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return -1;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || ftruncate(fd, 0) != 0) {
+        const int reason = errno;
+        close(fd);
+        errno = reason;
+        return -1;
+    }
+    return fd;
+}
+
+struct capture *capture_open(const char *path, char *error, size_t error_bytes)
+{
+    char name[PATH_MAX];
+    expand(path, name, sizeof(name));
+    int fd = open_alone(name);
+    if (fd < 0 && errno == EWOULDBLOCK) {
+        insert_pid(name, sizeof(name));
+        fprintf(stderr, "nonic: another program captures into %s; this one writes %s\n", path, name);
+        fd = open_alone(name);
+    }
+    struct capture *capture = fd < 0 ? NULL : malloc(sizeof(*capture));
+    if (capture == NULL) {
+        snprintf(error, error_bytes, "capture file %s: %s", name, strerror(errno));
+        return NULL;
+    }
+    capture->fd = fd;
+    capture->flushed_ns = clock_unix_ns();
+    capture->used = pcapng_encode_header(capture->buffer, "nonic", "nonic0");
+    capture_flush(capture);
+    return capture;
+}
+
+void capture_flush(struct capture *capture)
+{
+    if (capture == NULL) {
+        return;
+    }
+    size_t written = 0;
+    while (written < capture->used) {
+        const ssize_t count =
+            write(capture->fd, capture->buffer + written, capture->used - written);
+        if (count < 0 && errno != EINTR) {
+            break; /* A full disk ends the capture, not the program. */
+        }
+        written += count > 0 ? (size_t)count : 0;
+    }
+    capture->used = 0;
+}
+
+void capture_close(struct capture *capture)
+{
+    if (capture == NULL) {
+        return;
+    }
+    capture_flush(capture);
+    close(capture->fd);
+    free(capture);
+}
+
+/* -- Packets ------------------------------------------------------------------------------------*/
+
+void capture_bytes(struct capture *capture, const struct inet_flow *flow, const uint8_t *bytes,
+                   size_t count)
+{
+    if (capture->used + PCAPNG_PACKET_BYTES_MAX > sizeof(capture->buffer)) {
+        capture_flush(capture);
+    }
+    const uint64_t now_ns = clock_unix_ns();
+    capture->used += pcapng_encode_packet(capture->buffer + capture->used, now_ns, flow, 0, bytes,
+                                          count);
+    if (now_ns - capture->flushed_ns > 1000000000u) {
+        capture->flushed_ns = now_ns;
+        capture_flush(capture);
+    }
+}
+
+void capture_pieces(struct capture *capture, const struct inet_flow *flow, const uint8_t *headers,
+                    size_t headers_bytes, const uint8_t *payload, size_t payload_bytes)
+{
+    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    const size_t covered = headers_bytes + payload_bytes;
+    if (covered < ROCE_BTH_BYTES || covered + ROCE_ICRC_BYTES > sizeof(bytes)) {
+        return; /* Not a packet: the decoder counts it. */
+    }
+    memcpy(bytes, headers, headers_bytes);
+    if (payload_bytes > 0) {
+        memcpy(bytes + headers_bytes, payload, payload_bytes);
+    }
+    uint32_t crc = icrc_begin(flow, 0, covered + ROCE_ICRC_BYTES, bytes);
+    crc = icrc_extend(crc, bytes + ROCE_BTH_BYTES, covered - ROCE_BTH_BYTES);
+    store_le32(bytes + covered, icrc_finish(crc));
+    capture_bytes(capture, flow, bytes, covered + ROCE_ICRC_BYTES);
+}

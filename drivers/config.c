@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * config - what `nonic run` tells the library, through the environment.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/faults.h"
+#include "drivers/live.h"
+
+static const char *value_of(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static bool parse_wire(const char *text, enum live_wire *wire)
+{
+    static const struct {
+        const char *name;
+        enum live_wire wire;
+    } wires[] = {{"auto", LIVE_WIRE_AUTO}, {"udp", LIVE_WIRE_UDP}, {"shm", LIVE_WIRE_SHM}};
+    for (size_t i = 0; i < COUNT_OF(wires); i++) {
+        if (text == NULL || strcmp(text, wires[i].name) == 0) {
+            *wire = wires[i].wire;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool live_config_from_environment(struct live_config *config, char *error, size_t error_bytes)
+{
+    const char *wire = value_of("NONIC_WIRE");
+    const char *stats = value_of("NONIC_STATS");
+    *config = (struct live_config){
+        .device = value_of("NONIC_DEVICE"),
+        .capture = value_of("NONIC_CAPTURE"),
+        .fault = value_of("NONIC_FAULT"),
+        .stats = stats != NULL && strcmp(stats, "0") != 0,
+    };
+    if (!parse_wire(wire, &config->wire)) {
+        snprintf(error, error_bytes, "NONIC_WIRE is '%s'; valid are auto, udp and shm", wire);
+        return false;
+    }
+    if (config->fault == NULL) {
+        return true;
+    }
+    char reason[512];
+    struct faults *faults = faults_open(config->fault, reason, sizeof(reason));
+    if (faults == NULL) {
+        snprintf(error, error_bytes, "NONIC_FAULT: %s", reason);
+        return false;
+    }
+    faults_close(faults);
+    return true;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/live.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "drivers/clock.h"
+#include "drivers/live_internal.h"
+#include "drivers/stat_server.h"
+
+static const struct nic_limits limits = {
+    .qps = 1u << 17,
+    .regions = 1u << 17,
+    .sends_per_qp = 1u << 14,
+    .receives_per_qp = 1u << 14,
+    .receives_per_srq = 1u << 15,
+    .sges = NIC_SGE_MAX,
+    .inline_bytes = 1024,
+    .reads_per_qp = NIC_READS_MAX,
+    .cq_entries = 1u << 20,
+    .mtu = PATH_MTU_4096,
+};
+
+const struct nic_limits *live_limits(void)
+{
+    return &limits;
+}
+
+/* -- Opening ------------------------------------------------------------------------------------*/
+
+static uint64_t random_seed(void)
+{
+    uint64_t seed = 0;
+    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
+        seed = clock_now().ns ^ (uint64_t)getpid() << 32;
+    }
+    return seed;
+}
+
+static bool make_nic(struct live *live, char *error, size_t error_bytes)
+{
+    const size_t bytes = (nic_bytes(&limits) + 63u) & ~(size_t)63u;
+    /* The tables are large and mostly empty: pages that nobody touches cost nothing. */
+    live->nic_memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (live->nic_memory == MAP_FAILED) {
+        live->nic_memory = NULL;
+        snprintf(error, error_bytes, "no memory for the NIC's tables (%zu bytes)", bytes);
+        return false;
+    }
+    live->nic = nic_init(&limits, random_seed(), live->nic_memory);
+    return true;
+}
+
+static bool open_ports(struct live *live, char *error, size_t error_bytes)
+{
+    if (!address_find(&live->addresses, live->config.device, error, error_bytes)) {
+        return false;
+    }
+    live->gid_count = live->addresses.count;
+    for (uint32_t i = 0; i < live->gid_count; i++) {
+        live->gids[i].gid = live->addresses.entries[i].gid;
+        live->gids[i].interface_index = live->addresses.entries[i].interface_index;
+    }
+    if (!udp_port_open(&live->udp, &live->addresses, error, error_bytes)) {
+        return false;
+    }
+    if (live->config.wire == LIVE_WIRE_UDP) {
+        return true;
+    }
+    live->shm = shm_port_open(&live->gids[0].gid, error, error_bytes);
+    return live->shm != NULL || live->config.wire == LIVE_WIRE_AUTO;
+}
+
+static bool open_observers(struct live *live, char *error, size_t error_bytes)
+{
+    if (live->config.capture != NULL) {
+        live->capture = capture_open(live->config.capture, error, error_bytes);
+        if (live->capture == NULL) {
+            return false;
+        }
+    }
+    if (live->config.fault != NULL) {
+        live->faults = faults_open(live->config.fault, error, error_bytes);
+        if (live->faults == NULL) {
+            return false;
+        }
+    }
+    if (live->shm != NULL && (live->capture != NULL || live->faults != NULL)) {
+        /* What a peer writes into our memory by itself would escape both. */
+        shm_port_set_direct(live->shm, false);
+    }
+    return true;
+}
+
+struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes)
+{
+    struct live *live = calloc(1, sizeof(*live));
+    if (live == NULL) {
+        snprintf(error, error_bytes, "no memory");
+        return NULL;
+    }
+    live->config = *config;
+    live->poll_fd = live->wake_fd = live->stat_fd = -1;
+    live->driver = LIVE_WATCHED;
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    /* The lock is held for less than a sleep takes: spin a little first. */
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&live->mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    if (!make_nic(live, error, error_bytes) || !open_ports(live, error, error_bytes) ||
+        !open_observers(live, error, error_bytes)) {
+        live_close(live);
+        return NULL;
+    }
+    return live;
+}
+
+static bool watch(struct live *live, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = fd};
+    return epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static bool watch_all(struct live *live)
+{
+    live->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    live->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (live->poll_fd < 0 || live->wake_fd < 0 || !watch(live, live->wake_fd, EPOLLIN)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < udp_port_fd_count(&live->udp); i++) {
+        if (!watch(live, udp_port_fd(&live->udp, i), EPOLLIN)) {
+            return false;
+        }
+    }
+    live->udp_watched = true;
+    live->stat_fd = stat_server_open();
+    if (live->stat_fd >= 0) {
+        watch(live, live->stat_fd, EPOLLIN);
+    }
+    return live->shm == NULL || watch(live, shm_port_fd(live->shm), EPOLLIN);
+}
+
+bool live_start(struct live *live, char *error, size_t error_bytes)
+{
+    if (live->started) {
+        return true;
+    }
+    if (!watch_all(live)) {
+        snprintf(error, error_bytes, "no descriptors for the progress thread");
+        return false;
+    }
+    /* The program's signals are the program's threads' business. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&live->thread, NULL, live_thread, live);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed != 0) {
+        snprintf(error, error_bytes, "no progress thread: %s", strerror(failed));
+        return false;
+    }
+    pthread_setname_np(live->thread, "nonic");
+    live->started = true;
+    return true;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void live_close(struct live *live)
+{
+    if (live->started) {
+        live_lock(live);
+        live_transmit(live);
+        live->stopping = true;
+        live_unlock(live);
+        live_wake(live);
+        pthread_join(live->thread, NULL);
+    }
+    if (live->config.stats && live->nic != NULL) {
+        live_print_stats(live);
+    }
+    capture_close(live->capture);
+    faults_close(live->faults);
+    if (live->shm != NULL) {
+        shm_port_close(live->shm);
+    }
+    udp_port_close(&live->udp);
+    address_release(&live->addresses);
+    close_fd(live->poll_fd);
+    close_fd(live->wake_fd);
+    close_fd(live->stat_fd);
+    if (live->nic_memory != NULL) {
+        munmap(live->nic_memory, (nic_bytes(&limits) + 63u) & ~(size_t)63u);
+    }
+    pthread_mutex_destroy(&live->mutex);
+    free(live);
+}
+
+/* -- Looking ------------------------------------------------------------------------------------*/
+
+struct nic *live_nic(struct live *live)
+{
+    return live->nic;
+}
+
+uint32_t live_gid_count(const struct live *live)
+{
+    return live->gid_count;
+}
+
+const struct live_gid *live_gid(const struct live *live, uint32_t index)
+{
+    CHECK(index < live->gid_count);
+    return &live->gids[index];
+}
+
+uint64_t live_guid(const struct live *live)
+{
+    /* An EUI-64 of our own making: the locally administered bit is set, the rest is the address. */
+    const uint8_t *gid = live->gids[0].gid.bytes;
+    return 0x0200000000000000u | (uint64_t)(load_be32(gid + 8) & 0xffffff) << 32 |
+           load_be32(gid + 12);
+}
+
+enum path_mtu live_active_mtu(const struct live *live)
+{
+    return live->addresses.mtu;
+}
+
+const char *live_device_text(const struct live *live)
+{
+    return live->addresses.text;
+}
+
+void live_lock(struct live *live)
+{
+    pthread_mutex_lock(&live->mutex);
+}
+
+void live_unlock(struct live *live)
+{
+    pthread_mutex_unlock(&live->mutex);
+}
+
+struct instant live_now(struct live *live)
+{
+    live->now = clock_now();
+    return live->now;
+}
+
+void live_listen(struct live *live, const struct live_listener *listener)
+{
+    live->listener = *listener;
+}
+
+/* -- Paths --------------------------------------------------------------------------------------*/
+
+enum status live_resolve(struct live *live, struct nic_path *path)
+{
+    path->link = NULL;
+    path->window_bytes = 0;
+    if (live->shm != NULL) {
+        path->link = shm_port_link(live->shm, &path->destination);
+        if (path->link != NULL || live->config.wire == LIVE_WIRE_SHM) {
+            return path->link != NULL ? STATUS_OK : STATUS_INVALID;
+        }
+    }
+    path->link = udp_port_link(&live->udp, &path->source, &path->destination);
+    if (path->link == NULL) {
+        return STATUS_INVALID;
+    }
+    live->udp_links++;
+    path->window_bytes = udp_port_window_bytes(&live->udp);
+    return STATUS_OK;
+}
+
+/* -- Direct access by local peers ---------------------------------------------------------------*/
+
+void live_publish_region(struct live *live, const struct region *region)
+{
+    if (live->shm != NULL) {
+        shm_port_publish_region(live->shm, region);
+    }
+}
+
+void live_withdraw_region(struct live *live, const struct region *region)
+{
+    if (live->shm != NULL) {
+        shm_port_withdraw_region(live->shm, region);
+    }
+}
+
+void live_publish_qp(struct live *live, const struct qp *qp)
+{
+    if (live->shm != NULL) {
+        shm_port_publish_qp(live->shm, qp);
+    }
+}
+
+void live_withdraw_qp(struct live *live, const struct qp *qp)
+{
+    if (live->shm != NULL) {
+        shm_port_withdraw_qp(live->shm, qp);
+    }
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_internal - the live NIC's insides, for the live_*.c files only.
+ */
+#ifndef DRIVERS_LIVE_INTERNAL_H
+#define DRIVERS_LIVE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "drivers/address.h"
+#include "drivers/capture.h"
+#include "drivers/faults.h"
+#include "drivers/link.h"
+#include "drivers/live.h"
+#include "drivers/shm_port.h"
+#include "drivers/udp_port.h"
+
+/* Who drives the NIC. */
+enum live_driver {
+    LIVE_WATCHED, /* The thread: it sleeps in the kernel until something comes. */
+    LIVE_POLLED,  /* Programs that poll; the thread only looks whether they still do. */
+};
+
+struct live {
+    struct live_config config;
+    struct nic *nic;
+    void *nic_memory;
+    struct live_gid gids[ADDRESS_MAX];
+    uint32_t gid_count;
+    struct address_set addresses;
+    struct udp_port udp;
+    struct shm_port *shm;      /* NULL: not wanted, or not to be had. */
+    struct capture *capture;   /* NULL: none. */
+    struct faults *faults;     /* NULL: none. */
+    struct live_listener listener;
+
+    pthread_mutex_t mutex;
+    pthread_t thread;
+    bool started;
+    bool stopping;
+    int poll_fd;               /* epoll: everything the thread sleeps on. */
+    int wake_fd;               /* eventfd: ends the thread's sleep. */
+    int stat_fd;               /* Listening socket of `nonic stat`; -1: none. */
+    uint8_t driver;            /* enum live_driver. */
+    bool udp_watched;          /* The UDP sockets are among what the thread sleeps on. */
+    bool asleep;               /* Peers were told to ring the doorbell. */
+    uint32_t udp_links;        /* Peers reached over UDP. */
+    uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
+    uint64_t rounds;           /* Of programs, ever: the thread sees whether they go on. */
+    struct instant sleeps_until; /* The thread's; 0 ns: it does not sleep for long. */
+    struct instant now;        /* When the clock was last read. */
+    uint64_t bad_icrc_seen;    /* Of the port's count, what is already in the NIC's counters. */
+    uint32_t unpolled_places;  /* Direct writes since the program last reaped a completion. */
+};
+
+/* live_transmit.c: everything ready leaves, as far as links have room. Returns how many packets did. */
+uint32_t live_transmit(struct live *live);
+
+/* live_receive.c: up to `quantum` packets come in. Returns how many did. */
+uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
+/* One packet, decoded, from `source`; `placed`: its payload is in place already. */
+void live_arrival(struct live *live, struct nic_arrival *arrival, bool placed);
+/* An acknowledgement as the peer of `departure` would send it: its memory is written. */
+void live_acknowledge(struct live *live, const struct nic_departure *departure);
+
+/* live_progress.c */
+void *live_thread(void *argument);
+void live_wake(struct live *live);
+/* live_stat.c: answers `nonic stat`. */
+void live_serve_stat(struct live *live);
+void live_print_stats(const struct live *live);
+/* Completion and event notifications that the engines have ready. */
+void live_notify(struct live *live);
+
+#endif

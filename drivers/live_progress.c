@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_progress - who drives the NIC, and when.
+ *
+ * A program that polls its completion queues drives the NIC from its own thread (LIVE_POLLED); ours
+ * then only looks once a millisecond whether it still does. When it stops, or is about to block, our
+ * thread takes over (LIVE_WATCHED): it works while packets come, and then sleeps in the kernel, after
+ * telling local peers to ring the doorbell. So a spinning program is not slowed by a second spinner,
+ * a passive one makes progress without calling us, and an idle one costs nothing.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "drivers/clock.h"
+#include "drivers/live_internal.h"
+#include "drivers/stat_server.h"
+
+/* Packets taken in between two looks at what wants to go out. */
+#define QUANTUM 32
+/* Empty rounds of a program before we believe that it polls. */
+#define POLLS_TO_BELIEVE 32
+/* So few packets are the pattern of a program that answers each: sending can wait for its answer. */
+#define DEFER_MAX 2
+/* Rounds of a polling program between two looks at the clock while nothing comes in. */
+#define ROUNDS_PER_CLOCK 64
+/* How often the thread looks whether the program still polls. */
+#define LOOK_MS 1
+/* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost more
+ * than this. */
+#define LINGER_NS 20000
+
+void live_wake(struct live *live)
+{
+    const uint64_t one = 1;
+    while (write(live->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+}
+
+void live_notify(struct live *live)
+{
+    struct cq *cq;
+    while ((cq = nic_next_notification(live->nic)) != NULL) {
+        if (live->listener.on_completion_event != NULL) {
+            live->listener.on_completion_event(live->listener.context, cq);
+        }
+    }
+    struct nic_event event;
+    while (nic_next_event(live->nic, &event)) {
+        if (event.kind == NIC_EVENT_ENTERED_ERROR) {
+            live_withdraw_qp(live, event.qp);
+        } else if (live->listener.on_async_event != NULL) {
+            live->listener.on_async_event(live->listener.context, &event);
+        }
+    }
+}
+
+static void check_time(struct live *live)
+{
+    if (instant_reached(live->now, nic_deadline(live->nic))) {
+        nic_on_time(live->nic, live->now);
+    }
+}
+
+/* Receive, time, send. False: nothing came in and nothing went out. */
+static bool go_round(struct live *live)
+{
+    live->now = clock_now();
+    const uint32_t received = live_receive(live, QUANTUM, true);
+    check_time(live);
+    const uint32_t sent = live_transmit(live);
+    live_notify(live);
+    return received + sent > 0;
+}
+
+/* -- Programs -----------------------------------------------------------------------------------*/
+
+static void watch_udp(struct live *live, bool watch)
+{
+    if (live->udp_watched == watch) {
+        return;
+    }
+    live->udp_watched = watch;
+    for (uint32_t i = 0; i < udp_port_fd_count(&live->udp); i++) {
+        struct epoll_event event = {.events = watch ? EPOLLIN : 0, .data.fd = -1};
+        epoll_ctl(live->poll_fd, EPOLL_CTL_MOD, udp_port_fd(&live->udp, i), &event);
+    }
+}
+
+static void set_awake(struct live *live)
+{
+    if (live->asleep) {
+        live->asleep = false;
+        if (live->shm != NULL) {
+            shm_port_wake(live->shm);
+        }
+    }
+}
+
+/* The thread sleeps longer than a timer that has since been started may run. */
+static void wake_for_deadline(struct live *live)
+{
+    if (instant_before(nic_deadline(live->nic), live->sleeps_until)) {
+        live->sleeps_until = (struct instant){0};
+        live_wake(live);
+    }
+}
+
+static void take_over_from_thread(struct live *live)
+{
+    live->driver = LIVE_POLLED;
+    watch_udp(live, false);
+    set_awake(live);
+    live_wake(live);
+}
+
+void live_progress(struct live *live)
+{
+    live->rounds++;
+    live->unpolled_places = 0;
+    uint32_t count = 0;
+    if (live->udp_links > 0 || live->rounds % ROUNDS_PER_CLOCK == 0 || live->idle_polls == 0) {
+        live->now = clock_now();
+    }
+    count = live_receive(live, QUANTUM, live->udp_links > 0);
+    if (count == 0) {
+        live->idle_polls++;
+        if (live->driver == LIVE_WATCHED && live->idle_polls > POLLS_TO_BELIEVE) {
+            take_over_from_thread(live);
+        }
+        if (live->rounds % ROUNDS_PER_CLOCK == 0) {
+            check_time(live);
+        }
+    } else {
+        live->idle_polls = 0;
+    }
+    /* What came in may have completed something: the program sees that first, and what it posts
+     * next leaves together with the acknowledgement, in one system call. */
+    if (count == 0 || count > DEFER_MAX) {
+        live_transmit(live);
+    }
+    live_notify(live);
+    wake_for_deadline(live);
+}
+
+void live_flush(struct live *live)
+{
+    live->now = clock_now();
+    live_transmit(live);
+    live_notify(live);
+    wake_for_deadline(live);
+}
+
+void live_will_block(struct live *live)
+{
+    live->idle_polls = 0;
+    live->now = clock_now();
+    live_transmit(live);
+    wake_for_deadline(live);
+    if (live->driver == LIVE_WATCHED || !live->started) {
+        return;
+    }
+    live->driver = LIVE_WATCHED;
+    live_wake(live);
+}
+
+/* -- The thread ---------------------------------------------------------------------------------*/
+
+/* Sleeps until something comes or `timeout_ms` is over, without the lock. */
+static void sleep_in_kernel(struct live *live, int timeout_ms)
+{
+    struct epoll_event events[8];
+    live_unlock(live);
+    const int count = epoll_wait(live->poll_fd, events, COUNT_OF(events), timeout_ms);
+    live_lock(live);
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.fd == live->wake_fd) {
+            uint64_t drained;
+            (void)!read(live->wake_fd, &drained, sizeof(drained));
+        } else if (live->stat_fd >= 0 && events[i].data.fd == live->stat_fd) {
+            live_serve_stat(live);
+        } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
+            shm_port_serve(live->shm);
+        }
+    }
+}
+
+static int milliseconds_until(struct instant now, struct instant deadline)
+{
+    if (deadline.ns == UINT64_MAX) {
+        return -1;
+    }
+    if (instant_reached(now, deadline)) {
+        return 0;
+    }
+    const uint64_t ms = (deadline.ns - now.ns + 999999) / 1000000;
+    return ms > 60000 ? 60000 : (int)ms;
+}
+
+/* While programs poll: look now and then whether they still do. */
+static void look_on(struct live *live)
+{
+    const uint64_t rounds = live->rounds;
+    sleep_in_kernel(live, LOOK_MS);
+    if (live->driver == LIVE_POLLED && live->rounds == rounds) {
+        live->driver = LIVE_WATCHED;
+    }
+    if (live->udp_links == 0) {
+        /* Nobody looks at the sockets while no peer is reached over them. */
+        live_receive(live, QUANTUM, true);
+    }
+}
+
+/* Nothing came for a while: sleep until a doorbell, a datagram or a deadline. */
+static void rest(struct live *live)
+{
+    if (live->shm != NULL && !shm_port_sleep(live->shm)) {
+        shm_port_wake(live->shm);
+        return;
+    }
+    live->asleep = true;
+    watch_udp(live, true);
+    if (nic_next_qp(live->nic) == NULL) {
+        /* Room on a full ring and packets held by the fault injector announce themselves to nobody. */
+        const bool waiting = (live->shm != NULL && shm_port_has_waiting(live->shm)) ||
+                             (live->faults != NULL && faults_held(live->faults) > 0);
+        live->sleeps_until = nic_deadline(live->nic);
+        sleep_in_kernel(live, waiting ? LOOK_MS
+                                      : milliseconds_until(clock_now(), live->sleeps_until));
+        live->sleeps_until = (struct instant){0};
+    }
+    if (live->driver == LIVE_WATCHED) {
+        set_awake(live);
+    }
+}
+
+void *live_thread(void *argument)
+{
+    struct live *live = argument;
+    live_lock(live);
+    struct instant last_packet = clock_now();
+    while (!live->stopping) {
+        if (live->driver == LIVE_POLLED) {
+            look_on(live);
+            last_packet = clock_now();
+            continue;
+        }
+        if (go_round(live)) {
+            last_packet = live->now;
+        } else if (live->now.ns - last_packet.ns > LINGER_NS) {
+            capture_flush(live->capture);
+            rest(live);
+            last_packet = clock_now();
+        }
+        /* A program that wants the lock gets it between two rounds. */
+        live_unlock(live);
+        live_lock(live);
+    }
+    live_unlock(live);
+    return NULL;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_receive - from the ports into the engines.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "drivers/live_internal.h"
+#include "drivers/memory.h"
+#include "wire/icrc.h"
+
+void live_arrival(struct live *live, struct nic_arrival *arrival, bool placed)
+{
+    struct nic_move move;
+    if (nic_on_packet(live->nic, arrival, live->now, &move)) {
+        const enum nic_move_result result = memory_move(&move, arrival->packet.payload, placed);
+        nic_on_moved(live->nic, &move, result, live->now);
+    }
+}
+
+static void count_verdict(struct live *live, enum roce_verdict verdict)
+{
+    switch (verdict) {
+    case ROCE_SHORT: nic_count(live->nic, COUNTER_drop_short); return;
+    case ROCE_UNKNOWN_OPCODE: nic_count(live->nic, COUNTER_drop_unknown_opcode); return;
+    case ROCE_WRONG_VERSION: nic_count(live->nic, COUNTER_drop_wrong_version); return;
+    case ROCE_WRONG_PAD: nic_count(live->nic, COUNTER_drop_wrong_pad); return;
+    case ROCE_TOO_LONG: nic_count(live->nic, COUNTER_drop_too_long); return;
+    case ROCE_GOOD:
+    case ROCE_VERDICT_COUNT: break;
+    }
+    UNREACHABLE("no counter for a good packet");
+}
+
+static void record(struct live *live, const struct gid *source, const struct gid *destination,
+                   const uint8_t *headers, uint32_t headers_bytes, const uint8_t *payload,
+                   uint32_t payload_bytes)
+{
+    if (live->capture == NULL) {
+        return;
+    }
+    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
+    memcpy(flow.source, source->bytes, 16);
+    memcpy(flow.destination, destination->bytes, 16);
+    capture_pieces(live->capture, &flow, headers, headers_bytes, payload, payload_bytes);
+}
+
+/* Faults on arriving packets: dropped, or corrupted, which the ICRC finds. What delays, repeats or
+ * reorders them is the sender's part. */
+static bool lost_on_arrival(struct live *live, uint32_t count)
+{
+    if (!faults_apply(live->faults, FAULT_RECEIVING)) {
+        return false;
+    }
+    const struct fault_decision fault = faults_decide(live->faults, count);
+    if (fault.corrupt) {
+        nic_count(live->nic, COUNTER_drop_wrong_icrc);
+    }
+    return fault.drop || fault.corrupt;
+}
+
+/* -- UDP ----------------------------------------------------------------------------------------*/
+
+static void on_datagram(void *context, const struct udp_datagram *datagram)
+{
+    struct live *live = context;
+    struct nic_arrival arrival = {
+        .source = datagram->source,
+        .destination = datagram->destination,
+        .traffic_class = datagram->traffic_class,
+        .hop_limit = datagram->hop_limit,
+    };
+    record(live, &arrival.source, &arrival.destination, datagram->bytes, datagram->count, NULL, 0);
+    if (lost_on_arrival(live, (uint32_t)datagram->count)) {
+        return;
+    }
+    const enum roce_verdict verdict =
+        roce_decode(datagram->bytes, datagram->count, &arrival.packet);
+    if (verdict != ROCE_GOOD) {
+        count_verdict(live, verdict);
+        return;
+    }
+    live_arrival(live, &arrival, false);
+}
+
+/* -- Shared memory ------------------------------------------------------------------------------*/
+
+/* A packet that went through the fault injector carries its ICRC. */
+static bool icrc_matches(const struct shm_record *record)
+{
+    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
+    memcpy(flow.source, record->source.bytes, 16);
+    memcpy(flow.destination, record->destination.bytes, 16);
+    const size_t total = record->header_bytes + record->payload_bytes;
+    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    if (total < ROCE_BTH_BYTES + ROCE_ICRC_BYTES || total > sizeof(bytes)) {
+        return false;
+    }
+    memcpy(bytes, record->header, record->header_bytes);
+    memcpy(bytes + record->header_bytes, record->payload, record->payload_bytes);
+    const size_t covered = total - ROCE_ICRC_BYTES;
+    uint32_t crc = icrc_begin(&flow, 0, total, bytes);
+    crc = icrc_extend(crc, bytes + ROCE_BTH_BYTES, covered - ROCE_BTH_BYTES);
+    return icrc_finish(crc) == load_le32(bytes + covered);
+}
+
+static void on_record(void *context, const struct shm_record *shm)
+{
+    struct live *live = context;
+    struct nic_arrival arrival = {
+        .source = shm->source, .destination = shm->destination, .hop_limit = 64};
+    uint32_t payload_bytes = shm->payload_bytes;
+    if (shm->checked) {
+        if (!icrc_matches(shm)) {
+            nic_count(live->nic, COUNTER_drop_wrong_icrc);
+            return;
+        }
+        payload_bytes -= ROCE_ICRC_BYTES;
+    }
+    record(live, &shm->source, &shm->destination, shm->header, shm->header_bytes, shm->payload,
+           payload_bytes);
+    if (lost_on_arrival(live, shm->header_bytes + payload_bytes)) {
+        return;
+    }
+    const enum roce_verdict verdict =
+        roce_decode_split(shm->header, shm->header_bytes, shm->payload, payload_bytes,
+                                &arrival.packet);
+    if (verdict != ROCE_GOOD) {
+        count_verdict(live, verdict);
+        return;
+    }
+    live_arrival(live, &arrival, shm->placed);
+}
+
+void live_acknowledge(struct live *live, const struct nic_departure *departure)
+{
+    struct nic_arrival arrival = {
+        .packet = {.opcode = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE),
+                   .pkey = ROCE_DEFAULT_PKEY,
+                   .destination_qpn = qp_number(departure->qp),
+                   .psn = departure->packet->psn,
+                   .aeth = {.syndrome = ROCE_AETH_ACK | ROCE_AETH_CREDITS_UNLIMITED}},
+        .source = departure->path->destination,
+        .destination = departure->path->source,
+        .hop_limit = 64,
+    };
+    live_arrival(live, &arrival, false);
+}
+
+uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
+{
+    uint32_t count = 0;
+    if (live->shm != NULL) {
+        count += shm_port_receive(live->shm, quantum, on_record, live);
+    }
+    if (look_at_udp) {
+        count += udp_port_receive(&live->udp, quantum, on_datagram, live);
+        const uint64_t bad = udp_port_bad_icrc(&live->udp);
+        nic_counters(live->nic)->values[COUNTER_drop_wrong_icrc] += bad - live->bad_icrc_seen;
+        live->bad_icrc_seen = bad;
+    }
+    return count;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_transmit - from the engines to the ports, one queue pair after the other.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "drivers/live_internal.h"
+#include "drivers/memory.h"
+#include "wire/icrc.h"
+
+/* Packets one queue pair may send before the next has its turn. */
+#define TURN_PACKETS 16
+
+/* Turns before packets that came in meanwhile are looked at. */
+#define TURNS_MAX 64
+
+/* Direct placement costs a system call a packet: worth it only up to here, and only while the
+ * program waits for each write instead of posting many. */
+#define PLACE_BYTES_MAX 65536
+#define PLACE_UNPOLLED_MAX 4
+
+static bool has_room(const struct link *link)
+{
+    return link->kind == LINK_UDP || shm_link_has_room(link);
+}
+
+/* -- The slow way: packets as bytes, for captures and faults -----------------------------------*/
+
+static struct inet_flow flow_of(const struct nic_departure *departure)
+{
+    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
+    memcpy(flow.source, departure->path->source.bytes, 16);
+    memcpy(flow.destination, departure->path->destination.bytes, 16);
+    return flow;
+}
+
+/* The whole packet, ICRC included; 0 if its payload is not there. */
+static uint32_t serialize(const struct nic_departure *departure, uint8_t *bytes)
+{
+    memcpy(bytes, departure->headers, departure->headers_bytes);
+    uint32_t count = departure->headers_bytes;
+    if (!memory_gather(departure->segments, departure->segment_count, bytes + count)) {
+        return 0;
+    }
+    count += departure->payload_bytes;
+    memset(bytes + count, 0, departure->pad_bytes);
+    count += departure->pad_bytes;
+    const struct inet_flow flow = flow_of(departure);
+    uint32_t crc = icrc_begin(&flow, 0, count + ROCE_ICRC_BYTES, bytes);
+    crc = icrc_extend(crc, bytes + ROCE_BTH_BYTES, count - ROCE_BTH_BYTES);
+    store_le32(bytes + count, icrc_finish(crc));
+    return count + ROCE_ICRC_BYTES;
+}
+
+static void transmit_raw(struct live *live, struct link *link, const uint8_t *bytes, uint32_t count)
+{
+    if (link->kind == LINK_UDP) {
+        udp_port_transmit_raw(&live->udp, link, bytes, count);
+    } else {
+        /* No room is a loss like any other on a link that loses packets on purpose. */
+        (void)shm_link_transmit_raw(live->shm, link, bytes, count);
+    }
+}
+
+static void transmit_with_faults(struct live *live, struct link *link, uint8_t *bytes,
+                                 uint32_t count)
+{
+    const struct fault_decision fault = faults_decide(live->faults, count);
+    if (fault.corrupt) {
+        bytes[fault.corrupt_bit / 8] ^= (uint8_t)(1u << fault.corrupt_bit % 8);
+    }
+    const bool held = !fault.drop && (fault.delay_ns != 0 || fault.reorder) &&
+                      faults_hold(live->faults, link, bytes, count, live->now, &fault);
+    if (!fault.drop && !held) {
+        transmit_raw(live, link, bytes, count);
+    }
+    if (fault.duplicate) {
+        transmit_raw(live, link, bytes, count);
+    }
+}
+
+static void release_held(struct live *live)
+{
+    struct link *link;
+    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint32_t count;
+    while ((count = faults_release(live->faults, live->now, &link, bytes)) != 0) {
+        transmit_raw(live, link, bytes, count);
+    }
+}
+
+/* Returns false if the payload is not there. */
+static bool transmit_slowly(struct live *live, struct link *link,
+                            const struct nic_departure *departure)
+{
+    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    const uint32_t count = serialize(departure, bytes);
+    if (count == 0) {
+        return false;
+    }
+    if (live->capture != NULL) {
+        const struct inet_flow flow = flow_of(departure);
+        capture_bytes(live->capture, &flow, bytes, count);
+    }
+    if (faults_apply(live->faults, FAULT_SENDING)) {
+        transmit_with_faults(live, link, bytes, count);
+    } else {
+        transmit_raw(live, link, bytes, count);
+    }
+    return true;
+}
+
+/* -- The fast way -------------------------------------------------------------------------------*/
+
+/* The peer's program spins on its memory or sleeps: instead of waiting until its NIC runs, the
+ * write is done from here. A program that has many writes under way fares better with the ring. */
+static bool place(struct live *live, struct link *link, const struct nic_departure *departure)
+{
+    if (!departure->alone || departure->more_sends || shm_link_peer_awake(link) ||
+        live->unpolled_places > PLACE_UNPOLLED_MAX) {
+        return false;
+    }
+    const uint32_t traits = roce_opcode(departure->packet->opcode)->traits;
+    if (!(traits & ROCE_IS_WRITE) || (traits & ROCE_HAS_IMMDT) ||
+        ((traits & ROCE_IS_FIRST) && departure->packet->reth.bytes > PLACE_BYTES_MAX)) {
+        return false;
+    }
+    if (!shm_link_place(live->shm, link, departure)) {
+        return false;
+    }
+    live->unpolled_places++;
+    return true;
+}
+
+static bool transmit(struct live *live, const struct nic_departure *departure)
+{
+    struct link *link = departure->path->link;
+    if (live->capture != NULL || live->faults != NULL) {
+        return transmit_slowly(live, link, departure);
+    }
+    if (link->kind == LINK_UDP) {
+        return udp_port_transmit(&live->udp, link, departure);
+    }
+    if (place(live, link, departure)) {
+        live_acknowledge(live, departure);
+        return true;
+    }
+    return shm_link_transmit(live->shm, link, departure);
+}
+
+/* One queue pair's turn. Returns how many packets it sent. */
+static uint32_t serve(struct live *live, struct qp *qp)
+{
+    struct nic_departure departure;
+    for (uint32_t turn = 0; turn < TURN_PACKETS; turn++) {
+        struct link *link = nic_qp_link(qp);
+        if (link != NULL && !has_room(link)) {
+            nic_park(live->nic, qp, &link->parked, live->now);
+            return turn;
+        }
+        if (!nic_next_packet(live->nic, qp, live->now, &departure)) {
+            return turn;
+        }
+        if (!transmit(live, &departure)) {
+            nic_on_gather_failed(live->nic, &departure, live->now);
+        }
+    }
+    nic_rotate(live->nic, qp);
+    return TURN_PACKETS;
+}
+
+uint32_t live_transmit(struct live *live)
+{
+    if (live->shm != NULL) {
+        shm_port_unpark(live->shm, live->nic);
+    }
+    struct qp *qp;
+    uint32_t sent = 0;
+    for (uint32_t turns = 0; turns < TURNS_MAX && (qp = nic_next_qp(live->nic)) != NULL; turns++) {
+        sent += serve(live, qp);
+    }
+    if (live->faults != NULL) {
+        release_held(live);
+    }
+    if (live->shm != NULL) {
+        shm_port_flush(live->shm);
+    }
+    udp_port_flush(&live->udp);
+    return sent;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/memory.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Keeps the compiler from merging or reordering the copies around it; the processor keeps the
+ * order of stores by itself (x86-64 is total store order). */
+#define IN_ORDER() __asm__ volatile("" ::: "memory")
+
+#if !defined(__x86_64__)
+#error "copy_ascending relies on total store order"
+#endif
+
+static void copy_ascending(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    while (bytes > 64) {
+        memcpy(to, from, 64);
+        IN_ORDER();
+        to += 64;
+        from += 64;
+        bytes -= 64;
+    }
+    while (bytes > 8) {
+        memcpy(to, from, 8);
+        IN_ORDER();
+        to += 8;
+        from += 8;
+        bytes -= 8;
+    }
+    if (bytes == 8) {
+        memcpy(to, from, 8);
+        return;
+    }
+    for (uint32_t i = 0; i < bytes; i++) {
+        to[i] = from[i];
+        IN_ORDER();
+    }
+}
+
+static bool copy_through_kernel(uint64_t address, const uint8_t *from, uint32_t bytes)
+{
+    /* The last bytes in a copy of their own, so that they land last. */
+    const uint32_t tail = bytes < 8 ? bytes : 8;
+    const struct iovec local[2] = {
+        {(void *)(uintptr_t)from, bytes - tail},
+        {(void *)(uintptr_t)(from + bytes - tail), tail},
+    };
+    const struct iovec remote[2] = {
+        {(void *)(uintptr_t)address, bytes - tail},
+        {(void *)(uintptr_t)(address + bytes - tail), tail},
+    };
+    return process_vm_writev(getpid(), local, 2, remote, 2, 0) == (ssize_t)bytes;
+}
+
+static bool put(const struct segment *segment, uint32_t offset, const uint8_t *from, uint32_t bytes)
+{
+    const uint64_t address = segment->address + offset;
+    if (segment->may_fault) {
+        return copy_through_kernel(address, from, bytes);
+    }
+    copy_ascending((uint8_t *)(uintptr_t)address, from, bytes);
+    return true;
+}
+
+/* Prefix and payload, one behind the other, over the segments. */
+static bool scatter(const struct nic_move *move, const uint8_t *payload)
+{
+    uint32_t prefix_left = move->prefix_bytes;
+    const uint8_t *prefix = move->prefix;
+    for (uint32_t i = 0; i < move->segment_count; i++) {
+        const struct segment *segment = &move->segments[i];
+        const uint32_t head = prefix_left < segment->bytes ? prefix_left : segment->bytes;
+        if (head > 0) {
+            if (!put(segment, 0, prefix, head)) {
+                return false;
+            }
+            prefix += head;
+            prefix_left -= head;
+        }
+        const uint32_t rest = segment->bytes - head;
+        if (rest > 0) {
+            if (!put(segment, head, payload, rest)) {
+                return false;
+            }
+            payload += rest;
+        }
+    }
+    return true;
+}
+
+/* The kernel brings an on-demand page in, writable, before the processor's own atomic touches it. */
+static bool page_present(const struct segment *segment)
+{
+    const uint64_t page = segment->address & ~(uint64_t)4095;
+    return !segment->may_fault ||
+           madvise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0;
+}
+
+static bool atomic(struct nic_move *move)
+{
+    if (!page_present(&move->segments[0])) {
+        return false;
+    }
+    uint64_t *target = (uint64_t *)(uintptr_t)move->segments[0].address;
+    if (move->kind == NIC_MOVE_FETCH_ADD) {
+        move->original = __atomic_fetch_add(target, move->swap_or_add, __ATOMIC_SEQ_CST);
+        return true;
+    }
+    move->original = move->compare;
+    __atomic_compare_exchange_n(target, &move->original, move->swap_or_add, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return true;
+}
+
+enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload, bool placed)
+{
+    bool good = true;
+    switch (move->kind) {
+    case NIC_MOVE_NOTHING: break;
+    case NIC_MOVE_SCATTER: good = placed || scatter(move, payload); break;
+    case NIC_MOVE_COMPARE_SWAP:
+    case NIC_MOVE_FETCH_ADD: good = atomic(move); break;
+    }
+    return good ? NIC_MOVED : NIC_MOVE_FAULTED;
+}
+
+bool memory_gather(const struct segment *segments, uint32_t count, uint8_t *to)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct segment *segment = &segments[i];
+        void *from = (void *)(uintptr_t)segment->address;
+        if (segment->may_fault) {
+            const struct iovec local = {to, segment->bytes};
+            const struct iovec remote = {from, segment->bytes};
+            if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)segment->bytes) {
+                return false;
+            }
+        } else {
+            memcpy(to, from, segment->bytes);
+        }
+        to += segment->bytes;
+    }
+    return true;
+}

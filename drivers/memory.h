@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * memory - the moves engines ask for, done in this process's memory.
+ *
+ * A remote write lands in ascending order with its last byte last, because programs poll memory for
+ * it. Memory of on-demand regions may not be there: it is reached through the kernel, which says so
+ * where a plain copy would end the program.
+ */
+#ifndef DRIVERS_MEMORY_H
+#define DRIVERS_MEMORY_H
+
+#include <stdbool.h>
+
+#include "nic/nic.h"
+
+/* Performs a move; `payload` is the packet's. `placed`: the payload is already where it belongs. */
+enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload, bool placed);
+
+/* Copies the segments to `to`, one behind the other. False: one of them is not there. */
+bool memory_gather(const struct segment *segments, uint32_t count, uint8_t *to);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/stat_server.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int stat_server_open(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int count = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
+                               STAT_SOCKET_PREFIX "%d", getpid());
+    const socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (bind(fd, (const struct sockaddr *)&address, bytes) != 0 || listen(fd, 8) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int allowed(int client)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    return getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+void stat_server_serve(int fd, const char *device, const struct stat_line *lines, uint32_t count)
+{
+    const int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (client < 0) {
+        return;
+    }
+    char text[8192];
+    size_t used = (size_t)snprintf(text, sizeof(text), "device %s\n", device);
+    for (uint32_t i = 0; i < count && used < sizeof(text); i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %" PRIu64 "\n",
+                                 lines[i].name, lines[i].value);
+    }
+    if (allowed(client) && used < sizeof(text)) {
+        (void)!send(client, text, used, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    close(client);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * stat_server - lets `nonic stat` read a running program's counters.
+ *
+ * A process listens on the abstract socket "nonic-stat/PID" (SOCK_SEQPACKET): the name vanishes with
+ * the process. A client of the same user, or root, connects and is sent lines of text: first
+ * "device TEXT", then "NAME VALUE" for each counter, then the connection is closed.
+ */
+#ifndef DRIVERS_STAT_SERVER_H
+#define DRIVERS_STAT_SERVER_H
+
+#include <stdint.h>
+
+#define STAT_SOCKET_PREFIX "nonic-stat/"
+
+struct stat_line {
+    const char *name;
+    uint64_t value;
+};
+
+/* A non-blocking listening descriptor of this process; -1 if there is none to be had. */
+int stat_server_open(void);
+
+/* Answers whoever waits on `fd`; never blocks. */
+void stat_server_serve(int fd, const char *device, const struct stat_line *lines, uint32_t count);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/udp_port.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Asked for; the kernel grants less where net.core.rmem_max is lower. */
+#define RECEIVE_BYTES_WANTED (8 << 20)
+/* More in flight than this only costs cache misses. */
+#define WINDOW_BYTES_MAX (384 << 10)
+#define RECEIVE_BUFFER_BYTES (1 << 16)
+
+/* -- Opening ------------------------------------------------------------------------------------*/
+
+static void set_option(int fd, int level, int name, int value)
+{
+    (void)setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+/* An unconnected socket that forbids fragmentation sends identification 0 in every datagram, or the
+ * index within a segmented call: what the ICRC covers is known. */
+static bool prepare_socket(struct udp_port *port, int fd, bool ipv4)
+{
+    if (ipv4) {
+        set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+    } else {
+        set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+    }
+    set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES_WANTED);
+    set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES_WANTED);
+    set_option(fd, SOL_SOCKET, SO_SNDBUF, RECEIVE_BYTES_WANTED);
+    set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
+    int granted = 0;
+    socklen_t bytes = sizeof(granted);
+    if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes) != 0 || granted <= 0) {
+        return false;
+    }
+    if (port->receive_bytes == 0 || (uint32_t)granted < port->receive_bytes) {
+        port->receive_bytes = (uint32_t)granted;
+    }
+    int segment = 0;
+    bytes = sizeof(segment);
+    port->segmenting =
+        port->segmenting && getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, &bytes) == 0;
+    return true;
+}
+
+bool udp_port_open(struct udp_port *port, const struct address_set *addresses, char *error,
+                   size_t error_bytes)
+{
+    memset(port, 0, sizeof(*port));
+    port->addresses = addresses;
+    port->segmenting = true;
+    for (uint32_t i = 0; i < addresses->count; i++) {
+        const struct address *address = &addresses->entries[i];
+        if (!prepare_socket(port, address->fd, inet_is_ipv4(address->gid.bytes))) {
+            snprintf(error, error_bytes, "UDP socket: %s", strerror(errno));
+            return false;
+        }
+    }
+    port->batch = calloc(UDP_BATCH_MAX, sizeof(*port->batch));
+    port->pieces = calloc(UDP_PIECES_MAX, sizeof(*port->pieces));
+    port->arena = malloc((size_t)UDP_BATCH_MAX * UDP_COPIED_BYTES_MAX);
+    port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES);
+    port->bounce = malloc(ROCE_PACKET_BYTES_MAX);
+    if (port->batch == NULL || port->pieces == NULL || port->arena == NULL ||
+        port->receive_buffer == NULL || port->bounce == NULL) {
+        snprintf(error, error_bytes, "no memory for the UDP port");
+        return false;
+    }
+    return true;
+}
+
+void udp_port_close(struct udp_port *port)
+{
+    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
+        struct udp_link *link = port->buckets[i];
+        while (link != NULL) {
+            struct udp_link *next = link->next;
+            free(link);
+            link = next;
+        }
+        port->buckets[i] = NULL;
+    }
+    free(port->batch);
+    free(port->pieces);
+    free(port->arena);
+    free(port->receive_buffer);
+    free(port->bounce);
+    memset(port, 0, sizeof(*port));
+}
+
+uint32_t udp_port_window_bytes(const struct udp_port *port)
+{
+    /* The kernel charges a datagram up to twice its size. */
+    const uint32_t safe = port->receive_bytes / 4;
+    return safe < WINDOW_BYTES_MAX ? safe : WINDOW_BYTES_MAX;
+}
+
+uint32_t udp_port_fd_count(const struct udp_port *port)
+{
+    return port->addresses == NULL ? 0 : port->addresses->count;
+}
+
+int udp_port_fd(const struct udp_port *port, uint32_t index)
+{
+    return port->addresses->entries[index].fd;
+}
+
+uint64_t udp_port_bad_icrc(const struct udp_port *port)
+{
+    return port->counters.bad_icrc + port->counters.implausible_identification;
+}
+
+/* -- Links --------------------------------------------------------------------------------------*/
+
+static uint32_t bucket_of(const struct gid *destination)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < sizeof(destination->bytes); i++) {
+        hash = (hash ^ destination->bytes[i]) * 16777619u;
+    }
+    return hash % 256;
+}
+
+static void aim(struct udp_link *link)
+{
+    const uint8_t *address = link->link.peer.bytes;
+    if (inet_is_ipv4(address)) {
+        struct sockaddr_in *to = (struct sockaddr_in *)(void *)&link->to;
+        to->sin_family = AF_INET;
+        to->sin_port = htons(ROCE_UDP_PORT);
+        memcpy(&to->sin_addr, address + 12, 4);
+        link->to_bytes = sizeof(*to);
+    } else {
+        struct sockaddr_in6 *to = (struct sockaddr_in6 *)(void *)&link->to;
+        to->sin6_family = AF_INET6;
+        to->sin6_port = htons(ROCE_UDP_PORT);
+        memcpy(&to->sin6_addr, address, 16);
+        link->to_bytes = sizeof(*to);
+    }
+}
+
+static const struct address *address_of(const struct udp_port *port, const struct gid *gid)
+{
+    for (uint32_t i = 0; i < port->addresses->count; i++) {
+        if (memcmp(&port->addresses->entries[i].gid, gid, sizeof(*gid)) == 0) {
+            return &port->addresses->entries[i];
+        }
+    }
+    return NULL;
+}
+
+struct link *udp_port_link(struct udp_port *port, const struct gid *source,
+                           const struct gid *destination)
+{
+    const struct address *address = address_of(port, source);
+    if (address == NULL || inet_is_ipv4(source->bytes) != inet_is_ipv4(destination->bytes)) {
+        return NULL;
+    }
+    const uint32_t bucket = bucket_of(destination);
+    for (struct udp_link *link = port->buckets[bucket]; link != NULL; link = link->next) {
+        if (memcmp(&link->link.peer, destination, sizeof(*destination)) == 0 &&
+            memcmp(&link->link.self, source, sizeof(*source)) == 0) {
+            return &link->link;
+        }
+    }
+    struct udp_link *link = calloc(1, sizeof(*link));
+    if (link == NULL) {
+        return NULL;
+    }
+    link->link = (struct link){.kind = LINK_UDP, .peer = *destination, .self = *source};
+    list_init(&link->link.parked);
+    memcpy(link->flow.source, source->bytes, 16);
+    memcpy(link->flow.destination, destination->bytes, 16);
+    link->flow.source_port = ROCE_UDP_PORT;
+    link->flow.destination_port = ROCE_UDP_PORT;
+    link->fd = address->fd;
+    aim(link);
+    link->next = port->buckets[bucket];
+    port->buckets[bucket] = link;
+    return &link->link;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * udp_port - RoCEv2 over ordinary UDP sockets, many packets per system call.
+ *
+ * Purpose    Sends departures in batches (UDP_SEGMENT, sendmmsg), receives coalesced ones (UDP_GRO).
+ * Inputs     udp_port_transmit and udp_port_flush; udp_port_receive.
+ * Outputs    Datagrams on the wire; to the sink, datagrams whose ICRC is right.
+ * Ownership  The sockets are the address set's. Links live until udp_port_close.
+ * Threads    One caller at a time.
+ * Time       Not used.
+ * Units      Bytes.
+ * Limits     UDP_BATCH_MAX packets before a flush happens by itself.
+ * Source     IBTA Annex A17; docs/decisions/0005 (identification and ICRC on a plain socket).
+ */
+#ifndef DRIVERS_UDP_PORT_H
+#define DRIVERS_UDP_PORT_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/check.h"
+#include "drivers/address.h"
+#include "drivers/link.h"
+#include "nic/nic.h"
+#include "wire/icrc.h"
+
+#define UDP_BATCH_MAX 256      /* Packets waiting for a flush. */
+#define UDP_SEGMENTS_MAX 64    /* Datagrams of one segmented call: the kernel's UDP_MAX_SEGMENTS. */
+#define UDP_PIECES_MAX 2048    /* Payload segments of a batch. */
+#define UDP_COPIED_BYTES_MAX 320 /* A packet up to this size is copied together, into one vector. */
+#define UDP_FLOWS 64           /* Peers whose identification is remembered. */
+
+struct udp_link {
+    struct link link;
+    struct inet_flow flow;
+    struct sockaddr_storage to;
+    socklen_t to_bytes;
+    int fd;
+    struct udp_link *next;     /* In its bucket. */
+};
+
+/* One packet waiting for a flush. */
+struct udp_packet {
+    const struct udp_link *link;
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+    uint32_t headers_bytes;
+    uint32_t pad_bytes;
+    uint32_t total_bytes;      /* BTH to ICRC. */
+    uint32_t first_piece, piece_count;
+    bool whole;                /* One piece holds everything, ICRC included. */
+};
+
+/* What the identifications of a peer that is not nonic looked like (see icrc.h). */
+struct udp_flow {
+    struct gid source;
+    uint16_t port;
+    bool known;
+    uint16_t last, candidate;
+};
+
+struct udp_counters {
+    uint64_t send_calls, receive_calls;
+    uint64_t datagrams_sent, datagrams_received;
+    uint64_t bad_icrc, implausible_identification, too_short;
+    uint64_t send_failed;      /* Refused by the kernel: lost, the transport's retries deal with it. */
+};
+
+struct udp_port {
+    const struct address_set *addresses;
+    bool segmenting;           /* The kernel offers UDP_SEGMENT. */
+    uint32_t receive_bytes;    /* Receive buffer the kernel granted. */
+    struct udp_counters counters;
+    struct udp_link *buckets[256];
+    struct udp_flow flows[UDP_FLOWS];
+    struct udp_packet *batch;
+    struct iovec *pieces;
+    uint32_t batch_count, piece_count;
+    uint8_t *arena;            /* Headers, pads and ICRCs of a flush; bounced payloads. */
+    uint8_t *receive_buffer;
+    uint8_t *bounce;           /* One packet's payload that needs copying. */
+};
+
+/* One datagram whose ICRC was right. */
+struct udp_datagram {
+    struct gid source, destination;
+    uint8_t traffic_class, hop_limit;
+    const uint8_t *bytes; /* From the BTH on. */
+    size_t count;         /* Without the ICRC. */
+};
+
+typedef void (*udp_sink)(void *context, const struct udp_datagram *datagram);
+
+MUST_USE bool udp_port_open(struct udp_port *port, const struct address_set *addresses,
+                            char *error, size_t error_bytes);
+void udp_port_close(struct udp_port *port);
+
+/* The link from one of our GIDs to a peer's; NULL if they are of different families. */
+struct link *udp_port_link(struct udp_port *port, const struct gid *source,
+                           const struct gid *destination);
+
+/* Adds a packet to the batch. Its payload stays where it is until the flush. False: the payload is
+ * not there (an on-demand region). */
+MUST_USE bool udp_port_transmit(struct udp_port *port, const struct link *link,
+                                const struct nic_departure *departure);
+
+/* Adds a ready UDP payload, BTH to ICRC, computed for identification 0, to go as it is. Flushes. */
+void udp_port_transmit_raw(struct udp_port *port, const struct link *link, const uint8_t *bytes,
+                           size_t count);
+void udp_port_flush(struct udp_port *port);
+
+/* Takes in what has arrived, until about `quantum` datagrams. Returns how many arrived. */
+uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context);
+
+/* Bytes that may be on their way to a peer with a receive buffer like ours. */
+uint32_t udp_port_window_bytes(const struct udp_port *port);
+
+uint32_t udp_port_fd_count(const struct udp_port *port);
+int udp_port_fd(const struct udp_port *port, uint32_t index);
+uint64_t udp_port_bad_icrc(const struct udp_port *port);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * udp_receive - coalesced datagrams in, judged by their ICRC, one by one to the sink.
+ */
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "drivers/udp_port.h"
+
+#define RECEIVE_BUFFER_BYTES (1 << 16)
+
+/* A kernel peer counts its identifications up, other traffic of that host in between. */
+#define IDENTIFICATION_STEP_MAX 4096
+/* A segmented call of a nonic whose segments came one by one. */
+#define IDENTIFICATION_SMALL 128
+
+/* -- Whose identification is it? ----------------------------------------------------------------*/
+
+static struct udp_flow *flow_of(struct udp_port *port, const struct gid *source, uint16_t from)
+{
+    uint32_t hash = from;
+    for (size_t i = 0; i < sizeof(source->bytes); i += 4) {
+        hash = (hash ^ load_be32(source->bytes + i)) * 0x9e3779b1u;
+    }
+    struct udp_flow *flow = &port->flows[(hash >> 16) % UDP_FLOWS];
+    if (memcmp(&flow->source, source, sizeof(*source)) != 0 || flow->port != from) {
+        *flow = (struct udp_flow){.source = *source, .port = from};
+    }
+    return flow;
+}
+
+static bool follows(uint16_t earlier, uint16_t later)
+{
+    return (uint16_t)(later - earlier) <= IDENTIFICATION_STEP_MAX;
+}
+
+/* Half of the ICRC's strength went into finding the identification; that it continues what this
+ * peer sent before gives some of it back. */
+static bool plausible(struct udp_flow *flow, uint16_t identification)
+{
+    const bool accepted = !flow->known || identification < IDENTIFICATION_SMALL ||
+                          follows(flow->last, identification) ||
+                          follows(flow->candidate, identification);
+    if (accepted) {
+        flow->known = true;
+        flow->last = identification;
+    }
+    flow->candidate = identification;
+    return accepted;
+}
+
+/* -- The ICRC -----------------------------------------------------------------------------------*/
+
+static uint32_t computed(const struct inet_flow *flow, uint16_t identification,
+                         const uint8_t *bytes, size_t total)
+{
+    const uint32_t crc = icrc_begin(flow, identification, total, bytes);
+    return icrc_finish(
+        icrc_extend(crc, bytes + ROCE_BTH_BYTES, total - ROCE_BTH_BYTES - ROCE_ICRC_BYTES));
+}
+
+static bool icrc_good(struct udp_port *port, const struct inet_flow *flow, const struct gid *source,
+                      const uint8_t *bytes, size_t total, uint16_t index)
+{
+    const uint32_t received = load_le32(bytes + total - ROCE_ICRC_BYTES);
+    const uint32_t difference = received ^ computed(flow, index, bytes, total);
+    if (LIKELY(difference == 0)) {
+        return true;
+    }
+    uint16_t identification;
+    if (!inet_is_ipv4(flow->source) ||
+        !icrc_solve_identification(difference, total, index, &identification)) {
+        port->counters.bad_icrc++;
+        return false;
+    }
+    if (!plausible(flow_of(port, source, flow->source_port), identification)) {
+        port->counters.implausible_identification++;
+        return false;
+    }
+    return true;
+}
+
+/* -- Receiving ----------------------------------------------------------------------------------*/
+
+static void source_of(const struct sockaddr_storage *from, struct inet_flow *flow)
+{
+    if (from->ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)from;
+        memset(flow->source, 0, 10);
+        flow->source[10] = flow->source[11] = 0xff;
+        memcpy(flow->source + 12, &v4->sin_addr, 4);
+        flow->source_port = ntohs(v4->sin_port);
+    } else {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)from;
+        memcpy(flow->source, &v6->sin6_addr, 16);
+        flow->source_port = ntohs(v6->sin6_port);
+    }
+}
+
+/* The size of the datagrams that were coalesced; 0 if it is a single one. */
+static size_t segment_bytes(struct msghdr *message)
+{
+    for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control != NULL;
+         control = CMSG_NXTHDR(message, control)) {
+        if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_GRO) {
+            int bytes;
+            memcpy(&bytes, CMSG_DATA(control), sizeof(bytes));
+            return bytes > 0 ? (size_t)bytes : 0;
+        }
+    }
+    return 0;
+}
+
+static uint32_t deliver(struct udp_port *port, const struct address *address,
+                        const struct sockaddr_storage *from, size_t received, size_t segment,
+                        udp_sink sink, void *context)
+{
+    struct inet_flow flow = {.destination_port = ROCE_UDP_PORT};
+    source_of(from, &flow);
+    memcpy(flow.destination, address->gid.bytes, 16);
+    struct udp_datagram datagram = {.destination = address->gid, .hop_limit = 64};
+    memcpy(datagram.source.bytes, flow.source, 16);
+    const size_t step = segment == 0 ? received : segment;
+    uint16_t index = 0;
+    for (size_t offset = 0; offset < received; offset += step, index++) {
+        const size_t left = received - offset;
+        const size_t total = left < step ? left : step;
+        const uint8_t *bytes = port->receive_buffer + offset;
+        port->counters.datagrams_received++;
+        if (total < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
+            port->counters.too_short++;
+            continue;
+        }
+        if (icrc_good(port, &flow, &datagram.source, bytes, total, index)) {
+            datagram.bytes = bytes;
+            datagram.count = total - ROCE_ICRC_BYTES;
+            sink(context, &datagram);
+        }
+    }
+    return index;
+}
+
+/* One call on one socket. Returns the datagrams it brought; *more: another call may bring more. */
+static uint32_t receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
+                             void *context, bool *more)
+{
+    struct sockaddr_storage from;
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec vector = {.iov_base = port->receive_buffer, .iov_len = RECEIVE_BUFFER_BYTES};
+    struct msghdr message = {
+        .msg_name = &from,
+        .msg_namelen = sizeof(from),
+        .msg_iov = &vector,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    port->counters.receive_calls++;
+    const ssize_t received = recvmsg(address->fd, &message, MSG_DONTWAIT);
+    /* ECONNREFUSED and its kin are about datagrams that we sent: look again. */
+    *more = received >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+    if (received <= 0 || (message.msg_flags & MSG_TRUNC)) {
+        return 0;
+    }
+    const size_t segment = segment_bytes(&message);
+    /* A single datagram mostly comes alone: whoever polls looks again soon anyway. */
+    *more = segment != 0;
+    return deliver(port, address, &from, (size_t)received, segment, sink, context);
+}
+
+uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < udp_port_fd_count(port); i++) {
+        bool more = true;
+        for (uint32_t calls = 0; more && calls < 8 && count < quantum; calls++) {
+            count += receive_once(port, &port->addresses->entries[i], sink, context, &more);
+        }
+    }
+    return count;
+}

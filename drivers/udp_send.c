@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * udp_send - a batch of departures becomes few system calls.
+ *
+ * Packets of one link and one size go into one segmented call; the last may be shorter. Several such
+ * messages go into one sendmmsg. What the ICRC covers depends on a packet's place in its call, so it
+ * is computed when the batch is laid out.
+ */
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "drivers/memory.h"
+#include "drivers/udp_port.h"
+
+/* UDP length is 16 bits, and the IP header counts too. */
+#define CALL_BYTES_MAX 65000
+#define CALL_PIECES_MAX 1000 /* The kernel's UIO_MAXIOV is 1,024. */
+
+static const struct udp_link *udp_link_of(const struct link *link)
+{
+    return CONTAINER_OF(link, const struct udp_link, link);
+}
+
+static bool is_acknowledge(const struct udp_packet *packet)
+{
+    return !packet->whole &&
+           packet->headers[0] == ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE);
+}
+
+/* The place of a new packet: behind the last one, but in front of acknowledgements of the same link
+ * that are shorter. Those answer the other direction, and as the shorter last segment of a call they
+ * cost no call of their own. */
+static struct udp_packet *make_place(struct udp_port *port, const struct udp_link *link,
+                                     uint32_t total_bytes)
+{
+    uint32_t at = port->batch_count++;
+    while (at > 0 && port->batch[at - 1].link == link && is_acknowledge(&port->batch[at - 1]) &&
+           port->batch[at - 1].total_bytes < total_bytes) {
+        port->batch[at] = port->batch[at - 1];
+        at--;
+    }
+    return &port->batch[at];
+}
+
+static void add_piece(struct udp_port *port, struct udp_packet *packet, uint64_t address,
+                      uint32_t bytes)
+{
+    port->pieces[port->piece_count++] =
+        (struct iovec){.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
+    packet->piece_count++;
+}
+
+static bool needs_bounce(const struct nic_departure *departure)
+{
+    for (uint32_t i = 0; i < departure->segment_count; i++) {
+        if (departure->segments[i].may_fault) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool udp_port_transmit(struct udp_port *port, const struct link *link,
+                       const struct nic_departure *departure)
+{
+    if (port->batch_count == UDP_BATCH_MAX ||
+        port->piece_count + NIC_SEGMENT_MAX > UDP_PIECES_MAX) {
+        udp_port_flush(port);
+    }
+    const bool bounced = needs_bounce(departure);
+    if (bounced) {
+        udp_port_flush(port);
+        if (!memory_gather(departure->segments, departure->segment_count, port->bounce)) {
+            return false;
+        }
+    }
+    const uint32_t total = departure->headers_bytes + departure->payload_bytes +
+                           departure->pad_bytes + ROCE_ICRC_BYTES;
+    struct udp_packet *packet = make_place(port, udp_link_of(link), total);
+    packet->link = udp_link_of(link);
+    memcpy(packet->headers, departure->headers, sizeof(packet->headers));
+    packet->headers_bytes = departure->headers_bytes;
+    packet->pad_bytes = departure->pad_bytes;
+    packet->total_bytes = total;
+    packet->first_piece = port->piece_count;
+    packet->piece_count = 0;
+    packet->whole = false;
+    if (bounced) {
+        add_piece(port, packet, (uintptr_t)port->bounce, departure->payload_bytes);
+        udp_port_flush(port);
+        return true;
+    }
+    for (uint32_t i = 0; i < departure->segment_count; i++) {
+        add_piece(port, packet, departure->segments[i].address, departure->segments[i].bytes);
+    }
+    return true;
+}
+
+void udp_port_transmit_raw(struct udp_port *port, const struct link *link, const uint8_t *bytes,
+                           size_t count)
+{
+    udp_port_flush(port);
+    struct udp_packet *packet = make_place(port, udp_link_of(link), (uint32_t)count);
+    packet->link = udp_link_of(link);
+    packet->total_bytes = (uint32_t)count;
+    packet->first_piece = port->piece_count;
+    packet->piece_count = 0;
+    packet->whole = true;
+    add_piece(port, packet, (uintptr_t)bytes, (uint32_t)count);
+    udp_port_flush(port);
+}
+
+/* -- Laying out ---------------------------------------------------------------------------------*/
+
+struct layout {
+    struct mmsghdr messages[UDP_BATCH_MAX];
+    union {
+        char bytes[CMSG_SPACE(sizeof(uint16_t))];
+        struct cmsghdr align;
+    } control[UDP_BATCH_MAX];
+    struct iovec vectors[UDP_PIECES_MAX + 2 * UDP_BATCH_MAX];
+    uint32_t message_count, vector_count;
+    uint8_t *arena; /* Next free byte. */
+};
+
+/* Neighbours in memory become one vector. */
+static void add_vector(struct layout *layout, struct msghdr *message, const void *at, size_t bytes)
+{
+    if (bytes == 0) {
+        return;
+    }
+    if (message->msg_iovlen > 0) {
+        struct iovec *last = &message->msg_iov[message->msg_iovlen - 1];
+        if ((uint8_t *)last->iov_base + last->iov_len == at) {
+            last->iov_len += bytes;
+            return;
+        }
+    }
+    layout->vectors[layout->vector_count++] =
+        (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
+    message->msg_iovlen++;
+}
+
+static void lay_packet(struct udp_port *port, struct layout *layout, struct msghdr *message,
+                       const struct udp_packet *packet, uint16_t identification)
+{
+    const struct iovec *pieces = &port->pieces[packet->first_piece];
+    if (packet->whole) {
+        add_vector(layout, message, pieces->iov_base, pieces->iov_len);
+        return;
+    }
+    uint8_t *headers = layout->arena;
+    memcpy(headers, packet->headers, packet->headers_bytes);
+    layout->arena += packet->headers_bytes;
+    uint32_t crc = icrc_begin(&packet->link->flow, identification, packet->total_bytes, headers);
+    crc = icrc_extend(crc, headers + ROCE_BTH_BYTES, packet->headers_bytes - ROCE_BTH_BYTES);
+    add_vector(layout, message, headers, packet->headers_bytes);
+    const bool small = packet->total_bytes <= UDP_COPIED_BYTES_MAX;
+    for (uint32_t i = 0; i < packet->piece_count; i++) {
+        const void *from = pieces[i].iov_base;
+        if (small) {
+            from = memcpy(layout->arena, from, pieces[i].iov_len);
+            layout->arena += pieces[i].iov_len;
+        }
+        crc = icrc_extend(crc, from, pieces[i].iov_len);
+        add_vector(layout, message, from, pieces[i].iov_len);
+    }
+    uint8_t *trailer = layout->arena;
+    memset(trailer, 0, packet->pad_bytes);
+    crc = icrc_extend(crc, trailer, packet->pad_bytes);
+    store_le32(trailer + packet->pad_bytes, icrc_finish(crc));
+    layout->arena += packet->pad_bytes + ROCE_ICRC_BYTES;
+    add_vector(layout, message, trailer, packet->pad_bytes + ROCE_ICRC_BYTES);
+}
+
+/* How many packets from `at` on fit one segmented call. */
+static uint32_t run_length(const struct udp_port *port, uint32_t at)
+{
+    const struct udp_packet *first = &port->batch[at];
+    uint32_t bytes = first->total_bytes, pieces = first->piece_count + 2, count = 1;
+    if (!port->segmenting || first->whole) {
+        return 1;
+    }
+    while (at + count < port->batch_count && count < UDP_SEGMENTS_MAX) {
+        const struct udp_packet *next = &port->batch[at + count];
+        bytes += next->total_bytes;
+        pieces += next->piece_count + 2;
+        if (next->link != first->link || next->whole || next->total_bytes > first->total_bytes ||
+            bytes > CALL_BYTES_MAX || pieces > CALL_PIECES_MAX) {
+            break;
+        }
+        count++;
+        if (next->total_bytes < first->total_bytes) {
+            break;
+        }
+    }
+    return count;
+}
+
+static void ask_for_segments(struct layout *layout, struct msghdr *message, uint32_t bytes)
+{
+    message->msg_control = layout->control[layout->message_count].bytes;
+    message->msg_controllen = sizeof(layout->control[0].bytes);
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    control->cmsg_level = IPPROTO_UDP;
+    control->cmsg_type = UDP_SEGMENT;
+    control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+    const uint16_t size = (uint16_t)bytes;
+    memcpy(CMSG_DATA(control), &size, sizeof(size));
+}
+
+static void lay_message(struct udp_port *port, struct layout *layout, uint32_t at, uint32_t count)
+{
+    const struct udp_packet *first = &port->batch[at];
+    struct msghdr *message = &layout->messages[layout->message_count].msg_hdr;
+    *message = (struct msghdr){
+        .msg_name = (void *)(uintptr_t)&first->link->to,
+        .msg_namelen = first->link->to_bytes,
+        .msg_iov = &layout->vectors[layout->vector_count],
+    };
+    for (uint32_t i = 0; i < count; i++) {
+        lay_packet(port, layout, message, &port->batch[at + i], (uint16_t)i);
+    }
+    if (count > 1) {
+        ask_for_segments(layout, message, first->total_bytes);
+    }
+    layout->message_count++;
+}
+
+/* Messages of one socket, from `from` on, in as few calls as the kernel takes. A message it refuses
+ * is lost like any packet may be. */
+static void send_messages(struct udp_port *port, struct layout *layout, int fd)
+{
+    uint32_t sent = 0;
+    while (sent < layout->message_count) {
+        port->counters.send_calls++;
+        const int count =
+            sendmmsg(fd, layout->messages + sent, layout->message_count - sent, MSG_NOSIGNAL);
+        if (count > 0) {
+            sent += (uint32_t)count;
+        } else if (errno != EINTR) {
+            port->counters.send_failed++;
+            sent++;
+        }
+    }
+    layout->message_count = 0;
+    layout->vector_count = 0;
+}
+
+void udp_port_flush(struct udp_port *port)
+{
+    if (port->batch_count == 0) {
+        return;
+    }
+    struct layout layout;
+    layout.message_count = layout.vector_count = 0;
+    layout.arena = port->arena;
+    int fd = port->batch[0].link->fd;
+    for (uint32_t at = 0; at < port->batch_count;) {
+        if (port->batch[at].link->fd != fd) {
+            send_messages(port, &layout, fd);
+            fd = port->batch[at].link->fd;
+        }
+        const uint32_t count = run_length(port, at);
+        lay_message(port, &layout, at, count);
+        at += count;
+    }
+    send_messages(port, &layout, fd);
+    port->counters.datagrams_sent += port->batch_count;
+    port->batch_count = 0;
+    port->piece_count = 0;
+}
