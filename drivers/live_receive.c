@@ -70,7 +70,8 @@ static void on_datagram(void *context, const struct udp_datagram *datagram)
         .traffic_class = datagram->traffic_class,
         .hop_limit = datagram->hop_limit,
     };
-    record(live, &arrival.source, &arrival.destination, datagram->bytes, datagram->count, NULL, 0);
+    record(live, &arrival.source, &arrival.destination, datagram->bytes,
+           (uint32_t)datagram->count, NULL, 0);
     if (lost_on_arrival(live, (uint32_t)datagram->count)) {
         return;
     }

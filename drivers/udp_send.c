@@ -20,7 +20,7 @@
 
 static const struct udp_link *udp_link_of(const struct link *link)
 {
-    return CONTAINER_OF(link, const struct udp_link, link);
+    return CONTAINER_OF_CONST(link, struct udp_link, link);
 }
 
 static bool is_acknowledge(const struct udp_packet *packet)
@@ -116,9 +116,8 @@ void udp_port_transmit_raw(struct udp_port *port, const struct link *link, const
 
 struct layout {
     struct mmsghdr messages[UDP_BATCH_MAX];
-    union {
-        char bytes[CMSG_SPACE(sizeof(uint16_t))];
-        struct cmsghdr align;
+    struct {
+        _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t))];
     } control[UDP_BATCH_MAX];
     struct iovec vectors[UDP_PIECES_MAX + 2 * UDP_BATCH_MAX];
     uint32_t message_count, vector_count;

@@ -262,8 +262,26 @@ const char *roce_verdict_name(enum roce_verdict verdict)
     UNREACHABLE("a verdict outside its enum");
 }
 
+/* Judges what stands in the headers. */
+static inline enum roce_verdict judge_headers(const uint8_t *headers, size_t count)
+{
+    if (UNLIKELY(count < ROCE_BTH_BYTES)) {
+        return ROCE_SHORT;
+    }
+    /* The version comes first, because it says how to read the rest. */
+    if (UNLIKELY((headers[1] & BTH_VERSION_MASK) != 0)) {
+        return ROCE_WRONG_VERSION;
+    }
+    const struct roce_opcode *opcode = &opcodes[headers[0]];
+    if (UNLIKELY(opcode->name == NULL)) {
+        return ROCE_UNKNOWN_OPCODE;
+    }
+    return UNLIKELY(count < opcode->headers_bytes) ? ROCE_SHORT : ROCE_GOOD;
+}
+
 /* Judges what stands behind the headers: payload and pad together are `padded_bytes` long. */
-static enum roce_verdict judge_payload(uint32_t traits, size_t padded_bytes, size_t pad_bytes)
+static inline enum roce_verdict judge_payload(uint32_t traits, size_t padded_bytes,
+                                              size_t pad_bytes)
 {
     if ((traits & ROCE_HAS_PAYLOAD) == 0 && padded_bytes != 0) {
         return ROCE_TOO_LONG;
@@ -280,57 +298,44 @@ static enum roce_verdict judge_payload(uint32_t traits, size_t padded_bytes, siz
         at += (bytes);                                                                             \
     }
 
-static void decode_good(const uint8_t *bytes, uint32_t traits, const uint8_t *payload,
-                        size_t padded_bytes, struct roce_packet *packet)
+/* Behind headers that were judged good: judges the payload, then decodes. */
+static inline enum roce_verdict decode_judged(const uint8_t *headers, const uint8_t *payload,
+                                              size_t padded_bytes, struct roce_packet *packet)
 {
-    decode_bth(bytes, packet);
-    const uint8_t *at = bytes + ROCE_BTH_BYTES;
-    EXTENDED_HEADERS(DECODE, at)
-    (void)at;
-    packet->payload_bytes = (uint32_t)padded_bytes - packet->pad_bytes;
-    packet->payload = packet->payload_bytes == 0 ? NULL : payload;
-}
-
-static enum roce_verdict judge_headers(const uint8_t *bytes, size_t count)
-{
-    if (UNLIKELY(count < ROCE_BTH_BYTES)) {
-        return ROCE_SHORT;
-    }
-    /* The version comes first, because it says how to read the rest. */
-    if (UNLIKELY((bytes[1] & BTH_VERSION_MASK) != 0)) {
-        return ROCE_WRONG_VERSION;
-    }
-    const struct roce_opcode *opcode = &opcodes[bytes[0]];
-    if (UNLIKELY(opcode->name == NULL)) {
-        return ROCE_UNKNOWN_OPCODE;
-    }
-    return UNLIKELY(count < opcode->headers_bytes) ? ROCE_SHORT : ROCE_GOOD;
-}
-
-enum roce_verdict roce_decode_split(const uint8_t *headers, size_t count, const uint8_t *payload,
-                                    size_t padded_bytes, struct roce_packet *packet)
-{
-    const enum roce_verdict judged = judge_headers(headers, count);
-    if (UNLIKELY(judged != ROCE_GOOD)) {
-        return judged;
-    }
     const uint32_t traits = opcodes[headers[0]].traits;
     const enum roce_verdict verdict = judge_payload(traits, padded_bytes, bth_pad(headers));
     if (UNLIKELY(verdict != ROCE_GOOD)) {
         return verdict;
     }
-    decode_good(headers, traits, payload, padded_bytes, packet);
+    decode_bth(headers, packet);
+    headers += ROCE_BTH_BYTES;
+    EXTENDED_HEADERS(DECODE, headers)
+    packet->payload_bytes = (uint32_t)padded_bytes - packet->pad_bytes;
+    packet->payload = packet->payload_bytes == 0 ? NULL : payload;
     return ROCE_GOOD;
 }
 
 enum roce_verdict roce_decode(const uint8_t *bytes, size_t count, struct roce_packet *packet)
 {
-    const enum roce_verdict judged = judge_headers(bytes, count);
-    if (UNLIKELY(judged != ROCE_GOOD)) {
-        return judged;
+    const enum roce_verdict verdict = judge_headers(bytes, count);
+    if (UNLIKELY(verdict != ROCE_GOOD)) {
+        return verdict;
     }
-    const size_t headers = opcodes[bytes[0]].headers_bytes;
-    return roce_decode_split(bytes, headers, bytes + headers, count - headers, packet);
+    const size_t headers_bytes = opcodes[bytes[0]].headers_bytes;
+    return decode_judged(bytes, bytes + headers_bytes, count - headers_bytes, packet);
+}
+
+enum roce_verdict roce_decode_split(const uint8_t *headers, size_t count, const uint8_t *payload,
+                                    size_t padded_bytes, struct roce_packet *packet)
+{
+    const enum roce_verdict verdict = judge_headers(headers, count);
+    if (UNLIKELY(verdict != ROCE_GOOD)) {
+        return verdict;
+    }
+    if (UNLIKELY(count != opcodes[headers[0]].headers_bytes)) {
+        return ROCE_TOO_LONG;
+    }
+    return decode_judged(headers, payload, padded_bytes, packet);
 }
 
 #define ENCODE(at, name, trait, bytes)                                                             \

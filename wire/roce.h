@@ -3,7 +3,7 @@
  * roce - InfiniBand transport headers as RoCEv2 carries them: bytes <-> one struct.
  *
  * Purpose    Decodes what follows the UDP header, up to but not including the ICRC, and encodes it.
- * Inputs     roce_decode, roce_encode_headers.
+ * Inputs     roce_decode or roce_decode_split, roce_encode_headers.
  * Outputs    A verdict that names what is wrong with bytes nobody should trust.
  * Ownership  A decoded packet points into the bytes it was decoded from.
  * Threads    No state.
@@ -172,8 +172,8 @@ const char *roce_verdict_name(enum roce_verdict verdict);
 MUST_USE enum roce_verdict roce_decode(const uint8_t *bytes, size_t count,
                                        struct roce_packet *packet);
 
-/* Likewise for a packet in two places: `count` header bytes, all of its opcode's, and its payload
- * with pad. packet->payload points to `payload`. */
+/* Likewise for a packet in two places: exactly the headers of its opcode (more is ROCE_TOO_LONG),
+ * and its payload with pad, which packet->payload will point to; it is not read here. */
 MUST_USE enum roce_verdict roce_decode_split(const uint8_t *headers, size_t count,
                                              const uint8_t *payload, size_t padded_bytes,
                                              struct roce_packet *packet);

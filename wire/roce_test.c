@@ -408,6 +408,60 @@ static void compare_verdicts(uint8_t opcode, uint8_t flags, size_t count)
     free(bytes);
 }
 
+/* The same packet in two places: cut at its headers it decodes as in one, cut anywhere else it is
+ * refused. */
+static void compare_split(const uint8_t *bytes, size_t count)
+{
+    const size_t headers_bytes = roce_opcode(bytes[0])->headers_bytes;
+    struct roce_packet whole, split, untouched;
+
+    for (size_t cut = 0; cut <= count; cut++) {
+        const size_t rest = count - cut;
+        uint8_t *headers = malloc(cut + (cut == 0));
+        uint8_t *payload = malloc(rest + (rest == 0));
+        assert_non_null(headers);
+        assert_non_null(payload);
+        memcpy(headers, bytes, cut);
+        memcpy(payload, bytes + cut, rest);
+        memset(&whole, 0xee, sizeof(whole));
+        memset(&split, 0xee, sizeof(split));
+        memset(&untouched, 0xee, sizeof(untouched));
+
+        const enum roce_verdict verdict = roce_decode_split(headers, cut, payload, rest, &split);
+        if (cut == headers_bytes) {
+            assert_int_equal(verdict, roce_decode(bytes, count, &whole));
+            if (verdict == ROCE_GOOD && split.payload_bytes > 0) {
+                assert_ptr_equal(split.payload, payload);
+                assert_ptr_equal(whole.payload, bytes + cut);
+                split.payload = whole.payload;
+            }
+            assert_memory_equal(&split, &whole, sizeof(whole));
+        } else {
+            assert_int_equal(verdict, cut < headers_bytes ? ROCE_SHORT : ROCE_TOO_LONG);
+            assert_memory_equal(&split, &untouched, sizeof(split));
+        }
+        free(headers);
+        free(payload);
+    }
+}
+
+static void test_split_packets(void **state)
+{
+    (void)state;
+    uint8_t bytes[80];
+
+    for (size_t i = 0; i < COUNT_OF(expectations); i++) {
+        for (unsigned pad = 0; pad < 4; pad++) {
+            for (size_t count = 12; count <= sizeof(bytes); count++) {
+                memset(bytes, 0x5a, count);
+                bytes[0] = expectations[i].opcode;
+                bytes[1] = (uint8_t)(pad << 4);
+                compare_split(bytes, count);
+            }
+        }
+    }
+}
+
 static void test_verdicts(void **state)
 {
     (void)state;
@@ -447,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_wide_values),
         cmocka_unit_test(test_reserved_bytes_of_a_cnp_are_not_judged),
         cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_split_packets),
         cmocka_unit_test(test_pad_for_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    struct roce_packet packet;
+    struct roce_packet packet, split;
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
 
     const enum roce_verdict verdict = roce_decode(bytes, count, &packet);
@@ -27,6 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     CHECK(headers_bytes == opcode->headers_bytes);
     CHECK(headers_bytes + packet.payload_bytes + packet.pad_bytes == count);
     CHECK(packet.payload == (packet.payload_bytes == 0 ? NULL : bytes + headers_bytes));
+
+    const uint8_t *payload = bytes + headers_bytes;
+    CHECK(roce_decode_split(bytes, headers_bytes, payload, count - headers_bytes, &split) ==
+          ROCE_GOOD);
+    CHECK(split.payload == packet.payload && split.payload_bytes == packet.payload_bytes);
 
     /* The reserved bytes of a CNP are sent as 0, whatever they were. */
     const bool reserved = (opcode->traits & ROCE_HAS_CNP_RESERVED) != 0;

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * shm_connect - how two processes come to share rings, and how they part.
+ *
+ * Every process listens on an abstract socket named after its GID. Whoever wants to send makes a ring
+ * (a sealed memfd), connects, and sends the ring's descriptor with a hello; it may use the ring at
+ * once. The acceptor maps it and answers with its board. The connection then carries doorbells, and
+ * its end is the end of the peer, however it came about.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "drivers/shm_internal.h"
+
+#define NAME_PREFIX "nonic/"
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* -- Descriptors and memory ---------------------------------------------------------------------*/
+
+static socklen_t name_of(const struct gid *gid, struct sockaddr_un *address)
+{
+    memset(address, 0, sizeof(*address));
+    address->sun_family = AF_UNIX;
+    char *to = address->sun_path + 1;
+    to += sprintf(to, NAME_PREFIX);
+    for (size_t i = 0; i < sizeof(gid->bytes); i++) {
+        to += sprintf(to, "%02x", gid->bytes[i]);
+    }
+    return (socklen_t)(to - (char *)address);
+}
+
+/* Shared memory that nobody can shrink under a reader's feet; -1 if there is none to be had. */
+static int make_memory(const char *name, size_t bytes, void **map)
+{
+    const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) {
+        return -1;
+    }
+    *map = MAP_FAILED;
+    if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0) {
+        *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (*map == MAP_FAILED) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Memory from a peer: of the size and with the seals we ask for, or not at all. */
+static void *map_foreign(int fd, size_t bytes, int protection)
+{
+    struct stat status;
+    const int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &status) != 0 ||
+        status.st_size != (off_t)bytes) {
+        return NULL;
+    }
+    void *map = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+static bool send_with_fd(int socket, const void *bytes, size_t count, int fd)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct iovec vector = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = count};
+    struct msghdr message = {.msg_iov = &vector,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count;
+}
+
+/* Returns the bytes received, -1 if nothing waits; *fd is -1 if none came along. */
+static ssize_t receive_with_fd(int socket, void *bytes, size_t count, int *fd)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct iovec vector = {.iov_base = bytes, .iov_len = count};
+    struct msghdr message = {.msg_iov = &vector,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    *fd = -1;
+    const ssize_t received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *header = received < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int))) {
+        memcpy(fd, CMSG_DATA(header), sizeof(*fd));
+    }
+    return received;
+}
+
+/* Other users' processes are reached over UDP. */
+static bool same_user(int socket, pid_t *pid)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != geteuid()) {
+        return false;
+    }
+    *pid = peer.pid;
+    return true;
+}
+
+static bool watch(struct shm_port *port, int fd, enum shm_watch *about)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = about};
+    return epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* -- Opening and closing ------------------------------------------------------------------------*/
+
+static bool make_board(struct shm_port *port)
+{
+    void *map;
+    const int fd = make_memory("nonic-board", sizeof(struct shm_board), &map);
+    if (fd < 0) {
+        return false;
+    }
+    port->board = map;
+    shm_board_init(port->board);
+    /* Peers get a descriptor that cannot be mapped for writing. */
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    port->board_fd = open(path, O_RDONLY | O_CLOEXEC);
+    close(fd);
+    return port->board_fd >= 0;
+}
+
+static bool listen_for_peers(struct shm_port *port)
+{
+    struct sockaddr_un address;
+    const socklen_t bytes = name_of(&port->self, &address);
+    port->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    port->watch = SHM_WATCH_LISTENER;
+    return port->listener >= 0 &&
+           bind(port->listener, (const struct sockaddr *)&address, bytes) == 0 &&
+           listen(port->listener, 1024) == 0 && watch(port, port->listener, &port->watch);
+}
+
+struct shm_port *shm_port_open(const struct gid *self, char *error, size_t error_bytes)
+{
+    struct shm_port *port = calloc(1, sizeof(*port));
+    if (port == NULL) {
+        snprintf(error, error_bytes, "no memory");
+        return NULL;
+    }
+    port->self = *self;
+    port->listener = port->board_fd = -1;
+    port->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (port->epoll < 0 || !make_board(port) || !listen_for_peers(port)) {
+        snprintf(error, error_bytes, "shared memory: %s", strerror(errno));
+        shm_port_close(port);
+        return NULL;
+    }
+    return port;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void shm_link_lose(struct shm_port *port, struct shm_link *link)
+{
+    (void)port;
+    if (link->link.lost) {
+        return;
+    }
+    link->link.lost = true;
+    close_fd(link->socket);
+    link->socket = -1;
+    munmap(link->ring, sizeof(*link->ring));
+    link->ring = NULL;
+    if (link->board != NULL) {
+        munmap((void *)(uintptr_t)link->board, sizeof(*link->board));
+        link->board = NULL;
+    }
+}
+
+void shm_inbound_close(struct shm_port *port, uint32_t index)
+{
+    struct shm_inbound *inbound = port->inbound[index];
+    close_fd(inbound->socket);
+    munmap(inbound->ring, sizeof(*inbound->ring));
+    free(inbound);
+    port->inbound[index] = port->inbound[--port->inbound_count];
+}
+
+void shm_port_close(struct shm_port *port)
+{
+    while (port->links != NULL) {
+        struct shm_link *link = port->links;
+        port->links = link->next;
+        shm_link_lose(port, link);
+        free(link);
+    }
+    while (port->inbound_count > 0) {
+        shm_inbound_close(port, port->inbound_count - 1);
+    }
+    free(port->inbound);
+    close_fd(port->listener);
+    close_fd(port->epoll);
+    close_fd(port->board_fd);
+    if (port->board != NULL) {
+        munmap(port->board, sizeof(*port->board));
+    }
+    free(port);
+}
+
+int shm_port_fd(const struct shm_port *port)
+{
+    return port->epoll;
+}
+
+/* -- Connecting ---------------------------------------------------------------------------------*/
+
+static int dial(const struct gid *peer, pid_t *pid)
+{
+    struct sockaddr_un address;
+    const socklen_t bytes = name_of(peer, &address);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (connect(fd, (const struct sockaddr *)&address, bytes) != 0 || !same_user(fd, pid)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+bool shm_connect(struct shm_port *port, struct shm_link *link)
+{
+    link->watch = SHM_WATCH_LINK;
+    link->socket = dial(&link->link.peer, &link->pid);
+    if (link->socket < 0) {
+        return false;
+    }
+    void *map;
+    const int fd = make_memory("nonic-ring", sizeof(struct shm_ring), &map);
+    if (fd < 0) {
+        close(link->socket);
+        return false;
+    }
+    link->ring = map;
+    link->ring->magic = SHM_MAGIC;
+    link->ring->source = port->self;
+    link->ring->destination = link->link.peer;
+    const struct shm_hello hello = {.magic = SHM_MAGIC, .source = port->self};
+    const bool sent = send_with_fd(link->socket, &hello, sizeof(hello), fd) &&
+                      watch(port, link->socket, &link->watch);
+    close(fd);
+    if (!sent) {
+        close(link->socket);
+        munmap(map, sizeof(struct shm_ring));
+        return false;
+    }
+    link->board = NULL;
+    link->tail = link->consumed = 0;
+    link->data_tail = link->data_freed = 0;
+    link->stream.left = 0;
+    link->link.lost = false;
+    return true;
+}
+
+struct link *shm_port_link(struct shm_port *port, const struct gid *peer)
+{
+    struct shm_link *link = port->links;
+    while (link != NULL && memcmp(&link->link.peer, peer, sizeof(*peer)) != 0) {
+        link = link->next;
+    }
+    if (link != NULL) {
+        /* The process may have gone and another one come to its address. */
+        const bool alive = !link->link.lost || shm_connect(port, link);
+        return alive ? &link->link : NULL;
+    }
+    link = calloc(1, sizeof(*link));
+    if (link == NULL) {
+        return NULL;
+    }
+    link->link = (struct link){.kind = LINK_SHM, .peer = *peer, .self = port->self, .lost = true};
+    list_init(&link->link.parked);
+    if (!shm_connect(port, link)) {
+        free(link);
+        return NULL;
+    }
+    link->next = port->links;
+    port->links = link;
+    return &link->link;
+}
+
+/* -- Being connected to -------------------------------------------------------------------------*/
+
+static void accept_caller(struct shm_port *port)
+{
+    const int fd = accept4(port->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    pid_t pid;
+    if (fd < 0) {
+        return;
+    }
+    struct shm_caller *caller = same_user(fd, &pid) ? malloc(sizeof(*caller)) : NULL;
+    if (caller == NULL) {
+        close(fd);
+        return;
+    }
+    *caller = (struct shm_caller){.watch = SHM_WATCH_CALLER, .socket = fd};
+    if (!watch(port, fd, &caller->watch)) {
+        close(fd);
+        free(caller);
+    }
+}
+
+static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
+{
+    if (port->inbound_count == port->inbound_max) {
+        const uint32_t max = port->inbound_max == 0 ? 16 : port->inbound_max * 2;
+        struct shm_inbound **grown = realloc(port->inbound, max * sizeof(*grown));
+        if (grown == NULL) {
+            return false;
+        }
+        port->inbound = grown;
+        port->inbound_max = max;
+    }
+    port->inbound[port->inbound_count++] = inbound;
+    return true;
+}
+
+/* The caller's hello and its ring: either all of it makes sense, or the caller is sent away. */
+static bool greet(struct shm_port *port, int socket)
+{
+    struct shm_hello hello;
+    int fd;
+    const ssize_t received = receive_with_fd(socket, &hello, sizeof(hello), &fd);
+    const bool sense = received == (ssize_t)sizeof(hello) && hello.magic == SHM_MAGIC && fd >= 0;
+    struct shm_ring *ring =
+        sense ? map_foreign(fd, sizeof(struct shm_ring), PROT_READ | PROT_WRITE) : NULL;
+    close_fd(fd);
+    struct shm_inbound *inbound = ring == NULL ? NULL : malloc(sizeof(*inbound));
+    if (inbound == NULL) {
+        if (ring != NULL) {
+            munmap(ring, sizeof(*ring));
+        }
+        return false;
+    }
+    *inbound = (struct shm_inbound){
+        .watch = SHM_WATCH_INBOUND, .socket = socket, .ring = ring, .source = hello.source};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = &inbound->watch};
+    const uint64_t magic = SHM_MAGIC;
+    if (epoll_ctl(port->epoll, EPOLL_CTL_MOD, socket, &event) != 0 ||
+        !send_with_fd(socket, &magic, sizeof(magic), port->board_fd) ||
+        !add_inbound(port, inbound)) {
+        munmap(ring, sizeof(*ring));
+        free(inbound);
+        return false;
+    }
+    return true;
+}
+
+static void serve_caller(struct shm_port *port, struct shm_caller *caller)
+{
+    if (!greet(port, caller->socket)) {
+        close(caller->socket);
+    }
+    free(caller);
+}
+
+/* -- The connection's further life --------------------------------------------------------------*/
+
+/* Swallows doorbells; false: the other side is gone. */
+static bool drain(int socket)
+{
+    char bytes[16];
+    for (;;) {
+        const ssize_t count = recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
+        if (count == 0) {
+            return false;
+        }
+        if (count < 0) {
+            return errno == EAGAIN || errno == EINTR;
+        }
+    }
+}
+
+static void serve_inbound(struct shm_port *port, struct shm_inbound *inbound)
+{
+    if (!drain(inbound->socket)) {
+        /* What it sent before it went is still delivered. */
+        inbound->hung_up = true;
+        epoll_ctl(port->epoll, EPOLL_CTL_DEL, inbound->socket, NULL);
+    }
+}
+
+static void serve_link(struct shm_port *port, struct shm_link *link)
+{
+    uint64_t magic = 0;
+    int fd;
+    const ssize_t received = receive_with_fd(link->socket, &magic, sizeof(magic), &fd);
+    if (received == (ssize_t)sizeof(magic) && magic == SHM_MAGIC && fd >= 0 &&
+        link->board == NULL) {
+        link->board = map_foreign(fd, sizeof(struct shm_board), PROT_READ);
+    } else if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) {
+        shm_link_lose(port, link);
+    }
+    close_fd(fd);
+}
+
+void shm_port_serve(struct shm_port *port)
+{
+    struct epoll_event events[32];
+    const int count = epoll_wait(port->epoll, events, COUNT_OF(events), 0);
+    for (int i = 0; i < count; i++) {
+        enum shm_watch *about = events[i].data.ptr;
+        switch (*about) {
+        case SHM_WATCH_LISTENER: accept_caller(port); break;
+        case SHM_WATCH_CALLER:
+            serve_caller(port, CONTAINER_OF(about, struct shm_caller, watch));
+            break;
+        case SHM_WATCH_INBOUND:
+            serve_inbound(port, CONTAINER_OF(about, struct shm_inbound, watch));
+            break;
+        case SHM_WATCH_LINK: serve_link(port, CONTAINER_OF(about, struct shm_link, watch)); break;
+        }
+    }
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * shm_port - packets between two processes of one machine and user, through shared memory.
+ *
+ * Purpose    The same packets as on a wire, without a system call: a ring per direction and peer.
+ * Inputs     shm_link_transmit, shm_port_flush; shm_port_receive; shm_port_serve when its fd says so.
+ * Outputs    Records for the sink; a doorbell for consumers that sleep.
+ * Ownership  Rings are memfds passed over abstract sockets: nothing has a name that could stay behind.
+ *            Links live until shm_port_close.
+ * Threads    One caller at a time.
+ * Time       Not used, but for bounded waits in withdraw.
+ * Units      Bytes, packets.
+ * Limits     SHM_SLOTS packets and SHM_DATA_BYTES of payload per ring.
+ * Source     docs/decisions/0004.
+ */
+#ifndef DRIVERS_SHM_PORT_H
+#define DRIVERS_SHM_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "drivers/link.h"
+#include "nic/nic.h"
+
+struct shm_port;
+
+/* One packet as it came out of a ring. Headers are a copy, judged by nobody yet; the payload is still
+ * in the ring, where its sender may change it at any time. */
+struct shm_record {
+    struct gid source, destination;
+    const uint8_t *header;
+    const uint8_t *payload;
+    uint32_t header_bytes;
+    uint32_t payload_bytes; /* With pad, and with the ICRC if `checked`. */
+    bool placed;            /* The payload is where it belongs already. */
+    bool checked;           /* Ends with an ICRC (ports 4791, identification 0) to be verified. */
+};
+
+typedef void (*shm_sink)(void *context, const struct shm_record *record);
+
+/* NULL with a reason in `error`. */
+struct shm_port *shm_port_open(const struct gid *self, char *error, size_t error_bytes);
+void shm_port_close(struct shm_port *port);
+
+/* Readable when a peer connects, rings the doorbell or hangs up: then call shm_port_serve. */
+int shm_port_fd(const struct shm_port *port);
+void shm_port_serve(struct shm_port *port);
+
+/* The link to a peer's GID (or our own); NULL if no nonic process of our user is there. */
+struct link *shm_port_link(struct shm_port *port, const struct gid *peer);
+
+/* Room for one packet of any size. A lost link always has: what is sent there vanishes. */
+bool shm_link_has_room(struct link *link);
+
+/* Copies a packet into the ring. False: its payload is not there (an on-demand region). */
+MUST_USE bool shm_link_transmit(struct shm_port *port, struct link *link,
+                                const struct nic_departure *departure);
+
+/* A ready packet, BTH to ICRC. False: no room. */
+MUST_USE bool shm_link_transmit_raw(struct shm_port *port, struct link *link, const uint8_t *bytes,
+                                    uint32_t count);
+
+/* Writes the payload of an RDMA WRITE packet into the peer's memory from here, and leaves a record
+ * that says so. False: not possible, or not allowed; nothing happened. The caller makes sure that
+ * everything this queue pair sent before has been executed (departure->alone). */
+MUST_USE bool shm_link_place(struct shm_port *port, struct link *link,
+                             const struct nic_departure *departure);
+
+/* Rings the doorbells of sleeping consumers that something was sent to. */
+void shm_port_flush(struct shm_port *port);
+
+/* Takes up to `quantum` packets from each ring. Returns how many. */
+uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context);
+
+/* Tells peers to ring the doorbell; false if something came meanwhile. shm_port_wake takes it back. */
+MUST_USE bool shm_port_sleep(struct shm_port *port);
+void shm_port_wake(struct shm_port *port);
+
+/* Does the peer look at its rings by itself right now? */
+bool shm_link_peer_awake(const struct link *link);
+
+/* Queue pairs parked on links that have room again become ready. */
+void shm_port_unpark(struct shm_port *port, struct nic *nic);
+bool shm_port_has_waiting(const struct shm_port *port);
+
+/* -- Direct placement: what peers may reach by themselves ---------------------------------------*/
+
+void shm_port_set_direct(struct shm_port *port, bool welcome);
+void shm_port_publish_region(struct shm_port *port, const struct region *region);
+void shm_port_publish_qp(struct shm_port *port, const struct qp *qp);
+
+/* When these return, no peer is writing through the region or to the queue pair any more, and none
+ * will begin to. */
+void shm_port_withdraw_region(struct shm_port *port, const struct region *region);
+void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp);
+
+#endif

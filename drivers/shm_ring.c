@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * shm_ring - packets into our rings, packets out of our peers'.
+ *
+ * A slot is filled, then its sequence word is published; the consumer polls just that word. The
+ * consumer's position is looked at only when the ring seems full, so that in the usual case one
+ * cache line travels per small message and nothing travels back.
+ */
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/bytes.h"
+#include "drivers/memory.h"
+#include "drivers/shm_internal.h"
+
+#define SLOT_MASK (SHM_SLOTS - 1)
+
+static struct shm_link *shm_link_of(struct link *link)
+{
+    return CONTAINER_OF(link, struct shm_link, link);
+}
+
+/* -- Producing ----------------------------------------------------------------------------------*/
+
+/* Payload starts on cache lines, so that a packet's copy shares none with its neighbour's. */
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + 63) & ~(uint64_t)63;
+}
+
+/* Where the next payload would start: at the tail, or behind the end of the ring if it does not fit
+ * in one piece before it. */
+static uint64_t next_start(uint64_t tail, uint32_t bytes)
+{
+    const uint64_t offset = tail % SHM_DATA_BYTES;
+    return offset + bytes > SHM_DATA_BYTES ? tail + (SHM_DATA_BYTES - offset) : tail;
+}
+
+static bool fits(const struct shm_link *link)
+{
+    const uint64_t end = next_start(link->data_tail, SHM_PAYLOAD_BYTES_MAX) +
+                         aligned(SHM_PAYLOAD_BYTES_MAX);
+    return link->tail - link->consumed < SHM_SLOTS && end - link->data_freed <= SHM_DATA_BYTES;
+}
+
+/* What the consumer says it has consumed; nonsense counts as nothing new. */
+static void look_at_consumer(struct shm_link *link)
+{
+    const uint32_t consumed = atomic_load_explicit(&link->ring->consumed, memory_order_acquire);
+    if (consumed == link->consumed || consumed - link->consumed > link->tail - link->consumed) {
+        return;
+    }
+    link->consumed = consumed;
+    link->data_freed = link->data_end[(consumed - 1) & SLOT_MASK];
+}
+
+bool shm_link_has_room(struct link *base)
+{
+    struct shm_link *link = shm_link_of(base);
+    if (base->lost || fits(link)) {
+        return true;
+    }
+    look_at_consumer(link);
+    return fits(link);
+}
+
+static struct shm_slot *next_slot(struct shm_link *link)
+{
+    return &link->ring->slots[link->tail & SLOT_MASK];
+}
+
+static void publish(struct shm_port *port, struct shm_link *link, struct shm_slot *slot)
+{
+    link->data_end[link->tail & SLOT_MASK] = link->data_tail;
+    link->tail++;
+    atomic_store_explicit(&slot->sequence, link->tail, memory_order_release);
+    link->dirty = true;
+    port->any_dirty = true;
+}
+
+/* Room in the data ring for a payload; its place is noted in the slot. */
+static uint8_t *reserve_data(struct shm_link *link, struct shm_slot *slot, uint32_t bytes)
+{
+    const uint64_t start = next_start(link->data_tail, bytes);
+    link->data_tail = start + aligned(bytes);
+    slot->data_offset = (uint32_t)(start % SHM_DATA_BYTES);
+    return link->ring->data + slot->data_offset;
+}
+
+bool shm_link_transmit(struct shm_port *port, struct link *base,
+                       const struct nic_departure *departure)
+{
+    struct shm_link *link = shm_link_of(base);
+    if (base->lost) {
+        return true;
+    }
+    struct shm_slot *slot = next_slot(link);
+    const uint32_t header_bytes = departure->headers_bytes;
+    const uint32_t payload_bytes = departure->payload_bytes + departure->pad_bytes;
+    const bool inlined = header_bytes + payload_bytes <= SHM_INLINE_BYTES;
+    uint8_t *to =
+        inlined ? slot->bytes + header_bytes : reserve_data(link, slot, payload_bytes);
+    memcpy(slot->bytes, departure->headers, header_bytes);
+    if (!memory_gather(departure->segments, departure->segment_count, to)) {
+        return false;
+    }
+    memset(to + departure->payload_bytes, 0, departure->pad_bytes);
+    slot->header_bytes = (uint8_t)header_bytes;
+    slot->payload_bytes = (uint16_t)payload_bytes;
+    slot->flags = inlined ? SHM_SLOT_INLINE : 0;
+    publish(port, link, slot);
+    return true;
+}
+
+bool shm_link_transmit_raw(struct shm_port *port, struct link *base, const uint8_t *bytes,
+                           uint32_t count)
+{
+    struct shm_link *link = shm_link_of(base);
+    /* A corrupted opcode may name other headers than it left with; what counts is that the first
+     * byte decides, here as at the receiver. */
+    const uint32_t header_bytes = roce_opcode(bytes[0])->headers_bytes;
+    if (base->lost) {
+        return true;
+    }
+    if (!shm_link_has_room(base)) {
+        return false;
+    }
+    struct shm_slot *slot = next_slot(link);
+    const uint32_t head = header_bytes == 0 || header_bytes > count ? ROCE_BTH_BYTES : header_bytes;
+    memcpy(slot->bytes, bytes, head);
+    memcpy(reserve_data(link, slot, count - head), bytes + head, count - head);
+    slot->header_bytes = (uint8_t)head;
+    slot->payload_bytes = (uint16_t)(count - head);
+    slot->flags = SHM_SLOT_CHECKED;
+    publish(port, link, slot);
+    return true;
+}
+
+/* Called by shm_direct.c: headers only, the payload is in place. */
+void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
+                          const struct nic_departure *departure)
+{
+    struct shm_slot *slot = next_slot(link);
+    memcpy(slot->bytes, departure->headers, departure->headers_bytes);
+    /* The writer has its acknowledgement already: AckReq, bit 7 of BTH byte 8, is cleared. */
+    slot->bytes[8] &= 0x7f;
+    slot->header_bytes = (uint8_t)departure->headers_bytes;
+    slot->payload_bytes = (uint16_t)(departure->payload_bytes + departure->pad_bytes);
+    slot->flags = SHM_SLOT_PLACED;
+    publish(port, link, slot);
+}
+
+static void ring_doorbell(struct shm_link *link)
+{
+    const bool asleep = link->board == NULL ||
+                        atomic_load_explicit(&link->board->asleep, memory_order_relaxed) != 0;
+    if (!asleep || atomic_exchange_explicit(&link->ring->rung, 1, memory_order_acq_rel) != 0) {
+        return;
+    }
+    const char bell = 1;
+    (void)!send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Placed records need no haste: nobody waits for them until the ring fills up. */
+static bool urgent(const struct shm_link *link)
+{
+    const struct shm_slot *newest = &link->ring->slots[(link->tail - 1) & SLOT_MASK];
+    return !(newest->flags & SHM_SLOT_PLACED) || link->tail - link->consumed > SHM_SLOTS / 2;
+}
+
+void shm_port_flush(struct shm_port *port)
+{
+    if (!port->any_dirty) {
+        return;
+    }
+    port->any_dirty = false;
+    /* Pairs with the fence in shm_port_sleep: either we see that the consumer sleeps, or it sees what
+     * we published. */
+    atomic_thread_fence(memory_order_seq_cst);
+    for (struct shm_link *link = port->links; link != NULL; link = link->next) {
+        if (link->dirty) {
+            link->dirty = false;
+            if (!link->link.lost && urgent(link)) {
+                ring_doorbell(link);
+            }
+        }
+    }
+}
+
+bool shm_link_peer_awake(const struct link *base)
+{
+    const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
+    return link->board != NULL &&
+           atomic_load_explicit(&link->board->asleep, memory_order_relaxed) == 0;
+}
+
+void shm_port_unpark(struct shm_port *port, struct nic *nic)
+{
+    for (struct shm_link *link = port->links; link != NULL; link = link->next) {
+        if (!list_empty(&link->link.parked) && shm_link_has_room(&link->link)) {
+            nic_unpark(nic, &link->link.parked);
+        }
+    }
+}
+
+bool shm_port_has_waiting(const struct shm_port *port)
+{
+    for (const struct shm_link *link = port->links; link != NULL; link = link->next) {
+        if (!list_empty(&link->link.parked)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* -- Consuming ----------------------------------------------------------------------------------*/
+
+static bool slot_ready(const struct shm_inbound *inbound)
+{
+    const struct shm_slot *slot = &inbound->ring->slots[inbound->head & SLOT_MASK];
+    return atomic_load_explicit(&slot->sequence, memory_order_acquire) == inbound->head + 1;
+}
+
+/* Takes the next packet; false: what stands in the slot is no packet. */
+static bool take(struct shm_port *port, struct shm_inbound *inbound, shm_sink sink, void *context)
+{
+    const struct shm_slot *shared = &inbound->ring->slots[inbound->head & SLOT_MASK];
+    /* A copy: the producer could change the slot between our judging it and our using it. */
+    _Alignas(64) uint8_t copy[sizeof(struct shm_slot)];
+    memcpy(copy, shared, sizeof(copy));
+    struct shm_slot slot;
+    memcpy(&slot, copy, sizeof(slot));
+    const bool inlined = slot.flags & SHM_SLOT_INLINE;
+    const uint32_t header_bytes = slot.header_bytes;
+    const uint32_t payload_bytes = slot.payload_bytes;
+    if (header_bytes > ROCE_HEADERS_BYTES_MAX || payload_bytes > SHM_PAYLOAD_BYTES_MAX ||
+        (inlined ? header_bytes + payload_bytes > SHM_INLINE_BYTES
+                 : slot.data_offset > SHM_DATA_BYTES - payload_bytes)) {
+        return false;
+    }
+    const struct shm_record record = {
+        .source = inbound->source,
+        .destination = port->self,
+        .header = slot.bytes,
+        .header_bytes = header_bytes,
+        .payload = inlined ? slot.bytes + header_bytes : inbound->ring->data + slot.data_offset,
+        .payload_bytes = payload_bytes,
+        .placed = slot.flags & SHM_SLOT_PLACED,
+        .checked = slot.flags & SHM_SLOT_CHECKED,
+    };
+    sink(context, &record);
+    return true;
+}
+
+static uint32_t receive_from(struct shm_port *port, struct shm_inbound *inbound, uint32_t quantum,
+                             shm_sink sink, void *context, bool *broken)
+{
+    uint32_t count = 0;
+    while (count < quantum && slot_ready(inbound)) {
+        __builtin_prefetch(&inbound->ring->slots[(inbound->head + 1) & SLOT_MASK]);
+        if (!take(port, inbound, sink, context)) {
+            *broken = true;
+            break;
+        }
+        inbound->head++;
+        count++;
+    }
+    if (count > 0) {
+        atomic_store_explicit(&inbound->ring->consumed, inbound->head, memory_order_release);
+    }
+    return count;
+}
+
+uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context)
+{
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < port->inbound_count; i++) {
+        struct shm_inbound *inbound = port->inbound[i];
+        bool broken = false;
+        const uint32_t count = receive_from(port, inbound, quantum, sink, context, &broken);
+        total += count;
+        port->broken += broken;
+        if (broken || (inbound->hung_up && count == 0)) {
+            shm_inbound_close(port, i--);
+        }
+    }
+    return total;
+}
+
+bool shm_port_sleep(struct shm_port *port)
+{
+    for (uint32_t i = 0; i < port->inbound_count; i++) {
+        atomic_store_explicit(&port->inbound[i]->ring->rung, 0, memory_order_relaxed);
+    }
+    atomic_store_explicit(&port->board->asleep, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    for (uint32_t i = 0; i < port->inbound_count; i++) {
+        if (slot_ready(port->inbound[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void shm_port_wake(struct shm_port *port)
+{
+    atomic_store_explicit(&port->board->asleep, 0, memory_order_release);
+}
