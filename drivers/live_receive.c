@@ -112,6 +112,10 @@ static void on_record(void *context, const struct shm_record *shm)
         .source = shm->source, .destination = shm->destination, .hop_limit = 64};
     uint32_t payload_bytes = shm->payload_bytes;
     if (shm->checked) {
+        if (payload_bytes < ROCE_ICRC_BYTES) {
+            nic_count(live->nic, COUNTER_drop_short);
+            return;
+        }
         if (!icrc_matches(shm)) {
             nic_count(live->nic, COUNTER_drop_wrong_icrc);
             return;

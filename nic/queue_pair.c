@@ -191,7 +191,7 @@ static enum status judge_send(const struct qp *qp, const struct send_request *re
         (bytes != 8 || request->remote_address % 8 != 0)) {
         return STATUS_INVALID;
     }
-    return send_queue_full(&qp->sends) ? STATUS_FULL : STATUS_OK;
+    return STATUS_OK;
 }
 
 static uint64_t sges_bytes(const struct sge *sges, uint32_t sge_count)
@@ -249,18 +249,14 @@ static void copy_details(const struct qp *qp, struct work *work, const struct se
     }
 }
 
-enum status qp_post_send(struct qp *qp, const struct send_request *request)
+/* A request that was judged good. */
+static void add_work(struct qp *qp, const struct send_request *request)
 {
-    const uint64_t bytes = sges_bytes(request->sges, request->sge_count);
-    const enum status verdict = judge_send(qp, request, bytes);
-    if (verdict != STATUS_OK) {
-        return verdict;
-    }
     struct work *work = send_queue_at(&qp->sends, qp->sends.tail);
     work->wr_id = request->wr_id;
     work->remote_address = request->remote_address;
     work->remote_key = request->remote_key;
-    work->bytes = (uint32_t)bytes;
+    work->bytes = (uint32_t)sges_bytes(request->sges, request->sge_count);
     work->immediate = request->immediate;
     work->kind = (uint8_t)request->kind;
     work->flags = (uint8_t)request->flags;
@@ -276,12 +272,34 @@ enum status qp_post_send(struct qp *qp, const struct send_request *request)
     }
     copy_details(qp, work, request);
     qp->sends.tail++;
+}
+
+enum status qp_post_sends(struct qp *qp, const struct send_request *requests, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const enum status verdict = judge_send(
+            qp, &requests[i], sges_bytes(requests[i].sges, requests[i].sge_count));
+        if (verdict != STATUS_OK) {
+            return verdict;
+        }
+    }
+    if (count > qp->sends.limit - send_queue_count(&qp->sends)) {
+        return STATUS_FULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        add_work(qp, &requests[i]);
+    }
     if (qp->state == QP_ERR || qp->state == QP_SQE) {
         qp_flush_sends(qp);
-        return STATUS_OK;
+    } else {
+        nic_schedule(qp);
     }
-    nic_schedule(qp);
     return STATUS_OK;
+}
+
+enum status qp_post_send(struct qp *qp, const struct send_request *request)
+{
+    return qp_post_sends(qp, request, 1);
 }
 
 enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,

@@ -104,6 +104,9 @@ void qp_query(const struct qp *qp, struct qp_attributes *attributes);
 /* STATUS_INVALID: wrong state, kind or flags for the service, too many SGEs, inline too long.
  * STATUS_FULL: no room. Nothing is transmitted here: nic_next_packet does. */
 MUST_USE enum status qp_post_send(struct qp *qp, const struct send_request *request);
+/* Several at once: all of them, or none. */
+MUST_USE enum status qp_post_sends(struct qp *qp, const struct send_request *requests,
+                                   uint32_t count);
 MUST_USE enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
                                      uint32_t sge_count);
 

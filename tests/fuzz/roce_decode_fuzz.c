@@ -24,11 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     }
     const struct roce_opcode *opcode = roce_opcode(bytes[0]);
     const size_t headers_bytes = roce_encode_headers(&packet, headers);
+    const uint8_t *payload = bytes + headers_bytes;
     CHECK(headers_bytes == opcode->headers_bytes);
     CHECK(headers_bytes + packet.payload_bytes + packet.pad_bytes == count);
-    CHECK(packet.payload == (packet.payload_bytes == 0 ? NULL : bytes + headers_bytes));
-
-    const uint8_t *payload = bytes + headers_bytes;
+    CHECK(packet.payload == (packet.payload_bytes == 0 ? NULL : payload));
     CHECK(roce_decode_split(bytes, headers_bytes, payload, count - headers_bytes, &split) ==
           ROCE_GOOD);
     CHECK(split.payload == packet.payload && split.payload_bytes == packet.payload_bytes);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * ah - address handles, and address vectors as paths.
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/internal.h"
+
+static bool all_zero(const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path)
+{
+    /* On Ethernet every address is global: there is nothing but the GID to go by. */
+    if (!attr->is_global || attr->port_num != 1 ||
+        attr->grh.sgid_index >= live_gid_count(live) || all_zero(attr->grh.dgid.raw, 16)) {
+        return EINVAL;
+    }
+    *path = (struct nic_path){
+        .source = live_gid(live, attr->grh.sgid_index)->gid,
+        .source_index = attr->grh.sgid_index,
+        .hop_limit = attr->grh.hop_limit,
+        .traffic_class = attr->grh.traffic_class,
+        .service_level = attr->sl,
+        .flow_label = attr->grh.flow_label,
+    };
+    memcpy(path->destination.bytes, attr->grh.dgid.raw, sizeof(path->destination.bytes));
+    return status_errno(live_resolve(live, path));
+}
+
+void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr)
+{
+    *attr = (struct ibv_ah_attr){
+        .is_global = 1,
+        .port_num = 1,
+        .sl = path->service_level,
+        .grh = {.sgid_index = path->source_index,
+                .hop_limit = path->hop_limit,
+                .traffic_class = path->traffic_class,
+                .flow_label = path->flow_label},
+    };
+    memcpy(attr->grh.dgid.raw, path->destination.bytes, sizeof(attr->grh.dgid.raw));
+}
+
+EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    struct verbs_ah *ah = calloc(1, sizeof(*ah));
+    if (ah == NULL) {
+        return fail(ENOMEM);
+    }
+    struct live *live = live_of(pd->context);
+    live_lock(live);
+    const int reason = path_from_attr(live, attr, &ah->path);
+    if (reason == 0) {
+        pd_of(pd)->core.users++;
+    }
+    live_unlock(live);
+    if (reason != 0) {
+        free(ah);
+        return fail(reason);
+    }
+    ah->ibv.context = pd->context;
+    ah->ibv.pd = pd;
+    return &ah->ibv;
+}
+
+EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
+{
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    pd_of(ibv->pd)->core.users--;
+    live_unlock(live);
+    free(ah_of(ibv));
+    return 0;
+}
+
+/* -- From a received message --------------------------------------------------------------------*/
+
+/* The GRH area of a UD receive holds an IPv6 header, or an IPv4 header in its last 20 bytes. */
+static bool is_ipv4_header(const struct ibv_grh *grh)
+{
+    const uint8_t *bytes = (const uint8_t *)grh;
+    return (bytes[0] >> 4) != 6 && (bytes[20] >> 4) == 4;
+}
+
+static void map_ipv4(union ibv_gid *gid, const uint8_t *address)
+{
+    memset(gid->raw, 0, 10);
+    gid->raw[10] = gid->raw[11] = 0xff;
+    memcpy(gid->raw + 12, address, 4);
+}
+
+static int index_of(struct live *live, const union ibv_gid *gid)
+{
+    for (uint32_t i = 0; i < live_gid_count(live); i++) {
+        if (memcmp(live_gid(live, i)->gid.bytes, gid->raw, sizeof(gid->raw)) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
+                               struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+    struct live *live = live_of(context);
+    memset(attr, 0, sizeof(*attr));
+    attr->port_num = port;
+    if (port != 1 || !(wc->wc_flags & IBV_WC_GRH)) {
+        errno = EINVAL;
+        return -1;
+    }
+    union ibv_gid ours;
+    const uint8_t *bytes = (const uint8_t *)grh;
+    if (is_ipv4_header(grh)) {
+        map_ipv4(&attr->grh.dgid, bytes + 32);
+        map_ipv4(&ours, bytes + 36);
+        attr->grh.traffic_class = bytes[21];
+    } else {
+        attr->grh.dgid = grh->sgid;
+        ours = grh->dgid;
+        const uint32_t first = ntohl(grh->version_tclass_flow);
+        attr->grh.traffic_class = (first >> 20) & 0xff;
+        attr->grh.flow_label = first & 0xfffff;
+    }
+    const int index = index_of(live, &ours);
+    if (index < 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    attr->is_global = 1;
+    attr->grh.sgid_index = (uint8_t)index;
+    attr->grh.hop_limit = 64;
+    return 0;
+}
+
+EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
+                                            struct ibv_grh *grh, uint8_t port)
+{
+    struct ibv_ah_attr attr;
+    return ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) != 0 ? NULL
+                                                                      : ibv_create_ah(pd, &attr);
+}
+
+/* Ethernet addresses are the kernel's business: sockets are addressed by IP. */
+EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+                                       uint8_t mac[6], uint16_t *vid)
+{
+    (void)context;
+    (void)attr;
+    (void)mac;
+    (void)vid;
+    return -EOPNOTSUPP;
+}
+
+/* -- Multicast ----------------------------------------------------------------------------------*/
+
+EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    (void)qp;
+    (void)gid;
+    (void)lid;
+    return EOPNOTSUPP;
+}
+
+EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+    (void)qp;
+    (void)gid;
+    (void)lid;
+    return EOPNOTSUPP;
+}

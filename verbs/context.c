@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * context - an opened device, and the slots that programs call through it without a symbol.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "verbs/internal.h"
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    struct live *live = process_live_started();
+    if (live == NULL) {
+        return NULL;
+    }
+    struct context *context = calloc(1, sizeof(*context));
+    if (context == NULL) {
+        return fail(ENOMEM);
+    }
+    struct ibv_context *ibv = &context->verbs.context;
+    context->live = live;
+    list_init(&context->events);
+    pthread_mutex_init(&context->mutex, NULL);
+    pthread_mutex_init(&ibv->mutex, NULL);
+    ibv->device = device;
+    ibv->cmd_fd = -1;
+    ibv->num_comp_vectors = 1;
+    ibv->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    if (ibv->async_fd < 0) {
+        free(context);
+        return fail(EMFILE);
+    }
+    context->verbs.sz = sizeof(context->verbs);
+    ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
+    context_fill_slots(&context->verbs);
+    return ibv;
+}
+
+EXPORT int ibv_close_device(struct ibv_context *ibv)
+{
+    struct context *context = context_of(ibv);
+    struct list *node;
+    while ((node = list_pop(&context->events)) != NULL) {
+        free(CONTAINER_OF(node, struct async_event, node));
+    }
+    close(ibv->async_fd);
+    pthread_mutex_destroy(&ibv->mutex);
+    pthread_mutex_destroy(&context->mutex);
+    free(context);
+    return 0;
+}
+
+/* -- What is not offered ------------------------------------------------------------------------*/
+
+/* A slot may be called without a look at whether it is there, so each holds an answer. */
+#define REFUSE_POINTER(type, name, ...) \
+    static type *name(__VA_ARGS__) \
+    { \
+        return fail(EOPNOTSUPP); \
+    }
+#define REFUSE_INT(name, ...) \
+    static int name(__VA_ARGS__) \
+    { \
+        return EOPNOTSUPP; \
+    }
+#define U __attribute__((unused))
+
+REFUSE_POINTER(struct ibv_mr, no_null_mr, U struct ibv_pd *pd)
+REFUSE_POINTER(struct ibv_counters, no_counters, U struct ibv_context *context,
+               U struct ibv_counters_init_attr *attr)
+REFUSE_POINTER(struct ibv_mr, no_dm_mr, U struct ibv_pd *pd, U struct ibv_dm *dm, U uint64_t offset,
+               U size_t length, U unsigned int access)
+REFUSE_POINTER(struct ibv_dm, no_dm, U struct ibv_context *context, U struct ibv_alloc_dm_attr *attr)
+REFUSE_POINTER(struct ibv_flow_action, no_flow_action, U struct ibv_context *context,
+               U struct ibv_flow_action_esp_attr *attr)
+REFUSE_POINTER(struct ibv_pd, no_parent_domain, U struct ibv_context *context,
+               U struct ibv_parent_domain_init_attr *attr)
+REFUSE_POINTER(struct ibv_td, no_td, U struct ibv_context *context, U struct ibv_td_init_attr *attr)
+REFUSE_POINTER(struct ibv_rwq_ind_table, no_rwq_ind_table, U struct ibv_context *context,
+               U struct ibv_rwq_ind_table_init_attr *attr)
+REFUSE_POINTER(struct ibv_wq, no_wq, U struct ibv_context *context, U struct ibv_wq_init_attr *attr)
+REFUSE_POINTER(struct ibv_flow, no_flow, U struct ibv_qp *qp, U struct ibv_flow_attr *attr)
+REFUSE_POINTER(struct ibv_qp, no_open_qp, U struct ibv_context *context,
+               U struct ibv_qp_open_attr *attr)
+REFUSE_POINTER(struct ibv_xrcd, no_xrcd, U struct ibv_context *context,
+               U struct ibv_xrcd_init_attr *attr)
+REFUSE_INT(no_read_counters, U struct ibv_counters *counters, U uint64_t *values, U uint32_t count,
+           U uint32_t flags)
+REFUSE_INT(no_attach_counters, U struct ibv_counters *counters,
+           U struct ibv_counter_attach_attr *attr, U struct ibv_flow *flow)
+REFUSE_INT(no_destroy_counters, U struct ibv_counters *counters)
+REFUSE_INT(no_free_dm, U struct ibv_dm *dm)
+REFUSE_INT(no_modify_flow_action, U struct ibv_flow_action *action,
+           U struct ibv_flow_action_esp_attr *attr)
+REFUSE_INT(no_destroy_flow_action, U struct ibv_flow_action *action)
+REFUSE_INT(no_rate_limit, U struct ibv_qp *qp, U struct ibv_qp_rate_limit_attr *attr)
+REFUSE_INT(no_dealloc_td, U struct ibv_td *td)
+REFUSE_INT(no_modify_cq, U struct ibv_cq *cq, U struct ibv_modify_cq_attr *attr)
+REFUSE_INT(no_srq_ops, U struct ibv_srq *srq, U struct ibv_ops_wr *op, U struct ibv_ops_wr **bad)
+REFUSE_INT(no_destroy_rwq_ind_table, U struct ibv_rwq_ind_table *table)
+REFUSE_INT(no_destroy_wq, U struct ibv_wq *wq)
+REFUSE_INT(no_modify_wq, U struct ibv_wq *wq, U struct ibv_wq_attr *attr)
+REFUSE_INT(no_destroy_flow, U struct ibv_flow *flow)
+REFUSE_INT(no_close_xrcd, U struct ibv_xrcd *xrcd)
+
+/* Completion timestamps count the nanoseconds of CLOCK_MONOTONIC. */
+static int query_clock(struct ibv_context *context, struct ibv_values_ex *values)
+{
+    (void)context;
+    if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK) {
+        return EINVAL;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
+    return 0;
+}
+
+void context_fill_slots(struct verbs_context *verbs)
+{
+    verbs->query_port = port_query;
+    verbs->advise_mr = mr_advise;
+    verbs->alloc_null_mr = no_null_mr;
+    verbs->read_counters = no_read_counters;
+    verbs->attach_counters_point_flow = no_attach_counters;
+    verbs->create_counters = no_counters;
+    verbs->destroy_counters = no_destroy_counters;
+    verbs->reg_dm_mr = no_dm_mr;
+    verbs->alloc_dm = no_dm;
+    verbs->free_dm = no_free_dm;
+    verbs->modify_flow_action_esp = no_modify_flow_action;
+    verbs->destroy_flow_action = no_destroy_flow_action;
+    verbs->create_flow_action_esp = no_flow_action;
+    verbs->modify_qp_rate_limit = no_rate_limit;
+    verbs->alloc_parent_domain = no_parent_domain;
+    verbs->dealloc_td = no_dealloc_td;
+    verbs->alloc_td = no_td;
+    verbs->modify_cq = no_modify_cq;
+    verbs->post_srq_ops = no_srq_ops;
+    verbs->destroy_rwq_ind_table = no_destroy_rwq_ind_table;
+    verbs->create_rwq_ind_table = no_rwq_ind_table;
+    verbs->destroy_wq = no_destroy_wq;
+    verbs->modify_wq = no_modify_wq;
+    verbs->create_wq = no_wq;
+    verbs->query_rt_values = query_clock;
+    verbs->create_cq_ex = cq_create_ex;
+    verbs->query_device_ex = device_query_ex;
+    verbs->ibv_destroy_flow = no_destroy_flow;
+    verbs->ibv_create_flow = no_flow;
+    verbs->open_qp = no_open_qp;
+    verbs->create_qp_ex = qp_create_ex;
+    verbs->get_srq_num = srq_get_number;
+    verbs->create_srq_ex = srq_create_ex;
+    verbs->open_xrcd = no_xrcd;
+    verbs->close_xrcd = no_close_xrcd;
+    struct ibv_context_ops *ops = &verbs->context.ops;
+    ops->alloc_mw = mw_alloc;
+    ops->bind_mw = bind_mw;
+    ops->dealloc_mw = mw_dealloc;
+    ops->poll_cq = cq_poll_wc;
+    ops->req_notify_cq = cq_request_notify;
+    ops->post_srq_recv = post_srq_recv;
+    ops->post_send = post_send;
+    ops->post_recv = post_recv;
+}

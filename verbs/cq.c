@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cq - completion queues.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "verbs/internal.h"
+
+/* What Mellanox hardware reports, and UCX relies on, in the service level of a UD receive: 2 in the
+ * low bits is an IPv4 header in the GRH area, 1 an IPv6 one; bit 3 marks RoCE. */
+#define UD_SERVICE_LEVEL_IPV4 10
+#define UD_SERVICE_LEVEL_IPV6 9
+
+/* -- Creation -----------------------------------------------------------------------------------*/
+
+static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, void *cq_context,
+                               struct ibv_comp_channel *channel, uint32_t vector)
+{
+    if (entries == 0 || entries > live_limits()->cq_entries || vector != 0) {
+        return fail(EINVAL);
+    }
+    struct verbs_cq *cq = calloc(1, sizeof(*cq));
+    struct completion *ring = calloc(cq_ring_entries(entries), sizeof(*ring));
+    if (cq == NULL || ring == NULL) {
+        free(cq);
+        free(ring);
+        return fail(ENOMEM);
+    }
+    cq->ring = ring;
+    cq_init(&cq->core, entries, ring);
+    list_init(&cq->core.notify);
+    list_init(&cq->core.event_link);
+    cq->ex.context = context;
+    cq->ex.channel = channel;
+    cq->ex.cq_context = cq_context;
+    cq->ex.cqe = (int)entries;
+    pthread_mutex_init(&cq->ex.mutex, NULL);
+    pthread_cond_init(&cq->ex.cond, NULL);
+    if (channel != NULL) {
+        pthread_mutex_lock(&channel_of(channel)->mutex);
+        channel->refcnt++;
+        pthread_mutex_unlock(&channel_of(channel)->mutex);
+    }
+    return cq;
+}
+
+EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                                    struct ibv_comp_channel *channel, int vector)
+{
+    if (cqe <= 0 || vector < 0) {
+        return fail(EINVAL);
+    }
+    struct verbs_cq *cq =
+        create(context, (uint32_t)cqe, cq_context, channel, (uint32_t)vector);
+    return cq == NULL ? NULL : (struct ibv_cq *)(void *)&cq->ex;
+}
+
+EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+    struct verbs_cq *cq = cq_of(ibv);
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    if (cq->core.users > 0) {
+        live_unlock(live);
+        return EBUSY;
+    }
+    nic_forget_cq(&cq->core);
+    live_unlock(live);
+    event_forget(context_of(ibv->context), cq);
+    if (ibv->channel != NULL) {
+        channel_forget(channel_of(ibv->channel), cq);
+    }
+    pthread_mutex_lock(&ibv->mutex);
+    while (ibv->comp_events_completed != cq->comp_events_delivered ||
+           ibv->async_events_completed != cq->async_events_delivered) {
+        pthread_cond_wait(&ibv->cond, &ibv->mutex);
+    }
+    pthread_mutex_unlock(&ibv->mutex);
+    pthread_mutex_destroy(&ibv->mutex);
+    pthread_cond_destroy(&ibv->cond);
+    free(cq->ring);
+    free(cq);
+    return 0;
+}
+
+EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+    if (cqe <= 0 || (uint32_t)cqe > live_limits()->cq_entries) {
+        return EINVAL;
+    }
+    struct verbs_cq *cq = cq_of(ibv);
+    struct completion *ring = calloc(cq_ring_entries((uint32_t)cqe), sizeof(*ring));
+    if (ring == NULL) {
+        return ENOMEM;
+    }
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    const bool fits = cq_count(&cq->core) <= (uint32_t)cqe;
+    if (fits) {
+        cq->ring = ring;
+        ring = cq_resize(&cq->core, (uint32_t)cqe, ring);
+        ibv->cqe = cqe;
+    }
+    live_unlock(live);
+    free(ring);
+    return fits ? 0 : EINVAL;
+}
+
+/* -- Polling ------------------------------------------------------------------------------------*/
+
+static uint8_t service_level(const struct verbs_cq *cq, const struct completion *completion)
+{
+    if (!(completion->flags & COMPLETION_HAS_GRH)) {
+        return completion->service_level;
+    }
+    const struct live_gid *gid = live_gid(live_of(cq->ex.context), 0);
+    return gid->gid.bytes[10] == 0xff ? UD_SERVICE_LEVEL_IPV4 : UD_SERVICE_LEVEL_IPV6;
+}
+
+static void to_wc(const struct verbs_cq *cq, const struct completion *completion,
+                  struct ibv_wc *wc)
+{
+    wc->wr_id = completion->wr_id;
+    wc->status = (enum ibv_wc_status)completion->status;
+    wc->opcode = (enum ibv_wc_opcode)completion->kind;
+    wc->vendor_err = completion->vendor_error;
+    wc->byte_len = completion->bytes;
+    wc->imm_data = completion->immediate;
+    wc->qp_num = completion->qpn;
+    wc->src_qp = completion->source_qpn;
+    wc->wc_flags = completion->flags;
+    wc->pkey_index = completion->pkey_index;
+    wc->slid = 0;
+    wc->sl = service_level(cq, completion);
+    wc->dlid_path_bits = 0;
+}
+
+/* What is there, or what one round of the NIC brings; locked. */
+static uint32_t poll_locked(struct live *live, struct verbs_cq *cq, struct completion *out,
+                            uint32_t count)
+{
+    const uint32_t found = cq_poll(&cq->core, out, count);
+    if (found > 0) {
+        return found;
+    }
+    live_progress(live);
+    return cq_poll(&cq->core, out, count);
+}
+
+int cq_poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
+{
+    struct verbs_cq *cq = cq_of(ibv);
+    struct live *live = live_of(ibv->context);
+    struct completion completions[16];
+    int total = 0;
+    live_lock(live);
+    while (total < count) {
+        const uint32_t left = (uint32_t)(count - total);
+        const uint32_t most = left < COUNT_OF(completions) ? left : COUNT_OF(completions);
+        const uint32_t found = total == 0 ? poll_locked(live, cq, completions, most)
+                                          : cq_poll(&cq->core, completions, most);
+        for (uint32_t i = 0; i < found; i++) {
+            to_wc(cq, &completions[i], &wc[total++]);
+        }
+        if (found < most) {
+            break;
+        }
+    }
+    const bool overrun = cq->core.overrun && total == 0;
+    live_unlock(live);
+    return overrun ? -1 : total;
+}
+
+int cq_request_notify(struct ibv_cq *ibv, int solicited_only)
+{
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    cq_arm(&cq_of(ibv)->core, solicited_only != 0);
+    live_will_block(live);
+    live_unlock(live);
+    return 0;
+}
+
+/* -- Extended queues ----------------------------------------------------------------------------*/
+
+static struct verbs_cq *ex_of(struct ibv_cq_ex *ex)
+{
+    return CONTAINER_OF(ex, struct verbs_cq, ex);
+}
+
+/* The fields programs read directly. */
+static void show_current(struct verbs_cq *cq)
+{
+    cq->ex.status = (enum ibv_wc_status)cq->current.status;
+    cq->ex.wr_id = cq->current.wr_id;
+}
+
+static int ex_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    struct verbs_cq *cq = ex_of(ex);
+    struct live *live = live_of(ex->context);
+    if (attr->comp_mask != 0) {
+        return EINVAL;
+    }
+    live_lock(live);
+    const uint32_t found = poll_locked(live, cq, &cq->current, 1);
+    live_unlock(live);
+    if (found == 0) {
+        return ENOENT;
+    }
+    show_current(cq);
+    return 0;
+}
+
+static int ex_next_poll(struct ibv_cq_ex *ex)
+{
+    struct verbs_cq *cq = ex_of(ex);
+    struct live *live = live_of(ex->context);
+    live_lock(live);
+    const uint32_t found = cq_poll(&cq->core, &cq->current, 1);
+    live_unlock(live);
+    if (found == 0) {
+        return ENOENT;
+    }
+    show_current(cq);
+    return 0;
+}
+
+/* The completion was copied out: there is nothing to give back. */
+static void ex_end_poll(struct ibv_cq_ex *ex)
+{
+    (void)ex;
+}
+
+static enum ibv_wc_opcode ex_read_opcode(struct ibv_cq_ex *ex)
+{
+    return (enum ibv_wc_opcode)ex_of(ex)->current.kind;
+}
+
+static uint32_t ex_read_vendor_err(struct ibv_cq_ex *ex)
+{
+    return ex_of(ex)->current.vendor_error;
+}
+
+static uint32_t ex_read_byte_len(struct ibv_cq_ex *ex)
+{
+    return ex_of(ex)->current.bytes;
+}
+
+static __be32 ex_read_imm_data(struct ibv_cq_ex *ex)
+{
+    return ex_of(ex)->current.immediate;
+}
+
+static uint32_t ex_read_qp_num(struct ibv_cq_ex *ex)
+{
+    return ex_of(ex)->current.qpn;
+}
+
+static uint32_t ex_read_src_qp(struct ibv_cq_ex *ex)
+{
+    return ex_of(ex)->current.source_qpn;
+}
+
+static unsigned int ex_read_wc_flags(struct ibv_cq_ex *ex)
+{
+    return ex_of(ex)->current.flags;
+}
+
+static uint32_t ex_read_slid(struct ibv_cq_ex *ex)
+{
+    (void)ex;
+    return 0;
+}
+
+static uint8_t ex_read_sl(struct ibv_cq_ex *ex)
+{
+    return service_level(ex_of(ex), &ex_of(ex)->current);
+}
+
+static uint8_t ex_read_dlid_path_bits(struct ibv_cq_ex *ex)
+{
+    (void)ex;
+    return 0;
+}
+
+static uint64_t ex_read_completion_ts(struct ibv_cq_ex *ex)
+{
+    return ex_of(ex)->current.at_ns;
+}
+
+/* The NIC stamps in monotonic time; what lies between the two clocks now lay between them then. */
+static uint64_t ex_read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+    struct timespec wall, monotonic;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    clock_gettime(CLOCK_MONOTONIC, &monotonic);
+    const uint64_t wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+    const uint64_t now_ns =
+        (uint64_t)monotonic.tv_sec * 1000000000u + (uint64_t)monotonic.tv_nsec;
+    return wall_ns - now_ns + ex_of(ex)->current.at_ns;
+}
+
+#define WC_FLAGS_SERVED \
+    (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+    if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
+        attr->wc_flags & ~(uint64_t)WC_FLAGS_SERVED) {
+        return fail(EOPNOTSUPP);
+    }
+    if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+        (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) {
+        return fail(EOPNOTSUPP);
+    }
+    struct verbs_cq *cq =
+        create(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+    if (cq == NULL) {
+        return NULL;
+    }
+    struct ibv_cq_ex *ex = &cq->ex;
+    ex->start_poll = ex_start_poll;
+    ex->next_poll = ex_next_poll;
+    ex->end_poll = ex_end_poll;
+    ex->read_opcode = ex_read_opcode;
+    ex->read_vendor_err = ex_read_vendor_err;
+    ex->read_byte_len = ex_read_byte_len;
+    ex->read_imm_data = ex_read_imm_data;
+    ex->read_qp_num = ex_read_qp_num;
+    ex->read_src_qp = ex_read_src_qp;
+    ex->read_wc_flags = ex_read_wc_flags;
+    ex->read_slid = ex_read_slid;
+    ex->read_sl = ex_read_sl;
+    ex->read_dlid_path_bits = ex_read_dlid_path_bits;
+    ex->read_completion_ts = ex_read_completion_ts;
+    ex->read_completion_wallclock_ns = ex_read_completion_wallclock_ns;
+    return ex;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * device - the list of devices, and what a device can do.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs/internal.h"
+
+/* Provider libraries look behind the public struct for their own tables: there is nothing of theirs
+ * there, but memory there must be. */
+static struct {
+    struct ibv_device ibv;
+    uint8_t behind[4096];
+} device = {
+    .ibv = {.node_type = IBV_NODE_CA,
+            .transport_type = IBV_TRANSPORT_IB,
+            .name = DEVICE_NAME,
+            .dev_name = "uverbs0",
+            .dev_path = "/sys/class/infiniband_verbs/uverbs0",
+            .ibdev_path = "/sys/class/infiniband/" DEVICE_NAME},
+};
+
+EXPORT struct ibv_device **ibv_get_device_list(int *count)
+{
+    struct ibv_device **list = calloc(2, sizeof(*list));
+    if (list == NULL) {
+        return fail(ENOMEM);
+    }
+    const bool here = process_live() != NULL;
+    if (here) {
+        list[0] = &device.ibv;
+    }
+    if (count != NULL) {
+        *count = here ? 1 : 0;
+    }
+    return list;
+}
+
+EXPORT void ibv_free_device_list(struct ibv_device **list)
+{
+    free(list);
+}
+
+EXPORT const char *ibv_get_device_name(struct ibv_device *ibv)
+{
+    return ibv->name;
+}
+
+EXPORT __be64 ibv_get_device_guid(struct ibv_device *ibv)
+{
+    (void)ibv;
+    struct live *live = process_live();
+    return live == NULL ? 0 : __builtin_bswap64(live_guid(live));
+}
+
+EXPORT int ibv_get_device_index(struct ibv_device *ibv)
+{
+    (void)ibv;
+    return 0;
+}
+
+/* -- What it can do -----------------------------------------------------------------------------*/
+
+static void fill_attributes(struct live *live, struct ibv_device_attr *attr)
+{
+    const struct nic_limits *limits = live_limits();
+    memset(attr, 0, sizeof(*attr));
+    snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", NONIC_VERSION);
+    attr->node_guid = __builtin_bswap64(live_guid(live));
+    attr->sys_image_guid = attr->node_guid;
+    attr->max_mr_size = UINT64_MAX;
+    attr->page_size_cap = ~UINT64_C(0xfff);
+    attr->max_qp = (int)limits->qps;
+    attr->max_qp_wr = (int)limits->sends_per_qp;
+    attr->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
+                             IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_MEM_WINDOW |
+                             IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                             IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_CURR_QP_STATE_MOD;
+    attr->max_sge = (int)limits->sges;
+    attr->max_sge_rd = (int)limits->sges;
+    attr->max_cq = 1 << 16;
+    attr->max_cqe = (int)limits->cq_entries;
+    attr->max_mr = (int)limits->regions;
+    attr->max_pd = 1 << 16;
+    attr->max_qp_rd_atom = (int)limits->reads_per_qp;
+    attr->max_res_rd_atom = (int)(limits->reads_per_qp * limits->qps);
+    attr->max_qp_init_rd_atom = (int)limits->reads_per_qp;
+    attr->atomic_cap = IBV_ATOMIC_GLOB;
+    attr->max_mw = (int)limits->regions;
+    attr->max_ah = 1 << 20;
+    attr->max_srq = 1 << 16;
+    attr->max_srq_wr = (int)limits->receives_per_srq;
+    attr->max_srq_sge = (int)limits->sges;
+    attr->max_pkeys = 1;
+    attr->local_ca_ack_delay = 15;
+    attr->phys_port_cnt = 1;
+}
+
+EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    fill_attributes(live_of(context), attr);
+    return 0;
+}
+
+int device_query_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+                    struct ibv_device_attr_ex *attr, size_t attr_bytes)
+{
+    if (input != NULL && input->comp_mask != 0) {
+        return EINVAL;
+    }
+    if (attr_bytes < sizeof(attr->orig_attr)) {
+        return EINVAL;
+    }
+    struct ibv_device_attr_ex full = {0};
+    fill_attributes(live_of(context), &full.orig_attr);
+    full.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+    full.odp_caps.per_transport_caps.rc_odp_caps =
+        IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
+        IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+    full.odp_caps.per_transport_caps.uc_odp_caps =
+        IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
+    full.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+    full.completion_timestamp_mask = UINT64_MAX;
+    full.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds. */
+    full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+    full.phys_port_cnt_ex = 1;
+    memset(attr, 0, attr_bytes);
+    memcpy(attr, &full, attr_bytes < sizeof(full) ? attr_bytes : sizeof(full));
+    return 0;
+}
+
+/* -- Ports --------------------------------------------------------------------------------------*/
+
+static void fill_port(struct live *live, struct ibv_port_attr *attr)
+{
+    *attr = (struct ibv_port_attr){
+        .state = IBV_PORT_ACTIVE,
+        .max_mtu = IBV_MTU_4096,
+        .active_mtu = (enum ibv_mtu)live_active_mtu(live),
+        .gid_tbl_len = (int)live_gid_count(live),
+        .port_cap_flags = IBV_PORT_IP_BASED_GIDS,
+        .max_msg_sz = 0x80000000u,
+        .pkey_tbl_len = 1,
+        .max_vl_num = 1,
+        .active_width = 2,  /* 4X */
+        .active_speed = 32, /* 25 Gb/s a lane */
+        .phys_state = 5,    /* LinkUp */
+        .link_layer = IBV_LINK_LAYER_ETHERNET,
+        .flags = IBV_QPF_GRH_REQUIRED,
+    };
+}
+
+int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+               size_t attr_bytes)
+{
+    if (port != 1) {
+        return EINVAL;
+    }
+    struct ibv_port_attr full;
+    fill_port(live_of(context), &full);
+    memset(attr, 0, attr_bytes);
+    memcpy(attr, &full, attr_bytes < sizeof(full) ? attr_bytes : sizeof(full));
+    return 0;
+}
+
+#undef ibv_query_port
+/* The exported symbol is of programs whose struct ended before `port_cap_flags2`. */
+EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port,
+                          struct _compat_ibv_port_attr *attr)
+{
+    return port_query(context, port, (struct ibv_port_attr *)(void *)attr,
+                      offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
+{
+    (void)context;
+    if (port != 1 || index != 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    *pkey = 0xffff;
+    return 0;
+}
+
+EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+{
+    (void)context;
+    if (port != 1 || pkey != 0xffff) {
+        errno = EINVAL;
+        return -1;
+    }
+    return 0;
+}
+
+/* -- GIDs ---------------------------------------------------------------------------------------*/
+
+static const struct live_gid *find_gid(struct ibv_context *context, uint32_t port, uint32_t index)
+{
+    struct live *live = live_of(context);
+    return port == 1 && index < live_gid_count(live) ? live_gid(live, index) : NULL;
+}
+
+EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+    const struct live_gid *found =
+        index < 0 ? NULL : find_gid(context, port, (uint32_t)index);
+    if (found == NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    memcpy(gid->raw, found->gid.bytes, sizeof(gid->raw));
+    return 0;
+}
+
+static void fill_entry(const struct live_gid *found, uint32_t index, struct ibv_gid_entry *entry)
+{
+    *entry = (struct ibv_gid_entry){.gid_index = index,
+                                    .port_num = 1,
+                                    .gid_type = IBV_GID_TYPE_ROCE_V2,
+                                    .ndev_ifindex = found->interface_index};
+    memcpy(entry->gid.raw, found->gid.bytes, sizeof(entry->gid.raw));
+}
+
+EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+                             struct ibv_gid_entry *entry, uint32_t flags, size_t entry_bytes)
+{
+    if (flags != 0 || entry_bytes < sizeof(*entry)) {
+        return flags != 0 ? EOPNOTSUPP : EINVAL;
+    }
+    const struct live_gid *found = find_gid(context, port, index);
+    if (found == NULL) {
+        return port == 1 ? ENODATA : EINVAL;
+    }
+    memset(entry, 0, entry_bytes);
+    fill_entry(found, index, entry);
+    return 0;
+}
+
+EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+                                    size_t max_entries, uint32_t flags, size_t entry_bytes)
+{
+    struct live *live = live_of(context);
+    const uint32_t count = live_gid_count(live);
+    if (flags != 0) {
+        return -EOPNOTSUPP;
+    }
+    if (entry_bytes < sizeof(*entries) || max_entries < count) {
+        return -EINVAL;
+    }
+    memset(entries, 0, count * entry_bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *at = (uint8_t *)entries + i * entry_bytes;
+        fill_entry(live_gid(live, i), i, (struct ibv_gid_entry *)(void *)at);
+    }
+    return (ssize_t)count;
+}
+
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
+                       unsigned int *type);
+
+/* Private to rdma-core, but ibv_devinfo calls it. Sysfs numbering: 0 is RoCE v1, 1 is RoCE v2. */
+EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
+                              unsigned int *type)
+{
+    if (find_gid(context, port, index) == NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    *type = 1;
+    return 0;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * internal - verbs objects: what programs see, with the NIC's object inside.
+ */
+#ifndef VERBS_INTERNAL_H
+#define VERBS_INTERNAL_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+
+#include "base/check.h"
+#include "base/list.h"
+#include "drivers/live.h"
+#include "nic/nic.h"
+
+/* What programs and their libraries bind to; everything else of the shared object is hidden. */
+#define EXPORT __attribute__((visibility("default")))
+
+#define DEVICE_NAME "nonic0"
+
+/* -- Objects ------------------------------------------------------------------------------------*/
+
+struct context {
+    struct verbs_context verbs; /* First: programs hold a pointer to verbs.context. */
+    struct live *live;
+    pthread_mutex_t mutex;      /* Guards `events`. Taken inside the live lock, never around it. */
+    struct list events;         /* struct async_event, oldest first; one count in async_fd each. */
+};
+
+struct async_event {
+    struct list node;
+    struct ibv_async_event event;
+    const void *object;
+};
+
+struct verbs_pd {
+    struct ibv_pd ibv;
+    struct pd core;
+};
+
+struct verbs_mr {
+    struct ibv_mr ibv;
+    struct region core;
+};
+
+struct verbs_mw {
+    struct ibv_mw ibv;
+    struct region core;
+};
+
+struct verbs_ah {
+    struct ibv_ah ibv;
+    struct nic_path path;
+};
+
+struct verbs_channel {
+    struct ibv_comp_channel ibv;
+    pthread_mutex_t mutex; /* Guards `events` and refcnt. Taken inside the live lock. */
+    struct list events;    /* struct channel_event, oldest first; one count in fd each. */
+};
+
+struct channel_event {
+    struct list node;
+    struct verbs_cq *cq;
+};
+
+struct verbs_cq {
+    struct ibv_cq_ex ex;      /* struct ibv_cq is its prefix. */
+    struct cq core;
+    struct completion *ring;
+    uint32_t comp_events_delivered, async_events_delivered;
+    struct completion current;
+};
+
+struct verbs_srq {
+    struct ibv_srq ibv;
+    struct srq core;
+    void *memory;
+    uint32_t async_events_delivered;
+    uint32_t number;
+};
+
+struct builder;
+
+struct verbs_qp {
+    struct ibv_qp_ex ex; /* struct ibv_qp is its first member. */
+    struct qp *core;
+    void *memory;
+    struct ibv_qp_init_attr init;
+    struct builder *builder; /* NULL unless made with send_ops_flags. */
+    uint32_t async_events_delivered;
+};
+
+static inline struct context *context_of(struct ibv_context *context)
+{
+    return CONTAINER_OF(context, struct context, verbs.context);
+}
+
+static inline struct verbs_pd *pd_of(struct ibv_pd *pd)
+{
+    return CONTAINER_OF(pd, struct verbs_pd, ibv);
+}
+
+static inline struct verbs_mr *mr_of(struct ibv_mr *mr)
+{
+    return CONTAINER_OF(mr, struct verbs_mr, ibv);
+}
+
+static inline struct verbs_mw *mw_of(struct ibv_mw *mw)
+{
+    return CONTAINER_OF(mw, struct verbs_mw, ibv);
+}
+
+static inline struct verbs_ah *ah_of(struct ibv_ah *ah)
+{
+    return CONTAINER_OF(ah, struct verbs_ah, ibv);
+}
+
+static inline struct verbs_channel *channel_of(struct ibv_comp_channel *channel)
+{
+    return CONTAINER_OF(channel, struct verbs_channel, ibv);
+}
+
+static inline struct verbs_cq *cq_of(struct ibv_cq *cq)
+{
+    return (struct verbs_cq *)(void *)cq;
+}
+
+static inline struct verbs_srq *srq_of(struct ibv_srq *srq)
+{
+    return CONTAINER_OF(srq, struct verbs_srq, ibv);
+}
+
+static inline struct verbs_qp *qp_of(struct ibv_qp *qp)
+{
+    return CONTAINER_OF(qp, struct verbs_qp, ex.qp_base);
+}
+
+static inline struct live *live_of(struct ibv_context *context)
+{
+    return context_of(context)->live;
+}
+
+/* -- Between the files --------------------------------------------------------------------------*/
+
+/* Sets errno and returns NULL: how creating calls fail. */
+static inline void *fail(int reason)
+{
+    errno = reason;
+    return NULL;
+}
+
+/* process.c: this process's NIC, claimed when first asked for; NULL with errno. */
+struct live *process_live(void);
+/* Likewise, with its progress thread running. */
+struct live *process_live_started(void);
+
+/* context.c: fills the slots programs call without a symbol. */
+void context_fill_slots(struct verbs_context *verbs);
+
+/* event.c: called by the NIC, locked, from any thread. */
+void event_on_async(void *unused, const struct nic_event *event);
+void event_on_completion(void *unused, struct cq *cq);
+/* Withdraws what is queued about an object and waits until what was delivered is acknowledged. */
+void event_forget(struct context *context, const void *object);
+void channel_forget(struct verbs_channel *channel, const struct verbs_cq *cq);
+
+/* path.c: an address vector as a path with its link. 0 or errno; locked. */
+int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path);
+void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr);
+
+/* qp_ex.c */
+int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends);
+void qp_ex_free(struct verbs_qp *qp);
+
+/* post.c */
+int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+/* The window bind a request asks for; 0 or errno. */
+int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey,
+                 struct window_bind *bind);
+
+/* Slots, each in the file of its object. */
+int device_query_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+                    struct ibv_device_attr_ex *attr, size_t attr_bytes);
+int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+               size_t attr_bytes);
+int cq_poll_wc(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+int cq_request_notify(struct ibv_cq *cq, int solicited_only);
+struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+int srq_get_number(struct ibv_srq *srq, uint32_t *number);
+struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
+int mw_dealloc(struct ibv_mw *mw);
+int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+              struct ibv_sge *sges, uint32_t count);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * mr - protection domains, memory regions, memory windows.
+ *
+ * Memory is not pinned: a region is a permission, judged on every access. That the memory is there
+ * at registration is judged from /proc/self/maps, as hardware would by pinning it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "verbs/internal.h"
+
+#define ACCESS_KNOWN \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
+     IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
+
+/* -- Protection domains -------------------------------------------------------------------------*/
+
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    struct verbs_pd *pd = calloc(1, sizeof(*pd));
+    if (pd == NULL) {
+        return fail(ENOMEM);
+    }
+    pd->ibv.context = context;
+    return &pd->ibv;
+}
+
+EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+    struct verbs_pd *pd = pd_of(ibv);
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    const bool busy = pd->core.users > 0;
+    live_unlock(live);
+    if (busy) {
+        return EBUSY;
+    }
+    free(pd);
+    return 0;
+}
+
+/* -- Is the memory there? -----------------------------------------------------------------------*/
+
+/* Every byte of [address, address + bytes) is mapped, readable, and writable if `write`. */
+static bool memory_mapped(uint64_t address, uint64_t bytes, bool write)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (maps == NULL) {
+        return true; /* No /proc: believe the program. */
+    }
+    const uint64_t end = address + bytes;
+    uint64_t covered = address;
+    char line[512];
+    while (covered < end && fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long from, to;
+        char permissions[5];
+        if (sscanf(line, "%lx-%lx %4s", &from, &to, permissions) != 3 || to <= covered) {
+            continue;
+        }
+        if (from > covered || permissions[0] != 'r' || (write && permissions[1] != 'w')) {
+            break;
+        }
+        covered = to;
+    }
+    fclose(maps);
+    return covered >= end;
+}
+
+/* -- Memory regions -----------------------------------------------------------------------------*/
+
+static int judge_request(uint64_t address, uint64_t bytes, uint64_t iova, unsigned int access,
+                         struct region_request *request)
+{
+    /* Optional bits (relaxed ordering) ask for nothing that we could not do without. */
+    const unsigned int wanted = access & ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
+    if (wanted & ~(unsigned int)ACCESS_KNOWN) {
+        return EOPNOTSUPP;
+    }
+    *request = (struct region_request){
+        .address = address,
+        .bytes = bytes,
+        .start = iova,
+        .access = wanted & ~(unsigned int)IBV_ACCESS_HUGETLB,
+    };
+    if ((wanted & IBV_ACCESS_ON_DEMAND) && address == 0 && bytes == SIZE_MAX) {
+        request->whole_space = true;
+        return 0;
+    }
+    if (bytes == 0 || address + bytes < address) {
+        return EINVAL;
+    }
+    if (!(wanted & IBV_ACCESS_ON_DEMAND) &&
+        !memory_mapped(address, bytes, wanted & IBV_ACCESS_LOCAL_WRITE)) {
+        return EFAULT;
+    }
+    return 0;
+}
+
+static struct ibv_mr *register_memory(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova,
+                                      unsigned int access)
+{
+    struct region_request request;
+    const int reason = judge_request((uintptr_t)memory, bytes, iova, access, &request);
+    if (reason != 0) {
+        return fail(reason);
+    }
+    struct verbs_mr *mr = calloc(1, sizeof(*mr));
+    if (mr == NULL) {
+        return fail(ENOMEM);
+    }
+    struct live *live = live_of(pd->context);
+    live_lock(live);
+    const enum status status =
+        region_add(nic_regions(live_nic(live)), &pd_of(pd)->core, &request, &mr->core);
+    if (status == STATUS_OK) {
+        live_publish_region(live, &mr->core);
+    }
+    live_unlock(live);
+    if (status != STATUS_OK) {
+        free(mr);
+        return fail(status_errno(status));
+    }
+    mr->ibv = (struct ibv_mr){.context = pd->context,
+                              .pd = pd,
+                              .addr = memory,
+                              .length = bytes,
+                              .handle = mr->core.key,
+                              .lkey = mr->core.key,
+                              .rkey = mr->core.key};
+    return &mr->ibv;
+}
+
+#undef ibv_reg_mr
+EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, int access)
+{
+    return register_memory(pd, memory, bytes, (uintptr_t)memory, (unsigned int)access);
+}
+
+#undef ibv_reg_mr_iova
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova,
+                                      int access)
+{
+    return register_memory(pd, memory, bytes, iova, (unsigned int)access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova,
+                                       unsigned int access)
+{
+    return register_memory(pd, memory, bytes, iova, access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+                                        uint64_t iova, int fd, int access)
+{
+    (void)pd;
+    (void)offset;
+    (void)length;
+    (void)iova;
+    (void)fd;
+    (void)access;
+    return fail(EOPNOTSUPP);
+}
+
+EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
+{
+    struct verbs_mr *mr = mr_of(ibv);
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    const bool bound = mr->core.windows > 0;
+    if (!bound) {
+        live_withdraw_region(live, &mr->core);
+    }
+    const enum status status = region_remove(nic_regions(live_nic(live)), &mr->core);
+    live_unlock(live);
+    if (status != STATUS_OK) {
+        return status_errno(status);
+    }
+    free(mr);
+    return 0;
+}
+
+static int rereg_failure(int reason)
+{
+    errno = reason;
+    return IBV_REREG_MR_ERR_INPUT;
+}
+
+EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *memory,
+                        size_t bytes, int access)
+{
+    struct verbs_mr *mr = mr_of(ibv);
+    const bool translation = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+    const bool domain = flags & IBV_REREG_MR_CHANGE_PD;
+    const bool rights = flags & IBV_REREG_MR_CHANGE_ACCESS;
+    if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || flags == 0 || (domain && pd == NULL) ||
+        (translation && (memory == NULL || bytes == 0))) {
+        return rereg_failure(EINVAL);
+    }
+    struct region_request request;
+    const uint64_t address = translation ? (uintptr_t)memory : mr->core.memory;
+    const int reason =
+        judge_request(address, translation ? bytes : mr->core.bytes, address,
+                      rights ? (unsigned int)access : mr->core.access, &request);
+    if (reason != 0) {
+        return rereg_failure(reason);
+    }
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    if (mr->core.windows == 0) {
+        live_withdraw_region(live, &mr->core);
+    }
+    const enum status status =
+        region_change(nic_regions(live_nic(live)), &mr->core,
+                      domain ? &pd_of(pd)->core : mr->core.pd, &request, translation, domain,
+                      rights);
+    live_publish_region(live, &mr->core);
+    live_unlock(live);
+    if (status != STATUS_OK) {
+        return rereg_failure(status_errno(status));
+    }
+    ibv->lkey = ibv->rkey = ibv->handle = mr->core.key;
+    if (domain) {
+        ibv->pd = pd;
+    }
+    if (translation) {
+        ibv->addr = memory;
+        ibv->length = bytes;
+    }
+    return 0;
+}
+
+/* Prefetch is advice: whatever is not brought in now is brought in when it is needed. */
+int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+              struct ibv_sge *sges, uint32_t count)
+{
+    if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
+        advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) {
+        return EOPNOTSUPP;
+    }
+    if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || count == 0) {
+        return EINVAL;
+    }
+    struct live *live = live_of(pd->context);
+    int reason = 0;
+    live_lock(live);
+    for (uint32_t i = 0; i < count && reason == 0; i++) {
+        struct segment segment;
+        const struct region *region = region_find(nic_regions(live_nic(live)), sges[i].lkey);
+        if (region == NULL || !(region->access & ACCESS_ON_DEMAND)) {
+            reason = EINVAL;
+        } else if (region_judge(nic_regions(live_nic(live)), sges[i].lkey, &pd_of(pd)->core, NULL,
+                                sges[i].addr, sges[i].length, 0, &segment) != REGION_ALLOWED) {
+            reason = EFAULT;
+        } else {
+            const uint64_t page = segment.address & ~UINT64_C(4095);
+            (void)madvise((void *)(uintptr_t)page, segment.address - page + segment.bytes,
+                          advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? MADV_POPULATE_WRITE
+                                                                        : MADV_POPULATE_READ);
+        }
+    }
+    live_unlock(live);
+    return reason;
+}
+
+/* -- Memory windows -----------------------------------------------------------------------------*/
+
+struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+    if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+        return fail(EINVAL);
+    }
+    struct verbs_mw *mw = calloc(1, sizeof(*mw));
+    if (mw == NULL) {
+        return fail(ENOMEM);
+    }
+    struct live *live = live_of(pd->context);
+    live_lock(live);
+    const enum status status =
+        window_add(nic_regions(live_nic(live)), &pd_of(pd)->core,
+                   type == IBV_MW_TYPE_1 ? REGION_WINDOW_TYPE_1 : REGION_WINDOW_TYPE_2, &mw->core);
+    live_unlock(live);
+    if (status != STATUS_OK) {
+        free(mw);
+        return fail(status_errno(status));
+    }
+    mw->ibv = (struct ibv_mw){.context = pd->context,
+                              .pd = pd,
+                              .rkey = mw->core.key,
+                              .handle = mw->core.key,
+                              .type = type};
+    return &mw->ibv;
+}
+
+int mw_dealloc(struct ibv_mw *ibv)
+{
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    window_remove(nic_regions(live_nic(live)), &mw_of(ibv)->core);
+    live_unlock(live);
+    free(mw_of(ibv));
+    return 0;
+}

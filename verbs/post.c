@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * post - work requests on their way in: the path every message takes, so it is short.
+ */
+#include "verbs/internal.h"
+
+_Static_assert(sizeof(struct sge) == sizeof(struct ibv_sge), "SGEs are passed through");
+_Static_assert(offsetof(struct sge, bytes) == offsetof(struct ibv_sge, length), "SGE length");
+_Static_assert(offsetof(struct sge, key) == offsetof(struct ibv_sge, lkey), "SGE key");
+
+static const struct sge *sges_of(const struct ibv_sge *sges)
+{
+    return (const struct sge *)(const void *)sges;
+}
+
+int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey,
+                 struct window_bind *bind)
+{
+    const unsigned int known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
+    if (mw == NULL || (info->mw_access_flags & ~known) || (info->length != 0 && info->mr == NULL)) {
+        return EINVAL;
+    }
+    *bind = (struct window_bind){
+        .window = &mw_of(mw)->core,
+        .region = info->mr == NULL ? NULL : &mr_of(info->mr)->core,
+        .address = info->addr,
+        .bytes = info->length,
+        .access = info->mw_access_flags,
+        .key = rkey,
+    };
+    return 0;
+}
+
+static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
+                     struct send_request *request)
+{
+    if (wr->num_sge < 0 || wr->num_sge > NIC_SGE_MAX ||
+        (wr->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |
+                                          IBV_SEND_INLINE))) {
+        return EINVAL;
+    }
+    request->wr_id = wr->wr_id;
+    request->kind = (enum work_kind)wr->opcode;
+    request->flags = wr->send_flags;
+    request->sges = sges_of(wr->sg_list);
+    request->sge_count = (uint32_t)wr->num_sge;
+    request->immediate = wr->imm_data;
+    switch (wr->opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+        request->remote_address = wr->wr.rdma.remote_addr;
+        request->remote_key = wr->wr.rdma.rkey;
+        return 0;
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+        if (qp->qp_type == IBV_QPT_UD) {
+            if (wr->wr.ud.ah == NULL) {
+                return EINVAL;
+            }
+            request->path = &ah_of(wr->wr.ud.ah)->path;
+            request->destination_qpn = wr->wr.ud.remote_qpn;
+            request->destination_qkey = wr->wr.ud.remote_qkey;
+        }
+        return 0;
+    case IBV_WR_SEND_WITH_INV: return 0;
+    case IBV_WR_LOCAL_INV: request->sge_count = 0; return 0;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        request->remote_address = wr->wr.atomic.remote_addr;
+        request->remote_key = wr->wr.atomic.rkey;
+        request->compare_or_add = wr->wr.atomic.compare_add;
+        request->swap = wr->wr.atomic.swap;
+        return 0;
+    case IBV_WR_BIND_MW:
+        request->sge_count = 0;
+        if (wr->bind_mw.mw == NULL || wr->bind_mw.mw->type != IBV_MW_TYPE_2) {
+            return EINVAL;
+        }
+        return bind_request(wr->bind_mw.mw, &wr->bind_mw.bind_info, wr->bind_mw.rkey,
+                            &request->bind);
+    case IBV_WR_TSO:
+    case IBV_WR_ATOMIC_WRITE:
+    case IBV_WR_DRIVER1: break;
+    }
+    return EOPNOTSUPP;
+}
+
+static int post_one(struct verbs_qp *qp, struct ibv_send_wr *wr)
+{
+    struct send_request request;
+    int reason = translate(&qp->ex.qp_base, wr, &request);
+    if (reason == 0) {
+        reason = status_errno(qp_post_send(qp->core, &request));
+    }
+    if (reason == 0 && wr->opcode == IBV_WR_BIND_MW) {
+        wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
+    }
+    return reason;
+}
+
+int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+    struct live *live = live_of(ibv->context);
+    int reason = 0;
+    live_lock(live);
+    for (; wr != NULL; wr = wr->next) {
+        reason = post_one(qp_of(ibv), wr);
+        if (reason != 0) {
+            *bad = wr;
+            break;
+        }
+    }
+    live_flush(live);
+    live_unlock(live);
+    return reason;
+}
+
+static int receive_count(const struct ibv_recv_wr *wr)
+{
+    return wr->num_sge < 0 || wr->num_sge > NIC_SGE_MAX ? -1 : wr->num_sge;
+}
+
+int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+    struct live *live = live_of(ibv->context);
+    int reason = 0;
+    live_lock(live);
+    for (; wr != NULL; wr = wr->next) {
+        const int count = receive_count(wr);
+        reason = count < 0 ? EINVAL
+                           : status_errno(qp_post_receive(qp_of(ibv)->core, wr->wr_id,
+                                                          sges_of(wr->sg_list), (uint32_t)count));
+        if (reason != 0) {
+            *bad = wr;
+            break;
+        }
+    }
+    live_unlock(live);
+    return reason;
+}
+
+int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+    struct live *live = live_of(ibv->context);
+    int reason = 0;
+    live_lock(live);
+    for (; wr != NULL; wr = wr->next) {
+        const int count = receive_count(wr);
+        reason = count < 0 ? EINVAL
+                           : status_errno(srq_post_receive(&srq_of(ibv)->core, wr->wr_id,
+                                                           sges_of(wr->sg_list), (uint32_t)count));
+        if (reason != 0) {
+            *bad = wr;
+            break;
+        }
+    }
+    live_unlock(live);
+    return reason;
+}
+
+int bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+    if (mw == NULL || mw->type != IBV_MW_TYPE_1 || mw->pd != ibv->pd) {
+        return EINVAL;
+    }
+    const uint32_t rkey = ibv_inc_rkey(mw->rkey);
+    struct send_request request = {
+        .wr_id = bind->wr_id, .kind = WORK_BIND_WINDOW, .flags = bind->send_flags};
+    int reason = bind_request(mw, &bind->bind_info, rkey, &request.bind);
+    if (reason != 0) {
+        return reason;
+    }
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    reason = status_errno(qp_post_send(qp_of(ibv)->core, &request));
+    if (reason == 0) {
+        mw->rkey = rkey;
+    }
+    live_flush(live);
+    live_unlock(live);
+    return reason;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * process - this process's NIC: made when a program first asks for devices, gone when it ends.
+ *
+ * Nothing happens before that: a preloaded library reaches every child of a program, and most never
+ * call verbs. A child of fork gets a NIC of its own.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "verbs/internal.h"
+
+static struct {
+    pthread_mutex_t mutex;
+    struct live *live;
+    pid_t owner;  /* The process that made `live`. */
+    bool refused; /* It could not be made: said once. */
+} process = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void complain(const char *reason)
+{
+    fprintf(stderr, "nonic: %s\n", reason);
+}
+
+/* A child's copy of its parent's NIC is never touched: its threads are not here, and its sockets are
+ * the parent's. */
+static void forget_parent(void)
+{
+    if (process.owner != getpid()) {
+        process.live = NULL;
+        process.refused = false;
+        process.owner = getpid();
+    }
+}
+
+static struct live *claim(void)
+{
+    char error[600];
+    struct live_config config;
+    struct live *live = NULL;
+    if (live_config_from_environment(&config, error, sizeof(error))) {
+        live = live_claim(&config, error, sizeof(error));
+    }
+    if (live == NULL) {
+        complain(error);
+        process.refused = true;
+        return NULL;
+    }
+    const struct live_listener listener = {.on_completion_event = event_on_completion,
+                                           .on_async_event = event_on_async};
+    live_listen(live, &listener);
+    return live;
+}
+
+struct live *process_live(void)
+{
+    pthread_mutex_lock(&process.mutex);
+    forget_parent();
+    if (process.live == NULL && !process.refused) {
+        process.live = claim();
+    }
+    struct live *live = process.live;
+    pthread_mutex_unlock(&process.mutex);
+    if (live == NULL) {
+        errno = ENODEV;
+    }
+    return live;
+}
+
+struct live *process_live_started(void)
+{
+    struct live *live = process_live();
+    if (live == NULL) {
+        return NULL;
+    }
+    char error[256];
+    pthread_mutex_lock(&process.mutex);
+    const bool started = live_start(live, error, sizeof(error));
+    pthread_mutex_unlock(&process.mutex);
+    if (!started) {
+        complain(error);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return live;
+}
+
+/* The last completions of a program that just ends have been acknowledged when this returns. */
+__attribute__((destructor)) static void close_at_exit(void)
+{
+    if (process.live != NULL && process.owner == getpid()) {
+        live_close(process.live);
+        process.live = NULL;
+    }
+}

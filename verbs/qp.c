@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * qp - queue pairs: creation, states, attributes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/internal.h"
+
+/* -- Creation -----------------------------------------------------------------------------------*/
+
+static bool type_of(enum ibv_qp_type from, enum qp_type *type)
+{
+    if (from != IBV_QPT_RC && from != IBV_QPT_UC && from != IBV_QPT_UD) {
+        return false;
+    }
+    *type = (enum qp_type)from;
+    return true;
+}
+
+static int judge_capacity(const struct ibv_qp_init_attr *attr)
+{
+    const struct nic_limits *limits = live_limits();
+    const struct ibv_qp_cap *cap = &attr->cap;
+    if (cap->max_send_wr > limits->sends_per_qp || cap->max_send_sge > limits->sges ||
+        cap->max_inline_data > limits->inline_bytes) {
+        return EINVAL;
+    }
+    if (attr->srq == NULL &&
+        (cap->max_recv_wr > limits->receives_per_qp || cap->max_recv_sge > limits->sges)) {
+        return EINVAL;
+    }
+    return attr->send_cq == NULL || attr->recv_cq == NULL ? EINVAL : 0;
+}
+
+static struct qp_request request_of(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr,
+                                    enum qp_type type, struct verbs_qp *qp)
+{
+    return (struct qp_request){
+        .type = type,
+        .pd = &pd_of(pd)->core,
+        .send_cq = &cq_of(attr->send_cq)->core,
+        .receive_cq = &cq_of(attr->recv_cq)->core,
+        .srq = attr->srq == NULL ? NULL : &srq_of(attr->srq)->core,
+        .capacity = {.sends = attr->cap.max_send_wr,
+                     .receives = attr->cap.max_recv_wr,
+                     .send_sges = attr->cap.max_send_sge,
+                     .receive_sges = attr->cap.max_recv_sge,
+                     .inline_bytes = attr->cap.max_inline_data},
+        .signal_all = attr->sq_sig_all,
+        .context = qp,
+    };
+}
+
+static void *zeroed(size_t bytes)
+{
+    bytes = (bytes + 63) & ~(size_t)63;
+    void *memory = aligned_alloc(64, bytes);
+    return memory == NULL ? NULL : memset(memory, 0, bytes);
+}
+
+static void grant(const struct qp_capacity *capacity, struct ibv_qp_init_attr *attr)
+{
+    attr->cap.max_send_wr = capacity->sends;
+    attr->cap.max_send_sge = capacity->send_sges;
+    attr->cap.max_inline_data = capacity->inline_bytes;
+    if (attr->srq != NULL) {
+        attr->cap.max_recv_wr = 0;
+        attr->cap.max_recv_sge = 0;
+    }
+}
+
+static int create_core(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, enum qp_type type,
+                       struct verbs_qp *qp, struct qp_capacity *granted)
+{
+    struct qp_request request = request_of(pd, attr, type, qp);
+    qp->memory = zeroed(qp_bytes(type, &request.capacity, attr->srq != NULL));
+    if (qp->memory == NULL) {
+        return ENOMEM;
+    }
+    struct live *live = live_of(pd->context);
+    live_lock(live);
+    const enum status status = qp_create(live_nic(live), &request, qp->memory, &qp->core);
+    live_unlock(live);
+    *granted = request.capacity;
+    return status_errno(status);
+}
+
+static void fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr,
+                        struct verbs_qp *qp)
+{
+    struct ibv_qp *ibv = &qp->ex.qp_base;
+    ibv->context = pd->context;
+    ibv->qp_context = attr->qp_context;
+    ibv->pd = pd;
+    ibv->send_cq = attr->send_cq;
+    ibv->recv_cq = attr->recv_cq;
+    ibv->srq = attr->srq;
+    ibv->qp_num = qp_number(qp->core);
+    ibv->handle = ibv->qp_num;
+    ibv->state = IBV_QPS_RESET;
+    ibv->qp_type = attr->qp_type;
+    pthread_mutex_init(&ibv->mutex, NULL);
+    pthread_cond_init(&ibv->cond, NULL);
+}
+
+static struct verbs_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    enum qp_type type;
+    if (!type_of(attr->qp_type, &type)) {
+        return fail(EOPNOTSUPP);
+    }
+    int reason = judge_capacity(attr);
+    if (reason != 0) {
+        return fail(reason);
+    }
+    struct verbs_qp *qp = calloc(1, sizeof(*qp));
+    if (qp == NULL) {
+        return fail(ENOMEM);
+    }
+    struct qp_capacity granted;
+    reason = create_core(pd, attr, type, qp, &granted);
+    if (reason != 0) {
+        free(qp->memory);
+        free(qp);
+        return fail(reason);
+    }
+    fill_public(pd, attr, qp);
+    grant(&granted, attr);
+    qp->init = *attr;
+    return qp;
+}
+
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    struct verbs_qp *qp = create(pd, attr);
+    return qp == NULL ? NULL : &qp->ex.qp_base;
+}
+
+struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    (void)context;
+    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                           IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    if ((attr->comp_mask & ~known) ||
+        ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags != 0)) {
+        return fail(EOPNOTSUPP);
+    }
+    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || attr->pd == NULL) {
+        return fail(EINVAL);
+    }
+    /* The extended struct begins with the plain one. */
+    struct verbs_qp *qp = create(attr->pd, (struct ibv_qp_init_attr *)(void *)attr);
+    if (qp == NULL) {
+        return NULL;
+    }
+    if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+        const int reason = qp_ex_init(qp, attr->send_ops_flags, attr->cap.max_send_wr);
+        if (reason != 0) {
+            ibv_destroy_qp(&qp->ex.qp_base);
+            return fail(reason);
+        }
+    }
+    return &qp->ex.qp_base;
+}
+
+EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
+{
+    return qp_of(ibv)->builder == NULL ? NULL : &qp_of(ibv)->ex;
+}
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+    struct verbs_qp *qp = qp_of(ibv);
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    live_withdraw_qp(live, qp->core);
+    qp_destroy(qp->core);
+    live_unlock(live);
+    event_forget(context_of(ibv->context), qp);
+    pthread_mutex_lock(&ibv->mutex);
+    while (ibv->events_completed != qp->async_events_delivered) {
+        pthread_cond_wait(&ibv->cond, &ibv->mutex);
+    }
+    pthread_mutex_unlock(&ibv->mutex);
+    pthread_mutex_destroy(&ibv->mutex);
+    pthread_cond_destroy(&ibv->cond);
+    qp_ex_free(qp);
+    free(qp->memory);
+    free(qp);
+    return 0;
+}
+
+/* -- Attributes ---------------------------------------------------------------------------------*/
+
+static void to_core(const struct ibv_qp_attr *from, struct qp_attributes *to)
+{
+    *to = (struct qp_attributes){
+        .state = (enum qp_state)from->qp_state,
+        .current_state = (enum qp_state)from->cur_qp_state,
+        .path_mtu = (enum path_mtu)from->path_mtu,
+        .qkey = from->qkey,
+        .psn = {.receive = from->rq_psn, .send = from->sq_psn},
+        .destination_qpn = from->dest_qp_num,
+        .access = from->qp_access_flags,
+        .pkey_index = from->pkey_index,
+        .port = from->port_num,
+        .notify_when_drained = from->en_sqd_async_notify != 0,
+        .max_reads_out = from->max_rd_atomic,
+        .max_reads_in = from->max_dest_rd_atomic,
+        .min_rnr_timer = from->min_rnr_timer,
+        .timeout = from->timeout,
+        .retry_count = from->retry_cnt,
+        .rnr_retry = from->rnr_retry,
+    };
+}
+
+static void from_core(const struct qp_attributes *from, struct ibv_qp_attr *to)
+{
+    *to = (struct ibv_qp_attr){
+        .qp_state = (enum ibv_qp_state)from->state,
+        .cur_qp_state = (enum ibv_qp_state)from->current_state,
+        .path_mtu = (enum ibv_mtu)from->path_mtu,
+        .path_mig_state = IBV_MIG_MIGRATED,
+        .qkey = from->qkey,
+        .rq_psn = from->psn.receive,
+        .sq_psn = from->psn.send,
+        .dest_qp_num = from->destination_qpn,
+        .qp_access_flags = from->access,
+        .pkey_index = from->pkey_index,
+        .en_sqd_async_notify = from->notify_when_drained,
+        .sq_draining = from->draining,
+        .max_rd_atomic = from->max_reads_out,
+        .max_dest_rd_atomic = from->max_reads_in,
+        .min_rnr_timer = from->min_rnr_timer,
+        .port_num = from->port,
+        .timeout = from->timeout,
+        .retry_cnt = from->retry_count,
+        .rnr_retry = from->rnr_retry,
+    };
+    path_to_attr(&from->path, &to->ah_attr);
+}
+
+/* QP access flags come as programs have them at hand, optional bits and all. */
+static void drop_optional_access(struct qp_attributes *attributes)
+{
+    attributes->access &= ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
+                          ACCESS_REMOTE_ATOMIC;
+}
+
+static int modify_locked(struct live *live, struct verbs_qp *qp, struct ibv_qp_attr *attr,
+                         uint32_t mask)
+{
+    struct qp_attributes attributes;
+    to_core(attr, &attributes);
+    drop_optional_access(&attributes);
+    if (mask & QP_ATTR_AV) {
+        const int reason = path_from_attr(live, &attr->ah_attr, &attributes.path);
+        if (reason != 0) {
+            return reason;
+        }
+    }
+    /* Off the board while the change is made, so that no local peer acts on what was. */
+    live_withdraw_qp(live, qp->core);
+    const enum status status = qp_modify(qp->core, &attributes, mask, live_now(live));
+    live_publish_qp(live, qp->core);
+    live_flush(live);
+    return status_errno(status);
+}
+
+EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
+{
+    struct verbs_qp *qp = qp_of(ibv);
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    const int reason = modify_locked(live, qp, attr, (uint32_t)mask);
+    ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
+    live_unlock(live);
+    return reason;
+}
+
+EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
+                        struct ibv_qp_init_attr *init)
+{
+    (void)mask; /* Everything is at hand: more than asked for does no harm. */
+    struct verbs_qp *qp = qp_of(ibv);
+    struct live *live = live_of(ibv->context);
+    struct qp_attributes attributes;
+    live_lock(live);
+    qp_query(qp->core, &attributes);
+    live_unlock(live);
+    from_core(&attributes, attr);
+    attr->cap = qp->init.cap;
+    ibv->state = attr->qp_state;
+    *init = qp->init;
+    return 0;
+}
+
+EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+    (void)op;
+    /* Payload lands in ascending order, packet after packet, last byte last. */
+    return flags == 0 && qp->qp_type == IBV_QPT_RC;
+}
+
+/* -- Enhanced connection establishment: nothing to negotiate ------------------------------------*/
+
+EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    (void)qp;
+    *ece = (struct ibv_ece){0};
+    return 0;
+}
+
+EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+    (void)qp;
+    return ece->vendor_id == 0 ? 0 : EOPNOTSUPP;
+}

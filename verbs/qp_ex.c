@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * qp_ex - the ibv_wr_* way of posting: requests are built between wr_start and wr_complete, then
+ * posted all together or not at all.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/internal.h"
+
+/* A request under construction. */
+struct draft {
+    struct send_request request;
+    struct ibv_mw *mw;
+    uint32_t first_sge, first_byte;
+    uint32_t inline_bytes;
+    bool inlined;
+};
+
+struct builder {
+    pthread_mutex_t mutex; /* From wr_start to wr_complete or wr_abort. */
+    uint64_t offered;      /* IBV_QP_EX_WITH_* asked for at creation. */
+    int reason;            /* First thing that went wrong; 0: nothing. */
+    struct draft *drafts;
+    uint32_t count, max;
+    struct sge *sges;      /* `max` times the queue pair's send SGEs. */
+    uint8_t *bytes;        /* `max` times its inline bytes. */
+    uint32_t sges_each, bytes_each;
+    struct send_request *requests; /* `max`, and an SGE for each that is inline: for wr_complete. */
+    struct sge *inlined;
+};
+
+static struct verbs_qp *ex_of(struct ibv_qp_ex *ex)
+{
+    return CONTAINER_OF(ex, struct verbs_qp, ex);
+}
+
+static void spoil(struct builder *builder, int reason)
+{
+    if (builder->reason == 0) {
+        builder->reason = reason;
+    }
+}
+
+/* The next draft; NULL if something is wrong already, or with this. */
+static struct draft *draft(struct ibv_qp_ex *ex, enum work_kind kind, uint64_t needs)
+{
+    struct builder *builder = ex_of(ex)->builder;
+    if ((builder->offered & needs) != needs) {
+        spoil(builder, EOPNOTSUPP);
+        return NULL;
+    }
+    if (builder->count == builder->max) {
+        spoil(builder, ENOMEM);
+        return NULL;
+    }
+    const uint32_t index = builder->count++;
+    struct draft *draft = &builder->drafts[index];
+    *draft = (struct draft){
+        .request = {.wr_id = ex->wr_id, .kind = kind, .flags = ex->wr_flags},
+        .first_sge = index * builder->sges_each,
+        .first_byte = index * builder->bytes_each,
+    };
+    return draft;
+}
+
+static struct draft *newest(struct ibv_qp_ex *ex)
+{
+    struct builder *builder = ex_of(ex)->builder;
+    if (builder->count == 0) {
+        spoil(builder, EINVAL);
+        return NULL;
+    }
+    return &builder->drafts[builder->count - 1];
+}
+
+/* -- Operations ---------------------------------------------------------------------------------*/
+
+static void wr_atomic(struct ibv_qp_ex *ex, enum work_kind kind, uint64_t needs, uint32_t rkey,
+                      uint64_t address, uint64_t compare_or_add, uint64_t swap)
+{
+    struct draft *made = draft(ex, kind, needs);
+    if (made != NULL) {
+        made->request.remote_key = rkey;
+        made->request.remote_address = address;
+        made->request.compare_or_add = compare_or_add;
+        made->request.swap = swap;
+    }
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address,
+                              uint64_t compare, uint64_t swap)
+{
+    wr_atomic(ex, WORK_COMPARE_SWAP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, rkey, address, compare,
+              swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, uint64_t add)
+{
+    wr_atomic(ex, WORK_FETCH_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, rkey, address, add, 0);
+}
+
+static void wr_rdma(struct ibv_qp_ex *ex, enum work_kind kind, uint64_t needs, uint32_t rkey,
+                    uint64_t address, uint32_t immediate)
+{
+    struct draft *made = draft(ex, kind, needs);
+    if (made != NULL) {
+        made->request.remote_key = rkey;
+        made->request.remote_address = address;
+        made->request.immediate = immediate;
+    }
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address)
+{
+    wr_rdma(ex, WORK_READ, IBV_QP_EX_WITH_RDMA_READ, rkey, address, 0);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address)
+{
+    wr_rdma(ex, WORK_WRITE, IBV_QP_EX_WITH_RDMA_WRITE, rkey, address, 0);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, __be32 imm)
+{
+    wr_rdma(ex, WORK_WRITE_IMMEDIATE, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, rkey, address, imm);
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+    wr_rdma(ex, WORK_SEND, IBV_QP_EX_WITH_SEND, 0, 0, 0);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+    wr_rdma(ex, WORK_SEND_IMMEDIATE, IBV_QP_EX_WITH_SEND_WITH_IMM, 0, 0, imm);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+    wr_rdma(ex, WORK_SEND_INVALIDATE, IBV_QP_EX_WITH_SEND_WITH_INV, 0, 0, rkey);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+    wr_rdma(ex, WORK_LOCAL_INVALIDATE, IBV_QP_EX_WITH_LOCAL_INV, 0, 0, rkey);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+                       const struct ibv_mw_bind_info *info)
+{
+    struct draft *made = draft(ex, WORK_BIND_WINDOW, IBV_QP_EX_WITH_BIND_MW);
+    if (made == NULL) {
+        return;
+    }
+    const int reason = mw == NULL || mw->type != IBV_MW_TYPE_2
+                           ? EINVAL
+                           : bind_request(mw, info, rkey, &made->request.bind);
+    made->mw = mw;
+    if (reason != 0) {
+        spoil(ex_of(ex)->builder, reason);
+    }
+}
+
+static void wr_send_tso(struct ibv_qp_ex *ex, void *header, uint16_t header_bytes, uint16_t mss)
+{
+    (void)header;
+    (void)header_bytes;
+    (void)mss;
+    spoil(ex_of(ex)->builder, EOPNOTSUPP);
+}
+
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, const void *value)
+{
+    (void)rkey;
+    (void)address;
+    (void)value;
+    spoil(ex_of(ex)->builder, EOPNOTSUPP);
+}
+
+/* -- What they carry ----------------------------------------------------------------------------*/
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t number)
+{
+    (void)number;
+    spoil(ex_of(ex)->builder, EOPNOTSUPP);
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+    struct draft *made = newest(ex);
+    if (made != NULL) {
+        made->request.path = &ah_of(ah)->path;
+        made->request.destination_qpn = qpn;
+        made->request.destination_qkey = qkey;
+    }
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *sges)
+{
+    struct builder *builder = ex_of(ex)->builder;
+    struct draft *made = newest(ex);
+    if (made == NULL) {
+        return;
+    }
+    if (count > builder->sges_each) {
+        spoil(builder, EINVAL);
+        return;
+    }
+    memcpy(builder->sges + made->first_sge, sges, count * sizeof(*sges));
+    made->request.sge_count = (uint32_t)count;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t address, uint32_t bytes)
+{
+    const struct ibv_sge sge = {.addr = address, .length = bytes, .lkey = lkey};
+    wr_set_sge_list(ex, 1, &sge);
+}
+
+static void add_inline(struct ibv_qp_ex *ex, struct draft *made, const void *from, size_t bytes)
+{
+    struct builder *builder = ex_of(ex)->builder;
+    if (bytes > builder->bytes_each - made->inline_bytes) {
+        spoil(builder, EINVAL);
+        return;
+    }
+    memcpy(builder->bytes + made->first_byte + made->inline_bytes, from, bytes);
+    made->inline_bytes += (uint32_t)bytes;
+    made->inlined = true;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *from, size_t bytes)
+{
+    struct draft *made = newest(ex);
+    if (made != NULL) {
+        made->inline_bytes = 0;
+        add_inline(ex, made, from, bytes);
+    }
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
+                                    const struct ibv_data_buf *buffers)
+{
+    struct draft *made = newest(ex);
+    if (made == NULL) {
+        return;
+    }
+    made->inline_bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        add_inline(ex, made, buffers[i].addr, buffers[i].length);
+    }
+}
+
+/* -- Start, complete, abort ---------------------------------------------------------------------*/
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+    struct builder *builder = ex_of(ex)->builder;
+    pthread_mutex_lock(&builder->mutex);
+    builder->count = 0;
+    builder->reason = 0;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+    pthread_mutex_unlock(&ex_of(ex)->builder->mutex);
+}
+
+/* Where a draft's SGEs or inline bytes lie now that all are drawn up. */
+static void settle(struct builder *builder, struct draft *made, struct sge *inlined)
+{
+    if (made->inlined) {
+        *inlined = (struct sge){
+            .address = (uintptr_t)(builder->bytes + made->first_byte), .bytes = made->inline_bytes};
+        made->request.sges = inlined;
+        made->request.sge_count = 1;
+        made->request.flags |= WORK_INLINE;
+    } else {
+        made->request.sges = builder->sges + made->first_sge;
+        made->request.flags &= ~(uint32_t)WORK_INLINE;
+    }
+}
+
+static int post_all(struct verbs_qp *qp, struct builder *builder)
+{
+    for (uint32_t i = 0; i < builder->count; i++) {
+        settle(builder, &builder->drafts[i], &builder->inlined[i]);
+        builder->requests[i] = builder->drafts[i].request;
+    }
+    const enum status status = qp_post_sends(qp->core, builder->requests, builder->count);
+    for (uint32_t i = 0; i < builder->count && status == STATUS_OK; i++) {
+        if (builder->drafts[i].mw != NULL) {
+            builder->drafts[i].mw->rkey = builder->drafts[i].request.bind.key;
+        }
+    }
+    return status_errno(status);
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+    struct verbs_qp *qp = ex_of(ex);
+    struct builder *builder = qp->builder;
+    struct live *live = live_of(ex->qp_base.context);
+    int reason = builder->reason;
+    if (reason == 0 && builder->count > 0) {
+        live_lock(live);
+        reason = post_all(qp, builder);
+        live_flush(live);
+        live_unlock(live);
+    }
+    pthread_mutex_unlock(&builder->mutex);
+    return reason;
+}
+
+/* -- Making and freeing -------------------------------------------------------------------------*/
+
+static uint64_t offered_by(enum ibv_qp_type type)
+{
+    const uint64_t datagram = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+    const uint64_t unreliable = datagram | IBV_QP_EX_WITH_RDMA_WRITE |
+                                IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW |
+                                IBV_QP_EX_WITH_LOCAL_INV;
+    const uint64_t reliable = unreliable | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
+                              IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    return type == IBV_QPT_RC ? reliable : type == IBV_QPT_UC ? unreliable : datagram;
+}
+
+static void fill_operations(struct ibv_qp_ex *ex)
+{
+    ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+    ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+    ex->wr_bind_mw = wr_bind_mw;
+    ex->wr_local_inv = wr_local_inv;
+    ex->wr_rdma_read = wr_rdma_read;
+    ex->wr_rdma_write = wr_rdma_write;
+    ex->wr_rdma_write_imm = wr_rdma_write_imm;
+    ex->wr_send = wr_send;
+    ex->wr_send_imm = wr_send_imm;
+    ex->wr_send_inv = wr_send_inv;
+    ex->wr_send_tso = wr_send_tso;
+    ex->wr_set_ud_addr = wr_set_ud_addr;
+    ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
+    ex->wr_set_inline_data = wr_set_inline_data;
+    ex->wr_set_inline_data_list = wr_set_inline_data_list;
+    ex->wr_set_sge = wr_set_sge;
+    ex->wr_set_sge_list = wr_set_sge_list;
+    ex->wr_start = wr_start;
+    ex->wr_complete = wr_complete;
+    ex->wr_abort = wr_abort;
+    ex->wr_atomic_write = wr_atomic_write;
+}
+
+int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends)
+{
+    if (send_ops & ~offered_by(qp->ex.qp_base.qp_type)) {
+        return EOPNOTSUPP;
+    }
+    struct builder *builder = calloc(1, sizeof(*builder));
+    if (builder == NULL) {
+        return ENOMEM;
+    }
+    builder->offered = send_ops;
+    builder->max = sends;
+    builder->sges_each = qp->init.cap.max_send_sge;
+    builder->bytes_each = qp->init.cap.max_inline_data;
+    builder->drafts = calloc(sends, sizeof(*builder->drafts));
+    builder->sges = calloc((size_t)sends * builder->sges_each + 1, sizeof(*builder->sges));
+    builder->bytes = calloc((size_t)sends * builder->bytes_each + 1, 1);
+    builder->requests = calloc(sends, sizeof(*builder->requests));
+    builder->inlined = calloc(sends, sizeof(*builder->inlined));
+    pthread_mutex_init(&builder->mutex, NULL);
+    qp->builder = builder;
+    if (builder->drafts == NULL || builder->sges == NULL || builder->bytes == NULL ||
+        builder->requests == NULL || builder->inlined == NULL) {
+        return ENOMEM; /* The caller destroys the queue pair, and with it what there is. */
+    }
+    fill_operations(&qp->ex);
+    return 0;
+}
+
+void qp_ex_free(struct verbs_qp *qp)
+{
+    struct builder *builder = qp->builder;
+    if (builder == NULL) {
+        return;
+    }
+    pthread_mutex_destroy(&builder->mutex);
+    free(builder->drafts);
+    free(builder->sges);
+    free(builder->bytes);
+    free(builder->requests);
+    free(builder->inlined);
+    free(builder);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * srq - shared receive queues.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/internal.h"
+
+static bool within_limits(const struct ibv_srq_attr *attr)
+{
+    const struct nic_limits *limits = live_limits();
+    return attr->max_wr > 0 && attr->max_wr <= limits->receives_per_srq &&
+           attr->max_sge <= limits->sges && attr->srq_limit <= attr->max_wr;
+}
+
+static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr)
+{
+    static _Atomic uint32_t numbers;
+    if (!within_limits(attr)) {
+        return fail(EINVAL);
+    }
+    if (attr->max_sge == 0) {
+        attr->max_sge = 1;
+    }
+    struct verbs_srq *srq = calloc(1, sizeof(*srq));
+    const size_t bytes = (receive_queue_bytes(attr->max_wr, attr->max_sge) + 63) & ~(size_t)63;
+    void *memory = aligned_alloc(64, bytes);
+    if (srq == NULL || memory == NULL) {
+        free(srq);
+        free(memory);
+        return fail(ENOMEM);
+    }
+    memset(memory, 0, bytes);
+    srq->memory = memory;
+    srq->number = ++numbers;
+    struct live *live = live_of(pd->context);
+    live_lock(live);
+    srq_init(&srq->core, &pd_of(pd)->core, attr->max_wr, attr->max_sge, memory);
+    srq->core.limit_armed = attr->srq_limit;
+    pd_of(pd)->core.users++;
+    live_unlock(live);
+    srq->ibv.context = pd->context;
+    srq->ibv.srq_context = srq_context;
+    srq->ibv.pd = pd;
+    pthread_mutex_init(&srq->ibv.mutex, NULL);
+    pthread_cond_init(&srq->ibv.cond, NULL);
+    return &srq->ibv;
+}
+
+EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+    return create(pd, attr->srq_context, &attr->attr);
+}
+
+struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+    (void)context;
+    const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+    if ((attr->comp_mask & ~known) ||
+        ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC)) {
+        return fail(EOPNOTSUPP);
+    }
+    if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd == NULL) {
+        return fail(EINVAL);
+    }
+    return create(attr->pd, attr->srq_context, &attr->attr);
+}
+
+int srq_get_number(struct ibv_srq *srq, uint32_t *number)
+{
+    *number = srq_of(srq)->number;
+    return 0;
+}
+
+EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+    struct verbs_srq *srq = srq_of(ibv);
+    if (mask & ~IBV_SRQ_LIMIT) {
+        return mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) ? EINVAL : EOPNOTSUPP;
+    }
+    struct live *live = live_of(ibv->context);
+    int reason = 0;
+    live_lock(live);
+    if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > srq->core.queue.limit) {
+        reason = EINVAL;
+    } else if (mask & IBV_SRQ_LIMIT) {
+        srq->core.limit_armed = attr->srq_limit;
+    }
+    live_unlock(live);
+    return reason;
+}
+
+EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+    struct verbs_srq *srq = srq_of(ibv);
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    *attr = (struct ibv_srq_attr){.max_wr = srq->core.queue.limit,
+                                  .max_sge = srq->core.queue.sge_max,
+                                  .srq_limit = srq->core.limit_armed};
+    live_unlock(live);
+    return 0;
+}
+
+EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+    struct verbs_srq *srq = srq_of(ibv);
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    if (srq->core.users > 0) {
+        live_unlock(live);
+        return EBUSY;
+    }
+    nic_forget_srq(&srq->core);
+    pd_of(ibv->pd)->core.users--;
+    live_unlock(live);
+    event_forget(context_of(ibv->context), srq);
+    pthread_mutex_lock(&ibv->mutex);
+    while (ibv->events_completed != srq->async_events_delivered) {
+        pthread_cond_wait(&ibv->cond, &ibv->mutex);
+    }
+    pthread_mutex_unlock(&ibv->mutex);
+    pthread_mutex_destroy(&ibv->mutex);
+    pthread_cond_destroy(&ibv->cond);
+    free(srq->memory);
+    free(srq);
+    return 0;
+}
