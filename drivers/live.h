@@ -79,6 +79,9 @@ void live_flush(struct live *live);
 /* (locked) One round of receiving, timers and sending, by a thread that polls a completion queue. */
 void live_progress(struct live *live);
 
+/* (locked) A program took completions without a round of progress. */
+void live_reaped(struct live *live);
+
 /* A program armed a completion queue or is about to block: the thread takes over at once. (locked) */
 void live_will_block(struct live *live);
 

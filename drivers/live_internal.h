@@ -6,6 +6,7 @@
 #define DRIVERS_LIVE_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "drivers/address.h"
 #include "drivers/capture.h"
@@ -46,17 +47,20 @@ struct live {
     bool asleep;               /* Peers were told to ring the doorbell. */
     uint32_t udp_links;        /* Peers reached over UDP. */
     uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
-    uint64_t rounds;           /* Of programs, ever: the thread sees whether they go on. */
+    uint32_t polls_to_believe; /* So many of those, and we believe that the program polls. */
+    _Atomic uint64_t rounds;   /* Of programs, ever: the thread sees whether they go on. */
     struct instant sleeps_until; /* The thread's; 0 ns: it does not sleep for long. */
     struct instant now;        /* When the clock was last read. */
     uint64_t bad_icrc_seen;    /* Of the port's count, what is already in the NIC's counters. */
+    uint32_t placed_records;   /* Of the round of receiving that is under way. */
     uint32_t unpolled_places;  /* Direct writes since the program last reaped a completion. */
 };
 
 /* live_transmit.c: everything ready leaves, as far as links have room. Returns how many packets did. */
 uint32_t live_transmit(struct live *live);
 
-/* live_receive.c: up to `quantum` packets come in. Returns how many did. */
+/* live_receive.c: up to `quantum` packets of each peer come in. Returns how many did, but for placed
+ * records: those are no reason to stay awake. */
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
 /* One packet, decoded, from `source`; `placed`: its payload is in place already. */
 void live_arrival(struct live *live, struct nic_arrival *arrival, bool placed);

@@ -20,8 +20,11 @@
 
 /* Packets taken in between two looks at what wants to go out. */
 #define QUANTUM 32
-/* Empty rounds of a program before we believe that it polls. */
+/* Empty rounds of a program before we believe that it polls; each time it turned out that it had
+ * stopped with packets waiting, we want to see so many times more. */
 #define POLLS_TO_BELIEVE 32
+#define BELIEF_LOST_FACTOR 8
+#define POLLS_TO_BELIEVE_MAX (1u << 20)
 /* So few packets are the pattern of a program that answers each: sending can wait for its answer. */
 #define DEFER_MAX 2
 /* Rounds of a polling program between two looks at the clock while nothing comes in. */
@@ -84,8 +87,9 @@ static void watch_udp(struct live *live, bool watch)
     }
     live->udp_watched = watch;
     for (uint32_t i = 0; i < udp_port_fd_count(&live->udp); i++) {
-        struct epoll_event event = {.events = watch ? EPOLLIN : 0, .data.fd = -1};
-        epoll_ctl(live->poll_fd, EPOLL_CTL_MOD, udp_port_fd(&live->udp, i), &event);
+        const int fd = udp_port_fd(&live->udp, i);
+        struct epoll_event event = {.events = watch ? EPOLLIN : 0, .data.fd = fd};
+        epoll_ctl(live->poll_fd, EPOLL_CTL_MOD, fd, &event);
     }
 }
 
@@ -111,14 +115,15 @@ static void wake_for_deadline(struct live *live)
 static void take_over_from_thread(struct live *live)
 {
     live->driver = LIVE_POLLED;
-    watch_udp(live, false);
+    /* Sockets that nobody polls, because no peer is reached over them, stay with the thread. */
+    watch_udp(live, live->udp_links == 0);
     set_awake(live);
     live_wake(live);
 }
 
 void live_progress(struct live *live)
 {
-    live->rounds++;
+    atomic_store_explicit(&live->rounds, live->rounds + 1, memory_order_relaxed);
     live->unpolled_places = 0;
     uint32_t count = 0;
     if (live->udp_links > 0 || live->rounds % ROUNDS_PER_CLOCK == 0 || live->idle_polls == 0) {
@@ -127,7 +132,7 @@ void live_progress(struct live *live)
     count = live_receive(live, QUANTUM, live->udp_links > 0);
     if (count == 0) {
         live->idle_polls++;
-        if (live->driver == LIVE_WATCHED && live->idle_polls > POLLS_TO_BELIEVE) {
+        if (live->driver == LIVE_WATCHED && live->idle_polls > live->polls_to_believe) {
             take_over_from_thread(live);
         }
         if (live->rounds % ROUNDS_PER_CLOCK == 0) {
@@ -145,6 +150,11 @@ void live_progress(struct live *live)
     wake_for_deadline(live);
 }
 
+void live_reaped(struct live *live)
+{
+    live->unpolled_places = 0;
+}
+
 void live_flush(struct live *live)
 {
     live->now = clock_now();
@@ -156,6 +166,7 @@ void live_flush(struct live *live)
 void live_will_block(struct live *live)
 {
     live->idle_polls = 0;
+    live->polls_to_believe = POLLS_TO_BELIEVE;
     live->now = clock_now();
     live_transmit(live);
     wake_for_deadline(live);
@@ -168,13 +179,9 @@ void live_will_block(struct live *live)
 
 /* -- The thread ---------------------------------------------------------------------------------*/
 
-/* Sleeps until something comes or `timeout_ms` is over, without the lock. */
-static void sleep_in_kernel(struct live *live, int timeout_ms)
+/* What ended a sleep in the kernel. Locked. */
+static void serve_events(struct live *live, const struct epoll_event *events, int count)
 {
-    struct epoll_event events[8];
-    live_unlock(live);
-    const int count = epoll_wait(live->poll_fd, events, COUNT_OF(events), timeout_ms);
-    live_lock(live);
     for (int i = 0; i < count; i++) {
         if (events[i].data.fd == live->wake_fd) {
             uint64_t drained;
@@ -183,8 +190,21 @@ static void sleep_in_kernel(struct live *live, int timeout_ms)
             live_serve_stat(live);
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
+        } else {
+            live_receive(live, QUANTUM, true);
         }
     }
+}
+
+/* Sleeps until something comes or `timeout_ms` is over, without the lock. */
+static void sleep_in_kernel(struct live *live, int timeout_ms)
+{
+    struct epoll_event events[8];
+    live_unlock(live);
+    const int count = epoll_wait(live->poll_fd, events, COUNT_OF(events), timeout_ms);
+    live_lock(live);
+    live->now = clock_now();
+    serve_events(live, events, count);
 }
 
 static int milliseconds_until(struct instant now, struct instant deadline)
@@ -199,17 +219,29 @@ static int milliseconds_until(struct instant now, struct instant deadline)
     return ms > 60000 ? 60000 : (int)ms;
 }
 
-/* While programs poll: look now and then whether they still do. */
+/* While programs poll: look now and then whether they still do. The lock is theirs as long as they
+ * do, so nothing is locked to look. */
 static void look_on(struct live *live)
 {
-    const uint64_t rounds = live->rounds;
-    sleep_in_kernel(live, LOOK_MS);
-    if (live->driver == LIVE_POLLED && live->rounds == rounds) {
-        live->driver = LIVE_WATCHED;
+    struct epoll_event events[8];
+    uint64_t rounds = live->rounds;
+    int count = 0;
+    bool polled = true;
+    live_unlock(live);
+    while (count == 0 && polled) {
+        count = epoll_wait(live->poll_fd, events, COUNT_OF(events), LOOK_MS);
+        const uint64_t now = atomic_load_explicit(&live->rounds, memory_order_relaxed);
+        polled = now != rounds;
+        rounds = now;
     }
-    if (live->udp_links == 0) {
-        /* Nobody looks at the sockets while no peer is reached over them. */
-        live_receive(live, QUANTUM, true);
+    live_lock(live);
+    live->now = clock_now();
+    serve_events(live, events, count);
+    if (live->driver == LIVE_POLLED && !polled) {
+        live->driver = LIVE_WATCHED;
+        if (go_round(live) && live->polls_to_believe < POLLS_TO_BELIEVE_MAX) {
+            live->polls_to_believe *= BELIEF_LOST_FACTOR;
+        }
     }
 }
 
@@ -240,6 +272,7 @@ void *live_thread(void *argument)
 {
     struct live *live = argument;
     live_lock(live);
+    live->polls_to_believe = POLLS_TO_BELIEVE;
     struct instant last_packet = clock_now();
     while (!live->stopping) {
         if (live->driver == LIVE_POLLED) {

@@ -134,6 +134,7 @@ static void on_record(void *context, const struct shm_record *shm)
         count_verdict(live, verdict);
         return;
     }
+    live->placed_records += shm->placed;
     live_arrival(live, &arrival, shm->placed);
 }
 
@@ -156,7 +157,8 @@ uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
 {
     uint32_t count = 0;
     if (live->shm != NULL) {
-        count += shm_port_receive(live->shm, quantum, on_record, live);
+        live->placed_records = 0;
+        count += shm_port_receive(live->shm, quantum, on_record, live) - live->placed_records;
     }
     if (look_at_udp) {
         count += udp_port_receive(&live->udp, quantum, on_datagram, live);

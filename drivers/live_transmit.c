@@ -113,11 +113,11 @@ static bool transmit_slowly(struct live *live, struct link *link,
 
 /* -- The fast way -------------------------------------------------------------------------------*/
 
-/* The peer's program spins on its memory or sleeps: instead of waiting until its NIC runs, the
+/* The peer's program may spin on its memory, or sleep: instead of waiting until its NIC runs, the
  * write is done from here. A program that has many writes under way fares better with the ring. */
 static bool place(struct live *live, struct link *link, const struct nic_departure *departure)
 {
-    if (!departure->alone || departure->more_sends || shm_link_peer_awake(link) ||
+    if (!departure->alone || departure->more_sends ||
         live->unpolled_places > PLACE_UNPOLLED_MAX) {
         return false;
     }

@@ -31,7 +31,8 @@ struct shm_link {
     uint64_t data_tail;          /* Free-running; next payload goes to it modulo the ring. */
     uint64_t data_freed;         /* Payload bytes up to here are free again. */
     uint64_t data_end[SHM_SLOTS];/* data_tail behind each slot's payload. */
-    bool dirty;                  /* Written since the last flush. */
+    bool dirty;                  /* Written since the last flush, ... */
+    bool unplaced;               /* ... and not placed records alone. */
     bool direct_refused;         /* The kernel does not let us write the peer's memory. */
     struct {
         uint32_t qpn, psn;       /* The next packet of the message that is being placed. */

@@ -14,6 +14,8 @@
 #include "drivers/shm_internal.h"
 
 #define SLOT_MASK (SHM_SLOTS - 1)
+/* Placed records that may wait in a ring before their consumer is woken for them. */
+#define PLACED_MAX (SHM_SLOTS * 3 / 4)
 
 static struct shm_link *shm_link_of(struct link *link)
 {
@@ -75,6 +77,7 @@ static void publish(struct shm_port *port, struct shm_link *link, struct shm_slo
     link->tail++;
     atomic_store_explicit(&slot->sequence, link->tail, memory_order_release);
     link->dirty = true;
+    link->unplaced |= !(slot->flags & SHM_SLOT_PLACED);
     port->any_dirty = true;
 }
 
@@ -162,10 +165,16 @@ static void ring_doorbell(struct shm_link *link)
 }
 
 /* Placed records need no haste: nobody waits for them until the ring fills up. */
-static bool urgent(const struct shm_link *link)
+static bool urgent(struct shm_link *link)
 {
-    const struct shm_slot *newest = &link->ring->slots[(link->tail - 1) & SLOT_MASK];
-    return !(newest->flags & SHM_SLOT_PLACED) || link->tail - link->consumed > SHM_SLOTS / 2;
+    if (link->unplaced) {
+        return true;
+    }
+    if (link->tail - link->consumed <= PLACED_MAX) {
+        return false;
+    }
+    look_at_consumer(link);
+    return link->tail - link->consumed > PLACED_MAX;
 }
 
 void shm_port_flush(struct shm_port *port)
@@ -183,6 +192,7 @@ void shm_port_flush(struct shm_port *port)
             if (!link->link.lost && urgent(link)) {
                 ring_doorbell(link);
             }
+            link->unplaced = false;
         }
     }
 }
@@ -287,6 +297,22 @@ uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink
     return total;
 }
 
+/* Does anything but placed records wait? */
+static bool has_urgent(const struct shm_inbound *inbound)
+{
+    for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+        const uint32_t position = inbound->head + i;
+        const struct shm_slot *slot = &inbound->ring->slots[position & SLOT_MASK];
+        if (atomic_load_explicit(&slot->sequence, memory_order_acquire) != position + 1) {
+            return i > PLACED_MAX;
+        }
+        if (!(slot->flags & SHM_SLOT_PLACED)) {
+            return true;
+        }
+    }
+    return true;
+}
+
 bool shm_port_sleep(struct shm_port *port)
 {
     for (uint32_t i = 0; i < port->inbound_count; i++) {
@@ -295,7 +321,7 @@ bool shm_port_sleep(struct shm_port *port)
     atomic_store_explicit(&port->board->asleep, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     for (uint32_t i = 0; i < port->inbound_count; i++) {
-        if (slot_ready(port->inbound[i])) {
+        if (has_urgent(port->inbound[i])) {
             return false;
         }
     }

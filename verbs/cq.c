@@ -142,6 +142,7 @@ static uint32_t poll_locked(struct live *live, struct verbs_cq *cq, struct compl
 {
     const uint32_t found = cq_poll(&cq->core, out, count);
     if (found > 0) {
+        live_reaped(live);
         return found;
     }
     live_progress(live);
