@@ -248,6 +248,17 @@ const char *live_device_text(const struct live *live)
     return live->addresses.text;
 }
 
+void live_describe_ports(const struct live *live, struct live_ports *ports)
+{
+    *ports = (struct live_ports){
+        .udp = udp_port_fd_count(&live->udp) > 0,
+        .segmentation = live->udp.segmenting,
+        .shm = live->shm != NULL,
+        .receive_bytes = live->udp.receive_bytes,
+        .window_bytes = udp_port_window_bytes(&live->udp),
+    };
+}
+
 void live_lock(struct live *live)
 {
     pthread_mutex_lock(&live->mutex);

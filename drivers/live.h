@@ -63,6 +63,13 @@ uint64_t live_guid(const struct live *live);          /* Host byte order. */
 enum path_mtu live_active_mtu(const struct live *live);
 const char *live_device_text(const struct live *live); /* "127.84.3.9 (loopback, private to this process)" */
 
+/* What carries the packets, for people. */
+struct live_ports {
+    bool udp, segmentation, shm;
+    uint32_t receive_bytes, window_bytes;
+};
+void live_describe_ports(const struct live *live, struct live_ports *ports);
+
 void live_lock(struct live *live);
 void live_unlock(struct live *live);
 

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * nonic info - what a program would see if it were run now, and why.
+ */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "drivers/live.h"
+#include "tools/nonic.h"
+
+static void print_help(void)
+{
+    printf("usage: nonic info [--json] [--wire auto|udp|shm] [--device IFACE|ADDR]\n\n"
+           "Shows the device and the limits a program run with these options will see, and why.\n");
+}
+
+/* The first word of a file; -1 if there is none. */
+static long number_in(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    long value = -1;
+    if (file != NULL) {
+        if (fscanf(file, "%ld", &value) != 1) {
+            value = -1;
+        }
+        fclose(file);
+    }
+    return value;
+}
+
+/* Yama lets only a parent write into a process unless it is switched off. */
+static const char *direct_text(void)
+{
+    const long scope = number_in("/proc/sys/kernel/yama/ptrace_scope");
+    return scope > 0 ? "not possible: kernel.yama.ptrace_scope is not 0; such writes go through the "
+                       "ring"
+                     : "possible: a peer's RDMA WRITE needs no work of the program it writes to";
+}
+
+static void gid_text(const struct live_gid *gid, char *text, size_t bytes)
+{
+    inet_ntop(AF_INET6, gid->gid.bytes, text, (socklen_t)bytes);
+}
+
+static json_t *describe(struct live *live)
+{
+    const struct nic_limits *limits = live_limits();
+    json_t *gids = json_array();
+    for (uint32_t i = 0; i < live_gid_count(live); i++) {
+        char text[INET6_ADDRSTRLEN];
+        gid_text(live_gid(live, i), text, sizeof(text));
+        json_array_append_new(gids, json_string(text));
+    }
+    struct live_ports ports;
+    live_describe_ports(live, &ports);
+    return json_pack(
+        "{s:s, s:s, s:o, s:i, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:{s:b, s:b, s:i, s:i}, "
+        "s:{s:b, s:s}}",
+        "device", "nonic0", "address", live_device_text(live), "gids", gids, "mtu",
+        (int)path_mtu_bytes(live_active_mtu(live)), "limits", "queue_pairs", (int)limits->qps,
+        "regions", (int)limits->regions, "sends", (int)limits->sends_per_qp, "receives",
+        (int)limits->receives_per_qp, "sges", (int)limits->sges, "inline_bytes",
+        (int)limits->inline_bytes, "reads", (int)limits->reads_per_qp, "completions",
+        (int)limits->cq_entries, "udp", "open", ports.udp, "segmentation", ports.segmentation,
+        "receive_buffer", (int)ports.receive_bytes, "window", (int)ports.window_bytes, "shm",
+        "open", ports.shm, "direct_writes", direct_text());
+}
+
+static void print_text(struct live *live)
+{
+    const struct nic_limits *limits = live_limits();
+    struct live_ports ports;
+    live_describe_ports(live, &ports);
+    printf("device      nonic0, port 1, RoCE v2\n"
+           "address     %s\n",
+           live_device_text(live));
+    for (uint32_t i = 0; i < live_gid_count(live); i++) {
+        char text[INET6_ADDRSTRLEN];
+        gid_text(live_gid(live, i), text, sizeof(text));
+        printf("GID %-2u      %s\n", i, text);
+    }
+    printf("MTU         %u\n", path_mtu_bytes(live_active_mtu(live)));
+    printf("limits      %u queue pairs, %u regions and windows, %u sends and %u receives a queue\n"
+           "            pair, %u SGEs, %u bytes inline, %u READs or atomics outstanding\n",
+           limits->qps, limits->regions, limits->sends_per_qp, limits->receives_per_qp,
+           limits->sges, limits->inline_bytes, limits->reads_per_qp);
+    printf("UDP         port 4791, %s; receive buffer %u KB, so %u KB in flight to a peer\n",
+           ports.segmentation ? "many packets a system call (UDP_SEGMENT, UDP_GRO)"
+                              : "one packet a message (the kernel has no UDP_SEGMENT)",
+           ports.receive_bytes >> 10, ports.window_bytes >> 10);
+    const long most = number_in("/proc/sys/net/core/rmem_max");
+    if (most >= 0 && most < (4 << 20)) {
+        printf("            more with: sysctl -w net.core.rmem_max=8388608\n");
+    }
+    printf("shared mem  %s\n", ports.shm ? "to nonic programs of this machine and user"
+                                         : "off (--wire udp), or not to be had");
+    if (ports.shm) {
+        printf("            direct writes %s\n", direct_text());
+    }
+}
+
+int command_info(int argc, char **argv)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"wire", required_argument, NULL, 'w'},
+                                            {"device", required_argument, NULL, 'd'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    bool json = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (option) {
+        case 'j': json = true; break;
+        case 'w': setenv("NONIC_WIRE", optarg, 1); break;
+        case 'd': setenv("NONIC_DEVICE", optarg, 1); break;
+        case 'h': print_help(); return 0;
+        default:
+            fprintf(stderr, "nonic: valid options of 'info' are --json, --wire, --device, --help\n");
+            return EXIT_USAGE;
+        }
+    }
+    unsetenv("NONIC_STATS");
+    unsetenv("NONIC_CAPTURE");
+    char error[600];
+    struct live_config config;
+    struct live *live = NULL;
+    if (live_config_from_environment(&config, error, sizeof(error))) {
+        live = live_claim(&config, error, sizeof(error));
+    }
+    if (live == NULL) {
+        fprintf(stderr, "nonic: a program would see no device: %s\n", error);
+        return 1;
+    }
+    if (json) {
+        json_t *object = describe(live);
+        json_dumpf(object, stdout, JSON_INDENT(2));
+        printf("\n");
+        json_decref(object);
+    } else {
+        print_text(live);
+    }
+    live_close(live);
+    return 0;
+}

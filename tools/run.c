@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * nonic run - runs a program with our libibverbs in place of the system's.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "drivers/live.h"
+#include "tools/nonic.h"
+
+#define LIBRARY "libibverbs.so.1"
+
+static void print_help(void)
+{
+    printf("usage: nonic run [OPTIONS] [--] PROGRAM [ARGS...]\n\n"
+           "Runs an unmodified RDMA program on nonic.\n\n"
+           "  --wire auto|udp|shm    how packets travel: shared memory to other nonic programs of\n"
+           "                         this machine and user and UDP to the rest (auto), UDP only, or\n"
+           "                         shared memory only. Default: auto\n"
+           "  --device IFACE|ADDR    use this interface or address of the machine. Default: a\n"
+           "                         loopback address of the program's own\n"
+           "  --capture FILE.pcapng  record every packet; %%p in the name is the process number\n"
+           "  --fault SPEC           misbehave: drop=P,dup=P,reorder=P,corrupt=P,delay=TIME:P,\n"
+           "                         seed=N,dir=tx|rx|both; P is a probability such as 0.01 or the\n"
+           "                         position of a packet such as #3\n"
+           "  --stats                print the NIC's counters when the program ends\n"
+           "  --help                 print this\n\n"
+           "example: nonic run --capture a.pcapng -- ib_send_bw -n 100 127.0.0.1\n");
+}
+
+/* The library lies beside the command where it was built, or in ../lib/nonic where installed. */
+static bool find_library(char *path, size_t bytes)
+{
+    static const char *const places[] = {"", "/verbs", "/../verbs", "/../lib/nonic"};
+    char self[PATH_MAX];
+    const ssize_t count = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (count < 0) {
+        return false;
+    }
+    self[count] = '\0';
+    *strrchr(self, '/') = '\0';
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        char candidate[PATH_MAX + 64];
+        snprintf(candidate, sizeof(candidate), "%s%s/" LIBRARY, self, places[i]);
+        char *real = realpath(candidate, NULL);
+        if (real != NULL) {
+            snprintf(path, bytes, "%s", real);
+            free(real);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void set_or_clear(const char *name, const char *value)
+{
+    if (value != NULL) {
+        setenv(name, value, 1);
+    } else {
+        unsetenv(name);
+    }
+}
+
+/* The program may change its directory before it opens the file. */
+static void set_capture(const char *file)
+{
+    char directory[PATH_MAX];
+    if (file == NULL || file[0] == '/' || getcwd(directory, sizeof(directory)) == NULL) {
+        set_or_clear("NONIC_CAPTURE", file);
+        return;
+    }
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", directory, file);
+    setenv("NONIC_CAPTURE", path, 1);
+}
+
+static void preload(const char *library)
+{
+    const char *before = getenv("LD_PRELOAD");
+    if (before == NULL || before[0] == '\0') {
+        setenv("LD_PRELOAD", library, 1);
+        return;
+    }
+    char *both = malloc(strlen(library) + strlen(before) + 2);
+    if (both != NULL) {
+        sprintf(both, "%s:%s", library, before);
+        setenv("LD_PRELOAD", both, 1);
+        free(both);
+    }
+}
+
+/* The loader ignores LD_PRELOAD for programs that gain privileges. */
+static void warn_of_privileges(const char *program)
+{
+    struct stat status;
+    if (strchr(program, '/') != NULL && stat(program, &status) == 0 &&
+        (status.st_mode & (S_ISUID | S_ISGID)) && geteuid() != 0) {
+        fprintf(stderr, "nonic: %s is set-user-ID: the system will not preload nonic into it\n",
+                program);
+    }
+}
+
+static int execute(char **program)
+{
+    warn_of_privileges(program[0]);
+    execvp(program[0], program);
+    const int reason = errno;
+    fprintf(stderr, "nonic: cannot run %s: %s\n", program[0], strerror(reason));
+    return reason == ENOENT ? 127 : 126;
+}
+
+int command_run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"wire", required_argument, NULL, 'w'},  {"device", required_argument, NULL, 'd'},
+        {"capture", required_argument, NULL, 'c'}, {"fault", required_argument, NULL, 'f'},
+        {"stats", no_argument, NULL, 's'},       {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
+    const char *wire = NULL, *device = NULL, *capture = NULL, *fault = NULL, *stats = NULL;
+    int option;
+    while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+        switch (option) {
+        case 'w': wire = optarg; break;
+        case 'd': device = optarg; break;
+        case 'c': capture = optarg; break;
+        case 'f': fault = optarg; break;
+        case 's': stats = "1"; break;
+        case 'h': print_help(); return 0;
+        default:
+            fprintf(stderr, "nonic: valid options of 'run' are --wire, --device, --capture, "
+                            "--fault, --stats, --help\n");
+            return EXIT_USAGE;
+        }
+    }
+    if (optind == argc) {
+        fprintf(stderr, "nonic: which program? usage: nonic run [OPTIONS] [--] PROGRAM [ARGS...]\n");
+        return EXIT_USAGE;
+    }
+    set_or_clear("NONIC_WIRE", wire);
+    set_or_clear("NONIC_DEVICE", device);
+    set_capture(capture);
+    set_or_clear("NONIC_FAULT", fault);
+    set_or_clear("NONIC_STATS", stats);
+    struct live_config config;
+    char error[600];
+    if (!live_config_from_environment(&config, error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
+        return EXIT_USAGE;
+    }
+    char library[PATH_MAX];
+    if (!find_library(library, sizeof(library))) {
+        fprintf(stderr, "nonic: " LIBRARY " is not beside the command; was it built?\n");
+        return 1;
+    }
+    preload(library);
+    return execute(argv + optind);
+}
