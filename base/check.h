@@ -20,7 +20,7 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 #define CONTAINER_OF(pointer, type, member)                                                        \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-#define CONTAINER_OF_CONST(pointer, type, member) \
+#define CONTAINER_OF_CONST(pointer, type, member)                                                  \
     ((const type *)(const void *)((const char *)(pointer)-offsetof(type, member)))
 
 #endif

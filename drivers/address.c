@@ -161,8 +161,7 @@ static bool add_matching(struct address_set *set, const struct ifaddrs *list, co
             continue;
         }
         union socket_address address = {0};
-        memcpy(&address, at->ifa_addr,
-               family == AF_INET ? sizeof(address.v4) : sizeof(address.v6));
+        memcpy(&address, at->ifa_addr, family == AF_INET ? sizeof(address.v4) : sizeof(address.v6));
         char text[INET6_ADDRSTRLEN];
         to_text(&address, text, sizeof(text));
         if (strcmp(device, at->ifa_name) != 0 && strcmp(device, text) != 0) {

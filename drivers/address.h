@@ -33,8 +33,8 @@ struct address {
 struct address_set {
     struct address entries[ADDRESS_MAX];
     uint32_t count;
-    enum path_mtu mtu;  /* The largest that fits the interface. */
-    char text[128];     /* For people: "127.84.3.9 (loopback, this process alone)". */
+    enum path_mtu mtu; /* The largest that fits the interface. */
+    char text[128];    /* For people: "127.84.3.9 (loopback, this process alone)". */
 };
 
 /* `device` NULL: a loopback address that no other process has. Otherwise the name of an interface,

@@ -74,7 +74,8 @@ struct capture *capture_open(const char *path, char *error, size_t error_bytes)
     int fd = open_alone(name);
     if (fd < 0 && errno == EWOULDBLOCK) {
         insert_pid(name, sizeof(name));
-        fprintf(stderr, "nonic: another program captures into %s; this one writes %s\n", path, name);
+        fprintf(stderr, "nonic: another program captures into %s; this one writes %s\n", path,
+                name);
         fd = open_alone(name);
     }
     struct capture *capture = fd < 0 ? NULL : malloc(sizeof(*capture));
@@ -125,8 +126,8 @@ void capture_bytes(struct capture *capture, const struct inet_flow *flow, const 
         capture_flush(capture);
     }
     const uint64_t now_ns = clock_unix_ns();
-    capture->used += pcapng_encode_packet(capture->buffer + capture->used, now_ns, flow, 0, bytes,
-                                          count);
+    capture->used +=
+        pcapng_encode_packet(capture->buffer + capture->used, now_ns, flow, 0, bytes, count);
     if (now_ns - capture->flushed_ns > 1000000000u) {
         capture->flushed_ns = now_ns;
         capture_flush(capture);

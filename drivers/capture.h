@@ -5,9 +5,8 @@
  * Purpose    `nonic run --capture FILE.pcapng`: RoCEv2 that Wireshark reads, whatever carried it.
  * Inputs     Packets as they leave and arrive.
  * Outputs    A file that is whole blocks at any time.
- * Ownership  capture_open allocates, capture_close frees; NULL stands for "no capture" in every call.
- * Threads    One caller at a time.
- * Time       Each packet is stamped when it is recorded.
+ * Ownership  capture_open allocates, capture_close frees; NULL stands for "no capture" in every
+ * call. Threads    One caller at a time. Time       Each packet is stamped when it is recorded.
  * Units      Bytes.
  * Limits     CAPTURE_BUFFER_BYTES wait in memory at most.
  * Source     wire/pcapng.h.

@@ -13,7 +13,7 @@
 #define POSITIONS_MAX 64
 /* A reordered packet comes after the next 1..3, or after this long if none follows. */
 #define REORDER_PACKETS_MAX 3
-#define REORDER_NS 1000000
+#define REORDER_NS          1000000
 
 enum fault_kind {
     FAULT_DROP,
@@ -154,11 +154,12 @@ static bool parse(struct faults *faults, const char *spec, char *error, size_t e
             *value++ = '\0';
         }
         if (value == NULL || !parse_value(faults, word, value)) {
-            snprintf(error, error_bytes,
-                     "fault '%s%s%s' is not understood; valid: drop=P, dup=P, reorder=P, corrupt=P, "
-                     "delay=TIME:P with P a probability such as 0.01 or a packet's position such as "
-                     "#3, TIME such as 50us; seed=N; dir=tx|rx|both",
-                     word, value == NULL ? "" : "=", value == NULL ? "" : value);
+            snprintf(
+                error, error_bytes,
+                "fault '%s%s%s' is not understood; valid: drop=P, dup=P, reorder=P, corrupt=P, "
+                "delay=TIME:P with P a probability such as 0.01 or a packet's position such as "
+                "#3, TIME such as 50us; seed=N; dir=tx|rx|both",
+                word, value == NULL ? "" : "=", value == NULL ? "" : value);
             return false;
         }
     }
@@ -244,8 +245,7 @@ bool faults_hold(struct faults *faults, struct link *link, const uint8_t *bytes,
     held->due_packet = decision->reorder
                            ? faults->packets + 1 + prng_below(&faults->prng, REORDER_PACKETS_MAX)
                            : UINT64_MAX;
-    held->due_time =
-        instant_after(now, decision->delay_ns != 0 ? decision->delay_ns : REORDER_NS);
+    held->due_time = instant_after(now, decision->delay_ns != 0 ? decision->delay_ns : REORDER_NS);
     memcpy(held->bytes, bytes, count);
     faults->held[faults->held_count++] = held;
     return true;

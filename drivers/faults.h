@@ -3,15 +3,12 @@
  * faults - a bad network on purpose: drops, duplicates, reorders, delays and corrupts packets.
  *
  * Purpose    `nonic run --fault SPEC`: the same seed makes the same pattern of faults.
- * Inputs     "drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,delay=50us:0.01,seed=7,dir=tx": each fault
- *            by probability, or by position ("drop=#3": the third packet; may be repeated).
- * Outputs    A decision for each packet; held packets come back later.
- * Ownership  faults_open allocates, faults_close frees (NULL does nothing).
- * Threads    One caller at a time.
- * Time       `now` is an argument.
- * Units      Nanoseconds; probabilities are kept in millionths.
- * Limits     FAULTS_HELD_MAX packets held; more are let through.
- * Source     docs/decisions.
+ * Inputs     "drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,delay=50us:0.01,seed=7,dir=tx": each
+ * fault by probability, or by position ("drop=#3": the third packet; may be repeated). Outputs    A
+ * decision for each packet; held packets come back later. Ownership  faults_open allocates,
+ * faults_close frees (NULL does nothing). Threads    One caller at a time. Time       `now` is an
+ * argument. Units      Nanoseconds; probabilities are kept in millionths. Limits FAULTS_HELD_MAX
+ * packets held; more are let through. Source     docs/decisions.
  */
 #ifndef DRIVERS_FAULTS_H
 #define DRIVERS_FAULTS_H
@@ -32,7 +29,7 @@ enum fault_direction {
 
 struct fault_decision {
     bool drop, duplicate, reorder, corrupt;
-    uint32_t corrupt_bit;  /* Of the packet, BTH to ICRC. */
+    uint32_t corrupt_bit; /* Of the packet, BTH to ICRC. */
     uint64_t delay_ns;
 };
 
@@ -53,8 +50,8 @@ struct fault_decision faults_decide(struct faults *faults, uint32_t count);
 bool faults_hold(struct faults *faults, struct link *link, const uint8_t *bytes, uint32_t count,
                  struct instant now, const struct fault_decision *decision);
 
-/* A held packet whose time has come: copied to `bytes` (ROCE_PACKET_BYTES_MAX), its length returned;
- * 0 if there is none. */
+/* A held packet whose time has come: copied to `bytes` (ROCE_PACKET_BYTES_MAX), its length
+ * returned; 0 if there is none. */
 uint32_t faults_release(struct faults *faults, struct instant now, struct link **link,
                         uint8_t *bytes);
 

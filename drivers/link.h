@@ -20,8 +20,8 @@ struct link {
     enum link_kind kind;
     struct gid peer;
     struct gid self;
-    bool lost;           /* The peer process is gone: what is sent here vanishes. */
-    struct list parked;  /* Queue pairs waiting for room (their nic_park nodes). */
+    bool lost;          /* The peer process is gone: what is sent here vanishes. */
+    struct list parked; /* Queue pairs waiting for room (their nic_park nodes). */
 };
 
 #endif

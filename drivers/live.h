@@ -5,12 +5,10 @@
  * Purpose    Assembles nic/ with the udp and shm ports, clock, progress thread, faults, capture.
  * Inputs     live_open with a configuration; live_flush after posting; live_progress from pollers.
  * Outputs    Packets, completions; notifications and events through the two callbacks' fds.
- * Ownership  live_open allocates, live_close frees. Objects live in the NIC between lock and unlock.
- * Threads    Everything marked (locked) is called between live_lock and live_unlock.
- * Time       CLOCK_MONOTONIC.
- * Units      Nanoseconds, bytes.
- * Limits     live_limits below.
- * Source     ARCHITECTURE.md, "live world".
+ * Ownership  live_open allocates, live_close frees. Objects live in the NIC between lock and
+ * unlock. Threads    Everything marked (locked) is called between live_lock and live_unlock. Time
+ * CLOCK_MONOTONIC. Units      Nanoseconds, bytes. Limits     live_limits below. Source
+ * ARCHITECTURE.md, "live world".
  */
 #ifndef DRIVERS_LIVE_H
 #define DRIVERS_LIVE_H
@@ -26,16 +24,16 @@ struct live;
 enum live_wire {
     LIVE_WIRE_AUTO, /* Shared memory to nonic processes of this machine and user, UDP to others. */
     LIVE_WIRE_UDP,
-    LIVE_WIRE_SHM,  /* Shared memory only: no socket leaves the process. */
+    LIVE_WIRE_SHM, /* Shared memory only: no socket leaves the process. */
 };
 
 /* All strings may be NULL. Read from the environment by live_config_from_environment. */
 struct live_config {
-    enum live_wire wire;   /* NONIC_WIRE=auto|udp|shm */
-    const char *device;    /* NONIC_DEVICE=IFACE|ADDR; NULL: a loopback address of our own. */
-    const char *capture;   /* NONIC_CAPTURE=FILE.pcapng */
-    const char *fault;     /* NONIC_FAULT=drop=0.01,... */
-    bool stats;            /* NONIC_STATS=1: print the counters to stderr at exit. */
+    enum live_wire wire; /* NONIC_WIRE=auto|udp|shm */
+    const char *device;  /* NONIC_DEVICE=IFACE|ADDR; NULL: a loopback address of our own. */
+    const char *capture; /* NONIC_CAPTURE=FILE.pcapng */
+    const char *fault;   /* NONIC_FAULT=drop=0.01,... */
+    bool stats;          /* NONIC_STATS=1: print the counters to stderr at exit. */
 };
 
 /* False: `error` says which variable is wrong and what it may be. */
@@ -59,9 +57,10 @@ void live_close(struct live *live);
 struct nic *live_nic(struct live *live);
 uint32_t live_gid_count(const struct live *live);
 const struct live_gid *live_gid(const struct live *live, uint32_t index);
-uint64_t live_guid(const struct live *live);          /* Host byte order. */
+uint64_t live_guid(const struct live *live); /* Host byte order. */
 enum path_mtu live_active_mtu(const struct live *live);
-const char *live_device_text(const struct live *live); /* "127.84.3.9 (loopback, private to this process)" */
+const char *live_device_text(
+    const struct live *live); /* "127.84.3.9 (loopback, private to this process)" */
 
 /* What carries the packets, for people. */
 struct live_ports {
@@ -83,13 +82,15 @@ MUST_USE enum status live_resolve(struct live *live, struct nic_path *path);
 /* (locked) Sends what is ready; called after posting. */
 void live_flush(struct live *live);
 
-/* (locked) One round of receiving, timers and sending, by a thread that polls a completion queue. */
+/* (locked) One round of receiving, timers and sending, by a thread that polls a completion queue.
+ */
 void live_progress(struct live *live);
 
 /* (locked) A program took completions without a round of progress. */
 void live_reaped(struct live *live);
 
-/* A program armed a completion queue or is about to block: the thread takes over at once. (locked) */
+/* A program armed a completion queue or is about to block: the thread takes over at once. (locked)
+ */
 void live_will_block(struct live *live);
 
 /* (locked) A region is no longer to be reached, or a queue pair left RTR/RTS: local peers that

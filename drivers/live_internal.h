@@ -30,37 +30,38 @@ struct live {
     uint32_t gid_count;
     struct address_set addresses;
     struct udp_port udp;
-    struct shm_port *shm;      /* NULL: not wanted, or not to be had. */
-    struct capture *capture;   /* NULL: none. */
-    struct faults *faults;     /* NULL: none. */
+    struct shm_port *shm;    /* NULL: not wanted, or not to be had. */
+    struct capture *capture; /* NULL: none. */
+    struct faults *faults;   /* NULL: none. */
     struct live_listener listener;
 
     pthread_mutex_t mutex;
     pthread_t thread;
     bool started;
     bool stopping;
-    int poll_fd;               /* epoll: everything the thread sleeps on. */
-    int wake_fd;               /* eventfd: ends the thread's sleep. */
-    int stat_fd;               /* Listening socket of `nonic stat`; -1: none. */
-    uint8_t driver;            /* enum live_driver. */
-    bool udp_watched;          /* The UDP sockets are among what the thread sleeps on. */
-    bool asleep;               /* Peers were told to ring the doorbell. */
-    uint32_t udp_links;        /* Peers reached over UDP. */
-    uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
-    uint32_t polls_to_believe; /* So many of those, and we believe that the program polls. */
-    _Atomic uint64_t rounds;   /* Of programs, ever: the thread sees whether they go on. */
+    int poll_fd;                 /* epoll: everything the thread sleeps on. */
+    int wake_fd;                 /* eventfd: ends the thread's sleep. */
+    int stat_fd;                 /* Listening socket of `nonic stat`; -1: none. */
+    uint8_t driver;              /* enum live_driver. */
+    bool udp_watched;            /* The UDP sockets are among what the thread sleeps on. */
+    bool asleep;                 /* Peers were told to ring the doorbell. */
+    uint32_t udp_links;          /* Peers reached over UDP. */
+    uint32_t idle_polls;         /* Rounds of programs without a packet, in a row. */
+    uint32_t polls_to_believe;   /* So many of those, and we believe that the program polls. */
+    _Atomic uint64_t rounds;     /* Of programs, ever: the thread sees whether they go on. */
     struct instant sleeps_until; /* The thread's; 0 ns: it does not sleep for long. */
-    struct instant now;        /* When the clock was last read. */
-    uint64_t bad_icrc_seen;    /* Of the port's count, what is already in the NIC's counters. */
-    uint32_t placed_records;   /* Of the round of receiving that is under way. */
-    uint32_t unpolled_places;  /* Direct writes since the program last reaped a completion. */
+    struct instant now;          /* When the clock was last read. */
+    uint64_t bad_icrc_seen;      /* Of the port's count, what is already in the NIC's counters. */
+    uint32_t placed_records;     /* Of the round of receiving that is under way. */
+    uint32_t unpolled_places;    /* Direct writes since the program last reaped a completion. */
 };
 
-/* live_transmit.c: everything ready leaves, as far as links have room. Returns how many packets did. */
+/* live_transmit.c: everything ready leaves, as far as links have room. Returns how many packets
+ * did. */
 uint32_t live_transmit(struct live *live);
 
-/* live_receive.c: up to `quantum` packets of each peer come in. Returns how many did, but for placed
- * records: those are no reason to stay awake. */
+/* live_receive.c: up to `quantum` packets of each peer come in. Returns how many did, but for
+ * placed records: those are no reason to stay awake. */
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
 /* One packet, decoded, from `source`; `placed`: its payload is in place already. */
 void live_arrival(struct live *live, struct nic_arrival *arrival, bool placed);

@@ -3,10 +3,10 @@
  * live_progress - who drives the NIC, and when.
  *
  * A program that polls its completion queues drives the NIC from its own thread (LIVE_POLLED); ours
- * then only looks once a millisecond whether it still does. When it stops, or is about to block, our
- * thread takes over (LIVE_WATCHED): it works while packets come, and then sleeps in the kernel, after
- * telling local peers to ring the doorbell. So a spinning program is not slowed by a second spinner,
- * a passive one makes progress without calling us, and an idle one costs nothing.
+ * then only looks once a millisecond whether it still does. When it stops, or is about to block,
+ * our thread takes over (LIVE_WATCHED): it works while packets come, and then sleeps in the kernel,
+ * after telling local peers to ring the doorbell. So a spinning program is not slowed by a second
+ * spinner, a passive one makes progress without calling us, and an idle one costs nothing.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,17 +22,18 @@
 #define QUANTUM 32
 /* Empty rounds of a program before we believe that it polls; each time it turned out that it had
  * stopped with packets waiting, we want to see so many times more. */
-#define POLLS_TO_BELIEVE 32
-#define BELIEF_LOST_FACTOR 8
+#define POLLS_TO_BELIEVE     32
+#define BELIEF_LOST_FACTOR   8
 #define POLLS_TO_BELIEVE_MAX (1u << 20)
-/* So few packets are the pattern of a program that answers each: sending can wait for its answer. */
+/* So few packets are the pattern of a program that answers each: sending can wait for its answer.
+ */
 #define DEFER_MAX 2
 /* Rounds of a polling program between two looks at the clock while nothing comes in. */
 #define ROUNDS_PER_CLOCK 64
 /* How often the thread looks whether the program still polls. */
 #define LOOK_MS 1
-/* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost more
- * than this. */
+/* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
+ * more than this. */
 #define LINGER_NS 20000
 
 void live_wake(struct live *live)
@@ -255,12 +256,14 @@ static void rest(struct live *live)
     live->asleep = true;
     watch_udp(live, true);
     if (nic_next_qp(live->nic) == NULL) {
-        /* Room on a full ring and packets held by the fault injector announce themselves to nobody. */
+        /* Room on a full ring and packets held by the fault injector announce themselves to nobody.
+         */
         const bool waiting = (live->shm != NULL && shm_port_has_waiting(live->shm)) ||
+                             udp_port_has_waiting(&live->udp) ||
                              (live->faults != NULL && faults_held(live->faults) > 0);
         live->sleeps_until = nic_deadline(live->nic);
-        sleep_in_kernel(live, waiting ? LOOK_MS
-                                      : milliseconds_until(clock_now(), live->sleeps_until));
+        sleep_in_kernel(live,
+                        waiting ? LOOK_MS : milliseconds_until(clock_now(), live->sleeps_until));
         live->sleeps_until = (struct instant){0};
     }
     if (live->driver == LIVE_WATCHED) {

@@ -70,8 +70,8 @@ static void on_datagram(void *context, const struct udp_datagram *datagram)
         .traffic_class = datagram->traffic_class,
         .hop_limit = datagram->hop_limit,
     };
-    record(live, &arrival.source, &arrival.destination, datagram->bytes,
-           (uint32_t)datagram->count, NULL, 0);
+    record(live, &arrival.source, &arrival.destination, datagram->bytes, (uint32_t)datagram->count,
+           NULL, 0);
     if (lost_on_arrival(live, (uint32_t)datagram->count)) {
         return;
     }
@@ -127,9 +127,8 @@ static void on_record(void *context, const struct shm_record *shm)
     if (lost_on_arrival(live, shm->header_bytes + payload_bytes)) {
         return;
     }
-    const enum roce_verdict verdict =
-        roce_decode_split(shm->header, shm->header_bytes, shm->payload, payload_bytes,
-                                &arrival.packet);
+    const enum roce_verdict verdict = roce_decode_split(
+        shm->header, shm->header_bytes, shm->payload, payload_bytes, &arrival.packet);
     if (verdict != ROCE_GOOD) {
         count_verdict(live, verdict);
         return;

@@ -17,12 +17,13 @@
 
 /* Direct placement costs a system call a packet: worth it only up to here, and only while the
  * program waits for each write instead of posting many. */
-#define PLACE_BYTES_MAX 65536
+#define PLACE_BYTES_MAX    65536
 #define PLACE_UNPOLLED_MAX 4
 
-static bool has_room(struct link *link)
+static bool has_room(struct live *live, struct link *link)
 {
-    return link->kind == LINK_UDP || shm_link_has_room(link);
+    return link->kind == LINK_UDP ? udp_link_has_room(&live->udp, link, live->now)
+                                  : shm_link_has_room(link);
 }
 
 /* -- The slow way: packets as bytes, for captures and faults -----------------------------------*/
@@ -117,8 +118,7 @@ static bool transmit_slowly(struct live *live, struct link *link,
  * write is done from here. A program that has many writes under way fares better with the ring. */
 static bool place(struct live *live, struct link *link, const struct nic_departure *departure)
 {
-    if (!departure->alone || departure->more_sends ||
-        live->unpolled_places > PLACE_UNPOLLED_MAX) {
+    if (!departure->alone || departure->more_sends || live->unpolled_places > PLACE_UNPOLLED_MAX) {
         return false;
     }
     const uint32_t traits = roce_opcode(departure->packet->opcode)->traits;
@@ -155,7 +155,7 @@ static uint32_t serve(struct live *live, struct qp *qp)
     struct nic_departure departure;
     for (uint32_t turn = 0; turn < TURN_PACKETS; turn++) {
         struct link *link = nic_qp_link(qp);
-        if (link != NULL && !has_room(link)) {
+        if (link != NULL && !has_room(live, link)) {
             nic_park(live->nic, qp, &link->parked, live->now);
             return turn;
         }
@@ -175,6 +175,7 @@ uint32_t live_transmit(struct live *live)
     if (live->shm != NULL) {
         shm_port_unpark(live->shm, live->nic);
     }
+    udp_port_unpark(&live->udp, live->nic, live->now);
     struct qp *qp;
     uint32_t sent = 0;
     for (uint32_t turns = 0; turns < TURNS_MAX && (qp = nic_next_qp(live->nic)) != NULL; turns++) {

@@ -91,12 +91,12 @@ static bool scatter(const struct nic_move *move, const uint8_t *payload)
     return true;
 }
 
-/* The kernel brings an on-demand page in, writable, before the processor's own atomic touches it. */
+/* The kernel brings an on-demand page in, writable, before the processor's own atomic touches it.
+ */
 static bool page_present(const struct segment *segment)
 {
     const uint64_t page = segment->address & ~(uint64_t)4095;
-    return !segment->may_fault ||
-           madvise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0;
+    return !segment->may_fault || madvise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0;
 }
 
 static bool atomic(struct nic_move *move)

@@ -2,10 +2,10 @@
  *
  * shm_connect - how two processes come to share rings, and how they part.
  *
- * Every process listens on an abstract socket named after its GID. Whoever wants to send makes a ring
- * (a sealed memfd), connects, and sends the ring's descriptor with a hello; it may use the ring at
- * once. The acceptor maps it and answers with its board. The connection then carries doorbells, and
- * its end is the end of the peer, however it came about.
+ * Every process listens on an abstract socket named after its GID. Whoever wants to send makes a
+ * ring (a sealed memfd), connects, and sends the ring's descriptor with a hello; it may use the
+ * ring at once. The acceptor maps it and answers with its board. The connection then carries
+ * doorbells, and its end is the end of the peer, however it came about.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "drivers/shm_internal.h"
 
 #define NAME_PREFIX "nonic/"
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* -- Descriptors and memory ---------------------------------------------------------------------*/
 

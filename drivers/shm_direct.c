@@ -86,9 +86,8 @@ static void wait_for_windows(struct shm_port *port)
     atomic_thread_fence(memory_order_seq_cst);
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         const struct shm_inbound *inbound = port->inbound[i];
-        for (uint32_t turn = 0; atomic_load_explicit(&inbound->ring->window,
-                                                     memory_order_acquire) != 0;
-             turn++) {
+        for (uint32_t turn = 0;
+             atomic_load_explicit(&inbound->ring->window, memory_order_acquire) != 0; turn++) {
             if (turn < 1000) {
                 __builtin_ia32_pause();
                 continue;
@@ -211,10 +210,10 @@ static bool write_through_window(struct shm_link *link, const struct nic_departu
     uint64_t domain, memory;
     atomic_store_explicit(&link->ring->window, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
-    const bool done = qp_admits(link->board, link, departure, &domain) &&
-                      region_admits(link->board, target, domain, departure->payload_bytes,
-                                    &memory) &&
-                      write_memory(link, departure, memory);
+    const bool done =
+        qp_admits(link->board, link, departure, &domain) &&
+        region_admits(link->board, target, domain, departure->payload_bytes, &memory) &&
+        write_memory(link, departure, memory);
     atomic_store_explicit(&link->ring->window, 0, memory_order_release);
     return done;
 }
@@ -231,8 +230,7 @@ static void advance_stream(struct shm_link *link, const struct nic_departure *de
     link->stream.left = left - departure->payload_bytes;
 }
 
-bool shm_link_place(struct shm_port *port, struct link *base,
-                    const struct nic_departure *departure)
+bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_departure *departure)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
     const uint32_t traits = roce_opcode(departure->packet->opcode)->traits;

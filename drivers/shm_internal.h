@@ -22,20 +22,20 @@ enum shm_watch {
 struct shm_link {
     struct link link;
     enum shm_watch watch;
-    int socket;                  /* Doorbell out; the board and the hang-up in. -1 when lost. */
-    pid_t pid;                   /* Of the peer, as we see it; 0: unknown. */
-    struct shm_ring *ring;       /* NULL when lost. */
+    int socket;                    /* Doorbell out; the board and the hang-up in. -1 when lost. */
+    pid_t pid;                     /* Of the peer, as we see it; 0: unknown. */
+    struct shm_ring *ring;         /* NULL when lost. */
     const struct shm_board *board; /* NULL until the peer answered. */
-    uint32_t tail;               /* Next slot to fill. */
-    uint32_t consumed;           /* What we last saw of ring->consumed. */
-    uint64_t data_tail;          /* Free-running; next payload goes to it modulo the ring. */
-    uint64_t data_freed;         /* Payload bytes up to here are free again. */
-    uint64_t data_end[SHM_SLOTS];/* data_tail behind each slot's payload. */
-    bool dirty;                  /* Written since the last flush, ... */
-    bool unplaced;               /* ... and not placed records alone. */
-    bool direct_refused;         /* The kernel does not let us write the peer's memory. */
+    uint32_t tail;                 /* Next slot to fill. */
+    uint32_t consumed;             /* What we last saw of ring->consumed. */
+    uint64_t data_tail;            /* Free-running; next payload goes to it modulo the ring. */
+    uint64_t data_freed;           /* Payload bytes up to here are free again. */
+    uint64_t data_end[SHM_SLOTS];  /* data_tail behind each slot's payload. */
+    bool dirty;                    /* Written since the last flush, ... */
+    bool unplaced;                 /* ... and not placed records alone. */
+    bool direct_refused;           /* The kernel does not let us write the peer's memory. */
     struct {
-        uint32_t qpn, psn;       /* The next packet of the message that is being placed. */
+        uint32_t qpn, psn; /* The next packet of the message that is being placed. */
         uint32_t key, left;
         uint64_t address;
     } stream;
@@ -49,7 +49,7 @@ struct shm_inbound {
     struct shm_ring *ring;
     struct gid source;
     uint32_t head;
-    bool hung_up;                /* Goes away once it is drained. */
+    bool hung_up; /* Goes away once it is drained. */
 };
 
 /* Somebody who connected and has not said hello yet. */
@@ -62,13 +62,13 @@ struct shm_port {
     struct gid self;
     enum shm_watch watch;
     int listener, epoll;
-    int board_fd;                /* Read-only, for peers. */
+    int board_fd; /* Read-only, for peers. */
     struct shm_board *board;
     struct shm_link *links;
     struct shm_inbound **inbound;
     uint32_t inbound_count, inbound_max;
     bool any_dirty;
-    uint64_t broken;             /* Rings closed because what was in them made no sense. */
+    uint64_t broken; /* Rings closed because what was in them made no sense. */
 };
 
 /* shm_connect.c */

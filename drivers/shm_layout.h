@@ -3,9 +3,9 @@
  * shm_layout - what two processes share: rings of packets, and the board where a process says how
  * its memory may be reached.
  *
- * A ring belongs to its producer, who made it, and is mapped by one consumer. A board belongs to one
- * process; its peers map it read-only. The other side may write anything anywhere at any time into a
- * ring: every value read from it is copied first and judged then.
+ * A ring belongs to its producer, who made it, and is mapped by one consumer. A board belongs to
+ * one process; its peers map it read-only. The other side may write anything anywhere at any time
+ * into a ring: every value read from it is copied first and judged then.
  */
 #ifndef DRIVERS_SHM_LAYOUT_H
 #define DRIVERS_SHM_LAYOUT_H
@@ -17,9 +17,9 @@
 #include "nic/types.h"
 #include "wire/roce.h"
 
-#define SHM_MAGIC 0x43494e4f4e31u /* "1NONIC" */
-#define SHM_SLOTS 1024u
-#define SHM_DATA_BYTES (1u << 20)
+#define SHM_MAGIC        0x43494e4f4e31u /* "1NONIC" */
+#define SHM_SLOTS        1024u
+#define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
 /* A raw packet from the fault injector carries pad and ICRC behind its payload. */
 #define SHM_PAYLOAD_BYTES_MAX (ROCE_PAYLOAD_BYTES_MAX + 3 + ROCE_ICRC_BYTES)
@@ -34,9 +34,9 @@ enum shm_slot_flag {
 struct shm_slot {
     _Atomic uint32_t sequence; /* Position + 1 once the slot is filled: carries the lap. */
     uint8_t header_bytes;
-    uint8_t flags;             /* enum shm_slot_flag. */
+    uint8_t flags; /* enum shm_slot_flag. */
     uint16_t payload_bytes;
-    uint32_t data_offset;      /* Of a payload that is not inline. */
+    uint32_t data_offset; /* Of a payload that is not inline. */
     uint8_t bytes[SHM_INLINE_BYTES];
 };
 _Static_assert(sizeof(struct shm_slot) == 64, "a slot is a cache line");
@@ -52,15 +52,15 @@ struct shm_ring {
 };
 
 #define SHM_BOARD_REGIONS 4096u
-#define SHM_BOARD_QPS 4096u
-#define SHM_BOARD_PROBES 8u
+#define SHM_BOARD_QPS     4096u
+#define SHM_BOARD_PROBES  8u
 
 /* A region that peers may write to directly. Filled first, then `key` is set; cleared the other way
  * round, and not reused before every producer's window was seen closed. */
 struct shm_board_region {
     _Atomic uint32_t key; /* 0: free. */
     uint32_t pad;
-    uint64_t domain;      /* Of its protection domain. */
+    uint64_t domain; /* Of its protection domain. */
     uint64_t start, bytes, memory;
 };
 
@@ -74,8 +74,8 @@ struct shm_board_qp {
 
 struct shm_board {
     uint64_t magic;
-    _Atomic uint32_t asleep;    /* The consumer waits for a doorbell. */
-    _Atomic uint32_t direct;    /* Direct writes are welcome. */
+    _Atomic uint32_t asleep; /* The consumer waits for a doorbell. */
+    _Atomic uint32_t direct; /* Direct writes are welcome. */
     struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
 };

@@ -3,15 +3,12 @@
  * shm_port - packets between two processes of one machine and user, through shared memory.
  *
  * Purpose    The same packets as on a wire, without a system call: a ring per direction and peer.
- * Inputs     shm_link_transmit, shm_port_flush; shm_port_receive; shm_port_serve when its fd says so.
- * Outputs    Records for the sink; a doorbell for consumers that sleep.
- * Ownership  Rings are memfds passed over abstract sockets: nothing has a name that could stay behind.
- *            Links live until shm_port_close.
- * Threads    One caller at a time.
- * Time       Not used, but for bounded waits in withdraw.
- * Units      Bytes, packets.
- * Limits     SHM_SLOTS packets and SHM_DATA_BYTES of payload per ring.
- * Source     docs/decisions/0004.
+ * Inputs     shm_link_transmit, shm_port_flush; shm_port_receive; shm_port_serve when its fd says
+ * so. Outputs    Records for the sink; a doorbell for consumers that sleep. Ownership  Rings are
+ * memfds passed over abstract sockets: nothing has a name that could stay behind. Links live until
+ * shm_port_close. Threads    One caller at a time. Time       Not used, but for bounded waits in
+ * withdraw. Units      Bytes, packets. Limits     SHM_SLOTS packets and SHM_DATA_BYTES of payload
+ * per ring. Source     docs/decisions/0004.
  */
 #ifndef DRIVERS_SHM_PORT_H
 #define DRIVERS_SHM_PORT_H
@@ -26,8 +23,8 @@
 
 struct shm_port;
 
-/* One packet as it came out of a ring. Headers are a copy, judged by nobody yet; the payload is still
- * in the ring, where its sender may change it at any time. */
+/* One packet as it came out of a ring. Headers are a copy, judged by nobody yet; the payload is
+ * still in the ring, where its sender may change it at any time. */
 struct shm_record {
     struct gid source, destination;
     const uint8_t *header;
@@ -74,7 +71,8 @@ void shm_port_flush(struct shm_port *port);
 /* Takes up to `quantum` packets from each ring. Returns how many. */
 uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context);
 
-/* Tells peers to ring the doorbell; false if something came meanwhile. shm_port_wake takes it back. */
+/* Tells peers to ring the doorbell; false if something came meanwhile. shm_port_wake takes it back.
+ */
 MUST_USE bool shm_port_sleep(struct shm_port *port);
 void shm_port_wake(struct shm_port *port);
 

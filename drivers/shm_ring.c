@@ -40,8 +40,8 @@ static uint64_t next_start(uint64_t tail, uint32_t bytes)
 
 static bool fits(const struct shm_link *link)
 {
-    const uint64_t end = next_start(link->data_tail, SHM_PAYLOAD_BYTES_MAX) +
-                         aligned(SHM_PAYLOAD_BYTES_MAX);
+    const uint64_t end =
+        next_start(link->data_tail, SHM_PAYLOAD_BYTES_MAX) + aligned(SHM_PAYLOAD_BYTES_MAX);
     return link->tail - link->consumed < SHM_SLOTS && end - link->data_freed <= SHM_DATA_BYTES;
 }
 
@@ -101,8 +101,7 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     const uint32_t header_bytes = departure->headers_bytes;
     const uint32_t payload_bytes = departure->payload_bytes + departure->pad_bytes;
     const bool inlined = header_bytes + payload_bytes <= SHM_INLINE_BYTES;
-    uint8_t *to =
-        inlined ? slot->bytes + header_bytes : reserve_data(link, slot, payload_bytes);
+    uint8_t *to = inlined ? slot->bytes + header_bytes : reserve_data(link, slot, payload_bytes);
     memcpy(slot->bytes, departure->headers, header_bytes);
     if (!memory_gather(departure->segments, departure->segment_count, to)) {
         return false;
@@ -183,8 +182,8 @@ void shm_port_flush(struct shm_port *port)
         return;
     }
     port->any_dirty = false;
-    /* Pairs with the fence in shm_port_sleep: either we see that the consumer sleeps, or it sees what
-     * we published. */
+    /* Pairs with the fence in shm_port_sleep: either we see that the consumer sleeps, or it sees
+     * what we published. */
     atomic_thread_fence(memory_order_seq_cst);
     for (struct shm_link *link = port->links; link != NULL; link = link->next) {
         if (link->dirty) {

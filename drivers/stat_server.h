@@ -2,8 +2,8 @@
  *
  * stat_server - lets `nonic stat` read a running program's counters.
  *
- * A process listens on the abstract socket "nonic-stat/PID" (SOCK_SEQPACKET): the name vanishes with
- * the process. A client of the same user, or root, connects and is sent lines of text: first
+ * A process listens on the abstract socket "nonic-stat/PID" (SOCK_SEQPACKET): the name vanishes
+ * with the process. A client of the same user, or root, connects and is sent lines of text: first
  * "device TEXT", then "NAME VALUE" for each counter, then the connection is closed.
  */
 #ifndef DRIVERS_STAT_SERVER_H

@@ -10,7 +10,7 @@
 /* Asked for; the kernel grants less where net.core.rmem_max is lower. */
 #define RECEIVE_BYTES_WANTED (8 << 20)
 /* More in flight than this only costs cache misses. */
-#define WINDOW_BYTES_MAX (384 << 10)
+#define WINDOW_BYTES_MAX     (384 << 10)
 #define RECEIVE_BUFFER_BYTES (1 << 16)
 
 /* -- Opening ------------------------------------------------------------------------------------*/

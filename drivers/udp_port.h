@@ -2,12 +2,10 @@
  *
  * udp_port - RoCEv2 over ordinary UDP sockets, many packets per system call.
  *
- * Purpose    Sends departures in batches (UDP_SEGMENT, sendmmsg), receives coalesced ones (UDP_GRO).
- * Inputs     udp_port_transmit and udp_port_flush; udp_port_receive.
- * Outputs    Datagrams on the wire; to the sink, datagrams whose ICRC is right.
- * Ownership  The sockets are the address set's. Links live until udp_port_close.
- * Threads    One caller at a time.
- * Time       Not used.
+ * Purpose    Sends departures in batches (UDP_SEGMENT, sendmmsg), receives coalesced ones
+ * (UDP_GRO). Inputs     udp_port_transmit and udp_port_flush; udp_port_receive. Outputs Datagrams
+ * on the wire; to the sink, datagrams whose ICRC is right. Ownership  The sockets are the address
+ * set's. Links live until udp_port_close. Threads    One caller at a time. Time       Not used.
  * Units      Bytes.
  * Limits     UDP_BATCH_MAX packets before a flush happens by itself.
  * Source     IBTA Annex A17; docs/decisions/0005 (identification and ICRC on a plain socket).
@@ -28,19 +26,32 @@
 #include "nic/nic.h"
 #include "wire/icrc.h"
 
-#define UDP_BATCH_MAX 256      /* Packets waiting for a flush. */
-#define UDP_SEGMENTS_MAX 64    /* Datagrams of one segmented call: the kernel's UDP_MAX_SEGMENTS. */
-#define UDP_PIECES_MAX 2048    /* Payload segments of a batch. */
-#define UDP_COPIED_BYTES_MAX 320 /* A packet up to this size is copied together, into one vector. */
-#define UDP_FLOWS 64           /* Peers whose identification is remembered. */
+#define UDP_BATCH_MAX    256  /* Packets waiting for a flush. */
+#define UDP_SEGMENTS_MAX 64   /* Datagrams of one segmented call: the kernel's UDP_MAX_SEGMENTS. */
+#define UDP_PIECES_MAX   2048 /* Payload segments of a batch. */
+#define UDP_FLOWS        64   /* Peers whose identification is remembered. */
+/* A packet up to this size is copied together, into one vector. */
+#define UDP_COPIED_BYTES_MAX 320
+
+/* Does the peer answer probes (udp_flow.c)? */
+enum udp_answers {
+    UDP_ANSWERS_UNKNOWN,
+    UDP_ANSWERS_YES,
+    UDP_ANSWERS_NO, /* Not a nonic: only its transport limits what is in flight. */
+};
 
 struct udp_link {
     struct link link;
+    uint8_t answers;           /* enum udp_answers. */
+    uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
+    uint64_t probed;           /* ... when the last probe was sent, ... */
+    uint64_t confirmed;        /* ... and that the peer says it has taken in. */
+    struct instant blocked_at; /* Since when there is no room; 0 ns: there is. */
     struct inet_flow flow;
     struct sockaddr_storage to;
     socklen_t to_bytes;
     int fd;
-    struct udp_link *next;     /* In its bucket. */
+    struct udp_link *next; /* In its bucket. */
 };
 
 /* One packet waiting for a flush. */
@@ -49,9 +60,9 @@ struct udp_packet {
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
     uint32_t headers_bytes;
     uint32_t pad_bytes;
-    uint32_t total_bytes;      /* BTH to ICRC. */
+    uint32_t total_bytes; /* BTH to ICRC. */
     uint32_t first_piece, piece_count;
-    bool whole;                /* One piece holds everything, ICRC included. */
+    bool whole; /* One piece holds everything, ICRC included. */
 };
 
 /* What the identifications of a peer that is not nonic looked like (see icrc.h). */
@@ -66,22 +77,25 @@ struct udp_counters {
     uint64_t send_calls, receive_calls;
     uint64_t datagrams_sent, datagrams_received;
     uint64_t bad_icrc, implausible_identification, too_short;
-    uint64_t send_failed;      /* Refused by the kernel: lost, the transport's retries deal with it. */
+    uint64_t probes_sent, probes_answered, probes_lost;
+    uint64_t send_failed; /* Refused by the kernel: lost, the transport's retries deal with it. */
 };
 
 struct udp_port {
     const struct address_set *addresses;
-    bool segmenting;           /* The kernel offers UDP_SEGMENT. */
-    uint32_t receive_bytes;    /* Receive buffer the kernel granted. */
+    bool segmenting;        /* The kernel offers UDP_SEGMENT. */
+    uint32_t receive_bytes; /* Receive buffer the kernel granted. */
     struct udp_counters counters;
     struct udp_link *buckets[256];
     struct udp_flow flows[UDP_FLOWS];
     struct udp_packet *batch;
     struct iovec *pieces;
     uint32_t batch_count, piece_count;
-    uint8_t *arena;            /* Headers, pads and ICRCs of a flush; bounced payloads. */
+    bool answering;      /* The batch holds an answer that a peer may be waiting for. */
+    bool anyone_waiting; /* Queue pairs may be parked on links without room. */
+    uint8_t *arena;      /* Headers, pads and ICRCs of a flush; bounced payloads. */
     uint8_t *receive_buffer;
-    uint8_t *bounce;           /* One packet's payload that needs copying. */
+    uint8_t *bounce; /* One packet's payload that needs copying. */
 };
 
 /* One datagram whose ICRC was right. */
@@ -94,8 +108,8 @@ struct udp_datagram {
 
 typedef void (*udp_sink)(void *context, const struct udp_datagram *datagram);
 
-MUST_USE bool udp_port_open(struct udp_port *port, const struct address_set *addresses,
-                            char *error, size_t error_bytes);
+MUST_USE bool udp_port_open(struct udp_port *port, const struct address_set *addresses, char *error,
+                            size_t error_bytes);
 void udp_port_close(struct udp_port *port);
 
 /* The link from one of our GIDs to a peer's; NULL if they are of different families. */
@@ -104,7 +118,7 @@ struct link *udp_port_link(struct udp_port *port, const struct gid *source,
 
 /* Adds a packet to the batch. Its payload stays where it is until the flush. False: the payload is
  * not there (an on-demand region). */
-MUST_USE bool udp_port_transmit(struct udp_port *port, const struct link *link,
+MUST_USE bool udp_port_transmit(struct udp_port *port, struct link *link,
                                 const struct nic_departure *departure);
 
 /* Adds a ready UDP payload, BTH to ICRC, computed for identification 0, to go as it is. Flushes. */
@@ -112,8 +126,26 @@ void udp_port_transmit_raw(struct udp_port *port, const struct link *link, const
                            size_t count);
 void udp_port_flush(struct udp_port *port);
 
+/* Adds a packet that is headers alone, without its ICRC. */
+void udp_port_transmit_headers(struct udp_port *port, const struct udp_link *link,
+                               const uint8_t *headers, uint32_t headers_bytes);
+
 /* Takes in what has arrived, until about `quantum` datagrams. Returns how many arrived. */
 uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context);
+
+/* Room for one more packet: what is in flight to the peer fits its receive buffer. */
+bool udp_link_has_room(struct udp_port *port, struct link *link, struct instant now);
+
+/* Queue pairs parked on links that have room again become ready. */
+void udp_port_unpark(struct udp_port *port, struct nic *nic, struct instant now);
+bool udp_port_has_waiting(const struct udp_port *port);
+
+/* udp_flow.c, for udp_send.c and udp_receive.c: counts a packet in flight, and after enough of them
+ * sends a probe behind; takes in a probe or an answer. */
+void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes);
+void udp_flow_probe(struct udp_port *port, struct udp_link *link);
+bool udp_flow_on_datagram(struct udp_port *port, const struct gid *source,
+                          const struct gid *destination, const uint8_t *bytes, size_t count);
 
 /* Bytes that may be on their way to a peer with a receive buffer like ours. */
 uint32_t udp_port_window_bytes(const struct udp_port *port);

@@ -133,7 +133,9 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
             port->counters.too_short++;
             continue;
         }
-        if (icrc_good(port, &flow, &datagram.source, bytes, total, index)) {
+        if (icrc_good(port, &flow, &datagram.source, bytes, total, index) &&
+            !udp_flow_on_datagram(port, &datagram.source, &datagram.destination, bytes,
+                                  total - ROCE_ICRC_BYTES)) {
             datagram.bytes = bytes;
             datagram.count = total - ROCE_ICRC_BYTES;
             sink(context, &datagram);
@@ -181,6 +183,9 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
         for (uint32_t calls = 0; more && calls < 8 && count < quantum; calls++) {
             count += receive_once(port, &port->addresses->entries[i], sink, context, &more);
         }
+    }
+    if (port->answering) {
+        udp_port_flush(port);
     }
     return count;
 }

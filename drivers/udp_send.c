@@ -2,9 +2,9 @@
  *
  * udp_send - a batch of departures becomes few system calls.
  *
- * Packets of one link and one size go into one segmented call; the last may be shorter. Several such
- * messages go into one sendmmsg. What the ICRC covers depends on a packet's place in its call, so it
- * is computed when the batch is laid out.
+ * Packets of one link and one size go into one segmented call; the last may be shorter. Several
+ * such messages go into one sendmmsg. What the ICRC covers depends on a packet's place in its call,
+ * so it is computed when the batch is laid out.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -15,7 +15,7 @@
 #include "drivers/udp_port.h"
 
 /* UDP length is 16 bits, and the IP header counts too. */
-#define CALL_BYTES_MAX 65000
+#define CALL_BYTES_MAX  65000
 #define CALL_PIECES_MAX 1000 /* The kernel's UIO_MAXIOV is 1,024. */
 
 static const struct udp_link *udp_link_of(const struct link *link)
@@ -25,13 +25,12 @@ static const struct udp_link *udp_link_of(const struct link *link)
 
 static bool is_acknowledge(const struct udp_packet *packet)
 {
-    return !packet->whole &&
-           packet->headers[0] == ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE);
+    return !packet->whole && packet->headers[0] == ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE);
 }
 
 /* The place of a new packet: behind the last one, but in front of acknowledgements of the same link
- * that are shorter. Those answer the other direction, and as the shorter last segment of a call they
- * cost no call of their own. */
+ * that are shorter. Those answer the other direction, and as the shorter last segment of a call
+ * they cost no call of their own. */
 static struct udp_packet *make_place(struct udp_port *port, const struct udp_link *link,
                                      uint32_t total_bytes)
 {
@@ -62,7 +61,7 @@ static bool needs_bounce(const struct nic_departure *departure)
     return false;
 }
 
-bool udp_port_transmit(struct udp_port *port, const struct link *link,
+bool udp_port_transmit(struct udp_port *port, struct link *link,
                        const struct nic_departure *departure)
 {
     if (port->batch_count == UDP_BATCH_MAX ||
@@ -95,7 +94,23 @@ bool udp_port_transmit(struct udp_port *port, const struct link *link,
     for (uint32_t i = 0; i < departure->segment_count; i++) {
         add_piece(port, packet, departure->segments[i].address, departure->segments[i].bytes);
     }
+    udp_flow_sent(port, CONTAINER_OF(link, struct udp_link, link), total);
     return true;
+}
+
+void udp_port_transmit_headers(struct udp_port *port, const struct udp_link *link,
+                               const uint8_t *headers, uint32_t headers_bytes)
+{
+    CHECK(headers_bytes <= ROCE_HEADERS_BYTES_MAX);
+    if (port->batch_count == UDP_BATCH_MAX) {
+        udp_port_flush(port);
+    }
+    struct udp_packet *packet = make_place(port, link, headers_bytes + ROCE_ICRC_BYTES);
+    *packet = (struct udp_packet){.link = link,
+                                  .headers_bytes = headers_bytes,
+                                  .total_bytes = headers_bytes + ROCE_ICRC_BYTES,
+                                  .first_piece = port->piece_count};
+    memcpy(packet->headers, headers, headers_bytes);
 }
 
 void udp_port_transmit_raw(struct udp_port *port, const struct link *link, const uint8_t *bytes,
@@ -270,4 +285,5 @@ void udp_port_flush(struct udp_port *port)
     port->counters.datagrams_sent += port->batch_count;
     port->batch_count = 0;
     port->piece_count = 0;
+    port->answering = false;
 }

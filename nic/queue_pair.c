@@ -277,8 +277,8 @@ static void add_work(struct qp *qp, const struct send_request *request)
 enum status qp_post_sends(struct qp *qp, const struct send_request *requests, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const enum status verdict = judge_send(
-            qp, &requests[i], sges_bytes(requests[i].sges, requests[i].sge_count));
+        const enum status verdict =
+            judge_send(qp, &requests[i], sges_bytes(requests[i].sges, requests[i].sge_count));
         if (verdict != STATUS_OK) {
             return verdict;
         }

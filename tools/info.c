@@ -36,9 +36,10 @@ static long number_in(const char *path)
 static const char *direct_text(void)
 {
     const long scope = number_in("/proc/sys/kernel/yama/ptrace_scope");
-    return scope > 0 ? "not possible: kernel.yama.ptrace_scope is not 0; such writes go through the "
-                       "ring"
-                     : "possible: a peer's RDMA WRITE needs no work of the program it writes to";
+    return scope > 0
+               ? "not possible: kernel.yama.ptrace_scope is not 0; such writes go through the "
+                 "ring"
+               : "possible: a peer's RDMA WRITE needs no work of the program it writes to";
 }
 
 static void gid_text(const struct live_gid *gid, char *text, size_t bytes)
@@ -119,7 +120,8 @@ int command_info(int argc, char **argv)
         case 'd': setenv("NONIC_DEVICE", optarg, 1); break;
         case 'h': print_help(); return 0;
         default:
-            fprintf(stderr, "nonic: valid options of 'info' are --json, --wire, --device, --help\n");
+            fprintf(stderr,
+                    "nonic: valid options of 'info' are --json, --wire, --device, --help\n");
             return EXIT_USAGE;
         }
     }

@@ -19,20 +19,21 @@
 
 static void print_help(void)
 {
-    printf("usage: nonic run [OPTIONS] [--] PROGRAM [ARGS...]\n\n"
-           "Runs an unmodified RDMA program on nonic.\n\n"
-           "  --wire auto|udp|shm    how packets travel: shared memory to other nonic programs of\n"
-           "                         this machine and user and UDP to the rest (auto), UDP only, or\n"
-           "                         shared memory only. Default: auto\n"
-           "  --device IFACE|ADDR    use this interface or address of the machine. Default: a\n"
-           "                         loopback address of the program's own\n"
-           "  --capture FILE.pcapng  record every packet; %%p in the name is the process number\n"
-           "  --fault SPEC           misbehave: drop=P,dup=P,reorder=P,corrupt=P,delay=TIME:P,\n"
-           "                         seed=N,dir=tx|rx|both; P is a probability such as 0.01 or the\n"
-           "                         position of a packet such as #3\n"
-           "  --stats                print the NIC's counters when the program ends\n"
-           "  --help                 print this\n\n"
-           "example: nonic run --capture a.pcapng -- ib_send_bw -n 100 127.0.0.1\n");
+    printf(
+        "usage: nonic run [OPTIONS] [--] PROGRAM [ARGS...]\n\n"
+        "Runs an unmodified RDMA program on nonic.\n\n"
+        "  --wire auto|udp|shm    how packets travel: shared memory to other nonic programs of\n"
+        "                         this machine and user and UDP to the rest (auto), UDP only, or\n"
+        "                         shared memory only. Default: auto\n"
+        "  --device IFACE|ADDR    use this interface or address of the machine. Default: a\n"
+        "                         loopback address of the program's own\n"
+        "  --capture FILE.pcapng  record every packet; %%p in the name is the process number\n"
+        "  --fault SPEC           misbehave: drop=P,dup=P,reorder=P,corrupt=P,delay=TIME:P,\n"
+        "                         seed=N,dir=tx|rx|both; P is a probability such as 0.01 or the\n"
+        "                         position of a packet such as #3\n"
+        "  --stats                print the NIC's counters when the program ends\n"
+        "  --help                 print this\n\n"
+        "example: nonic run --capture a.pcapng -- ib_send_bw -n 100 127.0.0.1\n");
 }
 
 /* The library lies beside the command where it was built, or in ../lib/nonic where installed. */
@@ -118,11 +119,13 @@ static int execute(char **program)
 
 int command_run(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"wire", required_argument, NULL, 'w'},  {"device", required_argument, NULL, 'd'},
-        {"capture", required_argument, NULL, 'c'}, {"fault", required_argument, NULL, 'f'},
-        {"stats", no_argument, NULL, 's'},       {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
+                                            {"device", required_argument, NULL, 'd'},
+                                            {"capture", required_argument, NULL, 'c'},
+                                            {"fault", required_argument, NULL, 'f'},
+                                            {"stats", no_argument, NULL, 's'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     const char *wire = NULL, *device = NULL, *capture = NULL, *fault = NULL, *stats = NULL;
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
@@ -140,7 +143,8 @@ int command_run(int argc, char **argv)
         }
     }
     if (optind == argc) {
-        fprintf(stderr, "nonic: which program? usage: nonic run [OPTIONS] [--] PROGRAM [ARGS...]\n");
+        fprintf(stderr,
+                "nonic: which program? usage: nonic run [OPTIONS] [--] PROGRAM [ARGS...]\n");
         return EXIT_USAGE;
     }
     set_or_clear("NONIC_WIRE", wire);

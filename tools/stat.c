@@ -19,7 +19,7 @@
 #include "tools/nonic.h"
 
 #define PROGRAMS_MAX 1024
-#define TEXT_BYTES 8192
+#define TEXT_BYTES   8192
 
 static void print_help(void)
 {
@@ -62,8 +62,8 @@ static int find_programs(int *pids)
 static bool ask(int pid, char *text, size_t bytes)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const int count = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
-                               STAT_SOCKET_PREFIX "%d", pid);
+    const int count =
+        snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, STAT_SOCKET_PREFIX "%d", pid);
     const socklen_t length =
         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -170,8 +170,8 @@ static int look(struct request *request, json_t *memory)
         snprintf(key, sizeof(key), "%d", request->pids[i]);
         json_t *now = parse(text);
         if (request->json) {
-            json_array_append_new(list, json_pack("{s:i, s:O}", "pid", request->pids[i],
-                                                  "counters", now));
+            json_array_append_new(
+                list, json_pack("{s:i, s:O}", "pid", request->pids[i], "counters", now));
         } else {
             show(request->pids[i], now, json_object_get(memory, key), request->watch, request->all);
         }

@@ -5,7 +5,7 @@
 #include "verbs/internal.h"
 
 #define SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type)
-#define OFFSET(type, field, bytes) \
+#define OFFSET(type, field, bytes)                                                                 \
     _Static_assert(offsetof(struct type, field) == (bytes), #type "." #field)
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours)
 

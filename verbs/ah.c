@@ -21,8 +21,8 @@ static bool all_zero(const uint8_t *bytes, size_t count)
 int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path)
 {
     /* On Ethernet every address is global: there is nothing but the GID to go by. */
-    if (!attr->is_global || attr->port_num != 1 ||
-        attr->grh.sgid_index >= live_gid_count(live) || all_zero(attr->grh.dgid.raw, 16)) {
+    if (!attr->is_global || attr->port_num != 1 || attr->grh.sgid_index >= live_gid_count(live) ||
+        all_zero(attr->grh.dgid.raw, 16)) {
         return EINVAL;
     }
     *path = (struct nic_path){
@@ -148,7 +148,7 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 {
     struct ibv_ah_attr attr;
     return ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) != 0 ? NULL
-                                                                      : ibv_create_ah(pd, &attr);
+                                                                       : ibv_create_ah(pd, &attr);
 }
 
 /* Ethernet addresses are the kernel's business: sockets are addressed by IP. */

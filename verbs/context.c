@@ -56,15 +56,15 @@ EXPORT int ibv_close_device(struct ibv_context *ibv)
 /* -- What is not offered ------------------------------------------------------------------------*/
 
 /* A slot may be called without a look at whether it is there, so each holds an answer. */
-#define REFUSE_POINTER(type, name, ...) \
-    static type *name(__VA_ARGS__) \
-    { \
-        return fail(EOPNOTSUPP); \
+#define REFUSE_POINTER(type, name, ...)                                                            \
+    static type *name(__VA_ARGS__)                                                                 \
+    {                                                                                              \
+        return fail(EOPNOTSUPP);                                                                   \
     }
-#define REFUSE_INT(name, ...) \
-    static int name(__VA_ARGS__) \
-    { \
-        return EOPNOTSUPP; \
+#define REFUSE_INT(name, ...)                                                                      \
+    static int name(__VA_ARGS__)                                                                   \
+    {                                                                                              \
+        return EOPNOTSUPP;                                                                         \
     }
 #define U __attribute__((unused))
 
@@ -73,7 +73,8 @@ REFUSE_POINTER(struct ibv_counters, no_counters, U struct ibv_context *context,
                U struct ibv_counters_init_attr *attr)
 REFUSE_POINTER(struct ibv_mr, no_dm_mr, U struct ibv_pd *pd, U struct ibv_dm *dm, U uint64_t offset,
                U size_t length, U unsigned int access)
-REFUSE_POINTER(struct ibv_dm, no_dm, U struct ibv_context *context, U struct ibv_alloc_dm_attr *attr)
+REFUSE_POINTER(struct ibv_dm, no_dm, U struct ibv_context *context,
+               U struct ibv_alloc_dm_attr *attr)
 REFUSE_POINTER(struct ibv_flow_action, no_flow_action, U struct ibv_context *context,
                U struct ibv_flow_action_esp_attr *attr)
 REFUSE_POINTER(struct ibv_pd, no_parent_domain, U struct ibv_context *context,

@@ -51,8 +51,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
     if (cqe <= 0 || vector < 0) {
         return fail(EINVAL);
     }
-    struct verbs_cq *cq =
-        create(context, (uint32_t)cqe, cq_context, channel, (uint32_t)vector);
+    struct verbs_cq *cq = create(context, (uint32_t)cqe, cq_context, channel, (uint32_t)vector);
     return cq == NULL ? NULL : (struct ibv_cq *)(void *)&cq->ex;
 }
 
@@ -118,8 +117,7 @@ static uint8_t service_level(const struct verbs_cq *cq, const struct completion 
     return gid->gid.bytes[10] == 0xff ? UD_SERVICE_LEVEL_IPV4 : UD_SERVICE_LEVEL_IPV6;
 }
 
-static void to_wc(const struct verbs_cq *cq, const struct completion *completion,
-                  struct ibv_wc *wc)
+static void to_wc(const struct verbs_cq *cq, const struct completion *completion, struct ibv_wc *wc)
 {
     wc->wr_id = completion->wr_id;
     wc->status = (enum ibv_wc_status)completion->status;
@@ -298,13 +296,12 @@ static uint64_t ex_read_completion_wallclock_ns(struct ibv_cq_ex *ex)
     clock_gettime(CLOCK_REALTIME, &wall);
     clock_gettime(CLOCK_MONOTONIC, &monotonic);
     const uint64_t wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
-    const uint64_t now_ns =
-        (uint64_t)monotonic.tv_sec * 1000000000u + (uint64_t)monotonic.tv_nsec;
+    const uint64_t now_ns = (uint64_t)monotonic.tv_sec * 1000000000u + (uint64_t)monotonic.tv_nsec;
     return wall_ns - now_ns + ex_of(ex)->current.at_ns;
 }
 
-#define WC_FLAGS_SERVED \
-    (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+#define WC_FLAGS_SERVED                                                                            \
+    (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)

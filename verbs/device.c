@@ -77,8 +77,8 @@ static void fill_attributes(struct live *live, struct ibv_device_attr *attr)
     attr->max_qp_wr = (int)limits->sends_per_qp;
     attr->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
                              IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_MEM_WINDOW |
-                             IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-                             IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_CURR_QP_STATE_MOD;
+                             IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+                             IBV_DEVICE_CURR_QP_STATE_MOD;
     attr->max_sge = (int)limits->sges;
     attr->max_sge_rd = (int)limits->sges;
     attr->max_cq = 1 << 16;
@@ -117,9 +117,9 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
     struct ibv_device_attr_ex full = {0};
     fill_attributes(live_of(context), &full.orig_attr);
     full.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-    full.odp_caps.per_transport_caps.rc_odp_caps =
-        IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-        IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+    full.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+                                                   IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+                                                   IBV_ODP_SUPPORT_ATOMIC;
     full.odp_caps.per_transport_caps.uc_odp_caps =
         IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
     full.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
@@ -206,8 +206,7 @@ static const struct live_gid *find_gid(struct ibv_context *context, uint32_t por
 
 EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-    const struct live_gid *found =
-        index < 0 ? NULL : find_gid(context, port, (uint32_t)index);
+    const struct live_gid *found = index < 0 ? NULL : find_gid(context, port, (uint32_t)index);
     if (found == NULL) {
         errno = EINVAL;
         return -1;

@@ -3,8 +3,8 @@
  * event - completion channels and asynchronous events: queues that wake a file descriptor.
  *
  * The NIC calls event_on_* with its lock held, from whichever thread made progress; they queue and
- * count up an eventfd. Programs that take an event take one count, and acknowledge it later; what an
- * event is about cannot be destroyed before that (ibv_ack_cq_events(3)).
+ * count up an eventfd. Programs that take an event take one count, and acknowledge it later; what
+ * an event is about cannot be destroyed before that (ibv_ack_cq_events(3)).
  */
 #include <poll.h>
 #include <stdlib.h>

@@ -24,8 +24,8 @@
 struct context {
     struct verbs_context verbs; /* First: programs hold a pointer to verbs.context. */
     struct live *live;
-    pthread_mutex_t mutex;      /* Guards `events`. Taken inside the live lock, never around it. */
-    struct list events;         /* struct async_event, oldest first; one count in async_fd each. */
+    pthread_mutex_t mutex; /* Guards `events`. Taken inside the live lock, never around it. */
+    struct list events;    /* struct async_event, oldest first; one count in async_fd each. */
 };
 
 struct async_event {
@@ -66,7 +66,7 @@ struct channel_event {
 };
 
 struct verbs_cq {
-    struct ibv_cq_ex ex;      /* struct ibv_cq is its prefix. */
+    struct ibv_cq_ex ex; /* struct ibv_cq is its prefix. */
     struct cq core;
     struct completion *ring;
     uint32_t comp_events_delivered, async_events_delivered;

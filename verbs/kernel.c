@@ -173,8 +173,7 @@ EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *to, struct ib_uverbs_
     to->alt_timeout = from->alt_timeout;
 }
 
-EXPORT void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *to,
-                                        struct ib_user_path_rec *from)
+EXPORT void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *to, struct ib_user_path_rec *from)
 {
     memcpy(to->dgid.raw, from->dgid, sizeof(to->dgid));
     memcpy(to->sgid.raw, from->sgid, sizeof(to->sgid));

@@ -12,9 +12,9 @@
 
 #include "verbs/internal.h"
 
-#define ACCESS_KNOWN \
-    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
+#define ACCESS_KNOWN                                                                               \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
+     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                       \
      IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
 
 /* -- Protection domains -------------------------------------------------------------------------*/
@@ -202,9 +202,8 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     }
     struct region_request request;
     const uint64_t address = translation ? (uintptr_t)memory : mr->core.memory;
-    const int reason =
-        judge_request(address, translation ? bytes : mr->core.bytes, address,
-                      rights ? (unsigned int)access : mr->core.access, &request);
+    const int reason = judge_request(address, translation ? bytes : mr->core.bytes, address,
+                                     rights ? (unsigned int)access : mr->core.access, &request);
     if (reason != 0) {
         return rereg_failure(reason);
     }
@@ -213,10 +212,9 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     if (mr->core.windows == 0) {
         live_withdraw_region(live, &mr->core);
     }
-    const enum status status =
-        region_change(nic_regions(live_nic(live)), &mr->core,
-                      domain ? &pd_of(pd)->core : mr->core.pd, &request, translation, domain,
-                      rights);
+    const enum status status = region_change(nic_regions(live_nic(live)), &mr->core,
+                                             domain ? &pd_of(pd)->core : mr->core.pd, &request,
+                                             translation, domain, rights);
     live_publish_region(live, &mr->core);
     live_unlock(live);
     if (status != STATUS_OK) {

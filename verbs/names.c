@@ -26,9 +26,12 @@ EXPORT const char *ibv_node_type_str(enum ibv_node_type type)
 EXPORT const char *ibv_port_state_str(enum ibv_port_state state)
 {
     static const char *const texts[] = {
-        [IBV_PORT_NOP] = "no state change (NOP)", [IBV_PORT_DOWN] = "down",
-        [IBV_PORT_INIT] = "init",                 [IBV_PORT_ARMED] = "armed",
-        [IBV_PORT_ACTIVE] = "active",             [IBV_PORT_ACTIVE_DEFER] = "active defer",
+        [IBV_PORT_NOP] = "no state change (NOP)",
+        [IBV_PORT_DOWN] = "down",
+        [IBV_PORT_INIT] = "init",
+        [IBV_PORT_ARMED] = "armed",
+        [IBV_PORT_ACTIVE] = "active",
+        [IBV_PORT_ACTIVE_DEFER] = "active defer",
     };
     return text_of(texts, COUNT_OF(texts), (int)state, "unknown");
 }
@@ -98,17 +101,17 @@ static const struct {
     int multiple; /* Of 2.5 Gb/s; -1 where it is no whole number. */
     int mbps;
 } rates[] = {
-    {IBV_RATE_2_5_GBPS, 1, 2500},    {IBV_RATE_5_GBPS, 2, 5000},
-    {IBV_RATE_10_GBPS, 4, 10000},    {IBV_RATE_20_GBPS, 8, 20000},
-    {IBV_RATE_30_GBPS, 12, 30000},   {IBV_RATE_40_GBPS, 16, 40000},
-    {IBV_RATE_60_GBPS, 24, 60000},   {IBV_RATE_80_GBPS, 32, 80000},
-    {IBV_RATE_120_GBPS, 48, 120000}, {IBV_RATE_14_GBPS, -1, 14062},
-    {IBV_RATE_28_GBPS, 11, 28125},   {IBV_RATE_50_GBPS, 20, 50000},
-    {IBV_RATE_56_GBPS, -1, 56250},   {IBV_RATE_112_GBPS, 45, 112500},
-    {IBV_RATE_168_GBPS, -1, 168750}, {IBV_RATE_25_GBPS, -1, 25781},
-    {IBV_RATE_100_GBPS, -1, 103125}, {IBV_RATE_200_GBPS, -1, 206250},
-    {IBV_RATE_300_GBPS, -1, 309375}, {IBV_RATE_400_GBPS, 160, 425000},
-    {IBV_RATE_600_GBPS, 240, 637500}, {IBV_RATE_800_GBPS, 320, 850000},
+    {IBV_RATE_2_5_GBPS, 1, 2500},       {IBV_RATE_5_GBPS, 2, 5000},
+    {IBV_RATE_10_GBPS, 4, 10000},       {IBV_RATE_20_GBPS, 8, 20000},
+    {IBV_RATE_30_GBPS, 12, 30000},      {IBV_RATE_40_GBPS, 16, 40000},
+    {IBV_RATE_60_GBPS, 24, 60000},      {IBV_RATE_80_GBPS, 32, 80000},
+    {IBV_RATE_120_GBPS, 48, 120000},    {IBV_RATE_14_GBPS, -1, 14062},
+    {IBV_RATE_28_GBPS, 11, 28125},      {IBV_RATE_50_GBPS, 20, 50000},
+    {IBV_RATE_56_GBPS, -1, 56250},      {IBV_RATE_112_GBPS, 45, 112500},
+    {IBV_RATE_168_GBPS, -1, 168750},    {IBV_RATE_25_GBPS, -1, 25781},
+    {IBV_RATE_100_GBPS, -1, 103125},    {IBV_RATE_200_GBPS, -1, 206250},
+    {IBV_RATE_300_GBPS, -1, 309375},    {IBV_RATE_400_GBPS, 160, 425000},
+    {IBV_RATE_600_GBPS, 240, 637500},   {IBV_RATE_800_GBPS, 320, 850000},
     {IBV_RATE_1200_GBPS, 480, 1275000},
 };
 

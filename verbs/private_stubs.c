@@ -11,22 +11,22 @@
 #include "verbs/internal.h"
 
 /* These have no public prototypes; arguments are not looked at, so none are declared. */
-#define STUB(name) \
-    EXPORT int name(void); \
-    EXPORT int name(void) \
-    { \
-        return EOPNOTSUPP; \
+#define STUB(name)                                                                                 \
+    EXPORT int name(void);                                                                         \
+    EXPORT int name(void)                                                                          \
+    {                                                                                              \
+        return EOPNOTSUPP;                                                                         \
     }
-#define STUB_POINTER(name) \
-    EXPORT void *name(void); \
-    EXPORT void *name(void) \
-    { \
-        return fail(EOPNOTSUPP); \
+#define STUB_POINTER(name)                                                                         \
+    EXPORT void *name(void);                                                                       \
+    EXPORT void *name(void)                                                                        \
+    {                                                                                              \
+        return fail(EOPNOTSUPP);                                                                   \
     }
-#define STUB_NOTHING(name) \
-    EXPORT void name(void); \
-    EXPORT void name(void) \
-    { \
+#define STUB_NOTHING(name)                                                                         \
+    EXPORT void name(void);                                                                        \
+    EXPORT void name(void)                                                                         \
+    {                                                                                              \
     }
 
 /* Called by constructors of provider libraries. */

@@ -22,8 +22,8 @@ static void complain(const char *reason)
     fprintf(stderr, "nonic: %s\n", reason);
 }
 
-/* A child's copy of its parent's NIC is never touched: its threads are not here, and its sockets are
- * the parent's. */
+/* A child's copy of its parent's NIC is never touched: its threads are not here, and its sockets
+ * are the parent's. */
 static void forget_parent(void)
 {
     if (process.owner != getpid()) {

@@ -86,8 +86,7 @@ static int create_core(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, e
     return status_errno(status);
 }
 
-static void fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr,
-                        struct verbs_qp *qp)
+static void fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, struct verbs_qp *qp)
 {
     struct ibv_qp *ibv = &qp->ex.qp_base;
     ibv->context = pd->context;
@@ -140,8 +139,8 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
     (void)context;
-    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
-                           IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    const uint32_t known =
+        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     if ((attr->comp_mask & ~known) ||
         ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags != 0)) {
         return fail(EOPNOTSUPP);
@@ -244,8 +243,8 @@ static void from_core(const struct qp_attributes *from, struct ibv_qp_attr *to)
 /* QP access flags come as programs have them at hand, optional bits and all. */
 static void drop_optional_access(struct qp_attributes *attributes)
 {
-    attributes->access &= ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
-                          ACCESS_REMOTE_ATOMIC;
+    attributes->access &=
+        ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
 }
 
 static int modify_locked(struct live *live, struct verbs_qp *qp, struct ibv_qp_attr *attr,

@@ -23,8 +23,8 @@ struct builder {
     int reason;            /* First thing that went wrong; 0: nothing. */
     struct draft *drafts;
     uint32_t count, max;
-    struct sge *sges;      /* `max` times the queue pair's send SGEs. */
-    uint8_t *bytes;        /* `max` times its inline bytes. */
+    struct sge *sges; /* `max` times the queue pair's send SGEs. */
+    uint8_t *bytes;   /* `max` times its inline bytes. */
     uint32_t sges_each, bytes_each;
     struct send_request *requests; /* `max`, and an SGE for each that is inline: for wr_complete. */
     struct sge *inlined;
@@ -170,7 +170,8 @@ static void wr_send_tso(struct ibv_qp_ex *ex, void *header, uint16_t header_byte
     spoil(ex_of(ex)->builder, EOPNOTSUPP);
 }
 
-static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, const void *value)
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address,
+                            const void *value)
 {
     (void)rkey;
     (void)address;
@@ -270,8 +271,8 @@ static void wr_abort(struct ibv_qp_ex *ex)
 static void settle(struct builder *builder, struct draft *made, struct sge *inlined)
 {
     if (made->inlined) {
-        *inlined = (struct sge){
-            .address = (uintptr_t)(builder->bytes + made->first_byte), .bytes = made->inline_bytes};
+        *inlined = (struct sge){.address = (uintptr_t)(builder->bytes + made->first_byte),
+                                .bytes = made->inline_bytes};
         made->request.sges = inlined;
         made->request.sge_count = 1;
         made->request.flags |= WORK_INLINE;

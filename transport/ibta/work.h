@@ -95,8 +95,9 @@ struct work {
         } datagram;
         struct {
             uint64_t bytes;
-            uint32_t window, region; /* By key: the objects may be gone when the bind's turn comes. */
-            uint32_t access, key;    /* What the window is to get. */
+            uint32_t window,
+                region;           /* By key: the objects may be gone when the bind's turn comes. */
+            uint32_t access, key; /* What the window is to get. */
         } bind;
     };
 };

@@ -1,0 +1,42 @@
+# Everything is built by Meson; this file only names the things people want.
+PREFIX ?= /usr/local
+BUILD := build
+
+.PHONY: all deps demo test check bench install clean
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+	@ln -sfn tools/nonic $(BUILD)/nonic
+	@ln -sfn verbs/libibverbs.so.1 $(BUILD)/libibverbs.so.1
+
+$(BUILD)/build.ninja:
+	@dev/install-packages build
+	@meson setup $(BUILD)
+
+deps:
+	@dev/install-packages build test demo bench
+
+demo:
+	@dev/install-packages build demo
+	@$(MAKE) --no-print-directory all
+	@dev/demo
+
+test:
+	@dev/install-packages build demo test
+	@dev/test
+
+check:
+	@dev/check
+
+bench:
+	@dev/install-packages build demo bench
+	@$(MAKE) --no-print-directory all
+	@bench/run
+
+install: all
+	install -D -m 755 $(BUILD)/tools/nonic $(DESTDIR)$(PREFIX)/bin/nonic
+	install -D -m 755 $(BUILD)/verbs/libibverbs.so.1 $(DESTDIR)$(PREFIX)/lib/nonic/libibverbs.so.1
+	install -D -m 644 docs/man/nonic.1 $(DESTDIR)$(PREFIX)/share/man/man1/nonic.1
+
+clean:
+	rm -rf $(BUILD) build-*
