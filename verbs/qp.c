@@ -173,6 +173,8 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     struct verbs_qp *qp = qp_of(ibv);
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    /* The last acknowledgement may still wait for something to travel with. */
+    live_flush(live);
     live_withdraw_qp(live, qp->core);
     qp_destroy(qp->core);
     live_unlock(live);
@@ -259,6 +261,7 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, struct ibv_qp_a
             return reason;
         }
     }
+    live_flush(live);
     /* Off the board while the change is made, so that no local peer acts on what was. */
     live_withdraw_qp(live, qp->core);
     const enum status status = qp_modify(qp->core, &attributes, mask, live_now(live));
