@@ -148,6 +148,7 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
     slot->bytes[8] &= 0x7f;
     slot->header_bytes = (uint8_t)departure->headers_bytes;
     slot->payload_bytes = (uint16_t)(departure->payload_bytes + departure->pad_bytes);
+    slot->data_offset = 0; /* Names no bytes, but has to make sense like any other. */
     slot->flags = SHM_SLOT_PLACED;
     publish(port, link, slot);
 }
