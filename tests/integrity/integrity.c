@@ -225,6 +225,8 @@ static void move_to_rts(int q)
     }
 }
 
+static int reap(void);
+
 static void exchange(int fd, const void *ours, void *theirs, size_t bytes)
 {
     if (write(fd, ours, bytes) != (ssize_t)bytes) {
@@ -232,6 +234,11 @@ static void exchange(int fd, const void *ours, void *theirs, size_t bytes)
     }
     size_t got = 0;
     while (got < bytes) {
+        /* The peer may still need receives of ours before it can answer. */
+        struct pollfd readable = {.fd = fd, .events = POLLIN};
+        while (poll(&readable, 1, 1) == 0) {
+            reap();
+        }
         const ssize_t count = read(fd, (uint8_t *)theirs + got, bytes - got);
         if (count <= 0) {
             FAIL("the peer is gone");
