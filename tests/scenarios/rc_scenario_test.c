@@ -23,7 +23,8 @@
 #define SLOTS      16
 #define SLOT_BYTES 20480
 #define RECEIVES   32
-#define BASE       0x100000000u /* Regions start here for peers, so that packets repeat bit by bit. */
+/* Regions start here for peers, so that packets repeat bit by bit. */
+#define BASE 0x100000000u
 
 /* One request under way: which slot of the remote region it owns. */
 struct operation {
