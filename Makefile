@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD := build
 
-.PHONY: all deps demo test check bench install clean
+.PHONY: all deps demo test check interop bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -27,6 +27,11 @@ test:
 
 check:
 	@dev/check
+
+interop:
+	@dev/install-packages build demo interop
+	@$(MAKE) --no-print-directory all
+	@tests/interop/run
 
 bench:
 	@dev/install-packages build demo bench

@@ -28,6 +28,9 @@ static bool prepare_socket(struct udp_port *port, int fd, bool ipv4)
         set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
     } else {
         set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+        /* Soft-RoCE and hardware leave the UDP checksum 0, over IPv6 too: the ICRC does its work.
+         */
+        set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
     }
     set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES_WANTED);
     set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES_WANTED);
