@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * raw - what the machine itself can do, without any protocol: the limits nonic is held against.
+ *
+ * Usage: raw memcpy | vm-write | udp-segmented | udp-single | udp-pingpong
+ * Two processes, pinned to processors 0 and 1, for about a second. Prints one number: GB/s for
+ * memcpy and udp-segmented, microseconds for vm-write and udp-pingpong (one way), datagrams per
+ * second for udp-single.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PIECE    (1u << 12)
+#define PIECES   256u
+#define MESSAGE  (1u << 20)
+#define SEGMENT  4096
+#define SEGMENTS 15
+#define SECONDS  1.0
+
+struct shared {
+    _Alignas(128) _Atomic uint64_t filled;
+    _Alignas(128) _Atomic uint64_t emptied;
+    _Alignas(128) _Atomic uint64_t received;
+    _Atomic int stop;
+    _Alignas(4096) uint8_t ring[PIECES][PIECE];
+};
+
+static struct shared *shared;
+static uint8_t *memory;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void pin(int processor)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* -- A copy in, a copy out, through a ring ------------------------------------------------------*/
+
+static void memcpy_consumer(void)
+{
+    for (uint64_t i = 0; !shared->stop; i++) {
+        while (atomic_load_explicit(&shared->filled, memory_order_acquire) <= i) {
+            if (shared->stop) {
+                return;
+            }
+        }
+        memcpy(memory + i * PIECE % MESSAGE, shared->ring[i % PIECES], PIECE);
+        atomic_store_explicit(&shared->emptied, i + 1, memory_order_release);
+    }
+}
+
+static double memcpy_producer(void)
+{
+    const double began = now();
+    uint64_t i = 0;
+    while (now() - began < SECONDS) {
+        for (int k = 0; k < 256; k++, i++) {
+            while (i - atomic_load_explicit(&shared->emptied, memory_order_acquire) >= PIECES) {
+            }
+            memcpy(shared->ring[i % PIECES], memory + i * PIECE % MESSAGE, PIECE);
+            atomic_store_explicit(&shared->filled, i + 1, memory_order_release);
+        }
+    }
+    return (double)(i * PIECE) / (now() - began) / 1e9;
+}
+
+/* -- process_vm_writev of 8 bytes ---------------------------------------------------------------*/
+
+static void spin(void)
+{
+    while (!shared->stop) {
+    }
+}
+
+static double vm_write(pid_t peer)
+{
+    struct iovec local = {memory, 8}, remote = {memory, 8};
+    const double began = now();
+    uint64_t count = 0;
+    while (now() - began < SECONDS) {
+        for (int k = 0; k < 100; k++, count++) {
+            if (process_vm_writev(peer, &local, 1, &remote, 1, 0) != 8) {
+                perror("process_vm_writev");
+                exit(1);
+            }
+        }
+    }
+    return (now() - began) / (double)count * 1e6;
+}
+
+/* -- UDP ----------------------------------------------------------------------------------------*/
+
+static int sockets[2];
+static struct sockaddr_in addresses[2];
+
+static void open_sockets(void)
+{
+    for (int i = 0; i < 2; i++) {
+        sockets[i] = socket(AF_INET, SOCK_DGRAM, 0);
+        const int big = 8 << 20, one = 1;
+        setsockopt(sockets[i], SOL_SOCKET, SO_RCVBUFFORCE, &big, sizeof(big));
+        setsockopt(sockets[i], SOL_SOCKET, SO_RCVBUF, &big, sizeof(big));
+        setsockopt(sockets[i], IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
+        addresses[i].sin_family = AF_INET;
+        addresses[i].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t bytes = sizeof(addresses[i]);
+        if (bind(sockets[i], (struct sockaddr *)&addresses[i], sizeof(addresses[i])) != 0 ||
+            getsockname(sockets[i], (struct sockaddr *)&addresses[i], &bytes) != 0) {
+            perror("bind");
+            exit(1);
+        }
+    }
+}
+
+static void udp_consumer(void)
+{
+    while (!shared->stop) {
+        const ssize_t count = recv(sockets[1], memory, 65536, MSG_DONTWAIT);
+        if (count > 0) {
+            atomic_fetch_add_explicit(&shared->received, (uint64_t)count, memory_order_relaxed);
+        }
+    }
+}
+
+/* Sends calls of `bytes` in segments of `segment`; what arrives counts. */
+static double udp_producer(size_t bytes, int segment)
+{
+    if (segment != 0) {
+        setsockopt(sockets[0], IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment));
+    }
+    const double began = now();
+    uint64_t sent = 0;
+    while (now() - began < SECONDS) {
+        /* No more in flight than a receive buffer holds, as any sender with sense would. */
+        while (sent - atomic_load_explicit(&shared->received, memory_order_relaxed) > (1u << 18) &&
+               now() - began < SECONDS) {
+        }
+        if (sendto(sockets[0], memory, bytes, 0, (struct sockaddr *)&addresses[1],
+                   sizeof(addresses[1])) > 0) {
+            sent += bytes;
+        }
+    }
+    return (double)atomic_load(&shared->received) / (now() - began);
+}
+
+static void wait_datagram(int fd)
+{
+    while (recv(fd, memory, 64, MSG_DONTWAIT) < 0 && !shared->stop) {
+    }
+}
+
+static void udp_echo(void)
+{
+    while (!shared->stop) {
+        wait_datagram(sockets[1]);
+        sendto(sockets[1], memory, 24, 0, (struct sockaddr *)&addresses[0], sizeof(addresses[0]));
+    }
+}
+
+static double udp_pingpong(void)
+{
+    const double began = now();
+    uint64_t count = 0;
+    while (now() - began < SECONDS) {
+        for (int k = 0; k < 100; k++, count++) {
+            sendto(sockets[0], memory, 24, 0, (struct sockaddr *)&addresses[1],
+                   sizeof(addresses[1]));
+            wait_datagram(sockets[0]);
+        }
+    }
+    return (now() - began) / (double)count / 2 * 1e6;
+}
+
+/* -----------------------------------------------------------------------------------------------*/
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc == 2 ? argv[1] : "";
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memory = mmap(NULL, MESSAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(memory, 1, MESSAGE);
+    open_sockets();
+    const pid_t child = fork();
+    pin(child == 0);
+    if (child == 0) {
+        if (strcmp(mode, "memcpy") == 0) {
+            memcpy_consumer();
+        } else if (strcmp(mode, "udp-pingpong") == 0) {
+            udp_echo();
+        } else if (strncmp(mode, "udp", 3) == 0) {
+            udp_consumer();
+        } else {
+            spin();
+        }
+        return 0;
+    }
+    double result = -1;
+    if (strcmp(mode, "memcpy") == 0) {
+        result = memcpy_producer();
+    } else if (strcmp(mode, "vm-write") == 0) {
+        result = vm_write(child);
+    } else if (strcmp(mode, "udp-segmented") == 0) {
+        result = udp_producer(SEGMENTS * SEGMENT, SEGMENT) / 1e9;
+    } else if (strcmp(mode, "udp-single") == 0) {
+        result = udp_producer(24, 0) / 24;
+    } else if (strcmp(mode, "udp-pingpong") == 0) {
+        result = udp_pingpong();
+    }
+    shared->stop = 1;
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    if (result < 0) {
+        fprintf(stderr, "usage: raw memcpy|vm-write|udp-segmented|udp-single|udp-pingpong\n");
+        return 2;
+    }
+    printf("%.3f\n", result);
+    return 0;
+}
