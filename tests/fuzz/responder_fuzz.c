@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * responder_fuzz - a NIC fed with sequences of packets that a stranger makes up.
+ *
+ * Goal    Whatever arrives, nothing outside the region is written, no assertion fails, and the NIC
+ *         goes on answering.
+ * Method  One queue pair of each service, with a region and receives. The input is a sequence of
+ *         packets: a byte of hints, a length, and bytes for roce_decode. Hints put the right queue
+ *         pair, PSN, key or Q_Key in, so that the fuzzer gets past the first judges.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "nic/internal.h"
+
+#define REGION_BYTES 8192
+#define GUARD_BYTES  256
+#define BASE         0x10000u
+
+enum hint {
+    HINT_SERVICE = 3, /* Which queue pair: RC, UC, UD. */
+    HINT_PSN = 4,
+    HINT_KEY = 8,
+    HINT_QKEY = 16,
+    HINT_PULL = 32, /* Take the replies out afterwards. */
+    HINT_TIME = 64, /* Let time pass. */
+};
+
+struct target {
+    struct nic *nic;
+    void *nic_memory;
+    struct qp *qps[3];
+    void *qp_memory[3];
+    struct pd pd;
+    struct cq cq;
+    struct completion ring[256];
+    struct region region;
+    struct gid peer;
+    uint8_t memory[GUARD_BYTES + REGION_BYTES + GUARD_BYTES];
+};
+
+static const struct nic_limits limits = {.qps = 8,
+                                         .regions = 8,
+                                         .sends_per_qp = 16,
+                                         .receives_per_qp = 16,
+                                         .receives_per_srq = 16,
+                                         .sges = 4,
+                                         .inline_bytes = 64,
+                                         .reads_per_qp = 4,
+                                         .cq_entries = 256,
+                                         .mtu = PATH_MTU_4096};
+
+static void *zeroed(size_t bytes)
+{
+    bytes = (bytes + 63) & ~(size_t)63;
+    void *memory = aligned_alloc(64, bytes);
+    CHECK(memory != NULL);
+    return memset(memory, 0, bytes);
+}
+
+static void connect(struct target *target, struct qp *qp, enum qp_type type)
+{
+    struct qp_attributes attributes = {.state = QP_INIT,
+                                       .port = 1,
+                                       .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
+                                                 ACCESS_REMOTE_ATOMIC,
+                                       .path_mtu = PATH_MTU_256,
+                                       .qkey = 0x1234,
+                                       .path = {.destination = target->peer},
+                                       .max_reads_in = 4,
+                                       .max_reads_out = 4,
+                                       .timeout = 10,
+                                       .retry_count = 1,
+                                       .rnr_retry = 1};
+    const uint32_t connected = QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN;
+    const uint32_t init = QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
+                          (type == QP_UD ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS);
+    const uint32_t rtr = QP_ATTR_STATE | (type == QP_UD ? 0 : connected) |
+                         (type == QP_RC ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0);
+    const uint32_t rts = QP_ATTR_STATE | QP_ATTR_SQ_PSN |
+                         (type == QP_RC ? QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+                                              QP_ATTR_MAX_QP_RD_ATOMIC
+                                        : 0);
+    const struct instant now = {1};
+    CHECK(qp_modify(qp, &attributes, init, now) == STATUS_OK);
+    attributes.state = QP_RTR;
+    CHECK(qp_modify(qp, &attributes, rtr, now) == STATUS_OK);
+    attributes.state = QP_RTS;
+    CHECK(qp_modify(qp, &attributes, rts, now) == STATUS_OK);
+}
+
+static void make(struct target *target)
+{
+    memset(target, 0, sizeof(*target));
+    memset(target->memory, 0xa5, sizeof(target->memory));
+    target->nic_memory = zeroed(nic_bytes(&limits));
+    target->nic = nic_init(&limits, 1, target->nic_memory);
+    target->peer.bytes[15] = 1;
+    cq_init(&target->cq, 256, target->ring);
+    list_init(&target->cq.notify);
+    list_init(&target->cq.event_link);
+    const struct region_request request = {.address = (uintptr_t)(target->memory + GUARD_BYTES),
+                                           .bytes = REGION_BYTES,
+                                           .start = BASE,
+                                           .access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
+                                                     ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC};
+    CHECK(region_add(nic_regions(target->nic), &target->pd, &request, &target->region) ==
+          STATUS_OK);
+    static const enum qp_type types[3] = {QP_RC, QP_UC, QP_UD};
+    for (int i = 0; i < 3; i++) {
+        struct qp_request made = {.type = types[i],
+                                  .pd = &target->pd,
+                                  .send_cq = &target->cq,
+                                  .receive_cq = &target->cq,
+                                  .capacity = {4, 8, 2, 2, 16}};
+        target->qp_memory[i] = zeroed(qp_bytes(types[i], &made.capacity, false));
+        CHECK(qp_create(target->nic, &made, target->qp_memory[i], &target->qps[i]) == STATUS_OK);
+        connect(target, target->qps[i], types[i]);
+        for (uint32_t n = 0; n < 8; n++) {
+            const struct sge sge = {BASE + n * 512, 512, target->region.key};
+            CHECK(qp_post_receive(target->qps[i], n, &sge, 1) == STATUS_OK);
+        }
+    }
+    /* A READ of ours under way, so that responses have something to answer. */
+    const struct sge sge = {BASE, 1000, target->region.key};
+    const struct send_request read = {
+        .kind = WORK_READ, .sges = &sge, .sge_count = 1, .remote_address = 1};
+    CHECK(qp_post_send(target->qps[0], &read) == STATUS_OK);
+}
+
+static void hint(const struct target *target, uint8_t hints, struct roce_packet *packet)
+{
+    const struct qp *qp = target->qps[(hints & HINT_SERVICE) % 3];
+    packet->destination_qpn = qp_number(qp);
+    packet->pkey = ROCE_DEFAULT_PKEY;
+    if (hints & HINT_PSN) {
+        const bool response = roce_opcode(packet->opcode)->traits & ROCE_IS_RESPONSE;
+        packet->psn = qp->type != QP_RC ? packet->psn
+                      : response        ? qp->out.rc.unacked.value
+                                        : qp->in.rc.expected.value;
+    }
+    if (hints & HINT_KEY) {
+        packet->reth.key = packet->atomic.key = target->region.key;
+        packet->reth.address = BASE + packet->reth.address % (REGION_BYTES + 512);
+        packet->atomic.address = BASE + packet->atomic.address % (REGION_BYTES + 16);
+    }
+    if (hints & HINT_QKEY) {
+        packet->deth.qkey = 0x1234;
+    }
+}
+
+static void move(struct nic_move *wanted, const uint8_t *payload)
+{
+    uint32_t prefix = 0;
+    if (wanted->kind == NIC_MOVE_COMPARE_SWAP || wanted->kind == NIC_MOVE_FETCH_ADD) {
+        uint64_t *at = (uint64_t *)(uintptr_t)wanted->segments[0].address;
+        wanted->original = *at;
+        *at += wanted->swap_or_add;
+        return;
+    }
+    if (wanted->kind == NIC_MOVE_NOTHING) {
+        return;
+    }
+    for (uint32_t i = 0; i < wanted->segment_count; i++) {
+        uint8_t *to = (uint8_t *)(uintptr_t)wanted->segments[i].address;
+        for (uint32_t k = 0; k < wanted->segments[i].bytes; k++) {
+            *to++ = prefix < wanted->prefix_bytes ? wanted->prefix[prefix++] : *payload++;
+        }
+    }
+}
+
+static void deliver(struct target *target, uint8_t hints, const uint8_t *bytes, size_t count,
+                    struct instant now)
+{
+    /* As from a port: a copy of just these bytes, so that reading past them is found. */
+    uint8_t *copy = malloc(count + 1);
+    CHECK(copy != NULL);
+    memcpy(copy, bytes, count);
+    struct nic_arrival arrival = {.source = target->peer, .hop_limit = 64};
+    struct nic_move wanted;
+    if (roce_decode(copy, count, &arrival.packet) == ROCE_GOOD) {
+        hint(target, hints, &arrival.packet);
+        if (nic_on_packet(target->nic, &arrival, now, &wanted)) {
+            move(&wanted, arrival.packet.payload);
+            nic_on_moved(target->nic, &wanted, NIC_MOVED, now);
+        }
+    }
+    free(copy);
+}
+
+static void pull(struct target *target, struct instant now)
+{
+    struct nic_departure departure;
+    struct qp *qp;
+    while ((qp = nic_next_qp(target->nic)) != NULL) {
+        if (nic_next_packet(target->nic, qp, now, &departure)) {
+            CHECK(departure.payload_bytes <= ROCE_PAYLOAD_BYTES_MAX);
+        }
+    }
+}
+
+static void check_guards(const struct target *target)
+{
+    for (size_t i = 0; i < GUARD_BYTES; i++) {
+        CHECK(target->memory[i] == 0xa5);
+        CHECK(target->memory[GUARD_BYTES + REGION_BYTES + i] == 0xa5);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    static struct target target;
+    make(&target);
+    struct instant now = {1000};
+    pull(&target, now);
+    while (count >= 3) {
+        const uint8_t hints = bytes[0];
+        const size_t wanted = (size_t)bytes[1] | (size_t)(bytes[2] & 3) << 8;
+        const size_t length = wanted < count - 3 ? wanted : count - 3;
+        deliver(&target, hints, bytes + 3, length, now);
+        if (hints & HINT_TIME) {
+            now.ns += 5000000;
+            nic_on_time(target.nic, now);
+        }
+        if (hints & HINT_PULL) {
+            pull(&target, now);
+        }
+        bytes += 3 + length;
+        count -= 3 + length;
+    }
+    check_guards(&target);
+    for (int i = 0; i < 3; i++) {
+        qp_destroy(target.qps[i]);
+        free(target.qp_memory[i]);
+    }
+    free(target.nic_memory);
+    return 0;
+}
