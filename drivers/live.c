@@ -182,19 +182,30 @@ static void close_fd(int fd)
     }
 }
 
-void live_close(struct live *live)
+void live_leave(struct live *live)
 {
     if (live->started) {
         live_lock(live);
-        live_transmit(live);
+        live_flush(live);
         live->stopping = true;
         live_unlock(live);
         live_wake(live);
         pthread_join(live->thread, NULL);
+        live->started = false;
     }
-    if (live->config.stats && live->nic != NULL) {
-        live_print_stats(live);
+    if (live->nic != NULL) {
+        live_lock(live);
+        if (live->config.stats) {
+            live_print_stats(live);
+        }
+        capture_flush(live->capture);
+        live_unlock(live);
     }
+}
+
+void live_close(struct live *live)
+{
+    live_leave(live);
     capture_close(live->capture);
     faults_close(live->faults);
     if (live->shm != NULL) {

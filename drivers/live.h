@@ -52,6 +52,10 @@ struct live_gid {
  * with a reason in `error`. */
 struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes);
 bool live_start(struct live *live, char *error, size_t error_bytes);
+
+/* The program ends: what is ready leaves, the thread stops, counters and capture are written. Other
+ * threads of the program may still be inside, so nothing is freed. */
+void live_leave(struct live *live);
 void live_close(struct live *live);
 
 struct nic *live_nic(struct live *live);

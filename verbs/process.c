@@ -89,7 +89,6 @@ struct live *process_live_started(void)
 __attribute__((destructor)) static void close_at_exit(void)
 {
     if (process.live != NULL && process.owner == getpid()) {
-        live_close(process.live);
-        process.live = NULL;
+        live_leave(process.live);
     }
 }
