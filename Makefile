@@ -11,7 +11,7 @@ all: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja:
 	@dev/install-packages build
-	@meson setup $(BUILD)
+	@meson setup -Db_lto=true $(BUILD)
 
 deps:
 	@dev/install-packages build test demo bench
