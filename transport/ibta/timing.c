@@ -25,13 +25,15 @@ static const uint16_t credit_counts[31] = {
     256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
 };
 
+/* From 2 on, the counts of the table are 2^n and 1.5 * 2^n in turn. */
 uint8_t credits_encode(uint32_t receives)
 {
-    uint8_t code = 0;
-    while (code < COUNT_OF(credit_counts) - 1 && credit_counts[code + 1] <= receives) {
-        code++;
+    if (receives < 2) {
+        return (uint8_t)receives;
     }
-    return code;
+    const uint32_t power = 31 - (uint32_t)__builtin_clz(receives);
+    const uint32_t code = 2 * power + (receives >> (power - 1) & 1);
+    return code < COUNT_OF(credit_counts) ? (uint8_t)code : COUNT_OF(credit_counts) - 1;
 }
 
 uint32_t credits_decode(uint8_t code)
