@@ -16,20 +16,49 @@
 enum {
     PREFIX_BYTES = 8, /* Ones, where the LRH of an InfiniBand packet would stand. */
     BTH_MASKED_AT = 4,
+    TOGETHER_BYTES =
+        64, /* So much of a packet is copied with its BTH, to go through in one call. */
 };
+
+uint32_t icrc_prefix(const struct inet_flow *flow, uint16_t identification,
+                     size_t udp_payload_bytes)
+{
+    uint8_t masked[PREFIX_BYTES + INET_HEADERS_BYTES_MAX];
+
+    memset(masked, 0xff, PREFIX_BYTES);
+    const size_t count =
+        inet_encode_invariant(masked + PREFIX_BYTES, flow, identification, udp_payload_bytes);
+    return crc32_gzip_refl(0, masked, PREFIX_BYTES + count);
+}
+
+uint32_t icrc_packet(uint32_t prefix, const uint8_t *packet, size_t count)
+{
+    uint8_t masked[TOGETHER_BYTES];
+
+    CHECK(count >= ROCE_BTH_BYTES);
+    const size_t together = count < TOGETHER_BYTES ? count : TOGETHER_BYTES;
+    memcpy(masked, packet, together);
+    masked[BTH_MASKED_AT] = 0xff;
+    const uint32_t crc = crc32_gzip_refl(prefix, masked, together);
+    return together == count ? crc : crc32_gzip_refl(crc, packet + together, count - together);
+}
+
+uint32_t icrc_remembered_prefix(struct icrc_memo *memo, const struct inet_flow *flow,
+                                uint16_t identification, size_t udp_payload_bytes)
+{
+    const uint32_t key = (uint32_t)udp_payload_bytes << 16 | identification;
+    const size_t at = (udp_payload_bytes + identification) % ICRC_MEMO_ENTRIES;
+    if (UNLIKELY(memo->entries[at].key != key)) {
+        memo->entries[at].key = key;
+        memo->entries[at].prefix = icrc_prefix(flow, identification, udp_payload_bytes);
+    }
+    return memo->entries[at].prefix;
+}
 
 uint32_t icrc_begin(const struct inet_flow *flow, uint16_t identification, size_t udp_payload_bytes,
                     const uint8_t bth[12])
 {
-    uint8_t masked[PREFIX_BYTES + INET_HEADERS_BYTES_MAX + ROCE_BTH_BYTES];
-    size_t count = PREFIX_BYTES;
-
-    memset(masked, 0xff, PREFIX_BYTES);
-    count += inet_encode_invariant(masked + count, flow, identification, udp_payload_bytes);
-    memcpy(masked + count, bth, ROCE_BTH_BYTES);
-    masked[count + BTH_MASKED_AT] = 0xff;
-    count += ROCE_BTH_BYTES;
-    return crc32_gzip_refl(0, masked, count);
+    return icrc_packet(icrc_prefix(flow, identification, udp_payload_bytes), bth, ROCE_BTH_BYTES);
 }
 
 uint32_t icrc_extend(uint32_t crc, const void *bytes, size_t count)

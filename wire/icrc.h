@@ -29,6 +29,29 @@
 uint32_t icrc_begin(const struct inet_flow *flow, uint16_t identification, size_t udp_payload_bytes,
                     const uint8_t bth[12]);
 
+/* The same in two steps, for who computes many: the CRC behind the masked IP and UDP headers, ...
+ */
+uint32_t icrc_prefix(const struct inet_flow *flow, uint16_t identification,
+                     size_t udp_payload_bytes);
+
+/* ... and behind the first `count` bytes of the packet, of which the BTH is masked. `count` is at
+ * least the BTH's 12. */
+uint32_t icrc_packet(uint32_t prefix, const uint8_t *packet, size_t count);
+
+/* The prefixes of one flow, remembered: they depend on nothing but identification and size. Zeroed
+ * memory is an empty memo; it belongs to one flow for as long as it lives. */
+#define ICRC_MEMO_ENTRIES 64
+struct icrc_memo {
+    struct {
+        uint32_t key; /* Size and identification; 0: nothing yet. */
+        uint32_t prefix;
+    } entries[ICRC_MEMO_ENTRIES];
+};
+
+/* icrc_prefix, from the memo where it is there. */
+uint32_t icrc_remembered_prefix(struct icrc_memo *memo, const struct inet_flow *flow,
+                                uint16_t identification, size_t udp_payload_bytes);
+
 /* Continues over `count` bytes as they stand on the wire: extended headers, payload, pad. */
 uint32_t icrc_extend(uint32_t crc, const void *bytes, size_t count);
 
