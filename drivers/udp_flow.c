@@ -12,27 +12,26 @@
 
 #include "base/bytes.h"
 #include "drivers/udp_port.h"
+#include "transport/ibta/rc_requester.h"
 
 #define OPCODE_PROBE  0xc0
 #define OPCODE_ANSWER 0xc1
 #define PROBE_BYTES   (ROCE_BTH_BYTES + 8 + ROCE_ICRC_BYTES)
 
-/* More in flight to one peer than this gains nothing. */
-#define FLIGHT_BYTES_MAX (1 << 20)
-/* What the kernel charges a receiver for a small datagram beside its bytes. */
-#define DATAGRAM_COST 256
+/* More in flight to one peer, of all queue pairs together, than this gains nothing. */
+#define FLIGHT_BYTES_MAX (2 << 20)
 /* A probe or its answer is lost after this long: longer than a busy peer takes to get a core. */
 #define ANSWER_NS 20000000
 
 static uint64_t window_of(const struct udp_port *port)
 {
-    const uint64_t safe = port->receive_bytes / 4;
+    const uint64_t safe = udp_port_safe_bytes(port);
     return safe < FLIGHT_BYTES_MAX ? safe : FLIGHT_BYTES_MAX;
 }
 
 void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
 {
-    link->sent += bytes + DATAGRAM_COST;
+    link->sent += bytes + RC_PACKET_COST;
     if (link->answers != UDP_ANSWERS_NO && link->sent - link->probed >= window_of(port) / 4) {
         udp_flow_probe(port, link);
     }

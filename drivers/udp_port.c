@@ -9,8 +9,9 @@
 
 /* Asked for; the kernel grants less where net.core.rmem_max is lower. */
 #define RECEIVE_BYTES_WANTED (8 << 20)
-/* More in flight than this only costs cache misses. */
-#define WINDOW_BYTES_MAX     (384 << 10)
+/* One queue pair's share: enough to keep both sides busy while the other's acknowledgement waits
+ * for the end of a round; more only costs cache misses. */
+#define WINDOW_BYTES_MAX     (1 << 20)
 #define RECEIVE_BUFFER_BYTES (1 << 16)
 
 /* -- Opening ------------------------------------------------------------------------------------*/
@@ -96,10 +97,15 @@ void udp_port_close(struct udp_port *port)
     memset(port, 0, sizeof(*port));
 }
 
+uint32_t udp_port_safe_bytes(const struct udp_port *port)
+{
+    /* The kernel charges less than twice what we count; a sixteenth is for what overshoots. */
+    return port->receive_bytes / 2 - port->receive_bytes / 16;
+}
+
 uint32_t udp_port_window_bytes(const struct udp_port *port)
 {
-    /* The kernel charges a datagram up to twice its size. */
-    const uint32_t safe = port->receive_bytes / 4;
+    const uint32_t safe = udp_port_safe_bytes(port);
     return safe < WINDOW_BYTES_MAX ? safe : WINDOW_BYTES_MAX;
 }
 

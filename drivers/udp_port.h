@@ -48,6 +48,7 @@ struct udp_link {
     uint64_t confirmed;        /* ... and that the peer says it has taken in. */
     struct instant blocked_at; /* Since when there is no room; 0 ns: there is. */
     struct inet_flow flow;
+    struct icrc_memo icrcs; /* Of `flow`. */
     struct sockaddr_storage to;
     socklen_t to_bytes;
     int fd;
@@ -56,7 +57,7 @@ struct udp_link {
 
 /* One packet waiting for a flush. */
 struct udp_packet {
-    const struct udp_link *link;
+    struct udp_link *link;
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
     uint32_t headers_bytes;
     uint32_t pad_bytes;
@@ -65,12 +66,13 @@ struct udp_packet {
     bool whole; /* One piece holds everything, ICRC included. */
 };
 
-/* What the identifications of a peer that is not nonic looked like (see icrc.h). */
+/* What is remembered of where datagrams come from. */
 struct udp_flow {
-    struct gid source;
+    struct gid source, destination;
     uint16_t port;
-    bool known;
+    bool known; /* What identifications look like, of a peer that is not nonic (see icrc.h): */
     uint16_t last, candidate;
+    struct icrc_memo icrcs;
 };
 
 struct udp_counters {
@@ -122,13 +124,13 @@ MUST_USE bool udp_port_transmit(struct udp_port *port, struct link *link,
                                 const struct nic_departure *departure);
 
 /* Adds a ready UDP payload, BTH to ICRC, computed for identification 0, to go as it is. Flushes. */
-void udp_port_transmit_raw(struct udp_port *port, const struct link *link, const uint8_t *bytes,
+void udp_port_transmit_raw(struct udp_port *port, struct link *link, const uint8_t *bytes,
                            size_t count);
 void udp_port_flush(struct udp_port *port);
 
 /* Adds a packet that is headers alone, without its ICRC. */
-void udp_port_transmit_headers(struct udp_port *port, const struct udp_link *link,
-                               const uint8_t *headers, uint32_t headers_bytes);
+void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, const uint8_t *headers,
+                               uint32_t headers_bytes);
 
 /* Takes in what has arrived, until about `quantum` datagrams. Returns how many arrived. */
 uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context);
@@ -149,6 +151,8 @@ bool udp_flow_on_datagram(struct udp_port *port, const struct gid *source,
 
 /* Bytes that may be on their way to a peer with a receive buffer like ours. */
 uint32_t udp_port_window_bytes(const struct udp_port *port);
+/* ... and all of them together, to one peer, without overflowing its receive buffer. */
+uint32_t udp_port_safe_bytes(const struct udp_port *port);
 
 uint32_t udp_port_fd_count(const struct udp_port *port);
 int udp_port_fd(const struct udp_port *port, uint32_t index);

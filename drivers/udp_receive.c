@@ -5,11 +5,17 @@
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "drivers/udp_port.h"
 
 #define RECEIVE_BUFFER_BYTES (1 << 16)
+
+/* A single datagram, or a small answer with its acknowledgement, mostly emptied the socket: whoever
+ * polls looks again soon anyway, and what came is served without another system call. */
+#define STREAM_BYTES 1024
 
 /* A kernel peer counts its identifications up, other traffic of that host in between. */
 #define IDENTIFICATION_STEP_MAX 4096
@@ -18,15 +24,19 @@
 
 /* -- Whose identification is it? ----------------------------------------------------------------*/
 
-static struct udp_flow *flow_of(struct udp_port *port, const struct gid *source, uint16_t from)
+static struct udp_flow *flow_of(struct udp_port *port, const struct inet_flow *inet)
 {
-    uint32_t hash = from;
-    for (size_t i = 0; i < sizeof(source->bytes); i += 4) {
-        hash = (hash ^ load_be32(source->bytes + i)) * 0x9e3779b1u;
+    uint32_t hash = inet->source_port;
+    for (size_t i = 0; i < sizeof(inet->source); i += 4) {
+        hash = (hash ^ load_be32(inet->source + i)) * 0x9e3779b1u;
     }
     struct udp_flow *flow = &port->flows[(hash >> 16) % UDP_FLOWS];
-    if (memcmp(&flow->source, source, sizeof(*source)) != 0 || flow->port != from) {
-        *flow = (struct udp_flow){.source = *source, .port = from};
+    if (memcmp(flow->source.bytes, inet->source, sizeof(inet->source)) != 0 ||
+        memcmp(flow->destination.bytes, inet->destination, sizeof(inet->destination)) != 0 ||
+        flow->port != inet->source_port) {
+        *flow = (struct udp_flow){.port = inet->source_port};
+        memcpy(flow->source.bytes, inet->source, sizeof(inet->source));
+        memcpy(flow->destination.bytes, inet->destination, sizeof(inet->destination));
     }
     return flow;
 }
@@ -53,29 +63,22 @@ static bool plausible(struct udp_flow *flow, uint16_t identification)
 
 /* -- The ICRC -----------------------------------------------------------------------------------*/
 
-static uint32_t computed(const struct inet_flow *flow, uint16_t identification,
-                         const uint8_t *bytes, size_t total)
-{
-    const uint32_t crc = icrc_begin(flow, identification, total, bytes);
-    return icrc_finish(
-        icrc_extend(crc, bytes + ROCE_BTH_BYTES, total - ROCE_BTH_BYTES - ROCE_ICRC_BYTES));
-}
-
-static bool icrc_good(struct udp_port *port, const struct inet_flow *flow, const struct gid *source,
+static bool icrc_good(struct udp_port *port, struct udp_flow *flow, const struct inet_flow *inet,
                       const uint8_t *bytes, size_t total, uint16_t index)
 {
-    const uint32_t received = load_le32(bytes + total - ROCE_ICRC_BYTES);
-    const uint32_t difference = received ^ computed(flow, index, bytes, total);
+    const uint32_t prefix = icrc_remembered_prefix(&flow->icrcs, inet, index, total);
+    const uint32_t computed = icrc_finish(icrc_packet(prefix, bytes, total - ROCE_ICRC_BYTES));
+    const uint32_t difference = load_le32(bytes + total - ROCE_ICRC_BYTES) ^ computed;
     if (LIKELY(difference == 0)) {
         return true;
     }
     uint16_t identification;
-    if (!inet_is_ipv4(flow->source) ||
+    if (!inet_is_ipv4(inet->source) ||
         !icrc_solve_identification(difference, total, index, &identification)) {
         port->counters.bad_icrc++;
         return false;
     }
-    if (!plausible(flow_of(port, source, flow->source_port), identification)) {
+    if (!plausible(flow, identification)) {
         port->counters.implausible_identification++;
         return false;
     }
@@ -117,11 +120,12 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
                         const struct sockaddr_storage *from, size_t received, size_t segment,
                         udp_sink sink, void *context)
 {
-    struct inet_flow flow = {.destination_port = ROCE_UDP_PORT};
-    source_of(from, &flow);
-    memcpy(flow.destination, address->gid.bytes, 16);
+    struct inet_flow inet = {.destination_port = ROCE_UDP_PORT};
+    source_of(from, &inet);
+    memcpy(inet.destination, address->gid.bytes, 16);
+    struct udp_flow *flow = flow_of(port, &inet);
     struct udp_datagram datagram = {.destination = address->gid, .hop_limit = 64};
-    memcpy(datagram.source.bytes, flow.source, 16);
+    memcpy(datagram.source.bytes, inet.source, 16);
     const size_t step = segment == 0 ? received : segment;
     uint16_t index = 0;
     for (size_t offset = 0; offset < received; offset += step, index++) {
@@ -133,7 +137,7 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
             port->counters.too_short++;
             continue;
         }
-        if (icrc_good(port, &flow, &datagram.source, bytes, total, index) &&
+        if (icrc_good(port, flow, &inet, bytes, total, index) &&
             !udp_flow_on_datagram(port, &datagram.source, &datagram.destination, bytes,
                                   total - ROCE_ICRC_BYTES)) {
             datagram.bytes = bytes;
@@ -144,7 +148,9 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
     return index;
 }
 
-/* One call on one socket. Returns the datagrams it brought; *more: another call may bring more. */
+/* One call on one socket, past the C library, whose recvmsg is a point where a program's thread may
+ * be cancelled: not while it holds our lock. Returns the datagrams it brought; *more: another call
+ * may bring more. */
 static uint32_t receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
                              void *context, bool *more)
 {
@@ -163,15 +169,14 @@ static uint32_t receive_once(struct udp_port *port, const struct address *addres
         .msg_controllen = sizeof(control.bytes),
     };
     port->counters.receive_calls++;
-    const ssize_t received = recvmsg(address->fd, &message, MSG_DONTWAIT);
+    const ssize_t received = syscall(SYS_recvmsg, address->fd, &message, MSG_DONTWAIT);
     /* ECONNREFUSED and its kin are about datagrams that we sent: look again. */
     *more = received >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
     if (received <= 0 || (message.msg_flags & MSG_TRUNC)) {
         return 0;
     }
     const size_t segment = segment_bytes(&message);
-    /* A single datagram mostly comes alone: whoever polls looks again soon anyway. */
-    *more = segment != 0;
+    *more = segment != 0 && received >= STREAM_BYTES;
     return deliver(port, address, &from, (size_t)received, segment, sink, context);
 }
 

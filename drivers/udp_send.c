@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "drivers/memory.h"
@@ -18,9 +20,9 @@
 #define CALL_BYTES_MAX  65000
 #define CALL_PIECES_MAX 1000 /* The kernel's UIO_MAXIOV is 1,024. */
 
-static const struct udp_link *udp_link_of(const struct link *link)
+static struct udp_link *udp_link_of(struct link *link)
 {
-    return CONTAINER_OF_CONST(link, struct udp_link, link);
+    return CONTAINER_OF(link, struct udp_link, link);
 }
 
 static bool is_acknowledge(const struct udp_packet *packet)
@@ -94,12 +96,12 @@ bool udp_port_transmit(struct udp_port *port, struct link *link,
     for (uint32_t i = 0; i < departure->segment_count; i++) {
         add_piece(port, packet, departure->segments[i].address, departure->segments[i].bytes);
     }
-    udp_flow_sent(port, CONTAINER_OF(link, struct udp_link, link), total);
+    udp_flow_sent(port, udp_link_of(link), total);
     return true;
 }
 
-void udp_port_transmit_headers(struct udp_port *port, const struct udp_link *link,
-                               const uint8_t *headers, uint32_t headers_bytes)
+void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, const uint8_t *headers,
+                               uint32_t headers_bytes)
 {
     CHECK(headers_bytes <= ROCE_HEADERS_BYTES_MAX);
     if (port->batch_count == UDP_BATCH_MAX) {
@@ -113,7 +115,7 @@ void udp_port_transmit_headers(struct udp_port *port, const struct udp_link *lin
     memcpy(packet->headers, headers, headers_bytes);
 }
 
-void udp_port_transmit_raw(struct udp_port *port, const struct link *link, const uint8_t *bytes,
+void udp_port_transmit_raw(struct udp_port *port, struct link *link, const uint8_t *bytes,
                            size_t count)
 {
     udp_port_flush(port);
@@ -157,36 +159,77 @@ static void add_vector(struct layout *layout, struct msghdr *message, const void
     message->msg_iovlen++;
 }
 
+static uint8_t *put_bytes(struct layout *layout, const void *from, size_t bytes)
+{
+    uint8_t *at = layout->arena;
+    memcpy(at, from, bytes);
+    layout->arena += bytes;
+    return at;
+}
+
+static void put_pad(struct layout *layout, const struct udp_packet *packet)
+{
+    memset(layout->arena, 0, packet->pad_bytes);
+    layout->arena += packet->pad_bytes;
+}
+
+static void put_icrc(struct layout *layout, uint32_t crc)
+{
+    store_le32(layout->arena, icrc_finish(crc));
+    layout->arena += ROCE_ICRC_BYTES;
+}
+
+/* A small packet is copied together, into one vector. */
+static void lay_small(struct udp_port *port, struct layout *layout, struct msghdr *message,
+                      const struct udp_packet *packet, uint32_t prefix)
+{
+    const struct iovec *pieces = &port->pieces[packet->first_piece];
+    uint8_t *start = put_bytes(layout, packet->headers, packet->headers_bytes);
+    for (uint32_t i = 0; i < packet->piece_count; i++) {
+        put_bytes(layout, pieces[i].iov_base, pieces[i].iov_len);
+    }
+    put_pad(layout, packet);
+    put_icrc(layout, icrc_packet(prefix, start, packet->total_bytes - ROCE_ICRC_BYTES));
+    add_vector(layout, message, start, packet->total_bytes);
+}
+
+/* The payload of a large one goes from where it is. */
+static void lay_large(struct udp_port *port, struct layout *layout, struct msghdr *message,
+                      const struct udp_packet *packet, uint32_t prefix)
+{
+    const struct iovec *pieces = &port->pieces[packet->first_piece];
+    const uint8_t *headers = put_bytes(layout, packet->headers, packet->headers_bytes);
+    uint32_t crc = icrc_packet(prefix, headers, packet->headers_bytes);
+    add_vector(layout, message, headers, packet->headers_bytes);
+    for (uint32_t i = 0; i < packet->piece_count; i++) {
+        crc = icrc_extend(crc, pieces[i].iov_base, pieces[i].iov_len);
+        add_vector(layout, message, pieces[i].iov_base, pieces[i].iov_len);
+    }
+    const uint8_t *trailer = layout->arena;
+    put_pad(layout, packet);
+    if (packet->pad_bytes > 0) {
+        crc = icrc_extend(crc, trailer, packet->pad_bytes);
+    }
+    put_icrc(layout, crc);
+    add_vector(layout, message, trailer, packet->pad_bytes + ROCE_ICRC_BYTES);
+}
+
 static void lay_packet(struct udp_port *port, struct layout *layout, struct msghdr *message,
                        const struct udp_packet *packet, uint16_t identification)
 {
-    const struct iovec *pieces = &port->pieces[packet->first_piece];
     if (packet->whole) {
-        add_vector(layout, message, pieces->iov_base, pieces->iov_len);
+        const struct iovec *piece = &port->pieces[packet->first_piece];
+        add_vector(layout, message, piece->iov_base, piece->iov_len);
         return;
     }
-    uint8_t *headers = layout->arena;
-    memcpy(headers, packet->headers, packet->headers_bytes);
-    layout->arena += packet->headers_bytes;
-    uint32_t crc = icrc_begin(&packet->link->flow, identification, packet->total_bytes, headers);
-    crc = icrc_extend(crc, headers + ROCE_BTH_BYTES, packet->headers_bytes - ROCE_BTH_BYTES);
-    add_vector(layout, message, headers, packet->headers_bytes);
-    const bool small = packet->total_bytes <= UDP_COPIED_BYTES_MAX;
-    for (uint32_t i = 0; i < packet->piece_count; i++) {
-        const void *from = pieces[i].iov_base;
-        if (small) {
-            from = memcpy(layout->arena, from, pieces[i].iov_len);
-            layout->arena += pieces[i].iov_len;
-        }
-        crc = icrc_extend(crc, from, pieces[i].iov_len);
-        add_vector(layout, message, from, pieces[i].iov_len);
+    struct udp_link *link = packet->link;
+    const uint32_t prefix =
+        icrc_remembered_prefix(&link->icrcs, &link->flow, identification, packet->total_bytes);
+    if (packet->total_bytes <= UDP_COPIED_BYTES_MAX) {
+        lay_small(port, layout, message, packet, prefix);
+    } else {
+        lay_large(port, layout, message, packet, prefix);
     }
-    uint8_t *trailer = layout->arena;
-    memset(trailer, 0, packet->pad_bytes);
-    crc = icrc_extend(crc, trailer, packet->pad_bytes);
-    store_le32(trailer + packet->pad_bytes, icrc_finish(crc));
-    layout->arena += packet->pad_bytes + ROCE_ICRC_BYTES;
-    add_vector(layout, message, trailer, packet->pad_bytes + ROCE_ICRC_BYTES);
 }
 
 /* How many packets from `at` on fit one segmented call. */
@@ -244,14 +287,15 @@ static void lay_message(struct udp_port *port, struct layout *layout, uint32_t a
 }
 
 /* Messages of one socket, from `from` on, in as few calls as the kernel takes. A message it refuses
- * is lost like any packet may be. */
+ * is lost like any packet may be. The call goes past the C library for the reason given in
+ * udp_receive.c. */
 static void send_messages(struct udp_port *port, struct layout *layout, int fd)
 {
     uint32_t sent = 0;
     while (sent < layout->message_count) {
         port->counters.send_calls++;
-        const int count =
-            sendmmsg(fd, layout->messages + sent, layout->message_count - sent, MSG_NOSIGNAL);
+        const long count = syscall(SYS_sendmmsg, fd, layout->messages + sent,
+                                   layout->message_count - sent, MSG_NOSIGNAL);
         if (count > 0) {
             sent += (uint32_t)count;
         } else if (errno != EINTR) {

@@ -110,12 +110,22 @@ static bool may_begin(const struct rc_requester *requester, const struct work *w
 
 /* The window admits a packet when it is not full; the last one may overshoot, so that a window
  * smaller than a packet still moves. */
-static bool window_open(const struct rc_requester *requester, const struct send_queue *queue)
+static bool window_full(const struct rc_requester *requester, const struct send_queue *queue)
 {
     if (psn_distance(requester->unacked, requester->send) >= 0x7f0000) {
-        return false;
+        return true;
     }
-    return requester->window_max == 0 || flight(requester, queue) < requester->window;
+    return requester->window_max != 0 && flight(requester, queue) >= requester->window;
+}
+
+/* Once full, it admits nothing until a quarter is free again: packets that trickle out as each
+ * acknowledgement comes in cost a system call apiece. */
+static void reopen_window(struct rc_requester *requester, const struct send_queue *queue)
+{
+    if (requester->window_shut &&
+        flight(requester, queue) <= requester->window - requester->window / 4) {
+        requester->window_shut = window_full(requester, queue);
+    }
 }
 
 bool rc_requester_ready(const struct rc_requester *requester, const struct send_queue *queue,
@@ -143,7 +153,7 @@ bool rc_requester_ready(const struct rc_requester *requester, const struct send_
     if (work_wants_response(work) && requester->reads_out >= requester->reads_max) {
         return false;
     }
-    return window_open(requester, queue);
+    return !requester->window_shut;
 }
 
 /* First transmission: the request takes its PSNs, its serial number and its place in the cost. */
@@ -225,7 +235,7 @@ static bool wants_ack(const struct rc_requester *requester, const struct send_qu
     }
     /* A window's quarter keeps acknowledgements coming before it closes. */
     const uint32_t packets = requester->window / (4 * (requester->mtu_bytes + RC_PACKET_COST));
-    return packets == 0 || out->psn.value % packets == 0 || !window_open(requester, queue);
+    return packets == 0 || out->psn.value % packets == 0 || requester->window_shut;
 }
 
 bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue, bool draining,
@@ -265,6 +275,7 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
             queue->next++;
         }
     }
+    requester->window_shut = window_full(requester, queue);
     out->ack_request = !work_wants_response(work) && wants_ack(requester, queue, work, out);
     if (out->alone || requester->retry_at.ns == UINT64_MAX) {
         requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
@@ -281,6 +292,7 @@ static void go_back(struct rc_requester *requester, struct send_queue *queue)
     }
     requester->send = requester->unacked;
     requester->reads_out = 0;
+    requester->window_shut = false;
 }
 
 /* A loss halves what may be in flight; 4 packets are always allowed. */
@@ -380,6 +392,7 @@ static bool acknowledge(struct rc_requester *requester, struct send_queue *queue
     }
     advance(requester, upto, now);
     skip_acknowledged(requester, queue);
+    reopen_window(requester, queue);
     return missing;
 }
 
@@ -521,6 +534,7 @@ struct rc_progress rc_requester_on_response(struct rc_requester *requester,
     work->moves_pending++;
     advance(requester, psn_after(psn, 1), now);
     skip_acknowledged(requester, queue);
+    reopen_window(requester, queue);
     return (struct rc_progress){RC_RESPONSE, work, offset, COMPLETION_SUCCESS};
 }
 

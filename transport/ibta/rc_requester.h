@@ -21,9 +21,10 @@
 #include "transport/ibta/work.h"
 #include "wire/roce.h"
 
-/* What a packet occupies at the receiver beside its payload: headers, and the kernel's own
- * bookkeeping of small datagrams. Chosen, see docs/decisions on flow control. */
-#define RC_PACKET_COST 256
+/* What a packet counts for in the window beside its payload. With it, what Linux charges a receive
+ * buffer for a datagram of any size, its slab rounded up, is less than twice what we count
+ * (docs/decisions/0005). */
+#define RC_PACKET_COST 512
 
 /* A READ request asks for at most this many response packets at a time where the path limits what
  * may be in flight, so that responses are clocked by requests. */
@@ -47,6 +48,7 @@ struct rc_requester {
     uint8_t reads_max, reads_out; /* READ requests and atomics without their last response. */
     uint8_t timeout_code;
     bool credits_known; /* The responder limits us: credit_serial is valid. */
+    bool window_shut;   /* It was full, and a quarter of it is not free yet. */
     uint32_t mtu_bytes;
     uint32_t window_max;      /* Bytes in flight the path can hold; 0: no limit. */
     uint32_t window;          /* What we allow now: halved by a loss, grown by progress. */
