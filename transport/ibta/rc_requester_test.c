@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    The sending side of a reliable connection numbers, paces, resends and gives up as IBTA
+ *         9.7 says.
+ * Method  One requester and its queue, driven by hand: what it sends next, and what it makes of an
+ *         acknowledgement, a response or the clock. (Against a responder, on bad networks:
+ *         tests/scenarios.)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/ibta/rc_requester.h"
+#include "transport/ibta/timing.h"
+
+#define MTU 1024
+
+struct bench {
+    struct rc_requester requester;
+    struct send_queue queue;
+    void *memory;
+    struct instant now;
+    bool draining;
+    struct rc_outgoing out;
+};
+
+static struct rc_requester_config usual(void)
+{
+    return (struct rc_requester_config){
+        .first_psn = psn_of(0xfffffe), /* The wrap comes with the third packet. */
+        .mtu_bytes = MTU,
+        .retry_limit = 2,
+        .rnr_limit = 1,
+        .reads_max = 2,
+        .timeout_code = 14,
+    };
+}
+
+static struct bench *begin(struct rc_requester_config config)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+    bench->memory = calloc(1, send_queue_bytes(64, 64));
+    send_queue_init(&bench->queue, 64, 64, bench->memory);
+    rc_requester_init(&bench->requester, &config);
+    bench->now = (struct instant){1000};
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    rc_requester_check(&bench->requester, &bench->queue);
+    free(bench->memory);
+    free(bench);
+}
+
+static struct work *post(struct bench *bench, uint8_t kind, uint32_t bytes, uint8_t flags)
+{
+    assert_false(send_queue_full(&bench->queue));
+    struct work *work = send_queue_at(&bench->queue, bench->queue.tail++);
+    memset(work, 0, sizeof(*work));
+    work->kind = kind;
+    work->bytes = bytes;
+    work->flags = flags;
+    return work;
+}
+
+/* The next packet, or false. */
+static bool pull(struct bench *bench)
+{
+    const bool ready =
+        rc_requester_ready(&bench->requester, &bench->queue, bench->draining, bench->now);
+    const bool got = rc_requester_next(&bench->requester, &bench->queue, bench->draining,
+                                       bench->now, &bench->out);
+    assert_int_equal(got, ready);
+    rc_requester_check(&bench->requester, &bench->queue);
+    return got;
+}
+
+static void expect(struct bench *bench, enum roce_operation operation, uint32_t psn)
+{
+    assert_true(pull(bench));
+    assert_int_equal(bench->out.operation, operation);
+    assert_int_equal(bench->out.psn.value, psn & PSN_MASK);
+}
+
+static uint32_t pull_all(struct bench *bench)
+{
+    uint32_t count = 0;
+    while (pull(bench)) {
+        count++;
+    }
+    return count;
+}
+
+static struct rc_progress aeth(struct bench *bench, uint32_t psn, uint8_t syndrome, uint32_t msn)
+{
+    const struct rc_progress progress = rc_requester_on_ack(&bench->requester, &bench->queue,
+                                                            psn_of(psn), syndrome, msn, bench->now);
+    rc_requester_check(&bench->requester, &bench->queue);
+    return progress;
+}
+
+static struct rc_progress ack(struct bench *bench, uint32_t psn)
+{
+    return aeth(bench, psn, ROCE_AETH_ACK | ROCE_AETH_CREDITS_UNLIMITED, 0);
+}
+
+static struct rc_progress response(struct bench *bench, uint32_t psn, uint32_t bytes)
+{
+    return rc_requester_on_response(&bench->requester, &bench->queue, psn_of(psn), false, bytes,
+                                    bench->now);
+}
+
+/* Completes what is finished, as a queue pair does; returns how many. */
+static uint32_t collect(struct bench *bench)
+{
+    uint32_t count = 0;
+    while (rc_requester_completed(&bench->requester, &bench->queue) != NULL) {
+        bench->queue.head++;
+        count++;
+    }
+    return count;
+}
+
+/* -- Sending and acknowledgements ---------------------------------------------------------------*/
+
+static void test_numbers_over_the_wrap(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_WRITE, 2 * MTU + 1, WORK_SIGNALED);
+    post(bench, WORK_SEND, 0, WORK_SIGNALED);
+    assert_false(bench->requester.retry_at.ns != UINT64_MAX);
+    expect(bench, ROCE_WRITE_FIRST, 0xfffffe);
+    assert_true(bench->out.alone);
+    assert_false(bench->out.ack_request);
+    expect(bench, ROCE_WRITE_MIDDLE, 0xffffff);
+    assert_false(bench->out.alone);
+    expect(bench, ROCE_WRITE_LAST, 0);
+    assert_true(bench->out.ack_request && bench->out.last);
+    assert_int_equal(bench->out.bytes, 1);
+    expect(bench, ROCE_SEND_ONLY, 1);
+    assert_false(pull(bench));
+    assert_int_equal(collect(bench), 0);
+    assert_int_equal(ack(bench, 0xffffff).verdict, RC_PROGRESS); /* In the middle of a message. */
+    assert_int_equal(collect(bench), 0);
+    assert_int_equal(ack(bench, 1).verdict, RC_PROGRESS); /* Covers everything up to it. */
+    assert_int_equal(collect(bench), 2);
+    assert_true(bench->requester.retry_at.ns == UINT64_MAX);
+    assert_true(rc_requester_drained(&bench->requester, &bench->queue));
+    end(bench);
+}
+
+static void test_ignores_what_cannot_be(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    assert_int_equal(ack(bench, 0xfffffe).verdict, RC_STALE); /* Nothing was sent. */
+    post(bench, WORK_WRITE, 1, WORK_SIGNALED);
+    pull(bench);
+    assert_int_equal(ack(bench, 0xfffffd).verdict, RC_STALE);           /* Before the first. */
+    assert_int_equal(ack(bench, 0xffffff).verdict, RC_STALE);           /* Beyond the last. */
+    assert_int_equal(aeth(bench, 0xfffffe, 0x40, 0).verdict, RC_STALE); /* Reserved. */
+    assert_int_equal(response(bench, 0xfffffe, 1).verdict, RC_STALE);   /* Not a READ. */
+    assert_int_equal(collect(bench), 0);
+    assert_int_equal(ack(bench, 0xfffffe).verdict, RC_PROGRESS);
+    assert_int_equal(ack(bench, 0xfffffe).verdict, RC_STALE); /* Again. */
+    end(bench);
+}
+
+/* Long messages ask for acknowledgements on the way. */
+static void test_asks_for_acknowledgements(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_WRITE, 100 * MTU, 0);
+    uint32_t asked = 0, gap = 0;
+    while (pull(bench)) {
+        asked += bench->out.ack_request;
+        gap = bench->out.ack_request ? 0 : gap + 1;
+        assert_true(gap < 32);
+    }
+    assert_in_range(asked, 4, 5);
+    assert_true(bench->out.ack_request); /* The last, since nothing follows. */
+    end(bench);
+}
+
+/* -- Loss ---------------------------------------------------------------------------------------*/
+
+static void test_sequence_nak_resends(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_WRITE, 3 * MTU, WORK_SIGNALED);
+    post(bench, WORK_WRITE, 1, WORK_SIGNALED);
+    assert_int_equal(pull_all(bench), 4);
+    assert_int_equal(aeth(bench, 0xffffff, ROCE_NAK_PSN_SEQUENCE, 0).verdict, RC_SEQUENCE_NAK);
+    expect(bench, ROCE_WRITE_MIDDLE, 0xffffff);
+    assert_true(bench->out.resent);
+    expect(bench, ROCE_WRITE_LAST, 0);
+    expect(bench, ROCE_WRITE_ONLY, 1);
+    assert_true(bench->out.resent);
+    assert_false(pull(bench));
+    assert_int_equal(ack(bench, 1).verdict, RC_PROGRESS);
+    assert_int_equal(collect(bench), 2);
+    end(bench);
+}
+
+static void test_gives_up_after_its_retries(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    struct work *work = post(bench, WORK_WRITE, 1, WORK_SIGNALED);
+    for (int retry = 0; retry <= 2; retry++) {
+        expect(bench, ROCE_WRITE_ONLY, 0xfffffe);
+        const struct instant due = bench->requester.retry_at;
+        assert_true(due.ns == bench->now.ns + ack_timeout_ns(14));
+        bench->now = (struct instant){due.ns - 1};
+        assert_int_equal(rc_requester_on_time(&bench->requester, &bench->queue, bench->now).verdict,
+                         RC_STALE);
+        bench->now = due;
+        const struct rc_progress progress =
+            rc_requester_on_time(&bench->requester, &bench->queue, bench->now);
+        assert_int_equal(progress.verdict, retry < 2 ? RC_SEQUENCE_NAK : RC_FAILED);
+        if (retry == 2) {
+            assert_ptr_equal(progress.work, work);
+            assert_int_equal(progress.status, COMPLETION_RETRY_EXCEEDED);
+        }
+    }
+    assert_false(pull(bench));
+    assert_int_equal(ack(bench, 0xfffffe).verdict, RC_STALE); /* Too late. */
+    end(bench);
+}
+
+static void test_progress_renews_the_retries(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_WRITE, 4 * MTU, WORK_SIGNALED);
+    assert_int_equal(pull_all(bench), 4);
+    for (uint32_t psn = 0xfffffe; psn != 0x1000002; psn++) {
+        for (int loss = 0; loss < 2; loss++) {
+            bench->now = bench->requester.retry_at;
+            assert_int_equal(
+                rc_requester_on_time(&bench->requester, &bench->queue, bench->now).verdict,
+                RC_SEQUENCE_NAK);
+            pull_all(bench);
+        }
+        assert_int_equal(ack(bench, psn).verdict, RC_PROGRESS);
+    }
+    assert_int_equal(collect(bench), 1);
+    end(bench);
+}
+
+static void test_timer_code_0_never_fires(void **state)
+{
+    (void)state;
+    struct rc_requester_config config = usual();
+    config.timeout_code = 0;
+    struct bench *bench = begin(config);
+    post(bench, WORK_WRITE, 1, 0);
+    pull(bench);
+    assert_true(bench->requester.retry_at.ns == UINT64_MAX);
+    end(bench);
+}
+
+/* A link without room may never get any: the timer runs though nothing was sent. */
+static void test_blocked_link_runs_the_timer(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    struct work *work = post(bench, WORK_WRITE, 1, 0);
+    for (int retry = 0; retry <= 2; retry++) {
+        rc_requester_blocked(&bench->requester, bench->now);
+        bench->now = bench->requester.retry_at;
+        const struct rc_progress progress =
+            rc_requester_on_time(&bench->requester, &bench->queue, bench->now);
+        assert_int_equal(progress.verdict, retry < 2 ? RC_SEQUENCE_NAK : RC_FAILED);
+        assert_true(retry < 2 || progress.work == work);
+    }
+    end(bench);
+}
+
+static void test_fatal_naks(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t syndrome, status;
+    } naks[] = {{ROCE_NAK_INVALID_REQUEST, COMPLETION_REMOTE_INVALID_REQUEST},
+                {ROCE_NAK_REMOTE_ACCESS, COMPLETION_REMOTE_ACCESS},
+                {ROCE_NAK_REMOTE_OPERATIONAL, COMPLETION_REMOTE_OPERATION}};
+    for (size_t i = 0; i < sizeof(naks) / sizeof(naks[0]); i++) {
+        struct bench *bench = begin(usual());
+        post(bench, WORK_WRITE, 1, 0);
+        struct work *second = post(bench, WORK_WRITE, 1, 0);
+        pull_all(bench);
+        /* The NAK of the second acknowledges the first. */
+        const struct rc_progress progress = aeth(bench, 0xffffff, naks[i].syndrome, 0);
+        assert_int_equal(progress.verdict, RC_FAILED);
+        assert_ptr_equal(progress.work, second);
+        assert_int_equal(progress.status, naks[i].status);
+        assert_int_equal(collect(bench), 1);
+        end(bench);
+    }
+}
+
+/* -- Receiver not ready -------------------------------------------------------------------------*/
+
+static void test_rnr_waits_and_gives_up(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    struct work *work = post(bench, WORK_SEND, 1, WORK_SIGNALED);
+    expect(bench, ROCE_SEND_ONLY, 0xfffffe);
+    assert_int_equal(aeth(bench, 0xfffffe, ROCE_AETH_RNR_NAK | 12, 0).verdict, RC_RNR_NAK);
+    assert_false(pull(bench));
+    assert_true(bench->requester.retry_at.ns == UINT64_MAX); /* The transport timer stands. */
+    bench->now = (struct instant){bench->now.ns + rnr_timer_ns(12) - 1};
+    assert_false(pull(bench));
+    bench->now.ns++;
+    expect(bench, ROCE_SEND_ONLY, 0xfffffe);
+    const struct rc_progress progress = aeth(bench, 0xfffffe, ROCE_AETH_RNR_NAK | 12, 0);
+    assert_int_equal(progress.verdict, RC_FAILED);
+    assert_ptr_equal(progress.work, work);
+    assert_int_equal(progress.status, COMPLETION_RNR_RETRY_EXCEEDED);
+    end(bench);
+}
+
+static void test_rnr_limit_7_is_for_ever(void **state)
+{
+    (void)state;
+    struct rc_requester_config config = usual();
+    config.rnr_limit = 7;
+    struct bench *bench = begin(config);
+    post(bench, WORK_SEND, 1, WORK_SIGNALED);
+    for (int i = 0; i < 1000; i++) {
+        expect(bench, ROCE_SEND_ONLY, 0xfffffe);
+        assert_int_equal(aeth(bench, 0xfffffe, ROCE_AETH_RNR_NAK | 1, 0).verdict, RC_RNR_NAK);
+        bench->now = bench->requester.resume_at;
+    }
+    end(bench);
+}
+
+/* -- READs and atomics --------------------------------------------------------------------------*/
+
+static void test_read_takes_its_psns_and_limits(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    struct work *read = post(bench, WORK_READ, 3 * MTU, 0);
+    post(bench, WORK_FETCH_ADD, 8, 0);
+    post(bench, WORK_READ, 1, 0);
+    post(bench, WORK_WRITE, 1, 0);
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe);
+    assert_int_equal(bench->out.bytes, 3 * MTU);
+    expect(bench, ROCE_FETCH_ADD, 1); /* The READ's responses take three. */
+    assert_false(pull(bench));        /* Two outstanding are allowed; order holds back the WRITE. */
+    const struct rc_progress progress = response(bench, 0xfffffe, MTU);
+    assert_int_equal(progress.verdict, RC_RESPONSE);
+    assert_ptr_equal(progress.work, read);
+    assert_int_equal(response(bench, 0xffffff, MTU).offset, MTU);
+    assert_int_equal(response(bench, 0, MTU).offset, 2 * MTU);
+    assert_int_equal(collect(bench), 0); /* Until the payloads are in memory. */
+    read->moves_pending = 0;
+    assert_int_equal(collect(bench), 1);
+    expect(bench, ROCE_READ_REQUEST, 2);
+    expect(bench, ROCE_WRITE_ONLY, 3);
+    end(bench);
+}
+
+static void test_missing_response_is_asked_for_once(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_READ, 3 * MTU, 0);
+    pull_all(bench);
+    assert_int_equal(response(bench, 0xfffffe, MTU).verdict, RC_RESPONSE);
+    assert_int_equal(response(bench, 0, MTU).verdict, RC_IMPLIED_NAK); /* The middle is lost. */
+    assert_int_equal(response(bench, 0, MTU).verdict, RC_STALE);
+    expect(bench, ROCE_READ_REQUEST, 0xffffff); /* From where it is missing. */
+    assert_int_equal(bench->out.offset, MTU);
+    assert_int_equal(bench->out.bytes, 2 * MTU);
+    assert_int_equal(response(bench, 0xffffff, MTU).verdict, RC_RESPONSE);
+    assert_int_equal(response(bench, 0, MTU).verdict, RC_RESPONSE);
+    end(bench);
+}
+
+/* An acknowledgement of something later says that the response was lost (9.7.5.1.2). */
+static void test_acknowledgement_implies_a_lost_response(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_WRITE, 1, 0);
+    post(bench, WORK_COMPARE_SWAP, 8, 0);
+    post(bench, WORK_WRITE, 1, 0);
+    pull_all(bench);
+    assert_int_equal(ack(bench, 0).verdict, RC_IMPLIED_NAK);
+    assert_int_equal(collect(bench), 1);
+    expect(bench, ROCE_COMPARE_SWAP, 0xffffff);
+    assert_true(bench->out.resent);
+    end(bench);
+}
+
+static void test_wrong_response_length(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    struct work *read = post(bench, WORK_READ, MTU + 5, 0);
+    pull_all(bench);
+    assert_int_equal(response(bench, 0xfffffe, MTU).verdict, RC_RESPONSE);
+    const struct rc_progress progress = response(bench, 0xffffff, 6);
+    assert_int_equal(progress.verdict, RC_FAILED);
+    assert_ptr_equal(progress.work, read);
+    assert_int_equal(progress.status, COMPLETION_BAD_RESPONSE);
+    end(bench);
+}
+
+static void test_fence_waits_for_reads(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_READ, 1, 0);
+    post(bench, WORK_WRITE, 1, 0);
+    post(bench, WORK_WRITE, 1, WORK_FENCE);
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe);
+    expect(bench, ROCE_WRITE_ONLY, 0xffffff);
+    assert_false(pull(bench));
+    assert_int_equal(response(bench, 0xfffffe, 1).verdict, RC_RESPONSE);
+    expect(bench, ROCE_WRITE_ONLY, 0);
+    end(bench);
+}
+
+/* -- Pacing -------------------------------------------------------------------------------------*/
+
+/* A full window opens again when a quarter of it is free, and no sooner. */
+static void test_window(void **state)
+{
+    (void)state;
+    struct rc_requester_config config = usual();
+    config.first_psn = psn_of(0);
+    config.window_bytes = 16 * (MTU + RC_PACKET_COST);
+    struct bench *bench = begin(config);
+    post(bench, WORK_WRITE, 64 * MTU, 0);
+    assert_int_equal(pull_all(bench), 16);
+    assert_true(bench->out.ack_request); /* Or the window would never open. */
+    for (uint32_t psn = 0; psn < 3; psn++) {
+        ack(bench, psn);
+        assert_false(pull(bench));
+    }
+    ack(bench, 3);
+    assert_int_equal(pull_all(bench), 4);
+    ack(bench, 19);
+    assert_int_equal(pull_all(bench), 16);
+    end(bench);
+}
+
+static void test_window_smaller_than_a_packet_still_moves(void **state)
+{
+    (void)state;
+    struct rc_requester_config config = usual();
+    config.window_bytes = 100;
+    struct bench *bench = begin(config);
+    post(bench, WORK_WRITE, 3 * MTU, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(pull_all(bench), 1);
+        assert_true(bench->out.ack_request);
+        ack(bench, 0xfffffe + i);
+    }
+    assert_int_equal(collect(bench), 1);
+    end(bench);
+}
+
+static void test_loss_shrinks_the_window_and_progress_grows_it(void **state)
+{
+    (void)state;
+    struct rc_requester_config config = usual();
+    config.first_psn = psn_of(0);
+    config.window_bytes = 32 * (MTU + RC_PACKET_COST);
+    config.retry_limit = 7;
+    struct bench *bench = begin(config);
+    post(bench, WORK_WRITE, 1000 * MTU, 0);
+    assert_int_equal(pull_all(bench), 32);
+    for (int loss = 0; loss < 6; loss++) {
+        bench->now = bench->requester.retry_at;
+        (void)!rc_requester_on_time(&bench->requester, &bench->queue, bench->now).verdict;
+    }
+    assert_int_equal(pull_all(bench), 4); /* The least there is. */
+    uint32_t acked = 4;
+    ack(bench, acked - 1);
+    for (int round = 0; round < 200 && acked < 900; round++) {
+        acked += pull_all(bench);
+        ack(bench, acked - 1);
+    }
+    assert_int_equal(bench->requester.window, config.window_bytes);
+    end(bench);
+}
+
+/* End-to-end credits (9.7.7.2): no SEND without a receive for it, but for one that asks. */
+static void test_credits(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    for (int i = 0; i < 6; i++) {
+        post(bench, WORK_SEND, 1, WORK_SIGNALED);
+    }
+    assert_int_equal(pull_all(bench), 6); /* Nothing known: nothing limits. */
+    assert_int_equal(aeth(bench, 3, ROCE_AETH_ACK | 2, 6).verdict, RC_PROGRESS);
+    collect(bench);
+    for (int i = 0; i < 6; i++) {
+        post(bench, WORK_SEND, 1, WORK_SIGNALED);
+    }
+    assert_int_equal(pull_all(bench), 2);
+    assert_int_equal(aeth(bench, 5, ROCE_AETH_ACK | 0, 8).verdict, RC_PROGRESS);
+    assert_int_equal(pull_all(bench), 1); /* On its own, to learn of new ones. */
+    assert_int_equal(aeth(bench, 6, ROCE_AETH_ACK | ROCE_AETH_CREDITS_UNLIMITED, 9).verdict,
+                     RC_PROGRESS);
+    assert_int_equal(pull_all(bench), 3);
+    end(bench);
+}
+
+static void test_draining_finishes_what_was_begun(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_WRITE, 2 * MTU, 0);
+    post(bench, WORK_WRITE, 1, 0);
+    pull(bench);
+    bench->draining = true;
+    assert_int_equal(pull_all(bench), 1);
+    assert_false(rc_requester_drained(&bench->requester, &bench->queue));
+    ack(bench, 0xffffff);
+    collect(bench);
+    assert_true(rc_requester_drained(&bench->requester, &bench->queue));
+    bench->draining = false;
+    assert_int_equal(pull_all(bench), 1);
+    end(bench);
+}
+
+/* Local work takes no PSN, keeps its place, and is not executed again when packets are resent. */
+static void test_local_work(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_WRITE, 1, 0);
+    post(bench, WORK_LOCAL_INVALIDATE, 0, 0);
+    post(bench, WORK_WRITE, 1, 0);
+    expect(bench, ROCE_WRITE_ONLY, 0xfffffe);
+    assert_true(pull(bench));
+    assert_true(work_is_local(bench->out.work));
+    expect(bench, ROCE_WRITE_ONLY, 0xffffff);
+    aeth(bench, 0xfffffe, ROCE_NAK_PSN_SEQUENCE, 0);
+    expect(bench, ROCE_WRITE_ONLY, 0xfffffe);
+    expect(bench, ROCE_WRITE_ONLY, 0xffffff);
+    assert_int_equal(collect(bench), 0);
+    ack(bench, 0xffffff);
+    assert_int_equal(collect(bench), 3);
+    end(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_over_the_wrap),
+        cmocka_unit_test(test_ignores_what_cannot_be),
+        cmocka_unit_test(test_asks_for_acknowledgements),
+        cmocka_unit_test(test_sequence_nak_resends),
+        cmocka_unit_test(test_gives_up_after_its_retries),
+        cmocka_unit_test(test_progress_renews_the_retries),
+        cmocka_unit_test(test_timer_code_0_never_fires),
+        cmocka_unit_test(test_blocked_link_runs_the_timer),
+        cmocka_unit_test(test_fatal_naks),
+        cmocka_unit_test(test_rnr_waits_and_gives_up),
+        cmocka_unit_test(test_rnr_limit_7_is_for_ever),
+        cmocka_unit_test(test_read_takes_its_psns_and_limits),
+        cmocka_unit_test(test_missing_response_is_asked_for_once),
+        cmocka_unit_test(test_acknowledgement_implies_a_lost_response),
+        cmocka_unit_test(test_wrong_response_length),
+        cmocka_unit_test(test_fence_waits_for_reads),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_window_smaller_than_a_packet_still_moves),
+        cmocka_unit_test(test_loss_shrinks_the_window_and_progress_grows_it),
+        cmocka_unit_test(test_credits),
+        cmocka_unit_test(test_draining_finishes_what_was_begun),
+        cmocka_unit_test(test_local_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    The receiving side of a reliable connection executes every request once and in order,
+ *         answers duplicates, reports a gap once, and never lets an answer overtake another.
+ * Method  One responder, fed by hand. (Against a requester, on bad networks: tests/scenarios.)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "transport/ibta/rc_responder.h"
+
+#define MTU       1024
+#define RESOURCES 2
+#define CREDITS   5
+
+struct bench {
+    struct rc_responder responder;
+    struct rc_resource resources[RESOURCES];
+    struct roce_packet packet;
+};
+
+static struct bench *begin(uint32_t expected)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+    assert_int_equal(rc_resource_entries(RESOURCES), RESOURCES);
+    rc_responder_init(&bench->responder, psn_of(expected), MTU, RESOURCES, bench->resources);
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    rc_responder_check(&bench->responder);
+    free(bench);
+}
+
+static enum rc_verdict judge(struct bench *bench, enum roce_operation operation, uint32_t psn,
+                             uint32_t payload, uint32_t total)
+{
+    bench->packet = (struct roce_packet){
+        .opcode = ROCE_OPCODE(ROCE_SERVICE_RC, operation),
+        .psn = psn & PSN_MASK,
+        .payload_bytes = payload,
+        .reth = {.address = 0x1000, .key = 9, .bytes = total},
+    };
+    rc_responder_check(&bench->responder);
+    return rc_responder_judge(&bench->responder, &bench->packet);
+}
+
+/* A SEND or WRITE that is in order, its memory written at once. */
+static void execute(struct bench *bench, enum roce_operation operation, uint32_t psn, bool ack)
+{
+    assert_int_equal(judge(bench, operation, psn, 8, 8), RC_VERDICT_EXECUTE);
+    rc_responder_accept(&bench->responder, &bench->packet);
+    rc_responder_on_moved(&bench->responder, psn_of(psn), ack);
+}
+
+static void accept_read(struct bench *bench, uint32_t psn, uint32_t bytes)
+{
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, psn, 0, bytes), RC_VERDICT_EXECUTE);
+    rc_responder_accept_read(&bench->responder, &bench->packet);
+}
+
+static struct rc_reply reply(struct bench *bench)
+{
+    const bool ready = rc_responder_ready(&bench->responder);
+    const struct rc_reply answer = rc_responder_next_reply(&bench->responder, CREDITS);
+    assert_int_equal(ready, answer.kind != RC_REPLY_NONE);
+    rc_responder_check(&bench->responder);
+    return answer;
+}
+
+static void expect_ack(struct bench *bench, uint32_t psn, uint32_t msn)
+{
+    const struct rc_reply answer = reply(bench);
+    assert_int_equal(answer.kind, RC_REPLY_ACK);
+    assert_int_equal(answer.psn.value, psn & PSN_MASK);
+    assert_int_equal(answer.msn, msn);
+    assert_int_equal(answer.syndrome, ROCE_AETH_ACK | CREDITS);
+}
+
+static void expect_nak(struct bench *bench, uint32_t psn, uint8_t syndrome)
+{
+    const struct rc_reply answer = reply(bench);
+    assert_int_equal(answer.kind, RC_REPLY_NAK);
+    assert_int_equal(answer.psn.value, psn & PSN_MASK);
+    assert_int_equal(answer.syndrome, syndrome);
+}
+
+static void expect_response(struct bench *bench, uint32_t psn, enum roce_operation operation,
+                            uint32_t offset, uint32_t bytes)
+{
+    const struct rc_reply answer = reply(bench);
+    assert_int_equal(answer.kind, RC_REPLY_READ_RESPONSE);
+    assert_int_equal(answer.psn.value, psn & PSN_MASK);
+    assert_int_equal(answer.operation, operation);
+    assert_int_equal(answer.offset, offset);
+    assert_int_equal(answer.bytes, bytes);
+}
+
+static void expect_silence(struct bench *bench)
+{
+    assert_int_equal(reply(bench).kind, RC_REPLY_NONE);
+}
+
+/* -- Order and acknowledgements -----------------------------------------------------------------*/
+
+static void test_acknowledgements_coalesce(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0xffffff);
+    execute(bench, ROCE_SEND_ONLY, 0xffffff, true);
+    execute(bench, ROCE_WRITE_ONLY, 0, true);
+    execute(bench, ROCE_SEND_ONLY, 1, false);
+    expect_ack(bench, 0, 3); /* The MSN is that of now (9.7.5.1.4). */
+    expect_silence(bench);
+    end(bench);
+}
+
+/* An acknowledgement says that memory is written: not before the move is done. */
+static void test_acknowledges_after_the_move(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    assert_int_equal(judge(bench, ROCE_WRITE_ONLY, 0, 8, 8), RC_VERDICT_EXECUTE);
+    rc_responder_accept(&bench->responder, &bench->packet);
+    expect_silence(bench);
+    rc_responder_on_moved(&bench->responder, psn_of(0), true);
+    expect_ack(bench, 0, 1);
+    end(bench);
+}
+
+static void test_gap_is_reported_once(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(10);
+    execute(bench, ROCE_SEND_ONLY, 10, false);
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 12, 8, 0), RC_VERDICT_REPORT_GAP);
+    rc_responder_report_gap(&bench->responder);
+    expect_nak(bench, 11, ROCE_NAK_PSN_SEQUENCE);
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 13, 8, 0), RC_VERDICT_IGNORE);
+    expect_silence(bench);
+    execute(bench, ROCE_SEND_ONLY, 11, false); /* It came: the next gap is news again. */
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 13, 8, 0), RC_VERDICT_REPORT_GAP);
+    end(bench);
+}
+
+static void test_late_packet_voids_an_unsent_nak(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(10);
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 11, 8, 0), RC_VERDICT_REPORT_GAP);
+    rc_responder_report_gap(&bench->responder);
+    execute(bench, ROCE_SEND_ONLY, 10, true);
+    expect_ack(bench, 10, 1);
+    expect_silence(bench);
+    end(bench);
+}
+
+/* A NAK acknowledges everything before it: it waits for moves that are under way. */
+static void test_nak_waits_for_moves(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    assert_int_equal(judge(bench, ROCE_WRITE_ONLY, 0, 8, 8), RC_VERDICT_EXECUTE);
+    rc_responder_accept(&bench->responder, &bench->packet);
+    assert_int_equal(judge(bench, ROCE_WRITE_ONLY, 2, 8, 8), RC_VERDICT_REPORT_GAP);
+    rc_responder_report_gap(&bench->responder);
+    expect_silence(bench);
+    rc_responder_on_moved(&bench->responder, psn_of(0), true);
+    expect_nak(bench, 1, ROCE_NAK_PSN_SEQUENCE);
+    end(bench);
+}
+
+static void test_duplicate_is_acknowledged_not_executed(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    execute(bench, ROCE_SEND_ONLY, 0, true);
+    execute(bench, ROCE_SEND_ONLY, 1, true);
+    expect_ack(bench, 1, 2);
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 0, 8, 0), RC_VERDICT_REPLAY);
+    rc_responder_replay(&bench->responder);
+    expect_ack(bench, 1, 2); /* The newest, whatever was repeated (9.7.5.1.3). */
+    end(bench);
+}
+
+static void test_opcodes_out_of_order(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    assert_int_equal(judge(bench, ROCE_SEND_LAST, 0, 8, 0), RC_VERDICT_WRONG_ORDER);
+    assert_int_equal(judge(bench, ROCE_SEND_FIRST, 0, 8, 0), RC_VERDICT_WRONG_LENGTH);
+    assert_int_equal(judge(bench, ROCE_SEND_FIRST, 0, MTU, 0), RC_VERDICT_EXECUTE);
+    rc_responder_accept(&bench->responder, &bench->packet);
+    rc_responder_on_moved(&bench->responder, psn_of(0), false);
+    assert_int_equal(judge(bench, ROCE_WRITE_ONLY, 1, 8, 8), RC_VERDICT_WRONG_ORDER);
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, 1, 0, 8), RC_VERDICT_WRONG_ORDER);
+    rc_responder_refuse(&bench->responder, psn_of(1), ROCE_NAK_INVALID_REQUEST);
+    expect_nak(bench, 1, ROCE_NAK_INVALID_REQUEST);
+    end(bench);
+}
+
+static void test_rnr_waits_for_the_same_request(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(7);
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 7, 8, 0), RC_VERDICT_EXECUTE);
+    rc_responder_refuse(&bench->responder, psn_of(7), ROCE_AETH_RNR_NAK | 3);
+    expect_nak(bench, 7, ROCE_AETH_RNR_NAK | 3);
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 8, 8, 0), RC_VERDICT_IGNORE);
+    execute(bench, ROCE_SEND_ONLY, 7, true);
+    expect_ack(bench, 7, 1);
+    end(bench);
+}
+
+/* -- READs and atomics --------------------------------------------------------------------------*/
+
+static void test_read_responses(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0xffffff);
+    accept_read(bench, 0xffffff, 2 * MTU + 5);
+    execute(bench, ROCE_WRITE_ONLY, 2, true); /* Three responses: its PSN is three further. */
+    expect_response(bench, 0xffffff, ROCE_READ_RESPONSE_FIRST, 0, MTU);
+    expect_response(bench, 0, ROCE_READ_RESPONSE_MIDDLE, MTU, MTU);
+    expect_response(bench, 1, ROCE_READ_RESPONSE_LAST, 2 * MTU, 5);
+    expect_ack(bench, 2, 2); /* Not before the responses, which it would declare lost. */
+    expect_silence(bench);
+    end(bench);
+}
+
+static void test_read_of_nothing(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    accept_read(bench, 0, 0);
+    expect_response(bench, 0, ROCE_READ_RESPONSE_ONLY, 0, 0);
+    expect_silence(bench);
+    end(bench);
+}
+
+/* A READ behind a WRITE returns what was written. */
+static void test_read_waits_for_moves(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    assert_int_equal(judge(bench, ROCE_WRITE_ONLY, 0, 8, 8), RC_VERDICT_EXECUTE);
+    rc_responder_accept(&bench->responder, &bench->packet);
+    accept_read(bench, 1, 8);
+    expect_silence(bench);
+    rc_responder_on_moved(&bench->responder, psn_of(0), false);
+    expect_response(bench, 1, ROCE_READ_RESPONSE_ONLY, 0, 8);
+    end(bench);
+}
+
+static void test_resent_read_starts_where_it_asks(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    accept_read(bench, 0, 3 * MTU);
+    for (int i = 0; i < 3; i++) {
+        reply(bench);
+    }
+    bench->packet.psn = 1;
+    bench->packet.reth.address += MTU;
+    bench->packet.reth.bytes = 2 * MTU;
+    assert_int_equal(rc_responder_judge(&bench->responder, &bench->packet), RC_VERDICT_REPLAY_READ);
+    rc_responder_replay_response(&bench->responder, &bench->packet);
+    expect_response(bench, 1, ROCE_READ_RESPONSE_FIRST, MTU, MTU);
+    expect_response(bench, 2, ROCE_READ_RESPONSE_LAST, 2 * MTU, MTU);
+    expect_silence(bench);
+    bench->packet.reth.bytes = 2 * MTU + 1; /* More than was asked for at first. */
+    assert_int_equal(rc_responder_judge(&bench->responder, &bench->packet), RC_VERDICT_IGNORE);
+    bench->packet.reth.bytes = MTU;
+    bench->packet.reth.address++; /* Elsewhere. */
+    assert_int_equal(rc_responder_judge(&bench->responder, &bench->packet), RC_VERDICT_IGNORE);
+    end(bench);
+}
+
+static void test_atomic_is_executed_once(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(4);
+    assert_int_equal(judge(bench, ROCE_FETCH_ADD, 4, 0, 0), RC_VERDICT_EXECUTE);
+    rc_responder_accept_atomic(&bench->responder, &bench->packet);
+    expect_silence(bench);
+    assert_int_equal(judge(bench, ROCE_FETCH_ADD, 4, 0, 0), RC_VERDICT_REPLAY_ATOMIC);
+    rc_responder_replay_response(&bench->responder, &bench->packet); /* Not executed yet. */
+    expect_silence(bench);
+    rc_responder_on_atomic(&bench->responder, psn_of(4), 1234);
+    for (int i = 0; i < 2; i++) {
+        const struct rc_reply answer = reply(bench);
+        assert_int_equal(answer.kind, RC_REPLY_ATOMIC);
+        assert_int_equal(answer.resource->original, 1234);
+        assert_int_equal(judge(bench, ROCE_FETCH_ADD, 4, 0, 0), RC_VERDICT_REPLAY_ATOMIC);
+        rc_responder_replay_response(&bench->responder, &bench->packet);
+    }
+    /* A different request at its PSN is not its duplicate. */
+    assert_int_equal(judge(bench, ROCE_COMPARE_SWAP, 4, 0, 0), RC_VERDICT_IGNORE);
+    end(bench);
+}
+
+static void test_no_more_resources_than_agreed(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    accept_read(bench, 0, 8);
+    accept_read(bench, 1, 8);
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, 2, 0, 8), RC_VERDICT_NO_RESOURCES);
+    reply(bench);
+    accept_read(bench, 2, 8); /* The answered one makes room, */
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, 0, 0, 8),
+                     RC_VERDICT_IGNORE); /* and is gone. */
+    end(bench);
+}
+
+static void test_no_resources_at_all(void **state)
+{
+    (void)state;
+    struct rc_responder responder;
+    struct rc_resource none;
+    rc_responder_init(&responder, psn_of(0), MTU, 0, &none);
+    const struct roce_packet packet = {.opcode = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_READ_REQUEST)};
+    assert_int_equal(rc_responder_judge(&responder, &packet), RC_VERDICT_NO_RESOURCES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_acknowledgements_coalesce),
+        cmocka_unit_test(test_acknowledges_after_the_move),
+        cmocka_unit_test(test_gap_is_reported_once),
+        cmocka_unit_test(test_late_packet_voids_an_unsent_nak),
+        cmocka_unit_test(test_nak_waits_for_moves),
+        cmocka_unit_test(test_duplicate_is_acknowledged_not_executed),
+        cmocka_unit_test(test_opcodes_out_of_order),
+        cmocka_unit_test(test_rnr_waits_for_the_same_request),
+        cmocka_unit_test(test_read_responses),
+        cmocka_unit_test(test_read_of_nothing),
+        cmocka_unit_test(test_read_waits_for_moves),
+        cmocka_unit_test(test_resent_read_starts_where_it_asks),
+        cmocka_unit_test(test_atomic_is_executed_once),
+        cmocka_unit_test(test_no_more_resources_than_agreed),
+        cmocka_unit_test(test_no_resources_at_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
