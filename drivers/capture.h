@@ -6,7 +6,9 @@
  * Inputs     Packets as they leave and arrive.
  * Outputs    A file that is whole blocks at any time.
  * Ownership  capture_open allocates, capture_close frees; NULL stands for "no capture" in every
- * call. Threads    One caller at a time. Time       Each packet is stamped when it is recorded.
+ *            call.
+ * Threads    One caller at a time.
+ * Time       Each packet is stamped when it is recorded.
  * Units      Bytes.
  * Limits     CAPTURE_BUFFER_BYTES wait in memory at most.
  * Source     wire/pcapng.h.

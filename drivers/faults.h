@@ -4,11 +4,14 @@
  *
  * Purpose    `nonic run --fault SPEC`: the same seed makes the same pattern of faults.
  * Inputs     "drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,delay=50us:0.01,seed=7,dir=tx": each
- * fault by probability, or by position ("drop=#3": the third packet; may be repeated). Outputs    A
- * decision for each packet; held packets come back later. Ownership  faults_open allocates,
- * faults_close frees (NULL does nothing). Threads    One caller at a time. Time       `now` is an
- * argument. Units      Nanoseconds; probabilities are kept in millionths. Limits FAULTS_HELD_MAX
- * packets held; more are let through. Source     docs/decisions.
+ *            fault by probability, or by position ("drop=#3": the third packet; may be repeated).
+ * Outputs    A decision for each packet; held packets come back later.
+ * Ownership  faults_open allocates, faults_close frees (NULL does nothing).
+ * Threads    One caller at a time.
+ * Time       `now` is an argument.
+ * Units      Nanoseconds; probabilities are kept in millionths.
+ * Limits     FAULTS_HELD_MAX packets held; more are let through.
+ * Source     docs/decisions.
  */
 #ifndef DRIVERS_FAULTS_H
 #define DRIVERS_FAULTS_H

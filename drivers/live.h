@@ -6,9 +6,12 @@
  * Inputs     live_open with a configuration; live_flush after posting; live_progress from pollers.
  * Outputs    Packets, completions; notifications and events through the two callbacks' fds.
  * Ownership  live_open allocates, live_close frees. Objects live in the NIC between lock and
- * unlock. Threads    Everything marked (locked) is called between live_lock and live_unlock. Time
- * CLOCK_MONOTONIC. Units      Nanoseconds, bytes. Limits     live_limits below. Source
- * ARCHITECTURE.md, "live world".
+ *            unlock.
+ * Threads    Everything marked (locked) is called between live_lock and live_unlock.
+ * Time       CLOCK_MONOTONIC.
+ * Units      Nanoseconds, bytes.
+ * Limits     live_limits below.
+ * Source     ARCHITECTURE.md, "live world".
  */
 #ifndef DRIVERS_LIVE_H
 #define DRIVERS_LIVE_H

@@ -4,11 +4,15 @@
  *
  * Purpose    The same packets as on a wire, without a system call: a ring per direction and peer.
  * Inputs     shm_link_transmit, shm_port_flush; shm_port_receive; shm_port_serve when its fd says
- * so. Outputs    Records for the sink; a doorbell for consumers that sleep. Ownership  Rings are
- * memfds passed over abstract sockets: nothing has a name that could stay behind. Links live until
- * shm_port_close. Threads    One caller at a time. Time       Not used, but for bounded waits in
- * withdraw. Units      Bytes, packets. Limits     SHM_SLOTS packets and SHM_DATA_BYTES of payload
- * per ring. Source     docs/decisions/0004.
+ *            so.
+ * Outputs    Records for the sink; a doorbell for consumers that sleep.
+ * Ownership  Rings are memfds passed over abstract sockets: nothing has a name that could stay
+ *            behind. Links live until shm_port_close.
+ * Threads    One caller at a time.
+ * Time       Not used, but for bounded waits in withdraw.
+ * Units      Bytes, packets.
+ * Limits     SHM_SLOTS packets and SHM_DATA_BYTES of payload per ring.
+ * Source     docs/decisions/0004.
  */
 #ifndef DRIVERS_SHM_PORT_H
 #define DRIVERS_SHM_PORT_H

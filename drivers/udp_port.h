@@ -3,9 +3,12 @@
  * udp_port - RoCEv2 over ordinary UDP sockets, many packets per system call.
  *
  * Purpose    Sends departures in batches (UDP_SEGMENT, sendmmsg), receives coalesced ones
- * (UDP_GRO). Inputs     udp_port_transmit and udp_port_flush; udp_port_receive. Outputs Datagrams
- * on the wire; to the sink, datagrams whose ICRC is right. Ownership  The sockets are the address
- * set's. Links live until udp_port_close. Threads    One caller at a time. Time       Not used.
+ *            (UDP_GRO).
+ * Inputs     udp_port_transmit and udp_port_flush; udp_port_receive.
+ * Outputs    Datagrams on the wire; to the sink, datagrams whose ICRC is right.
+ * Ownership  The sockets are the address set's. Links live until udp_port_close.
+ * Threads    One caller at a time.
+ * Time       Not used.
  * Units      Bytes.
  * Limits     UDP_BATCH_MAX packets before a flush happens by itself.
  * Source     IBTA Annex A17; docs/decisions/0005 (identification and ICRC on a plain socket).

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Memory is reached exactly as far as regions and windows open it, keys are found as long
- * as they live and no longer, and every count of users is right at any time. Method  Random calls
- * on a small table, beside a model that searches linearly, computes in 128 bits and takes every
- * access to a window through the region. Ranges lie at both ends of the address space and accesses
- * around the ends of ranges. What must be seen is tallied. Then a large table, and the life of one
- * window told in numbers.
+ * Goal       Memory is reached exactly as far as regions and windows open it, keys are found as
+ *            long as they live and no longer, and every count of users is right at any time.
+ * Method     Random calls on a small table, beside a model that searches linearly, computes in 128
+ *            bits and takes every access to a window through the region. Ranges lie at both ends of
+ *            the address space and accesses around the ends of ranges. What must be seen is
+ *            tallied. Then a large table, and the life of one window told in numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,12 +2,13 @@
  *
  * integrity - an ordinary verbs program that checks every byte of random operations.
  *
- * Goal    Whatever two processes do to each other over reliable connections, every byte arrives
- * once, where and what it should be. Method  Two processes, several queue pairs, both sides active.
- * Each operation owns a slot of the peer's memory: it is written, read back and compared, added to
- * and compared, or sent and recognised by a pattern that both sides can compute. Sizes favour zero,
- * MTU edges and small ones. The seed decides everything but the timing. Usage: integrity [--seed N]
- * [--ops N] [--qps N] [--events]
+ * Goal       Whatever two processes do to each other over reliable connections, every byte arrives
+ *            once, where and what it should be.
+ * Method     Two processes, several queue pairs, both sides active. Each operation owns a slot of
+ *            the peer's memory: it is written, read back and compared, added to and compared, or
+ *            sent and recognised by a pattern that both sides can compute. Sizes favour zero, MTU
+ *            edges and small ones. The seed decides everything but the timing. Usage: integrity
+ *            [--seed N] [--ops N] [--qps N] [--events]
  */
 #include <errno.h>
 #include <getopt.h>

@@ -10,8 +10,10 @@
  * Threads    One caller at a time; no globals.
  * Time       `now` is an argument; retry_at and resume_at say when on_time or next is wanted.
  * Units      PSNs are 24 bits and wrap; flight is counted in bytes with PACKET_COST added for each
- * packet. Limits     At most 2^23 - 1 PSNs in flight. Source     IBTA Vol. 1: 9.7.3 (PSNs), 9.7.5
- * (ACK/NAK), 9.7.6 (retries), 9.7.7.2 (credits), 9.9.2 (errors).
+ *            packet.
+ * Limits     At most 2^23 - 1 PSNs in flight.
+ * Source     IBTA Vol. 1: 9.7.3 (PSNs), 9.7.5 (ACK/NAK), 9.7.6 (retries), 9.7.7.2 (credits), 9.9.2
+ *            (errors).
  */
 #ifndef TRANSPORT_IBTA_RC_REQUESTER_H
 #define TRANSPORT_IBTA_RC_REQUESTER_H
