@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    What one UDP port sends another receives, byte for byte and in order; what is garbled is
+ *         counted and goes nowhere; a receiver that does not read is not overrun.
+ * Method  Two ports on loopback addresses of their own, and plain sockets for peers that are not
+ *         nonic. Random batches, with segmentation and without.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/prng.h"
+#include "drivers/udp_port.h"
+
+#define EXPECTED_MAX 20000
+
+struct end {
+    struct address_set addresses;
+    struct udp_port *port;
+};
+
+struct bench {
+    struct end a, b;
+    struct link *link; /* From a to b. */
+    uint8_t *memory;   /* Payloads. */
+    /* What has to come out at b, and how much did. */
+    struct expected {
+        uint32_t headers_bytes, payload_bytes, pad_bytes;
+        uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+        const uint8_t *payload;
+    } * expected;
+    uint32_t sent, received;
+};
+
+static void open_end(struct end *end)
+{
+    char error[256];
+    assert_true(address_find(&end->addresses, NULL, error, sizeof(error)));
+    end->port = calloc(1, sizeof(*end->port));
+    assert_true(udp_port_open(end->port, &end->addresses, error, sizeof(error)));
+}
+
+static void close_end(struct end *end)
+{
+    udp_port_close(end->port);
+    address_release(&end->addresses);
+    free(end->port);
+}
+
+static int setup(void **state)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+    struct prng prng;
+    open_end(&bench->a);
+    open_end(&bench->b);
+    bench->link = udp_port_link(bench->a.port, &bench->a.addresses.entries[0].gid,
+                                &bench->b.addresses.entries[0].gid);
+    bench->memory = malloc(1 << 16);
+    bench->expected = calloc(EXPECTED_MAX, sizeof(*bench->expected));
+    prng_init(&prng, 1);
+    for (int i = 0; i < 1 << 16; i++) {
+        bench->memory[i] = (uint8_t)prng_next(&prng);
+    }
+    *state = bench;
+    return bench->link == NULL;
+}
+
+static int teardown(void **state)
+{
+    struct bench *bench = *state;
+    close_end(&bench->a);
+    close_end(&bench->b);
+    free(bench->memory);
+    free(bench->expected);
+    free(bench);
+    return 0;
+}
+
+/* A packet as the engines hand it over: an opcode, then bytes nobody here looks at. */
+static void transmit(struct bench *bench, struct prng *prng, uint32_t payload_bytes)
+{
+    assert_true(bench->sent < EXPECTED_MAX);
+    struct expected *expected = &bench->expected[bench->sent++];
+    struct nic_departure departure = {.headers_bytes =
+                                          ROCE_BTH_BYTES + 4 * (uint32_t)prng_below(prng, 5),
+                                      .payload_bytes = payload_bytes,
+                                      .pad_bytes = roce_pad_bytes(payload_bytes)};
+    for (uint32_t i = 0; i < departure.headers_bytes; i++) {
+        departure.headers[i] = (uint8_t)prng_next(prng);
+    }
+    /* Not an acknowledgement, which may change places, and not a probe. */
+    departure.headers[0] = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY);
+    const uint8_t *payload = bench->memory + prng_below(prng, (1 << 16) - 4096);
+    uint32_t left = payload_bytes;
+    while (left > 0 && departure.segment_count < NIC_SEGMENT_MAX - 1) {
+        const uint32_t bytes = 1 + (uint32_t)prng_below(prng, left);
+        departure.segments[departure.segment_count++] = (struct segment){
+            .address = (uintptr_t)(payload + payload_bytes - left), .bytes = bytes};
+        left -= bytes;
+    }
+    if (left > 0) {
+        departure.segments[departure.segment_count++] =
+            (struct segment){.address = (uintptr_t)(payload + payload_bytes - left), .bytes = left};
+    }
+    *expected = (struct expected){.headers_bytes = departure.headers_bytes,
+                                  .payload_bytes = payload_bytes,
+                                  .pad_bytes = departure.pad_bytes,
+                                  .payload = payload};
+    memcpy(expected->headers, departure.headers, sizeof(expected->headers));
+    assert_true(udp_port_transmit(bench->a.port, bench->link, &departure));
+}
+
+static void compare(void *context, const struct udp_datagram *datagram)
+{
+    struct bench *bench = context;
+    static const uint8_t zeros[3];
+    assert_true(bench->received < bench->sent);
+    const struct expected *expected = &bench->expected[bench->received++];
+    const uint8_t *at = datagram->bytes;
+    assert_int_equal(datagram->count,
+                     expected->headers_bytes + expected->payload_bytes + expected->pad_bytes);
+    assert_memory_equal(at, expected->headers, expected->headers_bytes);
+    at += expected->headers_bytes;
+    assert_memory_equal(at, expected->payload, expected->payload_bytes);
+    assert_memory_equal(at + expected->payload_bytes, zeros, expected->pad_bytes);
+    assert_memory_equal(&datagram->source, &bench->a.addresses.entries[0].gid, 16);
+    assert_memory_equal(&datagram->destination, &bench->b.addresses.entries[0].gid, 16);
+}
+
+static void receive_all(struct bench *bench)
+{
+    while (udp_port_receive(bench->b.port, 32, compare, bench) > 0) {
+    }
+    /* Answers to probes. */
+    udp_port_receive(bench->a.port, 32, compare, bench);
+}
+
+static void exchange(struct bench *bench, uint64_t seed)
+{
+    struct prng prng;
+    prng_init(&prng, seed);
+    for (int round = 0; round < 300; round++) {
+        const uint32_t count = 1 + (uint32_t)prng_below(&prng, 40);
+        const uint32_t usual = (uint32_t)prng_below(&prng, 2) ? 4096 : 8;
+        for (uint32_t i = 0; i < count; i++) {
+            const bool odd = prng_below(&prng, 4) == 0;
+            transmit(bench, &prng, odd ? (uint32_t)prng_below(&prng, 4097) : usual);
+        }
+        udp_port_flush(bench->a.port);
+        receive_all(bench);
+        assert_int_equal(bench->received, bench->sent);
+    }
+    assert_int_equal(udp_port_bad_icrc(bench->b.port), 0);
+}
+
+static void test_segmented(void **state)
+{
+    struct bench *bench = *state;
+    assert_true(bench->a.port->segmenting); /* Any kernel from 4.18 on. */
+    exchange(bench, 1);
+    assert_true(bench->a.port->counters.send_calls < bench->sent / 4);
+}
+
+static void test_without_segmentation(void **state)
+{
+    struct bench *bench = *state;
+    bench->a.port->segmenting = false;
+    exchange(bench, 2);
+}
+
+/* -- Bad packets --------------------------------------------------------------------------------*/
+
+static void count_only(void *context, const struct udp_datagram *datagram)
+{
+    (void)datagram;
+    ++*(uint32_t *)context;
+}
+
+/* An RC SEND Only with `payload` bytes from `flow`, its ICRC made for `identification`. */
+static uint32_t forge(uint8_t *bytes, const struct inet_flow *flow, uint16_t identification,
+                      uint32_t payload)
+{
+    memset(bytes, 0, ROCE_BTH_BYTES + payload);
+    bytes[0] = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY);
+    memset(bytes + ROCE_BTH_BYTES, 0x5a, payload);
+    const uint32_t covered = ROCE_BTH_BYTES + payload, total = covered + ROCE_ICRC_BYTES;
+    const uint32_t crc = icrc_packet(icrc_prefix(flow, identification, total), bytes, covered);
+    store_le32(bytes + covered, icrc_finish(crc));
+    return total;
+}
+
+static void test_every_flipped_bit_is_found(void **state)
+{
+    struct bench *bench = *state;
+    const struct udp_link *link = CONTAINER_OF_CONST(bench->link, struct udp_link, link);
+    uint8_t bytes[128];
+    const uint32_t total = forge(bytes, &link->flow, 0, 24);
+    for (uint32_t bit = 0; bit < total * 8; bit++) {
+        uint32_t arrived = 0;
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        udp_port_transmit_raw(bench->a.port, bench->link, bytes, total);
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        udp_port_receive(bench->b.port, 32, count_only, &arrived);
+        /* BTH byte 4 (FECN, BECN) is the network's to change. */
+        assert_int_equal(arrived, bit / 8 == 4);
+    }
+    assert_int_equal(udp_port_bad_icrc(bench->b.port), (total - 1) * 8);
+}
+
+static void test_too_short(void **state)
+{
+    struct bench *bench = *state;
+    const uint8_t bytes[15] = {0};
+    for (uint32_t count = 1; count < ROCE_BTH_BYTES + ROCE_ICRC_BYTES; count++) {
+        uint32_t arrived = 0;
+        udp_port_transmit_raw(bench->a.port, bench->link, bytes, count);
+        udp_port_receive(bench->b.port, 32, count_only, &arrived);
+        assert_int_equal(arrived, 0);
+    }
+    assert_int_equal(bench->b.port->counters.too_short, 15);
+}
+
+/* -- Peers that are not nonic -------------------------------------------------------------------*/
+
+struct stranger {
+    int fd;
+    struct inet_flow flow;
+    struct sockaddr_in to;
+};
+
+static struct stranger strange(const struct bench *bench)
+{
+    struct stranger stranger = {.fd = socket(AF_INET, SOCK_DGRAM, 0)};
+    struct sockaddr_in self = {.sin_family = AF_INET};
+    socklen_t bytes = sizeof(self);
+    self.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(stranger.fd, (const struct sockaddr *)&self, sizeof(self)), 0);
+    assert_int_equal(getsockname(stranger.fd, (struct sockaddr *)&self, &bytes), 0);
+    const uint8_t *to = bench->b.addresses.entries[0].gid.bytes;
+    stranger.flow = (struct inet_flow){.source = {[10] = 0xff, 0xff, 127, 0, 0, 1},
+                                       .source_port = ntohs(self.sin_port),
+                                       .destination_port = ROCE_UDP_PORT};
+    memcpy(stranger.flow.destination, to, 16);
+    stranger.to = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)};
+    memcpy(&stranger.to.sin_addr, to + 12, 4);
+    return stranger;
+}
+
+static uint32_t say(struct bench *bench, const struct stranger *stranger, uint16_t identification)
+{
+    uint8_t bytes[128];
+    uint32_t arrived = 0;
+    const uint32_t total = forge(bytes, &stranger->flow, identification, 40);
+    assert_int_equal(sendto(stranger->fd, bytes, total, 0, (const struct sockaddr *)&stranger->to,
+                            sizeof(stranger->to)),
+                     total);
+    udp_port_receive(bench->b.port, 32, count_only, &arrived);
+    return arrived;
+}
+
+/* A kernel's identifications count up: they are recovered, and one out of nowhere is a corrupt
+ * packet that happened to look right, until a second one confirms it. */
+static void test_hidden_identifications(void **state)
+{
+    struct bench *bench = *state;
+    const struct stranger stranger = strange(bench);
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_int_equal(say(bench, &stranger, (uint16_t)(65000 + i * 3)), 1); /* Over the wrap. */
+    }
+    assert_int_equal(say(bench, &stranger, 40000), 0);
+    assert_int_equal(bench->b.port->counters.implausible_identification, 1);
+    assert_int_equal(say(bench, &stranger, (uint16_t)(65000 + 3003)), 1);
+    assert_int_equal(say(bench, &stranger, 20000), 0);
+    assert_int_equal(say(bench, &stranger, 20001), 1); /* It was rebooted. */
+    close(stranger.fd);
+}
+
+/* -- Flow control -------------------------------------------------------------------------------*/
+
+/* The buffer of an ordinary machine, and the sizes whose slabs are the most wasteful. */
+static void test_receiver_that_does_not_read_is_not_overrun(void **state)
+{
+    struct bench *bench = *state;
+    static const uint32_t sizes[] = {0, 8, 130, 640, 1680, 3730, 4096};
+    const int wanted = 212992;
+    int granted;
+    socklen_t bytes = sizeof(granted);
+    struct prng prng;
+    struct instant now = {1};
+    prng_init(&prng, 3);
+    assert_int_equal(
+        setsockopt(udp_port_fd(bench->b.port, 0), SOL_SOCKET, SO_RCVBUF, &wanted, sizeof(wanted)),
+        0);
+    assert_int_equal(
+        getsockopt(udp_port_fd(bench->b.port, 0), SOL_SOCKET, SO_RCVBUF, &granted, &bytes), 0);
+    bench->a.port->receive_bytes = (uint32_t)granted;
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        while (udp_link_has_room(bench->a.port, bench->link, now)) {
+            transmit(bench, &prng, sizes[i]);
+            udp_port_flush(bench->a.port); /* Each a datagram of its own: the costliest way. */
+        }
+        assert_true(udp_port_has_waiting(bench->a.port));
+        receive_all(bench);
+        receive_all(bench);
+        assert_int_equal(bench->received, bench->sent); /* None was lost in a full buffer. */
+        assert_true(udp_link_has_room(bench->a.port, bench->link, now));
+    }
+    assert_true(bench->a.port->counters.probes_answered > 0);
+}
+
+/* A peer that answers no probe is not a nonic: after a while nothing is held back any more. */
+static void test_peer_that_never_answers_is_not_limited(void **state)
+{
+    struct bench *bench = *state;
+    const struct gid nobody = {{[10] = 0xff, 0xff, 127, 99, 98, 97}};
+    struct prng prng;
+    struct instant now = {1};
+    prng_init(&prng, 4);
+    bench->link = udp_port_link(bench->a.port, &bench->a.addresses.entries[0].gid, &nobody);
+    assert_non_null(bench->link);
+    while (udp_link_has_room(bench->a.port, bench->link, now)) {
+        transmit(bench, &prng, 4096);
+        udp_port_flush(bench->a.port);
+    }
+    now.ns += 10000000000u;
+    for (int i = 0; i < 1000; i++) {
+        assert_true(udp_link_has_room(bench->a.port, bench->link, now));
+        transmit(bench, &prng, 4096);
+        udp_port_flush(bench->a.port);
+    }
+}
+
+static void test_links(void **state)
+{
+    struct bench *bench = *state;
+    const struct gid *self = &bench->a.addresses.entries[0].gid;
+    const struct gid v6 = {{0xfd, [15] = 1}};
+    assert_ptr_equal(udp_port_link(bench->a.port, self, &bench->b.addresses.entries[0].gid),
+                     bench->link);
+    assert_null(udp_port_link(bench->a.port, self, &v6)); /* Families do not mix. */
+    assert_null(udp_port_link(bench->a.port, &v6, self)); /* Not an address of ours. */
+}
+
+#define UDP_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        UDP_TEST(test_segmented),
+        UDP_TEST(test_without_segmentation),
+        UDP_TEST(test_every_flipped_bit_is_found),
+        UDP_TEST(test_too_short),
+        UDP_TEST(test_hidden_identifications),
+        UDP_TEST(test_receiver_that_does_not_read_is_not_overrun),
+        UDP_TEST(test_peer_that_never_answers_is_not_limited),
+        UDP_TEST(test_links),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
