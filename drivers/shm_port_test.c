@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    What one shared-memory port sends another receives, in order, whatever the sizes; full
+ *         rings hold back, lost peers are noticed, and a hostile producer harms nobody.
+ * Method  Two ports of one process, served by hand. The hostile one writes random bytes all over
+ *         the ring that it shares.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/prng.h"
+#include "drivers/shm_internal.h"
+
+#define MEMORY_BYTES (1 << 16)
+
+struct bench {
+    struct gid gids[2];
+    struct shm_port *a, *b;
+    struct link *link; /* From a to b. */
+    uint8_t *memory;
+    struct prng sending, checking; /* The same numbers, drawn when sent and when received. */
+    uint64_t sent, received;
+};
+
+static struct shm_port *open_port(const struct gid *gid)
+{
+    char error[256];
+    struct shm_port *port = shm_port_open(gid, error, sizeof(error));
+    assert_non_null(port);
+    return port;
+}
+
+static bool readable(const struct shm_port *port)
+{
+    struct pollfd wait = {.fd = shm_port_fd(port), .events = POLLIN};
+    return poll(&wait, 1, 0) == 1;
+}
+
+static void serve(struct bench *bench)
+{
+    for (int i = 0; i < 8; i++) {
+        if (bench->a != NULL && readable(bench->a)) {
+            shm_port_serve(bench->a);
+        }
+        if (bench->b != NULL && readable(bench->b)) {
+            shm_port_serve(bench->b);
+        }
+    }
+}
+
+static int setup(void **state)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+    struct prng prng;
+    prng_init(&prng, 1);
+    /* A process of its own for every GID: addresses no live NIC draws. */
+    const uint32_t salt = (uint32_t)getpid();
+    for (int i = 0; i < 2; i++) {
+        bench->gids[i] = (struct gid){{0xfd, (uint8_t)i}};
+        memcpy(bench->gids[i].bytes + 4, &salt, sizeof(salt));
+    }
+    bench->a = open_port(&bench->gids[0]);
+    bench->b = open_port(&bench->gids[1]);
+    bench->link = shm_port_link(bench->a, &bench->gids[1]);
+    bench->memory = malloc(MEMORY_BYTES);
+    for (int i = 0; i < MEMORY_BYTES; i++) {
+        bench->memory[i] = (uint8_t)prng_next(&prng);
+    }
+    prng_init(&bench->sending, 2);
+    prng_init(&bench->checking, 2);
+    serve(bench);
+    *state = bench;
+    return bench->link == NULL;
+}
+
+static int teardown(void **state)
+{
+    struct bench *bench = *state;
+    if (bench->a != NULL) {
+        shm_port_close(bench->a);
+    }
+    if (bench->b != NULL) {
+        shm_port_close(bench->b);
+    }
+    free(bench->memory);
+    free(bench);
+    return 0;
+}
+
+/* -- Packets ------------------------------------------------------------------------------------*/
+
+struct shape {
+    uint32_t headers_bytes, payload_bytes, at;
+};
+
+static struct shape draw(struct prng *prng)
+{
+    const bool small = prng_below(prng, 2) == 0;
+    return (struct shape){
+        .headers_bytes = ROCE_BTH_BYTES + 4 * (uint32_t)prng_below(prng, 5),
+        .payload_bytes = (uint32_t)prng_below(prng, small ? 60 : 4097),
+        .at = (uint32_t)prng_below(prng, MEMORY_BYTES - 4096),
+    };
+}
+
+static void transmit(struct bench *bench)
+{
+    const struct shape shape = draw(&bench->sending);
+    struct nic_departure departure = {
+        .headers_bytes = shape.headers_bytes,
+        .payload_bytes = shape.payload_bytes,
+        .pad_bytes = roce_pad_bytes(shape.payload_bytes),
+        .segment_count = shape.payload_bytes > 0,
+        .segments = {{(uintptr_t)(bench->memory + shape.at), shape.payload_bytes, false}},
+    };
+    memcpy(departure.headers, &bench->sent, sizeof(bench->sent));
+    assert_true(shm_link_transmit(bench->a, bench->link, &departure));
+    bench->sent++;
+}
+
+static void compare(void *context, const struct shm_record *record)
+{
+    struct bench *bench = context;
+    const struct shape shape = draw(&bench->checking);
+    const uint32_t padded = shape.payload_bytes + roce_pad_bytes(shape.payload_bytes);
+    assert_true(bench->received < bench->sent);
+    assert_int_equal(record->header_bytes, shape.headers_bytes);
+    assert_memory_equal(record->header, &bench->received, sizeof(bench->received));
+    assert_int_equal(record->payload_bytes, padded);
+    assert_memory_equal(record->payload, bench->memory + shape.at, shape.payload_bytes);
+    assert_memory_equal(&record->source, &bench->gids[0], sizeof(struct gid));
+    assert_memory_equal(&record->destination, &bench->gids[1], sizeof(struct gid));
+    assert_false(record->placed || record->checked);
+    bench->received++;
+}
+
+static void test_many_laps(void **state)
+{
+    struct bench *bench = *state;
+    struct prng prng;
+    uint32_t full = 0;
+    prng_init(&prng, 3);
+    while (bench->sent < 100000) {
+        const uint64_t burst = prng_below(&prng, 1500);
+        for (uint64_t i = 0; i < burst && shm_link_has_room(bench->link); i++) {
+            transmit(bench);
+        }
+        full += !shm_link_has_room(bench->link);
+        shm_port_flush(bench->a);
+        shm_port_receive(bench->b, (uint32_t)prng_below(&prng, 1000), compare, bench);
+    }
+    while (shm_port_receive(bench->b, 1000, compare, bench) > 0) {
+    }
+    assert_true(bench->received == bench->sent);
+    assert_true(full > 10); /* The test did see full rings. */
+}
+
+/* -- Sleeping -----------------------------------------------------------------------------------*/
+
+static void test_doorbell(void **state)
+{
+    struct bench *bench = *state;
+    assert_true(shm_port_sleep(bench->b));
+    assert_false(shm_link_peer_awake(bench->link));
+    assert_false(readable(bench->b));
+    transmit(bench);
+    shm_port_flush(bench->a);
+    assert_true(readable(bench->b)); /* Rung. */
+    shm_port_serve(bench->b);
+    shm_port_wake(bench->b);
+    assert_true(shm_link_peer_awake(bench->link));
+    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench), 1);
+    transmit(bench);
+    shm_port_flush(bench->a);
+    assert_false(readable(bench->b));       /* Awake: no system call. */
+    assert_false(shm_port_sleep(bench->b)); /* Something came meanwhile. */
+    shm_port_wake(bench->b);
+    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench), 1);
+}
+
+/* -- Peers that go ------------------------------------------------------------------------------*/
+
+static void test_lost_peer_swallows(void **state)
+{
+    struct bench *bench = *state;
+    shm_port_close(bench->b);
+    bench->b = NULL;
+    serve(bench);
+    assert_true(bench->link->lost);
+    for (int i = 0; i < 5000; i++) {
+        assert_true(shm_link_has_room(bench->link)); /* It must never block a queue pair. */
+        transmit(bench);
+    }
+    shm_port_flush(bench->a);
+    assert_null(shm_port_link(bench->a, &bench->gids[1]));
+    /* Another process comes to its address: the link is found again. */
+    bench->b = open_port(&bench->gids[1]);
+    assert_ptr_equal(shm_port_link(bench->a, &bench->gids[1]), bench->link);
+    serve(bench);
+    bench->sent = bench->received = 0;
+    prng_init(&bench->sending, 5);
+    prng_init(&bench->checking, 5);
+    transmit(bench);
+    shm_port_flush(bench->a);
+    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench), 1);
+}
+
+static void test_nobody_there(void **state)
+{
+    struct bench *bench = *state;
+    const struct gid nobody = {{0xfd, 0xff, 0xff}};
+    assert_null(shm_port_link(bench->a, &nobody));
+    char error[256] = "";
+    assert_null(shm_port_open(&bench->gids[0], error, sizeof(error))); /* The name is taken. */
+    assert_true(strlen(error) > 0);
+}
+
+/* -- Hostile producers --------------------------------------------------------------------------*/
+
+/* Whatever is in the ring, a record lies inside of it and is no longer than a packet. */
+static void inspect(void *context, const struct shm_record *record)
+{
+    uint32_t *sum = context;
+    assert_true(record->header_bytes <= SHM_INLINE_BYTES);
+    assert_true(record->payload_bytes <= SHM_PAYLOAD_BYTES_MAX);
+    for (uint32_t i = 0; i < record->header_bytes; i++) {
+        *sum += record->header[i];
+    }
+    for (uint32_t i = 0; i < record->payload_bytes && !record->placed; i++) {
+        *sum += record->payload[i]; /* A sanitizer finds a byte outside. */
+    }
+}
+
+/* Near what is allowed, so that many records pass and many do not. */
+static void scribble(struct prng *prng, struct shm_slot *slot, uint32_t position)
+{
+    slot->header_bytes = (uint8_t)prng_below(prng, ROCE_HEADERS_BYTES_MAX + 2);
+    slot->payload_bytes = (uint16_t)prng_below(prng, SHM_PAYLOAD_BYTES_MAX + 10);
+    slot->data_offset = (uint32_t)prng_below(prng, SHM_DATA_BYTES);
+    slot->flags = (uint8_t)prng_next(prng);
+    if ((slot->flags & SHM_SLOT_INLINE) && prng_below(prng, 8) != 0) {
+        slot->payload_bytes %= 16;
+    }
+    for (uint32_t i = 0; i < SHM_INLINE_BYTES; i++) {
+        slot->bytes[i] = (uint8_t)prng_next(prng);
+    }
+    const bool wrong = prng_below(prng, 50) == 0;
+    atomic_store(&slot->sequence, wrong ? (uint32_t)prng_next(prng) : position + 1);
+}
+
+/* A ring with something impossible in it is hung up; its producer may call again. */
+static void test_garbage_in_the_ring(void **state)
+{
+    struct bench *bench = *state;
+    struct prng prng;
+    uint32_t sum = 0, taken = 0, lost = 0;
+    prng_init(&prng, 6);
+    for (int lap = 0; lap < 300; lap++) {
+        assert_ptr_equal(shm_port_link(bench->a, &bench->gids[1]), bench->link);
+        serve(bench);
+        struct shm_link *link = CONTAINER_OF(bench->link, struct shm_link, link);
+        for (uint32_t i = 0; i < SHM_SLOTS; i++) {
+            scribble(&prng, &link->ring->slots[i], i);
+        }
+        for (int i = 0; i < 20; i++) {
+            taken += shm_port_receive(bench->b, 64, inspect, &sum);
+        }
+        atomic_store(&link->ring->consumed, (uint32_t)prng_next(&prng));
+        if (shm_link_has_room(bench->link)) {
+            transmit(bench);
+        }
+        serve(bench);
+        lost += bench->link->lost;
+        if (!bench->link->lost) { /* It stands still behind a sequence number that never comes. */
+            shm_port_close(bench->b);
+            bench->b = open_port(&bench->gids[1]);
+            serve(bench);
+        }
+    }
+    assert_true(taken > 1000 && lost > 100);
+}
+
+#define SHM_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SHM_TEST(test_many_laps),           SHM_TEST(test_doorbell),
+        SHM_TEST(test_lost_peer_swallows),  SHM_TEST(test_nobody_there),
+        SHM_TEST(test_garbage_in_the_ring),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
