@@ -25,13 +25,15 @@
 #define POLLS_TO_BELIEVE     32
 #define BELIEF_LOST_FACTOR   8
 #define POLLS_TO_BELIEVE_MAX (1u << 20)
-/* So few packets are the pattern of a program that answers each: sending can wait for its answer.
- */
+/* So few packets are the pattern of a program that answers each: sending can wait for its answer,
+ * though only once. */
 #define DEFER_MAX 2
 /* Rounds of a polling program between two looks at the clock while nothing comes in. */
 #define ROUNDS_PER_CLOCK 16
-/* How often the thread looks whether the program still polls. */
-#define LOOK_MS 1
+/* How often the thread looks whether the program still polls, and how many rounds in between are
+ * polling: one that looks in once a millisecond leaves the work to the thread. */
+#define LOOK_MS          1
+#define ROUNDS_OF_POLLER 16
 /* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
  * more than this. */
 #define LINGER_NS 20000
@@ -149,8 +151,10 @@ void live_progress(struct live *live)
     }
     /* What came in may have completed something: the program sees that first, and what it posts
      * next leaves together with the acknowledgement, in one system call. */
-    if (count == 0 || count > DEFER_MAX) {
+    if (count == 0 || count > DEFER_MAX || live->deferred) {
         live_transmit(live);
+    } else {
+        live->deferred = true;
     }
     live_notify(live);
     wake_for_deadline(live);
@@ -237,7 +241,7 @@ static void look_on(struct live *live)
     while (count == 0 && polled) {
         count = epoll_wait(live->poll_fd, events, COUNT_OF(events), LOOK_MS);
         const uint64_t now = atomic_load_explicit(&live->rounds, memory_order_relaxed);
-        polled = now != rounds;
+        polled = count > 0 || now - rounds >= ROUNDS_OF_POLLER;
         rounds = now;
     }
     live_lock(live);

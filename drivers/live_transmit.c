@@ -172,6 +172,7 @@ static uint32_t serve(struct live *live, struct qp *qp)
 
 uint32_t live_transmit(struct live *live)
 {
+    live->deferred = false;
     if (live->shm != NULL) {
         shm_port_unpark(live->shm, live->nic);
     }
