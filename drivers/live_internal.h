@@ -64,8 +64,8 @@ uint32_t live_transmit(struct live *live);
 /* live_receive.c: up to `quantum` packets of each peer come in. Returns how many did, but for
  * placed records: those are no reason to stay awake. */
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
-/* One packet, decoded, from `source`; `placed`: its payload is in place already. */
-void live_arrival(struct live *live, struct nic_arrival *arrival, bool placed);
+/* One packet, decoded. */
+void live_arrival(struct live *live, struct nic_arrival *arrival);
 /* An acknowledgement as the peer of `departure` would send it: its memory is written. */
 void live_acknowledge(struct live *live, const struct nic_departure *departure);
 

@@ -9,11 +9,12 @@
 #include "drivers/memory.h"
 #include "wire/icrc.h"
 
-void live_arrival(struct live *live, struct nic_arrival *arrival, bool placed)
+void live_arrival(struct live *live, struct nic_arrival *arrival)
 {
     struct nic_move move;
     if (nic_on_packet(live->nic, arrival, live->now, &move)) {
-        const enum nic_move_result result = memory_move(&move, arrival->packet.payload, placed);
+        const enum nic_move_result result =
+            memory_move(&move, arrival->packet.payload, arrival->placed);
         nic_on_moved(live->nic, &move, result, live->now);
     }
 }
@@ -81,7 +82,7 @@ static void on_datagram(void *context, const struct udp_datagram *datagram)
         count_verdict(live, verdict);
         return;
     }
-    live_arrival(live, &arrival, false);
+    live_arrival(live, &arrival);
 }
 
 /* -- Shared memory ------------------------------------------------------------------------------*/
@@ -109,7 +110,11 @@ static void on_record(void *context, const struct shm_record *shm)
 {
     struct live *live = context;
     struct nic_arrival arrival = {
-        .source = shm->source, .destination = shm->destination, .hop_limit = 64};
+        .source = shm->source,
+        .destination = shm->destination,
+        .hop_limit = 64,
+        .placed = shm->placed,
+    };
     uint32_t payload_bytes = shm->payload_bytes;
     if (shm->checked) {
         if (payload_bytes < ROCE_ICRC_BYTES) {
@@ -134,7 +139,7 @@ static void on_record(void *context, const struct shm_record *shm)
         return;
     }
     live->placed_records += shm->placed;
-    live_arrival(live, &arrival, shm->placed);
+    live_arrival(live, &arrival);
 }
 
 void live_acknowledge(struct live *live, const struct nic_departure *departure)
@@ -149,7 +154,7 @@ void live_acknowledge(struct live *live, const struct nic_departure *departure)
         .destination = departure->path->source,
         .hop_limit = 64,
     };
-    live_arrival(live, &arrival, false);
+    live_arrival(live, &arrival);
 }
 
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)

@@ -204,15 +204,21 @@ static bool write_memory(struct shm_link *link, const struct nic_departure *depa
     return written == (ssize_t)bytes;
 }
 
+/* A message's first packet is judged for all of it: a WRITE that cannot end is not begun. */
+static uint32_t wanted_bytes(const struct nic_departure *departure, uint32_t traits)
+{
+    return traits & ROCE_IS_FIRST ? departure->packet->reth.bytes : departure->payload_bytes;
+}
+
 static bool write_through_window(struct shm_link *link, const struct nic_departure *departure,
-                                 const struct target *target)
+                                 const struct target *target, uint32_t traits)
 {
     uint64_t domain, memory;
     atomic_store_explicit(&link->ring->window, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     const bool done =
         qp_admits(link->board, link, departure, &domain) &&
-        region_admits(link->board, target, domain, departure->payload_bytes, &memory) &&
+        region_admits(link->board, target, domain, wanted_bytes(departure, traits), &memory) &&
         write_memory(link, departure, memory);
     atomic_store_explicit(&link->ring->window, 0, memory_order_release);
     return done;
@@ -246,7 +252,7 @@ bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_d
             return false;
         }
     }
-    if (!write_through_window(link, departure, &target)) {
+    if (!write_through_window(link, departure, &target, traits)) {
         link->stream.left = 0;
         return false;
     }

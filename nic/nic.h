@@ -64,6 +64,7 @@ struct nic_arrival {
     struct gid source, destination;
     uint8_t traffic_class; /* DSCP and ECN bits as received, 0 if the world cannot see them. */
     uint8_t hop_limit;
+    bool placed; /* A WRITE whose sender judged the memory and wrote it (docs/decisions/0003). */
 };
 
 enum nic_move_kind {

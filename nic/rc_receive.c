@@ -134,13 +134,10 @@ static bool on_send(struct qp *qp, const struct roce_packet *packet, uint32_t tr
     return true;
 }
 
-static bool on_write(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
-                     struct nic_move *move)
+/* The memory of a WRITE packet, in move->segments. */
+static enum region_verdict judge_write(struct qp *qp, const struct roce_packet *packet,
+                                       uint32_t traits, struct nic_move *move)
 {
-    if (!(qp->attributes.access & ACCESS_REMOTE_WRITE)) {
-        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
-    }
-    begin_move(qp, packet, MOVE_REQUEST, move);
     uint64_t address;
     uint32_t key;
     incoming_target(&qp->in.rc.incoming, packet, traits, &address, &key);
@@ -150,17 +147,32 @@ static bool on_write(struct qp *qp, const struct roce_packet *packet, uint32_t t
             region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->reth.bytes,
                          ACCESS_REMOTE_WRITE, &move->segments[0]);
         if (whole != REGION_ALLOWED) {
-            return refuse_access(qp, packet->psn, whole);
+            return whole;
         }
     }
-    if (packet->payload_bytes != 0) {
-        const enum region_verdict verdict =
-            region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->payload_bytes,
-                         ACCESS_REMOTE_WRITE, &move->segments[0]);
+    if (packet->payload_bytes == 0) {
+        return REGION_ALLOWED;
+    }
+    move->segment_count = 1;
+    return region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->payload_bytes,
+                        ACCESS_REMOTE_WRITE, &move->segments[0]);
+}
+
+static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t traits,
+                     struct nic_move *move)
+{
+    const struct roce_packet *packet = &arrival->packet;
+    begin_move(qp, packet, MOVE_REQUEST, move);
+    /* What is placed was acknowledged already, and the program may have taken its region or its
+     * permission back since. */
+    if (!arrival->placed) {
+        if (!(qp->attributes.access & ACCESS_REMOTE_WRITE)) {
+            return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+        }
+        const enum region_verdict verdict = judge_write(qp, packet, traits, move);
         if (verdict != REGION_ALLOWED) {
             return refuse_access(qp, packet->psn, verdict);
         }
-        move->segment_count = 1;
     }
     if (traits & ROCE_HAS_IMMDT) {
         if (qp_take_receive(qp) == NULL) {
@@ -224,14 +236,15 @@ static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct ni
     return true;
 }
 
-static bool execute(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
+static bool execute(struct qp *qp, const struct nic_arrival *arrival, uint32_t traits,
                     struct nic_move *move)
 {
+    const struct roce_packet *packet = &arrival->packet;
     if (traits & ROCE_IS_SEND) {
         return on_send(qp, packet, traits, move);
     }
     if (traits & ROCE_IS_WRITE) {
-        return on_write(qp, packet, traits, move);
+        return on_write(qp, arrival, traits, move);
     }
     if (traits & ROCE_IS_READ) {
         return on_read(qp, packet, false);
@@ -247,7 +260,7 @@ bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
     const uint32_t traits = roce_opcode(packet->opcode)->traits;
     struct nic *nic = qp->nic;
     switch (rc_responder_judge(&qp->in.rc, packet)) {
-    case RC_VERDICT_EXECUTE: return execute(qp, packet, traits, move);
+    case RC_VERDICT_EXECUTE: return execute(qp, arrival, traits, move);
     case RC_VERDICT_REPLAY:
         nic_count(nic, COUNTER_duplicate_request);
         rc_responder_replay(&qp->in.rc);
