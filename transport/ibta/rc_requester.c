@@ -8,6 +8,9 @@
  * stall at the end of its window. */
 #define ACK_REQUEST_PSNS 32
 
+/* A window on a path without a limit that has grown to this is none any more. */
+#define WINDOW_RESTORED (4u << 20)
+
 void rc_requester_init(struct rc_requester *requester, const struct rc_requester_config *config)
 {
     *requester = (struct rc_requester){
@@ -115,7 +118,7 @@ static bool window_full(const struct rc_requester *requester, const struct send_
     if (psn_distance(requester->unacked, requester->send) >= 0x7f0000) {
         return true;
     }
-    return requester->window_max != 0 && flight(requester, queue) >= requester->window;
+    return requester->window != 0 && flight(requester, queue) >= requester->window;
 }
 
 /* Once full, it admits nothing until a quarter is free again: packets that trickle out as each
@@ -230,7 +233,7 @@ static bool wants_ack(const struct rc_requester *requester, const struct send_qu
     if ((out->psn.value & (ACK_REQUEST_PSNS - 1)) == ACK_REQUEST_PSNS - 1) {
         return true;
     }
-    if (requester->window_max == 0) {
+    if (requester->window == 0) {
         return false;
     }
     /* A window's quarter keeps acknowledgements coming before it closes. */
@@ -295,14 +298,27 @@ static void go_back(struct rc_requester *requester, struct send_queue *queue)
     requester->window_shut = false;
 }
 
-/* A loss halves what may be in flight; 4 packets are always allowed. */
-static void shrink_window(struct rc_requester *requester)
+/* A loss halves what may be in flight, also where the path sets no limit; 16 packets are always
+ * allowed. */
+static void shrink_window(struct rc_requester *requester, const struct send_queue *queue)
 {
-    const uint32_t least = 4 * (requester->mtu_bytes + RC_PACKET_COST);
-    requester->window /= 2;
-    if (requester->window < least) {
-        requester->window = least < requester->window_max ? least : requester->window_max;
+    const uint32_t least = 16 * (requester->mtu_bytes + RC_PACKET_COST);
+    const uint32_t before = requester->window != 0 ? requester->window : flight(requester, queue);
+    requester->window = before / 2 < least ? least : before / 2;
+    if (requester->window_max != 0 && requester->window > requester->window_max) {
+        requester->window = requester->window_max;
     }
+}
+
+/* Progress gives back a quarter of what was acknowledged, until nothing is held back any more. */
+static void grow_window(struct rc_requester *requester, uint32_t packets)
+{
+    if (requester->window == requester->window_max) {
+        return;
+    }
+    const uint32_t full = requester->window_max != 0 ? requester->window_max : WINDOW_RESTORED;
+    const uint64_t grown = requester->window + (uint64_t)packets * (requester->mtu_bytes / 4);
+    requester->window = grown < full ? (uint32_t)grown : requester->window_max;
 }
 
 /* `unacked` moves up to `upto`: retries start afresh and the timer runs for what is left. */
@@ -323,10 +339,7 @@ static void advance(struct rc_requester *requester, struct psn upto, struct inst
     const bool idle = psn_equal(upto, requester->next);
     requester->retry_at =
         idle ? INSTANT_NEVER : instant_after(now, ack_timeout_ns(requester->timeout_code));
-    if (requester->window < requester->window_max) {
-        const uint32_t grown = requester->window + packets * (requester->mtu_bytes / 4);
-        requester->window = grown < requester->window_max ? grown : requester->window_max;
-    }
+    grow_window(requester, packets);
 }
 
 /* While resending, the cursor may stand on requests that an acknowledgement has now covered. */
@@ -356,7 +369,7 @@ static struct rc_progress retry(struct rc_requester *requester, struct send_queu
         return (struct rc_progress){RC_FAILED, oldest, 0, COMPLETION_RETRY_EXCEEDED};
     }
     requester->retries_left--;
-    shrink_window(requester);
+    shrink_window(requester, queue);
     go_back(requester, queue);
     return (struct rc_progress){verdict, NULL, 0, COMPLETION_SUCCESS};
 }

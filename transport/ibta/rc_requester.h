@@ -53,7 +53,7 @@ struct rc_requester {
     bool window_shut;   /* It was full, and a quarter of it is not free yet. */
     uint32_t mtu_bytes;
     uint32_t window_max;      /* Bytes in flight the path can hold; 0: no limit. */
-    uint32_t window;          /* What we allow now: halved by a loss, grown by progress. */
+    uint32_t window;          /* What we allow now: halved by a loss, grown by progress; 0: all. */
     uint32_t cost;            /* Running total of flight bytes up to `next`. */
     uint32_t serial;          /* SSN of the newest message. */
     uint32_t credit_serial;   /* LSN: messages up to this SSN have a receive waiting. */

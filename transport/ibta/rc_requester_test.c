@@ -480,23 +480,48 @@ static void test_loss_shrinks_the_window_and_progress_grows_it(void **state)
     (void)state;
     struct rc_requester_config config = usual();
     config.first_psn = psn_of(0);
-    config.window_bytes = 32 * (MTU + RC_PACKET_COST);
+    config.window_bytes = 64 * (MTU + RC_PACKET_COST);
     config.retry_limit = 7;
     struct bench *bench = begin(config);
     post(bench, WORK_WRITE, 1000 * MTU, 0);
-    assert_int_equal(pull_all(bench), 32);
+    assert_int_equal(pull_all(bench), 64);
     for (int loss = 0; loss < 6; loss++) {
         bench->now = bench->requester.retry_at;
         (void)!rc_requester_on_time(&bench->requester, &bench->queue, bench->now).verdict;
     }
-    assert_int_equal(pull_all(bench), 4); /* The least there is. */
-    uint32_t acked = 4;
+    assert_int_equal(pull_all(bench), 16); /* The least there is. */
+    uint32_t acked = 16;
     ack(bench, acked - 1);
     for (int round = 0; round < 200 && acked < 900; round++) {
         acked += pull_all(bench);
         ack(bench, acked - 1);
     }
     assert_int_equal(bench->requester.window, config.window_bytes);
+    end(bench);
+}
+
+/* Where the path sets no limit a loss does, until enough has come through again. */
+static void test_loss_limits_an_unlimited_path(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_WRITE, 40 * MTU, 0);
+    assert_int_equal(pull_all(bench), 40);
+    assert_int_equal(aeth(bench, 0xfffffe, ROCE_NAK_PSN_SEQUENCE, 0).verdict, RC_SEQUENCE_NAK);
+    assert_int_equal(pull_all(bench), 20);
+    assert_true(bench->out.ack_request);
+    for (int i = 0; i < 50; i++) {
+        post(bench, WORK_WRITE, 400 * MTU, 0);
+    }
+    while (bench->requester.window != 0) {
+        assert_int_equal(ack(bench, bench->requester.send.value - 1).verdict, RC_PROGRESS);
+        collect(bench);
+        assert_true(pull_all(bench) > 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        post(bench, WORK_WRITE, 400 * MTU, 0);
+    }
+    assert_in_range(pull_all(bench), 1600, 5000);
     end(bench);
 }
 
@@ -584,6 +609,7 @@ int main(void)
         cmocka_unit_test(test_window),
         cmocka_unit_test(test_window_smaller_than_a_packet_still_moves),
         cmocka_unit_test(test_loss_shrinks_the_window_and_progress_grows_it),
+        cmocka_unit_test(test_loss_limits_an_unlimited_path),
         cmocka_unit_test(test_credits),
         cmocka_unit_test(test_draining_finishes_what_was_begun),
         cmocka_unit_test(test_local_work),
