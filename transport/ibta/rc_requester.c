@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/ibta/rc_requester.h"
 
+#include "transport/ibta/rc_window.h"
 #include "transport/ibta/segmentation.h"
 #include "transport/ibta/timing.h"
 
 /* An acknowledgement is asked for at least every so many PSNs, so that a long message does not
  * stall at the end of its window. */
 #define ACK_REQUEST_PSNS 32
-
-/* A window on a path without a limit that has grown to this is none any more. */
-#define WINDOW_RESTORED (4u << 20)
 
 void rc_requester_init(struct rc_requester *requester, const struct rc_requester_config *config)
 {
@@ -41,56 +39,6 @@ void rc_requester_check(const struct rc_requester *requester, const struct send_
     CHECK(requester->reads_out <= requester->reads_max);
 }
 
-static struct psn work_end(const struct work *work)
-{
-    return psn_after(work->first, work->packets);
-}
-
-/* Flight bytes of the first `packets` packets of a request. */
-static uint32_t cost_of(const struct rc_requester *requester, const struct work *work,
-                        uint32_t packets)
-{
-    const uint64_t full = (uint64_t)packets * requester->mtu_bytes;
-    const uint32_t bytes = full < work->bytes ? (uint32_t)full : work->bytes;
-    return bytes + packets * RC_PACKET_COST;
-}
-
-/* The oldest request with an unacknowledged PSN; NULL if nothing is in flight. */
-static struct work *oldest_in_flight(const struct rc_requester *requester,
-                                     const struct send_queue *queue, uint32_t *position)
-{
-    for (uint32_t at = queue->head; at != queue->tail; at++) {
-        struct work *work = send_queue_at(queue, at);
-        if (!work->started) {
-            return NULL;
-        }
-        if (work->packets != 0 && psn_distance(requester->unacked, work_end(work)) > 0) {
-            *position = at;
-            return work;
-        }
-    }
-    return NULL;
-}
-
-/* Flight bytes from `unacked` up to `send`. */
-static uint32_t flight(const struct rc_requester *requester, const struct send_queue *queue)
-{
-    if (psn_equal(requester->unacked, requester->send)) {
-        return 0;
-    }
-    uint32_t position;
-    const struct work *oldest = oldest_in_flight(requester, queue, &position);
-    CHECK(oldest != NULL);
-    const uint32_t acked = (uint32_t)psn_distance(oldest->first, requester->unacked);
-    uint32_t sent = requester->cost;
-    if (!psn_equal(requester->send, requester->next)) {
-        const struct work *resending = send_queue_at(queue, queue->next);
-        const uint32_t packets = (uint32_t)psn_distance(resending->first, requester->send);
-        sent = resending->cost + cost_of(requester, resending, packets);
-    }
-    return sent - (oldest->cost + cost_of(requester, oldest, acked));
-}
-
 static bool needs_receive(const struct work *work)
 {
     return work->kind == WORK_SEND || work->kind == WORK_SEND_IMMEDIATE ||
@@ -109,26 +57,6 @@ static bool may_begin(const struct rc_requester *requester, const struct work *w
         return (int32_t)(requester->credit_serial - serial) >= 0;
     }
     return true;
-}
-
-/* The window admits a packet when it is not full; the last one may overshoot, so that a window
- * smaller than a packet still moves. */
-static bool window_full(const struct rc_requester *requester, const struct send_queue *queue)
-{
-    if (psn_distance(requester->unacked, requester->send) >= 0x7f0000) {
-        return true;
-    }
-    return requester->window != 0 && flight(requester, queue) >= requester->window;
-}
-
-/* Once full, it admits nothing until a quarter is free again: packets that trickle out as each
- * acknowledgement comes in cost a system call apiece. */
-static void reopen_window(struct rc_requester *requester, const struct send_queue *queue)
-{
-    if (requester->window_shut &&
-        flight(requester, queue) <= requester->window - requester->window / 4) {
-        requester->window_shut = window_full(requester, queue);
-    }
 }
 
 bool rc_requester_ready(const struct rc_requester *requester, const struct send_queue *queue,
@@ -268,7 +196,7 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
         requester->next = requester->send;
         requester->cost =
             work->cost +
-            cost_of(requester, work, (uint32_t)psn_distance(work->first, requester->send));
+            rc_cost_of(requester, work, (uint32_t)psn_distance(work->first, requester->send));
     }
     if (psn_equal(requester->send, work_end(work))) {
         queue->next++;
@@ -278,7 +206,7 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
             queue->next++;
         }
     }
-    requester->window_shut = window_full(requester, queue);
+    rc_window_update(requester, queue);
     out->ack_request = !work_wants_response(work) && wants_ack(requester, queue, work, out);
     if (out->alone || requester->retry_at.ns == UINT64_MAX) {
         requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
@@ -290,35 +218,12 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
 static void go_back(struct rc_requester *requester, struct send_queue *queue)
 {
     uint32_t position = queue->next;
-    if (oldest_in_flight(requester, queue, &position) != NULL) {
+    if (rc_oldest_in_flight(requester, queue, &position) != NULL) {
         queue->next = position;
     }
     requester->send = requester->unacked;
     requester->reads_out = 0;
     requester->window_shut = false;
-}
-
-/* A loss halves what may be in flight, also where the path sets no limit; 16 packets are always
- * allowed. */
-static void shrink_window(struct rc_requester *requester, const struct send_queue *queue)
-{
-    const uint32_t least = 16 * (requester->mtu_bytes + RC_PACKET_COST);
-    const uint32_t before = requester->window != 0 ? requester->window : flight(requester, queue);
-    requester->window = before / 2 < least ? least : before / 2;
-    if (requester->window_max != 0 && requester->window > requester->window_max) {
-        requester->window = requester->window_max;
-    }
-}
-
-/* Progress gives back a quarter of what was acknowledged, until nothing is held back any more. */
-static void grow_window(struct rc_requester *requester, uint32_t packets)
-{
-    if (requester->window == requester->window_max) {
-        return;
-    }
-    const uint32_t full = requester->window_max != 0 ? requester->window_max : WINDOW_RESTORED;
-    const uint64_t grown = requester->window + (uint64_t)packets * (requester->mtu_bytes / 4);
-    requester->window = grown < full ? (uint32_t)grown : requester->window_max;
 }
 
 /* `unacked` moves up to `upto`: retries start afresh and the timer runs for what is left. */
@@ -339,7 +244,7 @@ static void advance(struct rc_requester *requester, struct psn upto, struct inst
     const bool idle = psn_equal(upto, requester->next);
     requester->retry_at =
         idle ? INSTANT_NEVER : instant_after(now, ack_timeout_ns(requester->timeout_code));
-    grow_window(requester, packets);
+    rc_window_grow(requester, packets);
 }
 
 /* While resending, the cursor may stand on requests that an acknowledgement has now covered. */
@@ -362,14 +267,14 @@ static struct rc_progress retry(struct rc_requester *requester, struct send_queu
                                 enum rc_requester_verdict verdict)
 {
     uint32_t position = queue->head;
-    struct work *oldest = oldest_in_flight(requester, queue, &position);
+    struct work *oldest = rc_oldest_in_flight(requester, queue, &position);
     if (requester->retries_left == 0) {
         requester->mode = RC_REQUESTER_STOPPED;
         requester->retry_at = INSTANT_NEVER;
         return (struct rc_progress){RC_FAILED, oldest, 0, COMPLETION_RETRY_EXCEEDED};
     }
     requester->retries_left--;
-    shrink_window(requester, queue);
+    rc_window_shrink(requester, queue);
     go_back(requester, queue);
     return (struct rc_progress){verdict, NULL, 0, COMPLETION_SUCCESS};
 }
@@ -405,7 +310,7 @@ static bool acknowledge(struct rc_requester *requester, struct send_queue *queue
     }
     advance(requester, upto, now);
     skip_acknowledged(requester, queue);
-    reopen_window(requester, queue);
+    rc_window_reopen(requester, queue);
     return missing;
 }
 
@@ -425,7 +330,7 @@ static struct rc_progress wait_for_receiver(struct rc_requester *requester,
                                             struct instant now)
 {
     uint32_t position = queue->head;
-    struct work *oldest = oldest_in_flight(requester, queue, &position);
+    struct work *oldest = rc_oldest_in_flight(requester, queue, &position);
     if (oldest == NULL) {
         return (struct rc_progress){RC_STALE, NULL, 0, COMPLETION_SUCCESS};
     }
@@ -448,7 +353,7 @@ static struct rc_progress refused(struct rc_requester *requester, struct send_qu
                                   uint8_t syndrome)
 {
     uint32_t position = queue->head;
-    struct work *oldest = oldest_in_flight(requester, queue, &position);
+    struct work *oldest = rc_oldest_in_flight(requester, queue, &position);
     if (oldest == NULL) {
         return (struct rc_progress){RC_STALE, NULL, 0, COMPLETION_SUCCESS};
     }
@@ -547,7 +452,7 @@ struct rc_progress rc_requester_on_response(struct rc_requester *requester,
     work->moves_pending++;
     advance(requester, psn_after(psn, 1), now);
     skip_acknowledged(requester, queue);
-    reopen_window(requester, queue);
+    rc_window_reopen(requester, queue);
     return (struct rc_progress){RC_RESPONSE, work, offset, COMPLETION_SUCCESS};
 }
 

@@ -160,6 +160,12 @@ static inline bool work_wants_response(const struct work *work)
     return work->kind == WORK_READ || work_is_atomic(work);
 }
 
+/* One past the last PSN of a request that was started. */
+static inline struct psn work_end(const struct work *work)
+{
+    return psn_after(work->first, work->packets);
+}
+
 /* PSNs a message of `bytes` takes at an MTU: a message of zero bytes is one packet. */
 static inline uint32_t packets_of(uint32_t bytes, uint32_t mtu_bytes)
 {

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rc_window - how much a requester has in flight, and how much it may have; for rc_requester.c.
+ *
+ * Counted in bytes with RC_PACKET_COST added for each packet. A path may set a limit (what the
+ * peer's receive buffer holds); a loss sets one anywhere.
+ */
+#ifndef TRANSPORT_IBTA_RC_WINDOW_H
+#define TRANSPORT_IBTA_RC_WINDOW_H
+
+#include "transport/ibta/rc_requester.h"
+
+/* The oldest request with an unacknowledged PSN, and where it stands; NULL if nothing is in flight.
+ */
+struct work *rc_oldest_in_flight(const struct rc_requester *requester,
+                                 const struct send_queue *queue, uint32_t *position);
+
+/* Flight bytes of the first `packets` packets of a request. */
+uint32_t rc_cost_of(const struct rc_requester *requester, const struct work *work,
+                    uint32_t packets);
+
+/* A packet was sent: shuts the window if it is full now. */
+void rc_window_update(struct rc_requester *requester, const struct send_queue *queue);
+
+/* Something was acknowledged. Once full, a window admits nothing until a quarter is free again:
+ * packets that trickle out as each acknowledgement comes in cost a system call apiece. */
+void rc_window_reopen(struct rc_requester *requester, const struct send_queue *queue);
+
+/* A loss halves what may be in flight, also where the path sets no limit; 16 packets are always
+ * allowed. */
+void rc_window_shrink(struct rc_requester *requester, const struct send_queue *queue);
+
+/* Progress gives back a quarter of what was acknowledged, until nothing is held back any more. */
+void rc_window_grow(struct rc_requester *requester, uint32_t packets);
+
+#endif
