@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A fault specification does what it says: parsing, decisions, and packets that are held.
- * Method  Tables of good and bad specifications; frequencies over many packets; the same seed twice.
+ * Method  Tables of good and bad specifications; frequencies over many packets; a seed run twice.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,8 +14,8 @@
 #error "copy_ascending relies on total store order"
 #endif
 
-/* To the program this is what a device does: it may poll the memory meanwhile, which would be a data
- * race between two of its own threads. */
+/* To the program this is what a device does: it may poll the memory meanwhile, which between two of
+ * its own threads would be a data race. */
 __attribute__((no_sanitize_thread)) static void copy_ascending(uint8_t *to, const uint8_t *from,
                                                                uint32_t bytes)
 {
