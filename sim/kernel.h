@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * kernel - virtual time: which event is next.
+ *
+ * Purpose    Runs events in the order (time, order of scheduling), the same on every machine.
+ * Inputs     sim_schedule, sim_cancel; a seed for the world's one generator.
+ * Outputs    sim_step runs the next event; sim_note collects what happened into a digest.
+ * Ownership  An event lies inside whoever waits for it; the kernel links it and allocates nothing.
+ * Threads    A world is a value: several may run side by side, one thread each.
+ * Time       Integer picoseconds; 2^64 of them are 213 days.
+ * Units      Picoseconds.
+ * Limits     None on the number of events.
+ * Source     Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem"
+ *            (1990): the radix heap. docs/decisions/0007.
+ */
+#ifndef SIM_KERNEL_H
+#define SIM_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "base/list.h"
+#include "base/prng.h"
+
+struct sim;
+struct sim_event;
+
+/* The event has left the queue: it may be scheduled again from here. */
+typedef void (*sim_action)(struct sim *sim, struct sim_event *event);
+
+struct sim_event {
+    struct list node; /* Linked to itself: not scheduled. */
+    uint64_t at_ps;
+    sim_action act;
+};
+
+#define SIM_BUCKETS 65
+
+struct sim {
+    uint64_t now_ps;
+    uint64_t events; /* Run so far. */
+    uint64_t digest;
+    struct prng prng;
+    /* Bucket 0 holds what is due at `floor_ps`; bucket b what first differs from it in bit b-1. */
+    uint64_t floor_ps;
+    uint64_t filled; /* Bit b - 1: bucket b may hold something. */
+    struct list buckets[SIM_BUCKETS];
+};
+
+/* `sim` must not move afterwards: its lists point into it. */
+void sim_init(struct sim *sim, uint64_t seed);
+
+static inline void sim_event_init(struct sim_event *event, sim_action act)
+{
+    list_init(&event->node);
+    event->at_ps = 0;
+    event->act = act;
+}
+
+static inline bool sim_event_scheduled(const struct sim_event *event)
+{
+    return !list_empty(&event->node);
+}
+
+/* At a time that is not in the past; the event is not scheduled yet. */
+void sim_schedule(struct sim *sim, struct sim_event *event, uint64_t at_ps);
+
+static inline void sim_after(struct sim *sim, struct sim_event *event, uint64_t delay_ps)
+{
+    sim_schedule(sim, event, sim->now_ps + delay_ps);
+}
+
+/* Does nothing if it is not scheduled. */
+void sim_cancel(struct sim_event *event);
+
+/* Moves it if it is scheduled, else schedules it. */
+static inline void sim_reschedule(struct sim *sim, struct sim_event *event, uint64_t at_ps)
+{
+    sim_cancel(event);
+    sim_schedule(sim, event, at_ps);
+}
+
+/* Runs the next event. False: there is none. */
+bool sim_step(struct sim *sim);
+
+/* Runs every event up to and including `until_ps`, which is then the time. */
+void sim_run_until(struct sim *sim, uint64_t until_ps);
+
+/* When the next event is due; UINT64_MAX: never. */
+uint64_t sim_next_ps(struct sim *sim);
+
+/* Something happened that two runs must agree on. */
+static inline void sim_note(struct sim *sim, uint64_t what)
+{
+    sim->digest = (sim->digest ^ what ^ sim->now_ps) * 0x9e3779b97f4a7c15u;
+    sim->digest ^= sim->digest >> 29;
+}
+
+#endif
