@@ -10,8 +10,8 @@
  * Time       Not used.
  * Units      Payload in QWords of 8 bytes.
  * Limits     FORTH_WORDS_MAX QWords a packet, FORTH_NODES nodes.
- * Source     TR376 3.1.3 (request), 3.1.5 and 3.3 (header, CRCs), 3.3.1 (credit); where it is silent
- *            or contradicts itself, the choices of the specification's sections 3 and 9 (C-n).
+ * Source     TR376 3.1.3 (request), 3.1.5, 3.3 (header, CRCs), 3.3.1 (credit). Where it is silent
+ *            or contradicts itself: the choices of the specification, sections 3 and 9 (C-n).
  */
 #ifndef WIRE_FORTH_H
 #define WIRE_FORTH_H
