@@ -2,8 +2,8 @@
  *
  * credit - cumulative credits: how many words a flow may still send, and what its receiver tells.
  *
- * Both sides count words since power-up in 12 bits. The receiver sends the upper 7 bits of its count
- * as it changes; since the count is cumulative, a credit that is lost is healed by the next one.
+ * Both sides count words since power-up in 12 bits. The receiver sends the upper 7 bits of its
+ * count as it changes; since the count is cumulative, a credit that is lost is healed by the next.
  *
  * Source     TR376 3.3.1 (after QFC); specification 2.8, 3.5, 4.2.
  */

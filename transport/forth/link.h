@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * link - what travels on a FORTH link, word by word: framing, alignment, and a receiver that survives
- * anything.
+ * link - what travels on a FORTH link, word by word: framing, alignment, and a receiver that
+ * survives anything.
  *
  * Purpose    A frame becomes link words; link words become credits, headers, data and errors.
  * Inputs     Words of 32 bits with a flag for each byte that is a control symbol.

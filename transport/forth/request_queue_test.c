@@ -89,8 +89,8 @@ static void test_order_over_wraps(void **state)
     free(queue);
 }
 
-/* FNX-02: 1,024 requests pending, or 1,023 where pointers alone tell; one more is refused, reported,
- * and overwrites nothing. */
+/* FNX-02: 1,024 requests pending, or 1,023 where pointers alone tell; one more is refused,
+ * reported, and overwrites nothing. */
 static void test_full(void **state)
 {
     (void)state;

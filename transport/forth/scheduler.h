@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * scheduler - who is next in a buffered crossbar: the output's packet scheduler and the input's
+ * credit scheduler.
+ *
+ * Source: TR376 3.2.3, 3.2.4; specification 2.11, 2.12.
+ */
+#ifndef TRANSPORT_FORTH_SCHEDULER_H
+#define TRANSPORT_FORTH_SCHEDULER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "transport/forth/credit.h"
+#include "wire/forth.h"
+
+#define FORTH_PORTS_MAX 64
+
+/* Plain round robin: the first of `eligible` (bit i: port i) behind `last`, cyclically; below
+ * `ports`. -1: none is eligible. */
+int forth_round_robin(uint64_t eligible, uint32_t last, uint32_t ports);
+
+/* One output: packets that stand in its crosspoints, by input. */
+struct forth_output_scheduler {
+    uint32_t ports;
+    uint32_t last; /* Served before. */
+    uint64_t eligible;
+    uint16_t waiting[FORTH_PORTS_MAX];
+};
+
+void forth_output_init(struct forth_output_scheduler *scheduler, uint32_t ports);
+/* The head of a packet has come into the crosspoint of `input`. */
+void forth_output_arrived(struct forth_output_scheduler *scheduler, uint32_t input);
+/* Takes one packet of the next input in turn; -1: there is none. */
+int forth_output_next(struct forth_output_scheduler *scheduler);
+
+/* One input: what has left its crosspoints, by output, as its sender is to be told. */
+struct forth_credit_scheduler {
+    uint32_t ports;
+    uint32_t last_modified, last_refreshed;
+    uint64_t modified;
+    struct forth_ledger ledgers[FORTH_PORTS_MAX];
+};
+
+void forth_credits_init(struct forth_credit_scheduler *scheduler, uint32_t ports);
+/* `words` of a packet to `output` have left. */
+void forth_credits_departed(struct forth_credit_scheduler *scheduler, uint32_t output,
+                            uint32_t words);
+/* One credit to send: of the outputs whose value has changed, in turn; if there is none and
+ * `refresh`, of the others, so that a lost one is repaired. False: nothing to send. */
+bool forth_credits_next(struct forth_credit_scheduler *scheduler, bool refresh,
+                        struct forth_credit *credit);
+
+#endif
