@@ -45,6 +45,7 @@ struct live {
     uint8_t driver;              /* enum live_driver. */
     bool udp_watched;            /* The UDP sockets are among what the thread sleeps on. */
     bool asleep;                 /* Peers were told to ring the doorbell. */
+    bool polled_since_flush;     /* A program's round came after its last posting. */
     bool deferred;               /* The last round received but left sending to the next. */
     uint32_t udp_links;          /* Peers reached over UDP. */
     uint32_t idle_polls;         /* Rounds of programs without a packet, in a row. */

@@ -44,6 +44,9 @@ static bool gather_response(struct qp *qp, const struct rc_reply *reply,
 
 static bool next_reply(struct qp *qp, struct nic_departure *departure)
 {
+    if (!rc_responder_ready(&qp->in.rc)) {
+        return false;
+    }
     const struct rc_reply reply = rc_responder_next_reply(&qp->in.rc, qp_credits(qp));
     switch (reply.kind) {
     case RC_REPLY_NONE: return false;

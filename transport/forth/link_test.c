@@ -60,8 +60,8 @@ static struct forth_frame make_frame(struct prng *prng, uint8_t *payload, uint32
 
 /* What came out, counted. */
 struct outcome {
-    uint32_t events[FORTH_RX_ALIGNMENT + 1];
-    uint64_t headers, payload; /* Sums that depend on order. */
+    uint64_t events[FORTH_RX_ALIGNMENT + 1]; /* As wide as the rest: compared as bytes. */
+    uint64_t headers, payload;               /* Sums that depend on order. */
 };
 
 static void receive(struct forth_receiver *receiver, struct outcome *outcome,
@@ -271,7 +271,7 @@ static void test_garbage(void **state)
         struct forth_word words[128];
         const struct forth_frame frame = make_frame(&prng, payload, 40);
         const uint32_t count = forth_link_encode(NULL, 0, &frame, words);
-        const uint32_t ends = outcome.events[FORTH_RX_END];
+        const uint64_t ends = outcome.events[FORTH_RX_END];
         for (uint32_t i = 0; i < count; i++) {
             receive(&receiver, &outcome, words[i]);
         }
