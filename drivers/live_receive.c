@@ -13,8 +13,7 @@ void live_arrival(struct live *live, struct nic_arrival *arrival)
 {
     struct nic_move move;
     if (nic_on_packet(live->nic, arrival, live->now, &move)) {
-        const enum nic_move_result result =
-            memory_move(&move, arrival->packet.payload, arrival->placed);
+        const enum nic_move_result result = memory_move(&move, arrival->packet.payload);
         nic_on_moved(live->nic, &move, result, live->now);
     }
 }

@@ -118,12 +118,12 @@ static bool atomic(struct nic_move *move)
     return true;
 }
 
-enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload, bool placed)
+enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload)
 {
     bool good = true;
     switch (move->kind) {
     case NIC_MOVE_NOTHING: break;
-    case NIC_MOVE_SCATTER: good = placed || scatter(move, payload); break;
+    case NIC_MOVE_SCATTER: good = scatter(move, payload); break;
     case NIC_MOVE_COMPARE_SWAP:
     case NIC_MOVE_FETCH_ADD: good = atomic(move); break;
     }

@@ -13,8 +13,8 @@
 
 #include "nic/nic.h"
 
-/* Performs a move; `payload` is the packet's. `placed`: the payload is already where it belongs. */
-enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload, bool placed);
+/* Performs a move; `payload` is the packet's. */
+enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload);
 
 /* Copies the segments to `to`, one behind the other. False: one of them is not there. */
 bool memory_gather(const struct segment *segments, uint32_t count, uint8_t *to);

@@ -64,7 +64,8 @@ struct nic_arrival {
     struct gid source, destination;
     uint8_t traffic_class; /* DSCP and ECN bits as received, 0 if the world cannot see them. */
     uint8_t hop_limit;
-    bool placed; /* A WRITE whose sender judged the memory and wrote it (docs/decisions/0003). */
+    bool placed; /* An RC WRITE without immediate data whose sender judged the memory and wrote it
+                    (docs/decisions/0003). Of any other packet it is not believed. */
 };
 
 enum nic_move_kind {

@@ -163,9 +163,11 @@ static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t 
 {
     const struct roce_packet *packet = &arrival->packet;
     begin_move(qp, packet, MOVE_REQUEST, move);
-    /* What is placed was acknowledged already, and the program may have taken its region or its
-     * permission back since. */
-    if (!arrival->placed) {
+    if (arrival->placed && !(traits & ROCE_HAS_IMMDT)) {
+        /* It was acknowledged already, and the program may have taken its region or its permission
+         * back since. Nothing is written and nothing completes, so there is nothing to judge. */
+        move->kind = NIC_MOVE_NOTHING;
+    } else {
         if (!(qp->attributes.access & ACCESS_REMOTE_WRITE)) {
             return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
         }
