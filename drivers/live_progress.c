@@ -135,7 +135,9 @@ void live_progress(struct live *live)
     live->unpolled_places = 0;
     live->polled_since_flush = true;
     uint32_t count = 0;
-    if (live->rounds % ROUNDS_PER_CLOCK == 0 || live->idle_polls == 0) {
+    /* Rounds of a program that polls are close together; others may be seconds apart. */
+    if (live->driver != LIVE_POLLED || live->rounds % ROUNDS_PER_CLOCK == 0 ||
+        live->idle_polls == 0) {
         live->now = clock_now();
     }
     count = live_receive(live, QUANTUM, live->udp_links > 0);
