@@ -296,21 +296,20 @@ static uint64_t run(uint64_t seed, uint64_t *counters)
     return digest;
 }
 
-static uint64_t first_seed = 1;
-static uint64_t seed_count = 300;
+static struct seed_range seeds;
 
 static void test_random_worlds(void **state)
 {
     (void)state;
     uint64_t counters[COUNTER_COUNT] = {0};
-    for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
+    for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; seed++) {
         const uint64_t digest = run(seed, counters);
         if (seed % 16 == 0 && run(seed, counters) != digest) {
             fail_msg("seed %llu: another digest the second time", (unsigned long long)seed);
         }
     }
     /* Rules that nobody exercised are rules that nobody tested. */
-    if (seed_count >= 100) {
+    if (seeds.count >= 100) {
         assert_true(counters[COUNTER_drop_no_receive] > 0);
         assert_true(counters[COUNTER_drop_in_gap] > 0);
     }
@@ -318,14 +317,7 @@ static void test_random_worlds(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "--seed") == 0) {
-        first_seed = strtoull(argv[2], NULL, 10);
-        seed_count = 1;
-    }
-    if (argc == 4 && strcmp(argv[1], "--seeds") == 0) {
-        first_seed = strtoull(argv[2], NULL, 10);
-        seed_count = strtoull(argv[3], NULL, 10);
-    }
+    seeds = seeds_from_arguments(argc, argv, 300);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,3 +267,16 @@ bool wire_world_step(struct wire_world *world)
     nic_on_time(world->nics[1], wire_world_now(world));
     return true;
 }
+
+/* -- Seeds --------------------------------------------------------------------------------------*/
+
+struct seed_range seeds_from_arguments(int argc, char **argv, uint64_t usual)
+{
+    if (argc == 3 && strcmp(argv[1], "--seed") == 0) {
+        return (struct seed_range){strtoull(argv[2], NULL, 10), 1};
+    }
+    if (argc == 4 && strcmp(argv[1], "--seeds") == 0) {
+        return (struct seed_range){strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10)};
+    }
+    return (struct seed_range){1, usual};
+}

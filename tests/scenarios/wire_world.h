@@ -60,4 +60,10 @@ bool wire_world_step(struct wire_world *world);
 
 struct instant wire_world_now(const struct wire_world *world);
 
+/* Which worlds to run: --seed N, or --seeds FIRST COUNT; else `usual` from 1 on. */
+struct seed_range {
+    uint64_t first, count;
+};
+struct seed_range seeds_from_arguments(int argc, char **argv, uint64_t usual);
+
 #endif

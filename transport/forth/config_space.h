@@ -47,7 +47,7 @@ struct forth_config_space {
 
 void forth_config_init(struct forth_config_space *space);
 
-/* Aligned; what is not implemented reads 0. The pointers of the request queue show in the
+/* Aligned; where no register stands, 0. The pointers of the request queue show in the
  * application interrupt register, their low 7 bits. */
 uint32_t forth_config_read(const struct forth_config_space *space, uint32_t offset, uint32_t head,
                            uint32_t tail);
