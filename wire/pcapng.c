@@ -29,8 +29,7 @@ enum option_code {
 enum {
     BYTE_ORDER_MAGIC = 0x1a2b3c4d,
     VERSION_1_0 = 1, /* Major in the first 16 bits, minor in the next. */
-    LINKTYPE_RAW = 101,
-    PACKET_AT = 28, /* Where the packet starts in an enhanced packet block. */
+    PACKET_AT = 28,  /* Where the packet starts in an enhanced packet block. */
     /* Both blocks without the texts: fixed parts 28 and 20, time resolution 8, heads of the text
      * options 2 * 4, ends of options 2 * 4. */
     HEADER_BYTES_BESIDE_TEXT = 28 + 20 + 8 + 8 + 8,
@@ -87,26 +86,39 @@ static uint8_t *put_section_header(uint8_t *block, const char *application)
     return put_block_end(block, at);
 }
 
-static uint8_t *put_interface_description(uint8_t *block, const char *interface)
+static uint8_t *put_interface_description(uint8_t *block, const struct pcapng_interface *interface)
 {
-    const uint8_t nanoseconds = 9; /* Time stamps count units of 10^-9 s. */
-
     uint8_t *at = put_block(block, BLOCK_INTERFACE_DESCRIPTION);
-    at = put_word(at, LINKTYPE_RAW); /* 16 bits, and 16 reserved. */
+    at = put_word(at, (uint32_t)interface->link); /* 16 bits, and 16 reserved. */
     at = put_word(at, PCAPNG_SNAP_BYTES);
-    at = put_option(at, OPTION_INTERFACE_NAME, interface, strlen(interface));
-    at = put_option(at, OPTION_TIME_RESOLUTION, &nanoseconds, sizeof(nanoseconds));
+    at = put_option(at, OPTION_INTERFACE_NAME, interface->name, strlen(interface->name));
+    at = put_option(at, OPTION_TIME_RESOLUTION, &interface->resolution,
+                    sizeof(interface->resolution));
     at = put_word(at, OPTION_END);
     return put_block_end(block, at);
 }
 
-size_t pcapng_encode_header(uint8_t *out, const char *application, const char *interface)
+size_t pcapng_encode_header(uint8_t *out, const char *application,
+                            const struct pcapng_interface *interface)
 {
     CHECK(strlen(application) <= PCAPNG_TEXT_BYTES_MAX);
-    CHECK(strlen(interface) <= PCAPNG_TEXT_BYTES_MAX);
+    CHECK(strlen(interface->name) <= PCAPNG_TEXT_BYTES_MAX);
     uint8_t *at = put_section_header(out, application);
     at = put_interface_description(at, interface);
     return (size_t)(at - out);
+}
+
+/* Everything of a packet block but the packet. */
+static uint8_t *put_packet_head(uint8_t *block, uint64_t time, size_t kept_bytes, size_t bytes)
+{
+    uint8_t *at = put_block(block, BLOCK_ENHANCED_PACKET);
+    at = put_word(at, 0); /* The first interface of the section. */
+    at = put_word(at, (uint32_t)(time >> 32));
+    at = put_word(at, (uint32_t)time);
+    at = put_word(at, (uint32_t)kept_bytes);
+    at = put_word(at, (uint32_t)bytes);
+    CHECK(at == block + PACKET_AT);
+    return at;
 }
 
 size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_flow *flow,
@@ -117,15 +129,19 @@ size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_fl
     const size_t headers_bytes =
         inet_encode(out + PACKET_AT, flow, identification, payload, payload_bytes);
 
-    uint8_t *at = put_block(out, BLOCK_ENHANCED_PACKET);
-    at = put_word(at, 0); /* The first interface of the section. */
-    at = put_word(at, (uint32_t)(unix_ns >> 32));
-    at = put_word(at, (uint32_t)unix_ns);
-    at = put_word(at, (uint32_t)(headers_bytes + kept_bytes));
-    at = put_word(at, (uint32_t)(headers_bytes + payload_bytes));
-    CHECK(at == out + PACKET_AT);
+    uint8_t *at =
+        put_packet_head(out, unix_ns, headers_bytes + kept_bytes, headers_bytes + payload_bytes);
     memcpy(at + headers_bytes, payload, kept_bytes);
     at += headers_bytes + kept_bytes;
     at = put_padding(at, headers_bytes + kept_bytes);
+    return (size_t)(put_block_end(out, at) - out);
+}
+
+size_t pcapng_encode_bytes(uint8_t *out, uint64_t time, const uint8_t *packet, size_t bytes)
+{
+    const size_t kept_bytes = bytes < PCAPNG_SNAP_BYTES ? bytes : PCAPNG_SNAP_BYTES;
+    uint8_t *at = put_packet_head(out, time, kept_bytes, bytes);
+    memcpy(at, packet, kept_bytes);
+    at = put_padding(at + kept_bytes, kept_bytes);
     return (size_t)(put_block_end(out, at) - out);
 }

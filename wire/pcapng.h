@@ -7,12 +7,11 @@
  * Outputs    Encoded blocks in the caller's buffer, and their length.
  * Ownership  Nothing is kept.
  * Threads    No state.
- * Time       Nanoseconds since the Unix epoch, as an argument (if_tsresol 9).
- * Units      Bytes, nanoseconds.
+ * Time       An argument: since the Unix epoch, in the interface's resolution (if_tsresol).
+ * Units      Bytes.
  * Limits     A UDP payload longer than any RoCEv2 packet is cut to ROCE_PACKET_BYTES_MAX, which the
  *            file says (its snap length, and the original length of the packet).
- * Source     draft-ietf-opsawg-pcapng; link type LINKTYPE_RAW (101): packets start
- *            at the IP header.
+ * Source     draft-ietf-opsawg-pcapng; link types as registered by tcpdump.org.
  */
 #ifndef WIRE_PCAPNG_H
 #define WIRE_PCAPNG_H
@@ -29,15 +28,30 @@
 /* A block is 28 bytes, the packet, and 4 bytes. */
 #define PCAPNG_PACKET_BYTES_MAX (28 + PCAPNG_SNAP_BYTES + 4)
 
-/* Section header and one interface description named `interface` ("nonic0"), with `application`
- * ("nonic 0.1.0") as its writer; both at most PCAPNG_TEXT_BYTES_MAX long. Returns the bytes
- * written, at most PCAPNG_HEADER_BYTES_MAX. */
-size_t pcapng_encode_header(uint8_t *out, const char *application, const char *interface);
+enum pcapng_link {
+    PCAPNG_LINK_IP = 101,    /* LINKTYPE_RAW: packets start at the IP header. */
+    PCAPNG_LINK_USER0 = 147, /* A format that no number was given to. */
+};
+
+struct pcapng_interface {
+    const char *name; /* "nonic0". */
+    enum pcapng_link link;
+    uint8_t resolution; /* Times count units of 10^-resolution seconds. */
+};
+
+/* Section header and one interface description, with `application` ("nonic 0.1.0") as its writer;
+ * it and the name at most PCAPNG_TEXT_BYTES_MAX long. Returns the bytes written, at most
+ * PCAPNG_HEADER_BYTES_MAX. */
+size_t pcapng_encode_header(uint8_t *out, const char *application,
+                            const struct pcapng_interface *interface);
 
 /* One enhanced packet block: IP and UDP header as inet_encode makes them, and `payload` of
  * `payload_bytes`, which starts at the BTH and ends with the ICRC.
  * Returns the bytes written, at most PCAPNG_PACKET_BYTES_MAX. */
 size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_flow *flow,
                             uint16_t identification, const uint8_t *payload, size_t payload_bytes);
+
+/* The same of a packet in a format of its own; what is longer than PCAPNG_SNAP_BYTES is cut. */
+size_t pcapng_encode_bytes(uint8_t *out, uint64_t time, const uint8_t *packet, size_t bytes);
 
 #endif
