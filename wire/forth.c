@@ -133,6 +133,22 @@ uint16_t forth_header_crc(uint64_t header)
     return crc;
 }
 
+bool forth_header_repair(uint64_t *header, uint16_t crc)
+{
+    const uint16_t difference = forth_header_crc(*header) ^ crc;
+    if ((difference & (difference - 1)) == 0) {
+        return true; /* The bit was one of the CRC's own. */
+    }
+    for (int bit = 0; bit < 64; bit++) {
+        const uint64_t tried = *header ^ UINT64_C(1) << bit;
+        if (forth_header_crc(tried) == crc) {
+            *header = tried;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The library complements on the way in and on the way out. */
 uint32_t forth_body_crc(uint32_t crc, const uint8_t *payload, size_t bytes)
 {

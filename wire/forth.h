@@ -74,6 +74,10 @@ MUST_USE enum forth_verdict forth_header_decode(uint64_t word, struct forth_head
 /* x^16 + x^12 + x^5 + 1 from all ones, bit 63 first (3.4). */
 uint16_t forth_header_crc(uint64_t header);
 
+/* Header and CRC differ in one bit from a pair that fits? Then *header becomes what was sent. The
+ * code tells two flipped bits from one. For accounts only: such a packet is not delivered. */
+bool forth_header_repair(uint64_t *header, uint16_t crc);
+
 /* CRC-32 of Ethernet's polynomial from all ones, first byte's first bit first, neither reflected
  * nor complemented (C-4). Starts at FORTH_BODY_CRC_BEGIN and can be continued. A payload's bytes
  * stand as on the link: the first of a QWord is its bits 63..56. */

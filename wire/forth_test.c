@@ -175,6 +175,28 @@ static void test_credit(void **state)
     }
 }
 
+/* One flipped bit of header or CRC is told from the rest; two are told from one. */
+static void test_header_repair(void **state)
+{
+    (void)state;
+    const uint64_t sent = 0x0548003E12345678;
+    const uint16_t crc = forth_header_crc(sent);
+    for (uint32_t first = 0; first < 80; first++) {
+        for (uint32_t second = first; second < 80; second++) {
+            uint64_t header = sent;
+            uint16_t code = crc;
+            const uint32_t bits[2] = {first, second};
+            for (uint32_t i = 0; i < (first == second ? 1 : 2); i++) {
+                header ^= bits[i] < 64 ? UINT64_C(1) << bits[i] : 0;
+                code ^= bits[i] < 64 ? 0 : (uint16_t)(1u << (bits[i] - 64));
+            }
+            const bool repaired = forth_header_repair(&header, code);
+            assert_int_equal(repaired, first == second);
+            assert_true(!repaired || header == sent);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_body_crc),
         cmocka_unit_test(test_single_bit_errors),
         cmocka_unit_test(test_credit),
+        cmocka_unit_test(test_header_repair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
