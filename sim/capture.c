@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/capture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#define PICOSECONDS 12 /* Times count units of 10^-12 s. */
+
+struct sim_capture {
+    FILE *file;
+    uint8_t block[PCAPNG_PACKET_BYTES_MAX];
+};
+
+struct sim_capture *sim_capture_open(const char *path, enum pcapng_link link, char *error,
+                                     size_t error_bytes)
+{
+    FILE *file = fopen(path, "we");
+    if (file == NULL) {
+        snprintf(error, error_bytes, "cannot write '%s': %s", path, strerror(errno));
+        return NULL;
+    }
+    struct sim_capture *capture = calloc(1, sizeof(*capture));
+    CHECK(capture != NULL);
+    capture->file = file;
+    const struct pcapng_interface interface = {"lab", link, PICOSECONDS};
+    const size_t bytes = pcapng_encode_header(capture->block, "nonic", &interface);
+    fwrite(capture->block, 1, bytes, file);
+    return capture;
+}
+
+void sim_capture_packet(struct sim_capture *capture, uint64_t at_ps, const uint8_t *packet,
+                        size_t bytes)
+{
+    const size_t block_bytes = pcapng_encode_bytes(capture->block, at_ps, packet, bytes);
+    fwrite(capture->block, 1, block_bytes, capture->file);
+}
+
+bool sim_capture_close(struct sim_capture *capture, char *error, size_t error_bytes)
+{
+    const bool good = !ferror(capture->file);
+    const bool closed = fclose(capture->file) == 0;
+    if (!good || !closed) {
+        snprintf(error, error_bytes, "cannot write the capture: %s", strerror(errno));
+    }
+    free(capture);
+    return good && closed;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * capture - packets of a world as a pcapng file, with picoseconds as their time.
+ */
+#ifndef SIM_CAPTURE_H
+#define SIM_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/pcapng.h"
+
+struct sim_capture;
+
+/* NULL, and why in `error`, if the file cannot be written. */
+struct sim_capture *sim_capture_open(const char *path, enum pcapng_link link, char *error,
+                                     size_t error_bytes);
+void sim_capture_packet(struct sim_capture *capture, uint64_t at_ps, const uint8_t *packet,
+                        size_t bytes);
+/* False, and why, if not everything could be written. */
+bool sim_capture_close(struct sim_capture *capture, char *error, size_t error_bytes);
+
+#endif

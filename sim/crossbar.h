@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * crossbar - FORTH's buffered crossbar: a small buffer at every crosspoint, a scheduler at every
+ * output, and credits that tell every input's node what has left.
+ *
+ * Purpose    Moves packets of any size, uncut, from N inputs to N outputs without loss.
+ * Inputs     Packets and credits that arrive on the ports' ends.
+ * Outputs    Packets and credits on the links behind the ports.
+ * Ownership  The crossbar owns its ports and crosspoints, not the links nor the packets' memory.
+ * Threads    One world, one thread.
+ * Time       Cycles of the switch's clock.
+ * Units      QWords, a packet's overhead of FORTH_OVERHEAD_WORDS included.
+ * Limits     FORTH_PORTS_MAX ports.
+ * Source     TR376 3.2; specification 2.9 - 2.13, 3.3.
+ */
+#ifndef SIM_CROSSBAR_H
+#define SIM_CROSSBAR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/forth_link.h"
+#include "transport/forth/credit.h"
+#include "transport/forth/scheduler.h"
+
+struct crossbar_config {
+    uint32_t ports;
+    struct sim_clock clock;
+    uint32_t sync;         /* Cycles until the other clock domain sees a packet or a departure. */
+    uint32_t decide;       /* Cycles of an output scheduler's choice, */
+    uint32_t inform;       /* and until its interface knows. */
+    uint32_t lead;         /* So many cycles before a packet's end the next one is chosen. */
+    uint32_t change_over;  /* Cycles between packets of different crosspoints. */
+    uint32_t credit;       /* Cycles of the link that a credit occupies. */
+    uint64_t refresh_ps;   /* A credit that has not changed is repeated this often; 0: never. */
+    uint32_t buffer_words; /* Of a crosspoint. */
+    uint32_t node_words;   /* Of the attached node's incoming FIFO. */
+};
+
+struct crosspoint {
+    struct list packets; /* Their heads have come; they have not begun to leave. */
+    uint32_t words;      /* Of those packets. */
+    uint32_t peak;       /* Most words that were ever in the buffer. */
+    uint32_t leaving;    /* Words of the packet that left last, */
+    uint64_t left_ps;    /* and when all of it is gone. */
+    uint32_t track;      /* Of the trace. */
+};
+
+struct crossbar;
+
+struct crossbar_port {
+    struct forth_end end; /* What the attached node sends comes in here. */
+    struct crossbar *crossbar;
+    uint32_t index;
+    struct forth_link *out; /* To the attached node. */
+    struct sim_event serve; /* The output is to choose. */
+    struct sim_event tell;  /* A credit is to be sent. */
+    struct sim_event refresh;
+    struct forth_output_scheduler scheduler;
+    struct forth_credit_scheduler credits;
+    struct forth_window window; /* Of the attached node. */
+    int chosen;                 /* Waits for room at the node: its input; -1: none. */
+    int served;                 /* Whose packet went last. */
+    uint64_t packet_end_ps;     /* Of that packet. */
+    uint64_t gap_ps;            /* Idle times before packets that were chosen ahead, summed. */
+    uint64_t told_ps;           /* From when on the newest departure can be told. */
+    uint32_t refreshes_due;
+    uint64_t blocked_ps, since_ps; /* How long it has waited for the node; since when it waits. */
+    uint64_t packets_in, packets_out, words_in, words_out, discarded, bad_credits, unrepaired;
+};
+
+struct crossbar {
+    struct forth_fabric *fabric;
+    struct crossbar_config config;
+    struct crossbar_port *ports;
+    struct crosspoint *points; /* [input * ports + output]. */
+    uint8_t route[FORTH_NODES];
+    uint64_t cycle_ps;
+    uint64_t flight_ps_last; /* From a head's coming in to the packet's first word out, last one. */
+};
+
+/* Allocates ports and crosspoints. Routes: flow f to output f modulo the ports. */
+void crossbar_open(struct crossbar *crossbar, struct forth_fabric *fabric,
+                   const struct crossbar_config *config);
+void crossbar_close(struct crossbar *crossbar);
+
+/* The link by which `port` sends to its node. Then the port's end may be sent to. */
+void crossbar_attach(struct crossbar *crossbar, uint32_t port, struct forth_link *out);
+
+/* Words in every crosspoint as tracks of the fabric's trace. */
+void crossbar_trace(struct crossbar *crossbar, struct sim_trace *trace);
+
+static inline struct forth_end *crossbar_end(struct crossbar *crossbar, uint32_t port)
+{
+    return &crossbar->ports[port].end;
+}
+
+static inline const struct crosspoint *crossbar_point(const struct crossbar *crossbar,
+                                                      uint32_t input, uint32_t output)
+{
+    return &crossbar->points[input * crossbar->config.ports + output];
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * forth_link - one direction of a FORTH link: packets and credits on their way, and what bit errors
+ * do to them.
+ *
+ * Purpose    Whole packets travel as one event each. What the receiver of link.h would say of their
+ *            words, one by one, is worked out from where the flipped bits lie.
+ * Inputs     forth_link_packet, forth_link_credit.
+ * Outputs    The receiving end's on_packet and on_credit.
+ * Ownership  Packets come from the fabric's pool; on_packet and on_lost hand them to the receiver.
+ * Threads    One world, one thread.
+ * Time       Transmission in cycles of the sender's clock; a word is a cycle.
+ * Units      QWords of payload, cycles, picoseconds.
+ * Limits     One or two lanes.
+ * Source     TR376 3.1.5, 3.1.6; specification 2.6, 2.7, 2.14, 3.4, 4.3, 4.4.
+ */
+#ifndef SIM_FORTH_LINK_H
+#define SIM_FORTH_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "sim/clock.h"
+#include "sim/errors.h"
+#include "sim/kernel.h"
+#include "sim/pool.h"
+#include "transport/forth/credit.h"
+#include "transport/forth/link.h"
+
+struct forth_end;
+struct sim_trace;
+struct sim_capture;
+
+/* What became of a packet on a link. */
+enum forth_fate {
+    FORTH_FATE_GOOD,
+    FORTH_FATE_BODY,   /* The payload or its CRC is not as sent: delivered, and flagged. */
+    FORTH_FATE_HEADER, /* The header or its CRC: not delivered. */
+    FORTH_FATE_SOP,    /* The start symbol: words without a beginning, not delivered. */
+};
+
+struct forth_packet {
+    struct sim_event event; /* Its arrival. */
+    struct list node;       /* Of the buffer where it stands. */
+    struct forth_end *to;
+    uint64_t header; /* As on the link. */
+    uint16_t header_crc;
+    uint16_t qwords; /* Of payload. */
+    uint32_t body_crc;
+    uint8_t fate;                         /* enum forth_fate, on the link it came by. */
+    bool flagged;                         /* A body CRC error was found on the way. */
+    uint32_t input;                       /* Of the switch it stands in. */
+    uint64_t began_ps, ended_ps;          /* First and behind the last word, where it arrived. */
+    uint8_t payload[8 * FORTH_WORDS_MAX]; /* In the order of the link. */
+};
+
+/* A receiver. A packet arrives when `lead` cycles of it, and part/of_parts of its payload, are
+ * here: what the receiver waits for before it does anything. */
+struct forth_end {
+    uint32_t lead, part, of_parts;
+    void (*on_packet)(struct forth_end *end, struct forth_packet *packet);
+    void (*on_credit)(struct forth_end *end, uint16_t credit);
+};
+
+/* What the links, switches and NICs of one world share. */
+struct forth_fabric {
+    struct sim *sim;
+    struct sim_pool packets, credits;
+    struct sim_trace *trace;     /* NULL: nobody looks. */
+    struct sim_capture *capture; /* The same. */
+};
+
+void forth_fabric_open(struct forth_fabric *fabric, struct sim *sim, uint32_t packets);
+void forth_fabric_close(struct forth_fabric *fabric);
+
+struct forth_link {
+    struct forth_fabric *fabric;
+    struct forth_end *to;
+    struct sim_clock clock;
+    uint64_t latency_ps;
+    uint32_t lanes;
+    uint64_t free_ps; /* When the next word can begin. */
+    struct sim_errors errors;
+    uint32_t track;                                           /* Of the trace. */
+    uint64_t packets, credits, qwords;                        /* Sent. */
+    uint64_t busy_cycles;                                     /* Carrying either. */
+    uint64_t bad_bodies, bad_headers, bad_sops, lost_credits; /* Ground truth. */
+};
+
+void forth_link_init(struct forth_link *link, struct forth_fabric *fabric, struct forth_end *to,
+                     struct sim_clock clock, uint64_t latency_ps, uint32_t lanes);
+
+/* Cycles of a packet: 5 + 2n on one lane, 4 + n on two. */
+static inline uint32_t forth_link_cycles(const struct forth_link *link, uint32_t qwords)
+{
+    return link->lanes == 1 ? forth_frame_words(qwords) : 4 + qwords;
+}
+
+static inline uint64_t forth_link_ps(const struct forth_link *link, uint64_t cycles)
+{
+    return sim_clock_at(link->clock, cycles);
+}
+
+/* Fills in both CRCs of a packet whose header and payload are complete. */
+void forth_packet_seal(struct forth_packet *packet);
+
+/* Sends from `begin_ps` on, which is not before the link is free; it is free again behind the last
+ * word. `began_ps` and `ended_ps` are then the receiver's. */
+void forth_link_packet(struct forth_link *link, struct forth_packet *packet, uint64_t begin_ps);
+/* Occupies the link for `cycles`; the credit is at the other end behind SOP and its own word. */
+void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint64_t begin_ps,
+                       uint32_t cycles);
+
+/* For a receiver that judges: flips bit `bit` of the frame of one lane, SOP first. */
+void forth_packet_flip(struct forth_packet *packet, uint32_t bit);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * pool - objects of one size, taken and given back without allocation.
+ *
+ * The one that was given back last is taken first: it is the one the cache still knows.
+ */
+#ifndef SIM_POOL_H
+#define SIM_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+
+struct sim_pool {
+    uint8_t *memory;
+    void **free; /* A stack. */
+    uint32_t left, count;
+    size_t bytes; /* Of an object, rounded up to a cache line. */
+};
+
+/* `count` zeroed objects; memory that is never touched costs nothing. Aborts without memory. */
+void sim_pool_open(struct sim_pool *pool, uint32_t count, size_t bytes);
+void sim_pool_close(struct sim_pool *pool);
+
+/* NULL: all are taken. What is in it is what its last user left there. */
+static inline void *sim_pool_take(struct sim_pool *pool)
+{
+    return pool->left == 0 ? NULL : pool->free[--pool->left];
+}
+
+static inline void sim_pool_give(struct sim_pool *pool, void *object)
+{
+    CHECK(pool->left < pool->count);
+    pool->free[pool->left++] = object;
+}
+
+static inline uint32_t sim_pool_taken(const struct sim_pool *pool)
+{
+    return pool->count - pool->left;
+}
+
+#endif

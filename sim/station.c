@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/station.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WAITING_MAX 1024
+
+struct waiting {
+    struct list node;
+    uint32_t to;
+    uint32_t qwords;
+    uint64_t made_ps;
+};
+
+struct station_source {
+    struct list queue;
+};
+
+static uint32_t source_count(const struct station *station)
+{
+    return station->config.one_queue ? 1 : station->config.nodes;
+}
+
+static uint32_t flow_of(uint32_t from, uint32_t to)
+{
+    return from << 8 | to;
+}
+
+/* -- Making packets -----------------------------------------------------------------------------*/
+
+static bool saturated(const struct station *station)
+{
+    return station->config.load >= 1;
+}
+
+static uint32_t pick_size(struct station *station)
+{
+    const struct station_config *config = &station->config;
+    return config->least + (uint32_t)prng_below(&station->prng, config->most - config->least + 1);
+}
+
+static uint32_t pick_destination(struct station *station)
+{
+    const struct station_config *config = &station->config;
+    return config->only >= 0
+               ? (uint32_t)config->only
+               : sim_destination(&station->prng, config->index, config->nodes, config->unbalance);
+}
+
+static void enqueue(struct station *station, uint32_t to)
+{
+    struct waiting *waiting = sim_pool_take(&station->waiting);
+    station->made++;
+    if (waiting == NULL) {
+        station->not_queued++;
+        return;
+    }
+    *waiting = (struct waiting){
+        .to = to, .qwords = pick_size(station), .made_ps = station->fabric->sim->now_ps};
+    const uint32_t source = station->config.one_queue ? 0 : to;
+    list_append(&station->sources[source].queue, &waiting->node);
+    station->eligible |= UINT64_C(1) << source;
+}
+
+/* A saturated source of virtual output queues has a packet for everyone at any time. */
+static void refill(struct station *station, uint32_t source)
+{
+    if (saturated(station) && station->made < station->config.packets &&
+        list_empty(&station->sources[source].queue)) {
+        enqueue(station, station->config.one_queue ? pick_destination(station) : source);
+    }
+}
+
+static void begin(struct station *station)
+{
+    const struct station_config *config = &station->config;
+    if (config->one_queue || config->only >= 0) {
+        if (station->made < config->packets) {
+            enqueue(station, pick_destination(station));
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < config->nodes; i++) {
+        if (i != config->index && station->made < config->packets) {
+            enqueue(station, i);
+        }
+    }
+}
+
+static void send(struct sim *sim, struct sim_event *event);
+
+/* The next arrival, so that the link would be loaded as asked: by the packets' own time. */
+static void schedule_arrival(struct station *station)
+{
+    const struct station_config *config = &station->config;
+    if (station->made >= config->packets) {
+        return;
+    }
+    const uint32_t mean = (config->least + config->most) / 2;
+    const double ps = (double)forth_link_ps(station->out, forth_link_cycles(station->out, mean));
+    const uint64_t gap = sim_poisson_gap(&station->prng, (uint64_t)(ps / config->load));
+    sim_after(station->fabric->sim, &station->arrival, gap);
+}
+
+static void try_send(struct station *station)
+{
+    if (!sim_event_scheduled(&station->send)) {
+        const uint64_t now = station->fabric->sim->now_ps;
+        const uint64_t free = station->out->free_ps;
+        sim_schedule(station->fabric->sim, &station->send, free > now ? free : now);
+    }
+}
+
+static void arrive(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct station *station = CONTAINER_OF(event, struct station, arrival);
+    enqueue(station, pick_destination(station));
+    try_send(station);
+    schedule_arrival(station);
+}
+
+/* -- Sending ------------------------------------------------------------------------------------*/
+
+static void transmit(struct station *station, const struct waiting *waiting)
+{
+    struct forth_packet *packet = sim_pool_take(&station->fabric->packets);
+    CHECK(packet != NULL);
+    uint64_t payload[FORTH_WORDS_MAX];
+    const uint32_t to = waiting->to;
+    packet->qwords = (uint16_t)waiting->qwords;
+    packet->header = forth_header_encode(&(struct forth_header){
+        .node = (uint8_t)to, .words = packet->qwords, .destination = (uint32_t)(waiting->made_ps)});
+    sim_payload_fill(payload, packet->qwords, flow_of(station->config.index, to),
+                     station->numbers[to]++);
+    memcpy(packet->payload, payload, 8 * (size_t)packet->qwords);
+    forth_packet_seal(packet);
+    station->sent++;
+    forth_link_packet(station->out, packet, station->fabric->sim->now_ps);
+}
+
+/* The next queue, in turn, whose first packet there is room for. -1: none. */
+static int next_source(struct station *station)
+{
+    uint64_t candidates = station->eligible;
+    while (candidates != 0) {
+        const int source = forth_round_robin(candidates, station->last, FORTH_PORTS_MAX);
+        const struct waiting *first =
+            CONTAINER_OF(station->sources[source].queue.next, struct waiting, node);
+        if (forth_window_admits(&station->windows[first->to],
+                                first->qwords + FORTH_OVERHEAD_WORDS)) {
+            return source;
+        }
+        candidates &= ~(UINT64_C(1) << source);
+    }
+    return -1;
+}
+
+static void send_packet(struct station *station)
+{
+    const int chosen = next_source(station);
+    if (chosen < 0) {
+        return;
+    }
+    const uint32_t source = (uint32_t)chosen;
+    struct station_source *queue = &station->sources[source];
+    struct waiting *waiting = CONTAINER_OF(list_pop(&queue->queue), struct waiting, node);
+    station->last = source;
+    forth_window_sent(&station->windows[waiting->to], waiting->qwords + FORTH_OVERHEAD_WORDS);
+    transmit(station, waiting);
+    sim_pool_give(&station->waiting, waiting);
+    refill(station, source);
+    if (list_empty(&queue->queue)) {
+        station->eligible &= ~(UINT64_C(1) << source);
+    }
+}
+
+static void send_credit(struct station *station)
+{
+    const struct forth_credit credit = {.flow = (uint8_t)station->config.index,
+                                        .value = forth_ledger_take(&station->ledger)};
+    forth_link_credit(station->out, credit, station->fabric->sim->now_ps, station->config.credit);
+}
+
+static void send(struct sim *sim, struct sim_event *event)
+{
+    struct station *station = CONTAINER_OF(event, struct station, send);
+    if (station->ledger.modified) {
+        send_credit(station);
+    } else {
+        send_packet(station);
+    }
+    if (station->out->free_ps > sim->now_ps) {
+        sim_schedule(sim, event, station->out->free_ps);
+    }
+}
+
+static void refresh(struct sim *sim, struct sim_event *event)
+{
+    struct station *station = CONTAINER_OF(event, struct station, refresh);
+    station->ledger.modified = true;
+    try_send(station);
+    sim_after(sim, event, station->config.refresh_ps);
+}
+
+/* -- Receiving ----------------------------------------------------------------------------------*/
+
+static void count_delivery(struct station *station, const struct forth_packet *packet)
+{
+    const uint64_t now = station->fabric->sim->now_ps;
+    station->received_qwords += packet->qwords;
+    if (now >= station->config.warm_ps) {
+        station->warm_qwords += packet->qwords;
+        station->warm_packets++;
+    }
+    /* The lower half of when it was made stands in its header's address. */
+    station->delay_ps += (uint32_t)now - (uint32_t)packet->header;
+    station->delays++;
+}
+
+static void deliver(struct station *station, const struct forth_packet *packet)
+{
+    const size_t bytes = 8 * (size_t)packet->qwords;
+    const bool body_good =
+        forth_body_crc(FORTH_BODY_CRC_BEGIN, packet->payload, bytes) == packet->body_crc;
+    uint64_t payload[FORTH_WORDS_MAX];
+    memcpy(payload, packet->payload, bytes);
+    const uint32_t from = (uint32_t)(payload[0] >> 48) & (FORTH_PORTS_MAX - 1);
+    station->received++;
+    if (!body_good) {
+        /* Known to be wrong: it takes its place in the order, and is judged no further. */
+        station->flagged++;
+        return;
+    }
+    const enum sim_payload_verdict verdict = sim_sink_judge(
+        &station->sinks[from], payload, packet->qwords, flow_of(from, station->config.index));
+    sim_note(station->fabric->sim, payload[0] + verdict);
+    count_delivery(station, packet);
+}
+
+static void on_packet(struct forth_end *end, struct forth_packet *packet)
+{
+    struct station *station = CONTAINER_OF(end, struct station, end);
+    if (packet->fate == FORTH_FATE_HEADER || packet->fate == FORTH_FATE_SOP) {
+        station->header_errors++;
+    } else {
+        deliver(station, packet);
+    }
+    forth_ledger_forwarded(&station->ledger, packet->qwords + FORTH_OVERHEAD_WORDS);
+    sim_pool_give(&station->fabric->packets, packet);
+    if (station->ledger.modified) {
+        try_send(station);
+    }
+}
+
+static void on_credit(struct forth_end *end, uint16_t word)
+{
+    struct station *station = CONTAINER_OF(end, struct station, end);
+    struct forth_credit credit;
+    if (forth_credit_decode(word, &credit) != FORTH_GOOD) {
+        station->bad_credits++;
+        return;
+    }
+    if (credit.flow < station->config.nodes) {
+        forth_window_credit(&station->windows[credit.flow], credit.value);
+        if (station->eligible != 0) {
+            try_send(station);
+        }
+    }
+}
+
+/* -- Construction -------------------------------------------------------------------------------*/
+
+void station_open(struct station *station, struct forth_fabric *fabric, struct forth_link *out,
+                  const struct station_config *config, uint64_t seed)
+{
+    CHECK(config->nodes <= FORTH_PORTS_MAX && config->index < config->nodes);
+    CHECK(config->least >= 1 && config->least <= config->most && config->load > 0);
+    *station = (struct station){
+        /* The whole packet: what is checked has come in full. */
+        .end =
+            {.lead = 5, .part = 1, .of_parts = 1, .on_packet = on_packet, .on_credit = on_credit},
+        .fabric = fabric,
+        .out = out,
+        .config = *config,
+        .last = FORTH_PORTS_MAX - 1,
+    };
+    prng_init(&station->prng, seed);
+    sim_event_init(&station->send, send);
+    sim_event_init(&station->arrival, arrive);
+    sim_event_init(&station->refresh, refresh);
+    sim_pool_open(&station->waiting, WAITING_MAX, sizeof(struct waiting));
+    station->sources = calloc(source_count(station), sizeof(station->sources[0]));
+    CHECK(station->sources != NULL);
+    for (uint32_t i = 0; i < source_count(station); i++) {
+        list_init(&station->sources[i].queue);
+    }
+    for (uint32_t i = 0; i < config->nodes; i++) {
+        forth_window_init(&station->windows[i], (uint16_t)config->crosspoint_words);
+    }
+    if (saturated(station)) {
+        begin(station);
+        try_send(station);
+    } else {
+        schedule_arrival(station);
+    }
+    if (config->refresh_ps > 0) {
+        sim_after(fabric->sim, &station->refresh, config->refresh_ps);
+    }
+}
+
+void station_close(struct station *station)
+{
+    sim_pool_close(&station->waiting);
+    free(station->sources);
+}
+
+bool station_done(const struct station *station)
+{
+    return station->made >= station->config.packets && sim_pool_taken(&station->waiting) == 0;
+}

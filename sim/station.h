@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * station - a source and sink of packets at a port of a crossbar, without a NIC or a host.
+ *
+ * Purpose    Loads a switch as its papers do, and checks every byte that comes out of it.
+ * Inputs     How much to send, how large, to whom.
+ * Outputs    Packets and credits on its link; counts of what came, by source.
+ * Ownership  The station owns its queues; packets are the fabric's.
+ * Threads    One world, one thread.
+ * Time       Cycles of its own clock.
+ * Units      QWords.
+ * Limits     FORTH_PORTS_MAX stations a crossbar.
+ * Source     Specification 2.6 - 2.8, 8.1 (virtual output queues), FNX-47.
+ */
+#ifndef SIM_STATION_H
+#define SIM_STATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/forth_link.h"
+#include "sim/traffic.h"
+#include "transport/forth/scheduler.h"
+
+struct station_config {
+    uint32_t index, nodes;
+    bool one_queue;       /* One queue for all destinations: its head blocks the others. */
+    double load;          /* Of the link, 0..1; at 1 there is always a packet for everyone. */
+    double unbalance;     /* 0: uniform over the others; 1: all to the one opposite. */
+    int only;             /* A single destination, which may be the station itself; -1: all. */
+    uint32_t least, most; /* QWords of a packet: uniform between them. */
+    uint64_t packets;     /* Made in all. */
+    uint64_t warm_ps;     /* What comes before is not counted in the rates. */
+    uint32_t crosspoint_words, node_words;
+    uint32_t credit; /* Cycles of a credit on the link. */
+    uint64_t refresh_ps;
+};
+
+struct station_source; /* What is queued for one destination. */
+
+struct station {
+    struct forth_end end;
+    struct forth_fabric *fabric;
+    struct forth_link *out;
+    struct station_config config;
+    struct prng prng;
+    struct sim_event send, arrival, refresh;
+    struct station_source *sources; /* By destination, or one. */
+    struct sim_pool waiting;        /* Descriptors of packets that have arrived to be sent. */
+    uint64_t eligible;              /* Bit d: something is queued for d. */
+    uint32_t last;
+    struct forth_window windows[FORTH_PORTS_MAX];
+    struct forth_ledger ledger;        /* What has been taken out of our own FIFO. */
+    uint64_t numbers[FORTH_PORTS_MAX]; /* The next payload's, by destination. */
+    struct sim_sink sinks[FORTH_PORTS_MAX];
+    uint64_t made, sent, received, not_queued;
+    uint64_t flagged, flagged_wrong; /* Body CRC errors; of those, bytes that were wrong. */
+    uint64_t header_errors;
+    uint64_t received_qwords, warm_qwords, warm_packets; /* The latter two since warm_ps. */
+    uint64_t delay_ps, delays; /* From being made to being here, summed. */
+    uint64_t bad_credits;
+};
+
+void station_open(struct station *station, struct forth_fabric *fabric, struct forth_link *out,
+                  const struct station_config *config, uint64_t seed);
+void station_close(struct station *station);
+
+/* Everything it was to make is made and gone. */
+bool station_done(const struct station *station);
+
+#endif
