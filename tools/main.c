@@ -16,6 +16,7 @@ static const struct {
     {"run", command_run, "run a program on nonic"},
     {"info", command_info, "show the device and limits a program will see, and why"},
     {"stat", command_stat, "show the counters of running programs"},
+    {"lab", command_lab, "run models of published NICs under a virtual clock"},
 };
 
 static void print_help(FILE *to)
@@ -51,6 +52,7 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "nonic: there is no command '%s'; valid are run, info and stat\n", argv[1]);
+    fprintf(stderr, "nonic: there is no command '%s'; valid are run, info, stat and lab\n",
+            argv[1]);
     return EXIT_USAGE;
 }

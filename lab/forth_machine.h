@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * forth_machine - nodes, links and a switch put together, with the parameters of the document.
+ *
+ * Two nodes joined by a pair of links each way, or up to eight on a switch with one link each.
+ *
+ * Source: specification 1, 5; C-26: NICs were measured directly, switches with four nodes.
+ */
+#ifndef LAB_FORTH_MACHINE_H
+#define LAB_FORTH_MACHINE_H
+
+#include "lab/forth_node.h"
+#include "lab/lab.h"
+#include "sim/crossbar.h"
+#include "sim/meter.h"
+#include "sim/traffic.h"
+
+/* "MB/s" of the document is 2^20 bytes a second (C-1). */
+#define FORTH_MB 1048576.0
+
+#define FORTH_PARAMETER_COUNT 30
+
+extern const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT];
+
+struct forth_machine {
+    struct lab_run *run;
+    struct sim sim;
+    struct forth_fabric fabric;
+    uint32_t count;
+    bool switched;
+    struct forth_node *nodes;
+    struct forth_link *up, *down; /* From node i; to it (switched only). */
+    struct crossbar crossbar;
+};
+
+void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint32_t nodes,
+                        bool switched);
+/* Compares every NIC's counters with what happened (A19), then frees it all. */
+void forth_machine_close(struct forth_machine *machine);
+
+/* The switch as the parameters describe it, with so many ports. */
+struct crossbar_config forth_crossbar_config(const struct lab_run *run, uint32_t ports);
+struct sim_clock forth_net_clock(const struct lab_run *run, uint32_t unit);
+uint64_t forth_link_latency_ps(const struct lab_run *run);
+/* Of one direction of a link, seeded by its number. */
+void forth_link_errors(struct forth_link *link, const struct lab_run *run, uint32_t number);
+/* Eighths of a packet that must have come before the bus may take it: the bus must not run dry. */
+uint32_t forth_cut_through_eighths(const struct lab_run *run, uint32_t lanes);
+
+/* Payload of a link in MB/s: framing costs 20 bytes of a packet on one link, 4 QWords of two. */
+double forth_link_rate(const struct lab_run *run, uint32_t lanes, uint32_t qwords);
+/* What the DMA initiator can fetch, in MB/s. */
+double forth_dma_rate(const struct lab_run *run, uint32_t qwords);
+
+/* -- A program that streams -----------------------------------------------------------------------
+ *
+ * Posts packets of one size to its destinations in turn, and checks what it gets. */
+
+#define FORTH_STREAM_PENDING 16u /* Requests it keeps in the queue. */
+
+struct forth_stream {
+    struct forth_machine *machine;
+    uint32_t self;
+    uint8_t destinations[FORTH_PORTS_MAX];
+    uint32_t destination_count, turn; /* 0: it only receives. */
+    uint32_t least, most;             /* QWords of a packet; drawn uniformly if they differ. */
+    uint64_t limit;                   /* Packets to post; UINT64_MAX: no end. */
+    uint64_t posted;
+    struct prng prng;
+    uint64_t numbers[FORTH_PORTS_MAX];
+    struct sim_sink sinks[FORTH_PORTS_MAX];   /* By source. */
+    struct sim_rate arrived[FORTH_PORTS_MAX]; /* Bytes, by source. */
+    struct sim_rate all;
+    uint64_t flagged;
+};
+
+/* As node `self` of the machine, with what comes before `warm_ps` not measured. */
+void forth_stream_open(struct forth_stream *stream, struct forth_machine *machine, uint32_t self,
+                       uint32_t qwords, uint64_t warm_ps);
+void forth_stream_to(struct forth_stream *stream, uint32_t node);
+/* Every byte was right, and nothing missing or repeated; else the run has failed. */
+void forth_stream_check(const struct forth_stream *stream, struct lab_run *run);
+double forth_stream_rate(const struct sim_rate *rate); /* MB/s. */
+
+#endif
