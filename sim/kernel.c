@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A radix heap. Time never goes back, so an event's bucket, the highest bit in which its time
- * differs from the last event's, only ever falls: it moves at most once for each bit of its delay,
- * whatever the number of events. Events of one time always share a bucket, and every move keeps
- * their order.
+ * Events that are near stand in a wheel of slots, by time, then by order of scheduling; those that
+ * are far in a radix heap, from which they come into the wheel as it turns. An event of a network
+ * is put in at the end of a slot and taken out at its beginning: both touch a line or two.
  */
 #include "sim/kernel.h"
 
+#define SLOT_MASK (SIM_SLOTS - 1)
+
 void sim_init(struct sim *sim, uint64_t seed)
 {
-    *sim = (struct sim){.now_ps = 0};
+    *sim = (struct sim){.far = {.least_ps = UINT64_MAX}};
     prng_init(&sim->prng, seed);
-    for (int i = 0; i < SIM_BUCKETS; i++) {
-        list_init(&sim->buckets[i]);
+    for (uint32_t i = 0; i < SIM_BUCKETS; i++) {
+        list_init(&sim->far.buckets[i]);
+    }
+    for (uint32_t i = 0; i < SIM_SLOTS; i++) {
+        list_init(&sim->slots[i]);
     }
 }
 
-static void put(struct sim *sim, struct sim_event *event)
+static inline struct sim_event *event_of(struct list *node)
 {
-    const uint64_t difference = event->at_ps ^ sim->floor_ps;
+    return CONTAINER_OF(node, struct sim_event, node);
+}
+
+/* -- The heap -----------------------------------------------------------------------------------
+ *
+ * Time never goes back, so an event's bucket, the highest bit in which its time differs from the
+ * floor, only ever falls: it moves at most once for each bit of its delay. */
+
+static void heap_put(struct sim_heap *heap, struct sim_event *event)
+{
+    const uint64_t difference = event->at_ps ^ heap->floor_ps;
+    if (event->at_ps < heap->least_ps) {
+        heap->least_ps = event->at_ps;
+    }
     if (difference == 0) {
-        list_append(&sim->buckets[0], &event->node);
+        list_append(&heap->buckets[0], &event->node);
         return;
     }
     const int bit = 63 - __builtin_clzll(difference);
-    sim->filled |= UINT64_C(1) << bit;
-    list_append(&sim->buckets[bit + 1], &event->node);
-}
-
-void sim_schedule(struct sim *sim, struct sim_event *event, uint64_t at_ps)
-{
-    CHECK(at_ps >= sim->now_ps);
-    CHECK(!sim_event_scheduled(event));
-    event->at_ps = at_ps;
-    put(sim, event);
-}
-
-void sim_cancel(struct sim_event *event)
-{
-    list_remove(&event->node);
+    heap->filled |= UINT64_C(1) << bit;
+    list_append(&heap->buckets[bit + 1], &event->node);
 }
 
 static uint64_t earliest(const struct list *bucket)
@@ -54,63 +58,196 @@ static uint64_t earliest(const struct list *bucket)
 }
 
 /* The lowest bucket above 0 that holds something; NULL if all are empty. */
-static struct list *lowest(struct sim *sim)
+static struct list *heap_lowest(struct sim_heap *heap)
 {
-    while (sim->filled != 0) {
-        struct list *bucket = &sim->buckets[__builtin_ctzll(sim->filled) + 1];
+    while (heap->filled != 0) {
+        struct list *bucket = &heap->buckets[__builtin_ctzll(heap->filled) + 1];
         if (!list_empty(bucket)) {
             return bucket;
         }
-        sim->filled &= sim->filled - 1; /* Everything in it was cancelled. */
+        heap->filled &= heap->filled - 1; /* Everything in it was cancelled. */
     }
     return NULL;
 }
 
-/* Brings the earliest events into bucket 0. False: there are none. */
-static bool settle(struct sim *sim)
+/* What was cancelled may have been the earliest. */
+static uint64_t heap_least(struct sim_heap *heap)
 {
-    if (!list_empty(&sim->buckets[0])) {
-        return true;
+    if (!list_empty(&heap->buckets[0])) {
+        heap->least_ps = heap->floor_ps;
+    } else {
+        const struct list *bucket = heap_lowest(heap);
+        heap->least_ps = bucket == NULL ? UINT64_MAX : earliest(bucket);
     }
-    struct list *bucket = lowest(sim);
-    if (bucket == NULL) {
-        return false;
+    return heap->least_ps;
+}
+
+/* Brings the earliest events into bucket 0; there are some. */
+static void heap_settle(struct sim_heap *heap)
+{
+    if (!list_empty(&heap->buckets[0])) {
+        return;
     }
-    sim->floor_ps = earliest(bucket);
-    sim->filled &= sim->filled - 1;
+    struct list *bucket = heap_lowest(heap);
     struct list *node;
+    heap->floor_ps = earliest(bucket);
+    heap->filled &= heap->filled - 1;
     while ((node = list_pop(bucket)) != NULL) {
-        put(sim, CONTAINER_OF(node, struct sim_event, node));
+        heap_put(heap, event_of(node));
     }
-    return true;
+}
+
+/* -- The wheel ----------------------------------------------------------------------------------*/
+
+static bool near(const struct sim *sim, uint64_t at_ps)
+{
+    return (at_ps >> SIM_SLOT_BITS) - (sim->now_ps >> SIM_SLOT_BITS) < SIM_SLOTS;
+}
+
+/* Behind everything that is earlier, or was scheduled before it for the same time: nearly always
+ * at the end. */
+static void wheel_put(struct sim *sim, struct sim_event *event)
+{
+    const uint32_t slot = (uint32_t)(event->at_ps >> SIM_SLOT_BITS) & SLOT_MASK;
+    struct list *head = &sim->slots[slot];
+    struct list *before = head->previous;
+    while (before != head) {
+        const struct sim_event *other = CONTAINER_OF_CONST(before, struct sim_event, node);
+        if (other->at_ps < event->at_ps ||
+            (other->at_ps == event->at_ps && other->order < event->order)) {
+            break;
+        }
+        before = before->previous;
+    }
+    list_append(before->next, &event->node); /* In front of what follows. */
+    sim->filled[slot / 64] |= UINT64_C(1) << slot % 64;
+}
+
+/* The first slot from the present one on that holds something; NULL: none does. */
+static struct list *wheel_first(struct sim *sim)
+{
+    const uint32_t start = (uint32_t)(sim->now_ps >> SIM_SLOT_BITS) & SLOT_MASK;
+    uint32_t word = start / 64;
+    uint64_t bits = sim->filled[word] & UINT64_MAX << start % 64;
+    for (uint32_t i = 0; i <= SIM_SLOTS / 64; i++) {
+        while (bits != 0) {
+            const uint32_t bit = (uint32_t)__builtin_ctzll(bits);
+            struct list *head = &sim->slots[64 * word + bit];
+            if (!list_empty(head)) {
+                return head;
+            }
+            bits &= bits - 1;
+            sim->filled[word] &= ~(UINT64_C(1) << bit);
+        }
+        word = (word + 1) % (SIM_SLOTS / 64);
+        bits = sim->filled[word];
+    }
+    return NULL;
+}
+
+/* -- Both ---------------------------------------------------------------------------------------*/
+
+void sim_schedule(struct sim *sim, struct sim_event *event, uint64_t at_ps)
+{
+    CHECK(at_ps >= sim->now_ps);
+    CHECK(!sim_event_scheduled(event));
+    event->at_ps = at_ps;
+    event->order = sim->scheduled++;
+    if (LIKELY(near(sim, at_ps))) {
+        wheel_put(sim, event);
+    } else {
+        heap_put(&sim->far, event);
+    }
+}
+
+void sim_cancel(struct sim_event *event)
+{
+    list_remove(&event->node);
+}
+
+/* Everything in the heap that the wheel reaches now comes into it. */
+static void approach(struct sim *sim)
+{
+    while (heap_least(&sim->far) != UINT64_MAX && near(sim, sim->far.least_ps)) {
+        heap_settle(&sim->far);
+        struct list *node;
+        while ((node = list_pop(&sim->far.buckets[0])) != NULL) {
+            wheel_put(sim, event_of(node));
+        }
+    }
+}
+
+/* In a large world every event finds its owner out of the cache: the one that comes next is asked
+ * for now, and so are the lines around it. */
+static void prefetch_behind(const struct sim_event *event)
+{
+    const struct list *following = event->node.next;
+    const char *owner = (const char *)following;
+    __builtin_prefetch(following->next);
+    __builtin_prefetch(CONTAINER_OF_CONST(following, struct sim_event, node)->hint);
+    __builtin_prefetch(owner + 64);
+    __builtin_prefetch(owner + 128);
+}
+
+/* The next event, if it is due by `until_ps`; time is then its. NULL: there is none. */
+static struct sim_event *next(struct sim *sim, uint64_t until_ps)
+{
+    struct list *slot = wheel_first(sim);
+    if (UNLIKELY(slot == NULL || event_of(slot->next)->at_ps >= sim->far.least_ps)) {
+        /* What is far may be as early: that of the heap, if it comes first, sets the time. */
+        const uint64_t least_ps = heap_least(&sim->far);
+        const uint64_t near_ps = slot == NULL ? UINT64_MAX : event_of(slot->next)->at_ps;
+        const uint64_t at_ps = least_ps < near_ps ? least_ps : near_ps;
+        if (at_ps > until_ps || (slot == NULL && least_ps == UINT64_MAX)) {
+            return NULL;
+        }
+        sim->now_ps = at_ps;
+        approach(sim);
+        slot = wheel_first(sim);
+    }
+    struct sim_event *event = event_of(slot->next);
+    if (event->at_ps > until_ps) {
+        return NULL;
+    }
+    prefetch_behind(event);
+    list_remove(&event->node);
+    sim->now_ps = event->at_ps;
+    return event;
 }
 
 uint64_t sim_next_ps(struct sim *sim)
 {
-    if (!list_empty(&sim->buckets[0])) {
-        return sim->floor_ps;
+    const struct list *slot = wheel_first(sim);
+    const uint64_t near_ps = slot == NULL ? UINT64_MAX : event_of(slot->next)->at_ps;
+    if (near_ps < sim->far.least_ps) {
+        return near_ps;
     }
-    const struct list *bucket = lowest(sim);
-    return bucket == NULL ? UINT64_MAX : earliest(bucket);
+    const uint64_t far_ps = heap_least(&sim->far);
+    return far_ps < near_ps ? far_ps : near_ps;
+}
+
+static void run(struct sim *sim, struct sim_event *event)
+{
+    sim->events++;
+    event->act(sim, event);
 }
 
 bool sim_step(struct sim *sim)
 {
-    if (!settle(sim)) {
+    struct sim_event *event = next(sim, UINT64_MAX);
+    if (event == NULL) {
         return false;
     }
-    struct sim_event *event = CONTAINER_OF(list_pop(&sim->buckets[0]), struct sim_event, node);
-    sim->now_ps = sim->floor_ps;
-    sim->events++;
-    event->act(sim, event);
+    run(sim, event);
     return true;
 }
 
 void sim_run_until(struct sim *sim, uint64_t until_ps)
 {
     CHECK(until_ps >= sim->now_ps);
-    while (sim_next_ps(sim) <= until_ps) {
-        sim_step(sim);
+    struct sim_event *event;
+    while ((event = next(sim, until_ps)) != NULL) {
+        run(sim, event);
     }
     sim->now_ps = until_ps;
 }
