@@ -34,7 +34,8 @@ extern const struct lab_experiment forth_one_way, forth_to_itself, forth_three_t
 
 struct forth_yard {
     struct lab_run *run;
-    struct sim sim;
+    struct sim *sim; /* Its own, */
+    struct sim own;  /* if it is not in a world with others. */
     struct forth_fabric fabric;
     struct crossbar crossbar;
     uint32_t count;
@@ -43,6 +44,9 @@ struct forth_yard {
 };
 
 void forth_yard_open(struct forth_yard *yard, struct lab_run *run, uint32_t nodes);
+/* In a world that is there already. */
+void forth_yard_open_in(struct forth_yard *yard, struct lab_run *run, struct sim *sim,
+                        uint32_t nodes);
 /* A station's usual set-up: all sizes, to all others, as much as the link takes. */
 struct station_config forth_station_config(const struct lab_run *run, uint32_t index,
                                            uint32_t nodes);

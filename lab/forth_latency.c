@@ -158,7 +158,7 @@ static void cut_through(struct lab_run *run)
             config.packets = i == 0;
             forth_yard_station(&yard, &config);
         }
-        sim_run_until(&yard.sim, PATIENCE_PS / 10);
+        sim_run_until(yard.sim, PATIENCE_PS / 10);
         /* Its SOP is a cycle ahead of the head. */
         const double cycles = (double)yard.crossbar.flight_ps_last / cycle - 1;
         lab_judge_absolute(lab_add_row(run, "A10", "cycles",
@@ -178,10 +178,10 @@ static void cut_through(struct lab_run *run)
     }
     struct crossbar_port *port = &yard.crossbar.ports[1];
     port->window.buffer = 0;
-    sim_run_until(&yard.sim, PATIENCE_PS / 10);
+    sim_run_until(yard.sim, PATIENCE_PS / 10);
     port->window.buffer = FORTH_FIFO_WORDS;
     const uint64_t idle_before = port->gap_ps;
-    sim_run_until(&yard.sim, PATIENCE_PS / 5);
+    sim_run_until(yard.sim, PATIENCE_PS / 5);
     lab_judge_absolute(lab_add_row(run, "A11", "cycles",
                                    "idle between %u packets of one crosspoint",
                                    (unsigned)port->packets_out),

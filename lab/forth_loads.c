@@ -34,7 +34,7 @@ static double throughput(struct lab_run *run, uint32_t ports, double load, doubl
         config.warm_ps = lab_ps(run, "warm_up");
         forth_yard_station(&yard, &config);
     }
-    sim_run_until(&yard.sim, lab_ps(run, "duration"));
+    sim_run_until(yard.sim, lab_ps(run, "duration"));
     sum(&yard, &qwords);
     forth_yard_check(&yard);
     forth_yard_close(&yard);
@@ -125,7 +125,7 @@ static void soak(struct lab_run *run)
     const uint64_t step_ps = each * 2000000 / 100 + 1000000;
     uint32_t steps = 0;
     while (!all_done(&yard) && steps++ < 2000) {
-        sim_run_until(&yard.sim, yard.sim.now_ps + step_ps);
+        sim_run_until(yard.sim, yard.sim->now_ps + step_ps);
         uint64_t made = 0;
         for (uint32_t i = 0; i < ports; i++) {
             made += yard.stations[i].made;

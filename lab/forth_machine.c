@@ -182,7 +182,7 @@ void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint
     struct sim_trace *trace;
     struct sim_capture *capture;
     lab_world_begin(run, &machine->sim, &trace, &capture, PCAPNG_LINK_USER0);
-    forth_fabric_open(&machine->fabric, &machine->sim, PACKETS);
+    forth_fabric_open(&machine->fabric, &machine->sim, PACKETS, FORTH_WORDS_MAX);
     machine->fabric.trace = trace;
     machine->fabric.capture = capture;
     machine->nodes = calloc(nodes, sizeof(machine->nodes[0]));

@@ -174,7 +174,7 @@ static double link_rate(struct lab_run *run, uint32_t qwords)
         config.warm_ps = lab_ps(run, "warm_up");
         forth_yard_station(&yard, &config);
     }
-    sim_run_until(&yard.sim, lab_ps(run, "duration"));
+    sim_run_until(yard.sim, lab_ps(run, "duration"));
     const double seconds = (double)(lab_ps(run, "duration") - lab_ps(run, "warm_up")) / 1e12;
     const double rate = (double)yard.stations[1].warm_qwords * QWORD_BYTES / seconds / FORTH_MB;
     forth_yard_check(&yard);

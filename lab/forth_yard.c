@@ -7,15 +7,11 @@
 #define QWORDS_LEAST   1u
 #define QWORDS_MOST    62u
 
-void forth_yard_open(struct forth_yard *yard, struct lab_run *run, uint32_t nodes)
+static void assemble(struct forth_yard *yard)
 {
-    *yard = (struct forth_yard){.run = run, .count = nodes};
-    struct sim_trace *trace;
-    struct sim_capture *capture;
-    lab_world_begin(run, &yard->sim, &trace, &capture, PCAPNG_LINK_USER0);
-    forth_fabric_open(&yard->fabric, &yard->sim, PACKETS_A_PORT * nodes);
-    yard->fabric.trace = trace;
-    yard->fabric.capture = capture;
+    const struct lab_run *run = yard->run;
+    const uint32_t nodes = yard->count;
+    forth_fabric_open(&yard->fabric, yard->sim, PACKETS_A_PORT * nodes, QWORDS_MOST);
     const struct crossbar_config config = forth_crossbar_config(run, nodes);
     crossbar_open(&yard->crossbar, &yard->fabric, &config);
     yard->stations = calloc(nodes, sizeof(yard->stations[0]));
@@ -30,14 +26,37 @@ void forth_yard_open(struct forth_yard *yard, struct lab_run *run, uint32_t node
         forth_link_errors(&yard->up[i], run, 2 * i);
         forth_link_errors(&yard->down[i], run, 2 * i + 1);
         crossbar_attach(&yard->crossbar, i, &yard->down[i]);
-        if (trace != NULL) {
-            yard->up[i].track = sim_trace_track(trace, "node", (int)i, "link out", 0);
-            yard->down[i].track = sim_trace_track(trace, "switch output", (int)i, "link", 0);
-        }
     }
+}
+
+static void add_tracks(struct forth_yard *yard, struct sim_trace *trace)
+{
+    for (uint32_t i = 0; i < yard->count; i++) {
+        yard->up[i].track = sim_trace_track(trace, "node", (int)i, "link out", 0);
+        yard->down[i].track = sim_trace_track(trace, "switch output", (int)i, "link", 0);
+    }
+    crossbar_trace(&yard->crossbar, trace);
+}
+
+void forth_yard_open(struct forth_yard *yard, struct lab_run *run, uint32_t nodes)
+{
+    *yard = (struct forth_yard){.run = run, .count = nodes, .sim = &yard->own};
+    struct sim_trace *trace;
+    struct sim_capture *capture;
+    lab_world_begin(run, yard->sim, &trace, &capture, PCAPNG_LINK_USER0);
+    assemble(yard);
+    yard->fabric.trace = trace;
+    yard->fabric.capture = capture;
     if (trace != NULL) {
-        crossbar_trace(&yard->crossbar, trace);
+        add_tracks(yard, trace);
     }
+}
+
+void forth_yard_open_in(struct forth_yard *yard, struct lab_run *run, struct sim *sim,
+                        uint32_t nodes)
+{
+    *yard = (struct forth_yard){.run = run, .count = nodes, .sim = sim};
+    assemble(yard);
 }
 
 struct station_config forth_station_config(const struct lab_run *run, uint32_t index,
@@ -96,7 +115,9 @@ void forth_yard_check(const struct forth_yard *yard)
 
 void forth_yard_close(struct forth_yard *yard)
 {
-    lab_world_end(yard->run, &yard->sim, yard->fabric.trace, yard->fabric.capture);
+    if (yard->sim == &yard->own) {
+        lab_world_end(yard->run, yard->sim, yard->fabric.trace, yard->fabric.capture);
+    }
     for (uint32_t i = 0; i < yard->count; i++) {
         station_close(&yard->stations[i]);
     }

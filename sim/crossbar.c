@@ -9,6 +9,9 @@
 
 #include "sim/trace.h"
 
+#define LINE_BYTES  64u
+#define LINES_AHEAD 10u /* Of a packet: more are found by the processor itself. */
+
 static struct crosspoint *point_at(struct crossbar *crossbar, uint32_t input, uint32_t output)
 {
     return &crossbar->points[input * crossbar->config.ports + output];
@@ -88,7 +91,10 @@ static void departed(struct crossbar *crossbar, uint32_t input, uint32_t output,
     forth_credits_departed(&port->credits, output, words);
     if (port->credits.modified != 0) {
         port->told_ps = at_ps + cycles_ps(crossbar, crossbar->config.sync);
-        wake(crossbar, &port->tell, port->told_ps);
+        /* An output that is to choose a packet sends credits in front of it. */
+        if (!sim_event_scheduled(&port->serve)) {
+            wake(crossbar, &port->tell, port->told_ps);
+        }
     }
 }
 
@@ -124,7 +130,8 @@ static void waited(struct crossbar_port *port)
     }
 }
 
-/* The header CRC is made anew; the body CRC is the sender's (2.11). */
+/* The header is the one that came, so its CRC, made anew, is too; the body CRC is the sender's,
+ * right or wrong (2.11). */
 static void depart(struct crossbar_port *port, uint32_t input, struct crosspoint *point,
                    struct forth_packet *packet)
 {
@@ -142,7 +149,6 @@ static void depart(struct crossbar_port *port, uint32_t input, struct crosspoint
     point->words -= words;
     show(crossbar, point);
     forth_window_sent(&port->window, words);
-    packet->header_crc = forth_header_crc(packet->header);
     forth_link_packet(port->out, packet, begin_ps);
     point->leaving = words;
     point->left_ps = port->packet_end_ps = port->out->free_ps;
@@ -151,6 +157,23 @@ static void depart(struct crossbar_port *port, uint32_t input, struct crosspoint
     port->words_out += words;
     sim_note(crossbar->fabric->sim, packet->header ^ begin_ps << 8 ^ input);
     departed(crossbar, input, port->index, words, begin_ps);
+}
+
+/* The packet that would be chosen now. It may have stood for so long that no near cache knows it:
+ * it is asked for a packet's time ahead. */
+static const void *likely_next(struct crossbar_port *port)
+{
+    const struct forth_output_scheduler *scheduler = &port->scheduler;
+    const int input = forth_round_robin(scheduler->eligible, scheduler->last, scheduler->ports);
+    if (input < 0) {
+        return NULL;
+    }
+    const char *packet =
+        (const char *)point_at(port->crossbar, (uint32_t)input, port->index)->packets.next;
+    for (uint32_t line = 0; line < LINES_AHEAD; line++) {
+        __builtin_prefetch(packet + (size_t)line * LINE_BYTES, 0, 2);
+    }
+    return packet;
 }
 
 static void serve(struct sim *sim, struct sim_event *event)
@@ -184,6 +207,7 @@ static void serve(struct sim *sim, struct sim_event *event)
     list_remove(&packet->node);
     port->chosen = -1;
     depart(port, input, point, packet);
+    port->serve.hint = likely_next(port);
     sim_schedule(sim, event, port->out->free_ps - cycles_ps(crossbar, crossbar->config.lead));
 }
 

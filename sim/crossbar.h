@@ -49,24 +49,27 @@ struct crosspoint {
 struct crossbar;
 
 struct crossbar_port {
-    struct forth_end end; /* What the attached node sends comes in here. */
+    struct sim_event serve; /* The output is to choose. What it needs for that follows. */
     struct crossbar *crossbar;
+    struct forth_link *out;     /* To the attached node. */
+    struct forth_window window; /* Of the attached node. */
     uint32_t index;
-    struct forth_link *out; /* To the attached node. */
-    struct sim_event serve; /* The output is to choose. */
-    struct sim_event tell;  /* A credit is to be sent. */
-    struct sim_event refresh;
+    int chosen;             /* Waits for room at the node: its input; -1: none. */
+    int served;             /* Whose packet went last. */
+    uint64_t packet_end_ps; /* Of that packet. */
+    uint64_t told_ps;       /* From when on the newest departure can be told. */
+    uint64_t since_ps;      /* When it began to wait for the node; 0: it does not. */
+    uint32_t refreshes_due;
+    uint64_t packets_out, words_out;
     struct forth_output_scheduler scheduler;
     struct forth_credit_scheduler credits;
-    struct forth_window window; /* Of the attached node. */
-    int chosen;                 /* Waits for room at the node: its input; -1: none. */
-    int served;                 /* Whose packet went last. */
-    uint64_t packet_end_ps;     /* Of that packet. */
-    uint64_t gap_ps;            /* Idle times before packets that were chosen ahead, summed. */
-    uint64_t told_ps;           /* From when on the newest departure can be told. */
-    uint32_t refreshes_due;
-    uint64_t blocked_ps, since_ps; /* How long it has waited for the node; since when it waits. */
-    uint64_t packets_in, packets_out, words_in, words_out, discarded, bad_credits, unrepaired;
+    struct forth_end end; /* What the attached node sends comes in here. */
+    uint64_t packets_in, words_in;
+    struct sim_event tell; /* A credit is to be sent. */
+    struct sim_event refresh;
+    uint64_t gap_ps;     /* Idle times before packets that were chosen ahead, summed. */
+    uint64_t blocked_ps; /* How long it has waited for the node. */
+    uint64_t discarded, bad_credits, unrepaired;
 };
 
 struct crossbar {

@@ -69,7 +69,7 @@ static struct world *open_world_of(const struct crossbar_config *config, int32_t
     assert_non_null(world);
     world->ports = ports;
     sim_init(&world->sim, 1);
-    forth_fabric_open(&world->fabric, &world->sim, 4096);
+    forth_fabric_open(&world->fabric, &world->sim, 4096, 62);
     crossbar_open(&world->crossbar, &world->fabric, config);
     world->stations = calloc(ports, sizeof(world->stations[0]));
     world->up = calloc(ports, sizeof(world->up[0]));
@@ -325,10 +325,10 @@ static void test_newcomer(void **state)
         config.packets = i == 7 ? 1 : UINT64_MAX;
         add_station(world, &config);
     }
-    world->stations[7].windows[7].buffer = 0; /* The newcomer is held back. */
+    world->stations[7].flows[7].window.buffer = 0; /* The newcomer is held back. */
     run_us(world, 500);
     assert_int_equal(world->crossbar.ports[7].packets_in, 0);
-    world->stations[7].windows[7].buffer = 256;
+    world->stations[7].flows[7].window.buffer = 256;
     while (world->crossbar.ports[7].packets_in == 0) {
         sim_step(&world->sim);
     }
@@ -392,7 +392,7 @@ static void expect_no_leak(const struct world *world)
 {
     for (uint32_t i = 0; i < world->ports; i++) {
         for (uint32_t to = 0; to < world->ports; to++) {
-            const struct forth_window *window = &world->stations[i].windows[to];
+            const struct forth_window *window = &world->stations[i].flows[to].window;
             assert_in_range((window->sent - window->forwarded) & FORTH_COUNTER_MASK, 0, 31);
         }
         const struct forth_window *node = &world->crossbar.ports[i].window;

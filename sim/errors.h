@@ -14,10 +14,10 @@
 #include "base/prng.h"
 
 struct sim_errors {
-    struct prng prng;
     double bit_error_rate;
-    uint32_t loss_millionths; /* Of whole units: credits, packets. */
     uint64_t good_bits;       /* Until the next flipped one. */
+    uint32_t loss_millionths; /* Of whole units: credits, packets. */
+    struct prng prng;
     uint64_t flipped, lost;
 };
 

@@ -8,7 +8,6 @@
 #include "sim/trace.h"
 
 #define WORD_BITS     32u
-#define CREDITS_MAX   65536u
 #define CREDIT_CYCLES 2 /* SOP, and the word: more are turn-around. */
 
 struct credit_on_link {
@@ -18,11 +17,12 @@ struct credit_on_link {
     uint16_t word;
 };
 
-void forth_fabric_open(struct forth_fabric *fabric, struct sim *sim, uint32_t packets)
+void forth_fabric_open(struct forth_fabric *fabric, struct sim *sim, uint32_t packets,
+                       uint32_t qwords)
 {
     *fabric = (struct forth_fabric){.sim = sim};
-    sim_pool_open(&fabric->packets, packets, sizeof(struct forth_packet));
-    sim_pool_open(&fabric->credits, CREDITS_MAX, sizeof(struct credit_on_link));
+    sim_pool_open(&fabric->packets, packets, sizeof(struct forth_packet) + 8 * (size_t)qwords);
+    sim_pool_open(&fabric->credits, packets, sizeof(struct credit_on_link));
 }
 
 void forth_fabric_close(struct forth_fabric *fabric)
@@ -103,7 +103,7 @@ static void spoil(struct forth_link *link, struct forth_packet *packet, uint32_t
 static void write_capture(struct sim_capture *capture, const struct forth_packet *packet,
                           uint64_t at_ps)
 {
-    uint8_t bytes[16 + sizeof(packet->payload)];
+    uint8_t bytes[16 + 8 * FORTH_WORDS_MAX];
     const size_t payload_bytes = 8 * (size_t)packet->qwords;
     store_be64(bytes, packet->header);
     store_be32(bytes + 8, (uint32_t)packet->header_crc << 16);
@@ -147,6 +147,7 @@ void forth_link_packet(struct forth_link *link, struct forth_packet *packet, uin
     const uint32_t wait =
         to->part == 0 ? 0 : (payload_cycles * to->part + to->of_parts - 1) / to->of_parts;
     sim_event_init(&packet->event, packet_arrived);
+    packet->event.hint = link->to;
     sim_schedule(link->fabric->sim, &packet->event,
                  packet->began_ps + forth_link_ps(link, to->lead + wait));
 }
@@ -203,6 +204,7 @@ void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint
     *travelling =
         (struct credit_on_link){.pool = &link->fabric->credits, .to = link->to, .word = word};
     sim_event_init(&travelling->event, credit_arrived);
+    travelling->event.hint = link->to;
     sim_schedule(link->fabric->sim, &travelling->event,
                  begin_ps + link->latency_ps + forth_link_ps(link, CREDIT_CYCLES));
 }

@@ -48,11 +48,11 @@ struct forth_packet {
     uint16_t header_crc;
     uint16_t qwords; /* Of payload. */
     uint32_t body_crc;
-    uint8_t fate;                         /* enum forth_fate, on the link it came by. */
-    bool flagged;                         /* A body CRC error was found on the way. */
-    uint32_t input;                       /* Of the switch it stands in. */
-    uint64_t began_ps, ended_ps;          /* First and behind the last word, where it arrived. */
-    uint8_t payload[8 * FORTH_WORDS_MAX]; /* In the order of the link. */
+    uint8_t fate;                  /* enum forth_fate, on the link it came by. */
+    bool flagged;                  /* A body CRC error was found on the way. */
+    uint32_t input;                /* Of the switch it stands in. */
+    uint64_t began_ps, ended_ps;   /* First and behind the last word, where it arrived. */
+    _Alignas(8) uint8_t payload[]; /* In the order of the link; as much as the fabric's most. */
 };
 
 /* A receiver. A packet arrives when `lead` cycles of it, and part/of_parts of its payload, are
@@ -71,7 +71,9 @@ struct forth_fabric {
     struct sim_capture *capture; /* The same. */
 };
 
-void forth_fabric_open(struct forth_fabric *fabric, struct sim *sim, uint32_t packets);
+/* `packets` of up to `qwords` each can exist at a time. */
+void forth_fabric_open(struct forth_fabric *fabric, struct sim *sim, uint32_t packets,
+                       uint32_t qwords);
 void forth_fabric_close(struct forth_fabric *fabric);
 
 struct forth_link {
@@ -79,13 +81,16 @@ struct forth_link {
     struct forth_end *to;
     struct sim_clock clock;
     uint64_t latency_ps;
-    uint32_t lanes;
     uint64_t free_ps; /* When the next word can begin. */
+    uint32_t lanes;
+    uint32_t track; /* Of the trace. */
+    /* What packets and what credits count stands apart: a compiler that adds to two neighbours at
+     * once would wait until both have left the store buffer. */
+    uint64_t packets, qwords;                   /* Sent. */
+    uint64_t bad_bodies, bad_headers, bad_sops; /* Ground truth. */
+    uint64_t busy_cycles;                       /* Carrying either. */
+    uint64_t lost_credits, credits;
     struct sim_errors errors;
-    uint32_t track;                                           /* Of the trace. */
-    uint64_t packets, credits, qwords;                        /* Sent. */
-    uint64_t busy_cycles;                                     /* Carrying either. */
-    uint64_t bad_bodies, bad_headers, bad_sops, lost_credits; /* Ground truth. */
 };
 
 void forth_link_init(struct forth_link *link, struct forth_fabric *fabric, struct forth_end *to,

@@ -2,17 +2,29 @@
 #include "sim/pool.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
-#define LINE_BYTES 64
+#define LINE_BYTES      64
+#define PAGE_BYTES      UINT64_C(4096)
+#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
 void sim_pool_open(struct sim_pool *pool, uint32_t count, size_t bytes)
 {
     /* An odd number of lines, so that objects do not all fall into the same sets of a cache. */
     const size_t lines = (bytes + LINE_BYTES - 1) / LINE_BYTES | 1;
     *pool = (struct sim_pool){.count = count, .left = count, .bytes = lines * LINE_BYTES};
-    pool->memory = calloc(count, pool->bytes);
+    const size_t all = count * pool->bytes;
+    const size_t unit = all < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;
+    const size_t pages = (all + unit - 1) / unit * unit;
+    pool->mapped = pages;
+    pool->memory = mmap(NULL, pages, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pool->free = calloc(count, sizeof(pool->free[0]));
-    CHECK(pool->memory != NULL && pool->free != NULL);
+    CHECK(pool->memory != MAP_FAILED && pool->free != NULL);
+    /* A large pool is spread over fewer pages than a TLB has entries. */
+    if (all >= HUGE_PAGE_BYTES) {
+        (void)madvise(pool->memory, pages, MADV_HUGEPAGE);
+    }
     for (uint32_t i = 0; i < count; i++) {
         pool->free[count - 1 - i] = pool->memory + i * pool->bytes;
     }
@@ -21,6 +33,6 @@ void sim_pool_open(struct sim_pool *pool, uint32_t count, size_t bytes)
 void sim_pool_close(struct sim_pool *pool)
 {
     free(pool->free);
-    free(pool->memory);
+    (void)munmap(pool->memory, pool->mapped);
     *pool = (struct sim_pool){.memory = NULL};
 }

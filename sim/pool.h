@@ -16,10 +16,11 @@ struct sim_pool {
     uint8_t *memory;
     void **free; /* A stack. */
     uint32_t left, count;
-    size_t bytes; /* Of an object, rounded up to a cache line. */
+    size_t bytes;  /* Of an object, rounded up to a cache line. */
+    size_t mapped; /* Of all of them, in whole pages. */
 };
 
-/* `count` zeroed objects; memory that is never touched costs nothing. Aborts without memory. */
+/* `count` zeroed objects; what is never used costs no memory. Aborts without memory. */
 void sim_pool_open(struct sim_pool *pool, uint32_t count, size_t bytes);
 void sim_pool_close(struct sim_pool *pool);
 

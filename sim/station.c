@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/station.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define WAITING_MAX 1024
@@ -10,17 +9,7 @@ struct waiting {
     struct list node;
     uint32_t to;
     uint32_t qwords;
-    uint64_t made_ps;
 };
-
-struct station_source {
-    struct list queue;
-};
-
-static uint32_t source_count(const struct station *station)
-{
-    return station->config.one_queue ? 1 : station->config.nodes;
-}
 
 static uint32_t flow_of(uint32_t from, uint32_t to)
 {
@@ -48,6 +37,11 @@ static uint32_t pick_destination(struct station *station)
                : sim_destination(&station->prng, config->index, config->nodes, config->unbalance);
 }
 
+static struct list *queue_of(struct station *station, uint32_t to)
+{
+    return station->config.one_queue ? &station->queue : &station->flows[to].queue;
+}
+
 static void enqueue(struct station *station, uint32_t to)
 {
     struct waiting *waiting = sim_pool_take(&station->waiting);
@@ -56,34 +50,42 @@ static void enqueue(struct station *station, uint32_t to)
         station->not_queued++;
         return;
     }
-    *waiting = (struct waiting){
-        .to = to, .qwords = pick_size(station), .made_ps = station->fabric->sim->now_ps};
-    const uint32_t source = station->config.one_queue ? 0 : to;
-    list_append(&station->sources[source].queue, &waiting->node);
-    station->eligible |= UINT64_C(1) << source;
+    *waiting = (struct waiting){.to = to, .qwords = pick_size(station)};
+    list_append(queue_of(station, to), &waiting->node);
+    station->eligible |= UINT64_C(1) << (station->config.one_queue ? 0 : to);
 }
 
-/* A saturated source of virtual output queues has a packet for everyone at any time. */
-static void refill(struct station *station, uint32_t source)
+/* A saturated source of virtual output queues has a packet for everyone at any time: only its size
+ * is drawn ahead. */
+static bool always_ready(const struct station *station)
 {
-    if (saturated(station) && station->made < station->config.packets &&
-        list_empty(&station->sources[source].queue)) {
-        enqueue(station, station->config.one_queue ? pick_destination(station) : source);
+    return saturated(station) && !station->config.one_queue;
+}
+
+static void make_ready(struct station *station, uint32_t to)
+{
+    const uint64_t bit = UINT64_C(1) << to;
+    if (station->made == station->config.packets) {
+        station->eligible &= ~bit;
+        return;
     }
+    station->made++;
+    station->flows[to].qwords = (uint16_t)pick_size(station);
+    station->eligible |= bit;
 }
 
 static void begin(struct station *station)
 {
     const struct station_config *config = &station->config;
-    if (config->one_queue || config->only >= 0) {
-        if (station->made < config->packets) {
+    if (config->one_queue) {
+        if (config->packets > 0) {
             enqueue(station, pick_destination(station));
         }
         return;
     }
     for (uint32_t i = 0; i < config->nodes; i++) {
-        if (i != config->index && station->made < config->packets) {
-            enqueue(station, i);
+        if (config->only >= 0 ? i == (uint32_t)config->only : i != config->index) {
+            make_ready(station, i);
         }
     }
 }
@@ -123,56 +125,77 @@ static void arrive(struct sim *sim, struct sim_event *event)
 
 /* -- Sending ------------------------------------------------------------------------------------*/
 
-static void transmit(struct station *station, const struct waiting *waiting)
+static void transmit(struct station *station, uint32_t to, uint32_t qwords, uint64_t begin_ps)
 {
     struct forth_packet *packet = sim_pool_take(&station->fabric->packets);
     CHECK(packet != NULL);
+    struct station_flow *flow = &station->flows[to];
     uint64_t payload[FORTH_WORDS_MAX];
-    const uint32_t to = waiting->to;
-    packet->qwords = (uint16_t)waiting->qwords;
-    packet->header = forth_header_encode(&(struct forth_header){
-        .node = (uint8_t)to, .words = packet->qwords, .destination = (uint32_t)(waiting->made_ps)});
-    sim_payload_fill(payload, packet->qwords, flow_of(station->config.index, to),
-                     station->numbers[to]++);
-    memcpy(packet->payload, payload, 8 * (size_t)packet->qwords);
+    forth_window_sent(&flow->window, qwords + FORTH_OVERHEAD_WORDS);
+    packet->qwords = (uint16_t)qwords;
+    packet->header =
+        forth_header_encode(&(struct forth_header){.node = (uint8_t)to, .words = packet->qwords});
+    /* By way of a copy, which stores whole vectors: the CRC that follows would wait for every
+     * single word to leave the store buffer. */
+    sim_payload_fill(payload, qwords, flow_of(station->config.index, to), flow->number++);
+    memcpy(packet->payload, payload, 8 * (size_t)qwords);
     forth_packet_seal(packet);
     station->sent++;
-    forth_link_packet(station->out, packet, station->fabric->sim->now_ps);
+    forth_link_packet(station->out, packet, begin_ps);
 }
 
-/* The next queue, in turn, whose first packet there is room for. -1: none. */
-static int next_source(struct station *station)
+static struct waiting *first_of(struct list *queue)
+{
+    return CONTAINER_OF(queue->next, struct waiting, node);
+}
+
+/* The next destination, in turn, for whose first packet there is room. -1: none. */
+static int next_destination(struct station *station, uint32_t *qwords)
 {
     uint64_t candidates = station->eligible;
     while (candidates != 0) {
-        const int source = forth_round_robin(candidates, station->last, FORTH_PORTS_MAX);
-        const struct waiting *first =
-            CONTAINER_OF(station->sources[source].queue.next, struct waiting, node);
-        if (forth_window_admits(&station->windows[first->to],
-                                first->qwords + FORTH_OVERHEAD_WORDS)) {
-            return source;
+        const int at = forth_round_robin(candidates, station->last, FORTH_PORTS_MAX);
+        uint32_t to = (uint32_t)at;
+        if (always_ready(station)) {
+            *qwords = station->flows[to].qwords;
+        } else {
+            const struct waiting *first = first_of(queue_of(station, to));
+            *qwords = first->qwords;
+            to = first->to;
         }
-        candidates &= ~(UINT64_C(1) << source);
+        if (forth_window_admits(&station->flows[to].window, *qwords + FORTH_OVERHEAD_WORDS)) {
+            station->last = (uint32_t)at;
+            return (int)to;
+        }
+        candidates &= ~(UINT64_C(1) << at);
     }
     return -1;
 }
 
-static void send_packet(struct station *station)
+static void leave_queue(struct station *station, uint32_t to)
 {
-    const int chosen = next_source(station);
-    if (chosen < 0) {
+    struct list *queue = queue_of(station, to);
+    sim_pool_give(&station->waiting, CONTAINER_OF(list_pop(queue), struct waiting, node));
+    if (saturated(station) && station->made < station->config.packets) {
+        enqueue(station, pick_destination(station));
+    }
+    if (list_empty(queue)) {
+        station->eligible &= ~(UINT64_C(1) << (station->config.one_queue ? 0 : to));
+    }
+}
+
+static void send_packet(struct station *station, uint64_t begin_ps)
+{
+    uint32_t qwords;
+    const int to = next_destination(station, &qwords);
+    if (to < 0) {
         return;
     }
-    const uint32_t source = (uint32_t)chosen;
-    struct station_source *queue = &station->sources[source];
-    struct waiting *waiting = CONTAINER_OF(list_pop(&queue->queue), struct waiting, node);
-    station->last = source;
-    forth_window_sent(&station->windows[waiting->to], waiting->qwords + FORTH_OVERHEAD_WORDS);
-    transmit(station, waiting);
-    sim_pool_give(&station->waiting, waiting);
-    refill(station, source);
-    if (list_empty(&queue->queue)) {
-        station->eligible &= ~(UINT64_C(1) << source);
+    transmit(station, (uint32_t)to, qwords, begin_ps);
+    if (always_ready(station)) {
+        make_ready(station, (uint32_t)to);
+    } else {
+        leave_queue(station, (uint32_t)to);
     }
 }
 
@@ -186,11 +209,12 @@ static void send_credit(struct station *station)
 static void send(struct sim *sim, struct sim_event *event)
 {
     struct station *station = CONTAINER_OF(event, struct station, send);
+    uint64_t begin_ps = sim->now_ps;
     if (station->ledger.modified) {
         send_credit(station);
-    } else {
-        send_packet(station);
+        begin_ps = station->out->free_ps; /* A packet follows at once. */
     }
+    send_packet(station, begin_ps);
     if (station->out->free_ps > sim->now_ps) {
         sim_schedule(sim, event, station->out->free_ps);
     }
@@ -214,9 +238,6 @@ static void count_delivery(struct station *station, const struct forth_packet *p
         station->warm_qwords += packet->qwords;
         station->warm_packets++;
     }
-    /* The lower half of when it was made stands in its header's address. */
-    station->delay_ps += (uint32_t)now - (uint32_t)packet->header;
-    station->delays++;
 }
 
 static void deliver(struct station *station, const struct forth_packet *packet)
@@ -224,8 +245,7 @@ static void deliver(struct station *station, const struct forth_packet *packet)
     const size_t bytes = 8 * (size_t)packet->qwords;
     const bool body_good =
         forth_body_crc(FORTH_BODY_CRC_BEGIN, packet->payload, bytes) == packet->body_crc;
-    uint64_t payload[FORTH_WORDS_MAX];
-    memcpy(payload, packet->payload, bytes);
+    const uint64_t *payload = (const uint64_t *)(const void *)packet->payload;
     const uint32_t from = (uint32_t)(payload[0] >> 48) & (FORTH_PORTS_MAX - 1);
     station->received++;
     if (!body_good) {
@@ -263,7 +283,7 @@ static void on_credit(struct forth_end *end, uint16_t word)
         return;
     }
     if (credit.flow < station->config.nodes) {
-        forth_window_credit(&station->windows[credit.flow], credit.value);
+        forth_window_credit(&station->flows[credit.flow].window, credit.value);
         if (station->eligible != 0) {
             try_send(station);
         }
@@ -291,13 +311,10 @@ void station_open(struct station *station, struct forth_fabric *fabric, struct f
     sim_event_init(&station->arrival, arrive);
     sim_event_init(&station->refresh, refresh);
     sim_pool_open(&station->waiting, WAITING_MAX, sizeof(struct waiting));
-    station->sources = calloc(source_count(station), sizeof(station->sources[0]));
-    CHECK(station->sources != NULL);
-    for (uint32_t i = 0; i < source_count(station); i++) {
-        list_init(&station->sources[i].queue);
-    }
+    list_init(&station->queue);
     for (uint32_t i = 0; i < config->nodes; i++) {
-        forth_window_init(&station->windows[i], (uint16_t)config->crosspoint_words);
+        forth_window_init(&station->flows[i].window, (uint16_t)config->crosspoint_words);
+        list_init(&station->flows[i].queue);
     }
     if (saturated(station)) {
         begin(station);
@@ -313,10 +330,9 @@ void station_open(struct station *station, struct forth_fabric *fabric, struct f
 void station_close(struct station *station)
 {
     sim_pool_close(&station->waiting);
-    free(station->sources);
 }
 
 bool station_done(const struct station *station)
 {
-    return station->made >= station->config.packets && sim_pool_taken(&station->waiting) == 0;
+    return station->made >= station->config.packets && station->eligible == 0;
 }

@@ -36,29 +36,32 @@ struct station_config {
     uint64_t refresh_ps;
 };
 
-struct station_source; /* What is queued for one destination. */
+/* What is sent to one destination. */
+struct station_flow {
+    struct forth_window window;
+    uint16_t qwords;   /* Of the packet that is always there, if the station is saturated. */
+    uint64_t number;   /* The next payload's. */
+    struct list queue; /* Else: what has arrived to be sent. */
+};
 
 struct station {
-    struct forth_end end;
+    struct sim_event send; /* What it needs follows. */
     struct forth_fabric *fabric;
     struct forth_link *out;
-    struct station_config config;
-    struct prng prng;
-    struct sim_event send, arrival, refresh;
-    struct station_source *sources; /* By destination, or one. */
-    struct sim_pool waiting;        /* Descriptors of packets that have arrived to be sent. */
-    uint64_t eligible;              /* Bit d: something is queued for d. */
+    uint64_t eligible; /* Bit d: something is queued for d; of a single queue, bit 0. */
     uint32_t last;
-    struct forth_window windows[FORTH_PORTS_MAX];
-    struct forth_ledger ledger;        /* What has been taken out of our own FIFO. */
-    uint64_t numbers[FORTH_PORTS_MAX]; /* The next payload's, by destination. */
-    struct sim_sink sinks[FORTH_PORTS_MAX];
-    uint64_t made, sent, received, not_queued;
-    uint64_t flagged, flagged_wrong; /* Body CRC errors; of those, bytes that were wrong. */
-    uint64_t header_errors;
+    struct forth_ledger ledger; /* What has been taken out of our own FIFO. */
+    uint64_t made, sent, received;
+    struct station_config config;
+    struct forth_end end;
+    struct prng prng;
+    struct sim_pool waiting; /* Descriptors of packets that have arrived to be sent. */
+    uint64_t flagged, header_errors, bad_credits, not_queued;
     uint64_t received_qwords, warm_qwords, warm_packets; /* The latter two since warm_ps. */
-    uint64_t delay_ps, delays; /* From being made to being here, summed. */
-    uint64_t bad_credits;
+    struct list queue; /* The one for all destinations, if there is only one. */
+    struct station_flow flows[FORTH_PORTS_MAX];
+    struct sim_sink sinks[FORTH_PORTS_MAX];
+    struct sim_event arrival, refresh;
 };
 
 void station_open(struct station *station, struct forth_fabric *fabric, struct forth_link *out,
