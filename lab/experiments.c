@@ -2,7 +2,7 @@
 #include "lab/forth_experiments.h"
 
 const struct lab_experiment *const lab_experiments[] = {
-    &forth_one_way,    &forth_to_itself,  &forth_three_to_one, &forth_sizes,
-    &forth_round_trip, &forth_direct,     &forth_ping_pong,    &forth_cut_through,
-    &forth_all_to_all, &forth_saturation, &forth_soak,         NULL,
+    &forth_one_way, &forth_to_itself, &forth_three_to_one, &forth_sizes,      &forth_round_trip,
+    &forth_direct,  &forth_ping_pong, &forth_cut_through,  &forth_all_to_all, &forth_saturation,
+    &forth_soak,    &forth_xdd,       &forth_postmark,     &forth_files,      NULL,
 };

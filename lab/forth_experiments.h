@@ -28,7 +28,7 @@
 /* In the order of the list. */
 extern const struct lab_experiment forth_one_way, forth_to_itself, forth_three_to_one, forth_sizes,
     forth_round_trip, forth_direct, forth_ping_pong, forth_cut_through, forth_all_to_all,
-    forth_saturation, forth_soak;
+    forth_saturation, forth_soak, forth_xdd, forth_postmark, forth_files;
 
 /* -- A yard: a crossbar with stations, without hosts --------------------------------------------*/
 

@@ -140,7 +140,8 @@ static void ping_pong(struct lab_run *run)
     }
     series = lab_add_series(run, "ping-pong through the switch", "payload, B", "us one way", true);
     for (uint32_t bytes = 8; bytes <= 496; bytes = bytes < 256 ? 2 * bytes : bytes + 240) {
-        lab_add_point(series, bytes, ping_pong_ns(run, 4, true, bytes / QWORD_BYTES) / 1000, NAN);
+        lab_add_point(series, bytes, ping_pong_ns(run, 4, true, bytes / QWORD_BYTES) / 1000,
+                      LAB_NOTHING);
     }
 }
 

@@ -67,7 +67,7 @@ static void saturation(struct lab_run *run)
     add_curve(run, "half to one destination, virtual output queues", alone, 0.5, false);
     lab_judge_range(
         lab_add_row(run, "FNX-47", "", "saturation, uniform, 8 ports, virtual output queues"), 0.95,
-        INFINITY, last(run, 0));
+        LAB_UNBOUNDED, last(run, 0));
     lab_judge_range(lab_add_row(run, "FNX-47", "", "saturation with one FIFO: its head blocks"),
                     0.5, last(run, 0), last(run, 1));
 }
@@ -133,7 +133,7 @@ static void soak(struct lab_run *run)
         lab_progress(run, (double)made / (double)(each * ports));
     }
     const struct totals totals = add_up(&yard);
-    lab_judge_range(lab_add_row(run, "FNX-67", "packets", "sent"), 1, INFINITY, totals.made);
+    lab_judge_range(lab_add_row(run, "FNX-67", "packets", "sent"), 1, LAB_UNBOUNDED, totals.made);
     lab_judge_absolute(lab_add_row(run, "FNX-67", "packets", "neither delivered nor accounted for"),
                        0, totals.made - totals.good - totals.flagged - totals.discarded, 0);
     lab_judge_absolute(lab_add_row(run, "FNX-67", "packets", "delivered wrong and not flagged"), 0,
@@ -141,14 +141,14 @@ static void soak(struct lab_run *run)
     lab_judge_absolute(lab_add_row(run, "FNX-42", "packets", "out of order, or twice"), 0,
                        totals.again, 0);
     lab_judge_range(lab_add_row(run, "FNX-21", "packets", "delivered and flagged (body CRC)"), 0,
-                    INFINITY, totals.flagged);
+                    LAB_UNBOUNDED, totals.flagged);
     lab_judge_range(lab_add_row(run, "FNX-20", "packets", "discarded (header CRC, no start)"), 0,
-                    INFINITY, totals.discarded);
-    lab_judge_range(lab_add_row(run, "FNX-33", "credits", "lost on links, and healed"), 0, INFINITY,
-                    totals.lost_credits);
+                    LAB_UNBOUNDED, totals.discarded);
+    lab_judge_range(lab_add_row(run, "FNX-33", "credits", "lost on links, and healed"), 0,
+                    LAB_UNBOUNDED, totals.lost_credits);
     lab_judge_range(lab_add_row(run, "FNX-32", "QWords", "most ever in a crosspoint"), 0,
                     lab_value(run, "crosspoint"), totals.peak);
-    lab_judge_range(lab_add_row(run, "FNX-67", "bits", "flipped on links"), 0, INFINITY,
+    lab_judge_range(lab_add_row(run, "FNX-67", "bits", "flipped on links"), 0, LAB_UNBOUNDED,
                     totals.flips);
     forth_yard_check(&yard);
     forth_yard_close(&yard);

@@ -50,6 +50,7 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
      "PostMark transactions whose data goes over the network"},
     {"file_bytes", "B", 16777216, 4096, 4294967296, true, false, "5",
      "bytes moved for each request size"},
+    {"scale", "", 64, 8, 4096, true, false, "OC", "the document's files are this much larger"},
 };
 
 /* -- Parameters in the units of their users -----------------------------------------------------*/

@@ -18,7 +18,7 @@
 /* "MB/s" of the document is 2^20 bytes a second (C-1). */
 #define FORTH_MB 1048576.0
 
-#define FORTH_PARAMETER_COUNT 30
+#define FORTH_PARAMETER_COUNT 31
 
 extern const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT];
 

@@ -120,7 +120,7 @@ static void three_to_one(struct lab_run *run)
     run_for(&machine, lab_ps(run, "duration"));
     const struct forth_stream *sink = &streams[SENDERS];
     add_rate(run, "A4", 279, forth_stream_rate(&sink->all), 0.03, "three senders, in all");
-    double least = INFINITY;
+    double least = LAB_UNBOUNDED;
     double most = 0;
     for (uint32_t i = 0; i < SENDERS; i++) {
         char what[40];
@@ -137,7 +137,8 @@ static void three_to_one(struct lab_run *run)
         lab_judge_range(lab_add_row(run, "A14", "B", "most ever in crosspoint %u", i), 0, 2048,
                         QWORD_BYTES * (double)point->peak);
         lab_judge_range(lab_add_row(run, "A14", "cycles", "backpressure of sender %u", i), 1,
-                        INFINITY, machine.nodes[i].registers.counters[FORTH_backpressure_cycles]);
+                        LAB_UNBOUNDED,
+                        machine.nodes[i].registers.counters[FORTH_backpressure_cycles]);
     }
     forth_stream_check(sink, run);
     forth_machine_close(&machine);
@@ -223,7 +224,7 @@ static double knee(const struct lab_run *run, const struct lab_series *series)
             return qwords;
         }
     }
-    return INFINITY;
+    return LAB_UNBOUNDED;
 }
 
 static void direct(struct lab_run *run)

@@ -16,6 +16,7 @@
 #ifndef LAB_LAB_H
 #define LAB_LAB_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,10 @@
 #include "sim/capture.h"
 #include "sim/kernel.h"
 #include "sim/trace.h"
+
+/* Instead of a value that there is none of; instead of a bound. */
+#define LAB_NOTHING   ((double)NAN)
+#define LAB_UNBOUNDED ((double)INFINITY)
 
 #define LAB_PARAMETERS_MAX 48
 #define LAB_ROWS_MAX       128
@@ -63,7 +68,7 @@ struct lab_series {
     bool logarithmic;
     uint32_t count;
     struct {
-        double x, y, expected; /* NaN: nothing to expect. */
+        double x, y, expected; /* LAB_NOTHING: nothing to expect. */
     } points[LAB_POINTS_MAX];
 };
 

@@ -8,6 +8,7 @@
 #include "sim/trace.h"
 
 #define WORD_BITS     32u
+#define SOP_BITS      8u
 #define CREDIT_CYCLES 2 /* SOP, and the word: more are turn-around. */
 
 struct credit_on_link {
@@ -56,7 +57,8 @@ void forth_packet_flip(struct forth_packet *packet, uint32_t bit)
     const uint32_t mask = UINT32_C(1) << (WORD_BITS - 1 - bit % WORD_BITS);
     const uint32_t payload_words = 2 * (uint32_t)packet->qwords;
     if (word == 0) {
-        packet->fate = FORTH_FATE_SOP;
+        /* The commas that fill the word up are not looked at. */
+        packet->fate = bit < SOP_BITS ? FORTH_FATE_SOP : packet->fate;
     } else if (word == 1) {
         packet->header ^= (uint64_t)mask << WORD_BITS;
     } else if (word == 2) {
@@ -71,7 +73,7 @@ void forth_packet_flip(struct forth_packet *packet, uint32_t bit)
     }
 }
 
-static void judge(struct forth_packet *packet)
+void forth_packet_judge(struct forth_packet *packet)
 {
     if (packet->fate == FORTH_FATE_SOP) {
         return;
@@ -91,7 +93,7 @@ static void spoil(struct forth_link *link, struct forth_packet *packet, uint32_t
         forth_packet_flip(packet, (uint32_t)at);
         at = sim_errors_next(&link->errors, at + 1, bits);
     }
-    judge(packet);
+    forth_packet_judge(packet);
     link->bad_sops += packet->fate == FORTH_FATE_SOP;
     link->bad_headers += packet->fate == FORTH_FATE_HEADER;
     link->bad_bodies += packet->fate == FORTH_FATE_BODY;
@@ -173,9 +175,9 @@ static bool credit_spoilt(struct forth_link *link, uint16_t *word)
     bool lost = false;
     uint64_t at = sim_errors_next(&link->errors, 0, bits);
     while (at < bits) {
-        if (at < WORD_BITS || at == WORD_BITS) {
+        if (at < SOP_BITS || at == WORD_BITS) {
             lost = true;
-        } else if (at < WORD_BITS + 16) {
+        } else if (at > WORD_BITS && at < WORD_BITS + 16) {
             *word ^= (uint16_t)(0x8000 >> (at - WORD_BITS));
         }
         at = sim_errors_next(&link->errors, at + 1, bits);

@@ -117,7 +117,9 @@ void forth_link_packet(struct forth_link *link, struct forth_packet *packet, uin
 void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint64_t begin_ps,
                        uint32_t cycles);
 
-/* For a receiver that judges: flips bit `bit` of the frame of one lane, SOP first. */
+/* Flips bit `bit` of a packet's frame on one lane, SOP first; when all are flipped, the packet's
+ * fate is what a receiver would make of it. */
 void forth_packet_flip(struct forth_packet *packet, uint32_t bit);
+void forth_packet_judge(struct forth_packet *packet);
 
 #endif

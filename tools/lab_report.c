@@ -43,7 +43,7 @@ struct axes {
 
 static struct axes axes_of(const struct lab_series *series)
 {
-    struct axes axes = {.least_x = INFINITY, .logarithmic = series->logarithmic};
+    struct axes axes = {.least_x = LAB_UNBOUNDED, .logarithmic = series->logarithmic};
     for (uint32_t i = 0; i < series->count; i++) {
         axes.least_x = fmin(axes.least_x, series->points[i].x);
         axes.most_x = fmax(axes.most_x, series->points[i].x);
@@ -86,7 +86,7 @@ static void write_grid(FILE *to, const struct lab_series *series, const struct a
                 "<text class=\"tick\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%g</text>\n",
                 LEFT, WIDTH - RIGHT, y_at(top, y), y_at(top, y), LEFT - 6, y_at(top, y) + 4, y);
     }
-    double last = -INFINITY;
+    double last = -LAB_UNBOUNDED;
     for (uint32_t i = 0; i < series->count; i++) {
         const double x = x_at(axes, series->points[i].x);
         if (x - last < 44) {

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Every experiment stays within the tolerances of its document's acceptance table, with the
+ *         parameters as they are; the same seed gives the same digest; wrong input is refused by
+ *         name.
+ * Method  All of them are run: FNX-56 ping-pong through the switch, FNX-57 one way, FNX-58 to
+ *         itself, FNX-59 three to one, FNX-60 to all in turn, FNX-61 two nodes direct, FNX-62 xdd,
+ *         FNX-63 archives, FNX-64 the trace, FNX-65 PostMark, FNX-47 saturation, FNX-67 the soak,
+ *         here with every kind of fault at once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "lab/lab.h"
+
+static struct lab_run *prepare(const char *name, uint64_t seed)
+{
+    struct lab_run *run = calloc(1, sizeof(*run));
+    const struct lab_experiment *experiment = lab_find(name);
+    assert_non_null(run);
+    assert_non_null(experiment);
+    lab_prepare(run, experiment, seed);
+    return run;
+}
+
+static void set(struct lab_run *run, const char *assignment)
+{
+    char error[200] = "";
+    if (!lab_set(run, assignment, error, sizeof(error))) {
+        fail_msg("%s", error);
+    }
+}
+
+static void expect_good(struct lab_run *run)
+{
+    const bool good = lab_execute(run);
+    for (uint32_t i = 0; i < run->row_count; i++) {
+        const struct lab_row *row = &run->rows[i];
+        if (!row->ok) {
+            print_message("%s %s: %g, expected %g\n", row->id, row->what, row->measured,
+                          row->published);
+        }
+    }
+    assert_string_equal(run->failure, "");
+    assert_true(good);
+    assert_true(run->row_count + run->series_count > 0);
+}
+
+static void test_acceptance(void **state)
+{
+    (void)state;
+    for (size_t i = 0; lab_experiments[i] != NULL; i++) {
+        struct lab_run *run = prepare(lab_experiments[i]->name, 1);
+        expect_good(run);
+        print_message("%s: %u rows, digest %016llx\n", lab_experiments[i]->name, run->row_count,
+                      (unsigned long long)run->digest);
+        free(run);
+    }
+}
+
+/* FNX-67: bit errors, lost credits and drift together. */
+static void test_soak(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct lab_run *run = prepare("forth/soak", seed);
+        set(run, "packets=100000");
+        set(run, "bit_errors=2e-6");
+        set(run, "lost_credits=0.01");
+        set(run, "drift=100ppm");
+        expect_good(run);
+        free(run);
+    }
+}
+
+static uint64_t digest_of(const char *name, uint64_t seed, const char *const *sets)
+{
+    struct lab_run *run = prepare(name, seed);
+    for (; *sets != NULL; sets++) {
+        set(run, *sets);
+    }
+    (void)lab_execute(run);
+    const uint64_t digest = run->digest;
+    free(run);
+    return digest;
+}
+
+static void test_digests(void **state)
+{
+    (void)state;
+    static const char *const soak[] = {"packets=2000", "bit_errors=1e-5", "lost_credits=0.01",
+                                       NULL};
+    static const char *const plain[] = {"duration=150", NULL};
+    uint64_t different = 0;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        const uint64_t digest = digest_of("forth/soak", seed, soak);
+        assert_true(digest == digest_of("forth/soak", seed, soak));
+        different += digest != digest_of("forth/soak", seed + 1, soak);
+        assert_true(digest_of("forth/three-to-one", seed, plain) ==
+                    digest_of("forth/three-to-one", seed, plain));
+    }
+    assert_int_equal(different, 50);
+}
+
+static void expect_refused(struct lab_run *run, const char *assignment, const char *says)
+{
+    char error[300] = "";
+    assert_false(lab_set(run, assignment, error, sizeof(error)));
+    if (strstr(error, says) == NULL) {
+        fail_msg("'%s' was refused with: %s", assignment, error);
+    }
+}
+
+static void test_wrong_input(void **state)
+{
+    (void)state;
+    struct lab_run *run = prepare("forth/one-way", 1);
+    assert_null(lab_find("forth/oneway"));
+    assert_string_equal(lab_nearest_experiment("forth/oneway"), "forth/one-way");
+    assert_string_equal(lab_nearest_experiment("pingpong"), "forth/ping-pong");
+    expect_refused(run, "linklatency=3", "'link_latency'");
+    expect_refused(run, "link_latency=3us", "in cycles, not in 'us'");
+    expect_refused(run, "link_latency=-1", "nearest valid is 0");
+    expect_refused(run, "ports=100", "nearest valid is 64");
+    expect_refused(run, "ports=3.6", "nearest valid is 4");
+    expect_refused(run, "ports=nan", "not a number");
+    expect_refused(run, "ports=1e999", "not a number");
+    expect_refused(run, "ports=", "not a number");
+    expect_refused(run, "ports", "NAME=VALUE");
+    expect_refused(run, "=4", "NAME=VALUE");
+    expect_refused(run, "queue_full_mode=1cycles", "has no unit");
+    set(run, "refresh=20us");
+    set(run, "refresh=20");
+    free(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_acceptance),
+        cmocka_unit_test(test_soak),
+        cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_wrong_input),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
