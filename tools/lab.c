@@ -85,10 +85,30 @@ static bool judge(const struct lab_job *job, char *error, size_t error_bytes)
     return true;
 }
 
+/* Said before a long run, not behind it. */
+static bool can_write(const struct lab_job *job, char *error, size_t error_bytes)
+{
+    struct sim_trace *trace = NULL;
+    struct sim_capture *capture = NULL;
+    if (job->trace_path != NULL) {
+        trace = sim_trace_open(job->trace_path, error, error_bytes);
+        if (trace == NULL || !sim_trace_close(trace, error, error_bytes)) {
+            return false;
+        }
+    }
+    if (job->capture_path != NULL) {
+        capture = sim_capture_open(job->capture_path, PCAPNG_LINK_USER0, error, error_bytes);
+        if (capture == NULL || !sim_capture_close(capture, error, error_bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int execute(const struct lab_job *job)
 {
     char error[2 * LAB_TEXT_BYTES] = "";
-    if (!judge(job, error, sizeof(error))) {
+    if (!judge(job, error, sizeof(error)) || !can_write(job, error, sizeof(error))) {
         return usage_error(error);
     }
     struct lab_run *runs = lab_job_execute(job, error, sizeof(error));
