@@ -8,6 +8,8 @@
 #include "lab/forth_experiments.h"
 
 #define SWITCH_PORTS 8u
+#define QWORDS_LEAST 1u
+#define QWORDS_MOST  62u
 
 static void sum(const struct forth_yard *yard, uint64_t *qwords)
 {
@@ -29,6 +31,8 @@ static double throughput(struct lab_run *run, uint32_t ports, double load, doubl
     for (uint32_t i = 0; i < ports; i++) {
         struct station_config config = forth_station_config(run, i, ports);
         config.load = load;
+        config.least = QWORDS_LEAST;
+        config.most = QWORDS_MOST;
         config.unbalance = unbalance;
         config.one_queue = one_queue;
         config.warm_ps = lab_ps(run, "warm_up");
@@ -41,14 +45,25 @@ static double throughput(struct lab_run *run, uint32_t ports, double load, doubl
     return (double)qwords / ports / (lab_value(run, "duration") - lab_value(run, "warm_up"));
 }
 
+/* Load 1 is what a pair of ports carries alone. Of a link that carries packets only it is a little
+ * less, because each packet's credits travel too. */
+static double share_of_link(const struct lab_run *run, double alone)
+{
+    const double cycle_us = (double)sim_clock_at(forth_net_clock(run, 0), 1) / 1e6;
+    const uint32_t mean = (QWORDS_LEAST + QWORDS_MOST) / 2;
+    return alone * forth_frame_words(mean) * cycle_us / ((QWORDS_LEAST + QWORDS_MOST) / 2.0);
+}
+
 static void add_curve(struct lab_run *run, const char *name, double alone, double unbalance,
                       bool one_queue)
 {
     struct lab_series *series = lab_add_series(run, name, "offered load", "carried load", false);
+    const double share = share_of_link(run, alone);
     for (uint32_t tenths = 1; tenths <= 10; tenths++) {
         const double load = tenths / 10.0;
+        const double offered = tenths == 10 ? 1 : load * share;
         lab_add_point(series, load,
-                      throughput(run, SWITCH_PORTS, load, unbalance, one_queue) / alone, load);
+                      throughput(run, SWITCH_PORTS, offered, unbalance, one_queue) / alone, load);
         lab_progress(run, load);
     }
 }
