@@ -78,7 +78,7 @@ static void print_row(FILE *to, const struct lab_row *row)
     lab_bound_text(row, bound, sizeof(bound));
     /* "±" is two bytes and one column. */
     const int width = 16 + (strstr(bound, "±") != NULL);
-    fprintf(to, "%-7s %-58s %12s%s %12.6g %-7s %-*s %s\n", row->id, row->what, published,
+    fprintf(to, "%-7s %-64s %12s%s %12.6g %-7s %-*s %s\n", row->id, row->what, published,
             row->predicted ? "*" : " ", row->measured, row->unit, width, bound,
             row->ok ? "ok" : "OUT");
 }
@@ -93,7 +93,7 @@ void lab_print_run(FILE *to, const struct lab_job *job, const struct lab_run *ru
         fprintf(to, "%s %s=%g", i == 0 ? "  --" : ",", parameter->name,
                 run->values[job->sweeps[i].parameter]);
     }
-    fprintf(to, "\n%-7s %-58s %12s  %12s %-7s %-16s %s\n", "row", "what", "document", "nonic",
+    fprintf(to, "\n%-7s %-64s %12s  %12s %-7s %-16s %s\n", "row", "what", "document", "nonic",
             "unit", "tolerance", "verdict");
     for (uint32_t i = 0; i < run->row_count; i++) {
         print_row(to, &run->rows[i]);
