@@ -130,7 +130,7 @@ static struct chain *squeeze(enum sim_flow_control control, uint32_t buffer, uin
     return make_chain(configs, 3);
 }
 
-/* What is on its way when the word is sent, until it is heard: a round trip at the sender's rate. */
+/* On its way when the word is sent, until it is heard: a round trip at the sender's rate. */
 #define ROUND_TRIP_BYTES (2 * LINK_PS / BYTE_PS + BYTES)
 
 static void check_lossless(enum sim_flow_control control, uint32_t buffer, uint32_t high,
