@@ -257,6 +257,8 @@ void forth_node_attach_link(struct forth_node *node)
     node->end = (struct forth_end){.lead = head + config->to_pci,
                                    .part = config->part,
                                    .of_parts = config->of_parts,
+                                   .eager = true, /* Its counters tell of every credit. */
+                                   .in = node->end.in,
                                    .on_packet = on_packet,
                                    .on_credit = on_credit};
     list_init(&node->outgoing);

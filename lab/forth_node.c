@@ -89,7 +89,8 @@ void forth_node_configure(struct forth_node *node, uint32_t offset, uint32_t val
 void forth_node_open(struct forth_node *node, struct forth_fabric *fabric, struct forth_link *out,
                      const struct forth_node_config *config)
 {
-    *node = (struct forth_node){.fabric = fabric, .out = out, .config = *config};
+    *node = (struct forth_node){
+        .end = {.in = node->end.in}, .fabric = fabric, .out = out, .config = *config};
     sim_memory_open(&node->memory, config->memory_bytes,
                     sim_clock_at(config->pci, config->memory_cycles));
     forth_config_init(&node->config_space);

@@ -197,7 +197,11 @@ static void serve(struct sim *sim, struct sim_event *event)
     CHECK(!list_empty(&point->packets));
     struct forth_packet *packet = CONTAINER_OF(point->packets.next, struct forth_packet, node);
     if (!forth_window_admits(&port->window, words_of(packet))) {
+        forth_link_collect(port->end.in);
+    }
+    if (!forth_window_admits(&port->window, words_of(packet))) {
         wait_for_node(port);
+        forth_link_await(port->end.in);
         if (port->credits.modified != 0) {
             wake(crossbar, &port->tell, later_of(port->told_ps, port->out->free_ps));
         }
@@ -276,9 +280,12 @@ static void on_credit(struct forth_end *end, uint16_t word)
         return;
     }
     forth_window_credit(&port->window, credit.value);
-    if (port->chosen >= 0 && !sim_event_scheduled(&port->serve)) {
-        sim_schedule(port->crossbar->fabric->sim, &port->serve,
-                     port->crossbar->fabric->sim->now_ps);
+    if (end->waiting) {
+        end->waiting = false;
+        if (!sim_event_scheduled(&port->serve)) {
+            sim_schedule(port->crossbar->fabric->sim, &port->serve,
+                         port->crossbar->fabric->sim->now_ps);
+        }
     }
 }
 

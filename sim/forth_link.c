@@ -9,12 +9,12 @@
 
 #define WORD_BITS     32u
 #define SOP_BITS      8u
+#define KEPT_MOST     32u
 #define CREDIT_CYCLES 2 /* SOP, and the word: more are turn-around. */
 
 struct credit_on_link {
-    struct sim_pool *pool;
-    struct sim_event event;
-    struct forth_end *to;
+    struct list node;
+    uint64_t at_ps;
     uint16_t word;
 };
 
@@ -32,12 +32,17 @@ void forth_fabric_close(struct forth_fabric *fabric)
     sim_pool_close(&fabric->credits);
 }
 
+static void credits_due(struct sim *sim, struct sim_event *event);
+
 void forth_link_init(struct forth_link *link, struct forth_fabric *fabric, struct forth_end *to,
                      struct sim_clock clock, uint64_t latency_ps, uint32_t lanes)
 {
     CHECK(lanes == 1 || lanes == 2);
     *link = (struct forth_link){
         .fabric = fabric, .to = to, .clock = clock, .latency_ps = latency_ps, .lanes = lanes};
+    list_init(&link->travelling);
+    sim_event_init(&link->credit_event, credits_due);
+    to->in = link;
 }
 
 void forth_packet_seal(struct forth_packet *packet)
@@ -154,14 +159,45 @@ void forth_link_packet(struct forth_link *link, struct forth_packet *packet, uin
                  packet->began_ps + forth_link_ps(link, to->lead + wait));
 }
 
-static void credit_arrived(struct sim *sim, struct sim_event *event)
+static struct credit_on_link *first_credit(struct forth_link *link)
+{
+    return CONTAINER_OF(link->travelling.next, struct credit_on_link, node);
+}
+
+void forth_link_collect(struct forth_link *link)
+{
+    const uint64_t now = link->fabric->sim->now_ps;
+    while (!list_empty(&link->travelling) && first_credit(link)->at_ps <= now) {
+        struct credit_on_link *credit = first_credit(link);
+        const uint16_t word = credit->word;
+        list_remove(&credit->node);
+        link->kept--;
+        sim_pool_give(&link->fabric->credits, credit);
+        link->to->on_credit(link->to, word);
+    }
+}
+
+static void watch(struct forth_link *link)
+{
+    if (!list_empty(&link->travelling) && !sim_event_scheduled(&link->credit_event)) {
+        sim_schedule(link->fabric->sim, &link->credit_event, first_credit(link)->at_ps);
+    }
+}
+
+static void credits_due(struct sim *sim, struct sim_event *event)
 {
     (void)sim;
-    struct credit_on_link *credit = CONTAINER_OF(event, struct credit_on_link, event);
-    struct forth_end *to = credit->to;
-    const uint16_t word = credit->word;
-    sim_pool_give(credit->pool, credit);
-    to->on_credit(to, word);
+    struct forth_link *link = CONTAINER_OF(event, struct forth_link, credit_event);
+    forth_link_collect(link);
+    if (link->to->eager || link->to->waiting) {
+        watch(link);
+    }
+}
+
+void forth_link_await(struct forth_link *link)
+{
+    link->to->waiting = true;
+    watch(link);
 }
 
 /* A credit's word: bits of its lower half are not looked at, a flipped bit 15 makes it no credit,
@@ -203,10 +239,16 @@ void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint
     }
     struct credit_on_link *travelling = sim_pool_take(&link->fabric->credits);
     CHECK(travelling != NULL);
-    *travelling =
-        (struct credit_on_link){.pool = &link->fabric->credits, .to = link->to, .word = word};
-    sim_event_init(&travelling->event, credit_arrived);
-    travelling->event.hint = link->to;
-    sim_schedule(link->fabric->sim, &travelling->event,
-                 begin_ps + link->latency_ps + forth_link_ps(link, CREDIT_CYCLES));
+    travelling->word = word;
+    travelling->at_ps = begin_ps + link->latency_ps + forth_link_ps(link, CREDIT_CYCLES);
+    list_init(&travelling->node);
+    list_append(&link->travelling, &travelling->node);
+    link->kept++;
+    /* An end that never sends anything never asks for them. */
+    if (link->kept > KEPT_MOST) {
+        forth_link_collect(link);
+    }
+    if (link->to->eager || link->to->waiting) {
+        watch(link);
+    }
 }

@@ -56,9 +56,15 @@ struct forth_packet {
 };
 
 /* A receiver. A packet arrives when `lead` cycles of it, and part/of_parts of its payload, are
- * here: what the receiver waits for before it does anything. */
+ * here: what the receiver waits for before it does anything.
+ *
+ * A credit that nobody waits for need not be an event: unless the end is `eager`, credits are kept
+ * on the link until the end collects them, or waits for them. */
 struct forth_end {
     uint32_t lead, part, of_parts;
+    bool eager;            /* Every credit is an event, at its own time. */
+    bool waiting;          /* For credits: set by forth_link_await. */
+    struct forth_link *in; /* The link that leads here. */
     void (*on_packet)(struct forth_end *end, struct forth_packet *packet);
     void (*on_credit)(struct forth_end *end, uint16_t credit);
 };
@@ -90,6 +96,9 @@ struct forth_link {
     uint64_t bad_bodies, bad_headers, bad_sops; /* Ground truth. */
     uint64_t busy_cycles;                       /* Carrying either. */
     uint64_t lost_credits, credits;
+    struct list travelling; /* Credits that have not been handed over, */
+    uint32_t kept;          /* and how many they are. */
+    struct sim_event credit_event;
     struct sim_errors errors;
 };
 
@@ -116,6 +125,11 @@ void forth_link_packet(struct forth_link *link, struct forth_packet *packet, uin
 /* Occupies the link for `cycles`; the credit is at the other end behind SOP and its own word. */
 void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint64_t begin_ps,
                        uint32_t cycles);
+
+/* Hands over what has come by now; and the same for what comes later, as events, until the end is
+ * told of one. */
+void forth_link_collect(struct forth_link *link);
+void forth_link_await(struct forth_link *link);
 
 /* Flips bit `bit` of a packet's frame on one lane, SOP first; when all are flipped, the packet's
  * fate is what a receiver would make of it. */

@@ -187,8 +187,12 @@ static void leave_queue(struct station *station, uint32_t to)
 static void send_packet(struct station *station, uint64_t begin_ps)
 {
     uint32_t qwords;
+    forth_link_collect(station->end.in);
     const int to = next_destination(station, &qwords);
     if (to < 0) {
+        if (station->eligible != 0) {
+            forth_link_await(station->end.in);
+        }
         return;
     }
     transmit(station, (uint32_t)to, qwords, begin_ps);
@@ -210,6 +214,7 @@ static void send(struct sim *sim, struct sim_event *event)
 {
     struct station *station = CONTAINER_OF(event, struct station, send);
     uint64_t begin_ps = sim->now_ps;
+    station->end.waiting = false;
     if (station->ledger.modified) {
         send_credit(station);
         begin_ps = station->out->free_ps; /* A packet follows at once. */
@@ -284,7 +289,8 @@ static void on_credit(struct forth_end *end, uint16_t word)
     }
     if (credit.flow < station->config.nodes) {
         forth_window_credit(&station->flows[credit.flow].window, credit.value);
-        if (station->eligible != 0) {
+        if (end->waiting) {
+            end->waiting = false;
             try_send(station);
         }
     }
@@ -299,8 +305,12 @@ void station_open(struct station *station, struct forth_fabric *fabric, struct f
     CHECK(config->least >= 1 && config->least <= config->most && config->load > 0);
     *station = (struct station){
         /* The whole packet: what is checked has come in full. */
-        .end =
-            {.lead = 5, .part = 1, .of_parts = 1, .on_packet = on_packet, .on_credit = on_credit},
+        .end = {.lead = 5,
+                .part = 1,
+                .of_parts = 1,
+                .in = station->end.in,
+                .on_packet = on_packet,
+                .on_credit = on_credit},
         .fabric = fabric,
         .out = out,
         .config = *config,

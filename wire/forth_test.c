@@ -188,7 +188,7 @@ static void test_header_repair(void **state)
             const uint32_t bits[2] = {first, second};
             for (uint32_t i = 0; i < (first == second ? 1 : 2); i++) {
                 header ^= bits[i] < 64 ? UINT64_C(1) << bits[i] : 0;
-                code ^= bits[i] < 64 ? 0 : (uint16_t)(1u << (bits[i] - 64));
+                code = (uint16_t)(code ^ (bits[i] < 64 ? 0 : 1u << (bits[i] - 64)));
             }
             const bool repaired = forth_header_repair(&header, code);
             assert_int_equal(repaired, first == second);
