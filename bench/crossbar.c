@@ -4,7 +4,7 @@
  *
  * usage: crossbar PORTS PACKETS [SWITCHES [LOAD]]
  *
- * At load 1, the default, every port has packets of 512 bytes for every other at any time; their
+ * At load 1, the default, every port has packets of 24..512 bytes for every other at any time; their
  * payload is written, its CRC made, checked and the bytes compared at the other end. Several
  * switches stand side by side in one world. Prints one JSON object.
  */
@@ -15,7 +15,8 @@
 
 #include "lab/forth_experiments.h"
 
-#define PAYLOAD_QWORDS 62
+#define QWORDS_LEAST 1
+#define QWORDS_MOST  62
 
 static double seconds(void)
 {
@@ -28,7 +29,8 @@ static void load(struct forth_yard *yard, uint64_t each, double share)
 {
     for (uint32_t i = 0; i < yard->count; i++) {
         struct station_config config = forth_station_config(yard->run, i, yard->count);
-        config.least = config.most = PAYLOAD_QWORDS;
+        config.least = QWORDS_LEAST;
+        config.most = QWORDS_MOST;
         config.packets = each;
         config.load = share;
         forth_yard_station(yard, &config);

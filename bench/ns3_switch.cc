@@ -4,10 +4,10 @@
  *
  * Usage: ns3_switch PORTS PACKETS [SEED]
  * PORTS nodes, each joined by a 2.5 Gb/s, 288 ns point-to-point link to one switch; each sends
- * PACKETS / PORTS packets of 512 bytes back to back, each to a random other node. Prints one JSON
+ * PACKETS / PORTS packets of 24 to 512 bytes back to back, each to a random other node. Prints one JSON
  * line; fails if a packet is lost or comes out of the wrong port.
  *
- * The packets are those of our own run: 512 bytes that are written by the source and compared by
+ * The packets are those of our own run: bytes that are written by the source and compared by
  * the sink, the first word of the payload naming destination and number. (Ours has two CRCs and
  * credits as well.) Devices, channels and output queues are ns-3's own, and there is no IP. A source
  * is a device queue that makes a packet whenever the device asks for one, so that sending costs no
@@ -31,23 +31,22 @@ using namespace ns3;
 namespace
 {
 
-constexpr uint32_t WIRE_BYTES = 512;
 constexpr uint32_t PPP_BYTES = 2;
+constexpr uint32_t OVERHEAD_BYTES = 16; /* of a packet beside its payload, PPP's included */
+constexpr uint32_t WORDS_MOST = 62;     /* of payload, 8 bytes each */
 constexpr uint16_t ETHER_TYPE = 0x0800; /* one of the two that PointToPointNetDevice can carry */
 constexpr uint16_t PPP_TYPE = 0x0021;   /* what it makes of that on the wire */
 constexpr uint32_t MAX_PORTS = 1u << 16;
 constexpr uint64_t MAX_PACKETS = 1ull << 40;
 
-constexpr uint32_t PAYLOAD_BYTES = WIRE_BYTES - PPP_BYTES;
-constexpr uint32_t PAYLOAD_WORDS = PAYLOAD_BYTES / 8;
 
 /* The same pattern as sim/traffic.c: what follows the first word follows from it. */
-void Fill(uint64_t *words, uint64_t name)
+void Fill(uint64_t *words, uint32_t count, uint64_t name)
 {
     uint64_t key = (name ^ name >> 32) * 0xd6e8feb86659fd93ull;
     key ^= key >> 32;
     words[0] = name;
-    for (uint32_t i = 1; i < PAYLOAD_WORDS; i++) {
+    for (uint32_t i = 1; i < count; i++) {
         words[i] = key + i * 0x9e3779b97f4a7c15ull;
     }
 }
@@ -60,11 +59,12 @@ struct Sink {
 
     bool Receive(Ptr<NetDevice>, Ptr<const Packet> packet, uint16_t, const Address &)
     {
-        uint64_t got[PAYLOAD_WORDS + 1];
-        uint64_t made[PAYLOAD_WORDS + 1];
-        packet->CopyData(reinterpret_cast<uint8_t *>(got), PAYLOAD_BYTES);
-        Fill(made, got[0]);
-        wrong += std::memcmp(got, made, 8 * PAYLOAD_WORDS) != 0;
+        uint64_t got[WORDS_MOST];
+        uint64_t made[WORDS_MOST];
+        uint32_t words = (packet->GetSize() + PPP_BYTES - OVERHEAD_BYTES) / 8;
+        packet->CopyData(reinterpret_cast<uint8_t *>(got), 8 * words);
+        Fill(made, words, got[0]);
+        wrong += std::memcmp(got, made, 8 * words) != 0;
         packets++;
         bytes += packet->GetSize() + PPP_BYTES;
         return true;
@@ -75,6 +75,7 @@ std::vector<Sink> sinks;
 std::vector<Ptr<NetDevice>> outputs;
 const Address anyone; /* a point-to-point device does not look at the address it sends to */
 uint64_t random_state;
+uint64_t bytes_made;
 
 /* xorshift64: ns-3's own generator would cost more, and its quality is of no use here. */
 uint32_t RandomBelow(uint32_t bound)
@@ -87,9 +88,12 @@ uint32_t RandomBelow(uint32_t bound)
 
 Ptr<Packet> MakePacket(uint32_t to, uint64_t number)
 {
-    uint64_t words[PAYLOAD_WORDS + 1] = {0};
-    Fill(words, static_cast<uint64_t>(to) << 40 | number);
-    Ptr<Packet> packet = Create<Packet>(reinterpret_cast<uint8_t *>(words), PAYLOAD_BYTES);
+    uint64_t words[WORDS_MOST + OVERHEAD_BYTES / 8];
+    uint32_t count = 1 + RandomBelow(WORDS_MOST);
+    Fill(words, count, static_cast<uint64_t>(to) << 40 | number);
+    Ptr<Packet> packet = Create<Packet>(reinterpret_cast<uint8_t *>(words),
+                                        8 * count + OVERHEAD_BYTES - PPP_BYTES);
+    bytes_made += packet->GetSize() + PPP_BYTES;
     PppHeader header; /* Send() would add it, but these packets do not come by Send() */
     header.SetProtocol(PPP_TYPE);
     packet->AddHeader(header);
@@ -177,7 +181,7 @@ int main(int argc, char **argv)
     }
     random_state = (seed + 1) * 0x9e3779b97f4a7c15ull | 1; /* xorshift must not start at zero */
 
-    Time::SetResolution(Time::PS); /* a packet takes 1638.4 ns */
+    Time::SetResolution(Time::PS); /* a byte takes 3.2 ns */
     ObjectFactory scheduler;
     scheduler.SetTypeId("ns3::PriorityQueueScheduler");
     Simulator::SetScheduler(scheduler);
@@ -205,13 +209,14 @@ int main(int argc, char **argv)
     uint64_t events = Simulator::GetEventCount();
 
     uint64_t delivered = 0;
+    uint64_t bytes = 0;
     bool correct = true;
     for (const Sink &sink : sinks) {
         delivered += sink.packets;
-        correct =
-            correct && sink.wrong == 0 && sink.packets == sink.expected && sink.bytes == sink.packets * WIRE_BYTES;
+        bytes += sink.bytes;
+        correct = correct && sink.wrong == 0 && sink.packets == sink.expected;
     }
-    correct = correct && delivered == packets / ports * ports;
+    correct = correct && delivered == packets / ports * ports && bytes == bytes_made;
     if (!correct) {
         fprintf(stderr, "ns3_switch: packets lost or misdirected: %llu of %llu delivered\n",
                 static_cast<unsigned long long>(delivered),

@@ -47,7 +47,6 @@ void forth_link_init(struct forth_link *link, struct forth_fabric *fabric, struc
 
 void forth_packet_seal(struct forth_packet *packet)
 {
-    packet->header_crc = forth_header_crc(packet->header);
     packet->body_crc =
         forth_body_crc(FORTH_BODY_CRC_BEGIN, packet->payload, 8 * (size_t)packet->qwords);
     packet->fate = FORTH_FATE_GOOD;
@@ -94,6 +93,7 @@ void forth_packet_judge(struct forth_packet *packet)
 static void spoil(struct forth_link *link, struct forth_packet *packet, uint32_t bits)
 {
     uint64_t at = sim_errors_next(&link->errors, 0, bits);
+    packet->header_crc = forth_header_crc(packet->header);
     while (at < bits) {
         forth_packet_flip(packet, (uint32_t)at);
         at = sim_errors_next(&link->errors, at + 1, bits);
@@ -113,7 +113,7 @@ static void write_capture(struct sim_capture *capture, const struct forth_packet
     uint8_t bytes[16 + 8 * FORTH_WORDS_MAX];
     const size_t payload_bytes = 8 * (size_t)packet->qwords;
     store_be64(bytes, packet->header);
-    store_be32(bytes + 8, (uint32_t)packet->header_crc << 16);
+    store_be32(bytes + 8, (uint32_t)forth_header_crc(packet->header) << 16);
     memcpy(bytes + 12, packet->payload, payload_bytes);
     store_be32(bytes + 12 + payload_bytes, packet->body_crc);
     sim_capture_packet(capture, at_ps, bytes, payload_bytes + 16);

@@ -44,9 +44,9 @@ struct forth_packet {
     struct sim_event event; /* Its arrival. */
     struct list node;       /* Of the buffer where it stands. */
     struct forth_end *to;
-    uint64_t header; /* As on the link. */
-    uint16_t header_crc;
-    uint16_t qwords; /* Of payload. */
+    uint64_t header;     /* As on the link. */
+    uint16_t header_crc; /* Made anew for every link; stands here only where somebody looks. */
+    uint16_t qwords;     /* Of payload. */
     uint32_t body_crc;
     uint8_t fate;                  /* enum forth_fate, on the link it came by. */
     bool flagged;                  /* A body CRC error was found on the way. */
@@ -116,7 +116,7 @@ static inline uint64_t forth_link_ps(const struct forth_link *link, uint64_t cyc
     return sim_clock_at(link->clock, cycles);
 }
 
-/* Fills in both CRCs of a packet whose header and payload are complete. */
+/* Fills in the body CRC of a packet whose header and payload are complete. */
 void forth_packet_seal(struct forth_packet *packet);
 
 /* Sends from `begin_ps` on, which is not before the link is free; it is free again behind the last

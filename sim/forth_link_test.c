@@ -42,6 +42,7 @@ static void make_packet(struct prng *prng, struct forth_packet *packet)
     for (uint32_t i = 0; i < 8u * packet->qwords; i++) {
         packet->payload[i] = (uint8_t)prng_next(prng);
     }
+    packet->header_crc = forth_header_crc(packet->header);
     forth_packet_seal(packet);
 }
 

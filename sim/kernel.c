@@ -6,7 +6,8 @@
  */
 #include "sim/kernel.h"
 
-#define SLOT_MASK (SIM_SLOTS - 1)
+#define SLOT_MASK  (SIM_SLOTS - 1)
+#define LINE_BYTES 64
 
 void sim_init(struct sim *sim, uint64_t seed)
 {
@@ -178,15 +179,18 @@ static void approach(struct sim *sim)
 }
 
 /* In a large world every event finds its owner out of the cache: the one that comes next is asked
- * for now, and so are the lines around it. */
-static void prefetch_behind(const struct sim_event *event)
+ * for now, with the lines around it and what it will look at; the one behind it, too. */
+static void prefetch_behind(const struct sim_event *event, const struct list *slot)
 {
     const struct list *following = event->node.next;
+    if (following == slot) {
+        return;
+    }
     const char *owner = (const char *)following;
     __builtin_prefetch(following->next);
     __builtin_prefetch(CONTAINER_OF_CONST(following, struct sim_event, node)->hint);
-    __builtin_prefetch(owner + 64);
-    __builtin_prefetch(owner + 128);
+    __builtin_prefetch(owner + LINE_BYTES);
+    __builtin_prefetch(owner + 2 * LINE_BYTES);
 }
 
 /* The next event, if it is due by `until_ps`; time is then its. NULL: there is none. */
@@ -209,7 +213,7 @@ static struct sim_event *next(struct sim *sim, uint64_t until_ps)
     if (event->at_ps > until_ps) {
         return NULL;
     }
-    prefetch_behind(event);
+    prefetch_behind(event, slot);
     list_remove(&event->node);
     sim->now_ps = event->at_ps;
     return event;

@@ -135,8 +135,8 @@ static void transmit(struct station *station, uint32_t to, uint32_t qwords, uint
     packet->qwords = (uint16_t)qwords;
     packet->header =
         forth_header_encode(&(struct forth_header){.node = (uint8_t)to, .words = packet->qwords});
-    /* By way of a copy, which stores whole vectors: the CRC that follows would wait for every
-     * single word to leave the store buffer. */
+    /* By way of a copy: what reads words that were just stored one by one, as the CRC would, waits
+     * until they have left the store buffer. */
     sim_payload_fill(payload, qwords, flow_of(station->config.index, to), flow->number++);
     memcpy(packet->payload, payload, 8 * (size_t)qwords);
     forth_packet_seal(packet);
@@ -248,10 +248,11 @@ static void count_delivery(struct station *station, const struct forth_packet *p
 static void deliver(struct station *station, const struct forth_packet *packet)
 {
     const size_t bytes = 8 * (size_t)packet->qwords;
-    const bool body_good =
-        forth_body_crc(FORTH_BODY_CRC_BEGIN, packet->payload, bytes) == packet->body_crc;
     const uint64_t *payload = (const uint64_t *)(const void *)packet->payload;
     const uint32_t from = (uint32_t)(payload[0] >> 48) & (FORTH_PORTS_MAX - 1);
+    __builtin_prefetch(&station->sinks[from], 1); /* There behind the CRC. */
+    const bool body_good =
+        forth_body_crc(FORTH_BODY_CRC_BEGIN, packet->payload, bytes) == packet->body_crc;
     station->received++;
     if (!body_good) {
         /* Known to be wrong: it takes its place in the order, and is judged no further. */
@@ -318,6 +319,7 @@ void station_open(struct station *station, struct forth_fabric *fabric, struct f
     };
     prng_init(&station->prng, seed);
     sim_event_init(&station->send, send);
+    station->send.hint = &station->end.in->travelling;
     sim_event_init(&station->arrival, arrive);
     sim_event_init(&station->refresh, refresh);
     sim_pool_open(&station->waiting, WAITING_MAX, sizeof(struct waiting));
