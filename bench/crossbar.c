@@ -4,8 +4,8 @@
  *
  * usage: crossbar PORTS PACKETS [SWITCHES [LOAD]]
  *
- * At load 1, the default, every port has packets of 24..512 bytes for every other at any time; their
- * payload is written, its CRC made, checked and the bytes compared at the other end. Several
+ * At load 1, the default, every port has packets of 24 to 512 bytes for every other at any time.
+ * Their payload is written, its CRC made, checked and the bytes compared at the other end. Several
  * switches stand side by side in one world. Prints one JSON object.
  */
 #include <inttypes.h>
