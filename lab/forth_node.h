@@ -43,8 +43,7 @@ struct forth_node_config {
     uint32_t read_overhead;  /* PCI cycles of a DMA read beside data and memory, */
     uint32_t write_overhead; /* and of a DMA write. */
     uint32_t post;           /* Of writing a request. */
-    uint32_t register_read;
-    uint32_t memory_cycles; /* From split response to data. */
+    uint32_t memory_cycles;  /* From split response to data. */
     uint32_t latency_timer;
     uint32_t to_pci, to_net; /* Net cycles until the other clock domain sees a packet. */
     uint32_t part, of_parts; /* Of a packet that must be here before the bus may take it. */

@@ -115,21 +115,6 @@ static void refresh(struct sim *sim, struct sim_event *event)
 
 /* -- Packets out --------------------------------------------------------------------------------*/
 
-static void wait_for_node(struct crossbar_port *port)
-{
-    if (port->since_ps == 0) {
-        port->since_ps = port->crossbar->fabric->sim->now_ps;
-    }
-}
-
-static void waited(struct crossbar_port *port)
-{
-    if (port->since_ps != 0) {
-        port->blocked_ps += port->crossbar->fabric->sim->now_ps - port->since_ps;
-        port->since_ps = 0;
-    }
-}
-
 /* The header is the one that came, so its CRC, made anew, is too; the body CRC is the sender's,
  * right or wrong (2.11). */
 static void depart(struct crossbar_port *port, uint32_t input, struct crosspoint *point,
@@ -200,14 +185,12 @@ static void serve(struct sim *sim, struct sim_event *event)
         forth_link_collect(port->end.in);
     }
     if (!forth_window_admits(&port->window, words_of(packet))) {
-        wait_for_node(port);
         forth_link_await(port->end.in);
         if (port->credits.modified != 0) {
             wake(crossbar, &port->tell, later_of(port->told_ps, port->out->free_ps));
         }
         return;
     }
-    waited(port);
     list_remove(&packet->node);
     port->chosen = -1;
     depart(port, input, point, packet);
@@ -260,7 +243,6 @@ static void on_packet(struct forth_end *end, struct forth_packet *packet)
     note_occupancy(crossbar, point, words);
     port->packets_in++;
     port->words_in += words;
-    packet->input = port->index;
     list_append(&point->packets, &packet->node);
     point->words += words;
     show(crossbar, point);

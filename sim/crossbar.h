@@ -58,7 +58,6 @@ struct crossbar_port {
     int served;             /* Whose packet went last. */
     uint64_t packet_end_ps; /* Of that packet. */
     uint64_t told_ps;       /* From when on the newest departure can be told. */
-    uint64_t since_ps;      /* When it began to wait for the node; 0: it does not. */
     uint32_t refreshes_due;
     uint64_t packets_out, words_out;
     struct forth_output_scheduler scheduler;
@@ -67,8 +66,7 @@ struct crossbar_port {
     uint64_t packets_in, words_in;
     struct sim_event tell; /* A credit is to be sent. */
     struct sim_event refresh;
-    uint64_t gap_ps;     /* Idle times before packets that were chosen ahead, summed. */
-    uint64_t blocked_ps; /* How long it has waited for the node. */
+    uint64_t gap_ps; /* Idle times before packets that were chosen ahead, summed. */
     uint64_t discarded, bad_credits, unrepaired;
 };
 

@@ -186,9 +186,15 @@ static void test_random(void **state)
     }
     assert_int_equal(received(world), 1000000);
     expect_clean(world);
+    uint64_t in = 0, out = 0;
     for (uint32_t i = 0; i < 64; i++) {
         assert_in_range(world->crossbar.points[i].peak, 0, 256);
     }
+    for (uint32_t i = 0; i < 8; i++) {
+        in += world->crossbar.ports[i].words_in;
+        out += world->crossbar.ports[i].words_out;
+    }
+    assert_int_equal(in, out); /* FNX-44: as many words have left as were accepted. */
     close_world(world);
 }
 

@@ -50,7 +50,6 @@ void forth_packet_seal(struct forth_packet *packet)
     packet->body_crc =
         forth_body_crc(FORTH_BODY_CRC_BEGIN, packet->payload, 8 * (size_t)packet->qwords);
     packet->fate = FORTH_FATE_GOOD;
-    packet->flagged = false;
 }
 
 /* -- Errors -------------------------------------------------------------------------------------*/

@@ -49,8 +49,6 @@ struct forth_packet {
     uint16_t qwords;     /* Of payload. */
     uint32_t body_crc;
     uint8_t fate;                  /* enum forth_fate, on the link it came by. */
-    bool flagged;                  /* A body CRC error was found on the way. */
-    uint32_t input;                /* Of the switch it stands in. */
     uint64_t began_ps, ended_ps;   /* First and behind the last word, where it arrived. */
     _Alignas(8) uint8_t payload[]; /* In the order of the link; as much as the fabric's most. */
 };
