@@ -194,6 +194,9 @@ static bool ask(struct forth_disk *disk, enum forth_disk_operation operation, ui
         .operation = operation, .page = page, .pages = pages, .tag = ++disk->tag};
     struct sim *sim = &disk->machine.sim;
     const uint64_t give_up_ps = sim->now_ps + PATIENCE_PS;
+    if (disk->dead) {
+        return false;
+    }
     disk->done = false;
     disk->requests++;
     send_message(&disk->initiator, INITIATOR, &message);
@@ -201,6 +204,7 @@ static bool ask(struct forth_disk *disk, enum forth_disk_operation operation, ui
     while (!disk->done && sim->now_ps < give_up_ps && sim_step(sim)) {
     }
     if (!disk->done) {
+        disk->dead = true;
         lab_fail(disk->machine.run, "a request for %u pages was never answered", pages);
     }
     return disk->done;

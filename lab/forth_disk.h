@@ -57,6 +57,7 @@ struct forth_disk {
     uint8_t **pages; /* NULL: never written, reads as zeros. */
     struct forth_disk_side initiator, target;
     bool done;
+    bool dead; /* A request was never answered: no more are sent. */
     uint64_t tag;
     uint64_t requests, bytes_read, bytes_written, wrong;
 };

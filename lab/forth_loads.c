@@ -8,6 +8,7 @@
 #include "lab/forth_experiments.h"
 
 #define SWITCH_PORTS 8u
+#define PS_PER_US    1e6
 #define QWORDS_LEAST 1u
 #define QWORDS_MOST  62u
 
@@ -35,14 +36,15 @@ static double throughput(struct lab_run *run, uint32_t ports, double load, doubl
         config.most = QWORDS_MOST;
         config.unbalance = unbalance;
         config.one_queue = one_queue;
-        config.warm_ps = lab_ps(run, "warm_up");
+        config.warm_ps = forth_warm_ps(run);
         forth_yard_station(&yard, &config);
     }
     sim_run_until(yard.sim, lab_ps(run, "duration"));
     sum(&yard, &qwords);
     forth_yard_check(&yard);
     forth_yard_close(&yard);
-    return (double)qwords / ports / (lab_value(run, "duration") - lab_value(run, "warm_up"));
+    return (double)qwords / ports /
+           ((double)(lab_ps(run, "duration") - forth_warm_ps(run)) / PS_PER_US);
 }
 
 /* Load 1 is what a pair of ports carries alone. Of a link that carries packets only it is a little
@@ -77,6 +79,10 @@ static void saturation(struct lab_run *run)
 {
     /* What a pair of ports carries with nobody in its way. */
     const double alone = throughput(run, 2, 1, 0, false);
+    if (alone <= 0) {
+        lab_fail(run, "nothing arrives in the time that is measured");
+        return;
+    }
     add_curve(run, "uniform, virtual output queues", alone, 0, false);
     add_curve(run, "uniform, one outgoing FIFO", alone, 0, true);
     add_curve(run, "half to one destination, virtual output queues", alone, 0.5, false);

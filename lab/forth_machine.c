@@ -20,7 +20,7 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
      "bus cycles of a DMA write beside its data"},
     {"memory", "cycles", 40, 0, 10000, true, false, "OC", "bus cycles from split to data"},
     {"latency_timer", "cycles", 254, 0, 255, true, false, "3.1.2", "PCI latency timer"},
-    {"link_latency", "cycles", 22.5, 0, 100000, false, false, "3.1.6.2",
+    {"link_latency", "cycles", 22.5, 0, 10000, false, false, "3.1.6.2",
      "network cycles through both transceivers, one way"},
     {"to_pci", "cycles", 4, 0, 1000, true, false, "3.1.6.2: 5 both ways",
      "network cycles from link to bus"},
@@ -29,7 +29,7 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
     {"credit", "cycles", 4, 2, 1000, true, true, "6.1 (A3)", "network cycles a credit costs"},
     {"change_over", "cycles", 3, 0, 1000, true, true, "6.1 (A4)",
      "network cycles between packets of different crosspoints"},
-    {"refresh", "us", 10, 0.1, 1e6, false, false, "OC", "period of repeated credits"},
+    {"refresh", "us", 10, 1, 1e6, false, false, "OC", "period of repeated credits"},
     {"sync", "cycles", 3, 0, 100, true, false, "3.2.3", "switch: into the other clock domain"},
     {"decide", "cycles", 1, 0, 100, true, false, "3.2.3", "switch: an output's choice"},
     {"inform", "cycles", 1, 0, 100, true, false, "3.2.3", "switch: from choice to interface"},
@@ -40,7 +40,8 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
     {"ports", "", 8, 2, 64, true, false, "2.2", "ports of the switch"},
     {"payload", "B", 496, 8, 4096, true, false, "3.2.1", "payload of a packet"},
     {"duration", "us", 2000, 10, 1e9, false, false, "OC", "time that is simulated"},
-    {"warm_up", "us", 100, 0, 1e9, false, false, "OC", "time before rates are measured"},
+    {"warm_up", "us", 100, 0, 1e9, false, false, "OC",
+     "time before rates are measured, up to half of it all"},
     {"drift", "ppm", 0, -200, 200, true, false, "3.1.6.3", "of every other clock"},
     {"bit_errors", "", 0, 0, 1e-2, false, false, "2.14", "share of bits that links flip"},
     {"lost_credits", "", 0, 0, 0.5, false, false, "FNX-33", "share of credits that links lose"},
@@ -63,6 +64,13 @@ static uint32_t cycles(const struct lab_run *run, const char *name)
 static struct sim_clock clock_of(const struct lab_run *run, const char *name, int32_t ppm)
 {
     return sim_clock_hz_ppm((uint64_t)llround(lab_value(run, name) * HERTZ_PER_MHZ), ppm);
+}
+
+uint64_t forth_warm_ps(const struct lab_run *run)
+{
+    const uint64_t half_ps = lab_ps(run, "duration") / 2;
+    const uint64_t warm_ps = lab_ps(run, "warm_up");
+    return warm_ps < half_ps ? warm_ps : half_ps;
 }
 
 struct sim_clock forth_net_clock(const struct lab_run *run, uint32_t unit)
@@ -191,8 +199,12 @@ void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint
     machine->down = calloc(nodes, sizeof(machine->down[0]));
     CHECK(machine->nodes != NULL && machine->up != NULL && machine->down != NULL);
     if (switched) {
-        const struct crossbar_config config = forth_crossbar_config(run, cycles(run, "ports"));
-        CHECK(nodes <= config.ports);
+        uint32_t ports = cycles(run, "ports");
+        if (ports < nodes) {
+            lab_fail(run, "%u nodes do not fit a switch of %u ports", nodes, ports);
+            ports = nodes;
+        }
+        const struct crossbar_config config = forth_crossbar_config(run, ports);
         crossbar_open(&machine->crossbar, &machine->fabric, &config);
     }
     for (uint32_t i = 0; i < nodes; i++) {

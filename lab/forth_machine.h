@@ -38,6 +38,9 @@ void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint
 /* Compares every NIC's counters with what happened (A19), then frees it all. */
 void forth_machine_close(struct forth_machine *machine);
 
+/* When measuring begins: behind the warm-up, or half-way if that is earlier. */
+uint64_t forth_warm_ps(const struct lab_run *run);
+
 /* The switch as the parameters describe it, with so many ports. */
 struct crossbar_config forth_crossbar_config(const struct lab_run *run, uint32_t ports);
 struct sim_clock forth_net_clock(const struct lab_run *run, uint32_t unit);

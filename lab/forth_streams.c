@@ -60,7 +60,7 @@ static void one_way(struct lab_run *run)
     const uint32_t qwords = payload_qwords(run);
     forth_machine_open(&machine, run, SWITCHED_NODES, true);
     for (uint32_t i = 0; i < 2; i++) {
-        forth_stream_open(&streams[i], &machine, i, qwords, lab_ps(run, "warm_up"));
+        forth_stream_open(&streams[i], &machine, i, qwords, forth_warm_ps(run));
     }
     forth_node_write(&machine.nodes[1], FORTH_SAMPLE_INTERVAL, SAMPLE_CYCLES);
     forth_node_write(&machine.nodes[1], FORTH_SAMPLE_COUNT, SAMPLES);
@@ -88,7 +88,7 @@ static void to_itself(struct lab_run *run)
     struct forth_machine machine;
     struct forth_stream stream;
     forth_machine_open(&machine, run, SWITCHED_NODES, true);
-    forth_stream_open(&stream, &machine, 0, payload_qwords(run), lab_ps(run, "warm_up"));
+    forth_stream_open(&stream, &machine, 0, payload_qwords(run), forth_warm_ps(run));
     forth_stream_to(&stream, 0);
     run_for(&machine, lab_ps(run, "duration"));
     add_rate(run, "A3", 270, forth_stream_rate(&stream.all), 0.03,
@@ -112,7 +112,7 @@ static void three_to_one(struct lab_run *run)
     struct forth_stream streams[SWITCHED_NODES];
     forth_machine_open(&machine, run, SWITCHED_NODES, true);
     for (uint32_t i = 0; i < SWITCHED_NODES; i++) {
-        forth_stream_open(&streams[i], &machine, i, payload_qwords(run), lab_ps(run, "warm_up"));
+        forth_stream_open(&streams[i], &machine, i, payload_qwords(run), forth_warm_ps(run));
     }
     for (uint32_t i = 0; i < SENDERS; i++) {
         forth_stream_to(&streams[i], SENDERS);
@@ -152,7 +152,7 @@ static double stream_rate(struct lab_run *run, uint32_t nodes, bool switched, ui
     struct forth_stream streams[2];
     forth_machine_open(&machine, run, nodes, switched);
     for (uint32_t i = 0; i < 2; i++) {
-        forth_stream_open(&streams[i], &machine, i, qwords, lab_ps(run, "warm_up"));
+        forth_stream_open(&streams[i], &machine, i, qwords, forth_warm_ps(run));
     }
     forth_stream_to(&streams[0], 1);
     sim_run_until(&machine.sim, lab_ps(run, "duration"));
@@ -172,11 +172,11 @@ static double link_rate(struct lab_run *run, uint32_t qwords)
         config.only = 1;
         config.least = config.most = qwords;
         config.packets = i == 0 ? UINT64_MAX : 0;
-        config.warm_ps = lab_ps(run, "warm_up");
+        config.warm_ps = forth_warm_ps(run);
         forth_yard_station(&yard, &config);
     }
     sim_run_until(yard.sim, lab_ps(run, "duration"));
-    const double seconds = (double)(lab_ps(run, "duration") - lab_ps(run, "warm_up")) / 1e12;
+    const double seconds = (double)(lab_ps(run, "duration") - forth_warm_ps(run)) / 1e12;
     const double rate = (double)yard.stations[1].warm_qwords * QWORD_BYTES / seconds / FORTH_MB;
     forth_yard_check(&yard);
     forth_yard_close(&yard);
@@ -272,7 +272,7 @@ static void all_to_all(struct lab_run *run)
     double shares[SWITCHED_NODES];
     forth_machine_open(&machine, run, SWITCHED_NODES, true);
     for (uint32_t i = 0; i < SWITCHED_NODES; i++) {
-        forth_stream_open(&streams[i], &machine, i, payload_qwords(run), lab_ps(run, "warm_up"));
+        forth_stream_open(&streams[i], &machine, i, payload_qwords(run), forth_warm_ps(run));
     }
     for (uint32_t i = 0; i < SWITCHED_NODES; i++) {
         for (uint32_t k = 1; k < SWITCHED_NODES; k++) {

@@ -217,15 +217,15 @@ static void discard(struct crossbar_port *port, struct forth_packet *packet)
 }
 
 /* Most words that are in the buffer while this packet comes in and another one may go out: both
- * at a word a cycle. */
-static void note_occupancy(struct crossbar *crossbar, struct crosspoint *point, uint32_t words)
+ * at a word a cycle. False: more than there is room for. */
+static bool fits(struct crossbar *crossbar, struct crosspoint *point, uint32_t words)
 {
     const uint64_t now = crossbar->fabric->sim->now_ps;
     const uint64_t left = point->left_ps <= now ? 0 : (point->left_ps - now) / crossbar->cycle_ps;
     const uint32_t leaving = left / 2 < point->leaving ? (uint32_t)(left / 2) : point->leaving;
     const uint32_t most = point->words + (leaving > words ? leaving : words);
     point->peak = most > point->peak ? most : point->peak;
-    CHECK(most <= crossbar->config.buffer_words);
+    return most <= crossbar->config.buffer_words;
 }
 
 static void on_packet(struct forth_end *end, struct forth_packet *packet)
@@ -240,7 +240,12 @@ static void on_packet(struct forth_end *end, struct forth_packet *packet)
     const uint32_t output = crossbar->route[packet->header >> 56 & (FORTH_NODES - 1)];
     struct crosspoint *point = point_at(crossbar, port->index, output);
     struct crossbar_port *to = &crossbar->ports[output];
-    note_occupancy(crossbar, point, words);
+    if (!fits(crossbar, point, words)) {
+        /* Somebody was told of room that is not there: three flipped bits can look like one. */
+        port->overflows++;
+        discard(port, packet);
+        return;
+    }
     port->packets_in++;
     port->words_in += words;
     list_append(&point->packets, &packet->node);

@@ -68,6 +68,7 @@ struct crossbar_port {
     struct sim_event refresh;
     uint64_t gap_ps; /* Idle times before packets that were chosen ahead, summed. */
     uint64_t discarded, bad_credits, unrepaired;
+    uint64_t overflows; /* Packets that a crosspoint had no room for. */
 };
 
 struct crossbar {

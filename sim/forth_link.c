@@ -7,10 +7,12 @@
 #include "sim/capture.h"
 #include "sim/trace.h"
 
-#define WORD_BITS     32u
-#define SOP_BITS      8u
-#define KEPT_MOST     32u
-#define CREDIT_CYCLES 2 /* SOP, and the word: more are turn-around. */
+#define WORD_BITS 32u
+#define SOP_BITS  8u
+#define KEPT_MOST 32u
+/* Room for credits on their way, beside that for packets. */
+#define CREDITS_A_PACKET 4u
+#define CREDIT_CYCLES    2 /* SOP, and the word: more are turn-around. */
 
 struct credit_on_link {
     struct list node;
@@ -23,7 +25,7 @@ void forth_fabric_open(struct forth_fabric *fabric, struct sim *sim, uint32_t pa
 {
     *fabric = (struct forth_fabric){.sim = sim};
     sim_pool_open(&fabric->packets, packets, sizeof(struct forth_packet) + 8 * (size_t)qwords);
-    sim_pool_open(&fabric->credits, packets, sizeof(struct credit_on_link));
+    sim_pool_open(&fabric->credits, CREDITS_A_PACKET * packets, sizeof(struct credit_on_link));
 }
 
 void forth_fabric_close(struct forth_fabric *fabric)
@@ -237,7 +239,10 @@ void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint
         return;
     }
     struct credit_on_link *travelling = sim_pool_take(&link->fabric->credits);
-    CHECK(travelling != NULL);
+    if (travelling == NULL) { /* Longer links than the fabric has memory for. */
+        link->lost_credits++;
+        return;
+    }
     travelling->word = word;
     travelling->at_ps = begin_ps + link->latency_ps + forth_link_ps(link, CREDIT_CYCLES);
     list_init(&travelling->node);
