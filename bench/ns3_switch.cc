@@ -4,13 +4,13 @@
  *
  * Usage: ns3_switch PORTS PACKETS [SEED]
  * PORTS nodes, each joined by a 2.5 Gb/s, 288 ns point-to-point link to one switch; each sends
- * PACKETS / PORTS packets of 24 to 512 bytes back to back, each to a random other node. Prints one JSON
- * line; fails if a packet is lost or comes out of the wrong port.
+ * PACKETS / PORTS packets of 24 to 512 bytes back to back, each to a random other node. Prints one
+ * JSON line; fails if a packet is lost or comes out of the wrong port.
  *
  * The packets are those of our own run: bytes that are written by the source and compared by
  * the sink, the first word of the payload naming destination and number. (Ours has two CRCs and
- * credits as well.) Devices, channels and output queues are ns-3's own, and there is no IP. A source
- * is a device queue that makes a packet whenever the device asks for one, so that sending costs no
+ * credits as well.) Devices, channels and output queues are ns-3's own; there is no IP. A source is
+ * a device queue that makes a packet whenever the device asks for one, so that sending costs no
  * event of its own: four events a packet remain, two on each link. PriorityQueueScheduler was the
  * fastest of the five schedulers, and PointToPointNetDevice was faster than SimpleNetDevice.
  */
