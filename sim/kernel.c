@@ -178,19 +178,30 @@ static void approach(struct sim *sim)
     }
 }
 
-/* In a large world every event finds its owner out of the cache: the one that comes next is asked
- * for now, with the lines around it and what it will look at; the one behind it, too. */
-static void prefetch_behind(const struct sim_event *event, const struct list *slot)
+static void prefetch_owner(const struct list *node)
 {
-    const struct list *following = event->node.next;
-    if (following == slot) {
-        return;
-    }
-    const char *owner = (const char *)following;
-    __builtin_prefetch(following->next);
-    __builtin_prefetch(CONTAINER_OF_CONST(following, struct sim_event, node)->hint);
+    const char *owner = (const char *)node;
+    __builtin_prefetch(owner);
     __builtin_prefetch(owner + LINE_BYTES);
     __builtin_prefetch(owner + 2 * LINE_BYTES);
+}
+
+/* In a large world every event finds its owner out of the cache: the one that comes next is asked
+ * for now, with the lines around it; if it stands in the same slot, so is what it will look at,
+ * and the one behind it. */
+static void prefetch_behind(struct sim *sim, const struct list *slot)
+{
+    const struct list *following = slot->next;
+    if (following != slot) {
+        prefetch_owner(following);
+        __builtin_prefetch(following->next);
+        __builtin_prefetch(CONTAINER_OF_CONST(following, struct sim_event, node)->hint);
+        return;
+    }
+    const struct list *ahead = wheel_first(sim);
+    if (ahead != NULL) {
+        prefetch_owner(ahead->next);
+    }
 }
 
 /* The next event, if it is due by `until_ps`; time is then its. NULL: there is none. */
@@ -213,9 +224,9 @@ static struct sim_event *next(struct sim *sim, uint64_t until_ps)
     if (event->at_ps > until_ps) {
         return NULL;
     }
-    prefetch_behind(event, slot);
     list_remove(&event->node);
     sim->now_ps = event->at_ps;
+    prefetch_behind(sim, slot);
     return event;
 }
 
