@@ -201,18 +201,30 @@ static void serve(struct sim *sim, struct sim_event *event)
 /* -- Arrivals -----------------------------------------------------------------------------------*/
 
 /* Nothing of it is delivered, but its words have been paid for: they are given back to the flow it
- * was of, as far as that can be told (4.3). */
-static void discard(struct crossbar_port *port, struct forth_packet *packet)
+ * was of (4.3). */
+static void discard(struct crossbar_port *port, struct forth_packet *packet, uint32_t output)
+{
+    port->discarded++;
+    departed(port->crossbar, port->index, output, words_of(packet),
+             port->crossbar->fabric->sim->now_ps);
+    sim_pool_give(&port->crossbar->fabric->packets, packet);
+}
+
+static uint32_t output_of(const struct crossbar *crossbar, uint64_t header)
+{
+    return crossbar->route[header >> 56 & (FORTH_NODES - 1)];
+}
+
+/* Which flow that is stands in the header, if not more than one of its bits is wrong. */
+static void discard_spoilt(struct crossbar_port *port, struct forth_packet *packet)
 {
     uint64_t header = packet->header;
-    port->discarded++;
     if (packet->fate == FORTH_FATE_SOP || forth_header_repair(&header, packet->header_crc)) {
-        const uint32_t output = port->crossbar->route[header >> 56 & (FORTH_NODES - 1)];
-        departed(port->crossbar, port->index, output, words_of(packet),
-                 port->crossbar->fabric->sim->now_ps);
-    } else {
-        port->unrepaired++;
+        discard(port, packet, output_of(port->crossbar, header));
+        return;
     }
+    port->discarded++;
+    port->unrepaired++;
     sim_pool_give(&port->crossbar->fabric->packets, packet);
 }
 
@@ -233,17 +245,21 @@ static void on_packet(struct forth_end *end, struct forth_packet *packet)
     struct crossbar_port *port = CONTAINER_OF(end, struct crossbar_port, end);
     struct crossbar *crossbar = port->crossbar;
     if (packet->fate == FORTH_FATE_HEADER || packet->fate == FORTH_FATE_SOP) {
-        discard(port, packet);
+        discard_spoilt(port, packet);
         return;
     }
     const uint32_t words = words_of(packet);
-    const uint32_t output = crossbar->route[packet->header >> 56 & (FORTH_NODES - 1)];
+    const uint32_t output = output_of(crossbar, packet->header);
     struct crosspoint *point = point_at(crossbar, port->index, output);
     struct crossbar_port *to = &crossbar->ports[output];
+    if (to->out == NULL) {
+        discard(port, packet, output); /* Nobody is there. */
+        return;
+    }
     if (!fits(crossbar, point, words)) {
         /* Somebody was told of room that is not there: three flipped bits can look like one. */
         port->overflows++;
-        discard(port, packet);
+        discard(port, packet, output);
         return;
     }
     port->packets_in++;
