@@ -74,7 +74,7 @@ struct forth_stream {
     struct sim_sink sinks[FORTH_PORTS_MAX];   /* By source. */
     struct sim_rate arrived[FORTH_PORTS_MAX]; /* Bytes, by source. */
     struct sim_rate all;
-    uint64_t flagged;
+    uint64_t flagged, strays; /* Strays: for addresses outside the targets. */
 };
 
 /* As node `self` of the machine, with what comes before `warm_ps` not measured. */

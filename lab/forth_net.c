@@ -156,22 +156,37 @@ void forth_node_forwarded(struct forth_node *node, uint32_t words)
 }
 
 /* Its words have been paid for: they count as taken out (4.3). */
-static void discard(struct forth_node *node, struct forth_packet *packet)
+static void discard(struct forth_node *node, struct forth_packet *packet,
+                    enum forth_counter counter)
 {
-    forth_node_count(
-        node,
-        packet->fate == FORTH_FATE_SOP ? FORTH_fifo_alignment_errors : FORTH_header_crc_errors, 1);
+    forth_node_count(node, counter, 1);
     node->truth.header_errors++;
     forth_node_forwarded(node, packet->qwords + FORTH_OVERHEAD_WORDS);
     sim_pool_give(&node->fabric->packets, packet);
+}
+
+/* A header that passed its CRC may still be wrong: the size in it must be the packet's. */
+static bool header_agrees(const struct forth_packet *packet)
+{
+    struct forth_header header;
+    return forth_header_decode(packet->header, &header) == FORTH_GOOD &&
+           header.words == packet->qwords;
 }
 
 static void on_packet(struct forth_end *end, struct forth_packet *packet)
 {
     struct forth_node *node = CONTAINER_OF(end, struct forth_node, end);
     forth_node_count(node, FORTH_incoming_cycles, forth_link_cycles(node->out, packet->qwords));
-    if (packet->fate == FORTH_FATE_HEADER || packet->fate == FORTH_FATE_SOP) {
-        discard(node, packet);
+    if (packet->fate == FORTH_FATE_HEADER) {
+        discard(node, packet, FORTH_header_crc_errors);
+        return;
+    }
+    if (packet->fate == FORTH_FATE_SOP) {
+        discard(node, packet, FORTH_fifo_alignment_errors);
+        return;
+    }
+    if (!header_agrees(packet)) {
+        discard(node, packet, FORTH_header_alignment_errors);
         return;
     }
     const uint32_t words = packet->qwords + HEADER_WORDS;

@@ -596,6 +596,34 @@ static void test_bad_addresses(void **state)
     close_bench(bench);
 }
 
+/* FNX-19 at the NIC: a header whose size is not the packet's, or that is no header at all. */
+static void test_lying_headers(void **state)
+{
+    (void)state;
+    static const uint64_t lies[] = {UINT64_C(1) << 32, UINT64_C(1) << 63, UINT64_C(1) << 45,
+                                    UINT64_C(8) << 32};
+    struct bench *bench = open_bench(NULL);
+    for (uint32_t i = 0; i < COUNT_OF(lies); i++) {
+        struct forth_packet *packet = sim_pool_take(&bench->machine.fabric.packets);
+        assert_non_null(packet);
+        packet->qwords = 8;
+        packet->header = forth_header_encode(
+            &(struct forth_header){.node = 1, .words = 8, .destination = TARGET});
+        packet->header ^= lies[i];
+        packet->fate = FORTH_FATE_GOOD;
+        forth_packet_seal(packet);
+        bench->b->end.on_packet(&bench->b->end, packet);
+    }
+    run_us(bench, 20);
+    assert_int_equal(bench->b->truth.delivered, 0);
+    assert_int_equal(counter(bench->b, FORTH_header_alignment_errors), COUNT_OF(lies));
+    assert_int_equal(sim_pool_taken(&bench->machine.fabric.packets), 0);
+    add(bench, request(8));
+    run_us(bench, 20);
+    assert_int_equal(bench->b->truth.delivered, 1);
+    close_bench(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -607,7 +635,7 @@ int main(void)
         cmocka_unit_test(test_loopback),       cmocka_unit_test(test_backpressure),
         cmocka_unit_test(test_counters),       cmocka_unit_test(test_forced_overflow),
         cmocka_unit_test(test_sampling),       cmocka_unit_test(test_user_level_timing),
-        cmocka_unit_test(test_bad_addresses),
+        cmocka_unit_test(test_bad_addresses),  cmocka_unit_test(test_lying_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

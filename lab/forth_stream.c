@@ -57,7 +57,12 @@ static void delivered(struct forth_node *node, const struct forth_header *header
         stream->flagged++; /* Known to be wrong: judged no further. */
         return;
     }
+    /* Below TARGETS_AT the difference wraps, and is large. */
     const uint32_t from = (header->destination - TARGETS_AT) / SLOT_BYTES / TARGET_SLOTS;
+    if (from >= FORTH_PORTS_MAX || header->destination % SLOT_BYTES != 0) {
+        stream->strays++;
+        return;
+    }
     const size_t bytes = 8 * (size_t)header->words;
     uint64_t payload[FORTH_WORDS_MAX];
     memcpy(payload, forth_node_memory(node, header->destination, bytes), bytes);
@@ -93,6 +98,10 @@ void forth_stream_to(struct forth_stream *stream, uint32_t node)
 
 void forth_stream_check(const struct forth_stream *stream, struct lab_run *run)
 {
+    if (stream->strays > 0) {
+        lab_fail(run, "node %u: %llu packets for addresses that nobody meant", stream->self,
+                 (unsigned long long)stream->strays);
+    }
     for (uint32_t i = 0; i < FORTH_PORTS_MAX; i++) {
         const struct sim_sink *sink = &stream->sinks[i];
         if (sink->wrong_bytes + sink->earlier + sink->missing > 0) {
