@@ -22,7 +22,7 @@ static void add_rate(struct lab_run *run, const char *id, double published, doub
                      double bound, const char *what)
 {
     struct lab_row *row =
-        lab_add_row(run, id, "MB/s", "%s (%.1f MB/s of 10^6)", what, measured * FORTH_MB / 1e6);
+        lab_add_row(run, id, "MB/s", "%s (%.1f of 10^6)", what, measured * FORTH_MB / 1e6);
     lab_judge_relative(row, published, measured, bound);
 }
 
@@ -200,10 +200,12 @@ static void sizes(struct lab_run *run)
         const uint32_t qwords = table[i].bytes / QWORD_BYTES;
         const double alone = link_rate(run, qwords);
         const double all = stream_rate(run, SWITCHED_NODES, true, qwords);
-        struct lab_row *row = lab_add_row(run, "A5", "MB/s", "%u B, link alone", table[i].bytes);
+        struct lab_row *row = lab_add_row(run, "A5", "MB/s", "%u B, link alone (%.1f of 10^6)",
+                                          table[i].bytes, alone * FORTH_MB / 1e6);
         lab_judge_relative(row, table[i].link, alone, 0.02);
         row->predicted = true;
-        row = lab_add_row(run, "A5", "MB/s", "%u B, with the DMA initiator", table[i].bytes);
+        row = lab_add_row(run, "A5", "MB/s", "%u B, with the DMA initiator (%.1f of 10^6)",
+                          table[i].bytes, all * FORTH_MB / 1e6);
         lab_judge_relative(row, table[i].with_dma, all, 0.02);
         row->predicted = true;
         lab_add_point(link, table[i].bytes, alone, forth_link_rate(run, 1, qwords));
@@ -238,13 +240,14 @@ static void direct(struct lab_run *run)
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         const uint32_t qwords = table[i].bytes / QWORD_BYTES;
         const double rate = stream_rate(run, 2, false, qwords);
-        struct lab_row *row = lab_add_row(run, "A8", "MB/s", "direct, %u B", table[i].bytes);
+        struct lab_row *row = lab_add_row(run, "A8", "MB/s", "direct, %u B (%.1f of 10^6)",
+                                          table[i].bytes, rate * FORTH_MB / 1e6);
         lab_judge_relative(row, table[i].rate, rate, 0.03);
         row->predicted = true;
         lab_add_point(series, table[i].bytes, rate,
                       fmin(forth_link_rate(run, 2, qwords), forth_dma_rate(run, qwords)));
         if (table[i].bytes == 4096) {
-            row = lab_add_row(run, "A7", "MB/s", "direct, pair of links, 4 KB (%.1f MB/s of 10^6)",
+            row = lab_add_row(run, "A7", "MB/s", "direct, pair of links, 4 KB (%.1f of 10^6)",
                               rate * FORTH_MB / 1e6);
             lab_judge_relative(row, 591.4, rate, 0.02);
             lab_judge_range(lab_add_row(run, "A7", "MB/s", "no more than the links carry"), 0, 596,
