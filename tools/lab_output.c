@@ -154,7 +154,7 @@ static json_t *series_json(const struct lab_run *run)
     return all;
 }
 
-static json_t *run_json(const struct lab_job *job, const struct lab_run *run)
+static json_t *run_json(const struct lab_run *run)
 {
     char digest[20];
     snprintf(digest, sizeof(digest), "%016" PRIx64, run->digest);
@@ -173,7 +173,6 @@ static json_t *run_json(const struct lab_job *job, const struct lab_run *run)
     if (run->failure[0] != '\0') {
         json_object_set_new(object, "failure", json_string(run->failure));
     }
-    (void)job;
     return object;
 }
 
@@ -181,7 +180,7 @@ void lab_print_json(FILE *to, const struct lab_job *job, const struct lab_run *r
 {
     json_t *all = json_array();
     for (uint32_t i = 0; i < count; i++) {
-        json_array_append_new(all, run_json(job, &runs[i]));
+        json_array_append_new(all, run_json(&runs[i]));
     }
     json_dumpf(job->sweep_count > 0 ? all : json_array_get(all, 0), to, JSON_INDENT(2));
     fprintf(to, "\n");
