@@ -48,8 +48,7 @@ void forth_yard_open(struct forth_yard *yard, struct lab_run *run, uint32_t node
 void forth_yard_open_in(struct forth_yard *yard, struct lab_run *run, struct sim *sim,
                         uint32_t nodes);
 /* A station's usual set-up: all sizes, to all others, as much as the link takes. */
-struct station_config forth_station_config(const struct lab_run *run, uint32_t index,
-                                           uint32_t nodes);
+struct station_config forth_station_config(struct lab_run *run, uint32_t index, uint32_t nodes);
 void forth_yard_station(struct forth_yard *yard, const struct station_config *config);
 /* No byte wrong, nothing missing or repeated that errors did not take; else the run fails. */
 void forth_yard_check(const struct forth_yard *yard);

@@ -49,7 +49,7 @@ static double throughput(struct lab_run *run, uint32_t ports, double load, doubl
 
 /* Load 1 is what a pair of ports carries alone. Of a link that carries packets only it is a little
  * less, because each packet's credits travel too. */
-static double share_of_link(const struct lab_run *run, double alone)
+static double share_of_link(struct lab_run *run, double alone)
 {
     const double cycle_us = (double)sim_clock_at(forth_net_clock(run, 0), 1) / 1e6;
     const uint32_t mean = (QWORDS_LEAST + QWORDS_MOST) / 2;
@@ -70,7 +70,7 @@ static void add_curve(struct lab_run *run, const char *name, double alone, doubl
     }
 }
 
-static double last(const struct lab_run *run, uint32_t series)
+static double last(struct lab_run *run, uint32_t series)
 {
     return run->series[series].points[run->series[series].count - 1].y;
 }

@@ -56,36 +56,36 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
 
 /* -- Parameters in the units of their users -----------------------------------------------------*/
 
-static uint32_t cycles(const struct lab_run *run, const char *name)
+static uint32_t cycles(struct lab_run *run, const char *name)
 {
     return (uint32_t)lab_value(run, name);
 }
 
-static struct sim_clock clock_of(const struct lab_run *run, const char *name, int32_t ppm)
+static struct sim_clock clock_of(struct lab_run *run, const char *name, int32_t ppm)
 {
     return sim_clock_hz_ppm((uint64_t)llround(lab_value(run, name) * HERTZ_PER_MHZ), ppm);
 }
 
-uint64_t forth_warm_ps(const struct lab_run *run)
+uint64_t forth_warm_ps(struct lab_run *run)
 {
     const uint64_t half_ps = lab_ps(run, "duration") / 2;
     const uint64_t warm_ps = lab_ps(run, "warm_up");
     return warm_ps < half_ps ? warm_ps : half_ps;
 }
 
-struct sim_clock forth_net_clock(const struct lab_run *run, uint32_t unit)
+struct sim_clock forth_net_clock(struct lab_run *run, uint32_t unit)
 {
     const int32_t drift = (int32_t)lab_value(run, "drift");
     return clock_of(run, "net_clock", unit % 2 == 0 ? 0 : drift);
 }
 
-uint64_t forth_link_latency_ps(const struct lab_run *run)
+uint64_t forth_link_latency_ps(struct lab_run *run)
 {
     return (uint64_t)llround(lab_value(run, "link_latency") *
                              (double)sim_clock_at(forth_net_clock(run, 0), 1));
 }
 
-struct crossbar_config forth_crossbar_config(const struct lab_run *run, uint32_t ports)
+struct crossbar_config forth_crossbar_config(struct lab_run *run, uint32_t ports)
 {
     return (struct crossbar_config){
         .ports = ports,
@@ -102,35 +102,34 @@ struct crossbar_config forth_crossbar_config(const struct lab_run *run, uint32_t
     };
 }
 
-uint32_t forth_cut_through_eighths(const struct lab_run *run, uint32_t lanes)
+uint32_t forth_cut_through_eighths(struct lab_run *run, uint32_t lanes)
 {
     const double fill = lab_value(run, "net_clock") * BYTES_A_LANE * lanes;
     const double drain = lab_value(run, "pci_clock") * QWORD_BYTES;
     return fill >= drain ? 0 : (uint32_t)ceil(8 * (1 - fill / drain) - 1e-9);
 }
 
-double forth_link_rate(const struct lab_run *run, uint32_t lanes, uint32_t qwords)
+double forth_link_rate(struct lab_run *run, uint32_t lanes, uint32_t qwords)
 {
     const double frame = lanes == 1 ? forth_frame_words(qwords) : 4.0 + qwords;
     return QWORD_BYTES * qwords / frame * lab_value(run, "net_clock") * HERTZ_PER_MHZ / FORTH_MB;
 }
 
-double forth_dma_rate(const struct lab_run *run, uint32_t qwords)
+double forth_dma_rate(struct lab_run *run, uint32_t qwords)
 {
     const double taken = lab_value(run, "post") + lab_value(run, "read_overhead") +
                          lab_value(run, "memory") + qwords;
     return QWORD_BYTES * qwords / taken * lab_value(run, "pci_clock") * HERTZ_PER_MHZ / FORTH_MB;
 }
 
-void forth_link_errors(struct forth_link *link, const struct lab_run *run, uint32_t number)
+void forth_link_errors(struct forth_link *link, struct lab_run *run, uint32_t number)
 {
     const double lost = lab_value(run, "lost_credits");
     sim_errors_init(&link->errors, run->seed * 1000003 + number, lab_value(run, "bit_errors"),
                     (uint32_t)llround(lost * 1e6));
 }
 
-static struct forth_node_config node_config(const struct lab_run *run, uint32_t index,
-                                            bool switched)
+static struct forth_node_config node_config(struct lab_run *run, uint32_t index, bool switched)
 {
     const uint32_t lanes = switched ? 1 : 2;
     return (struct forth_node_config){

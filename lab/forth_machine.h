@@ -39,21 +39,21 @@ void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint
 void forth_machine_close(struct forth_machine *machine);
 
 /* When measuring begins: behind the warm-up, or half-way if that is earlier. */
-uint64_t forth_warm_ps(const struct lab_run *run);
+uint64_t forth_warm_ps(struct lab_run *run);
 
 /* The switch as the parameters describe it, with so many ports. */
-struct crossbar_config forth_crossbar_config(const struct lab_run *run, uint32_t ports);
-struct sim_clock forth_net_clock(const struct lab_run *run, uint32_t unit);
-uint64_t forth_link_latency_ps(const struct lab_run *run);
+struct crossbar_config forth_crossbar_config(struct lab_run *run, uint32_t ports);
+struct sim_clock forth_net_clock(struct lab_run *run, uint32_t unit);
+uint64_t forth_link_latency_ps(struct lab_run *run);
 /* Of one direction of a link, seeded by its number. */
-void forth_link_errors(struct forth_link *link, const struct lab_run *run, uint32_t number);
+void forth_link_errors(struct forth_link *link, struct lab_run *run, uint32_t number);
 /* Eighths of a packet that must have come before the bus may take it: the bus must not run dry. */
-uint32_t forth_cut_through_eighths(const struct lab_run *run, uint32_t lanes);
+uint32_t forth_cut_through_eighths(struct lab_run *run, uint32_t lanes);
 
 /* Payload of a link in MB/s: framing costs 20 bytes of a packet on one link, 4 QWords of two. */
-double forth_link_rate(const struct lab_run *run, uint32_t lanes, uint32_t qwords);
+double forth_link_rate(struct lab_run *run, uint32_t lanes, uint32_t qwords);
 /* What the DMA initiator can fetch, in MB/s. */
-double forth_dma_rate(const struct lab_run *run, uint32_t qwords);
+double forth_dma_rate(struct lab_run *run, uint32_t qwords);
 
 /* -- A program that streams -----------------------------------------------------------------------
  *

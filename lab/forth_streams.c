@@ -256,7 +256,7 @@ static void sizes(struct lab_run *run)
 /* -- Two nodes without a switch (A7, A8) --------------------------------------------------------*/
 
 /* The size above which the link is slower than the initiator, between two sizes of a series. */
-static double knee(const struct lab_run *run, const struct lab_series *series)
+static double knee(struct lab_run *run, const struct lab_series *series)
 {
     for (uint32_t i = 0; i < series->count; i++) {
         const uint32_t qwords = (uint32_t)series->points[i].x / QWORD_BYTES;

@@ -9,7 +9,7 @@
 
 static void assemble(struct forth_yard *yard)
 {
-    const struct lab_run *run = yard->run;
+    struct lab_run *run = yard->run;
     const uint32_t nodes = yard->count;
     forth_fabric_open(&yard->fabric, yard->sim, PACKETS_A_PORT * nodes, QWORDS_MOST);
     const struct crossbar_config config = forth_crossbar_config(run, nodes);
@@ -59,8 +59,7 @@ void forth_yard_open_in(struct forth_yard *yard, struct lab_run *run, struct sim
     assemble(yard);
 }
 
-struct station_config forth_station_config(const struct lab_run *run, uint32_t index,
-                                           uint32_t nodes)
+struct station_config forth_station_config(struct lab_run *run, uint32_t index, uint32_t nodes)
 {
     return (struct station_config){
         .index = index,

@@ -155,21 +155,17 @@ static uint32_t index_of(const struct lab_run *run, const char *name)
     return (uint32_t)index;
 }
 
-double lab_value(const struct lab_run *run, const char *name)
-{
-    return run->values[index_of(run, name)];
-}
-
-bool lab_is_set(const struct lab_run *run, const char *name)
-{
-    return run->set[index_of(run, name)];
-}
-
-uint64_t lab_ps(const struct lab_run *run, const char *name)
+double lab_value(struct lab_run *run, const char *name)
 {
     const uint32_t index = index_of(run, name);
-    CHECK(strcmp(run->experiment->parameters[index].unit, "us") == 0);
-    return (uint64_t)(run->values[index] * PS_PER_US);
+    run->used[index] = true;
+    return run->values[index];
+}
+
+uint64_t lab_ps(struct lab_run *run, const char *name)
+{
+    CHECK(strcmp(run->experiment->parameters[index_of(run, name)].unit, "us") == 0);
+    return (uint64_t)(lab_value(run, name) * PS_PER_US);
 }
 
 /* -- Runs ---------------------------------------------------------------------------------------*/

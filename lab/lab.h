@@ -79,6 +79,7 @@ struct lab_run {
     uint64_t seed;
     double values[LAB_PARAMETERS_MAX]; /* By index in the experiment's parameters. */
     bool set[LAB_PARAMETERS_MAX];
+    bool used[LAB_PARAMETERS_MAX];         /* Somebody asked for its value. */
     const char *trace_path, *capture_path; /* NULL: none. Of the first world. */
     /* Told now and then how far the run is, 0..1; NULL: nobody wants to know. */
     void (*progress)(const struct lab_run *run, double share);
@@ -122,9 +123,8 @@ bool lab_execute(struct lab_run *run);
 
 /* -- For experiments ----------------------------------------------------------------------------*/
 
-double lab_value(const struct lab_run *run, const char *name);
-bool lab_is_set(const struct lab_run *run, const char *name);
-uint64_t lab_ps(const struct lab_run *run, const char *name); /* Of a parameter in us. */
+double lab_value(struct lab_run *run, const char *name);
+uint64_t lab_ps(struct lab_run *run, const char *name); /* Of a parameter in us. */
 
 struct lab_row *lab_add_row(struct lab_run *run, const char *id, const char *unit, const char *what,
                             ...) __attribute__((format(printf, 4, 5)));

@@ -105,6 +105,17 @@ static bool can_write(const struct lab_job *job, char *error, size_t error_bytes
     return true;
 }
 
+/* A value that changes nothing is likely to be a mistake. */
+static void say_unused(const struct lab_run *run)
+{
+    for (uint32_t i = 0; i < run->experiment->parameter_count; i++) {
+        if (run->set[i] && !run->used[i]) {
+            fprintf(stderr, "nonic: %s does not depend on %s: its value changes nothing\n",
+                    run->experiment->name, run->experiment->parameters[i].name);
+        }
+    }
+}
+
 static int execute(const struct lab_job *job)
 {
     char error[2 * LAB_TEXT_BYTES] = "";
@@ -120,6 +131,7 @@ static int execute(const struct lab_job *job)
     }
     const uint32_t count = lab_job_points(job);
     bool good = true;
+    say_unused(&runs[0]);
     if (job->json) {
         lab_print_json(stdout, job, runs, count);
     }
