@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/csrna/qpc_cache.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "transport/ibta/rc_requester.h"
+#include "transport/ibta/rc_responder.h"
+
+#define NONE UINT16_MAX
+
+_Static_assert(sizeof(struct rc_requester) + sizeof(struct rc_responder) <=
+                   sizeof(((struct qpc *)NULL)->reserved),
+               "the RC engine's state fits into a context");
+
+struct qpc_cache_entry {
+    uint32_t qpn;
+    uint16_t next;         /* In its bucket. */
+    uint16_t older, newer; /* By use. */
+    bool dirty;
+};
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+/* Two for an entry, so that most are alone; a whole word of them at least. */
+static uint32_t bucket_count(uint32_t capacity)
+{
+    const uint32_t count = (uint32_t)power_of_two(2 * capacity);
+    return count < 64 ? 64 : count;
+}
+
+static size_t summary_words(uint32_t buckets)
+{
+    return (buckets / 64 + 63) / 64;
+}
+
+size_t qpc_cache_bytes(uint32_t capacity)
+{
+    const uint32_t buckets = bucket_count(capacity);
+    return aligned(capacity * sizeof(struct qpc)) +
+           aligned(capacity * sizeof(struct qpc_cache_entry)) +
+           aligned(buckets * sizeof(uint16_t)) + aligned(buckets / 8) +
+           aligned(summary_words(buckets) * sizeof(uint64_t));
+}
+
+void qpc_cache_init(struct qpc_cache *cache, uint32_t capacity, enum qpc_victim_policy policy,
+                    void *memory)
+{
+    CHECK(capacity >= 1 && capacity <= QPC_CACHE_ENTRIES_MAX);
+    const uint32_t buckets = bucket_count(capacity);
+    uint8_t *at = memory;
+    *cache = (struct qpc_cache){.capacity = capacity,
+                                .bucket_mask = buckets - 1,
+                                .newest = NONE,
+                                .oldest = NONE,
+                                .policy = (uint8_t)policy};
+    cache->contexts = (struct qpc *)(void *)at;
+    at += aligned(capacity * sizeof(struct qpc));
+    cache->entries = (struct qpc_cache_entry *)(void *)at;
+    at += aligned(capacity * sizeof(struct qpc_cache_entry));
+    cache->buckets = (uint16_t *)(void *)at;
+    at += aligned(buckets * sizeof(uint16_t));
+    cache->occupied = (uint64_t *)(void *)at;
+    at += aligned(buckets / 8);
+    cache->summary = (uint64_t *)(void *)at;
+    memset(cache->buckets, 0xff, buckets * sizeof(uint16_t));
+    memset(cache->occupied, 0, buckets / 8);
+    memset(cache->summary, 0, summary_words(buckets) * sizeof(uint64_t));
+}
+
+/* -- Buckets ------------------------------------------------------------------------------------*/
+
+/* QPNs are given out one after the other, so the number itself spreads them best. It is also the
+ * public model's hash: with the policy of that model, low QPNs go first. */
+static uint32_t bucket_of(const struct qpc_cache *cache, uint32_t qpn)
+{
+    return qpn & cache->bucket_mask;
+}
+
+static uint16_t find(const struct qpc_cache *cache, uint32_t qpn)
+{
+    uint16_t place = cache->buckets[bucket_of(cache, qpn)];
+    while (place != NONE && cache->entries[place].qpn != qpn) {
+        place = cache->entries[place].next;
+    }
+    return place;
+}
+
+static void add_to_bucket(struct qpc_cache *cache, uint16_t place)
+{
+    struct qpc_cache_entry *entry = &cache->entries[place];
+    const uint32_t bucket = bucket_of(cache, entry->qpn);
+    entry->next = cache->buckets[bucket];
+    cache->buckets[bucket] = place;
+    cache->occupied[bucket / 64] |= UINT64_C(1) << bucket % 64;
+    cache->summary[bucket / 4096] |= UINT64_C(1) << bucket / 64 % 64;
+}
+
+static void remove_from_bucket(struct qpc_cache *cache, uint16_t place)
+{
+    const uint32_t bucket = bucket_of(cache, cache->entries[place].qpn);
+    uint16_t *link = &cache->buckets[bucket];
+    while (*link != place) {
+        CHECK(*link != NONE);
+        link = &cache->entries[*link].next;
+    }
+    *link = cache->entries[place].next;
+    if (cache->buckets[bucket] != NONE) {
+        return;
+    }
+    cache->occupied[bucket / 64] &= ~(UINT64_C(1) << bucket % 64);
+    if (cache->occupied[bucket / 64] == 0) {
+        cache->summary[bucket / 4096] &= ~(UINT64_C(1) << bucket / 64 % 64);
+    }
+}
+
+static uint16_t first_in_buckets(const struct qpc_cache *cache)
+{
+    uint32_t top = 0;
+    while (cache->summary[top] == 0) {
+        top++;
+    }
+    const uint32_t word = top * 64 + (uint32_t)__builtin_ctzll(cache->summary[top]);
+    return cache->buckets[word * 64 + (uint32_t)__builtin_ctzll(cache->occupied[word])];
+}
+
+/* -- Recency ------------------------------------------------------------------------------------*/
+
+static void forget_use(struct qpc_cache *cache, uint16_t place)
+{
+    const struct qpc_cache_entry *entry = &cache->entries[place];
+    if (entry->older == NONE) {
+        cache->oldest = entry->newer;
+    } else {
+        cache->entries[entry->older].newer = entry->newer;
+    }
+    if (entry->newer == NONE) {
+        cache->newest = entry->older;
+    } else {
+        cache->entries[entry->newer].older = entry->older;
+    }
+}
+
+static void remember_use(struct qpc_cache *cache, uint16_t place)
+{
+    cache->entries[place].older = cache->newest;
+    cache->entries[place].newer = NONE;
+    if (cache->newest == NONE) {
+        cache->oldest = place;
+    } else {
+        cache->entries[cache->newest].newer = place;
+    }
+    cache->newest = place;
+}
+
+/* -- Contexts -----------------------------------------------------------------------------------*/
+
+bool qpc_cache_holds(const struct qpc_cache *cache, uint32_t qpn)
+{
+    return find(cache, qpn) != NONE;
+}
+
+struct qpc *qpc_cache_use(struct qpc_cache *cache, uint32_t qpn)
+{
+    const uint16_t place = find(cache, qpn);
+    if (place == NONE) {
+        return NULL;
+    }
+    if (cache->policy == QPC_VICTIM_LRU && cache->newest != place) {
+        forget_use(cache, place);
+        remember_use(cache, place);
+    }
+    return &cache->contexts[place];
+}
+
+void qpc_cache_changed(struct qpc_cache *cache, const struct qpc *context)
+{
+    const size_t place = (size_t)(context - cache->contexts);
+    CHECK(place < cache->count);
+    cache->entries[place].dirty = true;
+}
+
+/* Frees the victim's place. */
+static uint16_t evict(struct qpc_cache *cache, struct qpc_victim *victim)
+{
+    const uint16_t place =
+        cache->policy == QPC_VICTIM_LRU ? cache->oldest : first_in_buckets(cache);
+    const struct qpc_cache_entry *entry = &cache->entries[place];
+    victim->evicted = true;
+    victim->dirty = entry->dirty;
+    if (entry->dirty) {
+        victim->qpn = entry->qpn;
+        victim->context = cache->contexts[place];
+    }
+    remove_from_bucket(cache, place);
+    if (cache->policy == QPC_VICTIM_LRU) {
+        forget_use(cache, place);
+    }
+    return place;
+}
+
+struct qpc *qpc_cache_install(struct qpc_cache *cache, uint32_t qpn, const struct qpc *context,
+                              struct qpc_victim *victim)
+{
+    CHECK(!qpc_cache_holds(cache, qpn));
+    victim->evicted = false;
+    victim->dirty = false;
+    const uint16_t place =
+        cache->count < cache->capacity ? (uint16_t)cache->count++ : evict(cache, victim);
+    cache->entries[place] = (struct qpc_cache_entry){.qpn = qpn};
+    cache->contexts[place] = *context;
+    add_to_bucket(cache, place);
+    if (cache->policy == QPC_VICTIM_LRU) {
+        remember_use(cache, place);
+    }
+    return &cache->contexts[place];
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * qpc_cache - the contexts of queue pairs that are on the chip.
+ *
+ * Purpose    Finds a context by QPN, and makes room for another one.
+ * Inputs     qpc_cache_install when one has come from memory.
+ * Outputs    qpc_cache_use; what a new context puts out (struct qpc_victim).
+ * Ownership  The caller owns the memory. A context stays in place until it is put out.
+ * Threads    One caller at a time.
+ * Time       Not used: recency is the order of calls.
+ * Units      Entries of 256 bytes.
+ * Limits     QPC_CACHE_ENTRIES_MAX.
+ * Source     csRNA 4.3, 5.1; specification 2.2. That changed contexts are written back when they
+ *            are put out is ours.
+ */
+#ifndef NIC_CSRNA_QPC_CACHE_H
+#define NIC_CSRNA_QPC_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/csrna/qpc.h"
+
+#define QPC_CACHE_ENTRIES_MAX 32768
+
+enum qpc_victim_policy {
+    QPC_VICTIM_LRU,
+    /* What the public model does, whose "least recently used" never learns of uses: the first in
+     * the order of its hash table. */
+    QPC_VICTIM_HASH_ORDER,
+};
+
+struct qpc_cache {
+    struct qpc *contexts;
+    struct qpc_cache_entry *entries; /* What is known of contexts[i]. */
+    uint16_t *buckets;               /* The first entry of each. */
+    uint64_t *occupied;              /* Bit b: bucket b has entries. */
+    uint64_t *summary;               /* Bit w: occupied[w] is not 0. */
+    uint32_t capacity;
+    uint32_t count;
+    uint32_t bucket_mask;
+    uint16_t newest, oldest; /* By use; QPC_VICTIM_LRU. */
+    uint8_t policy;          /* enum qpc_victim_policy. */
+};
+
+/* What a new context put out. `qpn` and `context` are meant only if it is dirty. */
+struct qpc_victim {
+    bool evicted;
+    bool dirty; /* Changed since it was installed: must be written back. */
+    uint32_t qpn;
+    struct qpc context;
+};
+
+/* Memory for `capacity` entries. */
+size_t qpc_cache_bytes(uint32_t capacity);
+/* `capacity` is 1 .. QPC_CACHE_ENTRIES_MAX; `memory` is 64-byte aligned. */
+void qpc_cache_init(struct qpc_cache *cache, uint32_t capacity, enum qpc_victim_policy policy,
+                    void *memory);
+
+/* Is it there? Counts as no use. */
+bool qpc_cache_holds(const struct qpc_cache *cache, uint32_t qpn);
+/* The context of `qpn`, from now on the most recently used; NULL if it is not there. O(1). */
+struct qpc *qpc_cache_use(struct qpc_cache *cache, uint32_t qpn);
+/* `context`, which qpc_cache_use or qpc_cache_install gave, is being changed. */
+void qpc_cache_changed(struct qpc_cache *cache, const struct qpc *context);
+/* Copies in a context that is not there. Says in `victim` what had to go, and returns its place. */
+struct qpc *qpc_cache_install(struct qpc_cache *cache, uint32_t qpn, const struct qpc *context,
+                              struct qpc_victim *victim);
+
+#endif
