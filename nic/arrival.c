@@ -108,7 +108,7 @@ static void request_moved(struct qp *qp, const struct nic_move *move, enum nic_m
     if (move->completes) {
         qp_complete_receive(qp, &move->completion);
     }
-    nic_schedule(qp);
+    nic_schedule_if_due(qp);
 }
 
 static void atomic_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
@@ -131,7 +131,7 @@ static void response_moved(struct qp *qp, const struct nic_move *move, enum nic_
         return;
     }
     qp_collect(qp, now);
-    nic_schedule(qp);
+    nic_schedule_if_due(qp);
 }
 
 static void unreliable_moved(struct qp *qp, const struct nic_move *move,

@@ -7,7 +7,7 @@
 
 #include "base/list.h"
 #include "nic/nic.h"
-#include "nic/timer_heap.h"
+#include "nic/timer_wheel.h"
 #include "transport/ibta/rc_requester.h"
 #include "transport/ibta/rc_responder.h"
 #include "transport/ibta/segmentation.h"
@@ -16,6 +16,15 @@
 
 /* QPN 0 and 1 are the special queue pairs; user ones start here. */
 #define QPN_FIRST 2
+
+/* Queue pairs that may have something to send, in turn. An array, because a list through the queue
+ * pairs would cost a cache miss to find out who is next. A queue pair is in it once at most; one
+ * that leaves out of turn leaves a hole. */
+struct ready_ring {
+    struct qp **slots; /* mask + 1 of them, more than there are queue pairs. */
+    uint32_t mask;
+    uint32_t head, tail; /* Free-running. */
+};
 
 struct nic {
     struct nic_limits limits;
@@ -26,8 +35,9 @@ struct nic {
     uint32_t qp_mask;
     uint32_t qp_count;
     uint32_t next_qpn; /* Where the search for a free QPN starts: late reuse. */
-    struct list ready; /* Queue pairs that may have something to send. */
-    struct timer_heap timers;
+    struct ready_ring ready;
+    struct timer_wheel timers;
+    struct qp *last_posted; /* NULL: none, or it is gone. */
     struct list cqs_to_notify;
     struct list qps_with_events, cqs_with_events, srqs_with_events;
     struct roce_packet departing; /* What nic_departure.packet points at. */
@@ -39,23 +49,35 @@ enum qp_listing {
     QP_LISTED_WAITING, /* On a list of the world's: its link has no room. */
 };
 
+/* In the order of use, so that a packet touches few cache lines: nic_prefetch_qp asks for the first
+ * QP_HOT_BYTES. */
 struct qp {
+    /* Posting. */
+    struct send_queue sends;
     struct nic *nic;
     uint32_t number;
-    uint8_t type;    /* enum qp_type. */
-    uint8_t state;   /* enum qp_state. */
-    uint8_t listing; /* enum qp_listing. */
-    bool signal_all;
-    bool reply_turn;     /* Replies and requests take turns. */
-    bool last_words;     /* In error by the responder's own verdict: its NAK still goes out. */
-    bool established;    /* COMMUNICATION_ESTABLISHED was told. */
-    bool drained;        /* SQ_DRAINED was told. */
+    uint32_t successor; /* Who was posted to after this one the last time. */
+    uint8_t type;       /* enum qp_type. */
+    uint8_t state;      /* enum qp_state. */
+    uint8_t listing;    /* enum qp_listing. */
+    bool signal_all : 1;
+    bool reply_turn : 1;  /* Replies and requests take turns. */
+    bool last_words : 1;  /* In error by the responder's own verdict: its NAK still goes out. */
+    bool established : 1; /* COMMUNICATION_ESTABLISHED was told. */
+    bool drained : 1;     /* SQ_DRAINED was told. */
+    uint8_t resources_room;
+    uint16_t mtu_bytes;
+
+    /* Completing. */
+    struct qp_capacity capacity;
     uint32_t epoch;      /* Counts resets: a memory move begun before one is void. */
     uint32_t send_epoch; /* Counts flushes of the send queue: so is a response's. */
-    uint32_t mtu_bytes;
-    struct list node; /* In nic.ready or a waiting list. */
-    struct timer_node timer;
-    struct send_queue sends;
+    uint32_t ready_at;   /* Where in nic.ready. */
+    struct pd *pd;
+    struct cq *send_cq, *receive_cq;
+    const struct receive *current; /* The receive a SEND is being placed in. */
+
+    /* The protocol. */
     union {
         struct rc_requester rc;
         struct psn next_psn; /* UC, UD. */
@@ -64,19 +86,31 @@ struct qp {
         struct rc_responder rc;
         struct uc_responder uc;
     } in;
-    const struct receive *current; /* The receive a SEND is being placed in. */
-    struct receive_queue receives;
-    struct receive *taken; /* Copy of a shared receive. */
-    struct pd *pd;
-    struct cq *send_cq, *receive_cq;
-    struct srq *srq;
+    struct timer_node timer;
     void *context;
     uint32_t events; /* 1 << enum nic_event_kind, not yet collected. */
+    struct qp_attributes attributes;
+
+    /* Seldom needed. */
+    struct receive_queue receives;
+    struct receive *taken; /* Copy of a shared receive. */
+    struct list node;      /* In a waiting list of the world's. */
+    struct srq *srq;
     struct list event_link;
     struct rc_resource *resources;
-    struct qp_capacity capacity;
-    struct qp_attributes attributes;
 };
+
+#define QP_HOT_BYTES 384
+_Static_assert(offsetof(struct qp, capacity) == 64, "what posting needs is a cache line");
+_Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, port) <=
+                   QP_HOT_BYTES + 64,
+               "the way to the peer is near the protocol's state");
+
+/* The object of the timer wheel that a queue pair is. */
+static inline uint32_t qp_timer_id(const struct qp *qp)
+{
+    return qp->number & qp->nic->qp_mask;
+}
 
 /* What a finished memory move does. */
 enum move_action {
@@ -88,6 +122,8 @@ enum move_action {
 
 /* -- nic.c */
 void nic_schedule(struct qp *qp);
+/* ... if there is anything to pull: most acknowledgements leave nothing to do. */
+void nic_schedule_if_due(struct qp *qp);
 void nic_unlist(struct qp *qp);
 void qp_arm_timer(struct qp *qp);
 void qp_raise(struct qp *qp, enum nic_event_kind kind);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/bytes.h"
 #include "nic/internal.h"
 
 static size_t aligned(size_t bytes)
@@ -16,7 +17,8 @@ size_t nic_bytes(const struct nic_limits *limits)
     return aligned(sizeof(struct nic)) +
            aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
            aligned(region_table_slots(limits->regions) * sizeof(struct region *)) +
-           aligned(limits->qps * sizeof(struct timer_node *));
+           aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct timer_link)) +
+           aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *));
 }
 
 struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
@@ -36,8 +38,9 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     nic->next_qpn = (uint32_t)prng_next(&nic->prng) & ROCE_24_BITS;
     region_table_init(&nic->regions, limits->regions, (struct region **)(void *)at, &nic->prng);
     at += aligned(region_table_slots(limits->regions) * sizeof(struct region *));
-    timer_heap_init(&nic->timers, (struct timer_node **)(void *)at, limits->qps);
-    list_init(&nic->ready);
+    timer_wheel_init(&nic->timers, (struct timer_link *)(void *)at, nic->qp_mask + 1);
+    at += aligned((nic->qp_mask + 1) * sizeof(struct timer_link));
+    nic->ready = (struct ready_ring){.slots = (struct qp **)(void *)at, .mask = nic->qp_mask};
     list_init(&nic->cqs_to_notify);
     list_init(&nic->qps_with_events);
     list_init(&nic->cqs_with_events);
@@ -73,38 +76,109 @@ struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn)
 
 /* -- Who may have something to send -------------------------------------------------------------*/
 
+/* The ring is full of holes: closes them. */
+static void close_holes(struct ready_ring *ready)
+{
+    uint32_t to = ready->head;
+    for (uint32_t from = ready->head; from != ready->tail; from++) {
+        struct qp *qp = ready->slots[from & ready->mask];
+        if (qp != NULL) {
+            ready->slots[to & ready->mask] = qp;
+            qp->ready_at = to++;
+        }
+    }
+    ready->tail = to;
+}
+
+static void ready_append(struct ready_ring *ready, struct qp *qp)
+{
+    if (ready->head == ready->tail) {
+        /* From the start, where the ring's memory is warm. */
+        ready->head = ready->tail = 0;
+    } else if (ready->tail - ready->head > ready->mask) {
+        close_holes(ready);
+    }
+    qp->listing = QP_LISTED_READY;
+    qp->ready_at = ready->tail;
+    ready->slots[ready->tail++ & ready->mask] = qp;
+}
+
+static void skip_holes(struct ready_ring *ready)
+{
+    while (ready->head != ready->tail && ready->slots[ready->head & ready->mask] == NULL) {
+        ready->head++;
+    }
+}
+
+static void ready_remove(struct ready_ring *ready, const struct qp *qp)
+{
+    ready->slots[qp->ready_at & ready->mask] = NULL;
+    skip_holes(ready);
+}
+
 void nic_schedule(struct qp *qp)
 {
     if (qp->listing == QP_LISTED_NOWHERE) {
-        qp->listing = QP_LISTED_READY;
-        list_append(&qp->nic->ready, &qp->node);
+        ready_append(&qp->nic->ready, qp);
+    }
+}
+
+/* May the next pull yield something? */
+static bool qp_has_more(const struct qp *qp)
+{
+    return qp->sends.next != qp->sends.tail ||
+           (qp->type == QP_RC && rc_responder_ready(&qp->in.rc));
+}
+
+void nic_schedule_if_due(struct qp *qp)
+{
+    if (qp_has_more(qp)) {
+        nic_schedule(qp);
     }
 }
 
 void nic_unlist(struct qp *qp)
 {
-    list_remove(&qp->node);
+    if (qp->listing == QP_LISTED_READY) {
+        ready_remove(&qp->nic->ready, qp);
+    } else if (qp->listing == QP_LISTED_WAITING) {
+        list_remove(&qp->node);
+    }
     qp->listing = QP_LISTED_NOWHERE;
 }
 
 struct qp *nic_next_qp(struct nic *nic)
 {
-    return list_empty(&nic->ready) ? NULL : CONTAINER_OF(nic->ready.next, struct qp, node);
+    const struct ready_ring *ready = &nic->ready;
+    return ready->head == ready->tail ? NULL : ready->slots[ready->head & ready->mask];
+}
+
+const struct qp *nic_ready_qp(const struct nic *nic, uint32_t ahead)
+{
+    const struct ready_ring *ready = &nic->ready;
+    return ahead < ready->tail - ready->head ? ready->slots[(ready->head + ahead) & ready->mask]
+                                             : NULL;
+}
+
+void nic_unready(struct nic *nic, struct qp *qp)
+{
+    CHECK(qp->listing == QP_LISTED_READY);
+    ready_remove(&nic->ready, qp);
+    qp->listing = QP_LISTED_NOWHERE;
 }
 
 void nic_rotate(struct nic *nic, struct qp *qp)
 {
     if (qp->listing == QP_LISTED_READY) {
-        list_remove(&qp->node);
-        list_append(&nic->ready, &qp->node);
+        ready_remove(&nic->ready, qp);
+        ready_append(&nic->ready, qp);
     }
 }
 
 void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct instant now)
 {
     CHECK(qp->listing == QP_LISTED_READY);
-    (void)nic;
-    list_remove(&qp->node);
+    ready_remove(&nic->ready, qp);
     list_append(waiting, &qp->node);
     qp->listing = QP_LISTED_WAITING;
     if (qp->type == QP_RC && qp->sends.next != qp->sends.tail &&
@@ -119,8 +193,7 @@ void nic_unpark(struct nic *nic, struct list *waiting)
     struct list *node;
     while ((node = list_pop(waiting)) != NULL) {
         struct qp *qp = CONTAINER_OF(node, struct qp, node);
-        qp->listing = QP_LISTED_READY;
-        list_append(&nic->ready, node);
+        ready_append(&nic->ready, qp);
     }
 }
 
@@ -150,6 +223,10 @@ bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
         }
         return false;
     }
+    departure->more = qp_has_more(qp);
+    if (!departure->more && qp->listing == QP_LISTED_READY) {
+        nic_unlist(qp);
+    }
     departure->headers_bytes = (uint32_t)roce_encode_headers(&nic->departing, departure->headers);
     nic_count(nic, COUNTER_sent_pkts);
     nic->counters.values[COUNTER_sent_bytes] += departure->payload_bytes;
@@ -167,7 +244,7 @@ static struct instant qp_deadline(const struct qp *qp)
     return qp->out.rc.mode == RC_REQUESTER_WAITING_RNR ? qp->out.rc.resume_at : qp->out.rc.retry_at;
 }
 
-/* An acknowledgement moves the deadline later with every packet; the heap is told only when it
+/* An acknowledgement moves the deadline later with every packet; the wheel is told only when it
  * fires, so that the usual case costs a comparison. */
 void qp_arm_timer(struct qp *qp)
 {
@@ -176,14 +253,13 @@ void qp_arm_timer(struct qp *qp)
         return;
     }
     if (!timer_is_set(&qp->timer) || instant_before(deadline, qp->timer.at)) {
-        timer_heap_set(&qp->nic->timers, &qp->timer, deadline);
+        timer_wheel_set(&qp->nic->timers, qp_timer_id(qp), &qp->timer, deadline);
     }
 }
 
 struct instant nic_deadline(const struct nic *nic)
 {
-    const struct timer_node *first = timer_heap_first(&nic->timers);
-    return first == NULL ? INSTANT_NEVER : first->at;
+    return timer_wheel_deadline(&nic->timers);
 }
 
 static void qp_on_time(struct qp *qp, struct instant now)
@@ -212,13 +288,56 @@ static void qp_on_time(struct qp *qp, struct instant now)
 
 void nic_on_time(struct nic *nic, struct instant now)
 {
-    for (;;) {
-        struct timer_node *first = timer_heap_first(&nic->timers);
-        if (first == NULL || !instant_reached(now, first->at)) {
-            return;
-        }
-        timer_heap_remove(&nic->timers, first);
-        qp_on_time(CONTAINER_OF(first, struct qp, timer), now);
+    uint32_t id;
+    while ((id = timer_wheel_due(&nic->timers, now)) != TIMER_NONE) {
+        struct qp *qp = nic->qps[id];
+        timer_wheel_remove(&nic->timers, id, &qp->timer);
+        qp_on_time(qp, now);
+    }
+}
+
+/* -- Prefetching --------------------------------------------------------------------------------*/
+
+void nic_prefetch_qp(const struct qp *qp)
+{
+    const char *at = (const char *)qp;
+    for (uint32_t i = 0; i < QP_HOT_BYTES; i += 64) {
+        __builtin_prefetch(at + i, 1);
+    }
+}
+
+void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers)
+{
+    const uint32_t qpn = load_be32(headers + 4) & ROCE_24_BITS;
+    const struct qp *qp = nic->qps[qpn & nic->qp_mask];
+    if (qp != NULL) {
+        nic_prefetch_qp(qp);
+    }
+    if (roce_opcode(headers[0])->traits & ROCE_HAS_RETH) {
+        /* Whatever address this is: a prefetch of what is not there does nothing. */
+        const uintptr_t address = (uintptr_t)load_be64(headers + ROCE_BTH_BYTES);
+        __builtin_prefetch((const void *)address, 1);
+    }
+}
+
+void nic_foresee(struct nic *nic, struct qp *qp)
+{
+    if (nic->last_posted != NULL && nic->last_posted->successor != qp->number) {
+        nic->last_posted->successor = qp->number;
+    }
+    nic->last_posted = qp;
+    const struct qp *next = nic_find_qp(nic, qp->successor);
+    if (next == NULL) {
+        return;
+    }
+    /* Its first line was asked for the last time: where its next request goes is known. */
+    const char *slot = (const char *)send_queue_at(&next->sends, next->sends.tail);
+    __builtin_prefetch(slot, 1);
+    __builtin_prefetch(slot + 64, 1);
+    __builtin_prefetch(next->context, 1);
+    const struct qp *after = nic->qps[next->successor & nic->qp_mask];
+    if (after != NULL) {
+        nic_prefetch_qp(after);
     }
 }
 

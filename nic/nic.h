@@ -127,10 +127,24 @@ struct nic_departure {
     const struct roce_packet *packet; /* The same headers, decoded; valid until the next pull. */
     bool alone; /* An RC request, and every request of this queue pair before it is acknowledged. */
     bool more_sends; /* Further send requests wait behind this packet. */
+    bool more;       /* The queue pair is still ready: the next pull may yield something. */
 };
 
 /* A queue pair that wants to send, without taking it off the ready list; NULL if none does. */
 struct qp *nic_next_qp(struct nic *nic);
+
+/* The queue pair `ahead` places behind the next one; NULL: none, or it left. */
+const struct qp *nic_ready_qp(const struct nic *nic, uint32_t ahead);
+
+/* A world that knows who is next asks for the memory of their state ahead of their turn. Changes
+ * nothing but time. nic_prefetch_packet looks at a packet's headers (at least
+ * ROCE_HEADERS_BYTES_MAX bytes are readable), which nobody has judged. */
+void nic_prefetch_qp(const struct qp *qp);
+void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers);
+
+/* `qp` was posted to. Programs tend to go through their connections in the order of the last time:
+ * who came next then has the memory that posting touches asked for. */
+void nic_foresee(struct nic *nic, struct qp *qp);
 
 /* The link (nic_path.link) of the next packet of `qp`: its path's, or for UD the next request's. */
 void *nic_qp_link(const struct qp *qp);
@@ -138,6 +152,10 @@ void *nic_qp_link(const struct qp *qp);
 /* The next packet of `qp`. False: it has nothing (more) to send now and left the ready list. */
 bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
                      struct nic_departure *departure);
+
+/* Takes a ready queue pair off the list: a world that knows by other means when to pull from it.
+ * nic_next_packet may be called all the same. */
+void nic_unready(struct nic *nic, struct qp *qp);
 
 /* Moves a ready queue pair behind the others, so that all get their turn. */
 void nic_rotate(struct nic *nic, struct qp *qp);

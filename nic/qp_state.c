@@ -104,7 +104,12 @@ static enum status judge(const struct qp *qp, const struct qp_attributes *wanted
         (given & ~(transition->required | transition->optional)) != 0) {
         return STATUS_INVALID;
     }
-    return judge_values(qp, wanted, mask);
+    const enum status status = judge_values(qp, wanted, mask);
+    if (status == STATUS_OK && qp->type == QP_RC && qp->state == QP_INIT && to == QP_RTR &&
+        wanted->max_reads_in > qp->resources_room) {
+        return STATUS_FULL;
+    }
+    return status;
 }
 
 static void copy_values(struct qp_attributes *to, const struct qp_attributes *from, uint32_t mask)
@@ -138,7 +143,7 @@ static void copy_values(struct qp_attributes *to, const struct qp_attributes *fr
 static void reset(struct qp *qp)
 {
     nic_unlist(qp);
-    timer_heap_remove(&qp->nic->timers, &qp->timer);
+    timer_wheel_remove(&qp->nic->timers, qp_timer_id(qp), &qp->timer);
     qp->epoch++;
     qp->send_epoch++;
     qp->sends.head = qp->sends.next = qp->sends.tail;
@@ -154,8 +159,8 @@ static void reset(struct qp *qp)
 static void start_receiving(struct qp *qp)
 {
     const struct psn expected = psn_of(qp->attributes.psn.receive);
-    qp->mtu_bytes = qp->type == QP_UD ? path_mtu_bytes(qp->nic->limits.mtu)
-                                      : path_mtu_bytes(qp->attributes.path_mtu);
+    qp->mtu_bytes =
+        (uint16_t)path_mtu_bytes(qp->type == QP_UD ? qp->nic->limits.mtu : qp->attributes.path_mtu);
     if (qp->type == QP_RC) {
         rc_responder_init(&qp->in.rc, expected, qp->mtu_bytes, qp->attributes.max_reads_in,
                           qp->resources);

@@ -36,12 +36,6 @@ static size_t taken_bytes(void)
     return aligned(sizeof(struct receive) + NIC_SGE_MAX * sizeof(struct sge));
 }
 
-/* Responder resources: agreed on only at RTR, so there is room for as many as any NIC grants. */
-static size_t resources_bytes(void)
-{
-    return aligned(NIC_READS_MAX * sizeof(struct rc_resource));
-}
-
 size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq)
 {
     grant(capacity);
@@ -49,7 +43,28 @@ size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq)
     return aligned(sizeof(struct qp)) +
            aligned(send_queue_bytes(capacity->sends, send_tail_bytes(type, capacity))) +
            aligned(receive_queue_bytes(receives, capacity->receive_sges)) +
-           (has_srq ? taken_bytes() : 0) + (type == QP_RC ? resources_bytes() : 0);
+           (has_srq ? taken_bytes() : 0);
+}
+
+size_t qp_resources_bytes(uint32_t max_reads_in)
+{
+    return max_reads_in == 0 ? 0 : rc_resource_entries(max_reads_in) * sizeof(struct rc_resource);
+}
+
+void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in)
+{
+    CHECK(qp->state == QP_RESET || qp->state == QP_INIT);
+    void *before = qp->resources;
+    qp->resources = memory;
+    qp->resources_room = (uint8_t)max_reads_in;
+    return before;
+}
+
+void *qp_take_resources(struct qp *qp)
+{
+    void *resources = qp->resources;
+    qp->resources = NULL;
+    return resources;
 }
 
 static bool within_limits(const struct nic_limits *limits, const struct qp_request *request)
@@ -85,10 +100,6 @@ static void lay_out(struct qp *qp, const struct qp_request *request, uint8_t *at
     at += aligned(receive_queue_bytes(receives, capacity->receive_sges));
     if (request->srq != NULL) {
         qp->taken = (struct receive *)(void *)at;
-        at += taken_bytes();
-    }
-    if (request->type == QP_RC) {
-        qp->resources = (struct rc_resource *)(void *)at;
     }
 }
 
@@ -133,7 +144,10 @@ void qp_destroy(struct qp *qp)
 {
     struct nic *nic = qp->nic;
     nic_unlist(qp);
-    timer_heap_remove(&nic->timers, &qp->timer);
+    timer_wheel_remove(&nic->timers, qp_timer_id(qp), &qp->timer);
+    if (nic->last_posted == qp) {
+        nic->last_posted = NULL;
+    }
     list_remove(&qp->event_link);
     window_forget_owner(&nic->regions, qp);
     nic->qps[qp->number & nic->qp_mask] = NULL;
@@ -358,4 +372,25 @@ const struct nic_path *qp_path(const struct qp *qp)
 const struct pd *qp_pd(const struct qp *qp)
 {
     return qp->pd;
+}
+
+const struct qp_capacity *qp_capacity_of(const struct qp *qp)
+{
+    return &qp->capacity;
+}
+
+bool qp_signals_all(const struct qp *qp)
+{
+    return qp->signal_all;
+}
+
+struct qp_flow qp_flow_of(const struct qp *qp)
+{
+    const struct rc_requester *requester = &qp->out.rc;
+    return (struct qp_flow){
+        .next = requester->next,
+        .unacked = requester->unacked,
+        .expected = qp->in.rc.expected,
+        .resending = !psn_equal(requester->send, requester->next),
+    };
 }

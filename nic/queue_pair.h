@@ -92,11 +92,20 @@ size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq);
  * own. STATUS_FULL: no QPN is left; STATUS_INVALID: a capacity above the limits. */
 MUST_USE enum status qp_create(struct nic *nic, const struct qp_request *request, void *memory,
                                struct qp **qp);
+/* RC responder resources. How many a connection needs is agreed on at RTR, and most need few: so
+ * their memory (zeroed, 8-byte aligned, the caller's) is given then, in RESET or INIT, and returned
+ * when other memory is given. */
+size_t qp_resources_bytes(uint32_t max_reads_in);
+void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in);
+/* Before qp_destroy, in any state: the memory that was given. */
+void *qp_take_resources(struct qp *qp);
+
 /* Frees the QPN; its completions stay in the completion queues, its events are withdrawn. */
 void qp_destroy(struct qp *qp);
 
 /* ibv_modify_qp: judges transition and mask (IBTA 11.2.5.2), then applies all or nothing. With
- * QP_ATTR_AV the path's `link` must have been set by the world. */
+ * QP_ATTR_AV the path's `link` must have been set by the world; RTR of an RC queue pair is
+ * STATUS_FULL unless memory for its responder resources was given. */
 MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask,
                                struct instant now);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);
@@ -116,5 +125,15 @@ enum qp_state qp_state_of(const struct qp *qp);
 void *qp_context(const struct qp *qp);
 const struct nic_path *qp_path(const struct qp *qp);
 const struct pd *qp_pd(const struct qp *qp);
+const struct qp_capacity *qp_capacity_of(const struct qp *qp);
+bool qp_signals_all(const struct qp *qp);
+
+/* Where a reliable connection stands, for a world that keeps contexts apart from queue pairs. */
+struct qp_flow {
+    struct psn next, unacked; /* PSN after the newest sent; oldest not acknowledged. */
+    struct psn expected;      /* Of the next request to execute. */
+    bool resending;           /* The next request packet was sent before. */
+};
+struct qp_flow qp_flow_of(const struct qp *qp);
 
 #endif

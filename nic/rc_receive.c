@@ -320,7 +320,7 @@ static bool apply_progress(struct qp *qp, const struct rc_progress *progress, st
     qp_collect(qp, now);
     if (qp->state != QP_ERR) {
         qp_arm_timer(qp);
-        nic_schedule(qp);
+        nic_schedule_if_due(qp);
     }
     return true;
 }

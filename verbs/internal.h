@@ -83,13 +83,16 @@ struct verbs_srq {
 
 struct builder;
 
+/* One block of memory holds this and, behind it, the core with its rings. */
 struct verbs_qp {
-    struct ibv_qp_ex ex; /* struct ibv_qp is its first member. */
     struct qp *core;
-    void *memory;
-    struct ibv_qp_init_attr init;
     struct builder *builder; /* NULL unless made with send_ops_flags. */
     uint32_t async_events_delivered;
+    uint32_t bytes; /* Of the block. */
+    bool shared;    /* As blocks_take said. */
+    /* Last, because only what was made with send_ops_flags has all of it: others end with its first
+     * member, struct ibv_qp. */
+    struct ibv_qp_ex ex;
 };
 
 static inline struct context *context_of(struct ibv_context *context)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verbs/blocks.h"
 #include "verbs/internal.h"
 
 /* -- Creation -----------------------------------------------------------------------------------*/
@@ -34,7 +35,7 @@ static int judge_capacity(const struct ibv_qp_init_attr *attr)
 }
 
 static struct qp_request request_of(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr,
-                                    enum qp_type type, struct verbs_qp *qp)
+                                    enum qp_type type)
 {
     return (struct qp_request){
         .type = type,
@@ -48,42 +49,54 @@ static struct qp_request request_of(struct ibv_pd *pd, const struct ibv_qp_init_
                      .receive_sges = attr->cap.max_recv_sge,
                      .inline_bytes = attr->cap.max_inline_data},
         .signal_all = attr->sq_sig_all,
-        .context = qp,
     };
 }
 
-static void *zeroed(size_t bytes)
+/* What programs are told they have. */
+static struct ibv_qp_cap granted(const struct qp *core, bool has_srq)
 {
-    bytes = (bytes + 63) & ~(size_t)63;
-    void *memory = aligned_alloc(64, bytes);
-    return memory == NULL ? NULL : memset(memory, 0, bytes);
+    const struct qp_capacity *capacity = qp_capacity_of(core);
+    return (struct ibv_qp_cap){
+        .max_send_wr = capacity->sends,
+        .max_recv_wr = has_srq ? 0 : capacity->receives,
+        .max_send_sge = capacity->send_sges,
+        .max_recv_sge = has_srq ? 0 : capacity->receive_sges,
+        .max_inline_data = capacity->inline_bytes,
+    };
 }
 
-static void grant(const struct qp_capacity *capacity, struct ibv_qp_init_attr *attr)
+static size_t rounded(size_t bytes)
 {
-    attr->cap.max_send_wr = capacity->sends;
-    attr->cap.max_send_sge = capacity->send_sges;
-    attr->cap.max_inline_data = capacity->inline_bytes;
-    if (attr->srq != NULL) {
-        attr->cap.max_recv_wr = 0;
-        attr->cap.max_recv_sge = 0;
-    }
+    return (bytes + 63) & ~(size_t)63;
 }
 
+/* The object and its core in one block, so that both are found on neighbouring cache lines. */
 static int create_core(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, enum qp_type type,
-                       struct verbs_qp *qp, struct qp_capacity *granted)
+                       bool extended, struct verbs_qp **result)
 {
-    struct qp_request request = request_of(pd, attr, type, qp);
-    qp->memory = zeroed(qp_bytes(type, &request.capacity, attr->srq != NULL));
-    if (qp->memory == NULL) {
+    struct qp_request request = request_of(pd, attr, type);
+    const size_t front = rounded(extended ? sizeof(struct verbs_qp)
+                                          : offsetof(struct verbs_qp, ex) + sizeof(struct ibv_qp));
+    const size_t bytes = front + qp_bytes(type, &request.capacity, attr->srq != NULL);
+    bool shared;
+    struct verbs_qp *qp = blocks_take(bytes, &shared);
+    if (qp == NULL) {
         return ENOMEM;
     }
+    qp->bytes = (uint32_t)bytes;
+    qp->shared = shared;
+    request.context = qp;
     struct live *live = live_of(pd->context);
     live_lock(live);
-    const enum status status = qp_create(live_nic(live), &request, qp->memory, &qp->core);
+    const enum status status =
+        qp_create(live_nic(live), &request, (uint8_t *)qp + front, &qp->core);
     live_unlock(live);
-    *granted = request.capacity;
-    return status_errno(status);
+    if (status != STATUS_OK) {
+        blocks_give(qp, bytes, shared);
+        return status_errno(status);
+    }
+    *result = qp;
+    return 0;
 }
 
 static void fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, struct verbs_qp *qp)
@@ -103,36 +116,28 @@ static void fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, 
     pthread_cond_init(&ibv->cond, NULL);
 }
 
-static struct verbs_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static struct verbs_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
 {
     enum qp_type type;
     if (!type_of(attr->qp_type, &type)) {
         return fail(EOPNOTSUPP);
     }
+    struct verbs_qp *qp;
     int reason = judge_capacity(attr);
-    if (reason != 0) {
-        return fail(reason);
+    if (reason == 0) {
+        reason = create_core(pd, attr, type, extended, &qp);
     }
-    struct verbs_qp *qp = calloc(1, sizeof(*qp));
-    if (qp == NULL) {
-        return fail(ENOMEM);
-    }
-    struct qp_capacity granted;
-    reason = create_core(pd, attr, type, qp, &granted);
     if (reason != 0) {
-        free(qp->memory);
-        free(qp);
         return fail(reason);
     }
     fill_public(pd, attr, qp);
-    grant(&granted, attr);
-    qp->init = *attr;
+    attr->cap = granted(qp->core, attr->srq != NULL);
     return qp;
 }
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-    struct verbs_qp *qp = create(pd, attr);
+    struct verbs_qp *qp = create(pd, attr, false);
     return qp == NULL ? NULL : &qp->ex.qp_base;
 }
 
@@ -149,11 +154,12 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
         return fail(EINVAL);
     }
     /* The extended struct begins with the plain one. */
-    struct verbs_qp *qp = create(attr->pd, (struct ibv_qp_init_attr *)(void *)attr);
+    const bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    struct verbs_qp *qp = create(attr->pd, (struct ibv_qp_init_attr *)(void *)attr, extended);
     if (qp == NULL) {
         return NULL;
     }
-    if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+    if (extended) {
         const int reason = qp_ex_init(qp, attr->send_ops_flags, attr->cap.max_send_wr);
         if (reason != 0) {
             ibv_destroy_qp(&qp->ex.qp_base);
@@ -176,6 +182,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     /* The last acknowledgement may still wait for something to travel with. */
     live_flush(live);
     live_withdraw_qp(live, qp->core);
+    free(qp_take_resources(qp->core));
     qp_destroy(qp->core);
     live_unlock(live);
     event_forget(context_of(ibv->context), qp);
@@ -187,8 +194,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);
     qp_ex_free(qp);
-    free(qp->memory);
-    free(qp);
+    blocks_give(qp, qp->bytes, qp->shared);
     return 0;
 }
 
@@ -249,6 +255,18 @@ static void drop_optional_access(struct qp_attributes *attributes)
         ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
 }
 
+/* How many READs and atomics the peer may have outstanding here is known now. */
+static int make_resources(struct qp *core, const struct qp_attributes *attributes)
+{
+    const size_t bytes = qp_resources_bytes(attributes->max_reads_in);
+    void *memory = bytes == 0 ? NULL : calloc(1, bytes);
+    if (memory == NULL && bytes != 0) {
+        return ENOMEM;
+    }
+    free(qp_give_resources(core, memory, attributes->max_reads_in));
+    return 0;
+}
+
 static int modify_locked(struct live *live, struct verbs_qp *qp, struct ibv_qp_attr *attr,
                          uint32_t mask)
 {
@@ -257,6 +275,13 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, struct ibv_qp_a
     drop_optional_access(&attributes);
     if (mask & QP_ATTR_AV) {
         const int reason = path_from_attr(live, &attr->ah_attr, &attributes.path);
+        if (reason != 0) {
+            return reason;
+        }
+    }
+    if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) && qp_state_of(qp->core) == QP_INIT &&
+        attributes.max_reads_in <= live_limits()->reads_per_qp) {
+        const int reason = make_resources(qp->core, &attributes);
         if (reason != 0) {
             return reason;
         }
@@ -292,9 +317,17 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
     qp_query(qp->core, &attributes);
     live_unlock(live);
     from_core(&attributes, attr);
-    attr->cap = qp->init.cap;
+    attr->cap = granted(qp->core, ibv->srq != NULL);
     ibv->state = attr->qp_state;
-    *init = qp->init;
+    *init = (struct ibv_qp_init_attr){
+        .qp_context = ibv->qp_context,
+        .send_cq = ibv->send_cq,
+        .recv_cq = ibv->recv_cq,
+        .srq = ibv->srq,
+        .cap = attr->cap,
+        .qp_type = ibv->qp_type,
+        .sq_sig_all = qp_signals_all(qp->core),
+    };
     return 0;
 }
 

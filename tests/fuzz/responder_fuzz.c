@@ -31,7 +31,7 @@ struct target {
     struct nic *nic;
     void *nic_memory;
     struct qp *qps[3];
-    void *qp_memory[3];
+    void *qp_memory[3], *resources[3];
     struct pd pd;
     struct cq cq;
     struct completion ring[256];
@@ -116,6 +116,8 @@ static void make(struct target *target)
                                   .capacity = {4, 8, 2, 2, 16}};
         target->qp_memory[i] = zeroed(qp_bytes(types[i], &made.capacity, false));
         CHECK(qp_create(target->nic, &made, target->qp_memory[i], &target->qps[i]) == STATUS_OK);
+        target->resources[i] = zeroed(qp_resources_bytes(NIC_READS_MAX));
+        qp_give_resources(target->qps[i], target->resources[i], NIC_READS_MAX);
         connect(target, target->qps[i], types[i]);
         for (uint32_t n = 0; n < 8; n++) {
             const struct sge sge = {BASE + n * 512, 512, target->region.key};
@@ -235,6 +237,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     for (int i = 0; i < 3; i++) {
         qp_destroy(target.qps[i]);
         free(target.qp_memory[i]);
+        free(target.resources[i]);
     }
     free(target.nic_memory);
     return 0;

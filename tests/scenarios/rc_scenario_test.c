@@ -38,7 +38,7 @@ struct side {
     struct cq cq;
     struct completion *ring;
     struct qp *qp;
-    void *qp_memory;
+    void *qp_memory, *resources;
     struct pd pd;
     struct region remote, local;
     uint8_t *remote_bytes; /* Peers write and read here: SLOTS slots, then a counter. */
@@ -124,6 +124,8 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
     memset(side->qp_memory, 0, bytes);
     assert_int_equal(qp_create(scenario->world.nics[node], &request, side->qp_memory, &side->qp),
                      STATUS_OK);
+    side->resources = calloc(1, qp_resources_bytes(NIC_READS_MAX));
+    assert_null(qp_give_resources(side->qp, side->resources, NIC_READS_MAX));
 }
 
 static void connect_side(struct scenario *scenario, int node, struct side *side,
@@ -429,6 +431,7 @@ static void scenario_free(struct scenario *scenario)
             struct side *side = &scenario->sides[p][n];
             qp_destroy(side->qp);
             free(side->qp_memory);
+            free(side->resources);
             free(side->ring);
             free(side->remote_bytes);
             free(side->local_bytes);

@@ -49,13 +49,15 @@ enum rc_resource_state {
 
 /* A READ or atomic that was accepted. */
 struct rc_resource {
+    union {
+        uint64_t address;  /* READ: what was asked for. */
+        uint64_t original; /* Atomic: the value to return. */
+    };
     struct psn first;
     uint32_t packets;
-    uint32_t begun;    /* Response the current round started with: 0, or where a resend began. */
-    uint32_t sent;     /* The next response to pull. */
-    uint32_t until;    /* One past the last response of this round. */
-    uint64_t address;  /* READ: what was asked for. */
-    uint64_t original; /* Atomic: the value to return. */
+    uint32_t begun; /* Response the current round started with: 0, or where a resend began. */
+    uint32_t sent;  /* The next response to pull. */
+    uint32_t until; /* One past the last response of this round. */
     uint32_t key;
     uint32_t bytes;
     uint8_t state;     /* enum rc_resource_state. */

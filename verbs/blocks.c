@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verbs/blocks.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "base/list.h"
+
+#define CHUNK_BYTES ((size_t)2 << 20)
+/* Larger ones are pages of their own. */
+#define BLOCK_BYTES_MAX (CHUNK_BYTES / 8)
+/* Programs with so few of a size do not pay for a chunk. */
+#define LONERS_MAX 32
+#define SIZES_MAX  16
+
+/* A block that is free holds the way to the next one. */
+struct free_block {
+    struct free_block *next;
+};
+
+/* At the start of its 2 MB. */
+struct chunk {
+    struct list node; /* In its size's list while it has room. */
+    struct size *size;
+    struct free_block *free;
+    uint32_t used, fresh; /* Blocks in use; blocks that were ever. */
+};
+
+struct size {
+    size_t bytes;
+    uint32_t loners;
+    struct list chunks; /* With room. */
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    struct size sizes[SIZES_MAX];
+    uint32_t count;
+} blocks = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+static uint32_t room(const struct size *size)
+{
+    return (uint32_t)((CHUNK_BYTES - rounded(sizeof(struct chunk))) / size->bytes);
+}
+
+static struct size *size_of(size_t bytes)
+{
+    for (uint32_t i = 0; i < blocks.count; i++) {
+        if (blocks.sizes[i].bytes == bytes) {
+            return &blocks.sizes[i];
+        }
+    }
+    if (blocks.count == SIZES_MAX) {
+        return NULL;
+    }
+    struct size *size = &blocks.sizes[blocks.count++];
+    size->bytes = bytes;
+    list_init(&size->chunks);
+    return size;
+}
+
+/* 2 MB at a multiple of 2 MB. */
+static void *map_chunk(void)
+{
+    uint8_t *memory = mmap(NULL, 2 * CHUNK_BYTES, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    const size_t before = -(uintptr_t)memory & (CHUNK_BYTES - 1);
+    if (before != 0) {
+        munmap(memory, before);
+    }
+    munmap(memory + before + CHUNK_BYTES, CHUNK_BYTES - before);
+    madvise(memory + before, CHUNK_BYTES, MADV_HUGEPAGE);
+    return memory + before;
+}
+
+static struct chunk *new_chunk(struct size *size)
+{
+    struct chunk *chunk = map_chunk();
+    if (chunk != NULL) {
+        chunk->size = size;
+        list_init(&chunk->node);
+        list_append(&size->chunks, &chunk->node);
+    }
+    return chunk;
+}
+
+static void *take_from_chunk(struct size *size)
+{
+    struct chunk *chunk = list_empty(&size->chunks)
+                              ? new_chunk(size)
+                              : CONTAINER_OF(size->chunks.next, struct chunk, node);
+    if (chunk == NULL) {
+        return NULL;
+    }
+    void *block = chunk->free;
+    if (block != NULL) {
+        chunk->free = chunk->free->next;
+        memset(block, 0, size->bytes);
+    } else {
+        block = (uint8_t *)chunk + rounded(sizeof(*chunk)) + chunk->fresh * size->bytes;
+        chunk->fresh++;
+    }
+    chunk->used++;
+    if (chunk->used == room(size)) {
+        list_remove(&chunk->node);
+    }
+    return block;
+}
+
+static void give_to_chunk(struct chunk *chunk, void *block)
+{
+    struct size *size = chunk->size;
+    struct free_block *freed = block;
+    if (chunk->used == room(size)) {
+        list_append(&size->chunks, &chunk->node);
+    }
+    freed->next = chunk->free;
+    chunk->free = freed;
+    chunk->used--;
+    if (chunk->used == 0) {
+        list_remove(&chunk->node);
+        munmap(chunk, CHUNK_BYTES);
+    }
+}
+
+/* Is the next block of a size to be in a chunk? NULL: on the heap. */
+static struct size *shared_size(size_t bytes)
+{
+    struct size *size = bytes <= BLOCK_BYTES_MAX ? size_of(bytes) : NULL;
+    if (size == NULL || size->loners < LONERS_MAX) {
+        if (size != NULL) {
+            size->loners++;
+        }
+        return NULL;
+    }
+    return size;
+}
+
+static void *take_alone(size_t bytes)
+{
+    void *block = aligned_alloc(64, bytes);
+    return block == NULL ? NULL : memset(block, 0, bytes);
+}
+
+void *blocks_take(size_t bytes, bool *shared)
+{
+    bytes = rounded(bytes);
+    pthread_mutex_lock(&blocks.mutex);
+    struct size *size = shared_size(bytes);
+    void *block = size == NULL ? NULL : take_from_chunk(size);
+    pthread_mutex_unlock(&blocks.mutex);
+    *shared = size != NULL;
+    return *shared ? block : take_alone(bytes);
+}
+
+void blocks_give(void *block, size_t bytes, bool shared)
+{
+    if (block == NULL) {
+        return;
+    }
+    bytes = rounded(bytes);
+    pthread_mutex_lock(&blocks.mutex);
+    if (shared) {
+        give_to_chunk((struct chunk *)((uintptr_t)block & ~(CHUNK_BYTES - 1)), block);
+    } else if (bytes <= BLOCK_BYTES_MAX) {
+        struct size *size = size_of(bytes);
+        if (size != NULL) {
+            size->loners--;
+        }
+    }
+    pthread_mutex_unlock(&blocks.mutex);
+    if (!shared) {
+        free(block);
+    }
+}
