@@ -30,6 +30,17 @@ static bool parse_wire(const char *text, enum live_wire *wire)
     return false;
 }
 
+#define BATCH_USUAL 32
+#define BATCH_MAX   256
+
+static bool parse_batch(const char *text, uint32_t *batch)
+{
+    char *end = NULL;
+    const unsigned long value = text == NULL ? BATCH_USUAL : strtoul(text, &end, 10);
+    *batch = (uint32_t)value;
+    return text == NULL || (*end == '\0' && value >= 1 && value <= BATCH_MAX);
+}
+
 bool live_config_from_environment(struct live_config *config, char *error, size_t error_bytes)
 {
     const char *wire = value_of("NONIC_WIRE");
@@ -42,6 +53,11 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
     };
     if (!parse_wire(wire, &config->wire)) {
         snprintf(error, error_bytes, "NONIC_WIRE is '%s'; valid are auto, udp and shm", wire);
+        return false;
+    }
+    if (!parse_batch(value_of("NONIC_BATCH"), &config->batch)) {
+        snprintf(error, error_bytes, "NONIC_BATCH is '%s'; valid are 1 to 256",
+                 value_of("NONIC_BATCH"));
         return false;
     }
     if (config->fault == NULL) {

@@ -37,6 +37,9 @@ struct live_config {
     const char *capture; /* NONIC_CAPTURE=FILE.pcapng */
     const char *fault;   /* NONIC_FAULT=drop=0.01,... */
     bool stats;          /* NONIC_STATS=1: print the counters to stderr at exit. */
+    /* NONIC_BATCH=1..256: queue pairs whose turn is prepared together, and requests of a polling
+     * program that may wait for one another. 1: one by one, without prefetching. */
+    uint32_t batch;
 };
 
 /* False: `error` says which variable is wrong and what it may be. */
@@ -86,8 +89,12 @@ struct instant live_now(struct live *live);
  * STATUS_INVALID: no port reaches that GID. */
 MUST_USE enum status live_resolve(struct live *live, struct nic_path *path);
 
-/* (locked) Sends what is ready; called after posting. */
+/* (locked) Sends what is ready. */
 void live_flush(struct live *live);
+
+/* (locked) Requests were posted to `qp`: sends them now, or together with those posted next where
+ * the program has the habit of posting several and polling then (docs/decisions/0009). */
+void live_posted(struct live *live, struct qp *qp);
 
 /* (locked) One round of receiving, timers and sending, by a thread that polls a completion queue.
  */

@@ -39,23 +39,36 @@ struct live {
     pthread_t thread;
     bool started;
     bool stopping;
-    int poll_fd;                 /* epoll: everything the thread sleeps on. */
-    int wake_fd;                 /* eventfd: ends the thread's sleep. */
-    int stat_fd;                 /* Listening socket of `nonic stat`; -1: none. */
-    uint8_t driver;              /* enum live_driver. */
-    bool udp_watched;            /* The UDP sockets are among what the thread sleeps on. */
-    bool asleep;                 /* Peers were told to ring the doorbell. */
-    bool polled_since_flush;     /* A program's round came after its last posting. */
-    bool deferred;               /* The last round received but left sending to the next. */
-    uint32_t udp_links;          /* Peers reached over UDP. */
-    uint32_t idle_polls;         /* Rounds of programs without a packet, in a row. */
-    uint32_t polls_to_believe;   /* So many of those, and we believe that the program polls. */
-    _Atomic uint64_t rounds;     /* Of programs, ever: the thread sees whether they go on. */
+    int poll_fd;               /* epoll: everything the thread sleeps on. */
+    int wake_fd;               /* eventfd: ends the thread's sleep. */
+    int stat_fd;               /* Listening socket of `nonic stat`; -1: none. */
+    uint8_t driver;            /* enum live_driver. */
+    bool udp_watched;          /* The UDP sockets are among what the thread sleeps on. */
+    bool asleep;               /* Peers were told to ring the doorbell. */
+    bool polled_since_flush;   /* A program's round came after its last posting. */
+    bool deferred;             /* The last round received but left sending to the next. */
+    uint32_t udp_links;        /* Peers reached over UDP. */
+    uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
+    uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
+    uint32_t polls_to_believe; /* So many of those, and we believe that the program polls. */
+    _Atomic uint64_t rounds;   /* Of programs, ever: the thread sees whether they go on. */
     struct instant sleeps_until; /* The thread's; 0 ns: it does not sleep for long. */
     struct instant now;          /* When the clock was last read. */
     uint64_t bad_icrc_seen;      /* Of the port's count, what is already in the NIC's counters. */
     uint32_t placed_records;     /* Of the round of receiving that is under way. */
     uint32_t unpolled_places;    /* Direct writes since the program last reaped a completion. */
+    struct {
+        bool together;           /* Posts may wait for one another, ... */
+        uint32_t waiting;        /* ... and so many do, ... */
+        uint32_t holds;          /* ... since so many polls. */
+        uint32_t since_idle;     /* Posts since the last poll that found nothing. */
+        uint32_t streak;         /* Posts in a row that were not alone, each soon polled for. */
+        uint32_t to_believe;     /* So many of those are a habit. */
+        uint32_t lone;           /* In a row: single posts between polls that found nothing. */
+        bool polled;             /* Since the last post. */
+        struct instant at;       /* When the last post was done with; not kept while together. */
+    } posts;                     /* docs/decisions/0009. */
+    uint32_t rounds_without_udp; /* Of the thread: nobody is known to be reached over UDP. */
 };
 
 /* live_transmit.c: everything ready leaves, as far as links have room. Returns how many packets

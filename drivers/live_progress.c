@@ -20,8 +20,8 @@
 
 /* Packets taken in between two looks at what wants to go out. */
 #define QUANTUM 32
-/* Empty rounds of a program before we believe that it polls; each time it turned out that it had
- * stopped with packets waiting, we want to see so many times more. */
+/* Rounds of a program before we believe that it polls; each time it turned out that it had stopped
+ * with packets waiting, we want to see so many times more. */
 #define POLLS_TO_BELIEVE     32
 #define BELIEF_LOST_FACTOR   8
 #define POLLS_TO_BELIEVE_MAX (1u << 20)
@@ -37,6 +37,15 @@
 /* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
  * more than this. */
 #define LINGER_NS 20000
+
+/* So many posts in company, each polled for so soon, make a habit; so many alone end it. What waits
+ * for company does so for a few polls at most (docs/decisions/0009). */
+#define POSTS_TO_BELIEVE 64
+#define POST_POLLED_NS   500
+#define LONE_POSTS_MAX   16
+#define HOLDS_MAX        8
+/* Rounds of a busy thread between two looks at UDP sockets that no peer is known to use. */
+#define ROUNDS_PER_UDP 16
 
 void live_wake(struct live *live)
 {
@@ -70,11 +79,18 @@ static void check_time(struct live *live)
     }
 }
 
+static uint32_t quantum(const struct live *live)
+{
+    return live->config.batch < QUANTUM ? live->config.batch : QUANTUM;
+}
+
 /* Receive, time, send. False: nothing came in and nothing went out. */
 static bool go_round(struct live *live)
 {
     live->now = clock_now();
-    const uint32_t received = live_receive(live, QUANTUM, true);
+    const bool look_at_udp = live->udp_links > 0 || ++live->rounds_without_udp >= ROUNDS_PER_UDP;
+    live->rounds_without_udp = look_at_udp ? 0 : live->rounds_without_udp;
+    const uint32_t received = live_receive(live, quantum(live), look_at_udp);
     check_time(live);
     const uint32_t sent = live_transmit(live);
     live_notify(live);
@@ -129,6 +145,46 @@ static void take_over_from_thread(struct live *live)
     live_wake(live);
 }
 
+/* A poll: the first one behind a post says something about the program's habits. */
+static void note_poll(struct live *live)
+{
+    if (!live->posts.polled) {
+        live->posts.polled = true;
+        if (!live->posts.together && live->posts.streak > 0) {
+            const bool soon = clock_now().ns - live->posts.at.ns < POST_POLLED_NS;
+            live->posts.streak = soon ? live->posts.streak : 0;
+            live->posts.together = live->posts.streak >= live->posts.to_believe;
+        }
+    }
+    if (live->posts.waiting > 0 && ++live->posts.holds > HOLDS_MAX) {
+        live_transmit(live);
+    }
+}
+
+/* A poll found nothing: a program that posts one request and waits for it wants it to leave now. */
+static void note_idle(struct live *live)
+{
+    if (live->posts.since_idle == 0) {
+        return;
+    }
+    live->posts.lone = live->posts.since_idle == 1 ? live->posts.lone + 1 : 0;
+    live->posts.since_idle = 0;
+    if (live->posts.lone > 1) {
+        live->posts.streak = 0;
+        live->posts.together &= live->posts.lone < LONE_POSTS_MAX;
+    }
+}
+
+/* Requests waited for a poll that did not come: the thread found them. */
+static void end_habit(struct live *live)
+{
+    live->posts.together = false;
+    live->posts.streak = 0;
+    if (live->posts.to_believe < POLLS_TO_BELIEVE_MAX) {
+        live->posts.to_believe *= BELIEF_LOST_FACTOR;
+    }
+}
+
 void live_progress(struct live *live)
 {
     atomic_store_explicit(&live->rounds, live->rounds + 1, memory_order_relaxed);
@@ -136,16 +192,18 @@ void live_progress(struct live *live)
     live->polled_since_flush = true;
     uint32_t count = 0;
     /* Rounds of a program that polls are close together; others may be seconds apart. */
+    note_poll(live);
+    if (live->driver == LIVE_WATCHED && ++live->polls > live->polls_to_believe) {
+        take_over_from_thread(live);
+    }
     if (live->driver != LIVE_POLLED || live->rounds % ROUNDS_PER_CLOCK == 0 ||
         live->idle_polls == 0) {
         live->now = clock_now();
     }
-    count = live_receive(live, QUANTUM, live->udp_links > 0);
+    count = live_receive(live, quantum(live), live->udp_links > 0);
     if (count == 0) {
+        note_idle(live);
         live->idle_polls++;
-        if (live->driver == LIVE_WATCHED && live->idle_polls > live->polls_to_believe) {
-            take_over_from_thread(live);
-        }
         if (live->rounds % ROUNDS_PER_CLOCK == 0) {
             check_time(live);
         }
@@ -154,7 +212,8 @@ void live_progress(struct live *live)
     }
     /* What came in may have completed something: the program sees that first, and what it posts
      * next leaves together with the acknowledgement, in one system call. */
-    if (count == 0 || count > DEFER_MAX || live->deferred) {
+    const bool company = count > 0 && live->posts.waiting > 0;
+    if (count == 0 || (!company && (count > DEFER_MAX || live->deferred))) {
         live_transmit(live);
     } else {
         live->deferred = true;
@@ -166,6 +225,29 @@ void live_progress(struct live *live)
 void live_reaped(struct live *live)
 {
     live->unpolled_places = 0;
+    note_poll(live);
+}
+
+void live_posted(struct live *live, struct qp *qp)
+{
+    live->posts.since_idle++;
+    live->posts.polled = false;
+    if (live->config.batch > 1) {
+        nic_foresee(live->nic, qp);
+    }
+    if (live->posts.together && live->driver == LIVE_POLLED &&
+        live->posts.waiting + 1 < live->config.batch) {
+        live->posts.waiting++;
+        return;
+    }
+    const uint32_t places = live->unpolled_places;
+    live_flush(live);
+    /* What was written into the peer's memory at once is done, and says nothing. */
+    const bool placed = live->unpolled_places != places;
+    live->posts.streak += live->posts.since_idle > 1 && !placed && live->config.batch > 1;
+    if (live->posts.streak > 0 && !live->posts.together) {
+        live->posts.at = clock_now();
+    }
 }
 
 void live_flush(struct live *live)
@@ -183,6 +265,7 @@ void live_flush(struct live *live)
 void live_will_block(struct live *live)
 {
     live->idle_polls = 0;
+    live->polls = 0;
     live->polls_to_believe = POLLS_TO_BELIEVE;
     live->now = clock_now();
     live_transmit(live);
@@ -208,7 +291,7 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
         } else {
-            live_receive(live, QUANTUM, true);
+            live_receive(live, quantum(live), true);
         }
     }
 }
@@ -256,6 +339,10 @@ static void look_on(struct live *live)
     serve_events(live, events, count);
     if (live->driver == LIVE_POLLED && !polled) {
         live->driver = LIVE_WATCHED;
+        live->polls = 0;
+        if (live->posts.waiting > 0) {
+            end_habit(live);
+        }
         if (go_round(live) && live->polls_to_believe < POLLS_TO_BELIEVE_MAX) {
             live->polls_to_believe *= BELIEF_LOST_FACTOR;
         }
@@ -292,6 +379,7 @@ void *live_thread(void *argument)
     struct live *live = argument;
     live_lock(live);
     live->polls_to_believe = POLLS_TO_BELIEVE;
+    live->posts.to_believe = POSTS_TO_BELIEVE;
     struct instant last_packet = clock_now();
     while (!live->stopping) {
         if (live->driver == LIVE_POLLED) {

@@ -158,13 +158,15 @@ void live_acknowledge(struct live *live, const struct nic_departure *departure)
 
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
 {
+    const struct nic *foresight = live->config.batch > 1 ? live->nic : NULL;
     uint32_t count = 0;
     if (live->shm != NULL) {
         live->placed_records = 0;
-        count += shm_port_receive(live->shm, quantum, on_record, live) - live->placed_records;
+        count +=
+            shm_port_receive(live->shm, quantum, on_record, live, foresight) - live->placed_records;
     }
     if (look_at_udp) {
-        count += udp_port_receive(&live->udp, quantum, on_datagram, live);
+        count += udp_port_receive(&live->udp, quantum, on_datagram, live, foresight);
         const uint64_t bad = udp_port_bad_icrc(&live->udp);
         nic_counters(live->nic)->values[COUNTER_drop_wrong_icrc] += bad - live->bad_icrc_seen;
         live->bad_icrc_seen = bad;

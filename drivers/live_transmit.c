@@ -15,6 +15,9 @@
 /* Turns before packets that came in meanwhile are looked at. */
 #define TURNS_MAX 64
 
+/* How many turns ahead the memory of a queue pair is asked for. */
+#define TURNS_AHEAD 3
+
 /* Direct placement costs a system call a packet: worth it only up to here, and only while the
  * program waits for each write instead of posting many. */
 #define PLACE_BYTES_MAX    65536
@@ -118,7 +121,8 @@ static bool transmit_slowly(struct live *live, struct link *link,
  * write is done from here. A program that has many writes under way fares better with the ring. */
 static bool place(struct live *live, struct link *link, const struct nic_departure *departure)
 {
-    if (!departure->alone || departure->more_sends || live->unpolled_places > PLACE_UNPOLLED_MAX) {
+    if (!departure->alone || departure->more_sends || live->posts.together ||
+        live->unpolled_places > PLACE_UNPOLLED_MAX) {
         return false;
     }
     const uint32_t traits = roce_opcode(departure->packet->opcode)->traits;
@@ -153,7 +157,8 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
 static uint32_t serve(struct live *live, struct qp *qp)
 {
     struct nic_departure departure;
-    for (uint32_t turn = 0; turn < TURN_PACKETS; turn++) {
+    const uint32_t turns = live->config.batch < TURN_PACKETS ? live->config.batch : TURN_PACKETS;
+    for (uint32_t turn = 0; turn < turns; turn++) {
         struct link *link = nic_qp_link(qp);
         if (link != NULL && !has_room(live, link)) {
             nic_park(live->nic, qp, &link->parked, live->now);
@@ -165,14 +170,36 @@ static uint32_t serve(struct live *live, struct qp *qp)
         if (!transmit(live, &departure)) {
             nic_on_gather_failed(live->nic, &departure, live->now);
         }
+        if (!departure.more) {
+            return turn + 1;
+        }
     }
     nic_rotate(live->nic, qp);
-    return TURN_PACKETS;
+    return turns;
+}
+
+static void flush_ports(struct live *live)
+{
+    if (live->shm != NULL) {
+        shm_port_flush(live->shm);
+    }
+    udp_port_flush(&live->udp);
+}
+
+static void prefetch_turn(const struct live *live)
+{
+    const struct qp *qp = nic_ready_qp(live->nic, TURNS_AHEAD);
+    if (qp != NULL) {
+        nic_prefetch_qp(qp);
+    }
 }
 
 uint32_t live_transmit(struct live *live)
 {
     live->deferred = false;
+    live->posts.waiting = 0;
+    live->posts.holds = 0;
+    const bool one_by_one = live->config.batch == 1;
     if (live->shm != NULL) {
         shm_port_unpark(live->shm, live->nic);
     }
@@ -180,14 +207,17 @@ uint32_t live_transmit(struct live *live)
     struct qp *qp;
     uint32_t sent = 0;
     for (uint32_t turns = 0; turns < TURNS_MAX && (qp = nic_next_qp(live->nic)) != NULL; turns++) {
-        sent += serve(live, qp);
+        if (one_by_one) {
+            sent += serve(live, qp);
+            flush_ports(live);
+        } else {
+            prefetch_turn(live);
+            sent += serve(live, qp);
+        }
     }
     if (live->faults != NULL) {
         release_held(live);
     }
-    if (live->shm != NULL) {
-        shm_port_flush(live->shm);
-    }
-    udp_port_flush(&live->udp);
+    flush_ports(live);
     return sent;
 }

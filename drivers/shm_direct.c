@@ -33,9 +33,15 @@ void shm_port_set_direct(struct shm_port *port, bool welcome)
 
 /* -- Publishing ---------------------------------------------------------------------------------*/
 
-static uint32_t probe(uint32_t key, uint32_t attempt, uint32_t entries)
+/* Keys are random; numbers are given out one after the other, and neighbours share a page. */
+static uint32_t region_place(uint32_t key, uint32_t attempt)
 {
-    return (key * 0x9e3779b1u + attempt) & (entries - 1);
+    return ((key >> 8) * 0x9e3779b1u + attempt) & (SHM_BOARD_REGIONS - 1);
+}
+
+static uint32_t qp_place(uint32_t number, uint32_t attempt)
+{
+    return (number + attempt) & (SHM_BOARD_QPS - 1);
 }
 
 void shm_port_publish_region(struct shm_port *port, const struct region *region)
@@ -45,8 +51,7 @@ void shm_port_publish_region(struct shm_port *port, const struct region *region)
         return;
     }
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        struct shm_board_region *entry =
-            &port->board->regions[probe(region->key >> 8, i, SHM_BOARD_REGIONS)];
+        struct shm_board_region *entry = &port->board->regions[region_place(region->key, i)];
         if (atomic_load_explicit(&entry->key, memory_order_relaxed) == 0) {
             entry->domain = (uintptr_t)region->pd;
             entry->start = region->start;
@@ -69,7 +74,7 @@ void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)
     }
     shm_port_withdraw_qp(port, qp);
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        struct shm_board_qp *entry = &port->board->qps[probe(qp_number(qp), i, SHM_BOARD_QPS)];
+        struct shm_board_qp *entry = &port->board->qps[qp_place(qp_number(qp), i)];
         if (atomic_load_explicit(&entry->number, memory_order_relaxed) == 0) {
             entry->peer_number = attributes.destination_qpn;
             entry->domain = (uintptr_t)qp_pd(qp);
@@ -103,8 +108,7 @@ static void wait_for_windows(struct shm_port *port)
 void shm_port_withdraw_region(struct shm_port *port, const struct region *region)
 {
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        struct shm_board_region *entry =
-            &port->board->regions[probe(region->key >> 8, i, SHM_BOARD_REGIONS)];
+        struct shm_board_region *entry = &port->board->regions[region_place(region->key, i)];
         if (atomic_load_explicit(&entry->key, memory_order_relaxed) == region->key) {
             atomic_store_explicit(&entry->key, 0, memory_order_release);
             wait_for_windows(port);
@@ -116,7 +120,7 @@ void shm_port_withdraw_region(struct shm_port *port, const struct region *region
 void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp)
 {
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        struct shm_board_qp *entry = &port->board->qps[probe(qp_number(qp), i, SHM_BOARD_QPS)];
+        struct shm_board_qp *entry = &port->board->qps[qp_place(qp_number(qp), i)];
         if (atomic_load_explicit(&entry->number, memory_order_relaxed) == qp_number(qp)) {
             atomic_store_explicit(&entry->number, 0, memory_order_release);
             wait_for_windows(port);
@@ -150,7 +154,7 @@ static bool qp_admits(const struct shm_board *board, const struct shm_link *link
 {
     const uint32_t number = departure->packet->destination_qpn;
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        const struct shm_board_qp *entry = &board->qps[probe(number, i, SHM_BOARD_QPS)];
+        const struct shm_board_qp *entry = &board->qps[qp_place(number, i)];
         if (atomic_load_explicit(&entry->number, memory_order_acquire) != number) {
             continue;
         }
@@ -166,8 +170,7 @@ static bool region_admits(const struct shm_board *board, const struct target *ta
                           uint64_t domain, uint32_t bytes, uint64_t *memory)
 {
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        const struct shm_board_region *entry =
-            &board->regions[probe(target->key >> 8, i, SHM_BOARD_REGIONS)];
+        const struct shm_board_region *entry = &board->regions[region_place(target->key, i)];
         if (atomic_load_explicit(&entry->key, memory_order_acquire) != target->key) {
             continue;
         }

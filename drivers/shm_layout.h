@@ -17,7 +17,7 @@
 #include "nic/types.h"
 #include "wire/roce.h"
 
-#define SHM_MAGIC        0x43494e4f4e31u /* "1NONIC" */
+#define SHM_MAGIC        0x43494e4f4e32u /* "2NONIC" */
 #define SHM_SLOTS        1024u
 #define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
@@ -52,8 +52,9 @@ struct shm_ring {
 };
 
 #define SHM_BOARD_REGIONS 4096u
-#define SHM_BOARD_QPS     4096u
-#define SHM_BOARD_PROBES  8u
+/* Room for all that a NIC has: what is not used is not memory. */
+#define SHM_BOARD_QPS    (1u << 18)
+#define SHM_BOARD_PROBES 8u
 
 /* A region that peers may write to directly. Filled first, then `key` is set; cleared the other way
  * round, and not reused before every producer's window was seen closed. */

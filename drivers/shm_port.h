@@ -72,8 +72,10 @@ MUST_USE bool shm_link_place(struct shm_port *port, struct link *link,
 /* Rings the doorbells of sleeping consumers that something was sent to. */
 void shm_port_flush(struct shm_port *port);
 
-/* Takes up to `quantum` packets from each ring. Returns how many. */
-uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context);
+/* Takes up to `quantum` packets from each ring. Returns how many. What `nic` keeps about packets
+ * that wait behind is asked for ahead; NULL: it is not. */
+uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context,
+                          const struct nic *nic);
 
 /* Tells peers to ring the doorbell; false if something came meanwhile. shm_port_wake takes it back.
  */

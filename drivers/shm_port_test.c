@@ -156,9 +156,9 @@ static void test_many_laps(void **state)
         }
         full += !shm_link_has_room(bench->link);
         shm_port_flush(bench->a);
-        shm_port_receive(bench->b, (uint32_t)prng_below(&prng, 1000), compare, bench);
+        shm_port_receive(bench->b, (uint32_t)prng_below(&prng, 1000), compare, bench, NULL);
     }
-    while (shm_port_receive(bench->b, 1000, compare, bench) > 0) {
+    while (shm_port_receive(bench->b, 1000, compare, bench, NULL) > 0) {
     }
     assert_true(bench->received == bench->sent);
     assert_true(full > 10); /* The test did see full rings. */
@@ -178,13 +178,13 @@ static void test_doorbell(void **state)
     shm_port_serve(bench->b);
     shm_port_wake(bench->b);
     assert_true(shm_link_peer_awake(bench->link));
-    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench), 1);
+    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
     transmit(bench);
     shm_port_flush(bench->a);
     assert_false(readable(bench->b));       /* Awake: no system call. */
     assert_false(shm_port_sleep(bench->b)); /* Something came meanwhile. */
     shm_port_wake(bench->b);
-    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench), 1);
+    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
 }
 
 /* -- Peers that go ------------------------------------------------------------------------------*/
@@ -211,7 +211,7 @@ static void test_lost_peer_swallows(void **state)
     prng_init(&bench->checking, 5);
     transmit(bench);
     shm_port_flush(bench->a);
-    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench), 1);
+    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
 }
 
 static void test_nobody_there(void **state)
@@ -272,7 +272,7 @@ static void test_garbage_in_the_ring(void **state)
             scribble(&prng, &link->ring->slots[i], i);
         }
         for (int i = 0; i < 20; i++) {
-            taken += shm_port_receive(bench->b, 64, inspect, &sum);
+            taken += shm_port_receive(bench->b, 64, inspect, &sum, NULL);
         }
         atomic_store(&link->ring->consumed, (uint32_t)prng_next(&prng));
         if (shm_link_has_room(bench->link)) {

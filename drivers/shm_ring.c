@@ -14,6 +14,9 @@
 #include "drivers/shm_internal.h"
 
 #define SLOT_MASK (SHM_SLOTS - 1)
+/* How far ahead of the consumer slots are asked for, and packets are looked at. */
+#define SLOTS_AHEAD   16
+#define PACKETS_AHEAD 6
 /* Placed records that may wait in a ring before their consumer is woken for them. */
 #define PLACED_MAX (SHM_SLOTS * 3 / 4)
 
@@ -262,12 +265,26 @@ static bool take(struct shm_port *port, struct shm_inbound *inbound, shm_sink si
     return true;
 }
 
+/* The slots behind the next one, and what the packets in them are for. A hint only: whatever stands
+ * there, nothing is believed. */
+static void look_ahead(const struct shm_inbound *inbound, const struct nic *nic)
+{
+    __builtin_prefetch(&inbound->ring->slots[(inbound->head + SLOTS_AHEAD) & SLOT_MASK]);
+    const uint32_t position = inbound->head + PACKETS_AHEAD;
+    const struct shm_slot *slot = &inbound->ring->slots[position & SLOT_MASK];
+    if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) == position + 1) {
+        nic_prefetch_packet(nic, slot->bytes);
+    }
+}
+
 static uint32_t receive_from(struct shm_port *port, struct shm_inbound *inbound, uint32_t quantum,
-                             shm_sink sink, void *context, bool *broken)
+                             shm_sink sink, void *context, const struct nic *nic, bool *broken)
 {
     uint32_t count = 0;
     while (count < quantum && slot_ready(inbound)) {
-        __builtin_prefetch(&inbound->ring->slots[(inbound->head + 1) & SLOT_MASK]);
+        if (nic != NULL) {
+            look_ahead(inbound, nic);
+        }
         if (!take(port, inbound, sink, context)) {
             *broken = true;
             break;
@@ -281,13 +298,14 @@ static uint32_t receive_from(struct shm_port *port, struct shm_inbound *inbound,
     return count;
 }
 
-uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context)
+uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context,
+                          const struct nic *nic)
 {
     uint32_t total = 0;
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         struct shm_inbound *inbound = port->inbound[i];
         bool broken = false;
-        const uint32_t count = receive_from(port, inbound, quantum, sink, context, &broken);
+        const uint32_t count = receive_from(port, inbound, quantum, sink, context, nic, &broken);
         total += count;
         port->broken += broken;
         if (broken || (inbound->hung_up && count == 0)) {

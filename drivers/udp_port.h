@@ -55,7 +55,9 @@ struct udp_link {
     struct sockaddr_storage to;
     socklen_t to_bytes;
     int fd;
-    struct udp_link *next; /* In its bucket. */
+    bool in_flush;                      /* While a flush finds the packets of each link together: */
+    uint32_t first_packet, last_packet; /* its first and newest one in the batch. */
+    struct udp_link *next;              /* In its bucket. */
 };
 
 /* One packet waiting for a flush. */
@@ -66,7 +68,8 @@ struct udp_packet {
     uint32_t pad_bytes;
     uint32_t total_bytes; /* BTH to ICRC. */
     uint32_t first_piece, piece_count;
-    bool whole; /* One piece holds everything, ICRC included. */
+    bool whole;    /* One piece holds everything, ICRC included. */
+    uint32_t next; /* During a flush: the next packet of this link. */
 };
 
 /* What is remembered of where datagrams come from. */
@@ -96,9 +99,11 @@ struct udp_port {
     struct udp_packet *batch;
     struct iovec *pieces;
     uint32_t batch_count, piece_count;
-    bool answering;      /* The batch holds an answer that a peer may be waiting for. */
-    bool anyone_waiting; /* Queue pairs may be parked on links without room. */
-    uint8_t *arena;      /* Headers, pads and ICRCs of a flush; bounced payloads. */
+    uint32_t fruitful_looks;       /* Calls of udp_port_receive in a row that brought something. */
+    uint32_t order[UDP_BATCH_MAX]; /* Of the batch, during a flush: link by link. */
+    bool answering;                /* The batch holds an answer that a peer may be waiting for. */
+    bool anyone_waiting;           /* Queue pairs may be parked on links without room. */
+    uint8_t *arena;                /* Headers, pads and ICRCs of a flush; bounced payloads. */
     uint8_t *receive_buffer;
     uint8_t *bounce; /* One packet's payload that needs copying. */
 };
@@ -135,8 +140,10 @@ void udp_port_flush(struct udp_port *port);
 void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, const uint8_t *headers,
                                uint32_t headers_bytes);
 
-/* Takes in what has arrived, until about `quantum` datagrams. Returns how many arrived. */
-uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context);
+/* Takes in what has arrived, until about `quantum` datagrams. Returns how many arrived. What `nic`
+ * keeps about datagrams that came together is asked for ahead; NULL: it is not. */
+uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,
+                          const struct nic *nic);
 
 /* Room for one more packet: what is in flight to the peer fits its receive buffer. */
 bool udp_link_has_room(struct udp_port *port, struct link *link, struct instant now);

@@ -137,10 +137,10 @@ static void compare(void *context, const struct udp_datagram *datagram)
 
 static void receive_all(struct bench *bench)
 {
-    while (udp_port_receive(bench->b.port, 32, compare, bench) > 0) {
+    while (udp_port_receive(bench->b.port, 32, compare, bench, NULL) > 0) {
     }
     /* Answers to probes. */
-    udp_port_receive(bench->a.port, 32, compare, bench);
+    udp_port_receive(bench->a.port, 32, compare, bench, NULL);
 }
 
 static void exchange(struct bench *bench, uint64_t seed)
@@ -208,7 +208,7 @@ static void test_every_flipped_bit_is_found(void **state)
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         udp_port_transmit_raw(bench->a.port, bench->link, bytes, total);
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        udp_port_receive(bench->b.port, 32, count_only, &arrived);
+        udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL);
         /* BTH byte 4 (FECN, BECN) is the network's to change. */
         assert_int_equal(arrived, bit / 8 == 4);
     }
@@ -222,7 +222,7 @@ static void test_too_short(void **state)
     for (uint32_t count = 1; count < ROCE_BTH_BYTES + ROCE_ICRC_BYTES; count++) {
         uint32_t arrived = 0;
         udp_port_transmit_raw(bench->a.port, bench->link, bytes, count);
-        udp_port_receive(bench->b.port, 32, count_only, &arrived);
+        udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL);
         assert_int_equal(arrived, 0);
     }
     assert_int_equal(bench->b.port->counters.too_short, 15);
@@ -262,7 +262,7 @@ static uint32_t say(struct bench *bench, const struct stranger *stranger, uint16
     assert_int_equal(sendto(stranger->fd, bytes, total, 0, (const struct sockaddr *)&stranger->to,
                             sizeof(stranger->to)),
                      total);
-    udp_port_receive(bench->b.port, 32, count_only, &arrived);
+    udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL);
     return arrived;
 }
 

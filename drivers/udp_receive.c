@@ -16,6 +16,11 @@
 /* A single datagram, or a small answer with its acknowledgement, mostly emptied the socket: whoever
  * polls looks again soon anyway, and what came is served without another system call. */
 #define STREAM_BYTES 1024
+/* But if so many looks in a row each found one, more are waiting behind it. */
+#define LOOKS_OF_BACKLOG 3
+
+/* How far ahead of the one that is served datagrams are looked at. */
+#define PACKETS_AHEAD 4
 
 /* A kernel peer counts its identifications up, other traffic of that host in between. */
 #define IDENTIFICATION_STEP_MAX 4096
@@ -118,7 +123,7 @@ static size_t segment_bytes(struct msghdr *message)
 
 static uint32_t deliver(struct udp_port *port, const struct address *address,
                         const struct sockaddr_storage *from, size_t received, size_t segment,
-                        udp_sink sink, void *context)
+                        udp_sink sink, void *context, const struct nic *nic)
 {
     struct inet_flow inet = {.destination_port = ROCE_UDP_PORT};
     source_of(from, &inet);
@@ -132,6 +137,9 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
         const size_t left = received - offset;
         const size_t total = left < step ? left : step;
         const uint8_t *bytes = port->receive_buffer + offset;
+        if (nic != NULL && offset + (PACKETS_AHEAD + 1) * step <= received) {
+            nic_prefetch_packet(nic, bytes + PACKETS_AHEAD * step);
+        }
         port->counters.datagrams_received++;
         if (total < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
             port->counters.too_short++;
@@ -152,7 +160,7 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
  * be cancelled: not while it holds our lock. Returns the datagrams it brought; *more: another call
  * may bring more. */
 static uint32_t receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
-                             void *context, bool *more)
+                             void *context, const struct nic *nic, bool *more)
 {
     struct sockaddr_storage from;
     union {
@@ -176,19 +184,21 @@ static uint32_t receive_once(struct udp_port *port, const struct address *addres
         return 0;
     }
     const size_t segment = segment_bytes(&message);
-    *more = segment != 0 && received >= STREAM_BYTES;
-    return deliver(port, address, &from, (size_t)received, segment, sink, context);
+    *more = (segment != 0 && received >= STREAM_BYTES) || port->fruitful_looks >= LOOKS_OF_BACKLOG;
+    return deliver(port, address, &from, (size_t)received, segment, sink, context, nic);
 }
 
-uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context)
+uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,
+                          const struct nic *nic)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < udp_port_fd_count(port); i++) {
         bool more = true;
         for (uint32_t calls = 0; more && calls < 8 && count < quantum; calls++) {
-            count += receive_once(port, &port->addresses->entries[i], sink, context, &more);
+            count += receive_once(port, &port->addresses->entries[i], sink, context, nic, &more);
         }
     }
+    port->fruitful_looks = count > 0 ? port->fruitful_looks + 1 : 0;
     if (port->answering) {
         udp_port_flush(port);
     }

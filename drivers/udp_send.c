@@ -232,16 +232,48 @@ static void lay_packet(struct udp_port *port, struct layout *layout, struct msgh
     }
 }
 
+/* Connections that are served in turn lead to different peers, but a call leads to one: packets are
+ * put in order by link, those of a link staying as they are. */
+static void order_by_link(struct udp_port *port)
+{
+    struct udp_link *links[UDP_BATCH_MAX];
+    uint32_t link_count = 0, placed = 0;
+    for (uint32_t i = 0; i < port->batch_count; i++) {
+        struct udp_link *link = port->batch[i].link;
+        if (link->in_flush) {
+            port->batch[link->last_packet].next = i;
+        } else {
+            link->in_flush = true;
+            link->first_packet = i;
+            links[link_count++] = link;
+        }
+        link->last_packet = i;
+    }
+    for (uint32_t l = 0; l < link_count; l++) {
+        uint32_t i = links[l]->first_packet;
+        links[l]->in_flush = false;
+        for (; i != links[l]->last_packet; i = port->batch[i].next) {
+            port->order[placed++] = i;
+        }
+        port->order[placed++] = i;
+    }
+}
+
+static const struct udp_packet *packet_at(const struct udp_port *port, uint32_t place)
+{
+    return &port->batch[port->order[place]];
+}
+
 /* How many packets from `at` on fit one segmented call. */
 static uint32_t run_length(const struct udp_port *port, uint32_t at)
 {
-    const struct udp_packet *first = &port->batch[at];
+    const struct udp_packet *first = packet_at(port, at);
     uint32_t bytes = first->total_bytes, pieces = first->piece_count + 2, count = 1;
     if (!port->segmenting || first->whole) {
         return 1;
     }
     while (at + count < port->batch_count && count < UDP_SEGMENTS_MAX) {
-        const struct udp_packet *next = &port->batch[at + count];
+        const struct udp_packet *next = packet_at(port, at + count);
         bytes += next->total_bytes;
         pieces += next->piece_count + 2;
         if (next->link != first->link || next->whole || next->total_bytes > first->total_bytes ||
@@ -270,7 +302,7 @@ static void ask_for_segments(struct layout *layout, struct msghdr *message, uint
 
 static void lay_message(struct udp_port *port, struct layout *layout, uint32_t at, uint32_t count)
 {
-    const struct udp_packet *first = &port->batch[at];
+    const struct udp_packet *first = packet_at(port, at);
     struct msghdr *message = &layout->messages[layout->message_count].msg_hdr;
     *message = (struct msghdr){
         .msg_name = (void *)(uintptr_t)&first->link->to,
@@ -278,7 +310,7 @@ static void lay_message(struct udp_port *port, struct layout *layout, uint32_t a
         .msg_iov = &layout->vectors[layout->vector_count],
     };
     for (uint32_t i = 0; i < count; i++) {
-        lay_packet(port, layout, message, &port->batch[at + i], (uint16_t)i);
+        lay_packet(port, layout, message, packet_at(port, at + i), (uint16_t)i);
     }
     if (count > 1) {
         ask_for_segments(layout, message, first->total_bytes);
@@ -315,11 +347,12 @@ void udp_port_flush(struct udp_port *port)
     struct layout layout;
     layout.message_count = layout.vector_count = 0;
     layout.arena = port->arena;
-    int fd = port->batch[0].link->fd;
+    order_by_link(port);
+    int fd = packet_at(port, 0)->link->fd;
     for (uint32_t at = 0; at < port->batch_count;) {
-        if (port->batch[at].link->fd != fd) {
+        if (packet_at(port, at)->link->fd != fd) {
             send_messages(port, &layout, fd);
-            fd = port->batch[at].link->fd;
+            fd = packet_at(port, at)->link->fd;
         }
         const uint32_t count = run_length(port, at);
         lay_message(port, &layout, at, count);

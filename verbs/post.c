@@ -112,7 +112,7 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
             break;
         }
     }
-    live_flush(live);
+    live_posted(live, qp_of(ibv)->core);
     live_unlock(live);
     return reason;
 }
@@ -178,7 +178,7 @@ int bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
     if (reason == 0) {
         mw->rkey = rkey;
     }
-    live_flush(live);
+    live_posted(live, qp_of(ibv)->core);
     live_unlock(live);
     return reason;
 }

@@ -306,7 +306,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
     if (reason == 0 && builder->count > 0) {
         live_lock(live);
         reason = post_all(qp, builder);
-        live_flush(live);
+        live_posted(live, qp->core);
         live_unlock(live);
     }
     pthread_mutex_unlock(&builder->mutex);
