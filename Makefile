@@ -41,6 +41,7 @@ bench:
 install: all
 	install -D -m 755 $(BUILD)/tools/nonic $(DESTDIR)$(PREFIX)/bin/nonic
 	install -D -m 755 $(BUILD)/verbs/libibverbs.so.1 $(DESTDIR)$(PREFIX)/lib/nonic/libibverbs.so.1
+	install -D -m 755 $(BUILD)/tools/nonic-connections $(DESTDIR)$(PREFIX)/lib/nonic/nonic-connections
 	install -D -m 755 $(BUILD)/tools/nonic-mpi.so $(DESTDIR)$(PREFIX)/lib/nonic/nonic-mpi.so
 	install -D -m 644 docs/man/nonic.1 $(DESTDIR)$(PREFIX)/share/man/man1/nonic.1
 

@@ -17,6 +17,7 @@ static const struct {
     {"info", command_info, "show the device and limits a program will see, and why"},
     {"stat", command_stat, "show the counters of running programs"},
     {"lab", command_lab, "run models of published NICs under a virtual clock"},
+    {"bench", command_bench, "measure one process with many connections"},
 };
 
 static void print_help(FILE *to)
@@ -52,7 +53,7 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "nonic: there is no command '%s'; valid are run, info, stat and lab\n",
+    fprintf(stderr, "nonic: there is no command '%s'; valid are run, info, stat, lab and bench\n",
             argv[1]);
     return EXIT_USAGE;
 }

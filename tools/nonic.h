@@ -13,6 +13,7 @@ int command_run(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_lab(int argc, char **argv);
+int command_bench(int argc, char **argv);
 
 /* Exit status of a wrong command line. */
 #define EXIT_USAGE 2
