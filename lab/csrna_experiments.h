@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * csrna_experiments - what the experiments on csRNA share.
+ */
+#ifndef LAB_CSRNA_EXPERIMENTS_H
+#define LAB_CSRNA_EXPERIMENTS_H
+
+#include "lab/csrna_machine.h"
+#include "lab/lab.h"
+
+#define CSRNA_DOCUMENT "Kang et al.: Towards Connection-Scalable RNIC Architecture (2023)"
+
+#define CSRNA_EXPERIMENT(symbol, title, says, function, why)                                       \
+    const struct lab_experiment symbol = {                                                         \
+        .name = title,                                                                             \
+        .document = CSRNA_DOCUMENT,                                                                \
+        .what = says,                                                                              \
+        .parameters = csrna_parameters,                                                            \
+        .parameter_count = CSRNA_PARAMETER_COUNT,                                                  \
+        .run = function,                                                                           \
+        .explains = why,                                                                           \
+    }
+
+/* In the order of the list. */
+extern const struct lab_experiment csrna_rates, csrna_latency, csrna_out_of_order, csrna_placement,
+    csrna_on_chip, csrna_one;
+
+#define CSRNA_POINTS_MAX 16u
+#define CSRNA_PER_CORE   512u
+
+/* Connections of the document's sweep: 1, 2, 4 .. 512 for each core of each client, `count` of
+ * them. */
+uint32_t csrna_sweep(uint32_t clients, uint32_t cores, uint32_t *points);
+
+#endif

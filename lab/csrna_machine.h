@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * csrna_machine - a server and its clients with csRNA network interfaces around the live NIC's
+ * engines, on a switch, and the programs that load them.
+ *
+ * The server sends, to all clients in turn; connection i leads to client i modulo their number.
+ * Source: specification csRNA 4, 5.
+ */
+#ifndef LAB_CSRNA_MACHINE_H
+#define LAB_CSRNA_MACHINE_H
+
+#include "lab/csrna_nic.h"
+#include "lab/lab.h"
+
+#define CSRNA_PARAMETER_COUNT 22
+#define CSRNA_BATCH_MAX       10u
+#define CSRNA_CLIENTS_MAX     64u
+/* Where a node's region begins, as its peers name it. */
+#define CSRNA_MEMORY_BASE 0x100000000ull
+
+extern const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT];
+
+/* What is asked of a machine: the rest comes from the run's parameters. */
+struct csrna_load {
+    enum csrna_policy policy;
+    uint32_t qps, clients, bytes;
+    uint32_t cache_entries, oocap;
+    bool reads;
+    bool on_board;
+    bool hash_victims; /* Contexts are put out in the order of a hash table. */
+    /* Every core one message at a time over its connections in turn, and its latency; else every
+     * connection a batch at a time, all at once, and the rate. */
+    bool one_at_a_time;
+};
+
+struct csrna_result {
+    double rate;                /* Messages a second. */
+    double latency_us;          /* Mean. */
+    struct qpc_counters server; /* Of the whole run. */
+    double pcie;                /* Share of the time in which the server's was busy. */
+    uint64_t messages, events, lost, resent;
+};
+
+/* The load as the run's parameters have it. */
+struct csrna_load csrna_load_of(struct lab_run *run);
+
+/* Builds the machine, loads it until the result is steady, checks every byte, takes it down. */
+struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load);
+
+/* -- For csrna_nic.c ----------------------------------------------------------------------------*/
+
+struct gid csrna_node_gid(uint32_t node);
+uint16_t csrna_gid_node(const struct gid *gid);
+
+struct csrna_packet *csrna_machine_packet(struct csrna_machine *machine);
+void csrna_machine_free(struct csrna_machine *machine, struct csrna_packet *packet);
+/* Onto the wire of packet->from, as soon as that is free. */
+void csrna_machine_send(struct csrna_machine *machine, struct csrna_packet *packet);
+/* The engine of a node may have completed something. */
+void csrna_machine_completions(struct csrna_machine *machine, struct csrna_nic *nic);
+
+/* What happens after a fixed delay, in order. */
+struct csrna_later {
+    struct sim_event event;
+    struct csrna_machine *machine;
+    void (*act)(struct csrna_machine *machine, uint32_t slot);
+    struct {
+        uint64_t at_ps;
+        uint32_t slot;
+    } * entries;
+    uint32_t head, tail, mask;
+};
+
+struct csrna_node {
+    struct csrna_nic nic;
+    void *engine_memory;
+    uint8_t *memory; /* What its region spans. */
+    size_t memory_bytes;
+    uint8_t *qp_memory;
+    struct pd pd;
+    struct cq cq;
+    struct completion *ring;
+    struct region region;
+    uint64_t port_free_ps; /* The switch's, towards this node. */
+};
+
+/* A connection as the server's program knows it. */
+struct csrna_connection {
+    uint64_t posted_ps;
+    uint32_t batch;  /* Number of the one that is under way. */
+    uint16_t offset; /* Of the next WQE in the send queue. */
+};
+
+struct csrna_machine {
+    struct sim sim;
+    struct lab_run *run;
+    struct csrna_load load;
+    struct sim_trace *trace;
+    struct sim_capture *capture;
+    uint32_t clients, cores;
+    uint32_t
+        copies; /* Slots of memory a connection has: messages of a batch go to different ones. */
+    struct csrna_node *nodes; /* The server is the first. */
+    struct csrna_connection *connections;
+    struct sim_pool packets;
+    struct csrna_later starts, doorbells, completions;
+    struct sim_event timers;
+    uint64_t wire_byte_fs, link_ps, software_ps, write_ps;
+    uint32_t loss_millionths;
+    uint32_t turns[64]; /* Of each core: which of its connections. */
+    uint64_t lost;
+    /* Measuring. */
+    uint64_t messages, warm_messages, all_messages;
+    uint64_t warm_ps, end_ps;
+    struct sim_spread *latencies;
+    uint64_t wrong_slots;
+};
+
+static inline struct csrna_node *csrna_server(struct csrna_machine *machine)
+{
+    return &machine->nodes[0];
+}
+
+static inline struct csrna_node *csrna_client(struct csrna_machine *machine, uint32_t slot)
+{
+    return &machine->nodes[1 + slot % machine->clients];
+}
+
+void csrna_later_add(struct csrna_later *later, uint64_t at_ps, uint32_t slot);
+
+/* -- csrna_program.c ----------------------------------------------------------------------------*/
+
+/* Memory of a connection at a node where it has `slot`: one place for each message of a batch. */
+size_t csrna_offset(const struct csrna_machine *machine, uint32_t slot, uint32_t copy);
+void csrna_fill(uint8_t *bytes, uint32_t count, uint64_t tag);
+uint64_t csrna_tag(const struct csrna_machine *machine, uint32_t slot);
+void csrna_post(struct csrna_machine *machine, uint32_t slot);
+void csrna_on_doorbell(struct csrna_machine *machine, uint32_t slot);
+void csrna_on_completion(struct csrna_machine *machine, uint32_t slot);
+void csrna_start(struct csrna_machine *machine);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    What the units do together on buses and wires: contexts are hidden or not, wait or not,
+ *         are lost never; and the same parameters give the same run.
+ * Method  Small machines; each run by itself fails if a byte is wrong, a packet out of order, or a
+ *         cached context other than the engine's state. Behaviours CSR-25 .. CSR-30, CSR-39 ..
+ *         CSR-41, CSR-47 .. CSR-50.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lab/csrna_experiments.h"
+
+static struct lab_run run;
+
+static struct csrna_load prepare(const char *setting, enum csrna_policy policy, uint32_t qps)
+{
+    char error[LAB_TEXT_BYTES];
+    lab_prepare(&run, &csrna_one, 1);
+    if (setting != NULL) {
+        assert_true(lab_set(&run, setting, error, sizeof(error)));
+    }
+    struct csrna_load load = csrna_load_of(&run);
+    load.policy = policy;
+    load.qps = qps;
+    return load;
+}
+
+static struct csrna_result execute(const struct csrna_load *load)
+{
+    const struct csrna_result result = csrna_run(&run, load);
+    if (run.failure[0] != '\0') {
+        fail_msg("%s", run.failure);
+    }
+    return result;
+}
+
+static double latency_of(enum csrna_policy policy, uint32_t qps)
+{
+    struct csrna_load load = prepare(NULL, policy, qps);
+    load.one_at_a_time = true;
+    return execute(&load).latency_us;
+}
+
+/* CSR-28, CSR-29: with the send queue's address on the chip, WQE and context are read side by
+ * side. */
+static void test_hiding(void **state)
+{
+    (void)state;
+    const double cached = latency_of(CSRNA_HIDING, 100);
+    const double waits = latency_of(CSRNA_NB, 1000);
+    const double hidden = latency_of(CSRNA_HIDING, 1000);
+    assert_true(waits - cached > 0.5 && waits - cached < 0.55);
+    assert_true(hidden - cached < 0.03);
+}
+
+/* CSR-27: nobody misses, so nobody is blocked: not a cycle's difference. CSR-30: contexts that are
+ * cached are read once. */
+static void test_all_cached(void **state)
+{
+    (void)state;
+    struct csrna_load load = prepare(NULL, CSRNA_NB, 100);
+    const struct csrna_result free = execute(&load);
+    const uint64_t digest = run.digest;
+    assert_int_equal(free.server.fetches, 100);
+    load = prepare(NULL, CSRNA_FCFS, 100);
+    const struct csrna_result blocking = execute(&load);
+    assert_true(free.rate > 0.999 * blocking.rate && free.rate < 1.001 * blocking.rate);
+    load = prepare(NULL, CSRNA_HIDING, 100);
+    assert_int_equal(execute(&load).server.fetches, 100);
+    assert_true(run.digest != digest);
+    assert_true(latency_of(CSRNA_NB, 100) == latency_of(CSRNA_FCFS, 100));
+}
+
+/* CSR-25, CSR-26, CSR-40: a miss holds up everything, or, at sender and receivers, its own only. */
+static void test_blocking(void **state)
+{
+    (void)state;
+    struct csrna_load load = prepare(NULL, CSRNA_HIDING, 6000);
+    const double small = execute(&load).rate;
+    load.cache_entries = 6000;
+    const double large = execute(&load).rate;
+    assert_true(small > 0.97 * large);
+    load.cache_entries = 300;
+    load.policy = CSRNA_FCFS;
+    assert_true(execute(&load).rate < 0.2 * large);
+}
+
+/* CSR-39, CSR-41: packets are lost, data and acknowledgements; every byte arrives all the same. */
+static void test_loss(void **state)
+{
+    (void)state;
+    for (uint32_t reads = 0; reads < 2; reads++) {
+        for (uint32_t policy = 0; policy < 3; policy++) {
+            struct csrna_load load = prepare("loss=0.01", (enum csrna_policy)policy, 600);
+            load.reads = reads != 0;
+            const struct csrna_result result = execute(&load);
+            assert_true(result.lost > 100 && result.resent > 100);
+        }
+    }
+}
+
+/* CSR-47: where contexts live changes when, not what. */
+static void test_placement(void **state)
+{
+    (void)state;
+    struct csrna_load load = prepare(NULL, CSRNA_NB, 1000);
+    load.one_at_a_time = true;
+    const struct csrna_result host = execute(&load);
+    load.on_board = true;
+    const struct csrna_result board = execute(&load);
+    assert_int_equal(host.messages, board.messages);
+    assert_int_equal(host.server.misses, board.server.misses);
+    assert_true(host.latency_us - board.latency_us > 0.35);
+}
+
+/* CSR-48: a seed decides a run. CSR-50: what was counted adds up. */
+static void test_repeats(void **state)
+{
+    (void)state;
+    struct csrna_load load = prepare("loss=0.001", CSRNA_HIDING, 2000);
+    const struct csrna_result first = execute(&load);
+    const uint64_t digest = run.digest;
+    load = prepare("loss=0.001", CSRNA_HIDING, 2000);
+    execute(&load);
+    assert_true(run.digest == digest);
+    const struct qpc_counters *seen = &first.server;
+    assert_int_equal(seen->fetches, seen->misses + seen->conversions + seen->prefetches -
+                                        seen->prefetch_hits - seen->prefetch_pendings);
+    assert_true(seen->evictions <= seen->fetches && seen->write_backs <= seen->evictions);
+    lab_prepare(&run, &csrna_one, 2);
+    execute(&load);
+    assert_true(run.digest != digest);
+}
+
+/* CSR-49: more requests out of order, more messages, until something else is the bound. */
+static void test_capacity(void **state)
+{
+    (void)state;
+    double before = 0;
+    for (uint32_t oocap = 1; oocap <= 16; oocap *= 2) {
+        struct csrna_load load = prepare(NULL, CSRNA_HIDING, 3000);
+        load.oocap = oocap;
+        const double rate = execute(&load).rate;
+        assert_true(rate > before);
+        assert_true(oocap > 4 || (rate > 9.5e6 * oocap && rate < 10.6e6 * oocap));
+        before = rate;
+    }
+}
+
+/* CSR-43, CSR-44: the least of everything works. */
+static void test_least(void **state)
+{
+    (void)state;
+    for (uint32_t policy = 0; policy < 3; policy++) {
+        struct csrna_load load = prepare(NULL, (enum csrna_policy)policy, 50);
+        load.oocap = 1;
+        load.cache_entries = 1;
+        assert_true(execute(&load).rate > 0);
+        load.hash_victims = true;
+        load.qps = 1;
+        assert_true(execute(&load).rate > 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hiding),    cmocka_unit_test(test_all_cached),
+        cmocka_unit_test(test_blocking),  cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_placement), cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_capacity),  cmocka_unit_test(test_least),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
