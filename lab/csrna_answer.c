@@ -181,7 +181,7 @@ static void trace_answer(struct csrna_nic *nic, const struct qpc_answer *answer)
     const char *what = now_ps - asked_ps < HIT_PS          ? "context cached"
                        : answer->operation == QPC_PREFETCH ? "context prefetched"
                                                            : "context waited for";
-    sim_trace_span(nic->trace, nic->tracks[answer->channel], what,
+    sim_trace_span(nic->trace, nic->tracks[answer->channel][answer->index], what,
                    nic->slots[answer->qpn & nic->slot_mask], asked_ps,
                    now_ps + nic->config.cycle_ps);
 }

@@ -214,6 +214,7 @@ struct csrna_load csrna_load_of(struct lab_run *run)
         .cache_entries = (uint32_t)lab_value(run, "cache"),
         .oocap = (uint32_t)lab_value(run, "oocap"),
         .reads = lab_value(run, "reads") != 0,
+        .share = 1,
         .hash_victims = lab_value(run, "hash_victims") != 0,
     };
 }
@@ -238,14 +239,6 @@ static struct csrna_config config_of(struct csrna_machine *machine)
         .access_bytes = (uint32_t)lab_value(run, "access"),
         .message_bytes = load->bytes,
     };
-}
-
-static void *zeroed(size_t bytes)
-{
-    bytes = (bytes + 63) & ~(size_t)63;
-    void *memory = aligned_alloc(64, bytes == 0 ? 64 : bytes);
-    CHECK(memory != NULL);
-    return memset(memory, 0, bytes);
 }
 
 static uint32_t share(const struct csrna_machine *machine, uint32_t node)
@@ -285,13 +278,13 @@ static void open_engine(struct csrna_machine *machine, uint32_t number)
         .cq_entries = 1u << 20,
         .mtu = PATH_MTU_4096,
     };
-    node->engine_memory = zeroed(nic_bytes(&limits));
+    node->engine_memory = csrna_zeroed(nic_bytes(&limits));
     node->nic.engine = nic_init(&limits, machine->run->seed * 1000 + number, node->engine_memory);
     node->ring = calloc(cq_ring_entries(count + 16), sizeof(struct completion));
     CHECK(node->ring != NULL);
     cq_init(&node->cq, count + 16, node->ring);
     node->memory_bytes = (size_t)count * machine->copies * machine->load.bytes;
-    node->memory = zeroed(node->memory_bytes);
+    node->memory = csrna_zeroed(node->memory_bytes);
     const struct region_request region = {
         .address = (uintptr_t)node->memory,
         .bytes = node->memory_bytes,
@@ -309,7 +302,7 @@ static void make_qps(struct csrna_machine *machine, uint32_t number)
     const size_t bytes = (qp_bytes(QP_RC, &request.capacity, false) + 63) & ~(size_t)63;
     const size_t each = bytes + resources_bytes();
     const uint32_t count = share(machine, number);
-    node->qp_memory = zeroed(each * count);
+    node->qp_memory = csrna_zeroed(each * count);
     for (uint32_t i = 0; i < count; i++) {
         struct qp *qp;
         uint8_t *at = node->qp_memory + each * i;
@@ -356,7 +349,7 @@ static void connect_qp(struct csrna_machine *machine, uint32_t number, uint32_t 
 static void open_nodes(struct csrna_machine *machine)
 {
     const struct csrna_config config = config_of(machine);
-    machine->nodes = zeroed((machine->clients + 1) * sizeof(struct csrna_node));
+    machine->nodes = csrna_zeroed((machine->clients + 1) * sizeof(struct csrna_node));
     for (uint32_t i = 0; i <= machine->clients; i++) {
         struct csrna_node *node = &machine->nodes[i];
         csrna_nic_open(&node->nic, machine, i, &config, share(machine, i), machine->trace);
@@ -374,13 +367,14 @@ static void open_nodes(struct csrna_machine *machine)
     }
 }
 
-/* A round over all connections, and as much again; more if they are few. */
+/* A share of a round over all connections, and as much again; more if they are few. */
 static void plan(struct csrna_machine *machine)
 {
     const struct csrna_load *load = &machine->load;
     const uint64_t round = load->one_at_a_time ? load->qps : load->qps * 11ull / 2;
     const uint64_t least = load->one_at_a_time ? 4000 : 40000;
-    const uint64_t part = round > least ? round : least;
+    const uint64_t wanted = (uint64_t)(load->share * (double)round);
+    const uint64_t part = wanted > least ? wanted : least;
     machine->warm_messages = part;
     machine->all_messages = 2 * part;
 }
@@ -398,8 +392,8 @@ static void machine_open(struct csrna_machine *machine, struct lab_run *run,
     machine->software_ps = ns(run, "software");
     machine->write_ps = ns(run, "write");
     machine->loss_millionths = (uint32_t)llround(lab_value(run, "loss") * 1e6);
-    machine->connections = zeroed(load->qps * sizeof(struct csrna_connection));
-    machine->latencies = zeroed(sizeof(*machine->latencies));
+    machine->connections = csrna_zeroed(load->qps * sizeof(struct csrna_connection));
+    machine->latencies = csrna_zeroed(sizeof(*machine->latencies));
     sim_pool_open(&machine->packets, PACKETS, sizeof(struct csrna_packet));
     later_open(&machine->starts, machine, load->qps, csrna_post);
     later_open(&machine->doorbells, machine, load->qps, csrna_on_doorbell);
@@ -441,9 +435,9 @@ static void machine_close(struct csrna_machine *machine)
         struct csrna_node *node = &machine->nodes[i];
         check_node(machine, node);
         csrna_nic_close(&node->nic);
-        free(node->engine_memory);
-        free(node->memory);
-        free(node->qp_memory);
+        csrna_free(node->engine_memory);
+        csrna_free(node->memory);
+        csrna_free(node->qp_memory);
         free(node->ring);
     }
     if (machine->wrong_slots > 0) {
@@ -455,9 +449,9 @@ static void machine_close(struct csrna_machine *machine)
     free(machine->starts.entries);
     free(machine->doorbells.entries);
     free(machine->completions.entries);
-    free(machine->connections);
-    free(machine->latencies);
-    free(machine->nodes);
+    csrna_free(machine->connections);
+    csrna_free(machine->latencies);
+    csrna_free(machine->nodes);
 }
 
 static void step_to_the_end(struct csrna_machine *machine)
@@ -483,7 +477,7 @@ static double busy_share(const struct csrna_machine *machine, const struct csrna
 
 struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load)
 {
-    struct csrna_machine *machine = zeroed(sizeof(*machine));
+    struct csrna_machine *machine = csrna_zeroed(sizeof(*machine));
     machine_open(machine, run, load);
     csrna_start(machine);
     step_to_the_end(machine);
@@ -501,6 +495,6 @@ struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load
             nic_counters(csrna_server(machine)->nic.engine)->values[COUNTER_retransmitted_pkts],
     };
     machine_close(machine);
-    free(machine);
+    csrna_free(machine);
     return result;
 }

@@ -31,6 +31,9 @@ struct csrna_load {
     /* Every core one message at a time over its connections in turn, and its latency; else every
      * connection a batch at a time, all at once, and the rate. */
     bool one_at_a_time;
+    /* Of a round over all connections that is measured, and as much before that is not; at least
+     * what makes a steady state. All of them have messages waiting all the time. */
+    double share;
 };
 
 struct csrna_result {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lab/csrna_internal.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static uint64_t access_ps(const struct csrna_nic *nic, const struct csrna_port *port,
                           uint32_t bytes)
 {
@@ -122,4 +125,22 @@ void csrna_on_reads(struct sim *sim, struct sim_event *event)
         csrna_on_read(reads->nic, &dma);
     }
     csrna_wake(reads->nic, sim->now_ps);
+}
+
+/* -- The simulator's own ------------------------------------------------------------------------*/
+
+void *csrna_zeroed(size_t bytes)
+{
+    uint8_t *base = calloc(1, bytes + 128);
+    CHECK(base != NULL);
+    uint8_t *aligned = base + 128 - ((uintptr_t)base & 63);
+    memcpy(aligned - sizeof(base), &base, sizeof(base));
+    return aligned;
+}
+
+void csrna_free(void *memory)
+{
+    void *base;
+    memcpy(&base, (uint8_t *)memory - sizeof(base), sizeof(base));
+    free(base);
 }

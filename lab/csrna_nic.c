@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lab/csrna_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -305,14 +306,6 @@ static void open_ring(struct csrna_ring *ring, uint32_t least)
     CHECK(ring->entries != NULL);
 }
 
-static void *zeroed(size_t bytes)
-{
-    bytes = (bytes + 63) & ~(size_t)63;
-    void *memory = aligned_alloc(64, bytes);
-    CHECK(memory != NULL);
-    return memset(memory, 0, bytes);
-}
-
 static void open_units(struct csrna_nic *nic)
 {
     const struct csrna_config *config = &nic->config;
@@ -322,11 +315,11 @@ static void open_units(struct csrna_nic *nic)
         .oocap = config->oocap,
         .cache_entries = config->cache_entries,
     };
-    nic->memory[0] = zeroed(qpc_manager_bytes(&manager));
+    nic->memory[0] = csrna_zeroed(qpc_manager_bytes(&manager));
     qpc_manager_init(&nic->manager, &manager, nic->memory[0]);
     for (uint32_t c = 0; c < QPC_CHANNELS; c++) {
         const uint32_t bytes = c == QPC_RESPONDER ? sizeof(void *) : sizeof(uint32_t);
-        nic->memory[1 + c] = zeroed(qpc_requester_bytes(config->oocap, bytes));
+        nic->memory[1 + c] = csrna_zeroed(qpc_requester_bytes(config->oocap, bytes));
         qpc_requester_init(&nic->requesters[c], config->oocap, bytes, nic->memory[1 + c]);
     }
     const struct qp_scheduler_parameters scheduler = {
@@ -336,10 +329,24 @@ static void open_units(struct csrna_nic *nic)
         .visit_bytes = CSRNA_VISIT_BYTES,
         .window = config->window,
     };
-    nic->memory[4] = zeroed(qp_scheduler_bytes(nic->qp_count));
+    nic->memory[4] = csrna_zeroed(qp_scheduler_bytes(nic->qp_count));
     qp_scheduler_init(&nic->scheduler, &scheduler, nic->memory[4]);
-    nic->memory[5] = zeroed(sq_table_bytes(nic->qp_count));
+    nic->memory[5] = csrna_zeroed(sq_table_bytes(nic->qp_count));
     sq_table_init(&nic->sq_table, nic->qp_count, CSRNA_SQ_WQES, nic->memory[5]);
+}
+
+static void open_tracks(struct csrna_nic *nic)
+{
+    static const char *const units[] = {"descriptor", "requester", "responder"};
+    for (uint32_t c = 0; c < QPC_CHANNELS; c++) {
+        for (uint32_t i = 0; i < nic->config.oocap; i++) {
+            char *name = nic->track_names[c][i];
+            snprintf(name, sizeof(nic->track_names[c][i]), "%s %u", units[c], i);
+            nic->tracks[c][i] = sim_trace_track(nic->trace, "node", (int)nic->node, name, 0);
+        }
+    }
+    nic->memory_track =
+        sim_trace_track(nic->trace, "node", (int)nic->node, "contexts in memory", 0);
 }
 
 void csrna_nic_open(struct csrna_nic *nic, struct csrna_machine *machine, uint32_t node,
@@ -353,10 +360,10 @@ void csrna_nic_open(struct csrna_nic *nic, struct csrna_machine *machine, uint32
                               .trace = trace};
     const bool hiding = config->policy == CSRNA_HIDING;
     nic->visits_max = hiding && config->oocap < CSRNA_VISITS_MAX ? config->oocap : CSRNA_VISITS_MAX;
-    nic->qps = zeroed(qps * sizeof(struct csrna_qp));
+    nic->qps = csrna_zeroed(qps * sizeof(struct csrna_qp));
     /* QPNs are given out one after the other, but for four that are never given out. */
     nic->slot_mask = (uint32_t)power_of_two(qps + 4) - 1;
-    nic->slots = zeroed((nic->slot_mask + 1) * sizeof(uint32_t));
+    nic->slots = csrna_zeroed((nic->slot_mask + 1) * sizeof(uint32_t));
     nic->pcie = (struct csrna_port){.byte_fs = config->pcie_byte_fs, .latency_ps = config->read_ps};
     nic->board =
         (struct csrna_port){.byte_fs = config->pcie_byte_fs, .latency_ps = config->board_ps};
@@ -371,11 +378,7 @@ void csrna_nic_open(struct csrna_nic *nic, struct csrna_machine *machine, uint32
               CSRNA_MESSAGES_MAX + nic->visits_max * CSRNA_VISIT_WQES + 3 * QPC_OOCAP_MAX + qps);
     open_units(nic);
     if (trace != NULL) {
-        static const char *const names[] = {"descriptor", "requester", "responder"};
-        for (uint32_t c = 0; c < QPC_CHANNELS; c++) {
-            nic->tracks[c] = sim_trace_track(trace, "node", (int)node, names[c], 0);
-        }
-        nic->memory_track = sim_trace_track(trace, "node", (int)node, "contexts in memory", 0);
+        open_tracks(nic);
     }
 }
 
@@ -395,10 +398,10 @@ void csrna_nic_add(struct csrna_nic *nic, uint32_t slot, struct qp *qp)
 void csrna_nic_close(struct csrna_nic *nic)
 {
     for (uint32_t i = 0; i < COUNT_OF(nic->memory); i++) {
-        free(nic->memory[i]);
+        csrna_free(nic->memory[i]);
     }
     free(nic->arrived.entries);
     free(nic->messages.entries);
-    free(nic->slots);
-    free(nic->qps);
+    csrna_free(nic->slots);
+    csrna_free(nic->qps);
 }

@@ -172,7 +172,9 @@ struct csrna_nic {
     uint64_t processed, prefetches_skipped, stalls[QPC_CHANNELS];
     uint64_t incoherent, bad_packets, failed; /* 0, or the run fails. */
     struct sim_trace *trace;
-    uint32_t tracks[QPC_CHANNELS], memory_track;
+    /* Of each index, since requests of a channel overlap; names live as long as the trace. */
+    uint32_t tracks[QPC_CHANNELS][QPC_OOCAP_MAX], memory_track;
+    char track_names[QPC_CHANNELS][QPC_OOCAP_MAX][24];
     uint64_t asked_ps[QPC_CHANNELS][QPC_OOCAP_MAX]; /* When the request of an index was made. */
     void *memory[6];
 };
@@ -194,6 +196,10 @@ void csrna_nic_resend(struct csrna_nic *nic);
 
 /* The access of `bytes` is over at the returned time. */
 uint64_t csrna_port_move(struct csrna_nic *nic, struct csrna_port *port, uint32_t bytes);
+/* Memory aligned to 64 bytes; what nobody touches costs nothing. Aborts without. */
+void *csrna_zeroed(size_t bytes);
+void csrna_free(void *memory);
+
 /* A CQE has left the NIC at the returned time. */
 uint64_t csrna_nic_write_cqe(struct csrna_nic *nic);
 

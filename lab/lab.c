@@ -49,12 +49,22 @@ const struct lab_experiment *lab_find(const char *name)
     return NULL;
 }
 
+/* From the whole name, or from what stands behind the document's. */
+static size_t distance_of_experiment(const char *name, const char *experiment)
+{
+    const char *slash = strchr(experiment, '/');
+    const size_t whole = distance(name, experiment);
+    const size_t part = slash == NULL ? whole : distance(name, slash + 1);
+    return part < whole ? part : whole;
+}
+
 const char *lab_nearest_experiment(const char *name)
 {
     const char *nearest = lab_experiments[0]->name;
     for (size_t i = 1; lab_experiments[i] != NULL; i++) {
-        if (distance(name, lab_experiments[i]->name) < distance(name, nearest)) {
-            nearest = lab_experiments[i]->name;
+        const char *candidate = lab_experiments[i]->name;
+        if (distance_of_experiment(name, candidate) < distance_of_experiment(name, nearest)) {
+            nearest = candidate;
         }
     }
     return nearest;
