@@ -68,7 +68,8 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     port->batch = calloc(UDP_BATCH_MAX, sizeof(*port->batch));
     port->pieces = calloc(UDP_PIECES_MAX, sizeof(*port->pieces));
     port->arena = malloc((size_t)UDP_BATCH_MAX * UDP_COPIED_BYTES_MAX);
-    port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES);
+    /* Who looks ahead reads all that headers may be, also of a short datagram at the end. */
+    port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES + ROCE_HEADERS_BYTES_MAX);
     port->bounce = malloc(ROCE_PACKET_BYTES_MAX);
     if (port->batch == NULL || port->pieces == NULL || port->arena == NULL ||
         port->receive_buffer == NULL || port->bounce == NULL) {

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "transport/ibta/timing.h"
 #include "wire/icrc.h"
 #include "wire/inet.h"
 
@@ -18,8 +19,8 @@
 #define SPREAD_BYTES_MAX 256u
 /* How often the engines are told the time, if packets can be lost. */
 #define TIMER_PS 50000000u
-/* A run that needs so much time stands still. */
-#define PATIENCE_PS UINT64_C(1000000000000)
+/* A run without a message for so many timeouts stands still. */
+#define PATIENCE_TIMEOUTS 20u
 
 const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT] = {
     {"clock", "GHz", 1, 0.1, 10, false, false, "5.1", "clock of the NICs"},
@@ -327,7 +328,7 @@ static void connect_qp(struct csrna_machine *machine, uint32_t number, uint32_t 
         .max_reads_out = NIC_READS_MAX,
         .max_reads_in = NIC_READS_MAX,
         .min_rnr_timer = 12,
-        .timeout = machine->loss_millionths != 0 ? 5 : 17,
+        .timeout = machine->timeout_code,
         .retry_count = 7,
         .rnr_retry = 7,
     };
@@ -346,9 +347,28 @@ static void connect_qp(struct csrna_machine *machine, uint32_t number, uint32_t 
     }
 }
 
+/* The transport timer's code: several times what a message can take while everybody waits for the
+ * slowest part. */
+static uint8_t timeout_code(const struct csrna_machine *machine, const struct csrna_config *config)
+{
+    const uint64_t slowest_fs =
+        config->pcie_byte_fs > machine->wire_byte_fs ? config->pcie_byte_fs : machine->wire_byte_fs;
+    const uint64_t bytes = machine->load.bytes + 4 * (QPC_BYTES + config->access_bytes);
+    const uint64_t message_ps =
+        bytes * slowest_fs / 1000 + config->processing * config->cycle_ps + config->read_ps;
+    const uint64_t queue_ps = machine->load.qps * (uint64_t)CSRNA_BATCH_MAX * message_ps;
+    const uint64_t way_ps = 2 * machine->link_ps + 4 * (config->read_ps + config->write_ps);
+    uint8_t code = 8;
+    while (code < 31 && ack_timeout_ns(code) * 1000 < 4 * (queue_ps + way_ps)) {
+        code++;
+    }
+    return code;
+}
+
 static void open_nodes(struct csrna_machine *machine)
 {
     const struct csrna_config config = config_of(machine);
+    machine->timeout_code = timeout_code(machine, &config);
     machine->nodes = csrna_zeroed((machine->clients + 1) * sizeof(struct csrna_node));
     for (uint32_t i = 0; i <= machine->clients; i++) {
         struct csrna_node *node = &machine->nodes[i];
@@ -459,8 +479,10 @@ static void step_to_the_end(struct csrna_machine *machine)
     if (machine->loss_millionths != 0) {
         sim_schedule(&machine->sim, &machine->timers, TIMER_PS);
     }
-    while (machine->messages < machine->all_messages && sim_step(&machine->sim)) {
-        if (machine->sim.now_ps > PATIENCE_PS) {
+    while (machine->messages < machine->all_messages && machine->run->failure[0] == '\0' &&
+           sim_step(&machine->sim)) {
+        if (machine->sim.now_ps - machine->last_ps >
+            PATIENCE_TIMEOUTS * ack_timeout_ns(machine->timeout_code) * 1000) {
             break;
         }
     }
@@ -472,7 +494,9 @@ static void step_to_the_end(struct csrna_machine *machine)
 
 static double busy_share(const struct csrna_machine *machine, const struct csrna_port *port)
 {
-    return (double)port->bytes * (double)port->byte_fs / 1000 / (double)machine->sim.now_ps;
+    const uint64_t now_ps = machine->sim.now_ps;
+    const uint64_t end_ps = port->free_ps > now_ps ? port->free_ps : now_ps;
+    return (double)port->bytes * (double)port->byte_fs / 1000 / (double)end_ps;
 }
 
 struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load)

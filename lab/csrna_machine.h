@@ -110,11 +110,13 @@ struct csrna_machine {
     struct sim_event timers;
     uint64_t wire_byte_fs, link_ps, software_ps, write_ps;
     uint32_t loss_millionths;
+    uint8_t timeout_code;
     uint32_t turns[64]; /* Of each core: which of its connections. */
     uint64_t lost;
     /* Measuring. */
     uint64_t messages, warm_messages, all_messages;
     uint64_t warm_ps, end_ps;
+    uint64_t last_ps; /* When the newest message was done. */
     struct sim_spread *latencies;
     uint64_t wrong_slots;
 };

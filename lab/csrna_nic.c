@@ -9,10 +9,6 @@
 #include "base/bytes.h"
 #include "lab/csrna_machine.h"
 
-/* What may wait for the wire, in time, before the requester unit stops: twice the time that
- * payloads take to come, or the wire would run dry. */
-#define WIRE_BACKLOG_PS 1000000
-
 /* -- Rings and queues ---------------------------------------------------------------------------*/
 
 void csrna_ring_push(struct csrna_ring *ring, uint32_t value)
@@ -63,6 +59,13 @@ void csrna_wake(struct csrna_nic *nic, uint64_t at_ps)
     }
 }
 
+/* What may wait for the wire, in time, before the requester unit stops: twice the time that
+ * payloads take to come, or the wire would run dry. */
+static uint64_t backlog_ps(const struct csrna_nic *nic)
+{
+    return 2 * nic->config.read_ps;
+}
+
 /* -- The units ----------------------------------------------------------------------------------*/
 
 static void ask(struct csrna_nic *nic, enum qpc_channel channel, uint32_t index, uint32_t slot,
@@ -90,7 +93,7 @@ static bool may_process(const struct csrna_nic *nic)
 {
     const uint64_t now_ps = nic->sim->now_ps;
     return nic->ready.count > 0 && now_ps >= nic->processing_until_ps &&
-           nic->reads < CSRNA_READS_MAX && nic->wire_free_ps <= now_ps + WIRE_BACKLOG_PS;
+           nic->reads < CSRNA_READS_MAX && nic->wire_free_ps <= now_ps + backlog_ps(nic);
 }
 
 static void process(struct csrna_nic *nic)
@@ -226,7 +229,7 @@ static void sleep_until_due(struct csrna_nic *nic)
     }
     if (nic->ready.count > 0 && nic->reads < CSRNA_READS_MAX) {
         const uint64_t wire_ps =
-            nic->wire_free_ps < WIRE_BACKLOG_PS ? 0 : nic->wire_free_ps - WIRE_BACKLOG_PS;
+            nic->wire_free_ps < backlog_ps(nic) ? 0 : nic->wire_free_ps - backlog_ps(nic);
         const uint64_t due_ps =
             nic->processing_until_ps > wire_ps ? nic->processing_until_ps : wire_ps;
         csrna_wake(nic, due_ps > now_ps ? due_ps : now_ps);

@@ -143,6 +143,7 @@ void csrna_on_completion(struct csrna_machine *machine, uint32_t slot)
     const struct csrna_connection *connection = &machine->connections[slot];
     machine->wrong_slots += !arrived_whole(machine, slot);
     machine->messages += batch_of(machine, slot);
+    machine->last_ps = now_ps;
     if (machine->warm_ps == 0 && machine->messages >= machine->warm_messages) {
         machine->warm_ps = now_ps;
         machine->warm_messages = machine->messages;

@@ -130,7 +130,9 @@ static void give_to_chunk(struct chunk *chunk, void *block)
     freed->next = chunk->free;
     chunk->free = freed;
     chunk->used--;
-    if (chunk->used == 0) {
+    /* One stays, or a program at the border would map and unmap it for every block. */
+    const bool alone = size->chunks.next == &chunk->node && size->chunks.previous == &chunk->node;
+    if (chunk->used == 0 && !alone) {
         list_remove(&chunk->node);
         munmap(chunk, CHUNK_BYTES);
     }

@@ -4,7 +4,7 @@
  *
  * A hundred thousand queue pairs one by one on the heap cost a page-table walk each time one is
  * touched. From the second few on, blocks of a size share chunks of 2 MB, which the kernel backs
- * with one page each where it can. Chunks without blocks go back to it. Any thread.
+ * with one page each where it can. Of chunks without blocks all but one go back to it. Any thread.
  */
 #ifndef VERBS_BLOCKS_H
 #define VERBS_BLOCKS_H

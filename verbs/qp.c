@@ -122,7 +122,7 @@ static struct verbs_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
     if (!type_of(attr->qp_type, &type)) {
         return fail(EOPNOTSUPP);
     }
-    struct verbs_qp *qp;
+    struct verbs_qp *qp = NULL;
     int reason = judge_capacity(attr);
     if (reason == 0) {
         reason = create_core(pd, attr, type, extended, &qp);
