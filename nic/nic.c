@@ -322,6 +322,9 @@ void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers)
 
 void nic_foresee(struct nic *nic, struct qp *qp)
 {
+    if (nic->last_posted == qp) {
+        return; /* What it takes is warm. */
+    }
     if (nic->last_posted != NULL && nic->last_posted->successor != qp->number) {
         nic->last_posted->successor = qp->number;
     }

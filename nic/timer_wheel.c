@@ -52,8 +52,19 @@ void timer_wheel_set(struct timer_wheel *wheel, uint32_t id, struct timer_node *
     const uint32_t slot = slot_of(wheel, tick);
     push(wheel, slot, id);
     wheel->occupied[slot / TIMER_SLOTS] |= UINT64_C(1) << slot % TIMER_SLOTS;
+    wheel->levels |= 1u << slot / TIMER_SLOTS;
     node->at = at;
     node->list = slot + 1;
+}
+
+/* The last node has left a slot. */
+static void empty(struct timer_wheel *wheel, uint32_t slot)
+{
+    const uint32_t level = slot / TIMER_SLOTS;
+    wheel->occupied[level] &= ~(UINT64_C(1) << slot % TIMER_SLOTS);
+    if (wheel->occupied[level] == 0) {
+        wheel->levels &= ~(1u << level);
+    }
 }
 
 /* A node of a slot that has become due still says the slot: the due list is found by the link. */
@@ -76,7 +87,7 @@ void timer_wheel_remove(struct timer_wheel *wheel, uint32_t id, struct timer_nod
         CHECK(wheel->first[slot] == id);
         wheel->first[slot] = link.next;
         if (link.next == TIMER_NONE) {
-            wheel->occupied[slot / TIMER_SLOTS] &= ~(UINT64_C(1) << slot % TIMER_SLOTS);
+            empty(wheel, slot);
         }
     }
 }
@@ -84,16 +95,15 @@ void timer_wheel_remove(struct timer_wheel *wheel, uint32_t id, struct timer_nod
 /* The earliest slot with nodes and the tick it begins at; false if there is none. */
 static bool earliest(const struct timer_wheel *wheel, uint32_t *slot, uint64_t *tick)
 {
-    for (uint32_t level = 0; level < TIMER_LEVELS; level++) {
-        if (wheel->occupied[level] != 0) {
-            const uint32_t place = (uint32_t)__builtin_ctzll(wheel->occupied[level]);
-            const uint32_t shift = level * SLOT_BITS;
-            *slot = level * TIMER_SLOTS + place;
-            *tick = (wheel->base >> shift >> SLOT_BITS << SLOT_BITS | place) << shift;
-            return true;
-        }
+    if (wheel->levels == 0) {
+        return false;
     }
-    return false;
+    const uint32_t level = (uint32_t)__builtin_ctz(wheel->levels);
+    const uint32_t place = (uint32_t)__builtin_ctzll(wheel->occupied[level]);
+    const uint32_t shift = level * SLOT_BITS;
+    *slot = level * TIMER_SLOTS + place;
+    *tick = (wheel->base >> shift >> SLOT_BITS << SLOT_BITS | place) << shift;
+    return true;
 }
 
 uint32_t timer_wheel_due(struct timer_wheel *wheel, struct instant now)
@@ -111,7 +121,7 @@ uint32_t timer_wheel_due(struct timer_wheel *wheel, struct instant now)
     wheel->base = tick > wheel->base ? tick : wheel->base;
     wheel->first[DUE] = wheel->first[slot];
     wheel->first[slot] = TIMER_NONE;
-    wheel->occupied[slot / TIMER_SLOTS] &= ~(UINT64_C(1) << slot % TIMER_SLOTS);
+    empty(wheel, slot);
     return wheel->first[DUE];
 }
 
