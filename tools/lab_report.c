@@ -15,7 +15,7 @@ enum {
     WIDTH = 640,
     HEIGHT = 300,
     LEFT = 64,
-    RIGHT = 16,
+    RIGHT = 28,
     TOP = 16,
     BOTTOM = 44,
     TICKS = 5
