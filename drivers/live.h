@@ -96,12 +96,12 @@ void live_flush(struct live *live);
  * the program has the habit of posting several and polling then (docs/decisions/0009). */
 void live_posted(struct live *live, struct qp *qp);
 
-/* (locked) One round of receiving, timers and sending, by a thread that polls a completion queue.
- */
-void live_progress(struct live *live);
+/* (locked) One round of receiving, timers and sending, by a thread that polls a completion queue,
+ * which is or is not armed. */
+void live_progress(struct live *live, bool armed);
 
 /* (locked) A program took completions without a round of progress. */
-void live_reaped(struct live *live);
+void live_reaped(struct live *live, bool armed);
 
 /* A program armed a completion queue or is about to block: the thread takes over at once. (locked)
  */

@@ -145,9 +145,13 @@ static void take_over_from_thread(struct live *live)
     live_wake(live);
 }
 
-/* A poll: the first one behind a post says something about the program's habits. */
-static void note_poll(struct live *live)
+/* A poll, also one that finds something, shows who drives; but whoever polls an armed queue means
+ * to block when it is empty. The first one behind a post says something about habits. */
+static void note_poll(struct live *live, bool armed)
 {
+    if (live->driver == LIVE_WATCHED && !armed && ++live->polls > live->polls_to_believe) {
+        take_over_from_thread(live);
+    }
     if (!live->posts.polled) {
         live->posts.polled = true;
         if (!live->posts.together && live->posts.streak > 0) {
@@ -185,17 +189,14 @@ static void end_habit(struct live *live)
     }
 }
 
-void live_progress(struct live *live)
+void live_progress(struct live *live, bool armed)
 {
     atomic_store_explicit(&live->rounds, live->rounds + 1, memory_order_relaxed);
     live->unpolled_places = 0;
     live->polled_since_flush = true;
     uint32_t count = 0;
     /* Rounds of a program that polls are close together; others may be seconds apart. */
-    note_poll(live);
-    if (live->driver == LIVE_WATCHED && ++live->polls > live->polls_to_believe) {
-        take_over_from_thread(live);
-    }
+    note_poll(live, armed);
     if (live->driver != LIVE_POLLED || live->rounds % ROUNDS_PER_CLOCK == 0 ||
         live->idle_polls == 0) {
         live->now = clock_now();
@@ -204,6 +205,9 @@ void live_progress(struct live *live)
     if (count == 0) {
         note_idle(live);
         live->idle_polls++;
+        if (live->driver == LIVE_WATCHED && live->idle_polls > live->polls_to_believe) {
+            take_over_from_thread(live);
+        }
         if (live->rounds % ROUNDS_PER_CLOCK == 0) {
             check_time(live);
         }
@@ -222,10 +226,10 @@ void live_progress(struct live *live)
     wake_for_deadline(live);
 }
 
-void live_reaped(struct live *live)
+void live_reaped(struct live *live, bool armed)
 {
     live->unpolled_places = 0;
-    note_poll(live);
+    note_poll(live, armed);
 }
 
 void live_posted(struct live *live, struct qp *qp)

@@ -138,12 +138,13 @@ static void to_wc(const struct verbs_cq *cq, const struct completion *completion
 static uint32_t poll_locked(struct live *live, struct verbs_cq *cq, struct completion *out,
                             uint32_t count)
 {
+    const bool armed = cq->core.arming != CQ_NOT_ARMED;
     const uint32_t found = cq_poll(&cq->core, out, count);
     if (found > 0) {
-        live_reaped(live);
+        live_reaped(live, armed);
         return found;
     }
-    live_progress(live);
+    live_progress(live, armed);
     return cq_poll(&cq->core, out, count);
 }
 
