@@ -15,6 +15,7 @@
 
 #define CONNECTIONS_MAX 131072u
 #define PEERS_MAX       64u
+#define ERROR_BYTES     160u
 
 /* One measurement. */
 struct plan {
@@ -29,12 +30,12 @@ struct plan {
 };
 
 struct outcome {
-    double rate;         /* Messages a second. */
-    double latency_us;   /* Median of one message alone. */
-    double setup_s;      /* Until all queue pairs of both sides were connected. */
-    double bytes_per_qp; /* What the process grew by, without the send ring. */
-    double ring_bytes;   /* The send ring of one queue pair. */
-    char error[160];     /* Empty: all is well. */
+    double rate;             /* Messages a second. */
+    double latency_us;       /* Median of one message alone. */
+    double setup_s;          /* Until all queue pairs of both sides were connected. */
+    double bytes_per_qp;     /* What the process grew by, without the send ring. */
+    double ring_bytes;       /* The send ring of one queue pair. */
+    char error[ERROR_BYTES]; /* Empty: all is well. */
 };
 
 /* One side's queue pairs, its memory (one slot of `bytes` for each), and how to reach the others.
@@ -57,7 +58,7 @@ struct door {
     uint32_t key, qpn;
 };
 
-/* False: `error` (of 160 bytes) says why. */
+/* False: `error` (of ERROR_BYTES) says why. */
 bool world_open(struct world *world, const struct plan *plan, uint32_t count, char *error);
 /* Queue pairs [from, to). */
 bool world_make_qps(struct world *world, const struct plan *plan, uint32_t from, uint32_t to,

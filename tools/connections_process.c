@@ -85,6 +85,26 @@ static bool get(int fd, void *to, size_t bytes)
     return true;
 }
 
+/* Every stage of a peer ends with whether it was good and, if not, why. */
+static bool say(int fd, bool good, const char *error)
+{
+    put(fd, &good, sizeof(good));
+    if (!good) {
+        put(fd, error, ERROR_BYTES);
+    }
+    return good;
+}
+
+static bool hear(int fd, char *error)
+{
+    bool good = false;
+    if (!get(fd, &good, sizeof(good)) || (!good && !get(fd, error, ERROR_BYTES))) {
+        snprintf(error, ERROR_BYTES, "a peer ended early");
+        return false;
+    }
+    return good;
+}
+
 /* Connections of peer `peer`: every `peers`-th one. */
 static uint32_t share(const struct plan *plan, uint32_t peer)
 {
@@ -125,17 +145,22 @@ static bool peer_connect(struct world *world, const struct plan *plan, int fd, u
                          uint32_t to, struct door *doors, char *error)
 {
     union ibv_gid gid;
-    bool good = world_make_qps(world, plan, from, to, error);
-    for (uint32_t i = from; good && i < to; i++) {
+    if (!say(fd, world_make_qps(world, plan, from, to, error), error)) {
+        return false;
+    }
+    for (uint32_t i = from; i < to; i++) {
         doors[i] = world_door(world, i);
     }
     const size_t bytes = (to - from) * sizeof(struct door);
-    good = good && put(fd, &world->gid, sizeof(world->gid)) && put(fd, doors + from, bytes) &&
-           get(fd, &gid, sizeof(gid)) && get(fd, doors + from, bytes);
+    if (!put(fd, &world->gid, sizeof(world->gid)) || !put(fd, doors + from, bytes) ||
+        !get(fd, &gid, sizeof(gid)) || !get(fd, doors + from, bytes)) {
+        return false;
+    }
+    bool good = true;
     for (uint32_t i = from; good && i < to; i++) {
         good = world_connect(world, i, &gid, &doors[i], error);
     }
-    return good;
+    return say(fd, good, error);
 }
 
 static bool peer_run(const struct plan *plan, uint32_t peer, int fd, char *error)
@@ -144,38 +169,28 @@ static bool peer_run(const struct plan *plan, uint32_t peer, int fd, char *error
     struct world world;
     uint32_t *posted = calloc(count, sizeof(uint32_t));
     struct door *doors = calloc(count, sizeof(struct door));
-    bool good = posted != NULL && doors != NULL && world_open(&world, plan, count, error);
-    for (uint32_t i = 0; good && i < count; i++) {
+    if (posted == NULL || doors == NULL || !world_open(&world, plan, count, error)) {
+        return say(fd, false, error);
+    }
+    for (uint32_t i = 0; i < count; i++) {
         slot_fill(world.memory + (size_t)i * plan->bytes, plan->bytes, i * plan->peers + peer, 0);
     }
-    uint8_t start;
-    for (uint32_t round = 0; good && round < ROUNDS; round++) {
-        good = get(fd, &start, 1) && peer_connect(&world, plan, fd, round_from(round),
-                                                  round_to(round, count), doors, error);
-        put(fd, &good, sizeof(good));
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint8_t start;
+        if (!get(fd, &start, 1) || !peer_connect(&world, plan, fd, round_from(round),
+                                                 round_to(round, count), doors, error)) {
+            return false;
+        }
     }
     /* Connected; from here on the NIC alone works, until the initiator is done. */
-    good = good && get(fd, posted, count * sizeof(uint32_t));
-    if (good && !peer_check(&world, plan, peer, posted)) {
-        snprintf(error, 160, "a peer's memory does not hold what was written");
-        good = false;
+    if (!get(fd, posted, count * sizeof(uint32_t))) {
+        return false;
     }
-    put(fd, &good, sizeof(good));
-    if (!good) {
-        put(fd, error, 160);
-    }
-    return good;
+    return say(fd, peer_check(&world, plan, peer, posted),
+               "a peer's memory does not hold what was written");
 }
 
 /* -- The initiator ------------------------------------------------------------------------------*/
-
-static bool peers_failed(int fd, char *error)
-{
-    if (error[0] == '\0' && !get(fd, error, 160)) {
-        snprintf(error, 160, "a peer ended early");
-    }
-    return false;
-}
 
 /* One peer's side of the exchange: its doors come, ours go, and connections are made. */
 static bool connect_peer(struct world *world, const struct plan *plan, uint32_t peer, int fd,
@@ -183,8 +198,12 @@ static bool connect_peer(struct world *world, const struct plan *plan, uint32_t 
 {
     const uint32_t from = round_from(round), count = round_to(round, share(plan, peer)) - from;
     union ibv_gid gid;
+    if (!hear(fd, error)) {
+        return false;
+    }
     if (!get(fd, &gid, sizeof(gid)) || !get(fd, doors, count * sizeof(struct door))) {
-        return peers_failed(fd, error);
+        snprintf(error, ERROR_BYTES, "a peer ended early");
+        return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t index = (from + i) * plan->peers + peer;
@@ -210,10 +229,7 @@ static bool exchange(struct world *world, const struct plan *plan, const int *fd
     }
     free(doors);
     for (uint32_t p = 0; connected && p < plan->peers; p++) {
-        bool good = false;
-        if (!get(fds[p], &good, sizeof(good)) || !good) {
-            return peers_failed(fds[p], error);
-        }
+        connected = hear(fds[p], error);
     }
     return connected;
 }
@@ -224,7 +240,7 @@ static bool verify(struct world *world, const struct plan *plan, const int *fds,
 {
     for (uint32_t i = 0; plan->reads && i < plan->qps; i++) {
         if (!slot_is(world->memory + (size_t)i * plan->bytes, plan->bytes, i, 0)) {
-            snprintf(error, 160, "the initiator's memory does not hold what it read");
+            snprintf(error, ERROR_BYTES, "the initiator's memory does not hold what it read");
             return false;
         }
     }
@@ -238,9 +254,8 @@ static bool verify(struct world *world, const struct plan *plan, const int *fds,
                 filled = 0;
             }
         }
-        bool good = false;
-        if (!get(fds[p], &good, sizeof(good)) || !good) {
-            return peers_failed(fds[p], error);
+        if (!hear(fds[p], error)) {
+            return false;
         }
     }
     return true;
@@ -295,7 +310,7 @@ static pid_t start_peer(const struct series *series, const struct plan *plan, ui
 {
     const pid_t pid = fork();
     if (pid == 0) {
-        char error[160] = "";
+        char error[ERROR_BYTES] = "";
         prepare_child(series);
         keep_to_core(false, peer);
         _exit(!peer_run(plan, peer, fd, error));

@@ -7,8 +7,6 @@
 
 #include "tools/connections.h"
 
-#define ERROR_BYTES 160
-
 static bool fail(char *error, const char *what)
 {
     snprintf(error, ERROR_BYTES, "%s: %s", what, strerror(errno));

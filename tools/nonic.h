@@ -7,6 +7,7 @@
 #ifndef TOOLS_NONIC_H
 #define TOOLS_NONIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 int command_run(int argc, char **argv);
@@ -14,6 +15,9 @@ int command_info(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_lab(int argc, char **argv);
 int command_bench(int argc, char **argv);
+
+/* The full path of one of the command's parts, wherever it was built or installed (parts.c). */
+bool find_part(const char *name, char *path, size_t bytes);
 
 /* Exit status of a wrong command line. */
 #define EXIT_USAGE 2

@@ -36,30 +36,6 @@ static void print_help(void)
         "example: nonic run --capture a.pcapng -- ib_send_bw -n 100 127.0.0.1\n");
 }
 
-/* The library lies beside the command where it was built, or in ../lib/nonic where installed. */
-static bool find_library(char *path, size_t bytes)
-{
-    static const char *const places[] = {"", "/verbs", "/../verbs", "/../lib/nonic"};
-    char self[PATH_MAX];
-    const ssize_t count = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (count < 0) {
-        return false;
-    }
-    self[count] = '\0';
-    *strrchr(self, '/') = '\0';
-    for (size_t i = 0; i < COUNT_OF(places); i++) {
-        char candidate[PATH_MAX + 64];
-        snprintf(candidate, sizeof(candidate), "%s%s/" LIBRARY, self, places[i]);
-        char *real = realpath(candidate, NULL);
-        if (real != NULL) {
-            snprintf(path, bytes, "%s", real);
-            free(real);
-            return true;
-        }
-    }
-    return false;
-}
-
 static void set_or_clear(const char *name, const char *value)
 {
     if (value != NULL) {
@@ -159,7 +135,7 @@ int command_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     char library[PATH_MAX];
-    if (!find_library(library, sizeof(library))) {
+    if (!find_part(LIBRARY, library, sizeof(library))) {
         fprintf(stderr, "nonic: " LIBRARY " is not beside the command; was it built?\n");
         return 1;
     }
