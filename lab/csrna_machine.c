@@ -436,11 +436,13 @@ static void check_node(struct csrna_machine *machine, struct csrna_node *node)
                  {COUNTER_stale_acks, "acknowledged twice"}};
     const struct nic_counters *counters = nic_counters(node->nic.engine);
     for (uint32_t i = 0; i < COUNT_OF(never) && machine->loss_millionths == 0; i++) {
+        machine->disorder += counters->values[never[i].counter];
         if (counters->values[never[i].counter] != 0) {
             lab_fail(machine->run, "node %u: %llu packets %s, though none is lost", node->nic.node,
                      (unsigned long long)counters->values[never[i].counter], never[i].what);
         }
     }
+    machine->stale += node->nic.incoherent;
     if (node->nic.incoherent + node->nic.bad_packets + node->nic.failed > 0) {
         lab_fail(machine->run, "node %u: %llu stale contexts, %llu bad packets, %llu failures",
                  node->nic.node, (unsigned long long)node->nic.incoherent,
@@ -499,6 +501,18 @@ static double busy_share(const struct csrna_machine *machine, const struct csrna
     return (double)port->bytes * (double)port->byte_fs / 1000 / (double)end_ps;
 }
 
+/* A message takes the processing of its unit, and a packet with its payload on the server's wire. */
+static double most_messages(const struct csrna_machine *machine)
+{
+    const struct csrna_config *config = &machine->nodes[0].nic.config;
+    const uint64_t headers =
+        ROCE_BTH_BYTES + (machine->load.reads ? ROCE_AETH_BYTES : ROCE_RETH_BYTES);
+    const uint64_t bytes = machine->load.bytes + headers + FRAME_BYTES;
+    const double wire_ps = (double)(bytes * machine->wire_byte_fs) / 1000;
+    const double unit_ps = (double)(config->processing * config->cycle_ps);
+    return 1e12 / fmax(wire_ps, unit_ps);
+}
+
 struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load)
 {
     struct csrna_machine *machine = csrna_zeroed(sizeof(*machine));
@@ -507,10 +521,11 @@ struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load
     step_to_the_end(machine);
     const double measured = (double)(machine->messages - machine->warm_messages);
     const double ps = (double)(machine->end_ps - machine->warm_ps);
-    const struct csrna_result result = {
+    struct csrna_result result = {
         .rate = ps > 0 ? measured / ps * 1e12 : 0,
         .latency_us = sim_spread_mean(machine->latencies) / 1e6,
         .server = csrna_server(machine)->nic.manager.counters,
+        .most = most_messages(machine),
         .pcie = busy_share(machine, &csrna_server(machine)->nic.pcie),
         .messages = machine->messages,
         .events = machine->sim.events,
@@ -519,6 +534,9 @@ struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load
             nic_counters(csrna_server(machine)->nic.engine)->values[COUNTER_retransmitted_pkts],
     };
     machine_close(machine);
+    result.wrong = machine->wrong_slots;
+    result.stale = machine->stale;
+    result.disorder = machine->disorder;
     csrna_free(machine);
     return result;
 }

@@ -41,7 +41,11 @@ struct csrna_result {
     double latency_us;          /* Mean. */
     struct qpc_counters server; /* Of the whole run. */
     double pcie;                /* Share of the time in which the server's was busy. */
+    double most;                /* Messages a second that the slowest part lets through. */
     uint64_t messages, events, lost, resent;
+    /* 0, or the run has failed: messages with a wrong byte; cached contexts other than the engine's
+     * state; packets out of order, repeated or timed out though none was lost. */
+    uint64_t wrong, stale, disorder;
 };
 
 /* The load as the run's parameters have it. */
@@ -118,7 +122,7 @@ struct csrna_machine {
     uint64_t warm_ps, end_ps;
     uint64_t last_ps; /* When the newest message was done. */
     struct sim_spread *latencies;
-    uint64_t wrong_slots;
+    uint64_t wrong_slots, stale, disorder;
 };
 
 static inline struct csrna_node *csrna_server(struct csrna_machine *machine)

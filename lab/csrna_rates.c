@@ -8,6 +8,8 @@
 #include "nic/csrna/on_chip.h"
 
 #define MILLION 1e6
+/* A run that is slower stands still. */
+#define LEAST_RATE 10.0
 /* What other NICs have room for (table 1). */
 #define ERNIC_CONNECTIONS 127u
 #define SRNIC_CONNECTIONS 10000u
@@ -134,19 +136,22 @@ static void one(struct lab_run *run)
     const struct csrna_load load = csrna_load_of(run);
     const struct csrna_result result = csrna_run(run, &load);
     const struct qpc_counters *seen = &result.server;
-    lab_judge_range(lab_add_row(run, "A17", "M/s", "%u connections, policy %u", load.qps,
-                                (uint32_t)load.policy),
-                    0, LAB_UNBOUNDED, result.rate / MILLION);
-    lab_judge_range(lab_add_row(run, "CSR-50", "", "requests that missed the cache"), 0,
-                    (double)(seen->hits + seen->misses + seen->type_2), (double)seen->misses);
+    /* Of a finite run, and so a little off a steady state's. */
+    lab_judge_range(lab_add_row(run, "A17", "M/s", "%u connections, policy %u; least and bound",
+                                load.qps, (uint32_t)load.policy),
+                    LEAST_RATE / MILLION, 1.01 * result.most / MILLION, result.rate / MILLION);
+    lab_judge_absolute(lab_add_row(run, "A17", "messages", "with a wrong byte"), 0,
+                       (double)result.wrong, 0);
+    lab_judge_absolute(lab_add_row(run, "A17", "packets", "out of order or repeated, none lost"), 0,
+                       (double)result.disorder, 0);
+    lab_judge_absolute(lab_add_row(run, "A17", "contexts", "cached, and not the engine's state"), 0,
+                       (double)result.stale, 0);
     lab_judge_absolute(lab_add_row(run, "CSR-50", "", "contexts read: misses, prefetches, again"),
                        (double)(seen->misses + seen->prefetches - seen->prefetch_hits -
                                 seen->prefetch_pendings + seen->conversions),
                        (double)seen->fetches, 0);
     lab_judge_range(lab_add_row(run, "A17", "", "PCIe of the server in use, share of the time"), 0,
                     1, result.pcie);
-    lab_judge_range(lab_add_row(run, "A17", "", "events a message"), 0, LAB_UNBOUNDED,
-                    (double)result.events / (double)result.messages);
 }
 
 CSRNA_EXPERIMENT(csrna_rates, "csrna/rates", "message rate over connections, by policy", rates,
