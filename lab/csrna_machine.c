@@ -501,7 +501,7 @@ static double busy_share(const struct csrna_machine *machine, const struct csrna
     return (double)port->bytes * (double)port->byte_fs / 1000 / (double)end_ps;
 }
 
-/* A message takes the processing of its unit, and a packet with its payload on the server's wire. */
+/* A message takes the processing of its unit, and its packet the server's wire. */
 static double most_messages(const struct csrna_machine *machine)
 {
     const struct csrna_config *config = &machine->nodes[0].nic.config;
