@@ -10,7 +10,10 @@
  * Threads    No state.
  * Time       Not used.
  * Units      Bytes; times as the exponent t of 4.096 us * 2^t.
- * Limits     Messages about alternate paths (LAP, APR) are CM_UNKNOWN_ATTRIBUTE.
+ * Limits     Messages about alternate paths (LAP, APR) are CM_UNKNOWN_ATTRIBUTE. What else RoCE has
+ *            no use for is read over and written as 0: the MAD status, the alternate path, EE
+ *            contexts (RD), the additional information of a SIDR_REP (redirection), and in REP and
+ *            SIDR_REP the vendor who extends the message.
  * Source     IBTA Vol. 1, 12.6 (messages), 13.4.3 (MAD header), annex A11 (RDMA IP CM service).
  */
 #ifndef WIRE_CM_H
@@ -108,7 +111,7 @@ struct cm_path {
 struct cm_req {
     uint64_t service_id;
     uint64_t ca_guid;
-    uint32_t vendor; /* 24 bits at offset 25: 0, or who extends the message (ECE). */
+    uint32_t vendor; /* 24 bits: 0, or who extends the message (ECE). */
     uint32_t qkey;
     uint32_t qpn;
     uint8_t responder_resources;
@@ -146,8 +149,8 @@ struct cm_rep {
 struct cm_rej {
     uint8_t about; /* enum cm_about. */
     uint16_t reason;
-    uint8_t information_bytes; /* At most CM_REJ_INFORMATION_BYTES. */
-    uint8_t information[CM_REJ_INFORMATION_BYTES];
+    uint8_t information_bytes;                     /* At most CM_REJ_INFORMATION_BYTES. */
+    uint8_t information[CM_REJ_INFORMATION_BYTES]; /* All the room there is. */
 };
 
 struct cm_mra {
@@ -185,18 +188,19 @@ struct cm_message {
     uint8_t private_data[CM_PRIVATE_BYTES_MAX]; /* All the message has room for; zeroes behind. */
 };
 
-/* Why bytes are not such a message. */
+/* Why bytes are not such a message. What a REQ may not ask for is not judged here: it deserves a
+ * REJ for an answer. */
 enum cm_verdict {
     CM_GOOD,
     CM_WRONG_SIZE,        /* Not CM_MAD_BYTES. */
     CM_WRONG_CLASS,       /* Base version, class, class version or method of another service. */
     CM_UNKNOWN_ATTRIBUTE, /* A message we do not speak. */
-    CM_WRONG_FIELD,       /* A value that its field's definition forbids. */
+    CM_WRONG_FIELD,       /* REJ, MRA: about nothing defined, or information beyond its room. */
     CM_VERDICT_COUNT,
 };
 
 const char *cm_verdict_name(enum cm_verdict verdict);
-const char *cm_attribute_name(enum cm_attribute attribute); /* "REQ"; never NULL. */
+const char *cm_attribute_name(enum cm_attribute attribute); /* "REQ"; or "unknown". */
 
 /* Bytes of private data a message of this kind carries. */
 size_t cm_private_bytes(enum cm_attribute attribute);
@@ -219,7 +223,7 @@ struct cm_addresses {
                                           wire the mapping's ffff is 0. */
 };
 
-/* False: another version of the header. */
+/* False, and nothing is written: another version of the header or of IP. */
 MUST_USE bool cm_addresses_decode(const uint8_t bytes[CM_ADDRESSES_BYTES],
                                   struct cm_addresses *addresses);
 void cm_addresses_encode(const struct cm_addresses *addresses, uint8_t out[CM_ADDRESSES_BYTES]);
