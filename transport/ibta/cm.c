@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cm - what programs ask of the connection manager, and what it sends.
+ */
+#include "transport/ibta/cm.h"
+
+#include <string.h>
+
+#include "transport/ibta/cm_internal.h"
+#include "transport/ibta/timing.h"
+
+/* A lost message is repeated soon at first, since most peers are near, then as late as the standard
+ * demands: together longer than a minute. */
+#define FIRST_WAIT_NS 250000000u
+
+/* Twice the packet lifetime of RoCE and the peer's time to acknowledge: 4.096 us * 2^17. */
+#define TIMEWAIT_CODE 17
+
+/* A farewell that nobody waits for is repeated a few times only. */
+#define FAREWELL_TRIES 3
+
+/* -- Tables -------------------------------------------------------------------------------------*/
+
+void cm_init(struct cm *cm, uint64_t seed, uint8_t id_base, uint64_t ca_guid)
+{
+    memset(cm, 0, sizeof(*cm));
+    prng_init(&cm->prng, seed);
+    cm->id_base = (uint32_t)id_base << 24;
+    /* Anywhere, so that messages to an earlier process find nobody. */
+    cm->next_id = (uint32_t)prng_next(&cm->prng);
+    cm->ca_guid = ca_guid;
+    for (uint32_t i = 0; i < CM_BUCKETS; i++) {
+        list_init(&cm->local[i]);
+        list_init(&cm->remote[i]);
+    }
+    list_init(&cm->outbox);
+    list_init(&cm->timed);
+    cm->deadline = INSTANT_NEVER;
+}
+
+void cm_connection_init(struct cm_connection *connection)
+{
+    memset(connection, 0, sizeof(*connection));
+    list_init(&connection->by_local);
+    list_init(&connection->by_remote);
+    list_init(&connection->out);
+    list_init(&connection->timed);
+    connection->deadline = INSTANT_NEVER;
+}
+
+struct cm_connection *cm_find_local(struct cm *cm, uint32_t local_id, const uint8_t peer[16])
+{
+    struct list *head = cm_local_bucket(cm, local_id);
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, by_local);
+        if (connection->local_id == local_id && memcmp(connection->destination, peer, 16) == 0) {
+            return connection;
+        }
+    }
+    return NULL;
+}
+
+static bool is_sidr(const struct cm_connection *connection)
+{
+    return connection->state >= CM_STATE_SIDR_REQ_SENT;
+}
+
+struct cm_connection *cm_find_remote(struct cm *cm, uint32_t remote_id, const uint8_t peer[16],
+                                     bool sidr)
+{
+    struct list *head = cm_remote_bucket(cm, remote_id, peer);
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, by_remote);
+        if (connection->remote_id == remote_id && is_sidr(connection) == sidr &&
+            memcmp(connection->destination, peer, 16) == 0) {
+            return connection;
+        }
+    }
+    return NULL;
+}
+
+static bool id_is_taken(struct cm *cm, uint32_t id)
+{
+    struct list *head = cm_local_bucket(cm, id);
+    for (struct list *node = head->next; node != head; node = node->next) {
+        if (CONTAINER_OF(node, struct cm_connection, by_local)->local_id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void cm_enlist(struct cm *cm, struct cm_connection *connection)
+{
+    do {
+        connection->local_id = cm->id_base | (cm->next_id++ & 0xffffffu);
+    } while (connection->local_id == 0 || id_is_taken(cm, connection->local_id));
+    list_append(cm_local_bucket(cm, connection->local_id), &connection->by_local);
+}
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+void cm_set_deadline(struct cm *cm, struct cm_connection *connection, struct instant deadline)
+{
+    connection->deadline = deadline;
+    if (list_empty(&connection->timed)) {
+        list_append(&cm->timed, &connection->timed);
+    }
+    if (instant_before(deadline, cm->deadline)) {
+        cm->deadline = deadline;
+    }
+}
+
+void cm_clear_deadline(struct cm_connection *connection)
+{
+    connection->deadline = INSTANT_NEVER;
+    list_remove(&connection->timed);
+}
+
+void cm_await(struct cm *cm, struct cm_connection *connection, uint8_t tries, struct instant now)
+{
+    connection->tries_left = tries;
+    connection->wait_ns = FIRST_WAIT_NS;
+    cm_set_deadline(cm, connection, instant_after(now, connection->wait_ns));
+}
+
+struct instant cm_deadline(const struct cm *cm)
+{
+    return cm->deadline;
+}
+
+void cm_enter_timewait(struct cm *cm, struct cm_connection *connection, struct instant now)
+{
+    connection->state = CM_STATE_TIMEWAIT;
+    cm_set_deadline(cm, connection, instant_after(now, ack_timeout_ns(TIMEWAIT_CODE)));
+}
+
+void cm_become_idle(struct cm_connection *connection)
+{
+    connection->state = CM_STATE_IDLE;
+    connection->asked = false;
+    connection->remote_id = 0;
+    cm_clear_deadline(connection);
+    list_remove(&connection->by_local);
+    list_remove(&connection->by_remote);
+}
+
+/* -- Sending ------------------------------------------------------------------------------------*/
+
+void cm_post_again(struct cm *cm, struct cm_connection *connection)
+{
+    if (list_empty(&connection->out)) {
+        list_append(&cm->outbox, &connection->out);
+    }
+}
+
+void cm_post(struct cm *cm, struct cm_connection *connection, enum cm_attribute attribute,
+             struct cm_message *message)
+{
+    message->transaction_id = connection->transaction_id;
+    message->attribute = (uint16_t)attribute;
+    message->attribute_modifier = 0;
+    message->local_id = connection->local_id;
+    message->remote_id = connection->remote_id;
+    cm_encode(message, connection->message);
+    cm_post_again(cm, connection);
+}
+
+void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
+                   const struct cm_message *message)
+{
+    if (cm->stray_tail - cm->stray_head == CM_STRAYS_MAX) {
+        cm->counters.crowded_out++;
+        return;
+    }
+    struct cm_letter *letter = &cm->strays[cm->stray_tail++ % CM_STRAYS_MAX];
+    memcpy(letter->source, source, 16);
+    memcpy(letter->destination, destination, 16);
+    cm_encode(message, letter->bytes);
+}
+
+bool cm_next_message(struct cm *cm, struct cm_letter *letter)
+{
+    if (cm->stray_head != cm->stray_tail) {
+        *letter = cm->strays[cm->stray_head++ % CM_STRAYS_MAX];
+        cm->counters.sent++;
+        return true;
+    }
+    struct list *node = list_pop(&cm->outbox);
+    if (node == NULL) {
+        return false;
+    }
+    const struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, out);
+    memcpy(letter->source, connection->source, 16);
+    memcpy(letter->destination, connection->destination, 16);
+    memcpy(letter->bytes, connection->message, sizeof(letter->bytes));
+    cm->counters.sent++;
+    return true;
+}
+
+/* The connection goes: what it has to say last is sent on its own. */
+static void detach_message(struct cm *cm, struct cm_connection *connection)
+{
+    if (list_empty(&connection->out)) {
+        return;
+    }
+    list_remove(&connection->out);
+    if (cm->stray_tail - cm->stray_head == CM_STRAYS_MAX) {
+        cm->counters.crowded_out++;
+        return;
+    }
+    struct cm_letter *letter = &cm->strays[cm->stray_tail++ % CM_STRAYS_MAX];
+    memcpy(letter->source, connection->source, 16);
+    memcpy(letter->destination, connection->destination, 16);
+    memcpy(letter->bytes, connection->message, sizeof(letter->bytes));
+}
+
+void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about about,
+                 enum cm_reason reason, const void *private_data, size_t private_bytes)
+{
+    struct cm_message rej = {.rej = {.about = (uint8_t)about, .reason = (uint16_t)reason}};
+    if (reason == CM_REASON_TIMEOUT) {
+        /* Who gave up waiting never learned our communication ID: the GUID says who it was. */
+        for (size_t i = 0; i < 8; i++) {
+            rej.rej.information[i] = (uint8_t)(cm->ca_guid >> (56 - 8 * i));
+        }
+        rej.rej.information_bytes = 8;
+    }
+    if (private_bytes > 0) {
+        CHECK(private_bytes <= CM_REJ_PRIVATE_BYTES);
+        memcpy(rej.private_data, private_data, private_bytes);
+    }
+    cm_post(cm, connection, CM_REJ, &rej);
+}
+
+/* -- What programs ask --------------------------------------------------------------------------*/
+
+static void begin(struct cm *cm, struct cm_connection *connection, const uint8_t source[16],
+                  const uint8_t destination[16])
+{
+    memcpy(connection->source, source, 16);
+    memcpy(connection->destination, destination, 16);
+    cm_enlist(cm, connection);
+    connection->asked = true;
+    connection->remote_id = 0;
+    /* The lower half is the communication ID, the upper distinguishes its lives. */
+    connection->transaction_id =
+        (prng_next(&cm->prng) & ~UINT64_C(0xffffffff)) | connection->local_id;
+}
+
+enum status cm_request(struct cm *cm, struct cm_connection *connection, const uint8_t source[16],
+                       const uint8_t destination[16], struct cm_message *req, struct instant now)
+{
+    if (connection->state != CM_STATE_IDLE) {
+        return STATUS_INVALID;
+    }
+    begin(cm, connection, source, destination);
+    connection->service_id = req->req.service_id;
+    req->req.ca_guid = cm->ca_guid;
+    req->req.remote_response_timeout = CM_RESPONSE_TIMEOUT;
+    req->req.local_response_timeout = CM_RESPONSE_TIMEOUT;
+    req->req.max_cm_retries = CM_RETRIES;
+    req->req.pkey = 0xffff;
+    memcpy(req->req.primary.local_gid, source, 16);
+    memcpy(req->req.primary.remote_gid, destination, 16);
+    req->req.primary.local_lid = CM_PERMISSIVE_LID;
+    req->req.primary.remote_lid = CM_PERMISSIVE_LID;
+    cm_post(cm, connection, CM_REQ, req);
+    connection->state = CM_STATE_REQ_SENT;
+    cm_await(cm, connection, CM_RETRIES, now);
+    return STATUS_OK;
+}
+
+enum status cm_reply(struct cm *cm, struct cm_connection *connection, struct cm_message *rep,
+                     struct instant now)
+{
+    if (connection->state != CM_STATE_REQ_RECEIVED) {
+        return STATUS_INVALID;
+    }
+    rep->rep.ca_guid = cm->ca_guid;
+    cm_post(cm, connection, CM_REP, rep);
+    connection->state = CM_STATE_REP_SENT;
+    cm_await(cm, connection, CM_RETRIES, now);
+    return STATUS_OK;
+}
+
+enum status cm_confirm(struct cm *cm, struct cm_connection *connection, struct cm_message *rtu)
+{
+    if (connection->state != CM_STATE_REP_RECEIVED) {
+        return STATUS_INVALID;
+    }
+    cm_post(cm, connection, CM_RTU, rtu);
+    connection->state = CM_STATE_ESTABLISHED;
+    cm_clear_deadline(connection);
+    return STATUS_OK;
+}
+
+enum status cm_note_established(struct cm *cm, struct cm_connection *connection)
+{
+    (void)cm;
+    if (connection->state != CM_STATE_REP_SENT) {
+        return STATUS_INVALID;
+    }
+    connection->state = CM_STATE_ESTABLISHED;
+    cm_clear_deadline(connection);
+    return STATUS_OK;
+}
+
+enum status cm_reject(struct cm *cm, struct cm_connection *connection, enum cm_reason reason,
+                      const void *private_data, size_t private_bytes)
+{
+    if (private_bytes > CM_REJ_PRIVATE_BYTES) {
+        return STATUS_INVALID;
+    }
+    switch ((enum cm_state)connection->state) {
+    case CM_STATE_REQ_RECEIVED:
+        cm_post_rej(cm, connection, CM_ABOUT_REQ, reason, private_data, private_bytes);
+        break;
+    case CM_STATE_REP_RECEIVED:
+        cm_post_rej(cm, connection, CM_ABOUT_REP, reason, private_data, private_bytes);
+        break;
+    case CM_STATE_IDLE:
+    case CM_STATE_REQ_SENT:
+    case CM_STATE_REP_SENT:
+    case CM_STATE_ESTABLISHED:
+    case CM_STATE_DREQ_SENT:
+    case CM_STATE_TIMEWAIT:
+    case CM_STATE_SIDR_REQ_SENT:
+    case CM_STATE_SIDR_REQ_RECEIVED:
+    case CM_STATE_SIDR_REP_SENT: return STATUS_INVALID;
+    }
+    cm_become_idle(connection);
+    return STATUS_OK;
+}
+
+static void send_dreq(struct cm *cm, struct cm_connection *connection, uint8_t tries,
+                      struct instant now)
+{
+    struct cm_message dreq = {.dreq_qpn = connection->remote_qpn};
+    connection->transaction_id =
+        (prng_next(&cm->prng) & ~UINT64_C(0xffffffff)) | connection->local_id;
+    cm_post(cm, connection, CM_DREQ, &dreq);
+    connection->state = CM_STATE_DREQ_SENT;
+    cm_await(cm, connection, tries, now);
+}
+
+enum status cm_disconnect(struct cm *cm, struct cm_connection *connection, struct instant now)
+{
+    switch ((enum cm_state)connection->state) {
+    case CM_STATE_ESTABLISHED:
+    case CM_STATE_REP_SENT: send_dreq(cm, connection, CM_RETRIES, now); return STATUS_OK;
+    case CM_STATE_DREQ_SENT:
+    case CM_STATE_TIMEWAIT: return STATUS_OK;
+    case CM_STATE_IDLE:
+    case CM_STATE_REQ_SENT:
+    case CM_STATE_REQ_RECEIVED:
+    case CM_STATE_REP_RECEIVED:
+    case CM_STATE_SIDR_REQ_SENT:
+    case CM_STATE_SIDR_REQ_RECEIVED:
+    case CM_STATE_SIDR_REP_SENT: return STATUS_INVALID;
+    }
+    UNREACHABLE("a state outside its enum");
+}
+
+enum status cm_sidr_request(struct cm *cm, struct cm_connection *connection,
+                            const uint8_t source[16], const uint8_t destination[16],
+                            struct cm_message *request, struct instant now)
+{
+    if (connection->state != CM_STATE_IDLE) {
+        return STATUS_INVALID;
+    }
+    begin(cm, connection, source, destination);
+    connection->service_id = request->sidr_req.service_id;
+    request->sidr_req.pkey = 0xffff;
+    cm_post(cm, connection, CM_SIDR_REQ, request);
+    connection->state = CM_STATE_SIDR_REQ_SENT;
+    cm_await(cm, connection, CM_RETRIES, now);
+    return STATUS_OK;
+}
+
+/* A SIDR_REP repeats the request's ID where other messages have the sender's own. */
+static void post_sidr_rep(struct cm *cm, struct cm_connection *connection, struct cm_message *reply)
+{
+    const uint32_t own = connection->local_id;
+    connection->local_id = connection->remote_id;
+    cm_post(cm, connection, CM_SIDR_REP, reply);
+    connection->local_id = own;
+}
+
+enum status cm_sidr_reply(struct cm *cm, struct cm_connection *connection, struct cm_message *reply)
+{
+    if (connection->state != CM_STATE_SIDR_REQ_RECEIVED) {
+        return STATUS_INVALID;
+    }
+    reply->sidr_rep.service_id = connection->service_id;
+    post_sidr_rep(cm, connection, reply);
+    connection->state = CM_STATE_SIDR_REP_SENT;
+    return STATUS_OK;
+}
+
+/* -- Letting go ---------------------------------------------------------------------------------*/
+
+static void say_farewell(struct cm *cm, struct cm_connection *connection, struct instant now)
+{
+    switch ((enum cm_state)connection->state) {
+    case CM_STATE_REQ_SENT:
+        cm_post_rej(cm, connection, CM_ABOUT_REQ, CM_REASON_TIMEOUT, NULL, 0);
+        return;
+    case CM_STATE_REQ_RECEIVED:
+        cm_post_rej(cm, connection, CM_ABOUT_REQ, CM_REASON_CONSUMER, NULL, 0);
+        return;
+    case CM_STATE_REP_RECEIVED:
+        cm_post_rej(cm, connection, CM_ABOUT_REP, CM_REASON_CONSUMER, NULL, 0);
+        return;
+    case CM_STATE_REP_SENT:
+    case CM_STATE_ESTABLISHED: send_dreq(cm, connection, FAREWELL_TRIES, now); return;
+    case CM_STATE_SIDR_REQ_RECEIVED: {
+        struct cm_message reply = {
+            .sidr_rep = {.status = CM_SIDR_REJECTED, .service_id = connection->service_id}};
+        post_sidr_rep(cm, connection, &reply);
+        return;
+    }
+    case CM_STATE_IDLE:
+    case CM_STATE_DREQ_SENT:
+    case CM_STATE_TIMEWAIT:
+    case CM_STATE_SIDR_REQ_SENT:
+    case CM_STATE_SIDR_REP_SENT: return;
+    }
+    UNREACHABLE("a state outside its enum");
+}
+
+bool cm_release(struct cm *cm, struct cm_connection *connection, struct instant now)
+{
+    say_farewell(cm, connection, now);
+    if (connection->state == CM_STATE_DREQ_SENT) {
+        connection->abandoned = true;
+        if (connection->tries_left > FAREWELL_TRIES) {
+            connection->tries_left = FAREWELL_TRIES;
+        }
+        return false;
+    }
+    detach_message(cm, connection);
+    cm_become_idle(connection);
+    return true;
+}

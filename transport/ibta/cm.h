@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cm - the InfiniBand connection manager: two QP 1s agree on the queue pairs of a connection.
+ *
+ * Purpose    The states of connections and of service ID resolutions (SIDR), with retransmission,
+ *            duplicates, stray messages and time limits.
+ * Inputs     cm_request and its neighbours from a program; cm_on_message; cm_on_time.
+ * Outputs    cm_next_message; one event per message or expired timer; cm_deadline.
+ * Ownership  Connections are the caller's memory, which stays in place until cm_release says so.
+ * Threads    One caller at a time.
+ * Time       An argument wherever it matters.
+ * Units      Nanoseconds; GIDs of 16 bytes.
+ * Limits     CM_STRAYS_MAX answers to messages that belong to nobody wait at a time.
+ * Source     IBTA Vol. 1, 12.9 (state machines), 12.10 (REJ), 12.11 (SIDR).
+ */
+#ifndef TRANSPORT_IBTA_CM_H
+#define TRANSPORT_IBTA_CM_H
+
+#include "base/instant.h"
+#include "base/list.h"
+#include "base/prng.h"
+#include "base/status.h"
+#include "wire/cm.h"
+
+#define CM_BUCKETS    1024
+#define CM_STRAYS_MAX 16
+
+/* Time codes that we put into messages: an answer takes up to 4.3 s, a slow program up to 69 s. */
+#define CM_RESPONSE_TIMEOUT 20
+#define CM_SERVICE_TIMEOUT  24
+#define CM_RETRIES          15
+
+enum cm_state {
+    CM_STATE_IDLE,
+    CM_STATE_REQ_SENT,
+    CM_STATE_REQ_RECEIVED,
+    CM_STATE_REP_SENT,
+    CM_STATE_REP_RECEIVED,
+    CM_STATE_ESTABLISHED,
+    CM_STATE_DREQ_SENT,
+    CM_STATE_TIMEWAIT, /* Packets of the connection may still be on their way. */
+    CM_STATE_SIDR_REQ_SENT,
+    CM_STATE_SIDR_REQ_RECEIVED,
+    CM_STATE_SIDR_REP_SENT,
+};
+
+struct cm_connection {
+    struct list by_local, by_remote; /* In cm.local; of those who asked us, in cm.remote. */
+    struct list out;                 /* In cm.outbox: `message` is to be sent. */
+    struct list timed;               /* In cm.timed: `deadline` counts. */
+    uint8_t source[16], destination[16];
+    uint64_t transaction_id;
+    uint64_t service_id;
+    uint32_t local_id, remote_id; /* 0: not yet known. */
+    uint32_t remote_qpn;
+    uint8_t state;  /* enum cm_state. */
+    bool asked;     /* Ours was the REQ. */
+    bool abandoned; /* By its owner: only the farewell is left. */
+    uint8_t tries_left;
+    uint64_t wait_ns; /* Before the next retransmission. */
+    struct instant deadline;
+    uint8_t message[CM_MAD_BYTES]; /* Sent last: again, should the peer not have got it. */
+};
+
+struct cm_letter {
+    uint8_t source[16], destination[16];
+    uint8_t bytes[CM_MAD_BYTES];
+};
+
+struct cm_counters {
+    uint64_t received, sent, retransmitted;
+    uint64_t malformed;    /* Not a message we speak: cm_decode's verdict was not CM_GOOD. */
+    uint64_t unmatched;    /* About a connection that is not, or no longer, here. */
+    uint64_t out_of_state; /* Not expected in the connection's state; mostly duplicates. */
+    uint64_t crowded_out;  /* No memory for a new connection, or no room for a stray answer. */
+};
+
+struct cm {
+    struct prng prng;
+    uint32_t id_base;               /* Upper 8 bits of our communication IDs. */
+    uint32_t next_id;               /* Lower 24. */
+    uint64_t ca_guid;               /* Host byte order. */
+    struct list local[CM_BUCKETS];  /* Connections by our communication ID ... */
+    struct list remote[CM_BUCKETS]; /* ... and by the peer's, if the peer asked. */
+    struct list outbox, timed;
+    struct instant deadline; /* The earliest in `timed`, or earlier. */
+    struct cm_letter strays[CM_STRAYS_MAX];
+    uint32_t stray_head, stray_tail; /* Free-running. */
+    struct cm_counters counters;
+    struct cm_message message; /* The one an event speaks of. */
+};
+
+enum cm_event_kind {
+    CM_EVENT_NONE,
+    CM_EVENT_REQUESTED, /* The spare connection is in use now, in REQ_RECEIVED. */
+    CM_EVENT_REPLIED,
+    CM_EVENT_ESTABLISHED, /* The peer is ready: its RTU came. */
+    CM_EVENT_REJECTED,
+    CM_EVENT_UNREACHABLE,  /* The peer did not answer. */
+    CM_EVENT_DISCONNECTED, /* By the peer (answered), or our own wish was answered or given up. */
+    CM_EVENT_TIMEWAIT_OVER,
+    CM_EVENT_SIDR_REQUESTED, /* The spare connection is in use now, in SIDR_REQ_RECEIVED. */
+    CM_EVENT_SIDR_REPLIED,
+    CM_EVENT_RELEASED, /* What cm_release could not let go is the caller's again. */
+};
+
+struct cm_event {
+    enum cm_event_kind kind;
+    struct cm_connection *connection;
+    const struct cm_message *message; /* What came, until the next call; NULL: a time ran out. */
+};
+
+/* `id_base`: the upper 8 bits that distinguish this manager from others behind the same GID. */
+void cm_init(struct cm *cm, uint64_t seed, uint8_t id_base, uint64_t ca_guid);
+
+void cm_connection_init(struct cm_connection *connection);
+
+/* In these, `message` has its union's member and private data filled; the manager does the rest.
+ * STATUS_INVALID: not in this state. */
+
+/* IDLE: asks `destination` for a connection. */
+MUST_USE enum status cm_request(struct cm *cm, struct cm_connection *connection,
+                                const uint8_t source[16], const uint8_t destination[16],
+                                struct cm_message *req, struct instant now);
+/* REQ_RECEIVED: agrees. */
+MUST_USE enum status cm_reply(struct cm *cm, struct cm_connection *connection,
+                              struct cm_message *rep, struct instant now);
+/* REP_RECEIVED: ready to use. */
+MUST_USE enum status cm_confirm(struct cm *cm, struct cm_connection *connection,
+                                struct cm_message *rtu);
+/* REP_SENT: the peer's first packet came, which is as good as its RTU. */
+MUST_USE enum status cm_note_established(struct cm *cm, struct cm_connection *connection);
+/* REQ_RECEIVED, REP_RECEIVED: refuses. The connection is IDLE. */
+MUST_USE enum status cm_reject(struct cm *cm, struct cm_connection *connection,
+                               enum cm_reason reason, const void *private_data,
+                               size_t private_bytes);
+/* ESTABLISHED, REP_SENT: ends it. A connection that the peer ended is fine, too. */
+MUST_USE enum status cm_disconnect(struct cm *cm, struct cm_connection *connection,
+                                   struct instant now);
+/* IDLE: asks for the UD queue pair behind a service ID. */
+MUST_USE enum status cm_sidr_request(struct cm *cm, struct cm_connection *connection,
+                                     const uint8_t source[16], const uint8_t destination[16],
+                                     struct cm_message *request, struct instant now);
+/* SIDR_REQ_RECEIVED: answers. */
+MUST_USE enum status cm_sidr_reply(struct cm *cm, struct cm_connection *connection,
+                                   struct cm_message *reply);
+
+/* The owner lets go: the peer is told what fits the state. False: the farewell still has to be
+ * repeated; CM_EVENT_RELEASED follows. */
+MUST_USE bool cm_release(struct cm *cm, struct cm_connection *connection, struct instant now);
+
+/* A MAD from `source` came in for our GID `destination`. `spare` is an initialised connection that
+ * a request may take; NULL: requests are dropped. */
+void cm_on_message(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
+                   const uint8_t *bytes, size_t count, struct cm_connection *spare,
+                   struct instant now, struct cm_event *event);
+
+/* Time has passed. Call again until the event is CM_EVENT_NONE. */
+void cm_on_time(struct cm *cm, struct instant now, struct cm_event *event);
+struct instant cm_deadline(const struct cm *cm);
+
+/* The next message to send; false if there is none. */
+bool cm_next_message(struct cm *cm, struct cm_letter *letter);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cm_internal - what the files of the connection manager share.
+ */
+#ifndef TRANSPORT_IBTA_CM_INTERNAL_H
+#define TRANSPORT_IBTA_CM_INTERNAL_H
+
+#include "transport/ibta/cm.h"
+
+static inline struct list *cm_local_bucket(struct cm *cm, uint32_t id)
+{
+    return &cm->local[id % CM_BUCKETS];
+}
+
+/* Peers count their communication IDs up, or draw them: either spreads. */
+static inline struct list *cm_remote_bucket(struct cm *cm, uint32_t id, const uint8_t gid[16])
+{
+    return &cm->remote[(id ^ id >> 24 ^ gid[13] << 4 ^ gid[14] << 2 ^ gid[15]) % CM_BUCKETS];
+}
+
+struct cm_connection *cm_find_local(struct cm *cm, uint32_t local_id, const uint8_t peer[16]);
+/* By the peer's communication ID; `sidr` tells request IDs, which have a space of their own. */
+struct cm_connection *cm_find_remote(struct cm *cm, uint32_t remote_id, const uint8_t peer[16],
+                                     bool sidr);
+
+/* Gives a connection its communication ID. */
+void cm_enlist(struct cm *cm, struct cm_connection *connection);
+
+/* Puts `message` into the outbox, as the connection's. */
+void cm_post(struct cm *cm, struct cm_connection *connection, enum cm_attribute attribute,
+             struct cm_message *message);
+/* The connection's last message once more. */
+void cm_post_again(struct cm *cm, struct cm_connection *connection);
+/* A message on behalf of no connection. */
+void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
+                   const struct cm_message *message);
+void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about about,
+                 enum cm_reason reason, const void *private_data, size_t private_bytes);
+
+/* Waits for an answer to what was just posted, repeating it up to `tries` times. */
+void cm_await(struct cm *cm, struct cm_connection *connection, uint8_t tries, struct instant now);
+void cm_set_deadline(struct cm *cm, struct cm_connection *connection, struct instant deadline);
+void cm_clear_deadline(struct cm_connection *connection);
+
+/* The connection is over: packets of it may still be on their way. */
+void cm_enter_timewait(struct cm *cm, struct cm_connection *connection, struct instant now);
+/* Forgets the peer; the connection can be used anew. */
+void cm_become_idle(struct cm_connection *connection);
+
+#endif

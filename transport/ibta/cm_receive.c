@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cm_receive - what the connection manager makes of messages, and of time.
+ */
+#include <string.h>
+
+#include "transport/ibta/cm.h"
+#include "transport/ibta/cm_internal.h"
+#include "transport/ibta/timing.h"
+
+/* A round of the state machine: what came, from whom, and what to tell. */
+struct arrival {
+    const uint8_t *source, *destination;
+    const struct cm_message *message;
+    struct cm_connection *spare;
+    struct instant now;
+    struct cm_event *event;
+};
+
+static void tell(const struct arrival *arrival, enum cm_event_kind kind,
+                 struct cm_connection *connection)
+{
+    *arrival->event = (struct cm_event){
+        .kind = connection->abandoned ? CM_EVENT_NONE : kind,
+        .connection = connection,
+        .message = arrival->message,
+    };
+}
+
+static void release(struct cm_connection *connection, struct cm_event *event)
+{
+    list_remove(&connection->out);
+    cm_become_idle(connection);
+    connection->abandoned = false;
+    *event = (struct cm_event){.kind = CM_EVENT_RELEASED, .connection = connection};
+}
+
+/* -- Answers without a connection ---------------------------------------------------------------*/
+
+static void answer_stray(struct cm *cm, const struct arrival *arrival, enum cm_attribute attribute,
+                         struct cm_message *answer)
+{
+    answer->transaction_id = arrival->message->transaction_id;
+    answer->attribute = (uint16_t)attribute;
+    answer->local_id = arrival->message->remote_id;
+    answer->remote_id = arrival->message->local_id;
+    cm_post_stray(cm, arrival->destination, arrival->source, answer);
+}
+
+/* The peer speaks of a connection that is not here: after a REP it has to know. */
+static void on_unmatched(struct cm *cm, const struct arrival *arrival)
+{
+    cm->counters.unmatched++;
+    if (arrival->message->attribute == CM_REP) {
+        struct cm_message rej = {
+            .rej = {.about = CM_ABOUT_REP, .reason = CM_REASON_INVALID_COMMUNICATION_ID}};
+        answer_stray(cm, arrival, CM_REJ, &rej);
+    } else if (arrival->message->attribute == CM_DREQ) {
+        struct cm_message drep = {0};
+        answer_stray(cm, arrival, CM_DREP, &drep);
+    }
+}
+
+/* -- Requests -----------------------------------------------------------------------------------*/
+
+static void adopt(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection,
+                  enum cm_state state)
+{
+    const struct cm_message *message = arrival->message;
+    memcpy(connection->source, arrival->destination, 16);
+    memcpy(connection->destination, arrival->source, 16);
+    connection->transaction_id = message->transaction_id;
+    connection->remote_id = message->local_id;
+    connection->state = (uint8_t)state;
+    cm_enlist(cm, connection);
+    list_append(cm_remote_bucket(cm, connection->remote_id, connection->destination),
+                &connection->by_remote);
+}
+
+static void send_mra(struct cm *cm, struct cm_connection *connection, enum cm_about about)
+{
+    struct cm_message mra = {
+        .mra = {.about = (uint8_t)about, .service_timeout = CM_SERVICE_TIMEOUT}};
+    cm_post(cm, connection, CM_MRA, &mra);
+}
+
+/* The peer repeats its REQ: it has not got our answer, or there is none yet. */
+static void on_repeated_req(struct cm *cm, struct cm_connection *connection)
+{
+    cm->counters.out_of_state++;
+    if (connection->state == CM_STATE_REQ_RECEIVED) {
+        send_mra(cm, connection, CM_ABOUT_REQ);
+    } else if (connection->state == CM_STATE_REP_SENT) {
+        cm_post_again(cm, connection);
+    }
+}
+
+static void on_req(struct cm *cm, const struct arrival *arrival)
+{
+    const struct cm_message *message = arrival->message;
+    struct cm_connection *connection =
+        cm_find_remote(cm, message->local_id, arrival->source, false);
+    if (connection != NULL && connection->transaction_id == message->transaction_id) {
+        on_repeated_req(cm, connection);
+        return;
+    }
+    if (connection != NULL && connection->state != CM_STATE_TIMEWAIT &&
+        connection->state != CM_STATE_DREQ_SENT && connection->state != CM_STATE_ESTABLISHED) {
+        struct cm_message rej = {
+            .rej = {.about = CM_ABOUT_REQ, .reason = CM_REASON_DUPLICATE_LOCAL_COMMUNICATION_ID}};
+        answer_stray(cm, arrival, CM_REJ, &rej);
+        return;
+    }
+    if (arrival->spare == NULL) {
+        cm->counters.crowded_out++;
+        return;
+    }
+    if (connection != NULL) {
+        /* The peer uses the ID anew: the end of the old connection escaped us. */
+        list_remove(&connection->by_remote);
+    }
+    connection = arrival->spare;
+    adopt(cm, arrival, connection, CM_STATE_REQ_RECEIVED);
+    connection->service_id = message->req.service_id;
+    connection->remote_qpn = message->req.qpn;
+    tell(arrival, CM_EVENT_REQUESTED, connection);
+}
+
+static void on_sidr_req(struct cm *cm, const struct arrival *arrival)
+{
+    const struct cm_message *message = arrival->message;
+    struct cm_connection *connection = cm_find_remote(cm, message->local_id, arrival->source, true);
+    if (connection != NULL && connection->transaction_id == message->transaction_id) {
+        cm->counters.out_of_state++;
+        if (connection->state == CM_STATE_SIDR_REP_SENT) {
+            cm_post_again(cm, connection);
+        }
+        return;
+    }
+    if (arrival->spare == NULL) {
+        cm->counters.crowded_out++;
+        return;
+    }
+    if (connection != NULL) {
+        list_remove(&connection->by_remote);
+    }
+    adopt(cm, arrival, arrival->spare, CM_STATE_SIDR_REQ_RECEIVED);
+    arrival->spare->service_id = message->sidr_req.service_id;
+    tell(arrival, CM_EVENT_SIDR_REQUESTED, arrival->spare);
+}
+
+/* -- Answers ------------------------------------------------------------------------------------*/
+
+static void on_rep(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
+{
+    switch ((enum cm_state)connection->state) {
+    case CM_STATE_REQ_SENT:
+        connection->remote_id = arrival->message->local_id;
+        connection->remote_qpn = arrival->message->rep.qpn;
+        connection->state = CM_STATE_REP_RECEIVED;
+        list_remove(&connection->out);
+        cm_clear_deadline(connection);
+        tell(arrival, CM_EVENT_REPLIED, connection);
+        return;
+    case CM_STATE_REP_RECEIVED:
+        cm->counters.out_of_state++;
+        send_mra(cm, connection, CM_ABOUT_REP);
+        return;
+    case CM_STATE_ESTABLISHED:
+        cm->counters.out_of_state++;
+        if (connection->asked) { /* Our RTU was lost. */
+            cm_post_again(cm, connection);
+        }
+        return;
+    case CM_STATE_IDLE:
+    case CM_STATE_REQ_RECEIVED:
+    case CM_STATE_REP_SENT:
+    case CM_STATE_DREQ_SENT:
+    case CM_STATE_TIMEWAIT:
+    case CM_STATE_SIDR_REQ_SENT:
+    case CM_STATE_SIDR_REQ_RECEIVED:
+    case CM_STATE_SIDR_REP_SENT: cm->counters.out_of_state++; return;
+    }
+    UNREACHABLE("a state outside its enum");
+}
+
+static void on_rtu(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
+{
+    if (connection->state != CM_STATE_REP_SENT) {
+        cm->counters.out_of_state++;
+        return;
+    }
+    connection->state = CM_STATE_ESTABLISHED;
+    list_remove(&connection->out);
+    cm_clear_deadline(connection);
+    tell(arrival, CM_EVENT_ESTABLISHED, connection);
+}
+
+static void on_rej(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
+{
+    switch ((enum cm_state)connection->state) {
+    case CM_STATE_REQ_SENT:
+    case CM_STATE_REQ_RECEIVED:
+    case CM_STATE_REP_SENT:
+    case CM_STATE_REP_RECEIVED:
+        list_remove(&connection->out);
+        cm_become_idle(connection);
+        tell(arrival, CM_EVENT_REJECTED, connection);
+        return;
+    case CM_STATE_DREQ_SENT:
+        /* The other side knows nothing of this connection. */
+        cm_enter_timewait(cm, connection, arrival->now);
+        if (connection->abandoned) {
+            release(connection, arrival->event);
+        } else {
+            tell(arrival, CM_EVENT_DISCONNECTED, connection);
+        }
+        return;
+    case CM_STATE_ESTABLISHED:
+        /* After an RTU that refers to what the peer has forgotten. */
+        if (arrival->message->rej.reason == CM_REASON_INVALID_COMMUNICATION_ID) {
+            cm_enter_timewait(cm, connection, arrival->now);
+            tell(arrival, CM_EVENT_DISCONNECTED, connection);
+            return;
+        }
+        cm->counters.out_of_state++;
+        return;
+    case CM_STATE_IDLE:
+    case CM_STATE_TIMEWAIT:
+    case CM_STATE_SIDR_REQ_SENT:
+    case CM_STATE_SIDR_REQ_RECEIVED:
+    case CM_STATE_SIDR_REP_SENT: cm->counters.out_of_state++; return;
+    }
+    UNREACHABLE("a state outside its enum");
+}
+
+/* The peer's program is slow: it gets the time it asks for before we repeat ourselves. */
+static void on_mra(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
+{
+    const uint8_t about = arrival->message->mra.about;
+    const bool expected = (connection->state == CM_STATE_REQ_SENT && about == CM_ABOUT_REQ) ||
+                          (connection->state == CM_STATE_REP_SENT && about == CM_ABOUT_REP);
+    if (!expected) {
+        cm->counters.out_of_state++;
+        return;
+    }
+    list_remove(&connection->out);
+    connection->wait_ns = ack_timeout_ns(CM_RESPONSE_TIMEOUT);
+    const uint64_t patience_ns = ack_timeout_ns(arrival->message->mra.service_timeout);
+    cm_set_deadline(cm, connection, instant_after(arrival->now, patience_ns));
+}
+
+static void on_dreq(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
+{
+    struct cm_message drep = {0};
+    switch ((enum cm_state)connection->state) {
+    case CM_STATE_REP_SENT:
+    case CM_STATE_ESTABLISHED:
+    case CM_STATE_DREQ_SENT:
+        if (connection->abandoned) {
+            /* Both sides say farewell. */
+            release(connection, arrival->event);
+            answer_stray(cm, arrival, CM_DREP, &drep);
+            return;
+        }
+        connection->transaction_id = arrival->message->transaction_id;
+        cm_post(cm, connection, CM_DREP, &drep);
+        cm_enter_timewait(cm, connection, arrival->now);
+        tell(arrival, CM_EVENT_DISCONNECTED, connection);
+        return;
+    case CM_STATE_TIMEWAIT:
+        cm->counters.out_of_state++;
+        connection->transaction_id = arrival->message->transaction_id;
+        cm_post(cm, connection, CM_DREP, &drep);
+        return;
+    case CM_STATE_IDLE:
+    case CM_STATE_REQ_SENT:
+    case CM_STATE_REQ_RECEIVED:
+    case CM_STATE_REP_RECEIVED:
+    case CM_STATE_SIDR_REQ_SENT:
+    case CM_STATE_SIDR_REQ_RECEIVED:
+    case CM_STATE_SIDR_REP_SENT: cm->counters.out_of_state++; return;
+    }
+    UNREACHABLE("a state outside its enum");
+}
+
+static void on_drep(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
+{
+    if (connection->state != CM_STATE_DREQ_SENT) {
+        cm->counters.out_of_state++;
+        return;
+    }
+    list_remove(&connection->out);
+    if (connection->abandoned) {
+        release(connection, arrival->event);
+        return;
+    }
+    cm_enter_timewait(cm, connection, arrival->now);
+    tell(arrival, CM_EVENT_DISCONNECTED, connection);
+}
+
+static void on_sidr_rep(struct cm *cm, const struct arrival *arrival)
+{
+    struct cm_connection *connection =
+        cm_find_local(cm, arrival->message->local_id, arrival->source);
+    if (connection == NULL || connection->state != CM_STATE_SIDR_REQ_SENT) {
+        cm->counters.unmatched++;
+        return;
+    }
+    list_remove(&connection->out);
+    cm_become_idle(connection);
+    tell(arrival, CM_EVENT_SIDR_REPLIED, connection);
+}
+
+/* Whose connection a message is about: it names our communication ID, but for a REJ from a peer
+ * that gave up before it learned it. */
+static struct cm_connection *find(struct cm *cm, const struct arrival *arrival)
+{
+    const struct cm_message *message = arrival->message;
+    if (message->attribute == CM_REJ && message->remote_id == 0) {
+        return cm_find_remote(cm, message->local_id, arrival->source, false);
+    }
+    struct cm_connection *connection = cm_find_local(cm, message->remote_id, arrival->source);
+    /* A known peer's other connection is none of this one's business. */
+    if (connection != NULL && connection->remote_id != 0 &&
+        connection->remote_id != message->local_id) {
+        return NULL;
+    }
+    return connection;
+}
+
+static void dispatch(struct cm *cm, const struct arrival *arrival)
+{
+    const enum cm_attribute attribute = (enum cm_attribute)arrival->message->attribute;
+    if (attribute == CM_REQ) {
+        on_req(cm, arrival);
+        return;
+    }
+    if (attribute == CM_SIDR_REQ) {
+        on_sidr_req(cm, arrival);
+        return;
+    }
+    if (attribute == CM_SIDR_REP) {
+        on_sidr_rep(cm, arrival);
+        return;
+    }
+    struct cm_connection *connection = find(cm, arrival);
+    if (connection == NULL) {
+        on_unmatched(cm, arrival);
+        return;
+    }
+    switch (attribute) {
+    case CM_REP: on_rep(cm, arrival, connection); return;
+    case CM_RTU: on_rtu(cm, arrival, connection); return;
+    case CM_REJ: on_rej(cm, arrival, connection); return;
+    case CM_MRA: on_mra(cm, arrival, connection); return;
+    case CM_DREQ: on_dreq(cm, arrival, connection); return;
+    case CM_DREP: on_drep(cm, arrival, connection); return;
+    case CM_REQ:
+    case CM_SIDR_REQ:
+    case CM_SIDR_REP: break;
+    }
+    UNREACHABLE("an attribute that cm_decode does not let through");
+}
+
+void cm_on_message(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
+                   const uint8_t *bytes, size_t count, struct cm_connection *spare,
+                   struct instant now, struct cm_event *event)
+{
+    *event = (struct cm_event){.kind = CM_EVENT_NONE};
+    cm->counters.received++;
+    if (cm_decode(bytes, count, &cm->message) != CM_GOOD) {
+        cm->counters.malformed++;
+        return;
+    }
+    const struct arrival arrival = {.source = source,
+                                    .destination = destination,
+                                    .message = &cm->message,
+                                    .spare = spare,
+                                    .now = now,
+                                    .event = event};
+    dispatch(cm, &arrival);
+}
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+static void repeat(struct cm *cm, struct cm_connection *connection, struct instant now)
+{
+    const uint64_t longest_ns = ack_timeout_ns(CM_RESPONSE_TIMEOUT);
+    connection->tries_left--;
+    connection->wait_ns =
+        connection->wait_ns > longest_ns / 2 ? longest_ns : 2 * connection->wait_ns;
+    cm->counters.retransmitted++;
+    cm_post_again(cm, connection);
+    cm_set_deadline(cm, connection, instant_after(now, connection->wait_ns));
+}
+
+/* Nobody answered, however often we asked. */
+static void give_up(struct cm *cm, struct cm_connection *connection, struct instant now,
+                    struct cm_event *event)
+{
+    *event = (struct cm_event){.kind = CM_EVENT_UNREACHABLE, .connection = connection};
+    switch ((enum cm_state)connection->state) {
+    case CM_STATE_DREQ_SENT:
+        if (connection->abandoned) {
+            release(connection, event);
+            return;
+        }
+        cm_enter_timewait(cm, connection, now);
+        event->kind = CM_EVENT_DISCONNECTED;
+        return;
+    case CM_STATE_TIMEWAIT:
+        cm_become_idle(connection);
+        event->kind = CM_EVENT_TIMEWAIT_OVER;
+        return;
+    case CM_STATE_REQ_SENT:
+    case CM_STATE_REP_SENT:
+    case CM_STATE_SIDR_REQ_SENT: cm_become_idle(connection); return;
+    case CM_STATE_IDLE:
+    case CM_STATE_REQ_RECEIVED:
+    case CM_STATE_REP_RECEIVED:
+    case CM_STATE_ESTABLISHED:
+    case CM_STATE_SIDR_REQ_RECEIVED:
+    case CM_STATE_SIDR_REP_SENT: break;
+    }
+    UNREACHABLE("nothing is awaited in this state");
+}
+
+void cm_on_time(struct cm *cm, struct instant now, struct cm_event *event)
+{
+    *event = (struct cm_event){.kind = CM_EVENT_NONE};
+    struct instant earliest = INSTANT_NEVER;
+    struct list *next;
+    for (struct list *node = cm->timed.next; node != &cm->timed; node = next) {
+        struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, timed);
+        next = node->next;
+        if (instant_reached(now, connection->deadline)) {
+            if (connection->state == CM_STATE_TIMEWAIT || connection->tries_left == 0) {
+                /* Those that follow wait for the next call, which is due at once. */
+                cm->deadline = now;
+                give_up(cm, connection, now, event);
+                return;
+            }
+            repeat(cm, connection, now);
+        }
+        if (instant_before(connection->deadline, earliest)) {
+            earliest = connection->deadline;
+        }
+    }
+    cm->deadline = earliest;
+}

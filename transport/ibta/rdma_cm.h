@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rdma_cm - connections between addresses and ports, on top of the InfiniBand connection manager.
+ *
+ * Purpose    What librdmacm calls ids: bound, resolved, connected, listening; with their events.
+ * Inputs     One function per wish of a program; rdma_cm_on_message; rdma_cm_on_time; answers to
+ *            the questions it asks the world.
+ * Outputs    Events per channel; questions; messages and deadlines of the manager below (cm.h).
+ * Ownership  Ids, multicasts and events are the caller's memory: given as stock, given back through
+ *            rdma_cm_next_released.
+ * Threads    One caller at a time.
+ * Time       An argument wherever it matters.
+ * Units      Host byte order, but for addresses, which are 16 bytes: IPv6, or IPv4 mapped.
+ * Limits     The stock: a request that finds none is dropped, and its sender repeats it.
+ * Source     IBTA annex A11; the behaviour of Linux' rdma_cm as its programs know it
+ *            (docs/decisions/0012).
+ */
+#ifndef TRANSPORT_IBTA_RDMA_CM_H
+#define TRANSPORT_IBTA_RDMA_CM_H
+
+#include "transport/ibta/cm.h"
+
+#define RDMA_CM_PRIVATE_BYTES_MAX 256
+#define RDMA_UDP_QKEY             0x01234567u /* Of UD, unless a program chooses another. */
+
+/* Of librdmacm's connections; the manager says which queue pairs a connection needs. */
+enum rdma_port_space {
+    RDMA_PORT_SPACE_IPOIB = 0x0002,
+    RDMA_PORT_SPACE_TCP = 0x0106,
+    RDMA_PORT_SPACE_UDP = 0x0111,
+    RDMA_PORT_SPACE_IB = 0x013f,
+};
+
+struct rdma_address {
+    uint8_t ip[16]; /* All zero: any. */
+    uint16_t port;  /* 0: none yet. */
+    bool known;     /* False: not bound at all. */
+    bool ipv6;      /* How the program writes it. */
+    uint32_t flow_label, scope_id;
+};
+
+enum rdma_id_state {
+    RDMA_ID_IDLE,
+    RDMA_ID_BOUND,
+    RDMA_ID_RESOLVING, /* The world is asked for the way to the destination. */
+    RDMA_ID_RESOLVED,
+    RDMA_ID_ROUTED,
+    RDMA_ID_FINDING, /* The world is asked who serves the destination's port. */
+    RDMA_ID_CONNECTING,
+    RDMA_ID_REQUESTED, /* A peer's request waits for the program's answer. */
+    RDMA_ID_CONNECTED,
+    RDMA_ID_DISCONNECTED,
+    RDMA_ID_LISTENING,
+};
+
+/* The values of enum rdma_cm_event_type. */
+enum rdma_event_kind {
+    RDMA_EVENT_ADDR_RESOLVED,
+    RDMA_EVENT_ADDR_ERROR,
+    RDMA_EVENT_ROUTE_RESOLVED,
+    RDMA_EVENT_ROUTE_ERROR,
+    RDMA_EVENT_CONNECT_REQUEST,
+    RDMA_EVENT_CONNECT_RESPONSE,
+    RDMA_EVENT_CONNECT_ERROR,
+    RDMA_EVENT_UNREACHABLE,
+    RDMA_EVENT_REJECTED,
+    RDMA_EVENT_ESTABLISHED,
+    RDMA_EVENT_DISCONNECTED,
+    RDMA_EVENT_DEVICE_REMOVAL,
+    RDMA_EVENT_MULTICAST_JOIN,
+    RDMA_EVENT_MULTICAST_ERROR,
+    RDMA_EVENT_ADDR_CHANGE,
+    RDMA_EVENT_TIMEWAIT_EXIT,
+};
+
+/* What both sides tell each other about a connection. */
+struct rdma_parameters {
+    uint8_t private_data[RDMA_CM_PRIVATE_BYTES_MAX];
+    uint8_t private_bytes;
+    uint8_t responder_resources, initiator_depth;
+    bool flow_control, srq;
+    uint8_t retry_count, rnr_retry_count;
+    uint32_t qpn;
+    uint32_t qkey; /* UD. */
+};
+
+struct rdma_channel {
+    struct list events;  /* struct rdma_event, oldest first. */
+    struct list changed; /* In rdma_cm.changed. */
+};
+
+struct rdma_multicast;
+
+struct rdma_id {
+    struct cm_connection connection;
+    struct list listening; /* In rdma_cm.listeners. */
+    struct list asking;    /* In rdma_cm.questions. */
+    struct list released;
+    struct rdma_channel *channel; /* NULL: not in a program's hands (any more). */
+    struct rdma_id *listener;     /* Whose request it was, while REQUESTED; NULL: closed. */
+    uint64_t uid;                 /* The program's name for it; 0: it has not learned of it. */
+    uint32_t handle;              /* The world's. */
+    uint16_t port_space;          /* enum rdma_port_space. */
+    uint8_t state;                /* enum rdma_id_state. */
+    bool datagrams;               /* A UD queue pair: service ID resolution instead of REQ. */
+    bool unreliable;              /* UC instead of RC. */
+    bool alive;                   /* Not yet released by the program. */
+    struct rdma_address source, destination;
+    uint8_t source_gid[16], peer_gid[16];
+    bool has_path; /* Both GIDs are known. */
+    uint8_t type_of_service;
+    uint8_t ack_timeout; /* 0: as the path says. */
+    bool reuse_address;
+    uint8_t path_mtu; /* enum path_mtu. */
+    uint32_t backlog; /* LISTENING: so many requests more may wait. */
+    uint32_t events_reported;
+    struct rdma_parameters wish; /* FINDING: what to say when the peer is found. */
+    /* CONNECTING and later. */
+    uint32_t starting_psn, remote_starting_psn; /* Where the peer, where we begin to send. */
+    uint32_t remote_qpn;
+    uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count;
+    uint8_t path_ack_timeout;
+    uint32_t qkey;
+};
+
+/* A group that a UD queue pair belongs to. */
+struct rdma_multicast {
+    struct rdma_id *id;
+    uint64_t uid;
+    uint32_t handle;
+    struct rdma_address group;
+    uint32_t events_reported;
+};
+
+struct rdma_event {
+    struct list node; /* In a channel, or in the stock. */
+    enum rdma_event_kind kind;
+    int status;                       /* 0, a negative errno, or the reason of a REJ. */
+    struct rdma_id *id;               /* CONNECT_REQUEST: the new one. */
+    struct rdma_id *listener;         /* CONNECT_REQUEST. */
+    struct rdma_multicast *multicast; /* MULTICAST_*. */
+    struct rdma_parameters parameters;
+    uint8_t peer_gid[16]; /* Of UD: where to send. */
+};
+
+/* What the world is asked; it answers at once or later. */
+enum rdma_question {
+    RDMA_QUESTION_ADDRESS, /* Which way to id->destination? */
+    RDMA_QUESTION_SERVICE, /* Which GID serves id->destination.port? */
+};
+
+struct rdma_cm_counters {
+    uint64_t no_listener, backlog_full, malformed_request;
+};
+
+struct rdma_cm {
+    struct cm cm;
+    struct list listeners, questions;
+    struct list changed;      /* Channels whose readiness the world has to look at. */
+    struct list spare_ids;    /* By `released`. */
+    struct list spare_events; /* By `node`. */
+    uint32_t spare_id_count, spare_event_count;
+    struct list released; /* Ids that the manager has let go. */
+    struct rdma_cm_counters counters;
+};
+
+void rdma_cm_init(struct rdma_cm *manager, uint64_t seed, uint8_t id_base, uint64_t ca_guid);
+
+/* -- Memory -------------------------------------------------------------------------------------*/
+
+/* Before each call that may need it, the world sees to it that the stock holds RDMA_SPARE_IDS and
+ * RDMA_SPARE_EVENTS; calls that find too little fail with STATUS_FULL or drop what came. */
+#define RDMA_SPARE_IDS    1
+#define RDMA_SPARE_EVENTS 4
+void rdma_cm_give_id(struct rdma_cm *manager, struct rdma_id *memory);
+void rdma_cm_give_event(struct rdma_cm *manager, struct rdma_event *memory);
+
+/* Ids that are the world's again, after rdma_id_release; NULL if there is none. */
+struct rdma_id *rdma_cm_next_released(struct rdma_cm *manager);
+
+/* -- Channels -----------------------------------------------------------------------------------*/
+
+void rdma_channel_init(struct rdma_channel *channel);
+/* The oldest event, off the channel and reported to the program; NULL if there is none. The caller
+ * gives it back as stock. */
+struct rdma_event *rdma_channel_take(struct rdma_cm *manager, struct rdma_channel *channel);
+/* Nobody holds ids of this channel any more. */
+void rdma_channel_forget(struct rdma_channel *channel);
+/* A channel that may have become empty, or has no longer been; NULL if there is none. */
+struct rdma_channel *rdma_cm_next_changed(struct rdma_cm *manager);
+
+/* -- Ids ----------------------------------------------------------------------------------------*/
+
+void rdma_id_init(struct rdma_id *id, struct rdma_channel *channel, uint16_t port_space,
+                  uint64_t uid);
+/* The address is the program's to use: the world has made sure. */
+MUST_USE enum status rdma_id_bind(struct rdma_id *id, const struct rdma_address *address,
+                                  const uint8_t gid[16]);
+MUST_USE enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
+                                             const struct rdma_address *source,
+                                             const struct rdma_address *destination);
+MUST_USE enum status rdma_id_resolve_route(struct rdma_cm *manager, struct rdma_id *id);
+MUST_USE enum status rdma_id_listen(struct rdma_cm *manager, struct rdma_id *id, uint32_t backlog);
+MUST_USE enum status rdma_id_connect(struct rdma_cm *manager, struct rdma_id *id,
+                                     const struct rdma_parameters *parameters);
+MUST_USE enum status rdma_id_accept(struct rdma_cm *manager, struct rdma_id *id,
+                                    const struct rdma_parameters *parameters, struct instant now);
+/* Active side, after CONNECT_RESPONSE: the queue pair is ready. */
+MUST_USE enum status rdma_id_establish(struct rdma_cm *manager, struct rdma_id *id);
+/* The queue pair has received although no RTU came. */
+MUST_USE enum status rdma_id_note_established(struct rdma_cm *manager, struct rdma_id *id);
+MUST_USE enum status rdma_id_reject(struct rdma_cm *manager, struct rdma_id *id,
+                                    enum cm_reason reason, const void *private_data,
+                                    size_t private_bytes);
+MUST_USE enum status rdma_id_disconnect(struct rdma_cm *manager, struct rdma_id *id,
+                                        struct instant now);
+/* Its events that nobody fetched move along. */
+void rdma_id_migrate(struct rdma_cm *manager, struct rdma_id *id, struct rdma_channel *to);
+
+/* The program lets go: events that nobody fetched vanish, requests that a listener has not told its
+ * program of are refused, the peer is told. The memory comes back by rdma_cm_next_released. */
+void rdma_id_release(struct rdma_cm *manager, struct rdma_id *id, struct instant now);
+
+/* -- Multicast ----------------------------------------------------------------------------------*/
+
+/* The group is the id's, and MULTICAST_JOIN tells of it; groups need no agreement on RoCE. */
+MUST_USE enum status rdma_multicast_join(struct rdma_cm *manager, struct rdma_multicast *multicast,
+                                         struct rdma_id *id, const struct rdma_address *group,
+                                         uint64_t uid);
+/* Events of it that nobody fetched vanish; the memory is the caller's. */
+void rdma_multicast_leave(struct rdma_cm *manager, struct rdma_multicast *multicast);
+
+/* -- The world ----------------------------------------------------------------------------------*/
+
+/* An id with a question that has not been put to the world; NULL if there is none. */
+struct rdma_id *rdma_cm_next_question(struct rdma_cm *manager, enum rdma_question *question);
+/* The answers. `failure`: 0 or a positive errno. An id that no longer waits is left alone. */
+void rdma_cm_on_address(struct rdma_cm *manager, struct rdma_id *id, int failure,
+                        const struct rdma_address *source, const uint8_t source_gid[16],
+                        const uint8_t peer_gid[16], uint8_t path_mtu);
+/* `peer_gid` NULL: nobody serves the port. Otherwise `source_gid` is the GID to reach it from. */
+void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8_t *source_gid,
+                        const uint8_t *peer_gid, struct instant now);
+
+void rdma_cm_on_message(struct rdma_cm *manager, const uint8_t source[16],
+                        const uint8_t destination[16], const uint8_t *bytes, size_t count,
+                        struct instant now);
+void rdma_cm_on_time(struct rdma_cm *manager, struct instant now);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rdma_cm_internal - what the files of rdma_cm share.
+ */
+#ifndef TRANSPORT_IBTA_RDMA_CM_INTERNAL_H
+#define TRANSPORT_IBTA_RDMA_CM_INTERNAL_H
+
+#include "transport/ibta/rdma_cm.h"
+
+#define RDMA_MULTICAST_QPN 0xffffffu
+#define RDMA_HOP_LIMIT     64
+#define RDMA_ETIMEDOUT     110 /* As programs of this system number it. */
+/* The code of 4.096 us * 2^16 that Linux gives a packet on Ethernet to live, plus the way back. */
+#define RDMA_ACK_TIMEOUT 17
+
+static inline uint8_t rdma_ack_timeout(const struct rdma_id *id)
+{
+    return id->ack_timeout != 0 ? id->ack_timeout : RDMA_ACK_TIMEOUT;
+}
+
+/* Queues an event and returns it to be filled; NULL: the program is not to hear of it. Takes from
+ * the stock, which the caller has looked at. */
+struct rdma_event *rdma_raise(struct rdma_cm *manager, struct rdma_id *id,
+                              enum rdma_event_kind kind, int status);
+void rdma_note_changed(struct rdma_cm *manager, struct rdma_channel *channel);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rdma_cm_receive - what becomes of peers' messages: events of ids.
+ */
+#include <string.h>
+
+#include "transport/ibta/rdma_cm.h"
+#include "transport/ibta/rdma_cm_internal.h"
+
+/* 256 to 4096 bytes (IBTA 12.7.27). */
+#define PATH_MTU_CODE_FIRST 1
+#define PATH_MTU_CODE_LAST  5
+
+static struct rdma_id *id_of(struct cm_connection *connection)
+{
+    return CONTAINER_OF(connection, struct rdma_id, connection);
+}
+
+static void copy_private(struct rdma_parameters *to, const struct cm_message *from, size_t skip)
+{
+    const size_t bytes = cm_private_bytes((enum cm_attribute)from->attribute) - skip;
+    to->private_bytes = (uint8_t)bytes;
+    memcpy(to->private_data, from->private_data + skip, bytes);
+}
+
+/* -- Requests -----------------------------------------------------------------------------------*/
+
+static bool is_any(const struct rdma_address *address)
+{
+    static const uint8_t any[16], any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(address->ip, any, 16) == 0 || memcmp(address->ip, any_ipv4, 16) == 0;
+}
+
+/* Who listens on the port: on the very address before any address. */
+static struct rdma_id *find_listener(struct rdma_cm *manager, uint64_t service_id,
+                                     const struct cm_addresses *addresses, bool datagrams)
+{
+    struct rdma_id *found = NULL;
+    struct list *head = &manager->listeners;
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct rdma_id *id = CONTAINER_OF(node, struct rdma_id, listening);
+        if (cm_service_id(id->port_space, id->source.port) != service_id ||
+            id->datagrams != datagrams) {
+            continue;
+        }
+        if (memcmp(id->source.ip, addresses->destination, 16) == 0) {
+            return id;
+        }
+        if (is_any(&id->source) && (id->source.ipv6 || !addresses->ipv6)) {
+            found = id;
+        }
+    }
+    return found;
+}
+
+static void set_addresses(struct rdma_id *id, const struct cm_addresses *addresses,
+                          const struct rdma_id *listener)
+{
+    id->source = (struct rdma_address){
+        .port = listener->source.port, .known = true, .ipv6 = addresses->ipv6};
+    memcpy(id->source.ip, addresses->destination, 16);
+    id->destination = (struct rdma_address){
+        .port = addresses->source_port, .known = true, .ipv6 = addresses->ipv6};
+    memcpy(id->destination.ip, addresses->source, 16);
+}
+
+static void set_connection(struct rdma_id *id, const struct cm_req *req)
+{
+    id->path_mtu = req->path_mtu;
+    id->remote_starting_psn = req->starting_psn;
+    id->remote_qpn = req->qpn;
+    id->retry_count = req->retry_count;
+    id->rnr_retry_count = req->rnr_retry_count;
+    id->path_ack_timeout = req->primary.local_ack_timeout;
+    id->type_of_service = req->primary.traffic_class;
+    id->unreliable = req->transport == CM_TRANSPORT_UC;
+}
+
+/* The spare id becomes the listener's child and its program's to answer. */
+static void adopt(struct rdma_cm *manager, struct rdma_id *id, struct rdma_id *listener,
+                  const struct cm_event *event, const struct cm_addresses *addresses)
+{
+    const struct cm_message *message = event->message;
+    id->channel = listener->channel;
+    id->listener = listener;
+    id->port_space = listener->port_space;
+    id->datagrams = listener->datagrams;
+    id->state = RDMA_ID_REQUESTED;
+    id->ack_timeout = listener->ack_timeout;
+    memcpy(id->source_gid, id->connection.source, 16);
+    memcpy(id->peer_gid, id->connection.destination, 16);
+    id->has_path = true;
+    set_addresses(id, addresses, listener);
+    struct rdma_event *told = rdma_raise(manager, id, RDMA_EVENT_CONNECT_REQUEST, 0);
+    CHECK(told != NULL);
+    told->listener = listener;
+    copy_private(&told->parameters, message, CM_ADDRESSES_BYTES);
+    if (!id->datagrams) {
+        const struct cm_req *req = &message->req;
+        set_connection(id, req);
+        /* What the peer initiates, we respond to. */
+        told->parameters.responder_resources = req->initiator_depth;
+        told->parameters.initiator_depth = req->responder_resources;
+        told->parameters.flow_control = req->flow_control;
+        told->parameters.retry_count = req->retry_count;
+        told->parameters.rnr_retry_count = req->rnr_retry_count;
+        told->parameters.srq = req->srq;
+        told->parameters.qpn = req->qpn;
+    } else {
+        id->path_mtu = 0;
+        memcpy(told->peer_gid, id->peer_gid, 16);
+    }
+}
+
+/* What no queue pair could be made for; 0: nothing. */
+static enum cm_reason judge(const struct cm_req *req)
+{
+    if (req->transport != CM_TRANSPORT_RC && req->transport != CM_TRANSPORT_UC) {
+        return CM_REASON_INVALID_TRANSPORT;
+    }
+    if (req->path_mtu < PATH_MTU_CODE_FIRST || req->path_mtu > PATH_MTU_CODE_LAST) {
+        return CM_REASON_INVALID_PATH_MTU;
+    }
+    return 0;
+}
+
+/* A request that no program is asked about. */
+static void refuse(struct rdma_cm *manager, struct rdma_id *spare, bool datagrams,
+                   enum cm_reason reason, enum cm_sidr_status sidr_status, struct instant now)
+{
+    if (datagrams) {
+        struct cm_message message = {.sidr_rep = {.status = (uint8_t)sidr_status}};
+        CHECK(cm_sidr_reply(&manager->cm, &spare->connection, &message) == STATUS_OK);
+    } else {
+        CHECK(cm_reject(&manager->cm, &spare->connection, reason, NULL, 0) == STATUS_OK);
+    }
+    CHECK(cm_release(&manager->cm, &spare->connection, now));
+    rdma_cm_give_id(manager, spare);
+}
+
+static void on_requested(struct rdma_cm *manager, const struct cm_event *event, bool datagrams,
+                         struct instant now)
+{
+    struct rdma_id *spare = id_of(event->connection);
+    list_remove(&spare->released);
+    manager->spare_id_count--;
+    struct cm_addresses addresses;
+    const enum cm_reason flaw = datagrams ? 0 : judge(&event->message->req);
+    if (flaw != 0 || !cm_addresses_decode(event->message->private_data, &addresses)) {
+        manager->counters.malformed_request++;
+        refuse(manager, spare, datagrams, flaw != 0 ? flaw : CM_REASON_UNSUPPORTED_REQUEST,
+               CM_SIDR_UNSUPPORTED, now);
+        return;
+    }
+    struct rdma_id *listener =
+        find_listener(manager, spare->connection.service_id, &addresses, datagrams);
+    if (listener == NULL) {
+        manager->counters.no_listener++;
+        refuse(manager, spare, datagrams, CM_REASON_INVALID_SERVICE_ID, CM_SIDR_UNSUPPORTED, now);
+        return;
+    }
+    if (listener->backlog == 0) {
+        manager->counters.backlog_full++;
+        refuse(manager, spare, datagrams, CM_REASON_NO_RESOURCES, CM_SIDR_REJECTED, now);
+        return;
+    }
+    listener->backlog--;
+    adopt(manager, spare, listener, event, &addresses);
+}
+
+/* -- Answers ------------------------------------------------------------------------------------*/
+
+static void on_replied(struct rdma_cm *manager, struct rdma_id *id, const struct cm_message *rep)
+{
+    id->remote_starting_psn = rep->rep.starting_psn;
+    id->remote_qpn = rep->rep.qpn;
+    id->responder_resources = rep->rep.initiator_depth;
+    id->initiator_depth = rep->rep.responder_resources;
+    id->rnr_retry_count = rep->rep.rnr_retry_count;
+    struct rdma_event *event = rdma_raise(manager, id, RDMA_EVENT_CONNECT_RESPONSE, 0);
+    if (event != NULL) {
+        event->parameters.responder_resources = rep->rep.initiator_depth;
+        event->parameters.initiator_depth = rep->rep.responder_resources;
+        event->parameters.flow_control = rep->rep.flow_control;
+        event->parameters.rnr_retry_count = rep->rep.rnr_retry_count;
+        event->parameters.srq = rep->rep.srq;
+        event->parameters.qpn = rep->rep.qpn;
+        copy_private(&event->parameters, rep, 0);
+    }
+}
+
+static void on_sidr_replied(struct rdma_cm *manager, struct rdma_id *id,
+                            const struct cm_message *reply)
+{
+    if (reply->sidr_rep.status != CM_SIDR_VALID) {
+        id->state = RDMA_ID_ROUTED;
+        rdma_raise(manager, id, RDMA_EVENT_UNREACHABLE, reply->sidr_rep.status);
+        return;
+    }
+    id->state = RDMA_ID_CONNECTED;
+    id->remote_qpn = reply->sidr_rep.qpn;
+    struct rdma_event *event = rdma_raise(manager, id, RDMA_EVENT_ESTABLISHED, 0);
+    if (event != NULL) {
+        event->parameters.qpn = reply->sidr_rep.qpn;
+        event->parameters.qkey = reply->sidr_rep.qkey;
+        memcpy(event->peer_gid, id->peer_gid, 16);
+        copy_private(&event->parameters, reply, 0);
+    }
+}
+
+static void on_rejected(struct rdma_cm *manager, struct rdma_id *id, const struct cm_message *rej)
+{
+    id->state = RDMA_ID_DISCONNECTED;
+    struct rdma_event *event = rdma_raise(manager, id, RDMA_EVENT_REJECTED, rej->rej.reason);
+    if (event != NULL) {
+        copy_private(&event->parameters, rej, 0);
+    }
+}
+
+static void on_event(struct rdma_cm *manager, const struct cm_event *event, struct instant now)
+{
+    struct rdma_id *id = event->connection == NULL ? NULL : id_of(event->connection);
+    switch (event->kind) {
+    case CM_EVENT_NONE: return;
+    case CM_EVENT_REQUESTED: on_requested(manager, event, false, now); return;
+    case CM_EVENT_SIDR_REQUESTED: on_requested(manager, event, true, now); return;
+    case CM_EVENT_REPLIED: on_replied(manager, id, event->message); return;
+    case CM_EVENT_SIDR_REPLIED: on_sidr_replied(manager, id, event->message); return;
+    case CM_EVENT_REJECTED: on_rejected(manager, id, event->message); return;
+    case CM_EVENT_ESTABLISHED: rdma_raise(manager, id, RDMA_EVENT_ESTABLISHED, 0); return;
+    case CM_EVENT_UNREACHABLE:
+        id->state = id->state == RDMA_ID_CONNECTING ? RDMA_ID_ROUTED : RDMA_ID_DISCONNECTED;
+        rdma_raise(manager, id, RDMA_EVENT_UNREACHABLE, -RDMA_ETIMEDOUT);
+        return;
+    case CM_EVENT_DISCONNECTED:
+        id->state = RDMA_ID_DISCONNECTED;
+        rdma_raise(manager, id, RDMA_EVENT_DISCONNECTED, 0);
+        return;
+    case CM_EVENT_TIMEWAIT_OVER: rdma_raise(manager, id, RDMA_EVENT_TIMEWAIT_EXIT, 0); return;
+    case CM_EVENT_RELEASED: list_append(&manager->released, &id->released); return;
+    }
+    UNREACHABLE("an event outside its enum");
+}
+
+void rdma_cm_on_message(struct rdma_cm *manager, const uint8_t source[16],
+                        const uint8_t destination[16], const uint8_t *bytes, size_t count,
+                        struct instant now)
+{
+    struct cm_event event;
+    if (manager->spare_event_count < 1) {
+        manager->cm.counters.crowded_out++;
+        return;
+    }
+    struct cm_connection *spare = NULL;
+    if (!list_empty(&manager->spare_ids)) {
+        spare = &CONTAINER_OF(manager->spare_ids.next, struct rdma_id, released)->connection;
+    }
+    cm_on_message(&manager->cm, source, destination, bytes, count, spare, now, &event);
+    on_event(manager, &event, now);
+}
+
+void rdma_cm_on_time(struct rdma_cm *manager, struct instant now)
+{
+    struct cm_event event;
+    while (manager->spare_event_count > 0 && instant_reached(now, cm_deadline(&manager->cm))) {
+        cm_on_time(&manager->cm, now, &event);
+        on_event(manager, &event, now);
+    }
+}
