@@ -101,6 +101,15 @@ static bool open_observers(struct live *live, char *error, size_t error_bytes)
     return true;
 }
 
+static bool open_manager(struct live *live, char *error, size_t error_bytes)
+{
+    if (!live_cm_open(live, random_seed())) {
+        snprintf(error, error_bytes, "no memory or descriptor for the connection manager");
+        return false;
+    }
+    return true;
+}
+
 struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes)
 {
     struct live *live = calloc(1, sizeof(*live));
@@ -110,6 +119,7 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     }
     live->config = *config;
     live->poll_fd = live->wake_fd = live->stat_fd = -1;
+    live->services.fd = -1;
     live->driver = LIVE_WATCHED;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
@@ -118,7 +128,7 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     pthread_mutex_init(&live->mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
     if (!make_nic(live, error, error_bytes) || !open_ports(live, error, error_bytes) ||
-        !open_observers(live, error, error_bytes)) {
+        !open_observers(live, error, error_bytes) || !open_manager(live, error, error_bytes)) {
         live_close(live);
         return NULL;
     }
@@ -144,6 +154,9 @@ static bool watch_all(struct live *live)
         }
     }
     live->udp_watched = true;
+    if (!watch(live, live->services.fd, EPOLLIN)) {
+        return false;
+    }
     live->stat_fd = stat_server_open();
     if (live->stat_fd >= 0) {
         watch(live, live->stat_fd, EPOLLIN);
@@ -206,6 +219,7 @@ void live_leave(struct live *live)
 void live_close(struct live *live)
 {
     live_leave(live);
+    live_cm_close(live);
     capture_close(live->capture);
     faults_close(live->faults);
     if (live->shm != NULL) {

@@ -13,6 +13,7 @@
 #include "drivers/faults.h"
 #include "drivers/link.h"
 #include "drivers/live.h"
+#include "drivers/live_cm.h"
 #include "drivers/shm_port.h"
 #include "drivers/udp_port.h"
 
@@ -34,6 +35,12 @@ struct live {
     struct capture *capture; /* NULL: none. */
     struct faults *faults;   /* NULL: none. */
     struct live_listener listener;
+    struct rdma_cm *cm; /* What programs connect with (live_cm.h). */
+    struct services services;
+    struct live_cm_listener cm_listener;
+    struct instant cm_due; /* When live_cm_on_time is wanted. */
+    uint32_t cm_psn;       /* Of the next management datagram. */
+    bool cm_explained;     /* The program was told why it reaches nobody. */
 
     pthread_mutex_t mutex;
     pthread_t thread;
@@ -75,6 +82,10 @@ struct live {
  * did. */
 uint32_t live_transmit(struct live *live);
 
+/* A management datagram to the peer's QP 1. */
+void live_transmit_mad(struct live *live, const struct nic_path *path,
+                       const uint8_t mad[CM_MAD_BYTES]);
+
 /* live_receive.c: up to `quantum` packets of each peer come in. Returns how many did, but for
  * placed records: those are no reason to stay awake. */
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
@@ -86,6 +97,15 @@ void live_acknowledge(struct live *live, const struct nic_departure *departure);
 /* live_progress.c */
 void *live_thread(void *argument);
 void live_wake(struct live *live);
+/* The thread sleeps longer than a timer that has since been started may run. */
+void live_wake_for_deadline(struct live *live);
+/* live_cm.c: a packet for QP 1; the services' descriptor is readable; time has passed. */
+MUST_USE bool live_cm_open(struct live *live, uint64_t seed);
+void live_cm_close(struct live *live);
+void live_cm_arrival(struct live *live, const struct nic_arrival *arrival);
+void live_cm_serve(struct live *live);
+void live_cm_on_time(struct live *live);
+
 /* live_stat.c: answers `nonic stat`. */
 void live_serve_stat(struct live *live);
 void live_print_stats(const struct live *live);

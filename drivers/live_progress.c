@@ -72,10 +72,19 @@ void live_notify(struct live *live)
     }
 }
 
+static struct instant deadline(const struct live *live)
+{
+    const struct instant nic = nic_deadline(live->nic);
+    return instant_before(nic, live->cm_due) ? nic : live->cm_due;
+}
+
 static void check_time(struct live *live)
 {
     if (instant_reached(live->now, nic_deadline(live->nic))) {
         nic_on_time(live->nic, live->now);
+    }
+    if (instant_reached(live->now, live->cm_due)) {
+        live_cm_on_time(live);
     }
 }
 
@@ -127,10 +136,9 @@ static void set_awake(struct live *live)
     }
 }
 
-/* The thread sleeps longer than a timer that has since been started may run. */
-static void wake_for_deadline(struct live *live)
+void live_wake_for_deadline(struct live *live)
 {
-    if (instant_before(nic_deadline(live->nic), live->sleeps_until)) {
+    if (instant_before(deadline(live), live->sleeps_until)) {
         live->sleeps_until = (struct instant){0};
         live_wake(live);
     }
@@ -223,7 +231,7 @@ void live_progress(struct live *live, bool armed)
         live->deferred = true;
     }
     live_notify(live);
-    wake_for_deadline(live);
+    live_wake_for_deadline(live);
 }
 
 void live_reaped(struct live *live, bool armed)
@@ -263,7 +271,7 @@ void live_flush(struct live *live)
     live->polled_since_flush = false;
     live_transmit(live);
     live_notify(live);
-    wake_for_deadline(live);
+    live_wake_for_deadline(live);
 }
 
 void live_will_block(struct live *live)
@@ -273,7 +281,7 @@ void live_will_block(struct live *live)
     live->polls_to_believe = POLLS_TO_BELIEVE;
     live->now = clock_now();
     live_transmit(live);
-    wake_for_deadline(live);
+    live_wake_for_deadline(live);
     if (live->driver == LIVE_WATCHED || !live->started) {
         return;
     }
@@ -292,6 +300,8 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
             (void)!read(live->wake_fd, &drained, sizeof(drained));
         } else if (live->stat_fd >= 0 && events[i].data.fd == live->stat_fd) {
             live_serve_stat(live);
+        } else if (events[i].data.fd == live->services.fd) {
+            live_cm_serve(live);
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
         } else {
@@ -368,7 +378,7 @@ static void rest(struct live *live)
         const bool waiting = (live->shm != NULL && shm_port_has_waiting(live->shm)) ||
                              udp_port_has_waiting(&live->udp) || !live->udp_watched ||
                              (live->faults != NULL && faults_held(live->faults) > 0);
-        live->sleeps_until = nic_deadline(live->nic);
+        live->sleeps_until = deadline(live);
         sleep_in_kernel(live,
                         waiting ? LOOK_MS : milliseconds_until(clock_now(), live->sleeps_until));
         live->sleeps_until = (struct instant){0};

@@ -11,6 +11,10 @@
 
 void live_arrival(struct live *live, struct nic_arrival *arrival)
 {
+    if (UNLIKELY(arrival->packet.destination_qpn == CM_QPN)) {
+        live_cm_arrival(live, arrival);
+        return;
+    }
     struct nic_move move;
     if (nic_on_packet(live->nic, arrival, live->now, &move)) {
         const enum nic_move_result result = memory_move(&move, arrival->packet.payload);

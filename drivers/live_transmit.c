@@ -31,12 +31,22 @@ static bool has_room(struct live *live, struct link *link)
 
 /* -- The slow way: packets as bytes, for captures and faults -----------------------------------*/
 
-static struct inet_flow flow_of(const struct nic_departure *departure)
+static struct inet_flow flow_of(const struct nic_path *path)
 {
     struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
-    memcpy(flow.source, departure->path->source.bytes, 16);
-    memcpy(flow.destination, departure->path->destination.bytes, 16);
+    memcpy(flow.source, path->source.bytes, 16);
+    memcpy(flow.destination, path->destination.bytes, 16);
     return flow;
+}
+
+/* Behind `count` bytes from the BTH on. Returns how many there are then. */
+static uint32_t append_icrc(const struct nic_path *path, uint8_t *bytes, uint32_t count)
+{
+    const struct inet_flow flow = flow_of(path);
+    uint32_t crc = icrc_begin(&flow, 0, count + ROCE_ICRC_BYTES, bytes);
+    crc = icrc_extend(crc, bytes + ROCE_BTH_BYTES, count - ROCE_BTH_BYTES);
+    store_le32(bytes + count, icrc_finish(crc));
+    return count + ROCE_ICRC_BYTES;
 }
 
 /* The whole packet, ICRC included; 0 if its payload is not there. */
@@ -50,11 +60,7 @@ static uint32_t serialize(const struct nic_departure *departure, uint8_t *bytes)
     count += departure->payload_bytes;
     memset(bytes + count, 0, departure->pad_bytes);
     count += departure->pad_bytes;
-    const struct inet_flow flow = flow_of(departure);
-    uint32_t crc = icrc_begin(&flow, 0, count + ROCE_ICRC_BYTES, bytes);
-    crc = icrc_extend(crc, bytes + ROCE_BTH_BYTES, count - ROCE_BTH_BYTES);
-    store_le32(bytes + count, icrc_finish(crc));
-    return count + ROCE_ICRC_BYTES;
+    return append_icrc(departure->path, bytes, count);
 }
 
 /* No room is a loss like any other, on a way that only captures and faults take. */
@@ -94,6 +100,20 @@ static void release_held(struct live *live)
     }
 }
 
+static void transmit_bytes(struct live *live, struct link *link, const struct nic_path *path,
+                           uint8_t *bytes, uint32_t count)
+{
+    if (live->capture != NULL) {
+        const struct inet_flow flow = flow_of(path);
+        capture_bytes(live->capture, &flow, bytes, count);
+    }
+    if (faults_apply(live->faults, FAULT_SENDING)) {
+        transmit_with_faults(live, link, bytes, count);
+    } else {
+        transmit_raw(live, link, bytes, count);
+    }
+}
+
 /* Returns false if the payload is not there. */
 static bool transmit_slowly(struct live *live, struct link *link,
                             const struct nic_departure *departure)
@@ -103,16 +123,29 @@ static bool transmit_slowly(struct live *live, struct link *link,
     if (count == 0) {
         return false;
     }
-    if (live->capture != NULL) {
-        const struct inet_flow flow = flow_of(departure);
-        capture_bytes(live->capture, &flow, bytes, count);
-    }
-    if (faults_apply(live->faults, FAULT_SENDING)) {
-        transmit_with_faults(live, link, bytes, count);
-    } else {
-        transmit_raw(live, link, bytes, count);
-    }
+    transmit_bytes(live, link, departure->path, bytes, count);
     return true;
+}
+
+void live_transmit_mad(struct live *live, const struct nic_path *path,
+                       const uint8_t mad[CM_MAD_BYTES])
+{
+    const struct roce_packet packet = {
+        .opcode = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
+        .pkey = ROCE_DEFAULT_PKEY,
+        .destination_qpn = CM_QPN,
+        .psn = live->cm_psn++ & ROCE_24_BITS,
+        .deth = {.qkey = CM_QKEY, .source_qpn = CM_QPN},
+    };
+    struct link *link = path->link;
+    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint32_t count = (uint32_t)roce_encode_headers(&packet, bytes);
+    memcpy(bytes + count, mad, CM_MAD_BYTES);
+    count = append_icrc(path, bytes, count + CM_MAD_BYTES);
+    transmit_bytes(live, link, path, bytes, count);
+    if (link->kind != LINK_UDP) {
+        shm_port_flush(live->shm);
+    }
 }
 
 /* -- The fast way -------------------------------------------------------------------------------*/

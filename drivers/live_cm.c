@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/live_cm.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "drivers/live_internal.h"
+#include "wire/inet.h"
+
+/* Source ports of ids that did not ask for one. */
+#define SOURCE_PORT_FIRST 32768
+#define SOURCE_PORT_COUNT 16384
+
+/* Without memory nothing moves on: try again later. */
+#define OUT_OF_MEMORY_NS 10000000u
+
+/* -- Opening ------------------------------------------------------------------------------------*/
+
+bool live_cm_open(struct live *live, uint64_t seed)
+{
+    live->cm = calloc(1, sizeof(*live->cm));
+    if (live->cm == NULL || !services_open(&live->services, &live->gids[0].gid)) {
+        return false;
+    }
+    rdma_cm_init(live->cm, seed, 0, live_guid(live));
+    live->cm_due = INSTANT_NEVER;
+    return true;
+}
+
+void live_cm_close(struct live *live)
+{
+    services_close(&live->services);
+    if (live->cm == NULL) {
+        return;
+    }
+    struct list *node;
+    while ((node = list_pop(&live->cm->spare_events)) != NULL) {
+        free(CONTAINER_OF(node, struct rdma_event, node));
+    }
+    free(live->cm);
+    live->cm = NULL;
+}
+
+void live_cm_listen(struct live *live, const struct live_cm_listener *listener)
+{
+    live->cm_listener = *listener;
+}
+
+struct rdma_cm *live_cm(struct live *live)
+{
+    return live->cm;
+}
+
+bool live_cm_prepare(struct live *live)
+{
+    struct rdma_cm *cm = live->cm;
+    while (cm->spare_event_count < RDMA_SPARE_EVENTS) {
+        struct rdma_event *event = calloc(1, sizeof(*event));
+        if (event == NULL) {
+            return false;
+        }
+        rdma_cm_give_event(cm, event);
+    }
+    while (live->cm_listener.make_id != NULL && cm->spare_id_count < RDMA_SPARE_IDS) {
+        struct rdma_id *id = live->cm_listener.make_id(live->cm_listener.context);
+        if (id == NULL) {
+            return false;
+        }
+        rdma_cm_give_id(cm, id);
+    }
+    return true;
+}
+
+void live_cm_give_back(struct live *live, struct rdma_event *event)
+{
+    if (live->cm->spare_event_count < RDMA_SPARE_EVENTS) {
+        rdma_cm_give_event(live->cm, event);
+    } else {
+        free(event);
+    }
+}
+
+/* -- Addresses ----------------------------------------------------------------------------------*/
+
+static bool is_any(const uint8_t ip[16])
+{
+    static const uint8_t any[16], any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(ip, any, 16) == 0 || memcmp(ip, any_ipv4, 16) == 0;
+}
+
+static bool is_multicast(const uint8_t ip[16])
+{
+    return inet_is_ipv4(ip) ? (ip[12] & 0xf0) == 0xe0 : ip[0] == 0xff;
+}
+
+/* The address this machine would send from, as its routes say; false: there is no way. */
+static bool route_from(const uint8_t to[16], uint8_t from[16])
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address = {.any.sa_family = inet_is_ipv4(to) ? AF_INET : AF_INET6};
+    socklen_t bytes = sizeof(address.v6);
+    if (address.any.sa_family == AF_INET) {
+        address.v4.sin_port = htons(ROCE_UDP_PORT);
+        memcpy(&address.v4.sin_addr, to + 12, 4);
+        bytes = sizeof(address.v4);
+    } else {
+        address.v6.sin6_port = htons(ROCE_UDP_PORT);
+        memcpy(&address.v6.sin6_addr, to, 16);
+    }
+    const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool found = fd >= 0 && connect(fd, &address.any, bytes) == 0 &&
+                       getsockname(fd, &address.any, &bytes) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (!found) {
+        return false;
+    }
+    memset(from, 0, 16);
+    if (address.any.sa_family == AF_INET) {
+        from[10] = from[11] = 0xff;
+        memcpy(from + 12, &address.v4.sin_addr, 4);
+    } else {
+        memcpy(from, &address.v6.sin6_addr, 16);
+    }
+    return true;
+}
+
+static const struct gid *own_gid(const struct live *live, const uint8_t ip[16])
+{
+    for (uint32_t i = 0; i < live->gid_count; i++) {
+        if (memcmp(live->gids[i].gid.bytes, ip, 16) == 0) {
+            return &live->gids[i].gid;
+        }
+    }
+    return NULL;
+}
+
+/* One that can talk to `peer`. */
+static const struct gid *gid_towards(const struct live *live, const uint8_t peer[16])
+{
+    for (uint32_t i = 0; i < live->gid_count; i++) {
+        if (inet_is_ipv4(live->gids[i].gid.bytes) == inet_is_ipv4(peer)) {
+            return &live->gids[i].gid;
+        }
+    }
+    return &live->gids[0].gid;
+}
+
+void live_cm_gid_for(const struct live *live, const uint8_t ip[16], uint8_t gid[16])
+{
+    const struct gid *own = own_gid(live, ip);
+    memcpy(gid, own != NULL ? own->bytes : live->gids[0].gid.bytes, 16);
+}
+
+/* Loopback addresses of its own serve a program on this machine only: say it once. */
+static void explain_unreachable(struct live *live)
+{
+    if (!live->cm_explained && live->config.device == NULL) {
+        live->cm_explained = true;
+        fprintf(stderr, "nonic: the peer is on another machine, and this program has only an "
+                        "address of its own on this one: use `nonic run --device`\n");
+    }
+}
+
+static void answer_address(struct live *live, struct rdma_id *id)
+{
+    struct rdma_address source = id->source;
+    uint8_t *to = id->destination.ip;
+    if (is_any(to)) {
+        /* This machine itself, as with TCP. */
+        memset(to, 0, 16);
+        to[15] = 1;
+        if (!id->destination.ipv6) {
+            memcpy(to, (const uint8_t[16]){[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}, 16);
+        }
+    }
+    if (source.known && !is_any(source.ip) && inet_is_ipv4(source.ip) != inet_is_ipv4(to)) {
+        rdma_cm_on_address(live->cm, id, EAFNOSUPPORT, NULL, NULL, NULL, 0);
+        return;
+    }
+    const bool multicast = is_multicast(to);
+    const bool local = !multicast && address_is_local(to);
+    if (!source.known || is_any(source.ip)) {
+        if (multicast && live->config.device == NULL) {
+            memcpy(source.ip, gid_towards(live, to)->bytes, 16);
+        } else if (!route_from(to, source.ip)) {
+            rdma_cm_on_address(live->cm, id, ENETUNREACH, NULL, NULL, NULL, 0);
+            return;
+        }
+        source.known = true;
+        source.ipv6 = id->destination.ipv6;
+    }
+    if (!local && !multicast && own_gid(live, source.ip) == NULL) {
+        explain_unreachable(live);
+        rdma_cm_on_address(live->cm, id, ENODEV, NULL, NULL, NULL, 0);
+        return;
+    }
+    if (source.port == 0) {
+        uint16_t random = 0;
+        (void)!getrandom(&random, sizeof(random), 0);
+        source.port = (uint16_t)(SOURCE_PORT_FIRST + random % SOURCE_PORT_COUNT);
+    }
+    uint8_t gid[16];
+    live_cm_gid_for(live, source.ip, gid);
+    rdma_cm_on_address(live->cm, id, 0, &source, gid, to, (uint8_t)live_active_mtu(live));
+}
+
+static void answer_service(struct live *live, struct rdma_id *id)
+{
+    const uint8_t *to = id->destination.ip;
+    if (!is_multicast(to) && !address_is_local(to)) {
+        rdma_cm_on_service(live->cm, id, id->source_gid, to, live->now);
+        return;
+    }
+    if (is_multicast(to) || services_find(&live->services, id->port_space, to, id->destination.port,
+                                          live->now, id) == SERVICE_NOBODY) {
+        rdma_cm_on_service(live->cm, id, NULL, NULL, live->now);
+    }
+}
+
+int live_cm_claim(struct live *live, uint16_t port_space, struct rdma_address *address,
+                  bool ipv6_only, struct service **service)
+{
+    return services_claim(&live->services, port_space, address->ip, ipv6_only, address->port,
+                          &address->port, service);
+}
+
+/* -- Going round --------------------------------------------------------------------------------*/
+
+static void send_letter(struct live *live, const struct cm_letter *letter)
+{
+    struct nic_path path = {0};
+    memcpy(path.source.bytes, letter->source, 16);
+    memcpy(path.destination.bytes, letter->destination, 16);
+    /* A peer that cannot be reached is one that does not answer. */
+    if (live_resolve(live, &path) == STATUS_OK) {
+        live_transmit_mad(live, &path, letter->bytes);
+    }
+}
+
+static void put_questions(struct live *live)
+{
+    struct rdma_id *id;
+    enum rdma_question question;
+    while ((id = rdma_cm_next_question(live->cm, &question)) != NULL) {
+        if (!live_cm_prepare(live)) {
+            continue;
+        }
+        if (question == RDMA_QUESTION_ADDRESS) {
+            answer_address(live, id);
+        } else {
+            answer_service(live, id);
+        }
+    }
+}
+
+static void take_answers(struct live *live)
+{
+    void *context;
+    bool found;
+    struct gid owner;
+    while (live_cm_prepare(live) &&
+           services_next_answer(&live->services, &context, &found, &owner)) {
+        rdma_cm_on_service(live->cm, context, gid_towards(live, owner.bytes)->bytes,
+                           found ? owner.bytes : NULL, live->now);
+    }
+}
+
+static struct instant due(const struct live *live)
+{
+    const struct instant cm = cm_deadline(&live->cm->cm);
+    const struct instant services = services_deadline(&live->services);
+    return instant_before(cm, services) ? cm : services;
+}
+
+void live_cm_settle(struct live *live)
+{
+    const struct live_cm_listener *listener = &live->cm_listener;
+    take_answers(live);
+    put_questions(live);
+    struct cm_letter letter;
+    while (cm_next_message(&live->cm->cm, &letter)) {
+        send_letter(live, &letter);
+    }
+    struct rdma_id *id;
+    while ((id = rdma_cm_next_released(live->cm)) != NULL) {
+        services_forget(&live->services, id);
+        listener->on_released(listener->context, id);
+    }
+    struct rdma_channel *channel;
+    while ((channel = rdma_cm_next_changed(live->cm)) != NULL) {
+        listener->on_changed(listener->context, channel);
+    }
+    live->cm_due = due(live);
+    live_wake_for_deadline(live);
+}
+
+void live_cm_arrival(struct live *live, const struct nic_arrival *arrival)
+{
+    const struct roce_packet *packet = &arrival->packet;
+    if (packet->opcode != ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY)) {
+        nic_count(live->nic, COUNTER_drop_wrong_service);
+        return;
+    }
+    if (packet->deth.qkey != CM_QKEY) {
+        nic_count(live->nic, COUNTER_drop_wrong_qkey);
+        return;
+    }
+    if (!live_cm_prepare(live)) {
+        nic_count(live->nic, COUNTER_drop_no_receive);
+        return;
+    }
+    rdma_cm_on_message(live->cm, arrival->source.bytes, arrival->destination.bytes, packet->payload,
+                       packet->payload_bytes, live->now);
+    live_cm_settle(live);
+}
+
+void live_cm_serve(struct live *live)
+{
+    services_serve(&live->services);
+    live_cm_settle(live);
+}
+
+void live_cm_on_time(struct live *live)
+{
+    if (!live_cm_prepare(live)) {
+        live->cm_due = instant_after(live->now, OUT_OF_MEMORY_NS);
+    } else {
+        services_on_time(&live->services, live->now);
+        rdma_cm_on_time(live->cm, live->now);
+        live_cm_settle(live);
+    }
+}

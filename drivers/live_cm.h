@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_cm - the connection manager in real time: its messages, times and questions.
+ *
+ * Purpose    Puts transport/ibta/rdma_cm.h on the live NIC's QP 1 and answers what it asks.
+ * Inputs     rdma_id_* on live_cm(live), between live_cm_prepare and live_cm_settle.
+ * Outputs    MADs to peers; through struct live_cm_listener, what programs are to be told.
+ * Ownership  The listener makes and frees ids; events are ours.
+ * Threads    Everything is called between live_lock and live_unlock.
+ * Time       CLOCK_MONOTONIC.
+ * Units      As rdma_cm.h.
+ * Limits     Peers on other machines are reached with a device that has their network's address.
+ * Source     docs/decisions/0012.
+ */
+#ifndef DRIVERS_LIVE_CM_H
+#define DRIVERS_LIVE_CM_H
+
+#include "drivers/live.h"
+#include "drivers/services.h"
+#include "transport/ibta/rdma_cm.h"
+
+struct live_cm_listener {
+    struct rdma_id *(*make_id)(void *context); /* For a peer's request; NULL: no memory. */
+    void (*on_released)(void *context, struct rdma_id *id);
+    void (*on_changed)(void *context, struct rdma_channel *channel);
+    void *context;
+};
+void live_cm_listen(struct live *live, const struct live_cm_listener *listener);
+
+struct rdma_cm *live_cm(struct live *live);
+
+/* Before a wish of a program: the manager has the memory it may need. False: there is none. */
+MUST_USE bool live_cm_prepare(struct live *live);
+/* After it: questions are answered or put, messages sent, programs told. */
+void live_cm_settle(struct live *live);
+
+/* An event that was taken from a channel and told. */
+void live_cm_give_back(struct live *live, struct rdma_event *event);
+
+/* Claims a port of this machine, or any if it is 0, for an id: 0 or an errno. */
+int live_cm_claim(struct live *live, uint16_t port_space, struct rdma_address *address,
+                  bool ipv6_only, struct service **service);
+
+/* Which of our GIDs stands for an address of this machine. */
+void live_cm_gid_for(const struct live *live, const uint8_t ip[16], uint8_t gid[16]);
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/services.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wire/inet.h"
+
+#define NAME_PREFIX "nonic/port/"
+#define BACKLOG     4096
+#define MAGIC       UINT64_C(0x6e6f6e6963706f72)
+
+/* Ports given to those who do not care: the range IANA leaves to that. */
+#define FREE_PORT_FIRST 49152
+#define FREE_PORT_COUNT (65536 - FREE_PORT_FIRST)
+#define FREE_PORT_TRIES 4096
+
+/* An owner that is asked by too many at once is asked again soon; one that never answers is taken
+ * for none. */
+#define RETRY_NS    5000000u
+#define PATIENCE_NS 60000000000u
+
+struct answer {
+    uint64_t magic;
+    struct gid owner;
+};
+
+struct service {
+    struct list node;
+    int fd;
+};
+
+struct question {
+    struct list node;
+    void *context;
+    uint16_t port_space, port;
+    uint8_t address[16];
+    int fd; /* -1: to be asked (again) at `retry_at`. */
+    struct instant asked_at, retry_at;
+    bool answered, found;
+    struct gid owner;
+};
+
+/* -- Names --------------------------------------------------------------------------------------*/
+
+enum scope {
+    SCOPE_ADDRESS,
+    SCOPE_ANY,
+    SCOPE_ANY_IPV6, /* IPv6 only. */
+    SCOPE_COUNT,
+};
+
+static bool is_any(const uint8_t address[16])
+{
+    static const uint8_t any[16], any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(address, any, 16) == 0 || memcmp(address, any_ipv4, 16) == 0;
+}
+
+static socklen_t name_of(enum scope scope, uint16_t port_space, const uint8_t address[16],
+                         uint16_t port, struct sockaddr_un *name)
+{
+    memset(name, 0, sizeof(*name));
+    name->sun_family = AF_UNIX;
+    char *to = name->sun_path + 1;
+    to += sprintf(to, NAME_PREFIX "%04x/%u/", port_space, port);
+    if (scope == SCOPE_ADDRESS) {
+        for (int i = 0; i < 16; i++) {
+            to += sprintf(to, "%02x", address[i]);
+        }
+    } else {
+        to += sprintf(to, scope == SCOPE_ANY ? "any" : "any6");
+    }
+    return (socklen_t)(to - (char *)name);
+}
+
+/* -- Claims -------------------------------------------------------------------------------------*/
+
+bool services_open(struct services *services, const struct gid *self)
+{
+    *services = (struct services){.fd = epoll_create1(EPOLL_CLOEXEC), .self = *self};
+    list_init(&services->claims);
+    list_init(&services->questions);
+    return services->fd >= 0;
+}
+
+static void drop_question(struct question *question)
+{
+    if (question->fd >= 0) {
+        close(question->fd);
+    }
+    list_remove(&question->node);
+    free(question);
+}
+
+void services_close(struct services *services)
+{
+    if (services->claims.next == NULL) {
+        return;
+    }
+    while (!list_empty(&services->claims)) {
+        services_release(CONTAINER_OF(services->claims.next, struct service, node));
+    }
+    while (!list_empty(&services->questions)) {
+        drop_question(CONTAINER_OF(services->questions.next, struct question, node));
+    }
+    if (services->fd >= 0) {
+        close(services->fd);
+    }
+    services->fd = -1;
+}
+
+static bool watch(struct services *services, int fd, void *what)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
+    return epoll_ctl(services->fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* Does a process hold the name? */
+static bool is_held(const struct sockaddr_un *name, socklen_t bytes)
+{
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return false;
+    }
+    const bool held = connect(fd, (const struct sockaddr *)name, bytes) == 0 || errno == EAGAIN;
+    close(fd);
+    return held;
+}
+
+/* A port of any address excludes one of a certain address and the other way round, as far as it can
+ * be seen: of many certain addresses only those of this machine's own kind are asked for. */
+static bool conflicts(uint16_t port_space, const uint8_t address[16], bool ipv6_only, uint16_t port)
+{
+    struct sockaddr_un name;
+    if (!is_any(address)) {
+        const bool ipv4 = inet_is_ipv4(address);
+        const socklen_t bytes = name_of(SCOPE_ANY, port_space, address, port, &name);
+        if (is_held(&name, bytes)) {
+            return true;
+        }
+        const socklen_t bytes6 = name_of(SCOPE_ANY_IPV6, port_space, address, port, &name);
+        return !ipv4 && is_held(&name, bytes6);
+    }
+    if (ipv6_only) {
+        return false;
+    }
+    const socklen_t bytes = name_of(SCOPE_ANY_IPV6, port_space, address, port, &name);
+    return address[10] != 0xff && is_held(&name, bytes);
+}
+
+static int claim(struct services *services, uint16_t port_space, const uint8_t address[16],
+                 bool ipv6_only, uint16_t port, struct service **service)
+{
+    if (conflicts(port_space, address, ipv6_only, port)) {
+        return EADDRINUSE;
+    }
+    const enum scope scope = !is_any(address) ? SCOPE_ADDRESS
+                             : ipv6_only      ? SCOPE_ANY_IPV6
+                                              : SCOPE_ANY;
+    struct sockaddr_un name;
+    const socklen_t bytes = name_of(scope, port_space, address, port, &name);
+    struct service *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return ENOMEM;
+    }
+    list_init(&made->node);
+    made->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (made->fd < 0 || bind(made->fd, (struct sockaddr *)&name, bytes) != 0 ||
+        listen(made->fd, BACKLOG) != 0 || !watch(services, made->fd, made)) {
+        const int reason = errno;
+        services_release(made);
+        return reason;
+    }
+    list_append(&services->claims, &made->node);
+    *service = made;
+    return 0;
+}
+
+int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
+                   bool ipv6_only, uint16_t port, uint16_t *chosen, struct service **service)
+{
+    if (port != 0) {
+        *chosen = port;
+        return claim(services, port_space, address, ipv6_only, port, service);
+    }
+    for (int i = 0; i < FREE_PORT_TRIES; i++) {
+        uint32_t random = 0;
+        (void)!getrandom(&random, sizeof(random), 0);
+        *chosen = (uint16_t)(FREE_PORT_FIRST + random % FREE_PORT_COUNT);
+        const int failure = claim(services, port_space, address, ipv6_only, *chosen, service);
+        if (failure != EADDRINUSE) {
+            return failure;
+        }
+    }
+    return EADDRNOTAVAIL;
+}
+
+void services_release(struct service *service)
+{
+    list_remove(&service->node);
+    if (service->fd >= 0) {
+        close(service->fd);
+    }
+    free(service);
+}
+
+/* -- Questions ----------------------------------------------------------------------------------*/
+
+static void settle(struct question *question, bool found)
+{
+    question->answered = true;
+    question->found = found;
+    if (question->fd >= 0) {
+        close(question->fd);
+        question->fd = -1;
+    }
+}
+
+/* Connects to the port's owner: the most special claim first. */
+static void put(struct services *services, struct question *question, struct instant now)
+{
+    const bool ipv4 = inet_is_ipv4(question->address);
+    for (int scope = 0; scope < SCOPE_COUNT; scope++) {
+        if (scope == SCOPE_ANY_IPV6 && ipv4) {
+            break;
+        }
+        struct sockaddr_un name;
+        const socklen_t bytes = name_of((enum scope)scope, question->port_space, question->address,
+                                        question->port, &name);
+        const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd >= 0 && connect(fd, (struct sockaddr *)&name, bytes) == 0 &&
+            watch(services, fd, question)) {
+            question->fd = fd;
+            return;
+        }
+        const bool later = fd < 0 || errno != ECONNREFUSED;
+        if (fd >= 0) {
+            close(fd);
+        }
+        if (later) {
+            question->retry_at = instant_after(now, RETRY_NS);
+            return;
+        }
+    }
+    settle(question, false);
+}
+
+enum service_answer services_find(struct services *services, uint16_t port_space,
+                                  const uint8_t address[16], uint16_t port, struct instant now,
+                                  void *context)
+{
+    struct question *question = calloc(1, sizeof(*question));
+    if (question == NULL) {
+        return SERVICE_NOBODY;
+    }
+    *question = (struct question){
+        .context = context, .port_space = port_space, .port = port, .fd = -1, .asked_at = now};
+    memcpy(question->address, address, 16);
+    list_init(&question->node);
+    put(services, question, now);
+    if (question->answered) {
+        drop_question(question);
+        return SERVICE_NOBODY;
+    }
+    list_append(&services->questions, &question->node);
+    return SERVICE_ASKED;
+}
+
+void services_forget(struct services *services, const void *context)
+{
+    struct list *next;
+    for (struct list *node = services->questions.next; node != &services->questions; node = next) {
+        next = node->next;
+        if (CONTAINER_OF(node, struct question, node)->context == context) {
+            drop_question(CONTAINER_OF(node, struct question, node));
+        }
+    }
+}
+
+bool services_next_answer(struct services *services, void **context, bool *found, struct gid *owner)
+{
+    struct list *head = &services->questions;
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct question *question = CONTAINER_OF(node, struct question, node);
+        if (question->answered) {
+            *context = question->context;
+            *found = question->found;
+            *owner = question->owner;
+            drop_question(question);
+            return true;
+        }
+    }
+    return false;
+}
+
+struct instant services_deadline(const struct services *services)
+{
+    struct instant earliest = INSTANT_NEVER;
+    const struct list *head = &services->questions;
+    for (const struct list *node = head->next; node != head; node = node->next) {
+        const struct question *question = CONTAINER_OF_CONST(node, struct question, node);
+        const struct instant at =
+            question->fd < 0 ? question->retry_at : instant_after(question->asked_at, PATIENCE_NS);
+        earliest = instant_before(at, earliest) ? at : earliest;
+    }
+    return earliest;
+}
+
+void services_on_time(struct services *services, struct instant now)
+{
+    struct list *head = &services->questions;
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct question *question = CONTAINER_OF(node, struct question, node);
+        if (question->answered) {
+            continue;
+        }
+        if (instant_reached(now, instant_after(question->asked_at, PATIENCE_NS))) {
+            settle(question, false);
+        } else if (question->fd < 0 && instant_reached(now, question->retry_at)) {
+            put(services, question, now);
+        }
+    }
+}
+
+/* -- Serving ------------------------------------------------------------------------------------*/
+
+static void answer_all(const struct services *services, const struct service *service)
+{
+    const struct answer answer = {.magic = MAGIC, .owner = services->self};
+    int fd;
+    while ((fd = accept4(service->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        (void)!send(fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+        close(fd);
+    }
+}
+
+static void take_answer(struct question *question)
+{
+    struct answer answer;
+    const ssize_t count = recv(question->fd, &answer, sizeof(answer), MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    const bool good = count == (ssize_t)sizeof(answer) && answer.magic == MAGIC;
+    if (good) {
+        question->owner = answer.owner;
+    }
+    settle(question, good);
+}
+
+void services_serve(struct services *services)
+{
+    struct epoll_event events[16];
+    const int count = epoll_wait(services->fd, events, COUNT_OF(events), 0);
+    for (int i = 0; i < count; i++) {
+        bool is_claim = false;
+        for (struct list *node = services->claims.next; node != &services->claims;
+             node = node->next) {
+            is_claim |= events[i].data.ptr == CONTAINER_OF(node, struct service, node);
+        }
+        if (is_claim) {
+            answer_all(services, events[i].data.ptr);
+        } else {
+            take_answer(events[i].data.ptr);
+        }
+    }
+}
+
+/* -- Addresses ----------------------------------------------------------------------------------*/
+
+/* Only an address of this machine can be bound. */
+bool address_is_local(const uint8_t ip[16])
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address = {.any.sa_family = inet_is_ipv4(ip) ? AF_INET : AF_INET6};
+    socklen_t bytes = sizeof(address.v6);
+    if (address.any.sa_family == AF_INET) {
+        memcpy(&address.v4.sin_addr, ip + 12, 4);
+        bytes = sizeof(address.v4);
+    } else {
+        memcpy(&address.v6.sin6_addr, ip, 16);
+    }
+    const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    const bool local = bind(fd, &address.any, bytes) == 0;
+    close(fd);
+    return local;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * services - who of this machine's processes serves a port of the RDMA connection manager.
+ *
+ * Purpose    One port space for all processes of a machine, although each has an address of its
+ *            own: a port is claimed once, and whoever connects finds its owner's GID.
+ * Inputs     services_claim, services_find; services_serve when its descriptor is readable.
+ * Outputs    The GID of a port's owner, at once or later.
+ * Ownership  A claim is an abstract socket: it ends with its owner, however that ends.
+ * Threads    One caller at a time.
+ * Time       An argument of services_on_time.
+ * Units      Ports in host byte order; addresses of 16 bytes, IPv4 mapped, all zero: any.
+ * Limits     What the system has of descriptors: one per claim, one per question under way.
+ * Source     docs/decisions/0012.
+ */
+#ifndef DRIVERS_SERVICES_H
+#define DRIVERS_SERVICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "base/instant.h"
+#include "base/list.h"
+#include "nic/types.h"
+
+struct services {
+    int fd; /* epoll: claims that are asked and questions that are answered. */
+    struct list claims, questions;
+    struct gid self;
+};
+
+/* A port of ours. */
+struct service;
+
+MUST_USE bool services_open(struct services *services, const struct gid *self);
+void services_close(struct services *services);
+
+/* 0 or an errno: EADDRINUSE, EMFILE, ENOMEM. `port` 0: any free one, written to *chosen. */
+int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
+                   bool ipv6_only, uint16_t port, uint16_t *chosen, struct service **service);
+void services_release(struct service *service);
+
+enum service_answer {
+    SERVICE_NOBODY,
+    SERVICE_ASKED, /* The answer comes through services_serve or services_on_time. */
+};
+enum service_answer services_find(struct services *services, uint16_t port_space,
+                                  const uint8_t address[16], uint16_t port, struct instant now,
+                                  void *context);
+/* The question of `context` needs no answer any more. */
+void services_forget(struct services *services, const void *context);
+
+/* The next answer that came in: false if there is none. `*found` false: nobody serves it. */
+bool services_next_answer(struct services *services, void **context, bool *found,
+                          struct gid *owner);
+/* Answers those who ask for our ports, and takes in answers. */
+void services_serve(struct services *services);
+void services_on_time(struct services *services, struct instant now);
+struct instant services_deadline(const struct services *services);
+
+/* Is it an address of this machine? */
+bool address_is_local(const uint8_t ip[16]);
+
+#endif
