@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "verbs/cm_device.h"
 #include "verbs/internal.h"
 
 static struct {
@@ -89,6 +90,7 @@ struct live *process_live_started(void)
 __attribute__((destructor)) static void close_at_exit(void)
 {
     if (process.live != NULL && process.owner == getpid()) {
+        cm_device_leave();
         live_leave(process.live);
     }
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cm_device - the rdma_cm character device, as the stock librdmacm opens, writes and polls it.
+ */
+#ifndef VERBS_CM_DEVICE_H
+#define VERBS_CM_DEVICE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* A descriptor that is readable while events wait, or -1 with errno. */
+int cm_device_open(int flags);
+
+/* Cheap: asked of every descriptor that is written to or closed. */
+bool cm_device_is(int fd);
+
+/* One command (rdma/rdma_user_cm.h): all its bytes, or -1 with errno. */
+ssize_t cm_device_write(int fd, const void *bytes, size_t count);
+
+/* Before the descriptor is closed: its ids go, their peers are told. */
+void cm_device_close(int fd);
+
+/* The program ends: likewise for all of them. */
+void cm_device_leave(void);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cm_internal - what the cm_*.c files share: open files of the rdma_cm device and what lives in
+ * them. Everything is guarded by the live lock.
+ */
+#ifndef VERBS_CM_INTERNAL_H
+#define VERBS_CM_INTERNAL_H
+
+#include <rdma/ib_user_sa.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_cm.h>
+
+#include "drivers/live_cm.h"
+#include "verbs/internal.h"
+
+/* An event channel. */
+struct cm_file {
+    struct rdma_channel channel;
+    struct live *live;
+    struct list ids; /* struct cm_id. */
+    int fd;          /* eventfd: 1 while events wait, so that the program can poll it. */
+    int wait_fd;     /* eventfd: counts up for each thread that waits for an event. */
+    uint32_t waiters;
+    bool readable; /* What `fd` says. */
+    pid_t owner;   /* A child of fork has nothing to do with it. */
+};
+
+struct cm_id {
+    struct rdma_id core;
+    struct list node;        /* In its file. */
+    struct list multicasts;  /* struct cm_multicast. */
+    struct service *service; /* The port it claims, if any. */
+    bool ipv6_only;
+};
+
+struct cm_multicast {
+    struct rdma_multicast core;
+    struct list node;
+};
+
+enum cm_handle_kind {
+    CM_HANDLE_FREE,
+    CM_HANDLE_ID,
+    CM_HANDLE_MULTICAST,
+};
+
+/* cm_handles.c: the numbers by which programs know objects. 0: no memory. */
+MUST_USE uint32_t cm_handle_take(enum cm_handle_kind kind, void *object);
+void cm_handle_give(uint32_t handle);
+/* NULL: none of this kind. */
+void *cm_handle_find(uint32_t handle, enum cm_handle_kind kind);
+
+/* cm_device.c: the file behind a descriptor, NULL if there is none. */
+struct cm_file *cm_file_of(int fd);
+struct cm_id *cm_id_make(void);
+void cm_id_destroy(struct live *live, struct cm_id *id);
+
+/* cm_commands.c: one command without its header. Returns 0 or a positive errno. */
+struct cm_command {
+    struct cm_file *file;
+    const uint8_t *in;
+    size_t in_bytes;
+    size_t out_bytes; /* Room for the response. */
+};
+int cm_execute(uint32_t number, struct cm_command *command);
+
+/* cm_translate.c: the manager's words in the kernel's structs. */
+bool cm_read_address(const void *sockaddr, size_t bytes, struct rdma_address *address);
+void cm_write_address(const struct rdma_address *address, void *sockaddr);
+void cm_read_parameters(const struct rdma_ucm_conn_param *from, struct rdma_parameters *to);
+void cm_write_event(const struct live *live, const struct rdma_event *event,
+                    struct rdma_ucm_event_resp *to);
+void cm_write_path(const struct rdma_id *id, struct ib_user_path_rec *path);
+void cm_pack_path(const struct ib_user_path_rec *path, struct ib_path_rec_data *data);
+/* As an address of the IB family. Returns its bytes. */
+uint16_t cm_write_gid(const uint8_t gid[16], void *sockaddr);
+/* 0 or EINVAL: the id is not so far. */
+int cm_write_qp_attributes(const struct live *live, const struct rdma_id *id, uint32_t state,
+                           struct ib_uverbs_qp_attr *attr);
+
+#endif
