@@ -134,7 +134,7 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
-static void fill_port(struct live *live, struct ibv_port_attr *attr)
+void port_describe(struct live *live, struct ibv_port_attr *attr)
 {
     *attr = (struct ibv_port_attr){
         .state = IBV_PORT_ACTIVE,
@@ -160,7 +160,7 @@ int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
         return EINVAL;
     }
     struct ibv_port_attr full;
-    fill_port(live_of(context), &full);
+    port_describe(live_of(context), &full);
     memset(attr, 0, attr_bytes);
     memcpy(attr, &full, attr_bytes < sizeof(full) ? attr_bytes : sizeof(full));
     return 0;

@@ -159,6 +159,9 @@ struct live *process_live(void);
 /* Likewise, with its progress thread running. */
 struct live *process_live_started(void);
 
+/* device.c: the port, without a context. */
+void port_describe(struct live *live, struct ibv_port_attr *attr);
+
 /* context.c: fills the slots programs call without a symbol. */
 void context_fill_slots(struct verbs_context *verbs);
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * interpose - between programs and libc: calls about virtual files are answered here, all others go
+ * on.
+ *
+ * Purpose    A preloaded library's functions come first. These look whether a path or descriptor is
+ *            one of ours, and otherwise call the next library's function of that name.
+ * Inputs     libc's calls.
+ * Outputs    libc's results.
+ * Ownership  None.
+ * Threads    Any; also signal handlers and children of vfork, which change nothing here but the
+ *            addresses of functions.
+ * Time       Not used.
+ * Units      As libc.
+ * Limits     Calls that libc makes inside itself (nftw, fts, posix_spawn's file actions) and system
+ *            calls without libc go to the kernel, and so do paths relative to the working directory.
+ *            Where the kernel has a directory itself, open() gives the kernel's.
+ * Source     POSIX; glibc 2.36's headers.
+ */
+#ifndef VERBS_INTERPOSE_H
+#define VERBS_INTERPOSE_H
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "verbs/sysfs.h"
+#include "verbs/virtual_file.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* next_NAME(): the function of that name in the library behind ours. Looked up when first needed,
+ * which may be before any constructor ran; whoever else looks it up finds the same. */
+#define NEXT(name)                                                                                 \
+    static __typeof__(&name) next_##name(void)                                                     \
+    {                                                                                              \
+        static atomic_uintptr_t cached;                                                            \
+        uintptr_t address = atomic_load_explicit(&cached, memory_order_relaxed);                   \
+        if (UNLIKELY(address == 0)) {                                                              \
+            address = (uintptr_t)dlsym(RTLD_NEXT, #name);                                          \
+            CHECK(address != 0);                                                                   \
+            atomic_store_explicit(&cached, address, memory_order_relaxed);                         \
+        }                                                                                          \
+        return (__typeof__(&name))address;                                                         \
+    }
+
+/* libc's headers promise the compiler that paths are never NULL; programs promised nothing, and get
+ * EFAULT. */
+static inline const char *doubted(const char *path)
+{
+    __asm__("" : "+r"(path));
+    return path;
+}
+
+/* The rest of interpose_answers, for paths that look like ours. */
+bool interpose_find(int at, const char **path, bool follow, struct sysfs_node *node);
+
+/* Is the path ours to answer? Otherwise the kernel is to be asked about `*path`, which may have
+ * become another: then it is absolute, and lies in `node`. */
+static inline bool interpose_answers(int at, const char **path, bool follow,
+                                     struct sysfs_node *node)
+{
+    const char *p = doubted(*path);
+    if (LIKELY(!sysfs_plausible(p)) &&
+        LIKELY(at < 0 || p == NULL || p[0] == '/' || !virtual_descriptors_made())) {
+        return false;
+    }
+    return interpose_find(at, path, follow, node);
+}
+
+/* interpose_descriptor.c: the connection manager's device. */
+int interpose_open_cm(int flags);
+bool interpose_is_cm(int fd);
+
+#endif

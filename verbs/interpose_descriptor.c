@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * interpose_descriptor - write and close, for the connection manager's device.
+ *
+ * A child of fork or vfork has the descriptor but not the NIC behind it: there the device's are
+ * ordinary descriptors, and closing them is no business of its parent.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "verbs/cm_device.h"
+#include "verbs/interpose.h"
+
+static atomic_int cm_highest = -1; /* No descriptor above was ever the device's. */
+static atomic_int cm_owner;        /* The process that opened the device. */
+
+int interpose_open_cm(int flags)
+{
+    const int fd = cm_device_open(flags);
+    if (fd >= 0) {
+        atomic_store(&cm_owner, getpid());
+        int highest = atomic_load(&cm_highest);
+        while (fd > highest && !atomic_compare_exchange_weak(&cm_highest, &highest, fd)) {
+        }
+    }
+    return fd;
+}
+
+bool interpose_is_cm(int fd)
+{
+    return UNLIKELY(fd <= atomic_load_explicit(&cm_highest, memory_order_relaxed)) && fd >= 0 &&
+           cm_device_is(fd) && atomic_load(&cm_owner) == getpid();
+}
+
+static void forget(int fd)
+{
+    if (UNLIKELY(interpose_is_cm(fd))) {
+        cm_device_close(fd);
+    }
+}
+
+NEXT(write)
+EXPORT ssize_t write(int fd, const void *bytes, size_t count)
+{
+    return UNLIKELY(interpose_is_cm(fd)) ? cm_device_write(fd, bytes, count)
+                                         : next_write()(fd, bytes, count);
+}
+
+NEXT(close)
+EXPORT int close(int fd)
+{
+    forget(fd);
+    return next_close()(fd);
+}
+
+/* -- Descriptors that are closed by the way -----------------------------------------------------*/
+
+NEXT(dup2)
+EXPORT int dup2(int from, int to)
+{
+    if (from != to) {
+        forget(to);
+    }
+    return next_dup2()(from, to);
+}
+
+NEXT(dup3)
+EXPORT int dup3(int from, int to, int flags)
+{
+    if (from != to) {
+        forget(to);
+    }
+    return next_dup3()(from, to, flags);
+}
+
+static void forget_range(unsigned int first, unsigned int last)
+{
+    const int highest = atomic_load(&cm_highest);
+    for (unsigned int fd = first; highest >= 0 && fd <= last && fd <= (unsigned int)highest; fd++) {
+        forget((int)fd);
+    }
+}
+
+NEXT(close_range)
+EXPORT int close_range(unsigned int first, unsigned int last, int flags)
+{
+    if (!((unsigned int)flags & CLOSE_RANGE_CLOEXEC)) {
+        forget_range(first, last);
+    }
+    return next_close_range()(first, last, flags);
+}
+
+NEXT(closefrom)
+EXPORT void closefrom(int first)
+{
+    forget_range(first < 0 ? 0 : (unsigned int)first, UINT32_MAX);
+    next_closefrom()(first);
+}
