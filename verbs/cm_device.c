@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "drivers/clock.h"
@@ -19,9 +20,10 @@
 static _Atomic(struct cm_file *) files[FILES_MAX];
 static atomic_int files_open;
 
+/* Past the C library, whose write() is ours (interpose_descriptor.c). */
 static void count_up(int fd, uint64_t count)
 {
-    while (count > 0 && write(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
+    while (count > 0 && syscall(SYS_write, fd, &count, sizeof(count)) < 0 && errno == EINTR) {
     }
 }
 

@@ -8,8 +8,6 @@
 
 #include "transport/ibta/rdma_cm_internal.h"
 
-#define PSN_MASK 0xffffffu
-
 void rdma_cm_init(struct rdma_cm *manager, uint64_t seed, uint8_t id_base, uint64_t ca_guid)
 {
     memset(manager, 0, sizeof(*manager));
@@ -276,7 +274,7 @@ static enum status send_sidr_request(struct rdma_cm *manager, struct rdma_id *id
 static enum status send_request(struct rdma_cm *manager, struct rdma_id *id, struct instant now)
 {
     const struct rdma_parameters *wish = &id->wish;
-    id->starting_psn = (uint32_t)prng_next(&manager->cm.prng) & PSN_MASK;
+    id->starting_psn = rdma_draw_psn(manager);
     id->responder_resources = wish->responder_resources;
     id->initiator_depth = wish->initiator_depth;
     id->retry_count = wish->retry_count;
@@ -326,10 +324,9 @@ void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8
     CHECK(status == STATUS_OK);
 }
 
-static void fill_rep(struct rdma_cm *manager, struct rdma_id *id,
-                     const struct rdma_parameters *parameters, struct cm_message *message)
+static void fill_rep(struct rdma_id *id, const struct rdma_parameters *parameters,
+                     struct cm_message *message)
 {
-    id->starting_psn = (uint32_t)prng_next(&manager->cm.prng) & PSN_MASK;
     id->responder_resources = parameters->responder_resources;
     id->initiator_depth = parameters->initiator_depth;
     message->rep = (struct cm_rep){
@@ -362,7 +359,7 @@ enum status rdma_id_accept(struct rdma_cm *manager, struct rdma_id *id,
         memcpy(message.private_data, parameters->private_data, parameters->private_bytes);
         status = cm_sidr_reply(&manager->cm, &id->connection, &message);
     } else {
-        fill_rep(manager, id, parameters, &message);
+        fill_rep(id, parameters, &message);
         status = cm_reply(&manager->cm, &id->connection, &message, now);
     }
     if (status == STATUS_OK) {

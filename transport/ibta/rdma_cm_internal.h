@@ -18,6 +18,11 @@ static inline uint8_t rdma_ack_timeout(const struct rdma_id *id)
     return id->ack_timeout != 0 ? id->ack_timeout : RDMA_ACK_TIMEOUT;
 }
 
+static inline uint32_t rdma_draw_psn(struct rdma_cm *manager)
+{
+    return (uint32_t)prng_next(&manager->cm.prng) & 0xffffffu;
+}
+
 /* Queues an event and returns it to be filled; NULL: the program is not to hear of it. Takes from
  * the stock, which the caller has looked at. */
 struct rdma_event *rdma_raise(struct rdma_cm *manager, struct rdma_id *id,

@@ -64,8 +64,12 @@ static void set_addresses(struct rdma_id *id, const struct cm_addresses *address
     memcpy(id->destination.ip, addresses->source, 16);
 }
 
-static void set_connection(struct rdma_id *id, const struct cm_req *req)
+/* Programs prepare their queue pair before they accept, so all it needs is known from now on. */
+static void set_connection(struct rdma_cm *manager, struct rdma_id *id, const struct cm_req *req)
 {
+    id->starting_psn = rdma_draw_psn(manager);
+    id->responder_resources = req->initiator_depth;
+    id->initiator_depth = req->responder_resources;
     id->path_mtu = req->path_mtu;
     id->remote_starting_psn = req->starting_psn;
     id->remote_qpn = req->qpn;
@@ -97,7 +101,7 @@ static void adopt(struct rdma_cm *manager, struct rdma_id *id, struct rdma_id *l
     copy_private(&told->parameters, message, CM_ADDRESSES_BYTES);
     if (!id->datagrams) {
         const struct cm_req *req = &message->req;
-        set_connection(id, req);
+        set_connection(manager, id, req);
         /* What the peer initiates, we respond to. */
         told->parameters.responder_resources = req->initiator_depth;
         told->parameters.initiator_depth = req->responder_resources;
