@@ -17,6 +17,11 @@
 #define SOURCE_PORT_FIRST 32768
 #define SOURCE_PORT_COUNT 16384
 
+/* Local identifiers are claimed like ports, in a space that no program can name. */
+#define LID_SPACE       0
+#define LID_UNICAST_MAX 0xbfff
+#define LID_TRIES       64
+
 /* Without memory nothing moves on: try again later. */
 #define OUT_OF_MEMORY_NS 10000000u
 
@@ -233,6 +238,35 @@ int live_cm_claim(struct live *live, uint16_t port_space, struct rdma_address *a
 {
     return services_claim(&live->services, port_space, address->ip, ipv6_only, address->port,
                           &address->port, service);
+}
+
+/* -- Local identifiers --------------------------------------------------------------------------*/
+
+uint16_t live_lid(struct live *live)
+{
+    static const uint8_t any[16];
+    live_lock(live);
+    for (int i = 0; live->lid == 0 && i < LID_TRIES; i++) {
+        uint16_t lid = 0, chosen;
+        struct service *service;
+        (void)!getrandom(&lid, sizeof(lid), 0);
+        lid = (uint16_t)(1 + lid % LID_UNICAST_MAX);
+        if (services_claim(&live->services, LID_SPACE, any, false, lid, &chosen, &service) == 0) {
+            live->lid = lid;
+        }
+    }
+    const uint16_t lid = live->lid;
+    live_unlock(live);
+    return lid;
+}
+
+bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
+{
+    if (lid == live->lid && lid != 0) {
+        *gid = live->gids[0].gid;
+        return true;
+    }
+    return services_ask(LID_SPACE, lid, gid);
 }
 
 /* -- Going round --------------------------------------------------------------------------------*/

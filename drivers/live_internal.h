@@ -40,6 +40,7 @@ struct live {
     struct live_cm_listener cm_listener;
     struct instant cm_due; /* When live_cm_on_time is wanted. */
     uint32_t cm_psn;       /* Of the next management datagram. */
+    uint16_t lid;          /* 0: not yet claimed. */
     bool cm_explained;     /* The program was told why it reaches nobody. */
 
     pthread_mutex_t mutex;

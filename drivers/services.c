@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@
 /* An owner that is asked by too many at once is asked again soon; one that never answers is taken
  * for none. */
 #define RETRY_NS    5000000u
+#define ASK_SECONDS 2
 #define PATIENCE_NS 60000000000u
 
 struct answer {
@@ -343,18 +345,39 @@ static void answer_all(const struct services *services, const struct service *se
     }
 }
 
-static void take_answer(struct question *question)
+static bool read_answer(int fd, struct gid *owner, int flags)
 {
     struct answer answer;
-    const ssize_t count = recv(question->fd, &answer, sizeof(answer), MSG_DONTWAIT);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return;
+    const ssize_t count = recv(fd, &answer, sizeof(answer), flags);
+    if (count != (ssize_t)sizeof(answer) || answer.magic != MAGIC) {
+        return false;
     }
-    const bool good = count == (ssize_t)sizeof(answer) && answer.magic == MAGIC;
-    if (good) {
-        question->owner = answer.owner;
+    *owner = answer.owner;
+    return true;
+}
+
+bool services_ask(uint16_t port_space, uint16_t port, struct gid *owner)
+{
+    struct sockaddr_un name;
+    static const uint8_t any[16];
+    const socklen_t bytes = name_of(SCOPE_ANY, port_space, any, port, &name);
+    const struct timeval patience = {.tv_sec = ASK_SECONDS};
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
     }
-    settle(question, good);
+    const bool answered =
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+        connect(fd, (struct sockaddr *)&name, bytes) == 0 && read_answer(fd, owner, 0);
+    close(fd);
+    return answered;
+}
+
+static void take_answer(struct question *question)
+{
+    /* Readable: there is an answer, or the owner is gone. */
+    settle(question, read_answer(question->fd, &question->owner, MSG_DONTWAIT));
 }
 
 void services_serve(struct services *services)

@@ -48,6 +48,9 @@ enum service_answer {
 enum service_answer services_find(struct services *services, uint16_t port_space,
                                   const uint8_t address[16], uint16_t port, struct instant now,
                                   void *context);
+/* The same, waiting for the answer; never while the owner may wait for us. False: nobody. */
+MUST_USE bool services_ask(uint16_t port_space, uint16_t port, struct gid *owner);
+
 /* The question of `context` needs no answer any more. */
 void services_forget(struct services *services, const void *context);
 

@@ -211,9 +211,7 @@ enum status rdma_id_resolve_route(struct rdma_cm *manager, struct rdma_id *id)
     if (!stock_suffices(manager)) {
         return STATUS_FULL;
     }
-    /* On Ethernet the address is the route. */
-    id->state = RDMA_ID_ROUTED;
-    rdma_raise(manager, id, RDMA_EVENT_ROUTE_RESOLVED, 0);
+    ask(manager, id, RDMA_ID_ROUTING);
     return STATUS_OK;
 }
 
@@ -304,7 +302,17 @@ static enum status send_request(struct rdma_cm *manager, struct rdma_id *id, str
 void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8_t *source_gid,
                         const uint8_t *peer_gid, struct instant now)
 {
-    if (id->state != RDMA_ID_FINDING || !stock_suffices(manager)) {
+    const bool routing = id->state == RDMA_ID_ROUTING;
+    if ((!routing && id->state != RDMA_ID_FINDING) || !stock_suffices(manager)) {
+        return;
+    }
+    if (peer_gid != NULL) {
+        memmove(id->source_gid, source_gid, 16);
+        memmove(id->peer_gid, peer_gid, 16);
+    }
+    if (routing) {
+        id->state = RDMA_ID_ROUTED;
+        rdma_raise(manager, id, RDMA_EVENT_ROUTE_RESOLVED, 0);
         return;
     }
     if (peer_gid == NULL) {
@@ -316,8 +324,6 @@ void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8
         }
         return;
     }
-    memmove(id->source_gid, source_gid, 16);
-    memmove(id->peer_gid, peer_gid, 16);
     id->state = RDMA_ID_CONNECTING;
     const enum status status =
         id->datagrams ? send_sidr_request(manager, id, now) : send_request(manager, id, now);

@@ -44,8 +44,9 @@ enum rdma_id_state {
     RDMA_ID_BOUND,
     RDMA_ID_RESOLVING, /* The world is asked for the way to the destination. */
     RDMA_ID_RESOLVED,
+    RDMA_ID_ROUTING, /* The world is asked who serves the destination's port: that is its GID. */
     RDMA_ID_ROUTED,
-    RDMA_ID_FINDING, /* The world is asked who serves the destination's port. */
+    RDMA_ID_FINDING, /* The world is asked again, since that may have changed. */
     RDMA_ID_CONNECTING,
     RDMA_ID_REQUESTED, /* A peer's request waits for the program's answer. */
     RDMA_ID_CONNECTED,
@@ -238,7 +239,7 @@ struct rdma_id *rdma_cm_next_question(struct rdma_cm *manager, enum rdma_questio
 void rdma_cm_on_address(struct rdma_cm *manager, struct rdma_id *id, int failure,
                         const struct rdma_address *source, const uint8_t source_gid[16],
                         const uint8_t peer_gid[16], uint8_t path_mtu);
-/* `peer_gid` NULL: nobody serves the port. Otherwise `source_gid` is the GID to reach it from. */
+/* `peer_gid` NULL: nobody serves the port (yet). Otherwise `source_gid` is the GID to reach it from. */
 void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8_t *source_gid,
                         const uint8_t *peer_gid, struct instant now);
 
