@@ -35,6 +35,11 @@ bool inet_is_ipv4(const uint8_t address[16])
     return memcmp(address, ipv4_mapped_prefix, sizeof(ipv4_mapped_prefix)) == 0;
 }
 
+bool inet_is_multicast(const uint8_t address[16])
+{
+    return address[0] == 0xff || (inet_is_ipv4(address) && (address[12] & 0xf0) == 0xe0);
+}
+
 static void encode_ipv4(uint8_t *out, const struct inet_flow *flow, uint16_t identification,
                         size_t udp_bytes)
 {

@@ -36,6 +36,10 @@ struct inet_flow {
 /* True if `address` is of the IPv4-mapped form. */
 bool inet_is_ipv4(const uint8_t address[16]);
 
+/* True for an IPv6 multicast address (ff00::/8), and for an IPv4 one (224.0.0.0/4) in mapped form.
+ */
+bool inet_is_multicast(const uint8_t address[16]);
+
 /* IP and UDP header as the ICRC sees them: ones in every field that may change on the way (TOS or
  * traffic class, flow label, TTL or hop limit, both checksums). Don't Fragment is set, fragment
  * offset 0; `identification` is ignored for IPv6. Returns the bytes written, at most

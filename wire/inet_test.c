@@ -58,6 +58,22 @@ static void test_mapped_addresses(void **state)
     }
 }
 
+static void test_multicast_addresses(void **state)
+{
+    (void)state;
+    uint8_t address[16];
+    for (unsigned first = 0; first < 256; first++) {
+        memcpy(address, ipv4_flow.source, sizeof(address));
+        address[12] = (uint8_t)first;
+        assert_int_equal(inet_is_multicast(address), first >= 224 && first < 240);
+        address[9] = 1; /* No longer of the mapped form. */
+        assert_false(inet_is_multicast(address));
+        memcpy(address, ipv6_flow.source, sizeof(address));
+        address[0] = (uint8_t)first;
+        assert_int_equal(inet_is_multicast(address), first == 0xff);
+    }
+}
+
 static void test_literal_ipv4(void **state)
 {
     (void)state;
@@ -181,9 +197,10 @@ static void test_invariant(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mapped_addresses), cmocka_unit_test(test_literal_ipv4),
-        cmocka_unit_test(test_literal_ipv6),     cmocka_unit_test(test_ipv4_checksum),
-        cmocka_unit_test(test_ipv6_checksum),    cmocka_unit_test(test_invariant),
+        cmocka_unit_test(test_mapped_addresses), cmocka_unit_test(test_multicast_addresses),
+        cmocka_unit_test(test_literal_ipv4),     cmocka_unit_test(test_literal_ipv6),
+        cmocka_unit_test(test_ipv4_checksum),    cmocka_unit_test(test_ipv6_checksum),
+        cmocka_unit_test(test_invariant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
