@@ -30,7 +30,7 @@ static bool gid_equal(const struct gid *a, const struct gid *b)
 }
 
 /* Requests are welcome from RTR on, responses from RTS on. */
-static bool state_admits(const struct qp *qp, uint32_t traits)
+bool qp_admits(const struct qp *qp, uint32_t traits)
 {
     switch ((enum qp_state)qp->state) {
     case QP_RTR: return traits & ROCE_IS_REQUEST;
@@ -72,7 +72,7 @@ bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct in
     if (!service_matches((enum qp_type)qp->type, packet->opcode)) {
         return drop(nic, COUNTER_drop_wrong_service);
     }
-    if (!state_admits(qp, traits)) {
+    if (!qp_admits(qp, traits)) {
         return drop(nic, COUNTER_drop_wrong_state);
     }
     if (qp->type == QP_UD) {

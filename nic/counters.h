@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * counters - everything a NIC counts, by name. A dropped packet bumps exactly one drop counter.
+ * counters - everything a NIC counts, by name. A dropped packet bumps exactly one drop
+ * counter; one for a multicast group, one for each queue pair that drops it.
  *
  * The first block has the names and meaning of Soft-RoCE's hardware counters; then one counter for
  * each reason to drop a packet or to answer with a NAK.
@@ -35,6 +36,7 @@
     X(retransmitted_pkts)                                                                          \
     X(stale_acks)                                                                                  \
     X(cnp_received)                                                                                \
+    X(rcvd_multicast_pkts)                                                                         \
     X(ecn_marked)                                                                                  \
     X(drop_short)                                                                                  \
     X(drop_unknown_opcode)                                                                         \
@@ -44,6 +46,7 @@
     X(drop_wrong_icrc)                                                                             \
     X(drop_wrong_pkey)                                                                             \
     X(drop_unknown_qp)                                                                             \
+    X(drop_unknown_group)                                                                          \
     X(drop_wrong_service)                                                                          \
     X(drop_wrong_peer)                                                                             \
     X(drop_wrong_state)                                                                            \

@@ -6,6 +6,7 @@
 #define NIC_INTERNAL_H
 
 #include "base/list.h"
+#include "nic/multicast.h"
 #include "nic/nic.h"
 #include "nic/timer_wheel.h"
 #include "transport/ibta/rc_requester.h"
@@ -41,6 +42,7 @@ struct nic {
     struct list cqs_to_notify;
     struct list qps_with_events, cqs_with_events, srqs_with_events;
     struct roce_packet departing; /* What nic_departure.packet points at. */
+    struct multicast_table multicast;
 };
 
 enum qp_listing {
@@ -128,6 +130,9 @@ void nic_unlist(struct qp *qp);
 void qp_arm_timer(struct qp *qp);
 void qp_raise(struct qp *qp, enum nic_event_kind kind);
 struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn);
+
+/* -- arrival.c: does a queue pair in its state take packets with these traits? */
+bool qp_admits(const struct qp *qp, uint32_t traits);
 
 /* -- qp_complete.c: completions, errors, flushing. */
 void qp_complete_receive(struct qp *qp, const struct completion *completion);

@@ -18,7 +18,9 @@ size_t nic_bytes(const struct nic_limits *limits)
            aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
            aligned(region_table_slots(limits->regions) * sizeof(struct region *)) +
            aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct timer_link)) +
-           aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *));
+           aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
+           aligned(limits->groups * sizeof(struct multicast_group)) +
+           aligned(limits->attachments * sizeof(struct multicast_member));
 }
 
 struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
@@ -41,6 +43,11 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     timer_wheel_init(&nic->timers, (struct timer_link *)(void *)at, nic->qp_mask + 1);
     at += aligned((nic->qp_mask + 1) * sizeof(struct timer_link));
     nic->ready = (struct ready_ring){.slots = (struct qp **)(void *)at, .mask = nic->qp_mask};
+    at += aligned((nic->qp_mask + 1) * sizeof(struct qp *));
+    nic->multicast = (struct multicast_table){.groups = (struct multicast_group *)(void *)at,
+                                              .free = MULTICAST_NOBODY};
+    at += aligned(limits->groups * sizeof(struct multicast_group));
+    nic->multicast.members = (struct multicast_member *)(void *)at;
     list_init(&nic->cqs_to_notify);
     list_init(&nic->qps_with_events);
     list_init(&nic->cqs_with_events);

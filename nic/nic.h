@@ -35,6 +35,7 @@ struct nic_limits {
     uint32_t reads_per_qp; /* Initiator depth and responder resources. */
     uint32_t cq_entries;
     enum path_mtu mtu;
+    uint32_t groups, attachments; /* Multicast: groups, and queue pairs in all of them. */
 };
 
 struct nic;

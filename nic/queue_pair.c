@@ -143,6 +143,7 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
 void qp_destroy(struct qp *qp)
 {
     struct nic *nic = qp->nic;
+    CHECK(!nic_is_attached(nic, qp));
     nic_unlist(qp);
     timer_wheel_remove(&nic->timers, qp_timer_id(qp), &qp->timer);
     if (nic->last_posted == qp) {

@@ -100,7 +100,8 @@ void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in);
 /* Before qp_destroy, in any state: the memory that was given. */
 void *qp_take_resources(struct qp *qp);
 
-/* Frees the QPN; its completions stay in the completion queues, its events are withdrawn. */
+/* Frees the QPN; its completions stay in the completion queues, its events are withdrawn. It must
+ * not be attached to a multicast group (nic_is_attached). */
 void qp_destroy(struct qp *qp);
 
 /* ibv_modify_qp: judges transition and mask (IBTA 11.2.5.2), then applies all or nothing. With

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/multicast.h"
+
+#include <string.h>
+
+#include "nic/internal.h"
+#include "wire/inet.h"
+
+/* -- The table ----------------------------------------------------------------------------------*/
+
+static struct multicast_group *find_group(const struct multicast_table *table,
+                                          const struct gid *gid)
+{
+    for (uint32_t i = 0; i < table->group_count; i++) {
+        if (memcmp(&table->groups[i].gid, gid, sizeof(*gid)) == 0) {
+            return &table->groups[i];
+        }
+    }
+    return NULL;
+}
+
+/* Where the queue pair's membership is named: the group's first, or some member's next. */
+static uint32_t *find_member(const struct multicast_table *table, struct multicast_group *group,
+                             const struct qp *qp)
+{
+    uint32_t *at = &group->first;
+    while (*at != MULTICAST_NOBODY && table->members[*at].qp != qp) {
+        at = &table->members[*at].next;
+    }
+    return at;
+}
+
+/* MULTICAST_NOBODY if all are taken. */
+static uint32_t take_member(struct multicast_table *table, uint32_t limit)
+{
+    const uint32_t index = table->free;
+    if (index != MULTICAST_NOBODY) {
+        table->free = table->members[index].next;
+        return index;
+    }
+    return table->members_used < limit ? table->members_used++ : MULTICAST_NOBODY;
+}
+
+enum status nic_attach(struct nic *nic, const struct gid *gid, struct qp *qp)
+{
+    struct multicast_table *table = &nic->multicast;
+    if (qp->type != QP_UD || !inet_is_multicast(gid->bytes)) {
+        return STATUS_INVALID;
+    }
+    struct multicast_group *group = find_group(table, gid);
+    if (group != NULL && *find_member(table, group, qp) != MULTICAST_NOBODY) {
+        return STATUS_OK;
+    }
+    if (group == NULL && table->group_count == nic->limits.groups) {
+        return STATUS_FULL;
+    }
+    const uint32_t index = take_member(table, nic->limits.attachments);
+    if (index == MULTICAST_NOBODY) {
+        return STATUS_FULL;
+    }
+    if (group == NULL) {
+        group = &table->groups[table->group_count++];
+        *group = (struct multicast_group){.gid = *gid, .first = MULTICAST_NOBODY};
+    }
+    table->members[index] = (struct multicast_member){.qp = qp, .next = group->first};
+    group->first = index;
+    return STATUS_OK;
+}
+
+enum status nic_detach(struct nic *nic, const struct gid *gid, struct qp *qp)
+{
+    struct multicast_table *table = &nic->multicast;
+    struct multicast_group *group = find_group(table, gid);
+    uint32_t *at = group == NULL ? NULL : find_member(table, group, qp);
+    if (at == NULL || *at == MULTICAST_NOBODY) {
+        return STATUS_INVALID;
+    }
+    const uint32_t index = *at;
+    *at = table->members[index].next;
+    table->members[index] = (struct multicast_member){.next = table->free};
+    table->free = index;
+    if (group->first == MULTICAST_NOBODY) {
+        *group = table->groups[--table->group_count];
+    }
+    return STATUS_OK;
+}
+
+bool nic_has_group(const struct nic *nic, const struct gid *gid)
+{
+    return find_group(&nic->multicast, gid) != NULL;
+}
+
+bool nic_is_attached(const struct nic *nic, const struct qp *qp)
+{
+    const struct multicast_table *table = &nic->multicast;
+    if (table->group_count == 0 || qp->type != QP_UD) {
+        return false;
+    }
+    for (uint32_t i = 0; i < table->members_used; i++) {
+        if (table->members[i].qp == qp) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* -- Delivery -----------------------------------------------------------------------------------*/
+
+static bool drop(struct nic *nic, enum nic_counter reason)
+{
+    nic_count(nic, reason);
+    return false;
+}
+
+bool nic_on_multicast(struct nic *nic, const struct nic_arrival *arrival,
+                      struct nic_delivery *delivery)
+{
+    const struct roce_packet *packet = &arrival->packet;
+    nic_count(nic, COUNTER_rcvd_pkts);
+    nic_count(nic, COUNTER_rcvd_multicast_pkts);
+    nic->counters.values[COUNTER_rcvd_bytes] += packet->payload_bytes;
+    if ((packet->pkey & 0x7fff) != (ROCE_DEFAULT_PKEY & 0x7fff)) {
+        return drop(nic, COUNTER_drop_wrong_pkey);
+    }
+    if (packet->destination_qpn != MULTICAST_QPN) {
+        return drop(nic, COUNTER_drop_unknown_qp);
+    }
+    if ((packet->opcode & 0xe0) != ROCE_SERVICE_UD) {
+        return drop(nic, COUNTER_drop_wrong_service);
+    }
+    const struct multicast_group *group = find_group(&nic->multicast, &arrival->destination);
+    if (group == NULL) {
+        return drop(nic, COUNTER_drop_unknown_group);
+    }
+    delivery->next = group->first;
+    return true;
+}
+
+bool nic_next_delivery(struct nic *nic, struct nic_delivery *delivery,
+                       const struct nic_arrival *arrival, struct instant now, struct nic_move *move)
+{
+    const uint32_t traits = roce_opcode(arrival->packet.opcode)->traits;
+    while (delivery->next != MULTICAST_NOBODY) {
+        const struct multicast_member *member = &nic->multicast.members[delivery->next];
+        delivery->next = member->next;
+        if (!qp_admits(member->qp, traits)) {
+            nic_count(nic, COUNTER_drop_wrong_state);
+        } else if (ud_on_request(member->qp, arrival, move, now)) {
+            return true;
+        }
+    }
+    return false;
+}
