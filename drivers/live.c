@@ -27,6 +27,8 @@ static const struct nic_limits limits = {
     .reads_per_qp = NIC_READS_MAX,
     .cq_entries = 1u << 20,
     .mtu = PATH_MTU_4096,
+    .groups = UDP_GROUPS_MAX,
+    .attachments = 1u << 14,
 };
 
 const struct nic_limits *live_limits(void)
@@ -311,6 +313,9 @@ enum status live_resolve(struct live *live, struct nic_path *path)
 {
     path->link = NULL;
     path->window_bytes = 0;
+    if (inet_is_multicast(path->destination.bytes)) {
+        return live_resolve_group(live, path);
+    }
     if (live->shm != NULL) {
         path->link = shm_port_link(live->shm, &path->destination);
         if (path->link != NULL || live->config.wire == LIVE_WIRE_SHM) {

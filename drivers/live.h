@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nic/multicast.h"
 #include "nic/nic.h"
 
 struct live;
@@ -93,6 +94,11 @@ struct instant live_now(struct live *live);
 /* (locked) Finds the way to path->destination and fills path->link and path->window_bytes.
  * STATUS_INVALID: no port reaches that GID. */
 MUST_USE enum status live_resolve(struct live *live, struct nic_path *path);
+
+/* (locked) UD queue pairs and multicast groups. STATUS_INVALID: not UD, not a multicast GID, no
+ * address of its family, or (detach) not attached; STATUS_FULL: no room, here or in the kernel. */
+MUST_USE enum status live_attach(struct live *live, const struct gid *group, struct qp *qp);
+MUST_USE enum status live_detach(struct live *live, const struct gid *group, struct qp *qp);
 
 /* (locked) Sends what is ready. */
 void live_flush(struct live *live);

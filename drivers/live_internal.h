@@ -55,7 +55,7 @@ struct live {
     bool asleep;               /* Peers were told to ring the doorbell. */
     bool polled_since_flush;   /* A program's round came after its last posting. */
     bool deferred;             /* The last round received but left sending to the next. */
-    uint32_t udp_links;        /* Peers reached over UDP. */
+    uint32_t udp_links;        /* Peers reached over UDP, and groups joined. */
     uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
     uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
     uint32_t polls_to_believe; /* So many of those, and we believe that the program polls. */
@@ -92,6 +92,9 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
 /* One packet, decoded. */
 void live_arrival(struct live *live, struct nic_arrival *arrival);
+/* live_multicast.c: one for a group; the way to a group. */
+void live_group_arrival(struct live *live, const struct nic_arrival *arrival);
+MUST_USE enum status live_resolve_group(struct live *live, struct nic_path *path);
 /* An acknowledgement as the peer of `departure` would send it: its memory is written. */
 void live_acknowledge(struct live *live, const struct nic_departure *departure);
 

@@ -65,27 +65,45 @@ static bool lost_on_arrival(struct live *live, uint32_t count)
 
 /* -- UDP ----------------------------------------------------------------------------------------*/
 
-static void on_datagram(void *context, const struct udp_datagram *datagram)
+/* False: it is done with. */
+static bool take_datagram(struct live *live, const struct udp_datagram *datagram,
+                          struct nic_arrival *arrival)
 {
-    struct live *live = context;
-    struct nic_arrival arrival = {
+    *arrival = (struct nic_arrival){
         .source = datagram->source,
         .destination = datagram->destination,
         .traffic_class = datagram->traffic_class,
         .hop_limit = datagram->hop_limit,
     };
-    record(live, &arrival.source, &arrival.destination, datagram->bytes, (uint32_t)datagram->count,
-           NULL, 0);
+    record(live, &arrival->source, &arrival->destination, datagram->bytes,
+           (uint32_t)datagram->count, NULL, 0);
     if (lost_on_arrival(live, (uint32_t)datagram->count)) {
-        return;
+        return false;
     }
     const enum roce_verdict verdict =
-        roce_decode(datagram->bytes, datagram->count, &arrival.packet);
+        roce_decode(datagram->bytes, datagram->count, &arrival->packet);
     if (verdict != ROCE_GOOD) {
         count_verdict(live, verdict);
-        return;
     }
-    live_arrival(live, &arrival);
+    return verdict == ROCE_GOOD;
+}
+
+static void on_datagram(void *context, const struct udp_datagram *datagram)
+{
+    struct live *live = context;
+    struct nic_arrival arrival;
+    if (take_datagram(live, datagram, &arrival)) {
+        live_arrival(live, &arrival);
+    }
+}
+
+static void on_group_datagram(void *context, const struct udp_datagram *datagram)
+{
+    struct live *live = context;
+    struct nic_arrival arrival;
+    if (take_datagram(live, datagram, &arrival)) {
+        live_group_arrival(live, &arrival);
+    }
 }
 
 /* -- Shared memory ------------------------------------------------------------------------------*/
@@ -171,6 +189,9 @@ uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
     }
     if (look_at_udp) {
         count += udp_port_receive(&live->udp, quantum, on_datagram, live, foresight);
+        if (live->udp.group_count > 0) {
+            count += udp_port_receive_groups(&live->udp, quantum, on_group_datagram, live);
+        }
         const uint64_t bad = udp_port_bad_icrc(&live->udp);
         nic_counters(live->nic)->values[COUNTER_drop_wrong_icrc] += bad - live->bad_icrc_seen;
         live->bad_icrc_seen = bad;

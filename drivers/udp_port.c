@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 /* Asked for; the kernel grants less where net.core.rmem_max is lower. */
 #define RECEIVE_BYTES_WANTED (8 << 20)
@@ -23,7 +25,7 @@ static void set_option(int fd, int level, int name, int value)
 
 /* An unconnected socket that forbids fragmentation sends identification 0 in every datagram, or the
  * index within a segmented call: what the ICRC covers is known. */
-static bool prepare_socket(struct udp_port *port, int fd, bool ipv4)
+bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
 {
     if (ipv4) {
         set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
@@ -58,9 +60,14 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     memset(port, 0, sizeof(*port));
     port->addresses = addresses;
     port->segmenting = true;
+    port->groups_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (port->groups_fd < 0) {
+        snprintf(error, error_bytes, "no descriptor for multicast: %s", strerror(errno));
+        return false;
+    }
     for (uint32_t i = 0; i < addresses->count; i++) {
         const struct address *address = &addresses->entries[i];
-        if (!prepare_socket(port, address->fd, inet_is_ipv4(address->gid.bytes))) {
+        if (!udp_prepare_socket(port, address->fd, inet_is_ipv4(address->gid.bytes))) {
             snprintf(error, error_bytes, "UDP socket: %s", strerror(errno));
             return false;
         }
@@ -79,8 +86,19 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     return true;
 }
 
+static void close_groups(struct udp_port *port)
+{
+    for (uint32_t i = 0; i < port->group_count; i++) {
+        close(port->groups[i].fd);
+    }
+    if (port->addresses != NULL && port->groups_fd >= 0) {
+        close(port->groups_fd);
+    }
+}
+
 void udp_port_close(struct udp_port *port)
 {
+    close_groups(port);
     for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
         struct udp_link *link = port->buckets[i];
         while (link != NULL) {
@@ -112,12 +130,12 @@ uint32_t udp_port_window_bytes(const struct udp_port *port)
 
 uint32_t udp_port_fd_count(const struct udp_port *port)
 {
-    return port->addresses == NULL ? 0 : port->addresses->count;
+    return port->addresses == NULL ? 0 : port->addresses->count + 1;
 }
 
 int udp_port_fd(const struct udp_port *port, uint32_t index)
 {
-    return port->addresses->entries[index].fd;
+    return index < port->addresses->count ? port->addresses->entries[index].fd : port->groups_fd;
 }
 
 uint64_t udp_port_bad_icrc(const struct udp_port *port)
@@ -164,8 +182,8 @@ static const struct address *address_of(const struct udp_port *port, const struc
     return NULL;
 }
 
-struct link *udp_port_link(struct udp_port *port, const struct gid *source,
-                           const struct gid *destination)
+struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
+                               const struct gid *destination, uint8_t hop_limit)
 {
     const struct address *address = address_of(port, source);
     if (address == NULL || inet_is_ipv4(source->bytes) != inet_is_ipv4(destination->bytes)) {
@@ -174,8 +192,9 @@ struct link *udp_port_link(struct udp_port *port, const struct gid *source,
     const uint32_t bucket = bucket_of(destination);
     for (struct udp_link *link = port->buckets[bucket]; link != NULL; link = link->next) {
         if (memcmp(&link->link.peer, destination, sizeof(*destination)) == 0 &&
-            memcmp(&link->link.self, source, sizeof(*source)) == 0) {
-            return &link->link;
+            memcmp(&link->link.self, source, sizeof(*source)) == 0 &&
+            link->hop_limit == hop_limit) {
+            return link;
         }
     }
     struct udp_link *link = calloc(1, sizeof(*link));
@@ -189,8 +208,16 @@ struct link *udp_port_link(struct udp_port *port, const struct gid *source,
     link->flow.source_port = ROCE_UDP_PORT;
     link->flow.destination_port = ROCE_UDP_PORT;
     link->fd = address->fd;
+    link->hop_limit = hop_limit;
     aim(link);
     link->next = port->buckets[bucket];
     port->buckets[bucket] = link;
-    return &link->link;
+    return link;
+}
+
+struct link *udp_port_link(struct udp_port *port, const struct gid *source,
+                           const struct gid *destination)
+{
+    struct udp_link *link = udp_find_link(port, source, destination, 0);
+    return link == NULL ? NULL : &link->link;
 }

@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 
 #include "base/check.h"
+#include "base/status.h"
 #include "drivers/address.h"
 #include "drivers/link.h"
 #include "nic/nic.h"
@@ -33,6 +34,7 @@
 #define UDP_SEGMENTS_MAX 64   /* Datagrams of one segmented call: the kernel's UDP_MAX_SEGMENTS. */
 #define UDP_PIECES_MAX   2048 /* Payload segments of a batch. */
 #define UDP_FLOWS        64   /* Peers whose identification is remembered. */
+#define UDP_GROUPS_MAX   256  /* Multicast groups, each a socket. */
 /* A packet up to this size is copied together, into one vector. */
 #define UDP_COPIED_BYTES_MAX 320
 
@@ -46,6 +48,7 @@ enum udp_answers {
 struct udp_link {
     struct link link;
     uint8_t answers;           /* enum udp_answers. */
+    uint8_t hop_limit;         /* To a multicast group; 0: unicast, or not beyond this machine. */
     uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
     uint64_t probed;           /* ... when the last probe was sent, ... */
     uint64_t confirmed;        /* ... and that the peer says it has taken in. */
@@ -106,6 +109,9 @@ struct udp_port {
     uint8_t *arena;                /* Headers, pads and ICRCs of a flush; bounced payloads. */
     uint8_t *receive_buffer;
     uint8_t *bounce; /* One packet's payload that needs copying. */
+    int groups_fd;   /* epoll: the sockets of all groups. */
+    uint32_t group_count;
+    struct address groups[UDP_GROUPS_MAX]; /* Joined: each with a socket bound to it. */
 };
 
 /* One datagram whose ICRC was right. */
@@ -126,6 +132,17 @@ void udp_port_close(struct udp_port *port);
 struct link *udp_port_link(struct udp_port *port, const struct gid *source,
                            const struct gid *destination);
 
+/* udp_multicast.c: the link from one of our GIDs to a multicast group, over at most `hop_limit` - 1
+ * routers; 0: to programs of this machine only. NULL if they are of different families. */
+struct link *udp_port_group_link(struct udp_port *port, const struct gid *source,
+                                 const struct gid *group, uint8_t hop_limit);
+
+/* udp_multicast.c: from here on what is sent to the group comes in, whoever else of this machine
+ * receives it too. STATUS_INVALID: we have no address of its family; STATUS_FULL: the kernel gives
+ * no (more) socket or membership. */
+MUST_USE enum status udp_port_join(struct udp_port *port, const struct gid *group);
+void udp_port_leave(struct udp_port *port, const struct gid *group);
+
 /* Adds a packet to the batch. Its payload stays where it is until the flush. False: the payload is
  * not there (an on-demand region). */
 MUST_USE bool udp_port_transmit(struct udp_port *port, struct link *link,
@@ -145,12 +162,22 @@ void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, con
 uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,
                           const struct nic *nic);
 
+/* Likewise of the groups, whose datagrams have the group as destination. */
+uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_sink sink,
+                                 void *context);
+
 /* Room for one more packet: what is in flight to the peer fits its receive buffer. */
 bool udp_link_has_room(struct udp_port *port, struct link *link, struct instant now);
 
 /* Queue pairs parked on links that have room again become ready. */
 void udp_port_unpark(struct udp_port *port, struct nic *nic, struct instant now);
 bool udp_port_has_waiting(const struct udp_port *port);
+
+/* udp_port.c, for udp_multicast.c: buffers and options of a socket bound, or to be bound, to the
+ * port's UDP port; a link, found or made. */
+bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4);
+struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
+                               const struct gid *destination, uint8_t hop_limit);
 
 /* udp_flow.c, for udp_send.c and udp_receive.c: counts a packet in flight, and after enough of them
  * sends a probe behind; takes in a probe or an answer. */

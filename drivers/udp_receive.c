@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -192,7 +193,7 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
                           const struct nic *nic)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < udp_port_fd_count(port); i++) {
+    for (uint32_t i = 0; i < port->addresses->count; i++) {
         bool more = true;
         for (uint32_t calls = 0; more && calls < 8 && count < quantum; calls++) {
             count += receive_once(port, &port->addresses->entries[i], sink, context, nic, &more);
@@ -201,6 +202,26 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
     port->fruitful_looks = count > 0 ? port->fruitful_looks + 1 : 0;
     if (port->answering) {
         udp_port_flush(port);
+    }
+    return count;
+}
+
+/* Groups are many and mostly silent: one call says whose sockets to look at. */
+uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_sink sink,
+                                 void *context)
+{
+    struct epoll_event events[8];
+    const long ready =
+        syscall(SYS_epoll_pwait, port->groups_fd, events, (int)COUNT_OF(events), 0, NULL, 0);
+    uint32_t count = 0;
+    for (long i = 0; i < ready; i++) {
+        const struct address *group = &port->groups[events[i].data.u32];
+        uint32_t arrived;
+        do {
+            bool more;
+            arrived = receive_once(port, group, sink, context, NULL, &more);
+            count += arrived;
+        } while (arrived > 0 && count < quantum);
     }
     return count;
 }

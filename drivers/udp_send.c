@@ -134,7 +134,7 @@ void udp_port_transmit_raw(struct udp_port *port, struct link *link, const uint8
 struct layout {
     struct mmsghdr messages[UDP_BATCH_MAX];
     struct {
-        _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t))];
+        _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int))];
     } control[UDP_BATCH_MAX];
     struct iovec vectors[UDP_PIECES_MAX + 2 * UDP_BATCH_MAX];
     uint32_t message_count, vector_count;
@@ -288,16 +288,32 @@ static uint32_t run_length(const struct udp_port *port, uint32_t at)
     return count;
 }
 
+/* One more thing the kernel is told about a message. */
+static void add_control(struct layout *layout, struct msghdr *message, int level, int type,
+                        const void *value, size_t bytes)
+{
+    char *room = layout->control[layout->message_count].bytes;
+    struct cmsghdr *control = (struct cmsghdr *)(void *)(room + message->msg_controllen);
+    message->msg_control = room;
+    message->msg_controllen += CMSG_SPACE(bytes);
+    control->cmsg_level = level;
+    control->cmsg_type = type;
+    control->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(control), value, bytes);
+}
+
 static void ask_for_segments(struct layout *layout, struct msghdr *message, uint32_t bytes)
 {
-    message->msg_control = layout->control[layout->message_count].bytes;
-    message->msg_controllen = sizeof(layout->control[0].bytes);
-    struct cmsghdr *control = CMSG_FIRSTHDR(message);
-    control->cmsg_level = IPPROTO_UDP;
-    control->cmsg_type = UDP_SEGMENT;
-    control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
     const uint16_t size = (uint16_t)bytes;
-    memcpy(CMSG_DATA(control), &size, sizeof(size));
+    add_control(layout, message, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
+}
+
+static void limit_hops(struct layout *layout, struct msghdr *message, const struct udp_link *link)
+{
+    const int hops = link->hop_limit;
+    const bool ipv4 = link->to.ss_family == AF_INET;
+    add_control(layout, message, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TTL : IPV6_HOPLIMIT,
+                &hops, sizeof(hops));
 }
 
 static void lay_message(struct udp_port *port, struct layout *layout, uint32_t at, uint32_t count)
@@ -314,6 +330,9 @@ static void lay_message(struct udp_port *port, struct layout *layout, uint32_t a
     }
     if (count > 1) {
         ask_for_segments(layout, message, first->total_bytes);
+    }
+    if (UNLIKELY(first->link->hop_limit != 0)) {
+        limit_hops(layout, message, first->link);
     }
     layout->message_count++;
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_multicast - who is attached decides which groups are joined.
+ *
+ * Groups are reached over UDP sockets whatever the wire: the kernel makes the copies.
+ */
+#include "drivers/live_internal.h"
+#include "drivers/memory.h"
+
+enum status live_attach(struct live *live, const struct gid *group, struct qp *qp)
+{
+    const bool joined = nic_has_group(live->nic, group);
+    enum status status = nic_attach(live->nic, group, qp);
+    if (status != STATUS_OK || joined) {
+        return status;
+    }
+    status = udp_port_join(&live->udp, group);
+    if (status != STATUS_OK) {
+        CHECK(nic_detach(live->nic, group, qp) == STATUS_OK);
+        return status;
+    }
+    live->udp_links++; /* A reason for pollers to look at sockets. */
+    return STATUS_OK;
+}
+
+enum status live_detach(struct live *live, const struct gid *group, struct qp *qp)
+{
+    const enum status status = nic_detach(live->nic, group, qp);
+    if (status == STATUS_OK && !nic_has_group(live->nic, group)) {
+        udp_port_leave(&live->udp, group);
+        live->udp_links--;
+    }
+    return status;
+}
+
+enum status live_resolve_group(struct live *live, struct nic_path *path)
+{
+    /* A hop limit of 0 reaches the subnet like 1 does (IBTA 8.3.6), where IP would not let it leave
+     * the machine: which is just right for a wire that ends there. */
+    const uint8_t reach = path->hop_limit == 0 ? 1 : path->hop_limit;
+    const uint8_t hop_limit = live->config.wire == LIVE_WIRE_SHM ? 0 : reach;
+    path->link = udp_port_group_link(&live->udp, &path->source, &path->destination, hop_limit);
+    return path->link == NULL ? STATUS_INVALID : STATUS_OK;
+}
+
+void live_group_arrival(struct live *live, const struct nic_arrival *arrival)
+{
+    struct nic_delivery delivery;
+    struct nic_move move;
+    if (!nic_on_multicast(live->nic, arrival, &delivery)) {
+        return;
+    }
+    while (nic_next_delivery(live->nic, &delivery, arrival, live->now, &move)) {
+        const enum nic_move_result result = memory_move(&move, arrival->packet.payload);
+        nic_on_moved(live->nic, &move, result, live->now);
+    }
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * udp_multicast - multicast groups: a socket bound to each that was joined, and links to them.
+ *
+ * A socket bound to the group itself gets what was sent to the group and nothing else, and every
+ * such socket of the machine gets a copy (docs/decisions/0011).
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "drivers/udp_port.h"
+
+/* -- Receiving ----------------------------------------------------------------------------------*/
+
+static bool set_option(int fd, int level, int name, int value)
+{
+    return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
+}
+
+/* All our addresses belong to one interface: the first of the family says which. */
+static const struct address *address_for(const struct udp_port *port, const struct gid *group)
+{
+    for (uint32_t i = 0; i < port->addresses->count; i++) {
+        const struct address *address = &port->addresses->entries[i];
+        if (inet_is_ipv4(address->gid.bytes) == inet_is_ipv4(group->bytes)) {
+            return address;
+        }
+    }
+    return NULL;
+}
+
+/* Only what comes by the interface that the group was joined on, whatever others joined. */
+static bool bind_ipv4(int fd, const struct gid *group, uint32_t interface_index)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)};
+    memcpy(&at.sin_addr, group->bytes + 12, 4);
+    const struct ip_mreqn member = {.imr_multiaddr = at.sin_addr,
+                                    .imr_ifindex = (int)interface_index};
+    return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0) &&
+           bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 &&
+           setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &member, sizeof(member)) == 0;
+}
+
+static bool bind_ipv6(int fd, const struct gid *group, uint32_t interface_index)
+{
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6,
+                              .sin6_port = htons(ROCE_UDP_PORT),
+                              .sin6_scope_id = interface_index};
+    memcpy(&at.sin6_addr, group->bytes, 16);
+    const struct ipv6_mreq member = {.ipv6mr_multiaddr = at.sin6_addr,
+                                     .ipv6mr_interface = interface_index};
+    return set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
+           set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0) &&
+           bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 &&
+           setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &member, sizeof(member)) == 0;
+}
+
+/* The sockets are found by where they lie in port->groups. */
+static bool watch_group(const struct udp_port *port, int operation, uint32_t index)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
+    return epoll_ctl(port->groups_fd, operation, port->groups[index].fd, &event) == 0;
+}
+
+enum status udp_port_join(struct udp_port *port, const struct gid *group)
+{
+    const struct address *address = address_for(port, group);
+    if (address == NULL) {
+        return STATUS_INVALID;
+    }
+    if (port->group_count == UDP_GROUPS_MAX) {
+        return STATUS_FULL;
+    }
+    const bool ipv4 = inet_is_ipv4(group->bytes);
+    const int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return STATUS_FULL;
+    }
+    port->groups[port->group_count] = (struct address){*group, address->interface_index, fd};
+    const bool good = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) &&
+                      udp_prepare_socket(port, fd, ipv4) &&
+                      (ipv4 ? bind_ipv4 : bind_ipv6)(fd, group, address->interface_index) &&
+                      watch_group(port, EPOLL_CTL_ADD, port->group_count);
+    if (!good) {
+        close(fd);
+        return STATUS_FULL;
+    }
+    port->group_count++;
+    return STATUS_OK;
+}
+
+void udp_port_leave(struct udp_port *port, const struct gid *group)
+{
+    uint32_t index = 0;
+    while (memcmp(&port->groups[index].gid, group, sizeof(*group)) != 0) {
+        index++;
+        CHECK(index < port->group_count);
+    }
+    close(port->groups[index].fd);
+    port->groups[index] = port->groups[--port->group_count];
+    if (index < port->group_count) {
+        CHECK(watch_group(port, EPOLL_CTL_MOD, index));
+    }
+}
+
+/* -- Sending ------------------------------------------------------------------------------------*/
+
+/* By our own interface, to other programs of this machine too, and without a limit of its own no
+ * further: each link says how far. */
+static bool prepare_sender(int fd, bool ipv4, uint32_t interface_index)
+{
+    const int index = (int)interface_index;
+    if (ipv4) {
+        const struct ip_mreqn by = {.imr_ifindex = index};
+        return setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof(by)) == 0 &&
+               set_option(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1) &&
+               set_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, 0);
+    }
+    return set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, index) &&
+           set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1) &&
+           set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 0);
+}
+
+struct link *udp_port_group_link(struct udp_port *port, const struct gid *source,
+                                 const struct gid *group, uint8_t hop_limit)
+{
+    struct udp_link *link = udp_find_link(port, source, group, hop_limit);
+    if (link == NULL) {
+        return NULL;
+    }
+    /* Whoever receives, it is not one peer with one buffer: nobody is asked how full it is. */
+    link->answers = UDP_ANSWERS_NO;
+    const struct address *address = address_for(port, group);
+    return prepare_sender(link->fd, inet_is_ipv4(group->bytes), address->interface_index)
+               ? &link->link
+               : NULL;
+}
