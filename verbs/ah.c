@@ -161,21 +161,3 @@ EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_a
     (void)vid;
     return -EOPNOTSUPP;
 }
-
-/* -- Multicast ----------------------------------------------------------------------------------*/
-
-EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-    (void)qp;
-    (void)gid;
-    (void)lid;
-    return EOPNOTSUPP;
-}
-
-EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-    (void)qp;
-    (void)gid;
-    (void)lid;
-    return EOPNOTSUPP;
-}

@@ -90,6 +90,9 @@ static void fill_attributes(struct live *live, struct ibv_device_attr *attr)
     attr->max_qp_init_rd_atom = (int)limits->reads_per_qp;
     attr->atomic_cap = IBV_ATOMIC_GLOB;
     attr->max_mw = (int)limits->regions;
+    attr->max_mcast_grp = (int)limits->groups;
+    attr->max_mcast_qp_attach = (int)limits->attachments;
+    attr->max_total_mcast_qp_attach = (int)limits->attachments;
     attr->max_ah = 1 << 20;
     attr->max_srq = 1 << 16;
     attr->max_srq_wr = (int)limits->receives_per_srq;

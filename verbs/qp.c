@@ -7,6 +7,7 @@
 
 #include "verbs/blocks.h"
 #include "verbs/internal.h"
+#include "wire/inet.h"
 
 /* -- Creation -----------------------------------------------------------------------------------*/
 
@@ -179,6 +180,10 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     struct verbs_qp *qp = qp_of(ibv);
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    if (nic_is_attached(live_nic(live), qp->core)) {
+        live_unlock(live);
+        return EBUSY;
+    }
     /* The last acknowledgement may still wait for something to travel with. */
     live_flush(live);
     live_withdraw_qp(live, qp->core);
@@ -274,6 +279,9 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, struct ibv_qp_a
     to_core(attr, &attributes);
     drop_optional_access(&attributes);
     if (mask & QP_ATTR_AV) {
+        if (inet_is_multicast(attr->ah_attr.grh.dgid.raw)) {
+            return EINVAL; /* A connection has one peer. */
+        }
         const int reason = path_from_attr(live, &attr->ah_attr, &attributes.path);
         if (reason != 0) {
             return reason;

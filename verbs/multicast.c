@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * multicast - queue pairs in multicast groups, with the answers of the kernel's uverbs.
+ */
+#include <string.h>
+
+#include "verbs/internal.h"
+
+/* On Ethernet the GID says it all: the LID is not looked at. */
+EXPORT int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+    (void)lid;
+    struct live *live = live_of(ibv->context);
+    struct gid group;
+    memcpy(group.bytes, gid->raw, sizeof(group.bytes));
+    live_lock(live);
+    const enum status status = live_attach(live, &group, qp_of(ibv)->core);
+    live_unlock(live);
+    return status_errno(status);
+}
+
+EXPORT int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+    (void)lid;
+    struct live *live = live_of(ibv->context);
+    struct gid group;
+    memcpy(group.bytes, gid->raw, sizeof(group.bytes));
+    live_lock(live);
+    const enum status status = live_detach(live, &group, qp_of(ibv)->core);
+    live_unlock(live);
+    return status_errno(status);
+}
