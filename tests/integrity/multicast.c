@@ -169,6 +169,8 @@ static void on_message(const struct ibv_wc *wc)
                  pattern(tag, i));
         }
     }
+    /* Who reads on the board that it was heard may count on the receive. */
+    post_receive(l, (uint32_t)wc->wr_id);
     _Atomic uint32_t *heard = &board->members[member].heard[l][from];
     if (number == atomic_load(heard)) {
         atomic_fetch_add(heard, 1);
@@ -177,7 +179,6 @@ static void on_message(const struct ibv_wc *wc)
     } else {
         FAIL("listener %d: message %u of %d instead of %u", l, number, from, atomic_load(heard));
     }
-    post_receive(l, (uint32_t)wc->wr_id);
 }
 
 static bool poll_once(void)
