@@ -18,6 +18,17 @@ static bool all_zero(const uint8_t *bytes, size_t count)
     return true;
 }
 
+void path_find_lid(struct live *live, struct ibv_ah_attr *attr)
+{
+    struct gid gid;
+    if (attr->is_global || attr->dlid == 0 || !live_gid_of_lid(live, attr->dlid, &gid)) {
+        return;
+    }
+    attr->is_global = 1;
+    attr->grh = (struct ibv_global_route){.hop_limit = 1};
+    memcpy(attr->grh.dgid.raw, gid.bytes, sizeof(attr->grh.dgid.raw));
+}
+
 int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path)
 {
     /* On Ethernet every address is global: there is nothing but the GID to go by. */
@@ -58,8 +69,10 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
         return fail(ENOMEM);
     }
     struct live *live = live_of(pd->context);
+    struct ibv_ah_attr found = *attr;
+    path_find_lid(live, &found);
     live_lock(live);
-    const int reason = path_from_attr(live, attr, &ah->path);
+    const int reason = path_from_attr(live, &found, &ah->path);
     if (reason == 0) {
         pd_of(pd)->core.users++;
     }

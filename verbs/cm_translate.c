@@ -11,7 +11,7 @@
 #define PACKET_LIFETIME 16
 #define RATE_100_GBPS   16 /* enum ibv_rate. */
 #define HOP_LIMIT       64
-#define EQUAL           2 /* Selectors of a path record. */
+#define EQUAL           2u /* Selectors of a path record. */
 
 /* What a path record is good for: all of it. */
 #define PATH_GMP             (1u << 0)
@@ -192,11 +192,11 @@ void cm_pack_path(const struct ib_user_path_rec *path, struct ib_path_rec_data *
     memcpy(out + 24, path->sgid, 16);
     out[47] = path->hop_limit;
     out[48] = path->traffic_class;
-    out[49] = (uint8_t)(path->reversible << 7 | path->numb_path);
+    out[49] = (uint8_t)(path->reversible << 7 | (uint32_t)path->numb_path);
     memcpy(out + 50, &path->pkey, 2);
-    out[54] = (uint8_t)(path->mtu_selector << 6 | path->mtu);
-    out[55] = (uint8_t)(path->rate_selector << 6 | path->rate);
-    out[56] = (uint8_t)(path->packet_life_time_selector << 6 | path->packet_life_time);
+    out[54] = (uint8_t)(EQUAL << 6 | path->mtu);
+    out[55] = (uint8_t)(EQUAL << 6 | path->rate);
+    out[56] = (uint8_t)(EQUAL << 6 | path->packet_life_time);
 }
 
 uint16_t cm_write_gid(const uint8_t gid[16], void *sockaddr)

@@ -147,6 +147,7 @@ void port_describe(struct live *live, struct ibv_port_attr *attr)
         .port_cap_flags = IBV_PORT_IP_BASED_GIDS,
         .max_msg_sz = 0x80000000u,
         .pkey_tbl_len = 1,
+        .lid = live_lid(live),
         .max_vl_num = 1,
         .active_width = 2,  /* 4X */
         .active_speed = 32, /* 25 Gb/s a lane */

@@ -172,7 +172,10 @@ void event_on_completion(void *unused, struct cq *cq);
 void event_forget(struct context *context, const void *object);
 void channel_forget(struct verbs_channel *channel, const struct verbs_cq *cq);
 
-/* path.c: an address vector as a path with its link. 0 or errno; locked. */
+/* ah.c: an address vector that names a LID gets the GRH of its owner, if there is one. Not locked:
+ * the owner may be asked. */
+void path_find_lid(struct live *live, struct ibv_ah_attr *attr);
+/* An address vector as a path with its link. 0 or errno; locked. */
 int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path);
 void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr);
 

@@ -272,7 +272,7 @@ static int make_resources(struct qp *core, const struct qp_attributes *attribute
     return 0;
 }
 
-static int modify_locked(struct live *live, struct verbs_qp *qp, struct ibv_qp_attr *attr,
+static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ibv_qp_attr *attr,
                          uint32_t mask)
 {
     struct qp_attributes attributes;
@@ -307,8 +307,12 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
     struct verbs_qp *qp = qp_of(ibv);
     struct live *live = live_of(ibv->context);
+    struct ibv_qp_attr found = *attr;
+    if (mask & IBV_QP_AV) {
+        path_find_lid(live, &found.ah_attr);
+    }
     live_lock(live);
-    const int reason = modify_locked(live, qp, attr, (uint32_t)mask);
+    const int reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     live_unlock(live);
     return reason;

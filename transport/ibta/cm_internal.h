@@ -5,6 +5,7 @@
 #ifndef TRANSPORT_IBTA_CM_INTERNAL_H
 #define TRANSPORT_IBTA_CM_INTERNAL_H
 
+#include "base/bytes.h"
 #include "transport/ibta/cm.h"
 
 static inline struct list *cm_local_bucket(struct cm *cm, uint32_t id)
@@ -15,7 +16,8 @@ static inline struct list *cm_local_bucket(struct cm *cm, uint32_t id)
 /* Peers count their communication IDs up, or draw them: either spreads. */
 static inline struct list *cm_remote_bucket(struct cm *cm, uint32_t id, const uint8_t gid[16])
 {
-    return &cm->remote[(id ^ id >> 24 ^ gid[13] << 4 ^ gid[14] << 2 ^ gid[15]) % CM_BUCKETS];
+    const uint32_t from = load_be32(gid + 12) * 0x9e3779b1u;
+    return &cm->remote[(id ^ id >> 24 ^ from >> 16) % CM_BUCKETS];
 }
 
 struct cm_connection *cm_find_local(struct cm *cm, uint32_t local_id, const uint8_t peer[16]);
