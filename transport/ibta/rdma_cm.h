@@ -239,7 +239,8 @@ struct rdma_id *rdma_cm_next_question(struct rdma_cm *manager, enum rdma_questio
 void rdma_cm_on_address(struct rdma_cm *manager, struct rdma_id *id, int failure,
                         const struct rdma_address *source, const uint8_t source_gid[16],
                         const uint8_t peer_gid[16], uint8_t path_mtu);
-/* `peer_gid` NULL: nobody serves the port (yet). Otherwise `source_gid` is the GID to reach it from. */
+/* `peer_gid` NULL: nobody serves the port (yet). Otherwise `source_gid` is the one to reach it
+ * from. */
 void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8_t *source_gid,
                         const uint8_t *peer_gid, struct instant now);
 
