@@ -12,8 +12,8 @@
  *            addresses of functions.
  * Time       Not used.
  * Units      As libc.
- * Limits     Calls that libc makes inside itself (nftw, fts, posix_spawn's file actions) and system
- *            calls without libc go to the kernel, and so do paths relative to the working directory.
+ * Limits     Calls that libc makes inside itself (nftw, fts, posix_spawn's file actions), system
+ *            calls without libc, and paths relative to the working directory go to the kernel.
  *            Where the kernel has a directory itself, open() gives the kernel's.
  * Source     POSIX; glibc 2.36's headers.
  */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "verbs/interpose.h"
@@ -289,3 +290,38 @@ EXPORT char *canonicalize_file_name(const char *path)
     }
     return next_canonicalize_file_name()(path);
 }
+
+/* -- Extended attributes: sysfs has none, which `ls -l` asks about ------------------------------*/
+
+static ssize_t no_attributes(const struct sysfs_node *node)
+{
+    errno = node->kind == SYSFS_ABSENT ? node->error : EOPNOTSUPP;
+    return -1;
+}
+
+#define GETXATTR(name, follow)                                                                     \
+    NEXT(name)                                                                                     \
+    EXPORT ssize_t name(const char *path, const char *attribute, void *value, size_t bytes)        \
+    {                                                                                              \
+        struct sysfs_node node;                                                                    \
+        if (interpose_answers(AT_FDCWD, &path, follow, &node)) {                                   \
+            return no_attributes(&node);                                                           \
+        }                                                                                          \
+        return next_##name()(path, attribute, value, bytes);                                       \
+    }
+
+#define LISTXATTR(name, follow)                                                                    \
+    NEXT(name)                                                                                     \
+    EXPORT ssize_t name(const char *path, char *list, size_t bytes)                                \
+    {                                                                                              \
+        struct sysfs_node node;                                                                    \
+        if (interpose_answers(AT_FDCWD, &path, follow, &node)) {                                   \
+            return no_attributes(&node);                                                           \
+        }                                                                                          \
+        return next_##name()(path, list, bytes);                                                   \
+    }
+
+GETXATTR(getxattr, true)
+GETXATTR(lgetxattr, false)
+LISTXATTR(listxattr, true)
+LISTXATTR(llistxattr, false)
