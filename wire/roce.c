@@ -12,6 +12,7 @@
  * X(argument, name, trait, bytes), in the one order in which they stand behind the BTH. Lengths,
  * decoding and encoding all follow this list. */
 #define EXTENDED_HEADERS(X, argument)                                                              \
+    X(argument, xrceth, ROCE_HAS_XRCETH, ROCE_XRCETH_BYTES)                                        \
     X(argument, deth, ROCE_HAS_DETH, ROCE_DETH_BYTES)                                              \
     X(argument, reth, ROCE_HAS_RETH, ROCE_RETH_BYTES)                                              \
     X(argument, atomic_eth, ROCE_HAS_ATOMIC_ETH, ROCE_ATOMIC_ETH_BYTES)                            \
@@ -40,43 +41,49 @@ enum {
     [ROCE_OPCODE(ROCE_SERVICE_##service, ROCE_##operation)] = {#service " " text, (traits),        \
                                                                HEADERS_BYTES(traits)},
 
-/* What the two connected services have in common. */
-#define SENDS_AND_WRITES(service)                                                                  \
-    ROW(service, SEND_FIRST, "SEND First", SEND | ROCE_IS_FIRST)                                   \
-    ROW(service, SEND_MIDDLE, "SEND Middle", SEND)                                                 \
-    ROW(service, SEND_LAST, "SEND Last", SEND | ROCE_IS_LAST)                                      \
+/* What the connected services have in common; `every` is what each request of the service has. */
+#define SENDS_AND_WRITES(service, every)                                                           \
+    ROW(service, SEND_FIRST, "SEND First", SEND | (every) | ROCE_IS_FIRST)                         \
+    ROW(service, SEND_MIDDLE, "SEND Middle", SEND | (every))                                       \
+    ROW(service, SEND_LAST, "SEND Last", SEND | (every) | ROCE_IS_LAST)                            \
     ROW(service, SEND_LAST_IMMEDIATE, "SEND Last with Immediate",                                  \
-        SEND | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                                      \
-    ROW(service, SEND_ONLY, "SEND Only", SEND | ONLY)                                              \
-    ROW(service, SEND_ONLY_IMMEDIATE, "SEND Only with Immediate", SEND | ONLY | ROCE_HAS_IMMDT)    \
-    ROW(service, WRITE_FIRST, "WRITE First", WRITE | ROCE_IS_FIRST | ROCE_HAS_RETH)                \
-    ROW(service, WRITE_MIDDLE, "WRITE Middle", WRITE)                                              \
-    ROW(service, WRITE_LAST, "WRITE Last", WRITE | ROCE_IS_LAST)                                   \
+        SEND | (every) | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                            \
+    ROW(service, SEND_ONLY, "SEND Only", SEND | (every) | ONLY)                                    \
+    ROW(service, SEND_ONLY_IMMEDIATE, "SEND Only with Immediate",                                  \
+        SEND | (every) | ONLY | ROCE_HAS_IMMDT)                                                    \
+    ROW(service, WRITE_FIRST, "WRITE First", WRITE | (every) | ROCE_IS_FIRST | ROCE_HAS_RETH)      \
+    ROW(service, WRITE_MIDDLE, "WRITE Middle", WRITE | (every))                                    \
+    ROW(service, WRITE_LAST, "WRITE Last", WRITE | (every) | ROCE_IS_LAST)                         \
     ROW(service, WRITE_LAST_IMMEDIATE, "WRITE Last with Immediate",                                \
-        WRITE | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                                     \
-    ROW(service, WRITE_ONLY, "WRITE Only", WRITE | ONLY | ROCE_HAS_RETH)                           \
+        WRITE | (every) | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                           \
+    ROW(service, WRITE_ONLY, "WRITE Only", WRITE | (every) | ONLY | ROCE_HAS_RETH)                 \
     ROW(service, WRITE_ONLY_IMMEDIATE, "WRITE Only with Immediate",                                \
-        WRITE | ONLY | ROCE_HAS_RETH | ROCE_HAS_IMMDT)
+        WRITE | (every) | ONLY | ROCE_HAS_RETH | ROCE_HAS_IMMDT)
+
+/* ... and the reliable ones. */
+#define RELIABLE(service, every)                                                                   \
+    SENDS_AND_WRITES(service, every)                                                               \
+    ROW(service, READ_REQUEST, "READ Request", READ_REQUEST | (every))                             \
+    ROW(service, READ_RESPONSE_FIRST, "READ Response First",                                       \
+        READ_RESPONSE | ROCE_IS_FIRST | ROCE_HAS_AETH)                                             \
+    ROW(service, READ_RESPONSE_MIDDLE, "READ Response Middle", READ_RESPONSE)                      \
+    ROW(service, READ_RESPONSE_LAST, "READ Response Last",                                         \
+        READ_RESPONSE | ROCE_IS_LAST | ROCE_HAS_AETH)                                              \
+    ROW(service, READ_RESPONSE_ONLY, "READ Response Only", READ_RESPONSE | ONLY | ROCE_HAS_AETH)   \
+    ROW(service, ACKNOWLEDGE, "Acknowledge", ACKNOWLEDGE)                                          \
+    ROW(service, ATOMIC_ACKNOWLEDGE, "Atomic Acknowledge", ACKNOWLEDGE | ROCE_HAS_ATOMIC_ACK_ETH)  \
+    ROW(service, COMPARE_SWAP, "Compare Swap", ATOMIC | (every))                                   \
+    ROW(service, FETCH_ADD, "Fetch Add", ATOMIC | (every))                                         \
+    ROW(service, SEND_LAST_INVALIDATE, "SEND Last with Invalidate",                                \
+        SEND | (every) | ROCE_IS_LAST | ROCE_HAS_IETH)                                             \
+    ROW(service, SEND_ONLY_INVALIDATE, "SEND Only with Invalidate",                                \
+        SEND | (every) | ONLY | ROCE_HAS_IETH)
 
 static const struct roce_opcode opcodes[256] = {
     /* clang-format off */
-    SENDS_AND_WRITES(RC)
-    ROW(RC, READ_REQUEST, "READ Request", READ_REQUEST)
-    ROW(RC, READ_RESPONSE_FIRST, "READ Response First",
-        READ_RESPONSE | ROCE_IS_FIRST | ROCE_HAS_AETH)
-    ROW(RC, READ_RESPONSE_MIDDLE, "READ Response Middle", READ_RESPONSE)
-    ROW(RC, READ_RESPONSE_LAST, "READ Response Last",
-        READ_RESPONSE | ROCE_IS_LAST | ROCE_HAS_AETH)
-    ROW(RC, READ_RESPONSE_ONLY, "READ Response Only", READ_RESPONSE | ONLY | ROCE_HAS_AETH)
-    ROW(RC, ACKNOWLEDGE, "Acknowledge", ACKNOWLEDGE)
-    ROW(RC, ATOMIC_ACKNOWLEDGE, "Atomic Acknowledge", ACKNOWLEDGE | ROCE_HAS_ATOMIC_ACK_ETH)
-    ROW(RC, COMPARE_SWAP, "Compare Swap", ATOMIC)
-    ROW(RC, FETCH_ADD, "Fetch Add", ATOMIC)
-    ROW(RC, SEND_LAST_INVALIDATE, "SEND Last with Invalidate",
-        SEND | ROCE_IS_LAST | ROCE_HAS_IETH)
-    ROW(RC, SEND_ONLY_INVALIDATE, "SEND Only with Invalidate", SEND | ONLY | ROCE_HAS_IETH)
-
-    SENDS_AND_WRITES(UC)
+    RELIABLE(RC, 0)
+    SENDS_AND_WRITES(UC, 0)
+    RELIABLE(XRC, ROCE_HAS_XRCETH)
 
     ROW(UD, SEND_ONLY, "SEND Only", SEND | ONLY | ROCE_HAS_DETH)
     ROW(UD, SEND_ONLY_IMMEDIATE, "SEND Only with Immediate",
@@ -86,7 +93,8 @@ static const struct roce_opcode opcodes[256] = {
     /* clang-format on */
 };
 
-_Static_assert(HEADERS_BYTES(ATOMIC) == ROCE_HEADERS_BYTES_MAX, "the longest header");
+_Static_assert(HEADERS_BYTES(ATOMIC | ROCE_HAS_XRCETH) == ROCE_HEADERS_BYTES_MAX,
+               "the longest header");
 
 const struct roce_opcode *roce_opcode(uint8_t opcode)
 {
@@ -161,6 +169,17 @@ static void encode_deth(uint8_t *at, const struct roce_packet *packet)
 {
     store_be32(at, packet->deth.qkey);
     store_8_24(at + 4, packet->deth.reserved, packet->deth.source_qpn);
+}
+
+static void decode_xrceth(const uint8_t *at, struct roce_packet *packet)
+{
+    packet->xrc.reserved = at[0];
+    packet->xrc.srqn = load_24(at);
+}
+
+static void encode_xrceth(uint8_t *at, const struct roce_packet *packet)
+{
+    store_8_24(at, packet->xrc.reserved, packet->xrc.srqn);
 }
 
 static void decode_reth(const uint8_t *at, struct roce_packet *packet)

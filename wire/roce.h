@@ -10,7 +10,8 @@
  * Time       Not used.
  * Units      Bytes; PSNs, QPNs and MSNs are 24 bits wide.
  * Limits     Payload of one packet at most ROCE_PAYLOAD_BYTES_MAX.
- * Source     IBTA Vol. 1 chapter 9 (BTH 9.2, ETHs 9.3, opcodes table 38); Annex A17 (RoCEv2).
+ * Source     IBTA Vol. 1 chapter 9 (BTH 9.2, ETHs 9.3, opcodes table 38); Annex A14 (XRC);
+ *            Annex A17 (RoCEv2).
  */
 #ifndef WIRE_ROCE_H
 #define WIRE_ROCE_H
@@ -26,14 +27,15 @@
 #define ROCE_RETH_BYTES           16
 #define ROCE_AETH_BYTES           4
 #define ROCE_DETH_BYTES           8
+#define ROCE_XRCETH_BYTES         4
 #define ROCE_ATOMIC_ETH_BYTES     28
 #define ROCE_ATOMIC_ACK_ETH_BYTES 8
 #define ROCE_IMMDT_BYTES          4
 #define ROCE_IETH_BYTES           4
 #define ROCE_ICRC_BYTES           4
 #define ROCE_CNP_RESERVED_BYTES   16
-/* The longest header: BTH + AtomicETH; every other combination is shorter. */
-#define ROCE_HEADERS_BYTES_MAX 40
+/* The longest header: BTH + XRCETH + AtomicETH; every other combination is shorter. */
+#define ROCE_HEADERS_BYTES_MAX 44
 #define ROCE_PAYLOAD_BYTES_MAX 4096
 /* All headers, payload and ICRC, i.e. the largest UDP payload of a RoCEv2 packet. */
 #define ROCE_PACKET_BYTES_MAX (ROCE_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX + ROCE_ICRC_BYTES)
@@ -99,6 +101,7 @@ enum roce_trait {
     ROCE_IS_READ = 1 << 14,          /* READ request or response. */
     ROCE_IS_ATOMIC = 1 << 15,        /* Atomic request. */
     ROCE_HAS_CNP_RESERVED = 1 << 16, /* 16 bytes after a CNP's BTH: sent as 0, not looked at. */
+    ROCE_HAS_XRCETH = 1 << 17,
 };
 
 struct roce_opcode {
@@ -149,6 +152,10 @@ struct roce_packet {
     uint64_t atomic_original;
     uint32_t immediate;
     uint32_t invalidate_key;
+    struct {
+        uint32_t srqn; /* The shared receive queue whose domain the request is for. */
+        uint8_t reserved;
+    } xrc;
 
     const uint8_t *payload; /* NULL if payload_bytes is 0 or the payload travels elsewhere. */
     uint32_t payload_bytes; /* Without pad. */

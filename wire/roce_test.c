@@ -22,8 +22,8 @@
 #include "base/prng.h"
 #include "wire/roce.h"
 
-/* `headers`: in wire order D DETH, R RETH, C AtomicETH, A AETH, O AtomicAckETH, I ImmDt, K IETH,
- * N reserved bytes of a CNP. `roles`: Q request, P response, F first, L last, S SEND, W WRITE,
+/* `headers`: in wire order X XRCETH, D DETH, R RETH, C AtomicETH, A AETH, O AtomicAckETH, I ImmDt,
+ * K IETH, N reserved bytes of a CNP. `roles`: Q request, P response, F first, L last, S SEND, W WRITE,
  * R READ, T atomic request, + may carry payload. */
 struct expectation {
     uint8_t opcode;
@@ -69,6 +69,29 @@ static const struct expectation expectations[] = {
     {0x64, "UD SEND Only", "D", "QFLS+"},
     {0x65, "UD SEND Only with Immediate", "DI", "QFLS+"},
     {0x81, "CNP", "N", ""},
+    {0xa0, "XRC SEND First", "X", "QFS+"},
+    {0xa1, "XRC SEND Middle", "X", "QS+"},
+    {0xa2, "XRC SEND Last", "X", "QLS+"},
+    {0xa3, "XRC SEND Last with Immediate", "XI", "QLS+"},
+    {0xa4, "XRC SEND Only", "X", "QFLS+"},
+    {0xa5, "XRC SEND Only with Immediate", "XI", "QFLS+"},
+    {0xa6, "XRC WRITE First", "XR", "QFW+"},
+    {0xa7, "XRC WRITE Middle", "X", "QW+"},
+    {0xa8, "XRC WRITE Last", "X", "QLW+"},
+    {0xa9, "XRC WRITE Last with Immediate", "XI", "QLW+"},
+    {0xaa, "XRC WRITE Only", "XR", "QFLW+"},
+    {0xab, "XRC WRITE Only with Immediate", "XRI", "QFLW+"},
+    {0xac, "XRC READ Request", "XR", "QFLR"},
+    {0xad, "XRC READ Response First", "A", "PFR+"},
+    {0xae, "XRC READ Response Middle", "", "PR+"},
+    {0xaf, "XRC READ Response Last", "A", "PLR+"},
+    {0xb0, "XRC READ Response Only", "A", "PFLR+"},
+    {0xb1, "XRC Acknowledge", "A", "PFL"},
+    {0xb2, "XRC Atomic Acknowledge", "AO", "PFL"},
+    {0xb3, "XRC Compare Swap", "XC", "QFLT"},
+    {0xb4, "XRC Fetch Add", "XC", "QFLT"},
+    {0xb6, "XRC SEND Last with Invalidate", "XK", "QLS+"},
+    {0xb7, "XRC SEND Only with Invalidate", "XK", "QFLS+"},
 };
 
 /* NULL if the opcode is not one of ours. */
@@ -103,6 +126,10 @@ static void put_header(struct bits *bits, const struct roce_packet *packet, char
     uint8_t raw[4];
 
     switch (header) {
+    case 'X':
+        put(bits, packet->xrc.reserved, 8);
+        put(bits, packet->xrc.srqn, 24);
+        break;
     case 'D':
         put(bits, packet->deth.qkey, 32);
         put(bits, packet->deth.reserved, 8);
@@ -193,6 +220,8 @@ static void randomize(struct roce_packet *packet, struct prng *prng, uint8_t opc
     packet->atomic_original = prng_next(prng);
     packet->immediate = (uint32_t)random_bits(prng, 32);
     packet->invalidate_key = (uint32_t)random_bits(prng, 32);
+    packet->xrc.srqn = (uint32_t)random_bits(prng, 24);
+    packet->xrc.reserved = (uint8_t)random_bits(prng, 8);
 }
 
 /* -- Tests ------------------------------------------------------------------------------------- */
@@ -205,7 +234,7 @@ struct letter {
 static const struct letter header_letters[] = {
     {'D', ROCE_HAS_DETH}, {'R', ROCE_HAS_RETH},           {'C', ROCE_HAS_ATOMIC_ETH},
     {'A', ROCE_HAS_AETH}, {'O', ROCE_HAS_ATOMIC_ACK_ETH}, {'I', ROCE_HAS_IMMDT},
-    {'K', ROCE_HAS_IETH}, {'N', ROCE_HAS_CNP_RESERVED},
+    {'K', ROCE_HAS_IETH}, {'N', ROCE_HAS_CNP_RESERVED},   {'X', ROCE_HAS_XRCETH},
 };
 
 static const struct letter role_letters[] = {
