@@ -18,6 +18,7 @@
 
 static const struct nic_limits limits = {
     .qps = 1u << 17,
+    .xrc_srqs = 1u << 16,
     .regions = 1u << 17,
     .sends_per_qp = 1u << 14,
     .receives_per_qp = 1u << 14,

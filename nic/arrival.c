@@ -14,12 +14,14 @@ static bool drop(struct nic *nic, enum nic_counter reason)
     return false;
 }
 
-static bool service_matches(enum qp_type type, uint8_t opcode)
+static bool service_matches(enum qp_type type, uint8_t opcode, uint32_t traits)
 {
     switch (opcode & 0xe0) {
     case ROCE_SERVICE_RC: return type == QP_RC;
     case ROCE_SERVICE_UC: return type == QP_UC;
     case ROCE_SERVICE_UD: return type == QP_UD;
+    case ROCE_SERVICE_XRC:
+        return type == (traits & ROCE_IS_REQUEST ? QP_XRC_TARGET : QP_XRC_INITIATOR);
     default: return false;
     }
 }
@@ -69,7 +71,7 @@ bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct in
     if (qp == NULL) {
         return drop(nic, COUNTER_drop_unknown_qp);
     }
-    if (!service_matches((enum qp_type)qp->type, packet->opcode)) {
+    if (!service_matches((enum qp_type)qp->type, packet->opcode, traits)) {
         return drop(nic, COUNTER_drop_wrong_service);
     }
     if (!qp_admits(qp, traits)) {
@@ -88,8 +90,11 @@ bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct in
     if (qp->type == QP_UC) {
         return uc_on_request(qp, arrival, move, now);
     }
-    return traits & ROCE_IS_RESPONSE ? rc_on_response(qp, arrival, move, now)
-                                     : rc_on_request(qp, arrival, move, now);
+    if (traits & ROCE_IS_RESPONSE) {
+        return rc_on_response(qp, arrival, move, now);
+    }
+    return LIKELY(qp->type == QP_RC) ? rc_on_request(qp, arrival, move, now)
+                                     : xrc_on_request(qp, arrival, move, now);
 }
 
 /* -- Moves that are done ------------------------------------------------------------------------*/
@@ -106,7 +111,7 @@ static void request_moved(struct qp *qp, const struct nic_move *move, enum nic_m
     }
     rc_responder_on_moved(&qp->in.rc, psn_of(move->psn), move->ack_request);
     if (move->completes) {
-        qp_complete_receive(qp, &move->completion);
+        qp_complete_receive(qp, move->srqn, &move->completion);
     }
     nic_schedule_if_due(qp);
 }
@@ -142,7 +147,7 @@ static void unreliable_moved(struct qp *qp, const struct nic_move *move,
         if (result == NIC_MOVE_FAULTED) {
             completion.status = COMPLETION_LOCAL_PROTECTION;
         }
-        qp_complete_receive(qp, &completion);
+        qp_complete_receive(qp, 0, &completion);
     }
 }
 

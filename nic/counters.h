@@ -68,7 +68,9 @@
     X(nak_forbidden)                                                                               \
     X(nak_misaligned_atomic)                                                                       \
     X(nak_invalidate)                                                                              \
-    X(nak_operational)
+    X(nak_operational)                                                                             \
+    X(nak_unknown_srq)                                                                             \
+    X(nak_wrong_xrcd)
 
 enum nic_counter {
 #define NIC_COUNTER_ENUM(name) COUNTER_##name,

@@ -36,6 +36,10 @@ struct nic {
     uint32_t qp_mask;
     uint32_t qp_count;
     uint32_t next_qpn; /* Where the search for a free QPN starts: late reuse. */
+    struct srq **srqs; /* By number & srq_mask: those that XRC requests can name. */
+    uint32_t srq_mask;
+    uint32_t srq_count;
+    uint32_t next_srqn;
     struct ready_ring ready;
     struct timer_wheel timers;
     struct qp *last_posted; /* NULL: none, or it is gone. */
@@ -97,9 +101,11 @@ struct qp {
     struct receive_queue receives;
     struct receive *taken; /* Copy of a shared receive. */
     struct list node;      /* In a waiting list of the world's. */
-    struct srq *srq;
+    struct srq *srq;       /* Of an XRC target: only while a request is looked at, as is `pd`. */
     struct list event_link;
     struct rc_resource *resources;
+    struct xrcd *xrcd;
+    uint32_t srqn; /* XRC targets: the shared receive queue of the newest message. */
 };
 
 #define QP_HOT_BYTES 384
@@ -107,6 +113,12 @@ _Static_assert(offsetof(struct qp, capacity) == 64, "what posting needs is a cac
 _Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, port) <=
                    QP_HOT_BYTES + 64,
                "the way to the peer is near the protocol's state");
+
+/* Has the engines of a reliable connection: a requester, a responder, or both. */
+static inline bool qp_is_reliable(const struct qp *qp)
+{
+    return qp->type == QP_RC || qp->type >= QP_XRC_INITIATOR;
+}
 
 /* The object of the timer wheel that a queue pair is. */
 static inline uint32_t qp_timer_id(const struct qp *qp)
@@ -135,7 +147,8 @@ struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn);
 bool qp_admits(const struct qp *qp, uint32_t traits);
 
 /* -- qp_complete.c: completions, errors, flushing. */
-void qp_complete_receive(struct qp *qp, const struct completion *completion);
+/* `srqn`: XRC targets, whose receives complete where the shared queue says. */
+void qp_complete_receive(struct qp *qp, uint32_t srqn, const struct completion *completion);
 void qp_complete_work(struct qp *qp, struct work *work, enum completion_status status);
 /* Completes every request that is finished, in order; fails the queue pair if one went wrong. */
 void qp_collect(struct qp *qp, struct instant now);
@@ -166,12 +179,20 @@ uint8_t qp_credits(const struct qp *qp);
 
 bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
                    struct instant now);
+/* A fatal refusal: the NAK goes out, the queue pair is in error. Returns false. */
+bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter);
+bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                    struct instant now);
 bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
                     struct instant now);
 bool uc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
                    struct instant now);
 bool ud_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
                    struct instant now);
+
+/* -- xrc.c; NULL: no such shared receive queue. */
+struct srq *nic_find_srq(const struct nic *nic, uint32_t number);
+const struct pd *xrc_domain_of(const struct nic *nic, uint32_t srqn);
 
 /* -- departure.c: what every service's packets have in common. */
 void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opcode,

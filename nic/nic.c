@@ -12,6 +12,11 @@ static size_t aligned(size_t bytes)
     return (bytes + 63u) & ~(size_t)63u;
 }
 
+static uint32_t srq_slots(const struct nic_limits *limits)
+{
+    return (uint32_t)power_of_two(limits->xrc_srqs + 1);
+}
+
 size_t nic_bytes(const struct nic_limits *limits)
 {
     return aligned(sizeof(struct nic)) +
@@ -20,13 +25,15 @@ size_t nic_bytes(const struct nic_limits *limits)
            aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct timer_link)) +
            aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
            aligned(limits->groups * sizeof(struct multicast_group)) +
-           aligned(limits->attachments * sizeof(struct multicast_member));
+           aligned(limits->attachments * sizeof(struct multicast_member)) +
+           aligned(srq_slots(limits) * sizeof(struct srq *));
 }
 
 struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
 {
     CHECK(limits->sges <= NIC_SGE_MAX);
     CHECK(limits->qps <= 1u << 20);
+    CHECK(limits->xrc_srqs <= 1u << 20);
     CHECK(limits->reads_per_qp <= NIC_READS_MAX);
     uint8_t *at = memory;
     struct nic *nic = memory;
@@ -48,6 +55,10 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
                                               .free = MULTICAST_NOBODY};
     at += aligned(limits->groups * sizeof(struct multicast_group));
     nic->multicast.members = (struct multicast_member *)(void *)at;
+    at += aligned(limits->attachments * sizeof(struct multicast_member));
+    nic->srqs = (struct srq **)(void *)at;
+    nic->srq_mask = srq_slots(limits) - 1;
+    nic->next_srqn = nic->next_qpn;
     list_init(&nic->cqs_to_notify);
     list_init(&nic->qps_with_events);
     list_init(&nic->cqs_with_events);
@@ -134,7 +145,7 @@ void nic_schedule(struct qp *qp)
 static bool qp_has_more(const struct qp *qp)
 {
     return qp->sends.next != qp->sends.tail ||
-           (qp->type == QP_RC && rc_responder_ready(&qp->in.rc));
+           (qp_is_reliable(qp) && rc_responder_ready(&qp->in.rc));
 }
 
 void nic_schedule_if_due(struct qp *qp)
@@ -188,7 +199,7 @@ void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct insta
     ready_remove(&nic->ready, qp);
     list_append(waiting, &qp->node);
     qp->listing = QP_LISTED_WAITING;
-    if (qp->type == QP_RC && qp->sends.next != qp->sends.tail &&
+    if (qp_is_reliable(qp) && qp->sends.next != qp->sends.tail &&
         (qp->state == QP_RTS || qp->state == QP_SQD)) {
         rc_requester_blocked(&qp->out.rc, now);
         qp_arm_timer(qp);
@@ -220,7 +231,9 @@ bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
     departure->qp = qp;
     departure->packet = &nic->departing;
     switch ((enum qp_type)qp->type) {
-    case QP_RC: found = rc_next_packet(qp, now, departure); break;
+    case QP_RC:
+    case QP_XRC_INITIATOR:
+    case QP_XRC_TARGET: found = rc_next_packet(qp, now, departure); break;
     case QP_UC: found = uc_next_packet(qp, now, departure); break;
     case QP_UD: found = ud_next_packet(qp, now, departure); break;
     }
@@ -245,7 +258,7 @@ bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
 /* When the requester wants to be told the time. */
 static struct instant qp_deadline(const struct qp *qp)
 {
-    if (qp->type != QP_RC || (qp->state != QP_RTS && qp->state != QP_SQD)) {
+    if (!qp_is_reliable(qp) || (qp->state != QP_RTS && qp->state != QP_SQD)) {
         return INSTANT_NEVER;
     }
     return qp->out.rc.mode == RC_REQUESTER_WAITING_RNR ? qp->out.rc.resume_at : qp->out.rc.retry_at;

@@ -27,8 +27,9 @@
 #include "wire/roce.h"
 
 struct nic_limits {
-    uint32_t qps;     /* Queue pairs; at most 2^20. */
-    uint32_t regions; /* Memory regions and windows together. */
+    uint32_t qps;      /* Queue pairs; at most 2^20. */
+    uint32_t xrc_srqs; /* Shared receive queues with a number; at most 2^20. */
+    uint32_t regions;  /* Memory regions and windows together. */
     uint32_t sends_per_qp, receives_per_qp, receives_per_srq;
     uint32_t sges; /* Per request; at most NIC_SGE_MAX. */
     uint32_t inline_bytes;
@@ -89,6 +90,7 @@ struct nic_move {
     struct qp *qp;
     struct work *work; /* READ and atomic responses: the request they belong to. */
     uint32_t psn;
+    uint32_t srqn;  /* XRC targets: whose receive `completion` is about. */
     uint32_t epoch; /* Of the queue pair: a reset in between voids the move. */
     uint8_t action;
     bool ack_request;
@@ -195,6 +197,12 @@ struct cq *nic_next_notification(struct nic *nic);
 /* A completion queue or shared receive queue is about to go: withdraw what is pending for it. */
 void nic_forget_cq(struct cq *cq);
 void nic_forget_srq(struct srq *srq);
+
+/* Makes a shared receive queue, whose `xrcd` and `cq` are set, one that XRC requests can name:
+ * gives it its number and counts it in both. STATUS_FULL: no number is left. */
+MUST_USE enum status srq_enter(struct nic *nic, struct srq *srq);
+/* Takes the name back: later requests for it are refused, completions still due are dropped. */
+void srq_leave(struct nic *nic, struct srq *srq);
 
 /* Post to a shared receive queue and arm its limit. */
 MUST_USE enum status srq_post_receive(struct srq *srq, uint64_t wr_id, const struct sge *sges,

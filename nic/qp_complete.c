@@ -22,9 +22,17 @@ static void push(struct nic *nic, struct cq *cq, const struct completion *comple
     }
 }
 
-void qp_complete_receive(struct qp *qp, const struct completion *completion)
+void qp_complete_receive(struct qp *qp, uint32_t srqn, const struct completion *completion)
 {
-    push(qp->nic, qp->receive_cq, completion);
+    if (LIKELY(qp->receive_cq != NULL)) {
+        push(qp->nic, qp->receive_cq, completion);
+        return;
+    }
+    /* The program may have destroyed the shared queue meanwhile: then there is nobody to tell. */
+    const struct srq *srq = nic_find_srq(qp->nic, srqn);
+    if (srq != NULL) {
+        push(qp->nic, srq->cq, completion);
+    }
 }
 
 static enum completion_kind kind_of(const struct work *work)
@@ -78,7 +86,7 @@ static void flush_receive(struct qp *qp, uint64_t wr_id)
         .status = COMPLETION_FLUSHED,
         .kind = COMPLETION_RECEIVE,
     };
-    qp_complete_receive(qp, &completion);
+    qp_complete_receive(qp, qp->srqn, &completion);
 }
 
 void qp_flush_receives(struct qp *qp)
@@ -103,7 +111,7 @@ void qp_enter_error(struct qp *qp)
     qp_raise(qp, NIC_EVENT_ENTERED_ERROR);
     qp_flush_sends(qp);
     qp_flush_receives(qp);
-    if (qp->srq != NULL) {
+    if (qp->srq != NULL && qp->type != QP_XRC_TARGET) {
         qp_raise(qp, NIC_EVENT_LAST_WQE_REACHED);
     }
 }
@@ -119,7 +127,7 @@ void qp_fail_work(struct qp *qp, struct work *work, enum completion_status statu
             break;
         }
     }
-    if (qp->type == QP_RC) {
+    if (qp_is_reliable(qp)) {
         qp_enter_error(qp);
         return;
     }

@@ -67,6 +67,6 @@ void qp_release_receive(struct qp *qp)
 uint8_t qp_credits(const struct qp *qp)
 {
     /* A shared queue makes no promise to one queue pair (IBTA 9.7.7.2). */
-    return qp->srq != NULL ? ROCE_AETH_CREDITS_UNLIMITED
-                           : credits_encode(receive_queue_count(&qp->receives));
+    return qp->taken != NULL ? ROCE_AETH_CREDITS_UNLIMITED
+                             : credits_encode(receive_queue_count(&qp->receives));
 }

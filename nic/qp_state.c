@@ -32,6 +32,38 @@ static const struct transition transitions[] = {
      QP_ATTR_PORT | QP_ATTR_AV | RELIABLE_RTS | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_ACCESS_FLAGS |
          QP_ATTR_PKEY_INDEX | QP_ATTR_MIN_RNR_TIMER},
 
+    {QP_XRC_INITIATOR, QP_RESET, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
+     0},
+    {QP_XRC_INITIATOR, QP_INIT, QP_INIT, 0,
+     QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS},
+    /* Programs (perftest) set on both halves of an XRC connection what only one of them has. */
+    {QP_XRC_INITIATOR, QP_INIT, QP_RTR, CONNECTED_RTR,
+     QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX | QP_ATTR_MAX_DEST_RD_ATOMIC |
+         QP_ATTR_MIN_RNR_TIMER},
+    {QP_XRC_INITIATOR, QP_RTR, QP_RTS, RELIABLE_RTS | QP_ATTR_SQ_PSN,
+     QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS},
+    {QP_XRC_INITIATOR, QP_RTS, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS},
+    {QP_XRC_INITIATOR, QP_RTS, QP_SQD, 0, QP_ATTR_EN_SQD_ASYNC_NOTIFY},
+    {QP_XRC_INITIATOR, QP_SQD, QP_RTS, 0, QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS},
+    {QP_XRC_INITIATOR, QP_SQD, QP_SQD, 0,
+     QP_ATTR_PORT | QP_ATTR_AV | RELIABLE_RTS | QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX},
+
+    {QP_XRC_TARGET, QP_RESET, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0},
+    {QP_XRC_TARGET, QP_INIT, QP_INIT, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS},
+    {QP_XRC_TARGET, QP_INIT, QP_RTR,
+     CONNECTED_RTR | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+     QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX},
+    {QP_XRC_TARGET, QP_RTR, QP_RTS, QP_ATTR_TIMEOUT | QP_ATTR_SQ_PSN,
+     QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER | RELIABLE_RTS},
+    {QP_XRC_TARGET, QP_RTS, QP_RTS, 0,
+     QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER},
+    {QP_XRC_TARGET, QP_RTS, QP_SQD, 0, QP_ATTR_EN_SQD_ASYNC_NOTIFY},
+    {QP_XRC_TARGET, QP_SQD, QP_RTS, 0,
+     QP_ATTR_CUR_STATE | QP_ATTR_ACCESS_FLAGS | QP_ATTR_MIN_RNR_TIMER},
+    {QP_XRC_TARGET, QP_SQD, QP_SQD, 0,
+     QP_ATTR_PORT | QP_ATTR_AV | QP_ATTR_TIMEOUT | QP_ATTR_MAX_DEST_RD_ATOMIC |
+         QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX | QP_ATTR_MIN_RNR_TIMER},
+
     {QP_UC, QP_RESET, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0},
     {QP_UC, QP_INIT, QP_INIT, 0, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS},
     {QP_UC, QP_INIT, QP_RTR, CONNECTED_RTR, QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX},
@@ -105,7 +137,7 @@ static enum status judge(const struct qp *qp, const struct qp_attributes *wanted
         return STATUS_INVALID;
     }
     const enum status status = judge_values(qp, wanted, mask);
-    if (status == STATUS_OK && qp->type == QP_RC && qp->state == QP_INIT && to == QP_RTR &&
+    if (status == STATUS_OK && (transition->required & QP_ATTR_MAX_DEST_RD_ATOMIC) &&
         wanted->max_reads_in > qp->resources_room) {
         return STATUS_FULL;
     }
@@ -161,7 +193,7 @@ static void start_receiving(struct qp *qp)
     const struct psn expected = psn_of(qp->attributes.psn.receive);
     qp->mtu_bytes =
         (uint16_t)path_mtu_bytes(qp->type == QP_UD ? qp->nic->limits.mtu : qp->attributes.path_mtu);
-    if (qp->type == QP_RC) {
+    if (qp_is_reliable(qp)) {
         rc_responder_init(&qp->in.rc, expected, qp->mtu_bytes, qp->attributes.max_reads_in,
                           qp->resources);
     } else if (qp->type == QP_UC) {
@@ -172,7 +204,7 @@ static void start_receiving(struct qp *qp)
 static void start_sending(struct qp *qp)
 {
     const struct qp_attributes *attributes = &qp->attributes;
-    if (qp->type != QP_RC) {
+    if (!qp_is_reliable(qp)) {
         qp->out.next_psn = psn_of(attributes->psn.send);
         return;
     }
@@ -191,7 +223,7 @@ static void start_sending(struct qp *qp)
 /* SQD lets a program change what the engines run with. */
 static void retune(struct qp *qp, uint32_t mask)
 {
-    if (qp->type != QP_RC) {
+    if (!qp_is_reliable(qp)) {
         return;
     }
     struct rc_requester *requester = &qp->out.rc;
@@ -238,7 +270,7 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
         retune(qp, mask);
         if (from == QP_RTS) {
             qp->drained = false;
-            if (qp->type == QP_RC) {
+            if (qp_is_reliable(qp)) {
                 qp_collect(qp, now);
             } else if (qp->sends.head == qp->sends.next) {
                 qp_note_drained(qp);

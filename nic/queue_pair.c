@@ -39,6 +39,7 @@ static size_t taken_bytes(void)
 size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq)
 {
     grant(capacity);
+    has_srq |= type == QP_XRC_TARGET;
     const uint32_t receives = has_srq ? 0 : capacity->receives;
     return aligned(sizeof(struct qp)) +
            aligned(send_queue_bytes(capacity->sends, send_tail_bytes(type, capacity))) +
@@ -67,6 +68,22 @@ void *qp_take_resources(struct qp *qp)
     return resources;
 }
 
+/* Of the two halves of an XRC connection one sends and the other receives from shared queues. */
+static bool shape_valid(const struct qp_request *request)
+{
+    if (request->type == QP_XRC_TARGET) {
+        return request->xrcd != NULL && request->pd == NULL && request->srq == NULL &&
+               request->send_cq == NULL && request->receive_cq == NULL;
+    }
+    if (request->pd == NULL || request->send_cq == NULL || request->xrcd != NULL) {
+        return false;
+    }
+    return request->type == QP_XRC_INITIATOR
+               ? request->receive_cq == NULL && request->srq == NULL &&
+                     request->capacity.receives == 0
+               : request->receive_cq != NULL;
+}
+
 static bool within_limits(const struct nic_limits *limits, const struct qp_request *request)
 {
     const struct qp_capacity *capacity = &request->capacity;
@@ -92,21 +109,39 @@ static void lay_out(struct qp *qp, const struct qp_request *request, uint8_t *at
 {
     const struct qp_capacity *capacity = &qp->capacity;
     const uint32_t tail = send_tail_bytes(request->type, capacity);
-    const uint32_t receives = request->srq != NULL ? 0 : capacity->receives;
+    const bool shared = request->srq != NULL || request->type == QP_XRC_TARGET;
+    const uint32_t receives = shared ? 0 : capacity->receives;
     at += aligned(sizeof(struct qp));
     send_queue_init(&qp->sends, capacity->sends, tail, at);
     at += aligned(send_queue_bytes(capacity->sends, tail));
     receive_queue_init(&qp->receives, receives, capacity->receive_sges, at);
     at += aligned(receive_queue_bytes(receives, capacity->receive_sges));
-    if (request->srq != NULL) {
+    if (shared) {
         qp->taken = (struct receive *)(void *)at;
+    }
+}
+
+/* One user more (1) or one less (UINT32_MAX) for everything the queue pair has. */
+static void count_users(struct qp *qp, uint32_t change)
+{
+    uint32_t *const counts[] = {
+        qp->pd == NULL ? NULL : &qp->pd->users,
+        qp->send_cq == NULL ? NULL : &qp->send_cq->users,
+        qp->receive_cq == NULL ? NULL : &qp->receive_cq->users,
+        qp->srq == NULL ? NULL : &qp->srq->users,
+        qp->xrcd == NULL ? NULL : &qp->xrcd->users,
+    };
+    for (uint32_t i = 0; i < COUNT_OF(counts); i++) {
+        if (counts[i] != NULL) {
+            *counts[i] += change;
+        }
     }
 }
 
 enum status qp_create(struct nic *nic, const struct qp_request *request, void *memory,
                       struct qp **result)
 {
-    if (!within_limits(&nic->limits, request)) {
+    if (!shape_valid(request) || !within_limits(&nic->limits, request)) {
         return STATUS_INVALID;
     }
     if (nic->qp_count == nic->limits.qps) {
@@ -120,6 +155,7 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
     qp->send_cq = request->send_cq;
     qp->receive_cq = request->receive_cq;
     qp->srq = request->srq;
+    qp->xrcd = request->xrcd;
     qp->signal_all = request->signal_all;
     qp->context = request->context;
     qp->capacity = request->capacity;
@@ -130,12 +166,7 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
     qp->number = draw_qpn(nic);
     nic->qps[qp->number & nic->qp_mask] = qp;
     nic->qp_count++;
-    qp->pd->users++;
-    qp->send_cq->users++;
-    qp->receive_cq->users++;
-    if (qp->srq != NULL) {
-        qp->srq->users++;
-    }
+    count_users(qp, 1);
     *result = qp;
     return STATUS_OK;
 }
@@ -153,12 +184,7 @@ void qp_destroy(struct qp *qp)
     window_forget_owner(&nic->regions, qp);
     nic->qps[qp->number & nic->qp_mask] = NULL;
     nic->qp_count--;
-    qp->pd->users--;
-    qp->send_cq->users--;
-    qp->receive_cq->users--;
-    if (qp->srq != NULL) {
-        qp->srq->users--;
-    }
+    count_users(qp, UINT32_MAX);
 }
 
 /* -- Posting ------------------------------------------------------------------------------------*/
@@ -166,16 +192,20 @@ void qp_destroy(struct qp *qp)
 /* Which requests a service carries (IBTA 10.8.3, table 81 of the compliant operations). */
 static bool service_offers(enum qp_type type, enum work_kind kind)
 {
+    if (type == QP_XRC_TARGET) {
+        return false;
+    }
     switch (kind) {
     case WORK_SEND:
     case WORK_SEND_IMMEDIATE: return true;
     case WORK_WRITE:
-    case WORK_WRITE_IMMEDIATE:
-    case WORK_BIND_WINDOW:
-    case WORK_LOCAL_INVALIDATE: return type != QP_UD;
+    case WORK_WRITE_IMMEDIATE: return type != QP_UD;
     case WORK_READ:
     case WORK_COMPARE_SWAP:
-    case WORK_FETCH_ADD:
+    case WORK_FETCH_ADD: return type == QP_RC || type == QP_XRC_INITIATOR;
+    /* A window is for the queue pair that bound it, and no request comes in on an initiator. */
+    case WORK_BIND_WINDOW:
+    case WORK_LOCAL_INVALIDATE: return type == QP_RC || type == QP_UC;
     case WORK_SEND_INVALIDATE: return type == QP_RC;
     }
     return false;
@@ -273,6 +303,7 @@ static void add_work(struct qp *qp, const struct send_request *request)
     work->remote_key = request->remote_key;
     work->bytes = (uint32_t)sges_bytes(request->sges, request->sge_count);
     work->immediate = request->immediate;
+    work->srqn = request->srqn;
     work->kind = (uint8_t)request->kind;
     work->flags = (uint8_t)request->flags;
     work->status = COMPLETION_SUCCESS;
@@ -320,7 +351,7 @@ enum status qp_post_send(struct qp *qp, const struct send_request *request)
 enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
                             uint32_t sge_count)
 {
-    if (qp->state == QP_RESET || qp->srq != NULL) {
+    if (qp->state == QP_RESET || qp->taken != NULL || qp->type == QP_XRC_INITIATOR) {
         return STATUS_INVALID;
     }
     const enum status status = receive_queue_post(&qp->receives, wr_id, sges, sge_count);
@@ -338,7 +369,7 @@ void qp_query(const struct qp *qp, struct qp_attributes *attributes)
     attributes->state = (enum qp_state)qp->state;
     attributes->current_state = (enum qp_state)qp->state;
     attributes->draining = qp->state == QP_SQD && !qp->drained;
-    if (qp->type == QP_RC && qp->state >= QP_RTR && qp->state != QP_ERR) {
+    if (qp_is_reliable(qp) && qp->state >= QP_RTR && qp->state != QP_ERR) {
         attributes->psn.receive = qp->in.rc.expected.value;
         attributes->psn.send =
             qp->state == QP_RTR ? qp->attributes.psn.send : qp->out.rc.next.value;

@@ -37,8 +37,9 @@ struct qp_capacity {
 struct qp_request {
     enum qp_type type;
     struct pd *pd;
-    struct cq *send_cq, *receive_cq;
-    struct srq *srq; /* NULL: the queue pair has receives of its own. */
+    struct cq *send_cq, *receive_cq; /* XRC initiators have no receive_cq. */
+    struct srq *srq;                 /* NULL: the queue pair has receives of its own. */
+    struct xrcd *xrcd; /* XRC targets, which have nothing of the others but the capacity. */
     struct qp_capacity capacity;
     bool signal_all; /* Every send request completes visibly. */
     void *context;   /* Returned by qp_context: the verbs object. */
@@ -81,6 +82,7 @@ struct send_request {
     const struct nic_path *path; /* UD: from the address handle. Copied. */
     uint32_t destination_qpn;    /* UD. */
     uint32_t destination_qkey;   /* UD; bit 31 set: the queue pair's own Q_Key is used. */
+    uint32_t srqn;               /* XRC: the shared receive queue it is for. */
     struct window_bind bind;
 };
 

@@ -7,8 +7,8 @@
  */
 #include "nic/internal.h"
 
-/* A fatal refusal: the NAK goes out, the queue pair is in error (9.9.3). */
-static bool refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter)
+/* IBTA 9.9.3. */
+bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter)
 {
     nic_count(qp->nic, counter);
     rc_responder_refuse(&qp->in.rc, psn_of(psn), syndrome);
@@ -38,7 +38,7 @@ static enum nic_counter region_counter(enum region_verdict verdict)
 
 static bool refuse_access(struct qp *qp, uint32_t psn, enum region_verdict verdict)
 {
-    return refuse(qp, psn, ROCE_NAK_REMOTE_ACCESS, region_counter(verdict));
+    return rc_refuse(qp, psn, ROCE_NAK_REMOTE_ACCESS, region_counter(verdict));
 }
 
 /* No receive is posted: the requester shall come again later. Not an error (9.7.5.2.8). */
@@ -62,8 +62,8 @@ static bool spoil_receive(struct qp *qp, uint32_t psn, enum completion_status st
         .kind = COMPLETION_RECEIVE,
     };
     qp_release_receive(qp);
-    qp_complete_receive(qp, &completion);
-    return refuse(qp, psn, syndrome, counter);
+    qp_complete_receive(qp, qp->srqn, &completion);
+    return rc_refuse(qp, psn, syndrome, counter);
 }
 
 static void begin_move(struct qp *qp, const struct roce_packet *packet, enum move_action action,
@@ -85,6 +85,9 @@ static void note_receive(struct qp *qp, const struct roce_packet *packet, uint32
 {
     const bool write = traits & ROCE_IS_WRITE;
     move->completes = true;
+    if (traits & ROCE_HAS_XRCETH) {
+        move->srqn = packet->xrc.srqn;
+    }
     move->completion = (struct completion){
         .wr_id = qp->current->wr_id,
         .bytes = bytes,
@@ -125,7 +128,7 @@ static bool on_send(struct qp *qp, const struct roce_packet *packet, uint32_t tr
     }
     if ((traits & ROCE_HAS_IETH) &&
         !window_invalidate(&qp->nic->regions, packet->invalidate_key, qp, NULL)) {
-        return refuse(qp, packet->psn, ROCE_NAK_REMOTE_ACCESS, COUNTER_nak_invalidate);
+        return rc_refuse(qp, packet->psn, ROCE_NAK_REMOTE_ACCESS, COUNTER_nak_invalidate);
     }
     if (traits & ROCE_IS_LAST) {
         note_receive(qp, packet, traits, offset + packet->payload_bytes, move);
@@ -169,7 +172,7 @@ static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t 
         move->kind = NIC_MOVE_NOTHING;
     } else {
         if (!(qp->attributes.access & ACCESS_REMOTE_WRITE)) {
-            return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+            return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
         }
         const enum region_verdict verdict = judge_write(qp, packet, traits, move);
         if (verdict != REGION_ALLOWED) {
@@ -192,7 +195,7 @@ static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t 
 static bool on_read(struct qp *qp, const struct roce_packet *packet, bool replay)
 {
     if (!(qp->attributes.access & ACCESS_REMOTE_READ)) {
-        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
     }
     struct segment segment;
     const enum region_verdict verdict =
@@ -213,10 +216,10 @@ static bool on_read(struct qp *qp, const struct roce_packet *packet, bool replay
 static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct nic_move *move)
 {
     if (!(qp->attributes.access & ACCESS_REMOTE_ATOMIC)) {
-        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
     }
     if (packet->atomic.address % 8 != 0) {
-        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
     }
     begin_move(qp, packet, MOVE_ATOMIC, move);
     const enum region_verdict verdict =
@@ -227,7 +230,7 @@ static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct ni
     }
     /* A region may start anywhere, so that an aligned name can stand for unaligned memory. */
     if (move->segments[0].address % 8 != 0) {
-        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
     }
     const bool swap = (packet->opcode & 0x1f) == ROCE_COMPARE_SWAP;
     move->kind = swap ? NIC_MOVE_COMPARE_SWAP : NIC_MOVE_FETCH_ADD;
@@ -284,11 +287,11 @@ bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
         return false;
     case RC_VERDICT_IGNORE: nic_count(nic, COUNTER_drop_in_gap); return false;
     case RC_VERDICT_WRONG_ORDER:
-        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
     case RC_VERDICT_WRONG_LENGTH:
-        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_length);
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_length);
     case RC_VERDICT_NO_RESOURCES:
-        return refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_no_resources);
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_no_resources);
     }
     UNREACHABLE("a verdict outside its enum");
 }

@@ -7,7 +7,8 @@
 static void start_packet(struct qp *qp, struct nic_departure *departure, uint8_t operation,
                          struct psn psn)
 {
-    departure_start(qp, departure, ROCE_OPCODE(ROCE_SERVICE_RC, operation), psn);
+    const uint8_t service = LIKELY(qp->type == QP_RC) ? ROCE_SERVICE_RC : ROCE_SERVICE_XRC;
+    departure_start(qp, departure, ROCE_OPCODE(service, operation), psn);
     qp->nic->departing.destination_qpn = qp->attributes.destination_qpn;
     departure->path = &qp->attributes.path;
 }
@@ -37,8 +38,9 @@ static bool gather_response(struct qp *qp, const struct rc_reply *reply,
         return true;
     }
     departure->segment_count = 1;
-    return region_judge(&qp->nic->regions, resource->key, qp->pd, qp,
-                        resource->address + reply->offset, reply->bytes, ACCESS_REMOTE_READ,
+    const struct pd *pd = LIKELY(qp->pd != NULL) ? qp->pd : xrc_domain_of(qp->nic, resource->srqn);
+    return region_judge(&qp->nic->regions, resource->key, pd, qp, resource->address + reply->offset,
+                        reply->bytes, ACCESS_REMOTE_READ,
                         &departure->segments[0]) == REGION_ALLOWED;
 }
 
@@ -107,6 +109,10 @@ static void encode_request(struct qp *qp, const struct rc_outgoing *out)
     }
     if (traits & ROCE_HAS_IETH) {
         packet->invalidate_key = work->immediate;
+    }
+    if (traits & ROCE_HAS_XRCETH) {
+        packet->xrc.srqn = work->srqn;
+        packet->xrc.reserved = 0;
     }
 }
 

@@ -67,10 +67,18 @@ static inline void receive_queue_drop(struct receive_queue *queue)
     queue->head++;
 }
 
+/* An XRC domain: which shared receive queues the requests of which targets may name. */
+struct xrcd {
+    uint32_t users; /* Targets and shared receive queues. */
+};
+
 /* A shared receive queue. */
 struct srq {
     struct receive_queue queue;
     struct pd *pd;
+    struct xrcd *xrcd;    /* XRC, else NULL: its domain, ... */
+    struct cq *cq;        /* ... where its receives complete, ... */
+    uint32_t number;      /* ... and its name: see srq_enter. */
     uint32_t limit_armed; /* Fires SRQ_LIMIT_REACHED once when fewer are left; 0: not armed. */
     uint32_t users;       /* Queue pairs attached. */
     uint32_t events;      /* 1 << enum nic_event_kind, not yet collected. */

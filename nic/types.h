@@ -17,6 +17,8 @@ enum qp_type {
     QP_RC = 2,
     QP_UC = 3,
     QP_UD = 4,
+    QP_XRC_INITIATOR = 9, /* Has requests only. */
+    QP_XRC_TARGET = 10,   /* Has neither memory nor receives: each request names a shared queue. */
 };
 
 enum qp_state {

@@ -186,6 +186,8 @@ void rc_responder_accept_read(struct rc_responder *responder, const struct roce_
     resource->address = packet->reth.address;
     resource->key = packet->reth.key;
     resource->bytes = packet->reth.bytes;
+    const bool named = roce_opcode(packet->opcode)->traits & ROCE_HAS_XRCETH;
+    resource->srqn = named ? packet->xrc.srqn : 0;
     resource->state = RC_RESOURCE_READY;
     move_on(responder, resource->packets);
     settle(responder);

@@ -60,6 +60,7 @@ struct rc_resource {
     uint32_t until; /* One past the last response of this round. */
     uint32_t key;
     uint32_t bytes;
+    uint32_t srqn;     /* XRC: the shared receive queue whose domain the key is judged in. */
     uint8_t state;     /* enum rc_resource_state. */
     bool answered;     /* All responses were pulled once: what is due is a replay. */
     uint8_t operation; /* ROCE_READ_REQUEST, ROCE_COMPARE_SWAP or ROCE_FETCH_ADD. */

@@ -85,6 +85,7 @@ struct work {
     uint32_t packets;       /* PSNs it takes; 0 for local work. */
     uint32_t serial;        /* SSN: number of the message, for end-to-end credits (9.7.7.2). */
     uint32_t cost;          /* Requester's running total of flight bytes before this request. */
+    uint32_t srqn;          /* XRC: the shared receive queue it is for. */
     union {
         struct {
             uint64_t compare_or_add, swap;

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * xrc - extended reliable connections: requests that name the shared receive queue they are for.
+ *
+ * A target is a connection's responder without memory, receives or completions of its own. Each
+ * request says in its XRCETH which shared receive queue of the target's XRC domain it is for: that
+ * one's protection domain, receives and completion queue count. All else is as in a reliable
+ * connection, and done by its engines.
+ *
+ * Source: IBTA Vol. 1 Annex A14.
+ */
+#include "nic/internal.h"
+
+/* -- Numbers ------------------------------------------------------------------------------------*/
+
+static uint32_t draw_srqn(struct nic *nic)
+{
+    for (;;) {
+        const uint32_t number = nic->next_srqn;
+        nic->next_srqn = (nic->next_srqn + 1) & ROCE_24_BITS;
+        if (number != 0 && nic->srqs[number & nic->srq_mask] == NULL) {
+            return number;
+        }
+    }
+}
+
+enum status srq_enter(struct nic *nic, struct srq *srq)
+{
+    CHECK(srq->xrcd != NULL && srq->cq != NULL);
+    if (nic->srq_count == nic->limits.xrc_srqs) {
+        return STATUS_FULL;
+    }
+    srq->number = draw_srqn(nic);
+    nic->srqs[srq->number & nic->srq_mask] = srq;
+    nic->srq_count++;
+    srq->xrcd->users++;
+    srq->cq->users++;
+    return STATUS_OK;
+}
+
+void srq_leave(struct nic *nic, struct srq *srq)
+{
+    CHECK(nic_find_srq(nic, srq->number) == srq);
+    nic->srqs[srq->number & nic->srq_mask] = NULL;
+    nic->srq_count--;
+    srq->xrcd->users--;
+    srq->cq->users--;
+}
+
+struct srq *nic_find_srq(const struct nic *nic, uint32_t number)
+{
+    struct srq *srq = nic->srqs[number & nic->srq_mask];
+    return srq != NULL && srq->number == number ? srq : NULL;
+}
+
+const struct pd *xrc_domain_of(const struct nic *nic, uint32_t srqn)
+{
+    const struct srq *srq = nic_find_srq(nic, srqn);
+    return srq == NULL ? NULL : srq->pd;
+}
+
+/* -- Requests -----------------------------------------------------------------------------------*/
+
+enum xrc_verdict {
+    XRC_ADMITTED,
+    XRC_UNKNOWN_SRQ, /* No such shared receive queue, or another one than the message began with. */
+    XRC_WRONG_DOMAIN, /* It is not of the target's XRC domain. */
+};
+
+static enum xrc_verdict judge(const struct qp *qp, const struct srq *srq,
+                              const struct roce_packet *packet)
+{
+    const bool first = roce_opcode(packet->opcode)->traits & ROCE_IS_FIRST;
+    if (srq == NULL || (!first && packet->xrc.srqn != qp->srqn)) {
+        return XRC_UNKNOWN_SRQ;
+    }
+    return srq->xrcd == qp->xrcd ? XRC_ADMITTED : XRC_WRONG_DOMAIN;
+}
+
+/* Only a request whose turn it is can be refused for what it names: a duplicate was executed when
+ * the queue was there, and is acknowledged again. */
+static bool refuse(struct qp *qp, const struct roce_packet *packet, enum xrc_verdict verdict)
+{
+    return verdict == XRC_WRONG_DOMAIN
+               ? rc_refuse(qp, packet->psn, ROCE_NAK_REMOTE_ACCESS, COUNTER_nak_wrong_xrcd)
+               : rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_unknown_srq);
+}
+
+bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
+                    struct instant now)
+{
+    const struct roce_packet *packet = &arrival->packet;
+    struct srq *srq = nic_find_srq(qp->nic, packet->xrc.srqn);
+    const enum xrc_verdict verdict = judge(qp, srq, packet);
+    const bool in_order = psn_equal(psn_of(packet->psn), qp->in.rc.expected);
+    if (verdict != XRC_ADMITTED) {
+        if (in_order && rc_responder_judge(&qp->in.rc, packet) == RC_VERDICT_EXECUTE) {
+            return refuse(qp, packet, verdict);
+        }
+        return rc_on_request(qp, arrival, move, now);
+    }
+    if (in_order) {
+        qp->srqn = packet->xrc.srqn;
+    }
+    qp->srq = srq;
+    qp->pd = srq->pd;
+    const bool moves = rc_on_request(qp, arrival, move, now);
+    qp->srq = NULL;
+    qp->pd = NULL;
+    return moves;
+}
