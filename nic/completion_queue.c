@@ -48,3 +48,15 @@ struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion
     cq->tail = moved;
     return old;
 }
+
+void cq_forget_qp(struct cq *cq, uint32_t qpn)
+{
+    uint32_t to = cq->head;
+    for (uint32_t from = cq->head; from != cq->tail; from++) {
+        const struct completion *completion = &cq->ring[from & cq->mask];
+        if (completion->qpn != qpn) {
+            cq->ring[to++ & cq->mask] = *completion;
+        }
+    }
+    cq->tail = to;
+}

@@ -113,6 +113,9 @@ static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t c
  * (IBTA 11.4.2.2). */
 void cq_arm(struct cq *cq, bool solicited_only);
 
+/* Forgets what is queued about one queue pair. */
+void cq_forget_qp(struct cq *cq, uint32_t qpn);
+
 /* Moves what is queued into a new ring of cq_ring_entries(capacity), and returns the old one, which
  * is the caller's again. The caller has judged that `capacity` is at least cq_count. */
 struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion *ring);

@@ -171,6 +171,18 @@ static void copy_values(struct qp_attributes *to, const struct qp_attributes *fr
 #undef COPY_IF
 }
 
+/* A queue pair that starts anew does not speak of what it was before: nobody could tell the two
+ * apart by its number (IBTA 10.3.1.1 lets completions go; hardware does it so). */
+static void forget_completions(struct qp *qp)
+{
+    if (qp->send_cq != NULL) {
+        cq_forget_qp(qp->send_cq, qp->number);
+    }
+    if (qp->receive_cq != NULL && qp->receive_cq != qp->send_cq) {
+        cq_forget_qp(qp->receive_cq, qp->number);
+    }
+}
+
 /* Everything posted and half done is forgotten without a completion (IBTA 10.3.1.1). */
 static void reset(struct qp *qp)
 {
@@ -182,6 +194,7 @@ static void reset(struct qp *qp)
     while (receive_queue_first(&qp->receives) != NULL) {
         receive_queue_drop(&qp->receives);
     }
+    forget_completions(qp);
     qp->current = NULL;
     qp->last_words = false;
     qp->established = false;

@@ -164,7 +164,7 @@ enum status region_remove(struct region_table *table, struct region *region)
     return STATUS_OK;
 }
 
-enum status region_change(struct region_table *table, struct region *region, struct pd *pd,
+enum status region_change(struct region *region, struct pd *pd,
                           const struct region_request *request, bool change_translation,
                           bool change_pd, bool change_access)
 {
@@ -185,9 +185,7 @@ enum status region_change(struct region_table *table, struct region *region, str
     if (region->windows != 0) {
         return STATUS_BUSY;
     }
-    leave(table, region);
     describe(region, &wanted);
-    enter(table, region);
     if (change_pd) {
         region->pd->users--;
         region->pd = pd;

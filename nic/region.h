@@ -99,10 +99,11 @@ MUST_USE enum status region_add(struct region_table *table, struct pd *pd,
 /* Takes a region out. STATUS_BUSY while windows are bound to it. */
 MUST_USE enum status region_remove(struct region_table *table, struct region *region);
 
-/* ibv_rereg_mr: changes what the three `change_` flags name, and draws the key anew. The region is
+/* ibv_rereg_mr: changes what the three `change_` flags name. The key stays, because programs that
+ * told it a peer rely on that, as hardware lets them (IBTA 11.2.8.4 leaves it open). The region is
  * untouched unless STATUS_OK. STATUS_INVALID: no flag, or as for region_add. STATUS_BUSY while
  * windows are bound to it. `pd` and `request` are looked at only as far as the flags ask. */
-MUST_USE enum status region_change(struct region_table *table, struct region *region, struct pd *pd,
+MUST_USE enum status region_change(struct region *region, struct pd *pd,
                                    const struct region_request *request, bool change_translation,
                                    bool change_pd, bool change_access);
 
