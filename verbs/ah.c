@@ -74,7 +74,8 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     live_lock(live);
     const int reason = path_from_attr(live, &found, &ah->path);
     if (reason == 0) {
-        pd_of(pd)->core.users++;
+        ah->pd = pd_core(pd);
+        ah->pd->users++;
     }
     live_unlock(live);
     if (reason != 0) {
@@ -90,7 +91,7 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
 {
     struct live *live = live_of(ibv->context);
     live_lock(live);
-    pd_of(ibv->pd)->core.users--;
+    ah_of(ibv)->pd->users--;
     live_unlock(live);
     free(ah_of(ibv));
     return 0;

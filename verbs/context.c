@@ -5,12 +5,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "verbs/internal.h"
 
-EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+static struct {
+    pthread_mutex_t mutex;
+    struct list all; /* struct context */
+} contexts = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&contexts.all, &contexts.all}};
+
+/* The descriptor that programs duplicate and pass on to import a device by: nothing is behind it
+ * but an inode to know it by. */
+static bool identify(int fd, uint64_t *file)
+{
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) != 0) {
+        return false;
+    }
+    *file = status.st_ino;
+    return true;
+}
+
+/* `fd` is the context's from now on, if there is one. */
+static struct ibv_context *make(struct ibv_device *device, int fd)
 {
     struct live *live = process_live_started();
     if (live == NULL) {
@@ -21,12 +41,16 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
         return fail(ENOMEM);
     }
     struct ibv_context *ibv = &context->verbs.context;
+    if (!identify(fd, &context->file)) {
+        free(context);
+        return fail(EMFILE);
+    }
     context->live = live;
     list_init(&context->events);
     pthread_mutex_init(&context->mutex, NULL);
     pthread_mutex_init(&ibv->mutex, NULL);
     ibv->device = device;
-    ibv->cmd_fd = -1;
+    ibv->cmd_fd = fd;
     ibv->num_comp_vectors = 1;
     ibv->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     if (ibv->async_fd < 0) {
@@ -36,13 +60,52 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     context->verbs.sz = sizeof(context->verbs);
     ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
     context_fill_slots(&context->verbs);
+    pthread_mutex_lock(&contexts.mutex);
+    list_append(&contexts.all, &context->node);
+    pthread_mutex_unlock(&contexts.mutex);
     return ibv;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    const int fd = memfd_create(DEVICE_NAME, MFD_CLOEXEC);
+    struct ibv_context *context = make(device, fd);
+    if (context == NULL && fd >= 0) {
+        const int reason = errno;
+        close(fd);
+        return fail(reason);
+    }
+    return context;
+}
+
+/* A context of this process with the same file; NULL: none. What other processes have open is
+ * theirs alone, since each process is a NIC. */
+EXPORT struct ibv_context *ibv_import_device(int fd)
+{
+    uint64_t file;
+    struct ibv_device *device = NULL;
+    if (!identify(fd, &file)) {
+        return fail(EBADF);
+    }
+    pthread_mutex_lock(&contexts.mutex);
+    for (struct list *node = contexts.all.next; node != &contexts.all; node = node->next) {
+        const struct context *context = CONTAINER_OF(node, struct context, node);
+        if (context->file == file) {
+            device = context->verbs.context.device;
+        }
+    }
+    pthread_mutex_unlock(&contexts.mutex);
+    return device == NULL ? fail(EOPNOTSUPP) : make(device, fd);
 }
 
 EXPORT int ibv_close_device(struct ibv_context *ibv)
 {
     struct context *context = context_of(ibv);
     struct list *node;
+    pthread_mutex_lock(&contexts.mutex);
+    list_remove(&context->node);
+    pthread_mutex_unlock(&contexts.mutex);
+    close(ibv->cmd_fd);
     while ((node = list_pop(&context->events)) != NULL) {
         free(CONTAINER_OF(node, struct async_event, node));
     }
@@ -71,41 +134,27 @@ EXPORT int ibv_close_device(struct ibv_context *ibv)
 REFUSE_POINTER(struct ibv_mr, no_null_mr, U struct ibv_pd *pd)
 REFUSE_POINTER(struct ibv_counters, no_counters, U struct ibv_context *context,
                U struct ibv_counters_init_attr *attr)
-REFUSE_POINTER(struct ibv_mr, no_dm_mr, U struct ibv_pd *pd, U struct ibv_dm *dm, U uint64_t offset,
-               U size_t length, U unsigned int access)
-REFUSE_POINTER(struct ibv_dm, no_dm, U struct ibv_context *context,
-               U struct ibv_alloc_dm_attr *attr)
 REFUSE_POINTER(struct ibv_flow_action, no_flow_action, U struct ibv_context *context,
                U struct ibv_flow_action_esp_attr *attr)
-REFUSE_POINTER(struct ibv_pd, no_parent_domain, U struct ibv_context *context,
-               U struct ibv_parent_domain_init_attr *attr)
-REFUSE_POINTER(struct ibv_td, no_td, U struct ibv_context *context, U struct ibv_td_init_attr *attr)
 REFUSE_POINTER(struct ibv_rwq_ind_table, no_rwq_ind_table, U struct ibv_context *context,
                U struct ibv_rwq_ind_table_init_attr *attr)
 REFUSE_POINTER(struct ibv_wq, no_wq, U struct ibv_context *context, U struct ibv_wq_init_attr *attr)
 REFUSE_POINTER(struct ibv_flow, no_flow, U struct ibv_qp *qp, U struct ibv_flow_attr *attr)
-REFUSE_POINTER(struct ibv_qp, no_open_qp, U struct ibv_context *context,
-               U struct ibv_qp_open_attr *attr)
-REFUSE_POINTER(struct ibv_xrcd, no_xrcd, U struct ibv_context *context,
-               U struct ibv_xrcd_init_attr *attr)
 REFUSE_INT(no_read_counters, U struct ibv_counters *counters, U uint64_t *values, U uint32_t count,
            U uint32_t flags)
 REFUSE_INT(no_attach_counters, U struct ibv_counters *counters,
            U struct ibv_counter_attach_attr *attr, U struct ibv_flow *flow)
 REFUSE_INT(no_destroy_counters, U struct ibv_counters *counters)
-REFUSE_INT(no_free_dm, U struct ibv_dm *dm)
 REFUSE_INT(no_modify_flow_action, U struct ibv_flow_action *action,
            U struct ibv_flow_action_esp_attr *attr)
 REFUSE_INT(no_destroy_flow_action, U struct ibv_flow_action *action)
 REFUSE_INT(no_rate_limit, U struct ibv_qp *qp, U struct ibv_qp_rate_limit_attr *attr)
-REFUSE_INT(no_dealloc_td, U struct ibv_td *td)
 REFUSE_INT(no_modify_cq, U struct ibv_cq *cq, U struct ibv_modify_cq_attr *attr)
 REFUSE_INT(no_srq_ops, U struct ibv_srq *srq, U struct ibv_ops_wr *op, U struct ibv_ops_wr **bad)
 REFUSE_INT(no_destroy_rwq_ind_table, U struct ibv_rwq_ind_table *table)
 REFUSE_INT(no_destroy_wq, U struct ibv_wq *wq)
 REFUSE_INT(no_modify_wq, U struct ibv_wq *wq, U struct ibv_wq_attr *attr)
 REFUSE_INT(no_destroy_flow, U struct ibv_flow *flow)
-REFUSE_INT(no_close_xrcd, U struct ibv_xrcd *xrcd)
 
 /* Completion timestamps count the nanoseconds of CLOCK_MONOTONIC. */
 static int query_clock(struct ibv_context *context, struct ibv_values_ex *values)
@@ -127,16 +176,16 @@ void context_fill_slots(struct verbs_context *verbs)
     verbs->attach_counters_point_flow = no_attach_counters;
     verbs->create_counters = no_counters;
     verbs->destroy_counters = no_destroy_counters;
-    verbs->reg_dm_mr = no_dm_mr;
-    verbs->alloc_dm = no_dm;
-    verbs->free_dm = no_free_dm;
+    verbs->reg_dm_mr = dm_register;
+    verbs->alloc_dm = dm_alloc;
+    verbs->free_dm = dm_free;
     verbs->modify_flow_action_esp = no_modify_flow_action;
     verbs->destroy_flow_action = no_destroy_flow_action;
     verbs->create_flow_action_esp = no_flow_action;
     verbs->modify_qp_rate_limit = no_rate_limit;
-    verbs->alloc_parent_domain = no_parent_domain;
-    verbs->dealloc_td = no_dealloc_td;
-    verbs->alloc_td = no_td;
+    verbs->alloc_parent_domain = pd_alloc_parent;
+    verbs->dealloc_td = td_dealloc;
+    verbs->alloc_td = td_alloc;
     verbs->modify_cq = no_modify_cq;
     verbs->post_srq_ops = no_srq_ops;
     verbs->destroy_rwq_ind_table = no_destroy_rwq_ind_table;
@@ -149,12 +198,12 @@ void context_fill_slots(struct verbs_context *verbs)
     verbs->query_device_ex = device_query_ex;
     verbs->ibv_destroy_flow = no_destroy_flow;
     verbs->ibv_create_flow = no_flow;
-    verbs->open_qp = no_open_qp;
+    verbs->open_qp = xrc_open_qp;
     verbs->create_qp_ex = qp_create_ex;
     verbs->get_srq_num = srq_get_number;
     verbs->create_srq_ex = srq_create_ex;
-    verbs->open_xrcd = no_xrcd;
-    verbs->close_xrcd = no_close_xrcd;
+    verbs->open_xrcd = xrcd_open;
+    verbs->close_xrcd = xrcd_close;
     struct ibv_context_ops *ops = &verbs->context.ops;
     ops->alloc_mw = mw_alloc;
     ops->bind_mw = bind_mw;

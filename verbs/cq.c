@@ -15,19 +15,25 @@
 /* -- Creation -----------------------------------------------------------------------------------*/
 
 static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, void *cq_context,
-                               struct ibv_comp_channel *channel, uint32_t vector)
+                               struct ibv_comp_channel *channel, uint32_t vector,
+                               struct ibv_pd *parent)
 {
     if (entries == 0 || entries > live_limits()->cq_entries || vector != 0) {
         return fail(EINVAL);
     }
     struct verbs_cq *cq = calloc(1, sizeof(*cq));
-    struct completion *ring = calloc(cq_ring_entries(entries), sizeof(*ring));
-    if (cq == NULL || ring == NULL) {
+    struct memory memory;
+    struct completion *ring =
+        cq == NULL
+            ? NULL
+            : memory_take(parent, cq_ring_entries(entries) * sizeof(*ring), MEMORY_CQ, &memory);
+    if (ring == NULL) {
         free(cq);
-        free(ring);
         return fail(ENOMEM);
     }
     cq->ring = ring;
+    cq->memory = memory;
+    cq->parent = parent;
     cq_init(&cq->core, entries, ring);
     list_init(&cq->core.notify);
     list_init(&cq->core.event_link);
@@ -51,7 +57,8 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
     if (cqe <= 0 || vector < 0) {
         return fail(EINVAL);
     }
-    struct verbs_cq *cq = create(context, (uint32_t)cqe, cq_context, channel, (uint32_t)vector);
+    struct verbs_cq *cq =
+        create(context, (uint32_t)cqe, cq_context, channel, (uint32_t)vector, NULL);
     return cq == NULL ? NULL : (struct ibv_cq *)(void *)&cq->ex;
 }
 
@@ -78,7 +85,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     pthread_mutex_unlock(&ibv->mutex);
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);
-    free(cq->ring);
+    memory_give(cq->parent, cq->ring, &cq->memory, MEMORY_CQ);
     free(cq);
     return 0;
 }
@@ -89,7 +96,9 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
         return EINVAL;
     }
     struct verbs_cq *cq = cq_of(ibv);
-    struct completion *ring = calloc(cq_ring_entries((uint32_t)cqe), sizeof(*ring));
+    struct memory memory;
+    struct completion *ring =
+        memory_take(cq->parent, cq_ring_entries((uint32_t)cqe) * sizeof(*ring), MEMORY_CQ, &memory);
     if (ring == NULL) {
         return ENOMEM;
     }
@@ -97,12 +106,15 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
     live_lock(live);
     const bool fits = cq_count(&cq->core) <= (uint32_t)cqe;
     if (fits) {
+        const struct memory old = cq->memory;
         cq->ring = ring;
+        cq->memory = memory;
         ring = cq_resize(&cq->core, (uint32_t)cqe, ring);
+        memory = old;
         ibv->cqe = cqe;
     }
     live_unlock(live);
-    free(ring);
+    memory_give(cq->parent, ring, &memory, MEMORY_CQ);
     return fits ? 0 : EINVAL;
 }
 
@@ -316,7 +328,8 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
         return fail(EOPNOTSUPP);
     }
     struct verbs_cq *cq =
-        create(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+        create(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector,
+               attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? attr->parent_domain : NULL);
     if (cq == NULL) {
         return NULL;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/address.h"
 #include "verbs/internal.h"
 
 /* Provider libraries look behind the public struct for their own tables: there is nothing of theirs
@@ -64,6 +65,9 @@ EXPORT int ibv_get_device_index(struct ibv_device *ibv)
 
 /* -- What it can do -----------------------------------------------------------------------------*/
 
+/* Nobody's: the number Soft-RoCE goes by, too. */
+#define VENDOR_ID 0xffffff
+
 static void fill_attributes(struct live *live, struct ibv_device_attr *attr)
 {
     const struct nic_limits *limits = live_limits();
@@ -72,13 +76,15 @@ static void fill_attributes(struct live *live, struct ibv_device_attr *attr)
     attr->node_guid = __builtin_bswap64(live_guid(live));
     attr->sys_image_guid = attr->node_guid;
     attr->max_mr_size = UINT64_MAX;
+    attr->vendor_id = VENDOR_ID;
+    attr->hw_ver = 1;
     attr->page_size_cap = ~UINT64_C(0xfff);
     attr->max_qp = (int)limits->qps;
     attr->max_qp_wr = (int)limits->sends_per_qp;
     attr->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
                              IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_MEM_WINDOW |
                              IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-                             IBV_DEVICE_CURR_QP_STATE_MOD;
+                             IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_XRC;
     attr->max_sge = (int)limits->sges;
     attr->max_sge_rd = (int)limits->sges;
     attr->max_cq = 1 << 16;
@@ -128,6 +134,9 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
     full.odp_caps.per_transport_caps.uc_odp_caps =
         IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
     full.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+    full.odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_SRQ_RECV;
+    full.xrc_odp_caps = full.odp_caps.per_transport_caps.rc_odp_caps;
+    full.max_dm_size = DM_BYTES_MAX;
     full.completion_timestamp_mask = UINT64_MAX;
     full.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds. */
     full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
@@ -139,13 +148,18 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
+/* The table has room for addresses that come later, as that of every RoCE device; entries behind
+ * the last address are empty. */
+#define GID_TABLE_ENTRIES 16
+_Static_assert(GID_TABLE_ENTRIES >= ADDRESS_MAX, "every address has an entry");
+
 void port_describe(struct live *live, struct ibv_port_attr *attr)
 {
     *attr = (struct ibv_port_attr){
         .state = IBV_PORT_ACTIVE,
         .max_mtu = IBV_MTU_4096,
         .active_mtu = (enum ibv_mtu)live_active_mtu(live),
-        .gid_tbl_len = (int)live_gid_count(live),
+        .gid_tbl_len = GID_TABLE_ENTRIES,
         .port_cap_flags = IBV_PORT_IP_BASED_GIDS,
         .max_msg_sz = 0x80000000u,
         .pkey_tbl_len = 1,
@@ -204,6 +218,12 @@ EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 
 
 /* -- GIDs ---------------------------------------------------------------------------------------*/
 
+static bool in_gid_table(uint32_t port, uint32_t index)
+{
+    return port == 1 && index < GID_TABLE_ENTRIES;
+}
+
+/* NULL: not in the table, or an empty entry. */
 static const struct live_gid *find_gid(struct ibv_context *context, uint32_t port, uint32_t index)
 {
     struct live *live = live_of(context);
@@ -212,12 +232,15 @@ static const struct live_gid *find_gid(struct ibv_context *context, uint32_t por
 
 EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-    const struct live_gid *found = index < 0 ? NULL : find_gid(context, port, (uint32_t)index);
-    if (found == NULL) {
+    if (index < 0 || !in_gid_table(port, (uint32_t)index)) {
         errno = EINVAL;
         return -1;
     }
-    memcpy(gid->raw, found->gid.bytes, sizeof(gid->raw));
+    const struct live_gid *found = find_gid(context, port, (uint32_t)index);
+    *gid = (union ibv_gid){0};
+    if (found != NULL) {
+        memcpy(gid->raw, found->gid.bytes, sizeof(gid->raw));
+    }
     return 0;
 }
 
@@ -238,7 +261,7 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_
     }
     const struct live_gid *found = find_gid(context, port, index);
     if (found == NULL) {
-        return port == 1 ? ENODATA : EINVAL;
+        return in_gid_table(port, index) ? ENODATA : EINVAL;
     }
     memset(entry, 0, entry_bytes);
     fill_entry(found, index, entry);
@@ -271,10 +294,11 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
                               unsigned int *type)
 {
-    if (find_gid(context, port, index) == NULL) {
+    if (!in_gid_table(port, index)) {
         errno = EINVAL;
         return -1;
     }
-    *type = 1;
+    /* What sysfs says of an empty entry counts as a GID of the first kind. */
+    *type = find_gid(context, port, index) == NULL ? 0 : 1;
     return 0;
 }

@@ -135,41 +135,48 @@ void channel_forget(struct verbs_channel *channel, const struct verbs_cq *cq)
 
 /* -- Asynchronous events ------------------------------------------------------------------------*/
 
-/* Which context, and which of its objects, an event is about. */
-static struct context *locate(const struct nic_event *event, struct ibv_async_event *to,
-                              const void **object)
+static void queue_event(struct context *context, const struct ibv_async_event *what,
+                        const void *object)
 {
-    to->event_type = (enum ibv_event_type)event->kind;
-    if (event->qp != NULL) {
-        struct verbs_qp *qp = qp_context(event->qp);
-        to->element.qp = &qp->ex.qp_base;
-        *object = qp;
-        return context_of(qp->ex.qp_base.context);
-    }
-    if (event->cq != NULL) {
-        struct verbs_cq *cq = CONTAINER_OF(event->cq, struct verbs_cq, core);
-        to->element.cq = (struct ibv_cq *)(void *)&cq->ex;
-        *object = cq;
-        return context_of(cq->ex.context);
-    }
-    struct verbs_srq *srq = CONTAINER_OF(event->srq, struct verbs_srq, core);
-    to->element.srq = &srq->ibv;
-    *object = srq;
-    return context_of(srq->ibv.context);
-}
-
-void event_on_async(void *unused, const struct nic_event *nic_event)
-{
-    (void)unused;
     struct async_event *event = malloc(sizeof(*event));
     if (event == NULL) {
         return;
     }
-    struct context *context = locate(nic_event, &event->event, &event->object);
+    event->event = *what;
+    event->object = object;
     pthread_mutex_lock(&context->mutex);
     list_append(&context->events, &event->node);
     pthread_mutex_unlock(&context->mutex);
     count_up(context->verbs.context.async_fd);
+}
+
+static void on_qp_event(struct verbs_qp *qp, struct ibv_async_event *event)
+{
+    event->element.qp = &qp->ex.qp_base;
+    queue_event(context_of(qp->ex.qp_base.context), event, qp);
+}
+
+void event_on_async(void *unused, const struct nic_event *from)
+{
+    (void)unused;
+    struct ibv_async_event event = {.event_type = (enum ibv_event_type)from->kind};
+    if (from->qp != NULL && qp_type_of(from->qp) == QP_XRC_TARGET) {
+        const struct verbs_qp *holder = qp_context(from->qp);
+        struct verbs_qp *qp;
+        for (uint32_t i = 0; (qp = xrc_target_handle(holder, i)) != NULL; i++) {
+            on_qp_event(qp, &event);
+        }
+    } else if (from->qp != NULL) {
+        on_qp_event(qp_context(from->qp), &event);
+    } else if (from->cq != NULL) {
+        struct verbs_cq *cq = CONTAINER_OF(from->cq, struct verbs_cq, core);
+        event.element.cq = (struct ibv_cq *)(void *)&cq->ex;
+        queue_event(context_of(cq->ex.context), &event, cq);
+    } else {
+        struct verbs_srq *srq = CONTAINER_OF(from->srq, struct verbs_srq, core);
+        event.element.srq = &srq->ibv;
+        queue_event(context_of(srq->ibv.context), &event, srq);
+    }
 }
 
 enum about {

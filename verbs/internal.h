@@ -19,11 +19,16 @@
 
 #define DEVICE_NAME "nonic0"
 
+/* Device memory of a process. */
+#define DM_BYTES_MAX ((size_t)1 << 20)
+
 /* -- Objects ------------------------------------------------------------------------------------*/
 
 struct context {
     struct verbs_context verbs; /* First: programs hold a pointer to verbs.context. */
     struct live *live;
+    uint64_t file;         /* Inode behind cmd_fd: contexts that were imported share it. */
+    struct list node;      /* Of all contexts. */
     pthread_mutex_t mutex; /* Guards `events`. Taken inside the live lock, never around it. */
     struct list events;    /* struct async_event, oldest first; one count in async_fd each. */
 };
@@ -34,14 +39,48 @@ struct async_event {
     const void *object;
 };
 
+struct verbs_td {
+    struct ibv_td ibv;
+    uint32_t users;
+};
+
+/* What of an object programs may want to have in memory of their own. */
+enum memory_kind {
+    MEMORY_QP,
+    MEMORY_CQ,
+    MEMORY_SRQ,
+};
+
+/* How a piece of memory was come by: see memory_take. */
+struct memory {
+    uint32_t bytes;
+    bool shared;       /* As blocks_take said. */
+    bool from_program; /* The parent domain's allocator gave it. */
+    bool lent;         /* The parent domain counts it. */
+};
+
 struct verbs_pd {
     struct ibv_pd ibv;
-    struct pd core;
+    struct pd own;
+    struct pd *core; /* `own`, or that of the domain a parent domain or an import stands for. */
+    struct list node;
+    struct verbs_td *td; /* Parent domains. */
+    void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t bytes, size_t alignment,
+                   uint64_t kind);
+    void (*free)(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t kind);
+    void *pd_context;
+    uint32_t borrowers; /* Objects whose memory these are to take back. */
+};
+
+struct verbs_dm {
+    struct ibv_dm ibv;
+    struct device_memory *memory;
 };
 
 struct verbs_mr {
     struct ibv_mr ibv;
     struct region core;
+    struct device_memory *device_memory; /* NULL: the program's own. */
 };
 
 struct verbs_mw {
@@ -51,6 +90,7 @@ struct verbs_mw {
 
 struct verbs_ah {
     struct ibv_ah ibv;
+    struct pd *pd;
     struct nic_path path;
 };
 
@@ -69,6 +109,8 @@ struct verbs_cq {
     struct ibv_cq_ex ex; /* struct ibv_cq is its prefix. */
     struct cq core;
     struct completion *ring;
+    struct memory memory; /* Of the ring. */
+    struct ibv_pd *parent;
     uint32_t comp_events_delivered, async_events_delivered;
     struct completion current;
 };
@@ -76,9 +118,9 @@ struct verbs_cq {
 struct verbs_srq {
     struct ibv_srq ibv;
     struct srq core;
-    void *memory;
+    void *slots;
+    struct memory memory; /* Of the slots. */
     uint32_t async_events_delivered;
-    uint32_t number;
 };
 
 struct builder;
@@ -86,10 +128,13 @@ struct builder;
 /* One block of memory holds this and, behind it, the core with its rings. */
 struct verbs_qp {
     struct qp *core;
-    struct builder *builder; /* NULL unless made with send_ops_flags. */
+    union {
+        struct builder *builder;   /* `extended`. */
+        struct xrc_target *target; /* XRC targets, which send nothing. */
+    };
+    struct memory memory; /* Of the block. */
     uint32_t async_events_delivered;
-    uint32_t bytes; /* Of the block. */
-    bool shared;    /* As blocks_take said. */
+    bool extended; /* Made with send_ops_flags. */
     /* Last, because only what was made with send_ops_flags has all of it: others end with its first
      * member, struct ibv_qp. */
     struct ibv_qp_ex ex;
@@ -103,6 +148,17 @@ static inline struct context *context_of(struct ibv_context *context)
 static inline struct verbs_pd *pd_of(struct ibv_pd *pd)
 {
     return CONTAINER_OF(pd, struct verbs_pd, ibv);
+}
+
+/* The NIC's protection domain behind any kind of handle. */
+static inline struct pd *pd_core(struct ibv_pd *pd)
+{
+    return pd_of(pd)->core;
+}
+
+static inline struct verbs_td *td_of(struct ibv_td *td)
+{
+    return CONTAINER_OF(td, struct verbs_td, ibv);
 }
 
 static inline struct verbs_mr *mr_of(struct ibv_mr *mr)
@@ -179,6 +235,31 @@ void path_find_lid(struct live *live, struct ibv_ah_attr *attr);
 int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path);
 void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr);
 
+/* mr.c: a region of memory that is known to be there. NULL with errno. */
+struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *request);
+/* dm.c: a region on device memory (NULL: it was none) is gone. */
+void dm_release(struct device_memory *memory);
+
+/* pd.c: zeroed memory for a part of an object that is made with a domain (NULL: none) and, when it
+ * is given back, still has it. NULL: no memory. Without the live lock. */
+void *memory_take(struct ibv_pd *pd, size_t bytes, enum memory_kind kind, struct memory *memory);
+void memory_give(struct ibv_pd *pd, void *block, const struct memory *memory,
+                 enum memory_kind kind);
+
+/* xrc.c: handles of a target. All locked. */
+struct xrcd *xrcd_core(struct ibv_xrcd *xrcd);
+bool xrc_target_add(struct ibv_xrcd *xrcd, struct verbs_qp *qp);
+/* A handle goes. Not NULL: it was the last, and the core is to go with the block of the one it was
+ * made with, which is returned. */
+struct verbs_qp *xrc_target_drop(struct verbs_qp *qp);
+/* The core lies in the block of this handle. */
+bool xrc_target_holds(const struct verbs_qp *qp);
+/* The handles of a target, by any of them; NULL: no more. */
+struct verbs_qp *xrc_target_handle(const struct verbs_qp *qp, uint32_t index);
+/* qp.c: what programs see of a queue pair. */
+void qp_fill_public(struct ibv_context *context, struct ibv_pd *pd,
+                    const struct ibv_qp_init_attr *attr, struct verbs_qp *qp);
+
 /* qp_ex.c */
 int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends);
 void qp_ex_free(struct verbs_qp *qp);
@@ -202,6 +283,17 @@ int cq_request_notify(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+struct ibv_xrcd *xrcd_open(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int xrcd_close(struct ibv_xrcd *xrcd);
+struct ibv_qp *xrc_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int td_dealloc(struct ibv_td *td);
+struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
+                               struct ibv_parent_domain_init_attr *attr);
+struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int dm_free(struct ibv_dm *dm);
+struct ibv_mr *dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t bytes,
+                           unsigned int access);
 int srq_get_number(struct ibv_srq *srq, uint32_t *number);
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
 int mw_dealloc(struct ibv_mw *mw);

@@ -75,50 +75,6 @@ EXPORT int ibv_read_sysfs_file(const char *directory, const char *file, char *bu
     return (int)count;
 }
 
-/* -- Import: objects of other processes are out of reach ----------------------------------------*/
-
-EXPORT struct ibv_context *ibv_import_device(int fd)
-{
-    (void)fd;
-    return fail(EOPNOTSUPP);
-}
-
-EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
-{
-    (void)context;
-    (void)handle;
-    return fail(EOPNOTSUPP);
-}
-
-EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
-{
-    (void)pd;
-}
-
-EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
-{
-    (void)pd;
-    (void)handle;
-    return fail(EOPNOTSUPP);
-}
-
-EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
-{
-    (void)mr;
-}
-
-EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
-{
-    (void)context;
-    (void)handle;
-    return fail(EOPNOTSUPP);
-}
-
-EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
-{
-    (void)dm;
-}
-
 /* -- Kernel structs, as librdmacm gets them -----------------------------------------------------*/
 
 EXPORT void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *to, struct ib_uverbs_ah_attr *from);

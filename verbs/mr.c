@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * mr - protection domains, memory regions, memory windows.
+ * mr - memory regions, memory windows.
  *
  * Memory is not pinned: a region is a permission, judged on every access. That the memory is there
  * at registration is judged from /proc/self/maps, as hardware would by pinning it.
@@ -16,32 +16,6 @@
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
      IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                       \
      IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
-
-/* -- Protection domains -------------------------------------------------------------------------*/
-
-EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-    struct verbs_pd *pd = calloc(1, sizeof(*pd));
-    if (pd == NULL) {
-        return fail(ENOMEM);
-    }
-    pd->ibv.context = context;
-    return &pd->ibv;
-}
-
-EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
-{
-    struct verbs_pd *pd = pd_of(ibv);
-    struct live *live = live_of(ibv->context);
-    live_lock(live);
-    const bool busy = pd->core.users > 0;
-    live_unlock(live);
-    if (busy) {
-        return EBUSY;
-    }
-    free(pd);
-    return 0;
-}
 
 /* -- Is the memory there? -----------------------------------------------------------------------*/
 
@@ -100,14 +74,8 @@ static int judge_request(uint64_t address, uint64_t bytes, uint64_t iova, unsign
     return 0;
 }
 
-static struct ibv_mr *register_memory(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova,
-                                      unsigned int access)
+struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *request)
 {
-    struct region_request request;
-    const int reason = judge_request((uintptr_t)memory, bytes, iova, access, &request);
-    if (reason != 0) {
-        return fail(reason);
-    }
     struct verbs_mr *mr = calloc(1, sizeof(*mr));
     if (mr == NULL) {
         return fail(ENOMEM);
@@ -115,7 +83,7 @@ static struct ibv_mr *register_memory(struct ibv_pd *pd, void *memory, size_t by
     struct live *live = live_of(pd->context);
     live_lock(live);
     const enum status status =
-        region_add(nic_regions(live_nic(live)), &pd_of(pd)->core, &request, &mr->core);
+        region_add(nic_regions(live_nic(live)), pd_core(pd), request, &mr->core);
     if (status == STATUS_OK) {
         live_publish_region(live, &mr->core);
     }
@@ -126,31 +94,39 @@ static struct ibv_mr *register_memory(struct ibv_pd *pd, void *memory, size_t by
     }
     mr->ibv = (struct ibv_mr){.context = pd->context,
                               .pd = pd,
-                              .addr = memory,
-                              .length = bytes,
+                              .addr = (void *)(uintptr_t)request->address,
+                              .length = request->bytes,
                               .handle = mr->core.key,
                               .lkey = mr->core.key,
                               .rkey = mr->core.key};
     return &mr->ibv;
 }
 
+static struct ibv_mr *judge_and_register(struct ibv_pd *pd, void *memory, size_t bytes,
+                                         uint64_t iova, unsigned int access)
+{
+    struct region_request request;
+    const int reason = judge_request((uintptr_t)memory, bytes, iova, access, &request);
+    return reason != 0 ? fail(reason) : mr_register(pd, &request);
+}
+
 #undef ibv_reg_mr
 EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *memory, size_t bytes, int access)
 {
-    return register_memory(pd, memory, bytes, (uintptr_t)memory, (unsigned int)access);
+    return judge_and_register(pd, memory, bytes, (uintptr_t)memory, (unsigned int)access);
 }
 
 #undef ibv_reg_mr_iova
 EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova,
                                       int access)
 {
-    return register_memory(pd, memory, bytes, iova, (unsigned int)access);
+    return judge_and_register(pd, memory, bytes, iova, (unsigned int)access);
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes, uint64_t iova,
                                        unsigned int access)
 {
-    return register_memory(pd, memory, bytes, iova, access);
+    return judge_and_register(pd, memory, bytes, iova, access);
 }
 
 EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
@@ -179,8 +155,41 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
     if (status != STATUS_OK) {
         return status_errno(status);
     }
+    dm_release(mr->device_memory);
     free(mr);
     return 0;
+}
+
+/* A second handle for a region, for its keys; its address is the importer's to know. */
+EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+    struct live *live = live_of(pd->context);
+    struct ibv_mr *mr = calloc(1, sizeof(*mr));
+    if (mr == NULL) {
+        return fail(ENOMEM);
+    }
+    live_lock(live);
+    const struct region *region = region_find(nic_regions(live_nic(live)), handle);
+    const bool found = region != NULL && region->kind == REGION_MEMORY && region->pd == pd_core(pd);
+    if (found) {
+        *mr = (struct ibv_mr){.context = pd->context,
+                              .pd = pd,
+                              .length = region->bytes,
+                              .handle = handle,
+                              .lkey = region->key,
+                              .rkey = region->key};
+    }
+    live_unlock(live);
+    if (!found) {
+        free(mr);
+        return fail(EINVAL);
+    }
+    return mr;
+}
+
+EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
+{
+    free(mr);
 }
 
 static int rereg_failure(int reason)
@@ -200,6 +209,9 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         (translation && (memory == NULL || bytes == 0))) {
         return rereg_failure(EINVAL);
     }
+    if (mr->device_memory != NULL) {
+        return rereg_failure(EOPNOTSUPP);
+    }
     struct region_request request;
     const uint64_t address = translation ? (uintptr_t)memory : mr->core.memory;
     const int reason = judge_request(address, translation ? bytes : mr->core.bytes, address,
@@ -212,15 +224,13 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     if (mr->core.windows == 0) {
         live_withdraw_region(live, &mr->core);
     }
-    const enum status status = region_change(nic_regions(live_nic(live)), &mr->core,
-                                             domain ? &pd_of(pd)->core : mr->core.pd, &request,
-                                             translation, domain, rights);
+    const enum status status = region_change(&mr->core, domain ? pd_core(pd) : mr->core.pd,
+                                             &request, translation, domain, rights);
     live_publish_region(live, &mr->core);
     live_unlock(live);
     if (status != STATUS_OK) {
         return rereg_failure(status_errno(status));
     }
-    ibv->lkey = ibv->rkey = ibv->handle = mr->core.key;
     if (domain) {
         ibv->pd = pd;
     }
@@ -250,7 +260,7 @@ int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flag
         const struct region *region = region_find(nic_regions(live_nic(live)), sges[i].lkey);
         if (region == NULL || !(region->access & ACCESS_ON_DEMAND)) {
             reason = EINVAL;
-        } else if (region_judge(nic_regions(live_nic(live)), sges[i].lkey, &pd_of(pd)->core, NULL,
+        } else if (region_judge(nic_regions(live_nic(live)), sges[i].lkey, pd_core(pd), NULL,
                                 sges[i].addr, sges[i].length, 0, &segment) != REGION_ALLOWED) {
             reason = EFAULT;
         } else {
@@ -278,7 +288,7 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
     struct live *live = live_of(pd->context);
     live_lock(live);
     const enum status status =
-        window_add(nic_regions(live_nic(live)), &pd_of(pd)->core,
+        window_add(nic_regions(live_nic(live)), pd_core(pd),
                    type == IBV_MW_TYPE_1 ? REGION_WINDOW_TYPE_1 : REGION_WINDOW_TYPE_2, &mw->core);
     live_unlock(live);
     if (status != STATUS_OK) {

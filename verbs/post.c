@@ -18,7 +18,10 @@ int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_
 {
     const unsigned int known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
-    if (mw == NULL || (info->mw_access_flags & ~known) || (info->length != 0 && info->mr == NULL)) {
+    /* Local rights are the region's: programs that ask for them here mean nothing by it. */
+    const unsigned int ignored = IBV_ACCESS_LOCAL_WRITE;
+    if (mw == NULL || (info->mw_access_flags & ~(known | ignored)) ||
+        (info->length != 0 && info->mr == NULL)) {
         return EINVAL;
     }
     *bind = (struct window_bind){
@@ -26,7 +29,7 @@ int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_
         .region = info->mr == NULL ? NULL : &mr_of(info->mr)->core,
         .address = info->addr,
         .bytes = info->length,
-        .access = info->mw_access_flags,
+        .access = info->mw_access_flags & known,
         .key = rkey,
     };
     return 0;
@@ -46,6 +49,7 @@ static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
     request->sges = sges_of(wr->sg_list);
     request->sge_count = (uint32_t)wr->num_sge;
     request->immediate = wr->imm_data;
+    request->srqn = UNLIKELY(qp->qp_type == IBV_QPT_XRC_SEND) ? wr->qp_type.xrc.remote_srqn : 0;
     switch (wr->opcode) {
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:

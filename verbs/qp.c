@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/blocks.h"
 #include "verbs/internal.h"
 #include "wire/inet.h"
 
@@ -13,37 +12,77 @@
 
 static bool type_of(enum ibv_qp_type from, enum qp_type *type)
 {
-    if (from != IBV_QPT_RC && from != IBV_QPT_UC && from != IBV_QPT_UD) {
+    if (from != IBV_QPT_RC && from != IBV_QPT_UC && from != IBV_QPT_UD &&
+        from != IBV_QPT_XRC_SEND && from != IBV_QPT_XRC_RECV) {
         return false;
     }
     *type = (enum qp_type)from;
     return true;
 }
 
-static int judge_capacity(const struct ibv_qp_init_attr *attr)
+/* What a new queue pair is made of. */
+struct ingredients {
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_xrcd *xrcd;
+    struct ibv_qp_init_attr *attr;
+    bool extended;
+};
+
+/* Of the two halves of an XRC connection, a receiver has neither memory nor queues, and a sender no
+ * receives, whatever else the program has filled in. */
+static void drop_unused(struct ingredients *from)
+{
+    struct ibv_qp_init_attr *attr = from->attr;
+    if (attr->qp_type == IBV_QPT_XRC_SEND || attr->qp_type == IBV_QPT_XRC_RECV) {
+        attr->cap.max_recv_wr = attr->cap.max_recv_sge = 0;
+        attr->recv_cq = NULL;
+        attr->srq = NULL;
+    }
+    if (attr->qp_type == IBV_QPT_XRC_RECV) {
+        attr->cap = (struct ibv_qp_cap){0};
+        attr->send_cq = NULL;
+        from->pd = NULL;
+    }
+}
+
+static bool complete(const struct ingredients *from)
+{
+    switch ((enum qp_type)from->attr->qp_type) {
+    case QP_XRC_TARGET: return from->xrcd != NULL && !from->extended;
+    case QP_XRC_INITIATOR: return from->pd != NULL && from->attr->send_cq != NULL;
+    case QP_RC:
+    case QP_UC:
+    case QP_UD: break;
+    }
+    return from->pd != NULL && from->attr->send_cq != NULL && from->attr->recv_cq != NULL;
+}
+
+static int judge_ingredients(const struct ingredients *from)
 {
     const struct nic_limits *limits = live_limits();
-    const struct ibv_qp_cap *cap = &attr->cap;
+    const struct ibv_qp_cap *cap = &from->attr->cap;
     if (cap->max_send_wr > limits->sends_per_qp || cap->max_send_sge > limits->sges ||
         cap->max_inline_data > limits->inline_bytes) {
         return EINVAL;
     }
-    if (attr->srq == NULL &&
+    if (from->attr->srq == NULL &&
         (cap->max_recv_wr > limits->receives_per_qp || cap->max_recv_sge > limits->sges)) {
         return EINVAL;
     }
-    return attr->send_cq == NULL || attr->recv_cq == NULL ? EINVAL : 0;
+    return complete(from) ? 0 : EINVAL;
 }
 
-static struct qp_request request_of(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr,
-                                    enum qp_type type)
+static struct qp_request request_of(const struct ingredients *from, enum qp_type type)
 {
+    const struct ibv_qp_init_attr *attr = from->attr;
     return (struct qp_request){
         .type = type,
-        .pd = &pd_of(pd)->core,
-        .send_cq = &cq_of(attr->send_cq)->core,
-        .receive_cq = &cq_of(attr->recv_cq)->core,
+        .pd = from->pd == NULL ? NULL : pd_core(from->pd),
+        .send_cq = attr->send_cq == NULL ? NULL : &cq_of(attr->send_cq)->core,
+        .receive_cq = attr->recv_cq == NULL ? NULL : &cq_of(attr->recv_cq)->core,
         .srq = attr->srq == NULL ? NULL : &srq_of(attr->srq)->core,
+        .xrcd = type == QP_XRC_TARGET ? xrcd_core(from->xrcd) : NULL,
         .capacity = {.sends = attr->cap.max_send_wr,
                      .receives = attr->cap.max_recv_wr,
                      .send_sges = attr->cap.max_send_sge,
@@ -57,6 +96,9 @@ static struct qp_request request_of(struct ibv_pd *pd, const struct ibv_qp_init_
 static struct ibv_qp_cap granted(const struct qp *core, bool has_srq)
 {
     const struct qp_capacity *capacity = qp_capacity_of(core);
+    if (qp_type_of(core) == QP_XRC_TARGET) {
+        return (struct ibv_qp_cap){0};
+    }
     return (struct ibv_qp_cap){
         .max_send_wr = capacity->sends,
         .max_recv_wr = has_srq ? 0 : capacity->receives,
@@ -71,39 +113,54 @@ static size_t rounded(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* The object and its core in one block, so that both are found on neighbouring cache lines. */
-static int create_core(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, enum qp_type type,
-                       bool extended, struct verbs_qp **result)
+/* The core in a block; 0 or errno. Locked. */
+static int create_core(const struct ingredients *from, const struct qp_request *request,
+                       size_t front, struct verbs_qp *qp)
 {
-    struct qp_request request = request_of(pd, attr, type);
-    const size_t front = rounded(extended ? sizeof(struct verbs_qp)
-                                          : offsetof(struct verbs_qp, ex) + sizeof(struct ibv_qp));
-    const size_t bytes = front + qp_bytes(type, &request.capacity, attr->srq != NULL);
-    bool shared;
-    struct verbs_qp *qp = blocks_take(bytes, &shared);
+    const enum status status =
+        qp_create(live_nic(live_of(from->context)), request, (uint8_t *)qp + front, &qp->core);
+    if (status != STATUS_OK) {
+        return status_errno(status);
+    }
+    if (request->type == QP_XRC_TARGET && !xrc_target_add(from->xrcd, qp)) {
+        qp_destroy(qp->core);
+        return ENOMEM;
+    }
+    return 0;
+}
+
+/* The object and its core in one block, so that both are found on neighbouring cache lines. */
+static int create_block(const struct ingredients *from, enum qp_type type, struct verbs_qp **result)
+{
+    struct qp_request request = request_of(from, type);
+    const size_t front =
+        rounded(from->extended ? sizeof(struct verbs_qp)
+                               : offsetof(struct verbs_qp, ex) + sizeof(struct ibv_qp));
+    const size_t bytes = front + qp_bytes(type, &request.capacity, request.srq != NULL);
+    struct memory memory;
+    struct verbs_qp *qp = memory_take(from->pd, bytes, MEMORY_QP, &memory);
     if (qp == NULL) {
         return ENOMEM;
     }
-    qp->bytes = (uint32_t)bytes;
-    qp->shared = shared;
+    qp->memory = memory;
     request.context = qp;
-    struct live *live = live_of(pd->context);
+    struct live *live = live_of(from->context);
     live_lock(live);
-    const enum status status =
-        qp_create(live_nic(live), &request, (uint8_t *)qp + front, &qp->core);
+    const int reason = create_core(from, &request, front, qp);
     live_unlock(live);
-    if (status != STATUS_OK) {
-        blocks_give(qp, bytes, shared);
-        return status_errno(status);
+    if (reason != 0) {
+        memory_give(from->pd, qp, &memory, MEMORY_QP);
+        return reason;
     }
     *result = qp;
     return 0;
 }
 
-static void fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, struct verbs_qp *qp)
+void qp_fill_public(struct ibv_context *context, struct ibv_pd *pd,
+                    const struct ibv_qp_init_attr *attr, struct verbs_qp *qp)
 {
     struct ibv_qp *ibv = &qp->ex.qp_base;
-    ibv->context = pd->context;
+    ibv->context = context;
     ibv->qp_context = attr->qp_context;
     ibv->pd = pd;
     ibv->send_cq = attr->send_cq;
@@ -111,57 +168,71 @@ static void fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, 
     ibv->srq = attr->srq;
     ibv->qp_num = qp_number(qp->core);
     ibv->handle = ibv->qp_num;
-    ibv->state = IBV_QPS_RESET;
+    ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     ibv->qp_type = attr->qp_type;
     pthread_mutex_init(&ibv->mutex, NULL);
     pthread_cond_init(&ibv->cond, NULL);
 }
 
-static struct verbs_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool extended)
+static struct verbs_qp *create(struct ingredients *from)
 {
     enum qp_type type;
-    if (!type_of(attr->qp_type, &type)) {
+    if (!type_of(from->attr->qp_type, &type)) {
         return fail(EOPNOTSUPP);
     }
+    drop_unused(from);
     struct verbs_qp *qp = NULL;
-    int reason = judge_capacity(attr);
+    int reason = judge_ingredients(from);
     if (reason == 0) {
-        reason = create_core(pd, attr, type, extended, &qp);
+        reason = create_block(from, type, &qp);
     }
     if (reason != 0) {
         return fail(reason);
     }
-    fill_public(pd, attr, qp);
-    attr->cap = granted(qp->core, attr->srq != NULL);
+    qp_fill_public(from->context, from->pd, from->attr, qp);
+    from->attr->cap = granted(qp->core, from->attr->srq != NULL);
     return qp;
 }
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-    struct verbs_qp *qp = create(pd, attr, false);
+    struct ingredients from = {.context = pd->context, .pd = pd, .attr = attr};
+    struct verbs_qp *qp = create(&from);
     return qp == NULL ? NULL : &qp->ex.qp_base;
+}
+
+static int judge_extensions(const struct ibv_qp_init_attr_ex *attr)
+{
+    const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+                           IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    if ((attr->comp_mask & ~known) ||
+        ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags != 0)) {
+        return EOPNOTSUPP;
+    }
+    return 0;
 }
 
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-    (void)context;
-    const uint32_t known =
-        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    if ((attr->comp_mask & ~known) ||
-        ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags != 0)) {
-        return fail(EOPNOTSUPP);
+    int reason = judge_extensions(attr);
+    if (reason != 0) {
+        return fail(reason);
     }
-    if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || attr->pd == NULL) {
-        return fail(EINVAL);
-    }
-    /* The extended struct begins with the plain one. */
-    const bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    struct verbs_qp *qp = create(attr->pd, (struct ibv_qp_init_attr *)(void *)attr, extended);
+    struct ingredients from = {
+        .context = context,
+        .pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL,
+        .xrcd = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? attr->xrcd : NULL,
+        /* The extended struct begins with the plain one. */
+        .attr = (struct ibv_qp_init_attr *)(void *)attr,
+        .extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+    };
+    struct verbs_qp *qp = create(&from);
     if (qp == NULL) {
         return NULL;
     }
-    if (extended) {
-        const int reason = qp_ex_init(qp, attr->send_ops_flags, attr->cap.max_send_wr);
+    if (from.extended) {
+        qp->extended = true;
+        reason = qp_ex_init(qp, attr->send_ops_flags, attr->cap.max_send_wr);
         if (reason != 0) {
             ibv_destroy_qp(&qp->ex.qp_base);
             return fail(reason);
@@ -172,24 +243,37 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 
 EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
 {
-    return qp_of(ibv)->builder == NULL ? NULL : &qp_of(ibv)->ex;
+    return qp_of(ibv)->extended ? &qp_of(ibv)->ex : NULL;
 }
 
-EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
+/* -- Destruction --------------------------------------------------------------------------------*/
+
+static void destroy_core(struct live *live, struct qp *core)
 {
-    struct verbs_qp *qp = qp_of(ibv);
-    struct live *live = live_of(ibv->context);
-    live_lock(live);
-    if (nic_is_attached(live_nic(live), qp->core)) {
-        live_unlock(live);
-        return EBUSY;
-    }
     /* The last acknowledgement may still wait for something to travel with. */
     live_flush(live);
-    live_withdraw_qp(live, qp->core);
-    free(qp_take_resources(qp->core));
-    qp_destroy(qp->core);
+    live_withdraw_qp(live, core);
+    free(qp_take_resources(core));
+    qp_destroy(core);
+}
+
+/* Returns whose block is to be given back: this one's, for a target with several handles perhaps
+ * another one's, or nobody's. */
+static struct verbs_qp *withdraw(struct verbs_qp *qp)
+{
+    struct live *live = live_of(qp->ex.qp_base.context);
+    live_lock(live);
+    struct verbs_qp *holder = qp->ex.qp_base.qp_type == IBV_QPT_XRC_RECV ? xrc_target_drop(qp) : qp;
+    if (holder != NULL) {
+        destroy_core(live, qp->core);
+    }
     live_unlock(live);
+    return holder;
+}
+
+static void wait_for_events(struct verbs_qp *qp)
+{
+    struct ibv_qp *ibv = &qp->ex.qp_base;
     event_forget(context_of(ibv->context), qp);
     pthread_mutex_lock(&ibv->mutex);
     while (ibv->events_completed != qp->async_events_delivered) {
@@ -198,8 +282,36 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     pthread_mutex_unlock(&ibv->mutex);
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);
-    qp_ex_free(qp);
-    blocks_give(qp, qp->bytes, qp->shared);
+}
+
+static bool is_attached(const struct verbs_qp *qp)
+{
+    struct live *live = live_of(qp->ex.qp_base.context);
+    live_lock(live);
+    const bool attached = nic_is_attached(live_nic(live), qp->core);
+    live_unlock(live);
+    return attached;
+}
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+    struct verbs_qp *qp = qp_of(ibv);
+    if (is_attached(qp)) {
+        return EBUSY;
+    }
+    const bool opened = ibv->qp_type == IBV_QPT_XRC_RECV && !xrc_target_holds(qp);
+    struct verbs_qp *holder = withdraw(qp);
+    wait_for_events(qp);
+    if (qp->extended) {
+        qp_ex_free(qp);
+    }
+    if (opened) {
+        free(qp);
+    }
+    if (holder != NULL) {
+        const struct memory memory = holder->memory;
+        memory_give(holder->ex.qp_base.pd, holder, &memory, MEMORY_QP);
+    }
     return 0;
 }
 

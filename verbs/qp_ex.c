@@ -183,8 +183,10 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addres
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t number)
 {
-    (void)number;
-    spoil(ex_of(ex)->builder, EOPNOTSUPP);
+    struct draft *made = newest(ex);
+    if (made != NULL) {
+        made->request.srqn = number;
+    }
 }
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
@@ -324,7 +326,18 @@ static uint64_t offered_by(enum ibv_qp_type type)
     const uint64_t reliable = unreliable | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
                               IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                               IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
-    return type == IBV_QPT_RC ? reliable : type == IBV_QPT_UC ? unreliable : datagram;
+    const uint64_t initiator = datagram | IBV_QP_EX_WITH_RDMA_WRITE |
+                               IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+                               IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                               IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    switch ((enum qp_type)type) {
+    case QP_RC: return reliable;
+    case QP_UC: return unreliable;
+    case QP_UD: return datagram;
+    case QP_XRC_INITIATOR: return initiator;
+    case QP_XRC_TARGET: break;
+    }
+    return 0;
 }
 
 static void fill_operations(struct ibv_qp_ex *ex)

@@ -14,9 +14,33 @@ static bool within_limits(const struct ibv_srq_attr *attr)
            attr->max_sge <= limits->sges && attr->srq_limit <= attr->max_wr;
 }
 
-static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr)
+/* What only XRC shared receive queues have. */
+struct xrc_part {
+    struct ibv_xrcd *xrcd;
+    struct ibv_cq *cq;
+};
+
+/* 0 or errno; locked. */
+static int create_core(struct live *live, struct ibv_pd *pd, const struct ibv_srq_attr *attr,
+                       const struct xrc_part *xrc, struct verbs_srq *srq)
 {
-    static _Atomic uint32_t numbers;
+    srq_init(&srq->core, pd_core(pd), attr->max_wr, attr->max_sge, srq->slots);
+    srq->core.limit_armed = attr->srq_limit;
+    if (xrc != NULL) {
+        srq->core.xrcd = xrcd_core(xrc->xrcd);
+        srq->core.cq = &cq_of(xrc->cq)->core;
+        const enum status status = srq_enter(live_nic(live), &srq->core);
+        if (status != STATUS_OK) {
+            return status_errno(status);
+        }
+    }
+    srq->core.pd->users++;
+    return 0;
+}
+
+static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr,
+                              const struct xrc_part *xrc)
+{
     if (!within_limits(attr)) {
         return fail(EINVAL);
     }
@@ -24,22 +48,24 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
         attr->max_sge = 1;
     }
     struct verbs_srq *srq = calloc(1, sizeof(*srq));
-    const size_t bytes = (receive_queue_bytes(attr->max_wr, attr->max_sge) + 63) & ~(size_t)63;
-    void *memory = aligned_alloc(64, bytes);
-    if (srq == NULL || memory == NULL) {
-        free(srq);
-        free(memory);
+    if (srq == NULL) {
         return fail(ENOMEM);
     }
-    memset(memory, 0, bytes);
-    srq->memory = memory;
-    srq->number = ++numbers;
+    srq->slots =
+        memory_take(pd, receive_queue_bytes(attr->max_wr, attr->max_sge), MEMORY_SRQ, &srq->memory);
+    if (srq->slots == NULL) {
+        free(srq);
+        return fail(ENOMEM);
+    }
     struct live *live = live_of(pd->context);
     live_lock(live);
-    srq_init(&srq->core, &pd_of(pd)->core, attr->max_wr, attr->max_sge, memory);
-    srq->core.limit_armed = attr->srq_limit;
-    pd_of(pd)->core.users++;
+    const int reason = create_core(live, pd, attr, xrc, srq);
     live_unlock(live);
+    if (reason != 0) {
+        memory_give(pd, srq->slots, &srq->memory, MEMORY_SRQ);
+        free(srq);
+        return fail(reason);
+    }
     srq->ibv.context = pd->context;
     srq->ibv.srq_context = srq_context;
     srq->ibv.pd = pd;
@@ -50,26 +76,39 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
 
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-    return create(pd, attr->srq_context, &attr->attr);
+    return create(pd, attr->srq_context, &attr->attr, NULL);
 }
 
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
     (void)context;
-    const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-    if ((attr->comp_mask & ~known) ||
-        ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC)) {
+    const uint32_t xrc_mask = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | xrc_mask;
+    const enum ibv_srq_type type =
+        attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+    if ((attr->comp_mask & ~known) || (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC)) {
         return fail(EOPNOTSUPP);
     }
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd == NULL) {
         return fail(EINVAL);
     }
-    return create(attr->pd, attr->srq_context, &attr->attr);
+    if (type == IBV_SRQT_BASIC) {
+        return create(attr->pd, attr->srq_context, &attr->attr, NULL);
+    }
+    if ((attr->comp_mask & xrc_mask) != xrc_mask || attr->xrcd == NULL || attr->cq == NULL) {
+        return fail(EINVAL);
+    }
+    const struct xrc_part xrc = {.xrcd = attr->xrcd, .cq = attr->cq};
+    return create(attr->pd, attr->srq_context, &attr->attr, &xrc);
 }
 
+/* Only those that requests can name have one. */
 int srq_get_number(struct ibv_srq *srq, uint32_t *number)
 {
-    *number = srq_of(srq)->number;
+    if (srq_of(srq)->core.xrcd == NULL) {
+        return EINVAL;
+    }
+    *number = srq_of(srq)->core.number;
     return 0;
 }
 
@@ -113,7 +152,10 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
         return EBUSY;
     }
     nic_forget_srq(&srq->core);
-    pd_of(ibv->pd)->core.users--;
+    if (srq->core.xrcd != NULL) {
+        srq_leave(live_nic(live), &srq->core);
+    }
+    srq->core.pd->users--;
     live_unlock(live);
     event_forget(context_of(ibv->context), srq);
     pthread_mutex_lock(&ibv->mutex);
@@ -123,7 +165,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     pthread_mutex_unlock(&ibv->mutex);
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);
-    free(srq->memory);
+    memory_give(ibv->pd, srq->slots, &srq->memory, MEMORY_SRQ);
     free(srq);
     return 0;
 }

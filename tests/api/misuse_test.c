@@ -290,18 +290,9 @@ static void test_queries(void **state)
 static void test_what_is_not_there(void **state)
 {
     struct api *api = *state;
-    struct ibv_xrcd_init_attr xrc = {.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-                                     .fd = -1};
     struct ibv_flow_attr flow = {.type = IBV_FLOW_ATTR_NORMAL, .port = 1};
-    struct ibv_alloc_dm_attr dm = {.length = 64};
-    errno = 0;
-    assert_null(ibv_open_xrcd(api->context, &xrc));
-    assert_int_equal(errno, EOPNOTSUPP);
     errno = 0;
     assert_null(ibv_create_flow(api->qps[0], &flow));
-    assert_int_equal(errno, EOPNOTSUPP);
-    errno = 0;
-    assert_null(ibv_alloc_dm(api->context, &dm));
     assert_int_equal(errno, EOPNOTSUPP);
     errno = 0;
     assert_null(ibv_reg_dmabuf_mr(api->pd, 0, 64, 0, -1, 0));

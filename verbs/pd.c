@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * pd - protection domains, and the parent domains that add to one how objects get their memory and
+ * which thread uses them.
+ *
+ * Every verb may be called from any thread, so a thread domain promises us nothing that we need.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/blocks.h"
+#include "verbs/internal.h"
+
+/* -- Protection domains -------------------------------------------------------------------------*/
+
+static struct {
+    pthread_mutex_t mutex;
+    struct list all; /* struct verbs_pd, for those who import them. */
+    uint32_t last_handle;
+} domains = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&domains.all, &domains.all}};
+
+static struct verbs_pd *make(struct ibv_context *context, struct pd *core)
+{
+    struct verbs_pd *pd = calloc(1, sizeof(*pd));
+    if (pd == NULL) {
+        return fail(ENOMEM);
+    }
+    pd->ibv.context = context;
+    pd->core = core == NULL ? &pd->own : core;
+    pthread_mutex_lock(&domains.mutex);
+    pd->ibv.handle = ++domains.last_handle;
+    list_append(&domains.all, &pd->node);
+    pthread_mutex_unlock(&domains.mutex);
+    return pd;
+}
+
+static void forget(struct verbs_pd *pd)
+{
+    pthread_mutex_lock(&domains.mutex);
+    list_remove(&pd->node);
+    pthread_mutex_unlock(&domains.mutex);
+    free(pd);
+}
+
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    struct verbs_pd *pd = make(context, NULL);
+    return pd == NULL ? NULL : &pd->ibv;
+}
+
+/* A parent domain, which counts as a user of the domain below it. */
+static int dealloc_parent(struct verbs_pd *pd)
+{
+    struct live *live = live_of(pd->ibv.context);
+    live_lock(live);
+    const bool busy = pd->borrowers > 0;
+    if (!busy) {
+        pd->core->users--;
+        if (pd->td != NULL) {
+            pd->td->users--;
+        }
+    }
+    live_unlock(live);
+    if (busy) {
+        return EBUSY;
+    }
+    forget(pd);
+    return 0;
+}
+
+EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+    struct verbs_pd *pd = pd_of(ibv);
+    if (pd->core != &pd->own) {
+        return dealloc_parent(pd);
+    }
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    const bool busy = pd->own.users > 0;
+    live_unlock(live);
+    if (busy) {
+        return EBUSY;
+    }
+    forget(pd);
+    return 0;
+}
+
+/* -- Import -------------------------------------------------------------------------------------*/
+
+/* A second handle for a domain of a context that shares the importing one's file. */
+EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
+{
+    struct pd *core = NULL;
+    pthread_mutex_lock(&domains.mutex);
+    for (struct list *node = domains.all.next; node != &domains.all; node = node->next) {
+        const struct verbs_pd *pd = CONTAINER_OF(node, struct verbs_pd, node);
+        if (pd->ibv.handle == handle &&
+            context_of(pd->ibv.context)->file == context_of(context)->file) {
+            core = pd->core;
+        }
+    }
+    pthread_mutex_unlock(&domains.mutex);
+    if (core == NULL) {
+        return fail(EINVAL);
+    }
+    struct verbs_pd *pd = make(context, core);
+    if (pd == NULL) {
+        return NULL;
+    }
+    struct live *live = live_of(context);
+    live_lock(live);
+    core->users++;
+    live_unlock(live);
+    return &pd->ibv;
+}
+
+EXPORT void ibv_unimport_pd(struct ibv_pd *ibv)
+{
+    struct verbs_pd *pd = pd_of(ibv);
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    pd->core->users--;
+    live_unlock(live);
+    forget(pd);
+}
+
+/* -- Thread domains and parent domains ----------------------------------------------------------*/
+
+struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+    if (attr->comp_mask != 0) {
+        return fail(EOPNOTSUPP);
+    }
+    struct verbs_td *td = calloc(1, sizeof(*td));
+    if (td == NULL) {
+        return fail(ENOMEM);
+    }
+    td->ibv.context = context;
+    return &td->ibv;
+}
+
+int td_dealloc(struct ibv_td *ibv)
+{
+    struct verbs_td *td = td_of(ibv);
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    const bool busy = td->users > 0;
+    live_unlock(live);
+    if (busy) {
+        return EBUSY;
+    }
+    free(td);
+    return 0;
+}
+
+struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
+                               struct ibv_parent_domain_init_attr *attr)
+{
+    const uint32_t known =
+        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+    if (attr->comp_mask & ~known) {
+        return fail(EOPNOTSUPP);
+    }
+    const bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+    if (attr->pd == NULL || (allocators && (attr->alloc == NULL || attr->free == NULL))) {
+        return fail(EINVAL);
+    }
+    struct verbs_pd *pd = make(context, pd_core(attr->pd));
+    if (pd == NULL) {
+        return NULL;
+    }
+    if (allocators) {
+        pd->alloc = attr->alloc;
+        pd->free = attr->free;
+    }
+    if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+        pd->pd_context = attr->pd_context;
+    }
+    pd->td = attr->td == NULL ? NULL : td_of(attr->td);
+    struct live *live = live_of(context);
+    live_lock(live);
+    pd->core->users++;
+    if (pd->td != NULL) {
+        pd->td->users++;
+    }
+    live_unlock(live);
+    return &pd->ibv;
+}
+
+/* -- Memory of objects --------------------------------------------------------------------------*/
+
+/* Programs' own allocators are called without the lock: they may do anything. */
+static void *take_from_program(struct verbs_pd *pd, size_t bytes, enum memory_kind kind)
+{
+    void *memory = pd == NULL || pd->alloc == NULL
+                       ? IBV_ALLOCATOR_USE_DEFAULT
+                       : pd->alloc(&pd->ibv, pd->pd_context, bytes, 64, kind);
+    if (memory != NULL && memory != IBV_ALLOCATOR_USE_DEFAULT) {
+        memset(memory, 0, bytes);
+    }
+    return memory;
+}
+
+/* The parent domain, and with it its allocators, stays until all was given back. */
+static void count_borrower(struct verbs_pd *pd, uint32_t change)
+{
+    struct live *live = live_of(pd->ibv.context);
+    live_lock(live);
+    pd->borrowers += change;
+    live_unlock(live);
+}
+
+/* Queue pairs are many, and of one size; a completion queue may be large and seldom full, so that
+ * nobody shall touch it before its time. */
+static void *take_default(size_t bytes, enum memory_kind kind, struct memory *memory)
+{
+    return kind == MEMORY_CQ ? calloc(1, bytes) : blocks_take(bytes, &memory->shared);
+}
+
+void *memory_take(struct ibv_pd *ibv, size_t bytes, enum memory_kind kind, struct memory *memory)
+{
+    struct verbs_pd *pd = ibv == NULL ? NULL : pd_of(ibv);
+    bytes = (bytes + 63) & ~(size_t)63;
+    CHECK(bytes <= UINT32_MAX);
+    *memory = (struct memory){.bytes = (uint32_t)bytes};
+    void *block = take_from_program(pd, bytes, kind);
+    if (block == IBV_ALLOCATOR_USE_DEFAULT) {
+        block = take_default(bytes, kind, memory);
+    } else if (block != NULL) {
+        memory->from_program = true;
+    }
+    if (block != NULL && pd != NULL && pd->alloc != NULL) {
+        memory->lent = true;
+        count_borrower(pd, 1);
+    }
+    return block;
+}
+
+void memory_give(struct ibv_pd *ibv, void *block, const struct memory *memory,
+                 enum memory_kind kind)
+{
+    struct verbs_pd *pd = memory->lent ? pd_of(ibv) : NULL;
+    if (memory->from_program) {
+        pd->free(&pd->ibv, pd->pd_context, block, kind);
+    } else if (kind == MEMORY_CQ) {
+        free(block);
+    } else {
+        blocks_give(block, memory->bytes, memory->shared);
+    }
+    if (pd != NULL) {
+        count_borrower(pd, UINT32_MAX);
+    }
+}
