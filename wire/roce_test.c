@@ -23,8 +23,8 @@
 #include "wire/roce.h"
 
 /* `headers`: in wire order X XRCETH, D DETH, R RETH, C AtomicETH, A AETH, O AtomicAckETH, I ImmDt,
- * K IETH, N reserved bytes of a CNP. `roles`: Q request, P response, F first, L last, S SEND, W WRITE,
- * R READ, T atomic request, + may carry payload. */
+ * K IETH, N reserved bytes of a CNP. `roles`: Q request, P response, F first, L last, S SEND,
+ * W WRITE, R READ, T atomic request, + may carry payload. */
 struct expectation {
     uint8_t opcode;
     const char *name, *headers, *roles;

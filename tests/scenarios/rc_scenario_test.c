@@ -6,7 +6,9 @@
  *         repeats or reorders; and it does so in a bounded time and number of packets.
  * Method  Two NICs in virtual time, random requests in both directions over several queue pairs,
  *         against a model of each side's memory. The seed chooses the world: faults, MTU, windows,
- *         depths, slow memory, lazy pulling. Run twice, a seed gives the same digest.
+ *         depths, slow memory, lazy pulling. Run twice, a seed gives the same digest. Each world
+ *         is run with RC, then with XRC: an initiator and a target take the place of each queue
+ *         pair, and a shared receive queue that requests name that of its receives.
  *         Replay: rc_scenario_test --seed N; many: rc_scenario_test --seeds FIRST COUNT
  */
 #include <setjmp.h>
@@ -37,8 +39,13 @@ struct operation {
 struct side {
     struct cq cq;
     struct completion *ring;
-    struct qp *qp;
+    struct qp *qp; /* Sends; with RC it receives, too. */
     void *qp_memory, *resources;
+    struct qp *target; /* XRC only, as are the following. */
+    void *target_memory;
+    struct xrcd xrcd;
+    struct srq srq;
+    void *srq_memory;
     struct pd pd;
     struct region remote, local;
     uint8_t *remote_bytes; /* Peers write and read here: SLOTS slots, then a counter. */
@@ -56,6 +63,7 @@ struct scenario {
     struct wire_world world;
     struct prng prng;
     uint64_t seed;
+    bool xrc;
     uint32_t pairs, target, mtu;
     struct side sides[PAIRS_MAX][2];
 };
@@ -93,6 +101,30 @@ static void add_region(struct scenario *scenario, int node, struct side *side,
         STATUS_OK);
 }
 
+static struct qp *make_qp(struct scenario *scenario, int node, struct qp_request *request,
+                          void **memory)
+{
+    struct qp *qp = NULL;
+    const size_t bytes = (qp_bytes(request->type, &request->capacity, false) + 63u) & ~(size_t)63u;
+    *memory = aligned_alloc(64, bytes);
+    memset(*memory, 0, bytes);
+    assert_int_equal(qp_create(scenario->world.nics[node], request, *memory, &qp), STATUS_OK);
+    return qp;
+}
+
+/* The receiving half of an XRC connection. */
+static void make_target(struct scenario *scenario, int node, struct side *side)
+{
+    struct qp_request request = {.type = QP_XRC_TARGET, .xrcd = &side->xrcd};
+    side->target = make_qp(scenario, node, &request, &side->target_memory);
+    const size_t bytes = (receive_queue_bytes(RECEIVES, 2) + 63u) & ~(size_t)63u;
+    side->srq_memory = aligned_alloc(64, bytes);
+    srq_init(&side->srq, &side->pd, RECEIVES, 2, side->srq_memory);
+    side->srq.xrcd = &side->xrcd;
+    side->srq.cq = &side->cq;
+    assert_int_equal(srq_enter(scenario->world.nics[node], &side->srq), STATUS_OK);
+}
+
 static void make_side(struct scenario *scenario, int node, struct side *side)
 {
     const uint32_t all =
@@ -119,26 +151,31 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
                                               .receive_sges = 2,
                                               .inline_bytes = 64},
                                  .signal_all = true};
-    const size_t bytes = (qp_bytes(QP_RC, &request.capacity, false) + 63u) & ~(size_t)63u;
-    side->qp_memory = aligned_alloc(64, bytes);
-    memset(side->qp_memory, 0, bytes);
-    assert_int_equal(qp_create(scenario->world.nics[node], &request, side->qp_memory, &side->qp),
-                     STATUS_OK);
+    if (scenario->xrc) {
+        request.type = QP_XRC_INITIATOR;
+        request.receive_cq = NULL;
+        request.capacity.receives = request.capacity.receive_sges = 0;
+        make_target(scenario, node, side);
+    }
+    side->qp = make_qp(scenario, node, &request, &side->qp_memory);
     side->resources = calloc(1, qp_resources_bytes(NIC_READS_MAX));
-    assert_null(qp_give_resources(side->qp, side->resources, NIC_READS_MAX));
+    assert_null(
+        qp_give_resources(scenario->xrc ? side->target : side->qp, side->resources, NIC_READS_MAX));
 }
 
-static void connect_side(struct scenario *scenario, int node, struct side *side,
-                         const struct side *peer, uint32_t psn, uint32_t peer_psn, uint32_t window,
-                         uint8_t reads)
+static void connect_qp(struct scenario *scenario, int node, struct qp *qp, const struct qp *peer,
+                       uint32_t psn, uint32_t peer_psn, uint32_t window, uint8_t reads)
 {
+    const enum qp_type type = qp_type_of(qp);
+    const uint32_t answers = QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
+    const uint32_t asks = QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC;
     const struct qp_attributes attributes = {.state = QP_INIT,
                                              .port = 1,
                                              .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
                                                        ACCESS_REMOTE_ATOMIC,
                                              .path_mtu = (enum path_mtu)scenario->mtu,
                                              .psn = {.receive = peer_psn, .send = psn},
-                                             .destination_qpn = qp_number(peer->qp),
+                                             .destination_qpn = qp_number(peer),
                                              .path = {.source = scenario->world.gids[node],
                                                       .destination = scenario->world.gids[!node],
                                                       .window_bytes = window},
@@ -151,22 +188,32 @@ static void connect_side(struct scenario *scenario, int node, struct side *side,
     struct qp_attributes step = attributes;
     const struct instant now = wire_world_now(&scenario->world);
     assert_int_equal(
-        qp_modify(side->qp, &step,
+        qp_modify(qp, &step,
                   QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, now),
         STATUS_OK);
     step.state = QP_RTR;
-    assert_int_equal(qp_modify(side->qp, &step,
+    assert_int_equal(qp_modify(qp, &step,
                                QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-                                   QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-                                   QP_ATTR_MIN_RNR_TIMER,
+                                   QP_ATTR_RQ_PSN | (type == QP_XRC_INITIATOR ? 0 : answers),
                                now),
                      STATUS_OK);
     step.state = QP_RTS;
-    assert_int_equal(qp_modify(side->qp, &step,
-                               QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
-                                   QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN | QP_ATTR_MAX_QP_RD_ATOMIC,
+    assert_int_equal(qp_modify(qp, &step,
+                               QP_ATTR_STATE | QP_ATTR_TIMEOUT | QP_ATTR_SQ_PSN |
+                                   (type == QP_XRC_TARGET ? 0 : asks),
                                now),
                      STATUS_OK);
+}
+
+static void connect_side(struct scenario *scenario, int node, struct side *side,
+                         const struct side *peer, uint32_t psn, uint32_t peer_psn, uint32_t window,
+                         uint8_t reads)
+{
+    const struct qp *receiver = scenario->xrc ? peer->target : peer->qp;
+    connect_qp(scenario, node, side->qp, receiver, psn, peer_psn, window, reads);
+    if (scenario->xrc) {
+        connect_qp(scenario, node, side->target, peer->qp, psn, peer_psn, window, reads);
+    }
 }
 
 /* -- Work ---------------------------------------------------------------------------------------*/
@@ -226,6 +273,7 @@ static void post(struct scenario *scenario, struct side *side, struct side *peer
                                    .remote_address = BASE + (uint64_t)slot * SLOT_BYTES,
                                    .remote_key = peer->remote.key,
                                    .immediate = serial,
+                                   .srqn = peer->srq.number,
                                    .flags = prng_below(prng, 8) == 0 ? WORK_FENCE : 0};
     if (kind == WORK_FETCH_ADD || kind == WORK_COMPARE_SWAP) {
         /* Requests of one queue pair execute in order, so the model can run at posting time. */
@@ -278,7 +326,10 @@ static void post_receives(struct scenario *scenario, struct side *side)
         const struct sge sges[2] = {
             {BASE + (uint64_t)slot * SLOT_BYTES, 100, side->local.key},
             {BASE + (uint64_t)slot * SLOT_BYTES + 100, SLOT_BYTES - 100, side->local.key}};
-        assert_int_equal(qp_post_receive(side->qp, side->receives_posted, sges, 2), STATUS_OK);
+        assert_int_equal(scenario->xrc
+                             ? srq_post_receive(&side->srq, side->receives_posted, sges, 2)
+                             : qp_post_receive(side->qp, side->receives_posted, sges, 2),
+                         STATUS_OK);
         side->receives_posted++;
     }
 }
@@ -381,10 +432,11 @@ static bool finished(const struct scenario *scenario)
 
 /* -- One run ------------------------------------------------------------------------------------*/
 
-static struct scenario *scenario_make(uint64_t seed)
+static struct scenario *scenario_make(uint64_t seed, bool xrc)
 {
     struct scenario *scenario = calloc(1, sizeof(*scenario));
     scenario->seed = seed;
+    scenario->xrc = xrc;
     prng_init(&scenario->prng, seed * 2 + 1);
     struct prng *prng = &scenario->prng;
     const bool calm = prng_below(prng, 4) == 0;
@@ -396,6 +448,7 @@ static struct scenario *scenario_make(uint64_t seed)
         .move_ns = prng_below(prng, 2) ? prng_below(prng, 5000) : 0,
         .lazy = prng_below(prng, 2) ? (uint32_t)prng_below(prng, 500000) : 0};
     const struct nic_limits limits = {.qps = 64,
+                                      .xrc_srqs = 16,
                                       .regions = 64,
                                       .sends_per_qp = 64,
                                       .receives_per_qp = 64,
@@ -429,7 +482,14 @@ static void scenario_free(struct scenario *scenario)
     for (uint32_t p = 0; p < scenario->pairs; p++) {
         for (int n = 0; n < 2; n++) {
             struct side *side = &scenario->sides[p][n];
+            if (scenario->xrc) {
+                srq_leave(scenario->world.nics[n], &side->srq);
+                qp_destroy(side->target);
+            }
             qp_destroy(side->qp);
+            assert_int_equal(side->xrcd.users, 0);
+            free(side->target_memory);
+            free(side->srq_memory);
             free(side->qp_memory);
             free(side->resources);
             free(side->ring);
@@ -442,9 +502,9 @@ static void scenario_free(struct scenario *scenario)
     free(scenario);
 }
 
-static uint64_t run(uint64_t seed, uint64_t *counters)
+static uint64_t run(uint64_t seed, bool xrc, uint64_t *counters)
 {
-    struct scenario *scenario = scenario_make(seed);
+    struct scenario *scenario = scenario_make(seed, xrc);
     const uint64_t steps_max = 4000000;
     uint64_t steps = 0;
     while (!finished(scenario)) {
@@ -477,13 +537,12 @@ static uint64_t run(uint64_t seed, uint64_t *counters)
 
 static struct seed_range seeds;
 
-static void test_random_worlds(void **state)
+static void run_all(bool xrc)
 {
-    (void)state;
     uint64_t counters[COUNTER_COUNT] = {0};
     for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; seed++) {
-        const uint64_t digest = run(seed, counters);
-        if (seed % 16 == 0 && run(seed, counters) != digest) {
+        const uint64_t digest = run(seed, xrc, counters);
+        if (seed % 16 == 0 && run(seed, xrc, counters) != digest) {
             fail_msg("seed %llu: another digest the second time", (unsigned long long)seed);
         }
     }
@@ -503,9 +562,22 @@ static void test_random_worlds(void **state)
     }
 }
 
+static void test_random_worlds(void **state)
+{
+    (void)state;
+    run_all(false);
+}
+
+static void test_random_worlds_of_xrc(void **state)
+{
+    (void)state;
+    run_all(true);
+}
+
 int main(int argc, char **argv)
 {
     seeds = seeds_from_arguments(argc, argv, 300);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds),
+                                       cmocka_unit_test(test_random_worlds_of_xrc)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
