@@ -102,12 +102,18 @@ static bool page_present(const struct segment *segment)
     return !segment->may_fault || madvise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0;
 }
 
-static bool atomic(struct nic_move *move)
+static bool atomic(struct nic_move *move, const uint8_t *payload)
 {
     if (!page_present(&move->segments[0])) {
         return false;
     }
     uint64_t *target = (uint64_t *)(uintptr_t)move->segments[0].address;
+    if (move->kind == NIC_MOVE_ATOMIC_WRITE) {
+        uint64_t value;
+        memcpy(&value, payload, sizeof(value));
+        __atomic_store_n(target, value, __ATOMIC_SEQ_CST);
+        return true;
+    }
     if (move->kind == NIC_MOVE_FETCH_ADD) {
         move->original = __atomic_fetch_add(target, move->swap_or_add, __ATOMIC_SEQ_CST);
         return true;
@@ -125,7 +131,8 @@ enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload)
     case NIC_MOVE_NOTHING: break;
     case NIC_MOVE_SCATTER: good = scatter(move, payload); break;
     case NIC_MOVE_COMPARE_SWAP:
-    case NIC_MOVE_FETCH_ADD: good = atomic(move); break;
+    case NIC_MOVE_FETCH_ADD:
+    case NIC_MOVE_ATOMIC_WRITE: good = atomic(move, payload); break;
     }
     return good ? NIC_MOVED : NIC_MOVE_FAULTED;
 }

@@ -57,7 +57,7 @@ bool work_memory_allowed(const struct qp *qp, struct work *work)
     if (work_is_local(work) || (work->flags & WORK_INLINE)) {
         return true;
     }
-    const uint32_t access = work_wants_response(work) ? ACCESS_LOCAL_WRITE : 0;
+    const uint32_t access = work_wants_data(work) ? ACCESS_LOCAL_WRITE : 0;
     const struct sge *sges = work_sges(work);
     for (uint32_t i = 0; i < work->sge_count; i++) {
         struct segment segment;

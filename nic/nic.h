@@ -75,6 +75,7 @@ enum nic_move_kind {
     NIC_MOVE_SCATTER,      /* Payload to segments. */
     NIC_MOVE_COMPARE_SWAP, /* 8 bytes at segments[0]: if equal to compare, becomes swap_or_add. */
     NIC_MOVE_FETCH_ADD,    /* 8 bytes at segments[0]: swap_or_add is added. Host byte order. */
+    NIC_MOVE_ATOMIC_WRITE, /* 8 bytes of payload to segments[0], all at once. */
 };
 
 struct nic_move {

@@ -46,6 +46,7 @@ static enum completion_kind kind_of(const struct work *work)
     case WORK_READ: return COMPLETION_READ;
     case WORK_COMPARE_SWAP: return COMPLETION_COMPARE_SWAP;
     case WORK_FETCH_ADD: return COMPLETION_FETCH_ADD;
+    case WORK_ATOMIC_WRITE: return COMPLETION_ATOMIC_WRITE;
     case WORK_LOCAL_INVALIDATE: return COMPLETION_LOCAL_INVALIDATE;
     case WORK_BIND_WINDOW: return COMPLETION_BIND_WINDOW;
     }

@@ -202,7 +202,8 @@ static bool service_offers(enum qp_type type, enum work_kind kind)
     case WORK_WRITE_IMMEDIATE: return type != QP_UD;
     case WORK_READ:
     case WORK_COMPARE_SWAP:
-    case WORK_FETCH_ADD: return type == QP_RC || type == QP_XRC_INITIATOR;
+    case WORK_FETCH_ADD:
+    case WORK_ATOMIC_WRITE: return type == QP_RC || type == QP_XRC_INITIATOR;
     /* A window is for the queue pair that bound it, and no request comes in on an initiator. */
     case WORK_BIND_WINDOW:
     case WORK_LOCAL_INVALIDATE: return type == QP_RC || type == QP_UC;
@@ -232,7 +233,8 @@ static enum status judge_send(const struct qp *qp, const struct send_request *re
     if (bytes > MESSAGE_BYTES_MAX) {
         return STATUS_INVALID;
     }
-    if ((request->kind == WORK_COMPARE_SWAP || request->kind == WORK_FETCH_ADD) &&
+    if ((request->kind == WORK_COMPARE_SWAP || request->kind == WORK_FETCH_ADD ||
+         request->kind == WORK_ATOMIC_WRITE) &&
         (bytes != 8 || request->remote_address % 8 != 0)) {
         return STATUS_INVALID;
     }
@@ -289,6 +291,7 @@ static void copy_details(const struct qp *qp, struct work *work, const struct se
     case WORK_WRITE:
     case WORK_WRITE_IMMEDIATE:
     case WORK_READ:
+    case WORK_ATOMIC_WRITE:
     case WORK_LOCAL_INVALIDATE:
     case WORK_SEND_INVALIDATE: return;
     }

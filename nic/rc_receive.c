@@ -241,6 +241,32 @@ static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct ni
     return true;
 }
 
+/* A WRITE by its rights, an atomic by its manner. */
+static bool on_atomic_write(struct qp *qp, const struct roce_packet *packet, struct nic_move *move)
+{
+    if (!(qp->attributes.access & ACCESS_REMOTE_WRITE)) {
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
+    }
+    if (packet->payload_bytes != 8 || packet->reth.bytes != 8) {
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_length);
+    }
+    begin_move(qp, packet, MOVE_ATOMIC, move);
+    const enum region_verdict verdict =
+        region_judge(&qp->nic->regions, packet->reth.key, qp->pd, qp, packet->reth.address, 8,
+                     ACCESS_REMOTE_WRITE, &move->segments[0]);
+    if (verdict != REGION_ALLOWED) {
+        return refuse_access(qp, packet->psn, verdict);
+    }
+    if (packet->reth.address % 8 != 0 || move->segments[0].address % 8 != 0) {
+        return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
+    }
+    move->kind = NIC_MOVE_ATOMIC_WRITE;
+    move->segment_count = 1;
+    move->original = 0;
+    rc_responder_accept_atomic(&qp->in.rc, packet);
+    return true;
+}
+
 static bool execute(struct qp *qp, const struct nic_arrival *arrival, uint32_t traits,
                     struct nic_move *move)
 {
@@ -254,7 +280,8 @@ static bool execute(struct qp *qp, const struct nic_arrival *arrival, uint32_t t
     if (traits & ROCE_IS_READ) {
         return on_read(qp, packet, false);
     }
-    return on_atomic(qp, packet, move);
+    return (packet->opcode & 0x1f) == ROCE_ATOMIC_WRITE ? on_atomic_write(qp, packet, move)
+                                                        : on_atomic(qp, packet, move);
 }
 
 bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,

@@ -59,6 +59,11 @@ static bool next_reply(struct qp *qp, struct nic_departure *departure)
         count_nak(qp, reply.syndrome);
         return true;
     case RC_REPLY_ATOMIC:
+        if (reply.resource->operation == ROCE_ATOMIC_WRITE) {
+            start_packet(qp, departure, ROCE_READ_RESPONSE_ONLY, reply.psn);
+            encode_aeth(qp, &reply);
+            return true;
+        }
         start_packet(qp, departure, ROCE_ATOMIC_ACKNOWLEDGE, reply.psn);
         encode_aeth(qp, &reply);
         qp->nic->departing.atomic_original = reply.resource->original;
@@ -134,7 +139,8 @@ static void count_request(struct qp *qp, const struct rc_outgoing *out)
     case WORK_SEND_INVALIDATE: nic_count(nic, COUNTER_rdma_sends); break;
     case WORK_READ: nic_count(nic, COUNTER_rdma_reads); break;
     case WORK_COMPARE_SWAP:
-    case WORK_FETCH_ADD: nic_count(nic, COUNTER_rdma_atomics); break;
+    case WORK_FETCH_ADD:
+    case WORK_ATOMIC_WRITE: nic_count(nic, COUNTER_rdma_atomics); break;
     case WORK_LOCAL_INVALIDATE:
     case WORK_BIND_WINDOW: break;
     }
@@ -180,7 +186,7 @@ static bool next_request(struct qp *qp, struct instant now, struct nic_departure
         }
     }
     start_packet(qp, departure, (uint8_t)out.operation, out.psn);
-    if (!work_wants_response(out.work) &&
+    if (!work_wants_data(out.work) &&
         !departure_gather(qp, out.work, out.offset, out.bytes, departure)) {
         qp_fail_work(qp, out.work, COMPLETION_LOCAL_PROTECTION);
         return false;

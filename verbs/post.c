@@ -54,6 +54,7 @@ static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
     case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_WRITE:
         request->remote_address = wr->wr.rdma.remote_addr;
         request->remote_key = wr->wr.rdma.rkey;
         return 0;
@@ -85,7 +86,6 @@ static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
         return bind_request(wr->bind_mw.mw, &wr->bind_mw.bind_info, wr->bind_mw.rkey,
                             &request->bind);
     case IBV_WR_TSO:
-    case IBV_WR_ATOMIC_WRITE:
     case IBV_WR_DRIVER1: break;
     }
     return EOPNOTSUPP;

@@ -170,15 +170,6 @@ static void wr_send_tso(struct ibv_qp_ex *ex, void *header, uint16_t header_byte
     spoil(ex_of(ex)->builder, EOPNOTSUPP);
 }
 
-static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address,
-                            const void *value)
-{
-    (void)rkey;
-    (void)address;
-    (void)value;
-    spoil(ex_of(ex)->builder, EOPNOTSUPP);
-}
-
 /* -- What they carry ----------------------------------------------------------------------------*/
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t number)
@@ -230,6 +221,18 @@ static void add_inline(struct ibv_qp_ex *ex, struct draft *made, const void *fro
     memcpy(builder->bytes + made->first_byte + made->inline_bytes, from, bytes);
     made->inline_bytes += (uint32_t)bytes;
     made->inlined = true;
+}
+
+/* The value travels with the request, like inline data. */
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address,
+                            const void *value)
+{
+    struct draft *made = draft(ex, WORK_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE);
+    if (made != NULL) {
+        made->request.remote_key = rkey;
+        made->request.remote_address = address;
+        add_inline(ex, made, value, 8);
+    }
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *from, size_t bytes)
@@ -325,11 +328,11 @@ static uint64_t offered_by(enum ibv_qp_type type)
                                 IBV_QP_EX_WITH_LOCAL_INV;
     const uint64_t reliable = unreliable | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
                               IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE;
     const uint64_t initiator = datagram | IBV_QP_EX_WITH_RDMA_WRITE |
                                IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
                                IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                               IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+                               IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE;
     switch ((enum qp_type)type) {
     case QP_RC: return reliable;
     case QP_UC: return unreliable;

@@ -32,6 +32,7 @@ enum {
     READ_RESPONSE = ROCE_IS_RESPONSE | ROCE_IS_READ | ROCE_HAS_PAYLOAD,
     ACKNOWLEDGE = ROCE_IS_RESPONSE | ROCE_HAS_AETH | ONLY,
     ATOMIC = ROCE_IS_REQUEST | ROCE_IS_ATOMIC | ROCE_HAS_ATOMIC_ETH | ONLY,
+    ATOMIC_WRITE = ROCE_IS_REQUEST | ROCE_IS_ATOMIC | ROCE_HAS_RETH | ROCE_HAS_PAYLOAD | ONLY,
 };
 
 #define ADD_BYTES(traits, name, trait, bytes) +(((traits) & (trait)) != 0 ? (bytes) : 0)
@@ -77,7 +78,8 @@ enum {
     ROW(service, SEND_LAST_INVALIDATE, "SEND Last with Invalidate",                                \
         SEND | (every) | ROCE_IS_LAST | ROCE_HAS_IETH)                                             \
     ROW(service, SEND_ONLY_INVALIDATE, "SEND Only with Invalidate",                                \
-        SEND | (every) | ONLY | ROCE_HAS_IETH)
+        SEND | (every) | ONLY | ROCE_HAS_IETH)                                                     \
+    ROW(service, ATOMIC_WRITE, "Atomic Write", ATOMIC_WRITE | (every))
 
 static const struct roce_opcode opcodes[256] = {
     /* clang-format off */

@@ -76,6 +76,7 @@ enum roce_operation {
     ROCE_FETCH_ADD = 0x14,
     ROCE_SEND_LAST_INVALIDATE = 0x16,
     ROCE_SEND_ONLY_INVALIDATE = 0x17,
+    ROCE_ATOMIC_WRITE = 0x1d, /* Memory Placement Extensions; answered by READ Response Only. */
     ROCE_OPERATION_COUNT = 0x20,
 };
 

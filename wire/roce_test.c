@@ -54,6 +54,7 @@ static const struct expectation expectations[] = {
     {0x14, "RC Fetch Add", "C", "QFLT"},
     {0x16, "RC SEND Last with Invalidate", "K", "QLS+"},
     {0x17, "RC SEND Only with Invalidate", "K", "QFLS+"},
+    {0x1d, "RC Atomic Write", "R", "QFLT+"},
     {0x20, "UC SEND First", "", "QFS+"},
     {0x21, "UC SEND Middle", "", "QS+"},
     {0x22, "UC SEND Last", "", "QLS+"},
@@ -92,6 +93,7 @@ static const struct expectation expectations[] = {
     {0xb4, "XRC Fetch Add", "XC", "QFLT"},
     {0xb6, "XRC SEND Last with Invalidate", "XK", "QLS+"},
     {0xb7, "XRC SEND Only with Invalidate", "XK", "QFLS+"},
+    {0xbd, "XRC Atomic Write", "XR", "QFLT+"},
 };
 
 /* NULL if the opcode is not one of ours. */

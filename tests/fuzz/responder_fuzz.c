@@ -19,7 +19,7 @@
 #define BASE         0x10000u
 
 enum hint {
-    HINT_SERVICE = 3, /* Which queue pair: RC, UC, UD. */
+    HINT_SERVICE = 3, /* Which queue pair: RC, UC, UD, XRC target. */
     HINT_PSN = 4,
     HINT_KEY = 8,
     HINT_QKEY = 16,
@@ -30,8 +30,11 @@ enum hint {
 struct target {
     struct nic *nic;
     void *nic_memory;
-    struct qp *qps[3];
-    void *qp_memory[3], *resources[3];
+    struct qp *qps[4];
+    void *qp_memory[4], *resources[4];
+    struct xrcd xrcd;
+    struct srq srq;
+    void *srq_memory;
     struct pd pd;
     struct cq cq;
     struct completion ring[256];
@@ -41,6 +44,7 @@ struct target {
 };
 
 static const struct nic_limits limits = {.qps = 8,
+                                         .xrc_srqs = 2,
                                          .regions = 8,
                                          .sends_per_qp = 16,
                                          .receives_per_qp = 16,
@@ -76,18 +80,42 @@ static void connect(struct target *target, struct qp *qp, enum qp_type type)
     const uint32_t connected = QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN;
     const uint32_t init = QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
                           (type == QP_UD ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS);
-    const uint32_t rtr = QP_ATTR_STATE | (type == QP_UD ? 0 : connected) |
-                         (type == QP_RC ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0);
+    const uint32_t rtr =
+        QP_ATTR_STATE | (type == QP_UD ? 0 : connected) |
+        (type == QP_RC || type == QP_XRC_TARGET ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER
+                                                : 0);
     const uint32_t rts = QP_ATTR_STATE | QP_ATTR_SQ_PSN |
                          (type == QP_RC ? QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
                                               QP_ATTR_MAX_QP_RD_ATOMIC
-                                        : 0);
+                          : type == QP_XRC_TARGET ? QP_ATTR_TIMEOUT
+                                                  : 0);
     const struct instant now = {1};
     CHECK(qp_modify(qp, &attributes, init, now) == STATUS_OK);
     attributes.state = QP_RTR;
     CHECK(qp_modify(qp, &attributes, rtr, now) == STATUS_OK);
     attributes.state = QP_RTS;
     CHECK(qp_modify(qp, &attributes, rts, now) == STATUS_OK);
+}
+
+static struct qp_request request_of(struct target *target, enum qp_type type)
+{
+    if (type == QP_XRC_TARGET) {
+        return (struct qp_request){.type = type, .xrcd = &target->xrcd};
+    }
+    return (struct qp_request){.type = type,
+                               .pd = &target->pd,
+                               .send_cq = &target->cq,
+                               .receive_cq = &target->cq,
+                               .capacity = {4, 8, 2, 2, 16}};
+}
+
+static void make_srq(struct target *target)
+{
+    target->srq_memory = zeroed(receive_queue_bytes(8, 1));
+    srq_init(&target->srq, &target->pd, 8, 1, target->srq_memory);
+    target->srq.xrcd = &target->xrcd;
+    target->srq.cq = &target->cq;
+    CHECK(srq_enter(target->nic, &target->srq) == STATUS_OK);
 }
 
 static void make(struct target *target)
@@ -107,13 +135,10 @@ static void make(struct target *target)
                                                      ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC};
     CHECK(region_add(nic_regions(target->nic), &target->pd, &request, &target->region) ==
           STATUS_OK);
-    static const enum qp_type types[3] = {QP_RC, QP_UC, QP_UD};
-    for (int i = 0; i < 3; i++) {
-        struct qp_request made = {.type = types[i],
-                                  .pd = &target->pd,
-                                  .send_cq = &target->cq,
-                                  .receive_cq = &target->cq,
-                                  .capacity = {4, 8, 2, 2, 16}};
+    static const enum qp_type types[4] = {QP_RC, QP_UC, QP_UD, QP_XRC_TARGET};
+    make_srq(target);
+    for (int i = 0; i < 4; i++) {
+        struct qp_request made = request_of(target, types[i]);
         target->qp_memory[i] = zeroed(qp_bytes(types[i], &made.capacity, false));
         CHECK(qp_create(target->nic, &made, target->qp_memory[i], &target->qps[i]) == STATUS_OK);
         target->resources[i] = zeroed(qp_resources_bytes(NIC_READS_MAX));
@@ -121,7 +146,9 @@ static void make(struct target *target)
         connect(target, target->qps[i], types[i]);
         for (uint32_t n = 0; n < 8; n++) {
             const struct sge sge = {BASE + n * 512, 512, target->region.key};
-            CHECK(qp_post_receive(target->qps[i], n, &sge, 1) == STATUS_OK);
+            CHECK((types[i] == QP_XRC_TARGET
+                       ? srq_post_receive(&target->srq, n, &sge, 1)
+                       : qp_post_receive(target->qps[i], n, &sge, 1)) == STATUS_OK);
         }
     }
     /* A READ of ours under way, so that responses have something to answer. */
@@ -133,17 +160,18 @@ static void make(struct target *target)
 
 static void hint(const struct target *target, uint8_t hints, struct roce_packet *packet)
 {
-    const struct qp *qp = target->qps[(hints & HINT_SERVICE) % 3];
+    const struct qp *qp = target->qps[hints & HINT_SERVICE];
     packet->destination_qpn = qp_number(qp);
     packet->pkey = ROCE_DEFAULT_PKEY;
     if (hints & HINT_PSN) {
         const bool response = roce_opcode(packet->opcode)->traits & ROCE_IS_RESPONSE;
-        packet->psn = qp->type != QP_RC ? packet->psn
-                      : response        ? qp->out.rc.unacked.value
-                                        : qp->in.rc.expected.value;
+        packet->psn = !qp_is_reliable(qp) ? packet->psn
+                      : response          ? qp->out.rc.unacked.value
+                                          : qp->in.rc.expected.value;
     }
     if (hints & HINT_KEY) {
         packet->reth.key = packet->atomic.key = target->region.key;
+        packet->xrc.srqn = target->srq.number + (packet->xrc.srqn & 1);
         packet->reth.address = BASE + packet->reth.address % (REGION_BYTES + 512);
         packet->atomic.address = BASE + packet->atomic.address % (REGION_BYTES + 16);
     }
@@ -159,6 +187,10 @@ static void move(struct nic_move *wanted, const uint8_t *payload)
         uint64_t *at = (uint64_t *)(uintptr_t)wanted->segments[0].address;
         wanted->original = *at;
         *at += wanted->swap_or_add;
+        return;
+    }
+    if (wanted->kind == NIC_MOVE_ATOMIC_WRITE) {
+        memcpy((void *)(uintptr_t)wanted->segments[0].address, payload, 8);
         return;
     }
     if (wanted->kind == NIC_MOVE_NOTHING) {
@@ -234,7 +266,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         count -= 3 + length;
     }
     check_guards(&target);
-    for (int i = 0; i < 3; i++) {
+    srq_leave(target.nic, &target.srq);
+    free(target.srq_memory);
+    for (int i = 0; i < 4; i++) {
         qp_destroy(target.qps[i]);
         free(target.qp_memory[i]);
         free(target.resources[i]);

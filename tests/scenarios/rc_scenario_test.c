@@ -233,8 +233,8 @@ static uint32_t draw_bytes(struct prng *prng, uint32_t mtu_bytes)
 static enum work_kind draw_kind(struct prng *prng)
 {
     static const enum work_kind kinds[] = {
-        WORK_WRITE, WORK_WRITE_IMMEDIATE, WORK_SEND,        WORK_SEND_IMMEDIATE,
-        WORK_READ,  WORK_FETCH_ADD,       WORK_COMPARE_SWAP};
+        WORK_WRITE, WORK_WRITE_IMMEDIATE, WORK_SEND,         WORK_SEND_IMMEDIATE,
+        WORK_READ,  WORK_FETCH_ADD,       WORK_COMPARE_SWAP, WORK_ATOMIC_WRITE};
     return kinds[prng_below(prng, COUNT_OF(kinds))];
 }
 
@@ -291,7 +291,9 @@ static void post(struct scenario *scenario, struct side *side, struct side *peer
             peer->counter_model = request.swap;
         }
     }
-    const bool outgoing = kind == WORK_WRITE || kind == WORK_WRITE_IMMEDIATE || kind == WORK_SEND ||
+    bytes = kind == WORK_ATOMIC_WRITE ? 8 : bytes;
+    const bool outgoing = kind == WORK_WRITE || kind == WORK_ATOMIC_WRITE ||
+                          kind == WORK_WRITE_IMMEDIATE || kind == WORK_SEND ||
                           kind == WORK_SEND_IMMEDIATE;
     if (outgoing) {
         fill(side->local_bytes + slot * SLOT_BYTES, bytes, tag_of(side, serial));
@@ -307,7 +309,7 @@ static void post(struct scenario *scenario, struct side *side, struct side *peer
     }
     assert_int_equal(qp_post_send(side->qp, &request), STATUS_OK);
     *operation = (struct operation){true, kind, bytes, operation->expected_original};
-    if (kind != WORK_WRITE && outgoing) {
+    if (kind != WORK_WRITE && kind != WORK_ATOMIC_WRITE && outgoing) {
         side->send_sizes[side->sends_posted++] = kind == WORK_WRITE_IMMEDIATE ? 0 : bytes;
     }
     side->posted++;
@@ -350,6 +352,7 @@ static void on_sent(struct scenario *scenario, struct side *side, struct side *p
     switch (operation->kind) {
     case WORK_WRITE:
     case WORK_WRITE_IMMEDIATE:
+    case WORK_ATOMIC_WRITE:
         fill(model, operation->bytes, tag_of(side, serial));
         expect_pattern(scenario, remote, operation->bytes, tag_of(side, serial), "written");
         break;

@@ -161,6 +161,7 @@ static void move_memory(struct nic_move *move, const uint8_t *payload)
         move->original = *target;
         *target += move->swap_or_add;
         return;
+    case NIC_MOVE_ATOMIC_WRITE: memcpy(target, payload, sizeof(*target)); return;
     case NIC_MOVE_SCATTER: break;
     }
     uint32_t prefix = move->prefix_bytes;

@@ -130,6 +130,14 @@ static uint32_t take_read(struct rc_requester *requester, const struct work *wor
     return packets;
 }
 
+static enum roce_operation atomic_operation(const struct work *work)
+{
+    if (work->kind == WORK_ATOMIC_WRITE) {
+        return ROCE_ATOMIC_WRITE;
+    }
+    return work->kind == WORK_COMPARE_SWAP ? ROCE_COMPARE_SWAP : ROCE_FETCH_ADD;
+}
+
 static uint32_t take_packet(struct rc_requester *requester, const struct work *work,
                             struct rc_outgoing *out)
 {
@@ -138,7 +146,7 @@ static uint32_t take_packet(struct rc_requester *requester, const struct work *w
         return take_read(requester, work, index, out);
     }
     if (work_is_atomic(work)) {
-        out->operation = work->kind == WORK_COMPARE_SWAP ? ROCE_COMPARE_SWAP : ROCE_FETCH_ADD;
+        out->operation = atomic_operation(work);
         out->bytes = 8;
         out->last = true;
         requester->reads_out++;
@@ -419,6 +427,12 @@ static struct work *work_of(const struct send_queue *queue, struct psn psn)
     return NULL;
 }
 
+/* READs, and ATOMIC WRITEs, which bring nothing home, are answered by READ responses. */
+static bool answered_by_atomic(const struct work *work)
+{
+    return work->kind == WORK_COMPARE_SWAP || work->kind == WORK_FETCH_ADD;
+}
+
 struct rc_progress rc_requester_on_response(struct rc_requester *requester,
                                             struct send_queue *queue, struct psn psn, bool atomic,
                                             uint32_t bytes, struct instant now)
@@ -427,8 +441,8 @@ struct rc_progress rc_requester_on_response(struct rc_requester *requester,
     const bool inside =
         psn_distance(requester->unacked, psn) >= 0 && psn_distance(psn, requester->next) > 0;
     struct work *work = inside ? work_of(queue, psn) : NULL;
-    if (work == NULL || requester->mode == RC_REQUESTER_STOPPED ||
-        (atomic ? !work_is_atomic(work) : work->kind != WORK_READ)) {
+    if (work == NULL || requester->mode == RC_REQUESTER_STOPPED || !work_wants_response(work) ||
+        atomic != answered_by_atomic(work)) {
         return stale;
     }
     /* A response acknowledges every earlier request that needs none of its own (9.7.5.1.2). */
@@ -438,7 +452,7 @@ struct rc_progress rc_requester_on_response(struct rc_requester *requester,
     }
     const uint32_t index = (uint32_t)psn_distance(work->first, psn);
     const uint32_t offset = index * requester->mtu_bytes;
-    const uint32_t left = work->bytes - offset;
+    const uint32_t left = work->kind == WORK_READ ? work->bytes - offset : 0;
     if (!atomic && bytes != (left < requester->mtu_bytes ? left : requester->mtu_bytes)) {
         requester->mode = RC_REQUESTER_STOPPED;
         requester->retry_at = INSTANT_NEVER;

@@ -33,6 +33,7 @@ enum work_kind {
     WORK_LOCAL_INVALIDATE = 7,
     WORK_BIND_WINDOW = 8,
     WORK_SEND_INVALIDATE = 9,
+    WORK_ATOMIC_WRITE = 15,
 };
 
 /* Flags of a send work request: the values of enum ibv_send_flags. */
@@ -152,13 +153,20 @@ static inline bool work_is_local(const struct work *work)
 
 static inline bool work_is_atomic(const struct work *work)
 {
-    return work->kind == WORK_COMPARE_SWAP || work->kind == WORK_FETCH_ADD;
+    return work->kind == WORK_COMPARE_SWAP || work->kind == WORK_FETCH_ADD ||
+           work->kind == WORK_ATOMIC_WRITE;
 }
 
-/* Completed by a response with data, not by a plain acknowledgement. */
+/* Completed by a response of its own, not by a plain acknowledgement. */
 static inline bool work_wants_response(const struct work *work)
 {
     return work->kind == WORK_READ || work_is_atomic(work);
+}
+
+/* ... which brings data home. */
+static inline bool work_wants_data(const struct work *work)
+{
+    return work_wants_response(work) && work->kind != WORK_ATOMIC_WRITE;
 }
 
 /* One past the last PSN of a request that was started. */
