@@ -317,7 +317,9 @@ static void add_work(struct qp *qp, const struct send_request *request)
         copy_inline(work, request);
     } else {
         work->sge_count = (uint8_t)request->sge_count;
-        memcpy(work_sges(work), request->sges, request->sge_count * sizeof(struct sge));
+        for (uint32_t i = 0; i < request->sge_count; i++) {
+            work_sges(work)[i] = request->sges[i];
+        }
     }
     copy_details(qp, work, request);
     qp->sends.tail++;
