@@ -205,6 +205,35 @@ static void test_every_arming(void **state)
     }
 }
 
+/* Whatever is forgotten, the rest comes out in order, from a ring that wraps. */
+static void test_forgets_one_queue_pair(void **state)
+{
+    (void)state;
+    for (uint32_t pattern = 0; pattern < 1u << 8; pattern++) {
+        struct completion ring[8], out[8];
+        struct cq cq;
+        cq_init(&cq, 8, ring);
+        cq.head = cq.tail = UINT32_MAX - 2;
+        uint64_t kept[8];
+        uint32_t kept_count = 0;
+        for (uint32_t i = 0; i < 8; i++) {
+            const bool ours = pattern >> i & 1;
+            const struct completion completion = {.wr_id = i, .qpn = ours ? 7 : 8};
+            assert_int_equal(cq_push(&cq, &completion), CQ_PUSHED);
+            if (!ours) {
+                kept[kept_count++] = i;
+            }
+        }
+        cq_forget_qp(&cq, 7);
+        assert_int_equal(cq_poll(&cq, out, 8), kept_count);
+        for (uint32_t i = 0; i < kept_count; i++) {
+            assert_int_equal(out[i].wr_id, kept[i]);
+            assert_int_equal(out[i].qpn, 8);
+        }
+        assert_int_equal(cq_count(&cq), 0);
+    }
+}
+
 static void test_init(void **state)
 {
     (void)state;
@@ -229,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_model),
         cmocka_unit_test(test_every_arming),
+        cmocka_unit_test(test_forgets_one_queue_pair),
         cmocka_unit_test(test_init),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Device memory, parent and thread domains and imported objects do what their man pages
+ *         say, refuse what those refuse, and are gone when they are freed, not before.
+ * Method  An ordinary verbs program that is its own peer; allocators count what they gave.
+ */
+#include "tests/api/api.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct ibv_dm *alloc_dm(struct api *api, size_t bytes)
+{
+    struct ibv_alloc_dm_attr attr = {.length = bytes};
+    return ibv_alloc_dm(api->context, &attr);
+}
+
+static void test_device_memory(void **state)
+{
+    struct api *api = *state;
+    struct ibv_device_attr_ex limits;
+    assert_int_equal(ibv_query_device_ex(api->context, NULL, &limits), 0);
+    errno = 0;
+    assert_null(alloc_dm(api, limits.max_dm_size + 1));
+    assert_int_equal(errno, EINVAL);
+    struct ibv_dm *all = alloc_dm(api, limits.max_dm_size);
+    assert_non_null(all);
+    errno = 0;
+    assert_null(alloc_dm(api, 64));
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(ibv_free_dm(all), 0);
+
+    struct ibv_dm *dm = alloc_dm(api, 4096);
+    assert_non_null(dm);
+    char text[8] = "abcdefg", back[8];
+    assert_int_equal(ibv_memcpy_to_dm(dm, 2, text, 8), EFAULT);
+    assert_int_equal(ibv_memcpy_to_dm(dm, 4, text, 7), EFAULT);
+    assert_int_equal(ibv_memcpy_to_dm(dm, 4092, text, 8), EFAULT);
+    assert_int_equal(ibv_memcpy_to_dm(dm, 4088, text, 8), 0);
+    assert_int_equal(ibv_memcpy_from_dm(back, dm, 4088, 8), 0);
+    assert_memory_equal(text, back, 8);
+    assert_int_equal(ibv_free_dm(dm), 0);
+}
+
+/* A peer writes to an offset, and finds the region's end. */
+static void test_device_memory_region(void **state)
+{
+    struct api *api = *state;
+    struct ibv_dm *dm = alloc_dm(api, 4096);
+    const unsigned int access =
+        IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    errno = 0;
+    assert_null(ibv_reg_dm_mr(api->pd, dm, 0, 4096, access & ~IBV_ACCESS_ZERO_BASED));
+    assert_int_equal(errno, EINVAL);
+    assert_null(ibv_reg_dm_mr(api->pd, dm, 1024, 4096, access));
+    struct ibv_mr *mr = ibv_reg_dm_mr(api->pd, dm, 1024, 1024, access);
+    assert_non_null(mr);
+    assert_int_equal(ibv_free_dm(dm), EBUSY);
+    memset(api->memory[0], 0x77, 64);
+    assert_int_equal(
+        api_post(api->qps[0], IBV_WR_RDMA_WRITE, api_sge(api->mrs[0], 0, 64), 16, mr->rkey), 0);
+    api_expect(api->cqs[0], IBV_WC_SUCCESS);
+    uint8_t back[64];
+    assert_int_equal(ibv_memcpy_from_dm(back, dm, 1024 + 16, 64), 0);
+    assert_memory_equal(back, api->memory[0], 64);
+    assert_int_equal(
+        api_post(api->qps[0], IBV_WR_RDMA_WRITE, api_sge(api->mrs[0], 0, 64), 1000, mr->rkey), 0);
+    api_expect(api->cqs[0], IBV_WC_REM_ACCESS_ERR);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_free_dm(dm), 0);
+}
+
+/* -- Parent domains -----------------------------------------------------------------------------*/
+
+struct allocator {
+    uint32_t given, taken_back, bytes;
+    bool empty;
+};
+
+static void *give(struct ibv_pd *pd, void *context, size_t bytes, size_t alignment, uint64_t kind)
+{
+    (void)pd;
+    (void)kind;
+    struct allocator *allocator = context;
+    if (allocator->empty) {
+        return NULL;
+    }
+    allocator->given++;
+    allocator->bytes += (uint32_t)bytes;
+    return aligned_alloc(alignment, (bytes + alignment - 1) & ~(alignment - 1));
+}
+
+static void take_back(struct ibv_pd *pd, void *context, void *memory, uint64_t kind)
+{
+    (void)pd;
+    (void)kind;
+    struct allocator *allocator = context;
+    allocator->taken_back++;
+    free(memory);
+}
+
+static void test_parent_domain(void **state)
+{
+    struct api *api = *state;
+    struct allocator allocator = {0};
+    struct ibv_td_init_attr none = {0};
+    struct ibv_td *td = ibv_alloc_td(api->context, &none);
+    assert_non_null(td);
+    struct ibv_parent_domain_init_attr attr = {.pd = api->pd,
+                                               .td = td,
+                                               .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                                                            IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+                                               .alloc = give,
+                                               .free = take_back,
+                                               .pd_context = &allocator};
+    struct ibv_pd *parent = ibv_alloc_parent_domain(api->context, &attr);
+    assert_non_null(parent);
+    assert_int_equal(ibv_dealloc_td(td), EBUSY);
+    assert_int_equal(ibv_dealloc_pd(api->pd), EBUSY);
+
+    struct ibv_cq_init_attr_ex cq_attr = {
+        .cqe = 16, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent};
+    struct ibv_cq_ex *cq = ibv_create_cq_ex(api->context, &cq_attr);
+    assert_non_null(cq);
+    struct ibv_pd *plain = api->pd;
+    api->pd = parent;
+    struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(parent, &srq_attr);
+    assert_non_null(srq);
+    struct ibv_qp *qp = api_create_qp(api, IBV_QPT_RC, ibv_cq_ex_to_cq(cq), srq);
+    api->pd = plain;
+    assert_int_equal(allocator.given, 3);
+    assert_int_equal(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 64), 0);
+    assert_int_equal(allocator.given, 4);
+    assert_int_equal(allocator.taken_back, 1);
+    allocator.empty = true;
+    assert_int_equal(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 128), ENOMEM);
+    errno = 0;
+    assert_null(ibv_create_srq(parent, &srq_attr));
+    assert_int_equal(errno, ENOMEM);
+
+    assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+    assert_int_equal(allocator.taken_back, allocator.given);
+    assert_int_equal(ibv_dealloc_pd(parent), 0);
+    assert_int_equal(ibv_dealloc_td(td), 0);
+}
+
+/* A parent domain protects nothing of its own: its objects are those of the domain below. */
+static void test_parent_domain_is_its_domain(void **state)
+{
+    struct api *api = *state;
+    struct ibv_parent_domain_init_attr attr = {.pd = api->pd};
+    struct ibv_pd *parent = ibv_alloc_parent_domain(api->context, &attr);
+    struct ibv_mr *mr =
+        ibv_reg_mr(parent, api->memory[1], 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    assert_non_null(mr);
+    assert_int_equal(api_post(api->qps[0], IBV_WR_RDMA_WRITE, api_sge(api->mrs[0], 0, 64),
+                              (uintptr_t)api->memory[1], mr->rkey),
+                     0);
+    api_expect(api->cqs[0], IBV_WC_SUCCESS);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_dealloc_pd(parent), 0);
+    attr.pd = NULL;
+    errno = 0;
+    assert_null(ibv_alloc_parent_domain(api->context, &attr));
+    assert_int_equal(errno, EINVAL);
+}
+
+/* -- Import -------------------------------------------------------------------------------------*/
+
+static void test_import(void **state)
+{
+    struct api *api = *state;
+    struct ibv_context *context = ibv_import_device(dup(api->context->cmd_fd));
+    assert_non_null(context);
+    struct ibv_pd *pd = ibv_import_pd(context, api->pd->handle);
+    assert_non_null(pd);
+    struct ibv_mr *mr = ibv_import_mr(pd, api->mrs[1]->handle);
+    assert_non_null(mr);
+    assert_int_equal(mr->rkey, api->mrs[1]->rkey);
+    assert_int_equal(mr->length, MEMORY_BYTES);
+    struct ibv_dm *dm = alloc_dm(api, 64);
+    struct ibv_dm *same = ibv_import_dm(context, dm->handle);
+    assert_non_null(same);
+    uint32_t word = 0x12345678, back = 0;
+    assert_int_equal(ibv_memcpy_to_dm(dm, 8, &word, 4), 0);
+    assert_int_equal(ibv_memcpy_from_dm(&back, same, 8, 4), 0);
+    assert_int_equal(back, word);
+    errno = 0;
+    assert_null(ibv_import_pd(context, 0x7fffffff));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(ibv_import_mr(pd, 1));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(ibv_dealloc_pd(api->pd), EBUSY);
+    ibv_unimport_dm(same);
+    assert_int_equal(ibv_free_dm(dm), 0);
+    ibv_unimport_mr(mr);
+    ibv_unimport_pd(pd);
+    assert_int_equal(ibv_close_device(context), 0);
+}
+
+static void test_import_of_strangers(void **state)
+{
+    struct api *api = *state;
+    struct ibv_context *other = ibv_open_device(api->context->device);
+    errno = 0;
+    assert_null(ibv_import_device(-1));
+    assert_int_equal(errno, EBADF);
+    errno = 0;
+    assert_null(ibv_import_device(STDERR_FILENO));
+    assert_int_equal(errno, EOPNOTSUPP);
+    /* A context that was opened by itself shares nothing. */
+    errno = 0;
+    assert_null(ibv_import_pd(other, api->pd->handle));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(ibv_close_device(other), 0);
+}
+
+/* -- Eight bytes at once ------------------------------------------------------------------------*/
+
+static void test_atomic_write(void **state)
+{
+    struct api *api = *state;
+    const uint64_t target = (uintptr_t)api->memory[1];
+    memset(api->memory[0], 0x3c, 16);
+    assert_int_equal(api_post(api->qps[0], IBV_WR_ATOMIC_WRITE, api_sge(api->mrs[0], 0, 8),
+                              target + 8, api->mrs[1]->rkey),
+                     0);
+    assert_int_equal(api_expect(api->cqs[0], IBV_WC_SUCCESS).opcode, IBV_WC_ATOMIC_WRITE);
+    assert_memory_equal(api->memory[1] + 8, api->memory[0], 8);
+    assert_int_equal(api->memory[1][7], 0);
+    assert_int_equal(api->memory[1][16], 0);
+    assert_int_equal(api_post(api->qps[0], IBV_WR_ATOMIC_WRITE, api_sge(api->mrs[0], 0, 16), target,
+                              api->mrs[1]->rkey),
+                     EINVAL);
+    assert_int_equal(api_post(api->qps[0], IBV_WR_ATOMIC_WRITE, api_sge(api->mrs[0], 0, 8),
+                              target + 4, api->mrs[1]->rkey),
+                     EINVAL);
+    assert_int_equal(api_post(api->qps[0], IBV_WR_ATOMIC_WRITE, api_sge(api->mrs[0], 0, 8), target,
+                              api->mrs[1]->rkey ^ 0x100),
+                     0);
+    api_expect(api->cqs[0], IBV_WC_REM_ACCESS_ERR);
+}
+
+static void test_gid_table_has_empty_entries(void **state)
+{
+    struct api *api = *state;
+    struct ibv_port_attr port;
+    struct ibv_gid_entry entries[64], entry;
+    assert_int_equal(ibv_query_port(api->context, 1, &port), 0);
+    const ssize_t count = ibv_query_gid_table(api->context, entries, 64, 0);
+    assert_true(count > 0 && count < port.gid_tbl_len);
+    union ibv_gid gid, empty = {0};
+    assert_int_equal(ibv_query_gid(api->context, 1, (int)count, &gid), 0);
+    assert_memory_equal(&gid, &empty, sizeof(gid));
+    assert_int_equal(ibv_query_gid_ex(api->context, 1, (uint32_t)count, &entry, 0), ENODATA);
+    assert_int_equal(ibv_query_gid_ex(api->context, 1, (uint32_t)port.gid_tbl_len, &entry, 0),
+                     EINVAL);
+}
+
+#define RC_TEST(test) cmocka_unit_test_setup_teardown(test, api_open_rc, api_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RC_TEST(test_device_memory), RC_TEST(test_device_memory_region),
+        RC_TEST(test_parent_domain), RC_TEST(test_parent_domain_is_its_domain),
+        RC_TEST(test_import),        RC_TEST(test_import_of_strangers),
+        RC_TEST(test_atomic_write),  RC_TEST(test_gid_table_has_empty_entries),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
