@@ -153,6 +153,23 @@ enum status region_add(struct region_table *table, struct pd *pd,
     return STATUS_OK;
 }
 
+enum status region_add_null(struct region_table *table, struct pd *pd, uint64_t memory,
+                            struct region *region)
+{
+    if (table->count == table->count_max) {
+        return STATUS_FULL;
+    }
+    /* No byte is inside, which brings every access to null_segment. */
+    *region = (struct region){.kind = REGION_MEMORY,
+                              .pd = pd,
+                              .null = true,
+                              .memory = memory,
+                              .access = ACCESS_LOCAL_WRITE};
+    enter(table, region);
+    pd->users++;
+    return STATUS_OK;
+}
+
 enum status region_remove(struct region_table *table, struct region *region)
 {
     CHECK(region->kind == REGION_MEMORY);
@@ -349,6 +366,22 @@ static enum region_verdict judge_user(const struct region *region, const struct 
     return mine ? REGION_ALLOWED : REGION_WRONG_DOMAIN;
 }
 
+/* Packets are shorter than what a null region has of either kind; for more, which is judged but not
+ * moved at once, there is no segment. */
+static enum region_verdict null_segment(const struct region *region, uint32_t bytes,
+                                        uint32_t access, struct segment *segment)
+{
+    if ((access & ~region->access) != 0) {
+        return REGION_FORBIDDEN;
+    }
+    *segment = (struct segment){0};
+    if (bytes <= REGION_NULL_BYTES) {
+        segment->address = region->memory + (access & ACCESS_LOCAL_WRITE ? 0 : REGION_NULL_BYTES);
+        segment->bytes = bytes;
+    }
+    return REGION_ALLOWED;
+}
+
 enum region_verdict region_judge(const struct region_table *table, uint32_t key,
                                  const struct pd *pd, const struct qp *qp, uint64_t address,
                                  uint32_t bytes, uint32_t access, struct segment *segment)
@@ -366,7 +399,7 @@ enum region_verdict region_judge(const struct region_table *table, uint32_t key,
         return verdict;
     }
     if (UNLIKELY(!inside(region, address, bytes))) {
-        return REGION_OUT_OF_BOUNDS;
+        return region->null ? null_segment(region, bytes, access, segment) : REGION_OUT_OF_BOUNDS;
     }
     if (UNLIKELY((access & ~region->access) != 0)) {
         return REGION_FORBIDDEN;

@@ -49,6 +49,7 @@ struct region {
     uint64_t memory;      /* Address in this process that `start` stands for. */
     uint32_t access;      /* enum access bits. */
     bool whole_space;     /* Implicit on-demand region: every address, each standing for itself. */
+    bool null;            /* Every address: what is written is lost, what is read is 0. */
     struct region *bound; /* Windows: the region they open; NULL when not bound. */
     const struct qp *owner; /* Type 2 windows: the queue pair they are bound to. */
     uint32_t windows;       /* Regions: windows bound to it; it cannot go while there are any. */
@@ -95,6 +96,13 @@ void region_table_init(struct region_table *table, uint32_t count_max, struct re
  * wraps. STATUS_FULL: no room in the table. */
 MUST_USE enum status region_add(struct region_table *table, struct pd *pd,
                                 const struct region_request *request, struct region *region);
+
+/* A null region (ibv_alloc_null_mr), for local use only: every address of it stands for
+ * REGION_NULL_BYTES that may be written, or as many behind them that are 0. STATUS_FULL as above.
+ */
+#define REGION_NULL_BYTES 8192
+MUST_USE enum status region_add_null(struct region_table *table, struct pd *pd, uint64_t memory,
+                                     struct region *region);
 
 /* Takes a region out. STATUS_BUSY while windows are bound to it. */
 MUST_USE enum status region_remove(struct region_table *table, struct region *region);

@@ -730,6 +730,43 @@ static void test_keys(void **state)
 
 /* -- One window, told in numbers --------------------------------------------------------------- */
 
+/* Every address of a null region is there, for its own domain's requests only. */
+static void test_null_region(void **state)
+{
+    (void)state;
+    struct prng prng;
+    struct region *slots[8];
+    struct region_table table;
+    struct pd pd = {0}, other = {0};
+    struct region null;
+    struct segment segment;
+    prng_init(&prng, 9);
+    region_table_init(&table, 4, slots, &prng);
+    assert_int_equal(region_add_null(&table, &pd, 0x10000, &null), STATUS_OK);
+    assert_int_equal(pd.users, 1);
+    static const uint64_t addresses[] = {0, 1, 0x10000, UINT64_MAX};
+    for (size_t i = 0; i < COUNT_OF(addresses); i++) {
+        const uint64_t at = addresses[i];
+        assert_int_equal(
+            region_judge(&table, null.key, &pd, NULL, at, 4136, ACCESS_LOCAL_WRITE, &segment),
+            REGION_ALLOWED);
+        assert_true(segment.address == 0x10000 && segment.bytes == 4136 && !segment.may_fault);
+        assert_int_equal(region_judge(&table, null.key, &pd, NULL, at, 4096, 0, &segment),
+                         REGION_ALLOWED);
+        assert_true(segment.address == 0x10000 + REGION_NULL_BYTES && segment.bytes == 4096);
+        assert_int_equal(region_judge(&table, null.key, &pd, NULL, at, 1u << 30, 0, &segment),
+                         REGION_ALLOWED);
+        assert_int_equal(segment.bytes, 0);
+        assert_int_equal(region_judge(&table, null.key, &other, NULL, at, 8, 0, &segment),
+                         REGION_WRONG_DOMAIN);
+        assert_int_equal(region_judge(&table, null.key, &pd, (const struct qp *)&null, at, 8,
+                                      ACCESS_REMOTE_READ, &segment),
+                         REGION_FORBIDDEN);
+    }
+    assert_int_equal(region_remove(&table, &null), STATUS_OK);
+    assert_int_equal(pd.users, 0);
+}
+
 static void test_life_of_a_window(void **state)
 {
     (void)state;
@@ -805,6 +842,7 @@ int main(void)
         cmocka_unit_test(test_against_model),
         cmocka_unit_test(test_many_regions),
         cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_null_region),
         cmocka_unit_test(test_life_of_a_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,7 +131,6 @@ EXPORT int ibv_close_device(struct ibv_context *ibv)
     }
 #define U __attribute__((unused))
 
-REFUSE_POINTER(struct ibv_mr, no_null_mr, U struct ibv_pd *pd)
 REFUSE_POINTER(struct ibv_counters, no_counters, U struct ibv_context *context,
                U struct ibv_counters_init_attr *attr)
 REFUSE_POINTER(struct ibv_flow_action, no_flow_action, U struct ibv_context *context,
@@ -171,7 +170,7 @@ void context_fill_slots(struct verbs_context *verbs)
 {
     verbs->query_port = port_query;
     verbs->advise_mr = mr_advise;
-    verbs->alloc_null_mr = no_null_mr;
+    verbs->alloc_null_mr = mr_alloc_null;
     verbs->read_counters = no_read_counters;
     verbs->attach_counters_point_flow = no_attach_counters;
     verbs->create_counters = no_counters;

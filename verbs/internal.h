@@ -81,6 +81,7 @@ struct verbs_mr {
     struct ibv_mr ibv;
     struct region core;
     struct device_memory *device_memory; /* NULL: the program's own. */
+    void *null_pages;                    /* Of a null region. */
 };
 
 struct verbs_mw {
@@ -295,6 +296,7 @@ int dm_free(struct ibv_dm *dm);
 struct ibv_mr *dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t bytes,
                            unsigned int access);
 int srq_get_number(struct ibv_srq *srq, uint32_t *number);
+struct ibv_mr *mr_alloc_null(struct ibv_pd *pd);
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
 int mw_dealloc(struct ibv_mw *mw);
 int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,

@@ -102,6 +102,51 @@ struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *reque
     return &mr->ibv;
 }
 
+/* -- A region of nothing ------------------------------------------------------------------------*/
+
+#define NULL_BYTES ((size_t)2 * REGION_NULL_BYTES)
+
+/* Pages to lose bytes in, and pages of zeros, which nobody shall change. */
+static void *map_nothing(void)
+{
+    uint8_t *pages =
+        mmap(NULL, NULL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) {
+        return NULL;
+    }
+    (void)mprotect(pages + REGION_NULL_BYTES, REGION_NULL_BYTES, PROT_READ);
+    return pages;
+}
+
+struct ibv_mr *mr_alloc_null(struct ibv_pd *pd)
+{
+    struct verbs_mr *mr = calloc(1, sizeof(*mr));
+    void *pages = mr == NULL ? NULL : map_nothing();
+    if (pages == NULL) {
+        free(mr);
+        return fail(ENOMEM);
+    }
+    struct live *live = live_of(pd->context);
+    live_lock(live);
+    const enum status status =
+        region_add_null(nic_regions(live_nic(live)), pd_core(pd), (uintptr_t)pages, &mr->core);
+    live_unlock(live);
+    if (status != STATUS_OK) {
+        munmap(pages, NULL_BYTES);
+        free(mr);
+        return fail(status_errno(status));
+    }
+    mr->null_pages = pages;
+    mr->ibv = (struct ibv_mr){.context = pd->context,
+                              .pd = pd,
+                              .handle = mr->core.key,
+                              .lkey = mr->core.key,
+                              .rkey = mr->core.key};
+    return &mr->ibv;
+}
+
+/* -- Registering --------------------------------------------------------------------------------*/
+
 static struct ibv_mr *judge_and_register(struct ibv_pd *pd, void *memory, size_t bytes,
                                          uint64_t iova, unsigned int access)
 {
@@ -156,6 +201,9 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
         return status_errno(status);
     }
     dm_release(mr->device_memory);
+    if (mr->null_pages != NULL) {
+        munmap(mr->null_pages, NULL_BYTES);
+    }
     free(mr);
     return 0;
 }
@@ -209,7 +257,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         (translation && (memory == NULL || bytes == 0))) {
         return rereg_failure(EINVAL);
     }
-    if (mr->device_memory != NULL) {
+    if (mr->device_memory != NULL || mr->null_pages != NULL) {
         return rereg_failure(EOPNOTSUPP);
     }
     struct region_request request;

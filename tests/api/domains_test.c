@@ -73,6 +73,44 @@ static void test_device_memory_region(void **state)
     assert_int_equal(ibv_free_dm(dm), 0);
 }
 
+/* Bytes that go nowhere, and zeros from nowhere, in the middle of a message. */
+static void test_null_region(void **state)
+{
+    struct api *api = *state;
+    struct ibv_mr *null = ibv_alloc_null_mr(api->pd);
+    assert_non_null(null);
+    for (int round = 0; round < 2; round++) {
+        memset(api->memory[0], 0x11, 20000);
+        memset(api->memory[1], 0x22, 20000);
+        struct ibv_sge to[3] = {api_sge(api->mrs[1], 0, 1000),
+                                {.addr = 0xdead0000, .length = 9000, .lkey = null->lkey},
+                                api_sge(api->mrs[1], 1000, 5000)};
+        struct ibv_sge from[3] = {api_sge(api->mrs[0], 0, 11000),
+                                  {.addr = 5, .length = 2000, .lkey = null->lkey},
+                                  api_sge(api->mrs[0], 11000, 2000)};
+        struct ibv_recv_wr *bad_receive, receive = {.sg_list = to, .num_sge = 3};
+        struct ibv_send_wr *bad_send, send = {.sg_list = from,
+                                              .num_sge = 3,
+                                              .opcode = IBV_WR_SEND,
+                                              .send_flags = IBV_SEND_SIGNALED};
+        assert_int_equal(ibv_post_recv(api->qps[1], &receive, &bad_receive), 0);
+        assert_int_equal(ibv_post_send(api->qps[0], &send, &bad_send), 0);
+        api_expect(api->cqs[0], IBV_WC_SUCCESS);
+        assert_int_equal(api_expect(api->cqs[1], IBV_WC_SUCCESS).byte_len, 15000);
+        for (uint32_t i = 0; i < 6000; i++) {
+            const uint32_t at = i < 1000 ? i : i + 9000; /* In the message. */
+            const uint8_t expected = at < 15000 && !(at >= 11000 && at < 13000) ? 0x11 : 0;
+            assert_int_equal(api->memory[1][i], expected);
+        }
+        assert_int_equal(api->memory[1][6000], 0x22);
+    }
+    /* It is no peer's. */
+    assert_int_equal(
+        api_post(api->qps[0], IBV_WR_RDMA_WRITE, api_sge(api->mrs[0], 0, 8), 0, null->rkey), 0);
+    api_expect(api->cqs[0], IBV_WC_REM_ACCESS_ERR);
+    assert_int_equal(ibv_dereg_mr(null), 0);
+}
+
 /* -- Parent domains -----------------------------------------------------------------------------*/
 
 struct allocator {
@@ -270,10 +308,15 @@ static void test_gid_table_has_empty_entries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RC_TEST(test_device_memory), RC_TEST(test_device_memory_region),
-        RC_TEST(test_parent_domain), RC_TEST(test_parent_domain_is_its_domain),
-        RC_TEST(test_import),        RC_TEST(test_import_of_strangers),
-        RC_TEST(test_atomic_write),  RC_TEST(test_gid_table_has_empty_entries),
+        RC_TEST(test_device_memory),
+        RC_TEST(test_device_memory_region),
+        RC_TEST(test_null_region),
+        RC_TEST(test_parent_domain),
+        RC_TEST(test_parent_domain_is_its_domain),
+        RC_TEST(test_import),
+        RC_TEST(test_import_of_strangers),
+        RC_TEST(test_atomic_write),
+        RC_TEST(test_gid_table_has_empty_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
