@@ -69,8 +69,8 @@ struct nic *live_nic(struct live *live);
 uint32_t live_gid_count(const struct live *live);
 const struct live_gid *live_gid(const struct live *live, uint32_t index);
 uint64_t live_guid(const struct live *live); /* Host byte order. */
-/* A local identifier, which ports on Ethernet do not have: unique on this machine, for programs that
- * know no GIDs. 0: none to be had. */
+/* A local identifier, which ports on Ethernet do not have: unique on this machine, for programs
+ * that know no GIDs. 0: none to be had. */
 uint16_t live_lid(struct live *live);
 /* Whose it is; may wait for that process. Not locked. False: nobody's. */
 MUST_USE bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid);
