@@ -8,6 +8,9 @@
 #include "base/bytes.h"
 #include "transport/ibta/cm.h"
 
+/* Times in messages: this times 2^code. */
+#define CM_TIME_UNIT_NS UINT64_C(4096)
+
 static inline struct list *cm_local_bucket(struct cm *cm, uint32_t id)
 {
     return &cm->local[id % CM_BUCKETS];

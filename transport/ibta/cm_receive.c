@@ -245,9 +245,10 @@ static void on_mra(struct cm *cm, const struct arrival *arrival, struct cm_conne
         return;
     }
     list_remove(&connection->out);
+    /* Unlike those of a queue pair, a time code of 0 is the shortest. */
+    const uint64_t patience_ns = CM_TIME_UNIT_NS << arrival->message->mra.service_timeout;
+    cm_set_deadline(cm, connection, instant_after(arrival->now, patience_ns + connection->wait_ns));
     connection->wait_ns = ack_timeout_ns(CM_RESPONSE_TIMEOUT);
-    const uint64_t patience_ns = ack_timeout_ns(arrival->message->mra.service_timeout);
-    cm_set_deadline(cm, connection, instant_after(arrival->now, patience_ns));
 }
 
 static void on_dreq(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
