@@ -217,13 +217,11 @@ static void on_rej(struct cm *cm, const struct arrival *arrival, struct cm_conne
         }
         return;
     case CM_STATE_ESTABLISHED:
-        /* After an RTU that refers to what the peer has forgotten. */
-        if (arrival->message->rej.reason == CM_REASON_INVALID_COMMUNICATION_ID) {
-            cm_enter_timewait(cm, connection, arrival->now);
-            tell(arrival, CM_EVENT_DISCONNECTED, connection);
-            return;
-        }
-        cm->counters.out_of_state++;
+        /* The peer has given up, forgotten, or not wanted it after all, and does not know that we
+         * believe in the connection: our RTU is lost, or its first packet overtook its REJ. */
+        list_remove(&connection->out);
+        cm_enter_timewait(cm, connection, arrival->now);
+        tell(arrival, CM_EVENT_DISCONNECTED, connection);
         return;
     case CM_STATE_IDLE:
     case CM_STATE_TIMEWAIT:
