@@ -49,7 +49,8 @@ struct cm_connection {
     struct list out;                 /* In cm.outbox: `message` is to be sent. */
     struct list timed;               /* In cm.timed: `deadline` counts. */
     uint8_t source[16], destination[16];
-    uint64_t transaction_id;
+    uint64_t transaction_id; /* Of the message sent last. */
+    uint64_t asked_by;       /* Of the peer's REQ or SIDR_REQ: tells its repetitions. */
     uint64_t service_id;
     uint32_t local_id, remote_id; /* 0: not yet known. */
     uint32_t remote_qpn;

@@ -70,6 +70,7 @@ static void adopt(struct cm *cm, const struct arrival *arrival, struct cm_connec
     memcpy(connection->source, arrival->destination, 16);
     memcpy(connection->destination, arrival->source, 16);
     connection->transaction_id = message->transaction_id;
+    connection->asked_by = message->transaction_id;
     connection->remote_id = message->local_id;
     connection->state = (uint8_t)state;
     cm_enlist(cm, connection);
@@ -84,15 +85,35 @@ static void send_mra(struct cm *cm, struct cm_connection *connection, enum cm_ab
     cm_post(cm, connection, CM_MRA, &mra);
 }
 
-/* The peer repeats its REQ: it has not got our answer, or there is none yet. */
-static void on_repeated_req(struct cm *cm, struct cm_connection *connection)
+static void refuse_req(struct cm *cm, const struct arrival *arrival, enum cm_reason reason)
+{
+    struct cm_message rej = {.rej = {.about = CM_ABOUT_REQ, .reason = (uint16_t)reason}};
+    answer_stray(cm, arrival, CM_REJ, &rej);
+}
+
+/* The peer repeats its REQ: it has not got our answer, or there is none yet. Or the network held a
+ * copy back. */
+static void on_repeated_req(struct cm *cm, const struct arrival *arrival,
+                            struct cm_connection *connection)
 {
     cm->counters.out_of_state++;
-    if (connection->state == CM_STATE_REQ_RECEIVED) {
-        send_mra(cm, connection, CM_ABOUT_REQ);
-    } else if (connection->state == CM_STATE_REP_SENT) {
-        cm_post_again(cm, connection);
+    switch ((enum cm_state)connection->state) {
+    case CM_STATE_REQ_RECEIVED: send_mra(cm, connection, CM_ABOUT_REQ); return;
+    case CM_STATE_REP_SENT: cm_post_again(cm, connection); return;
+    case CM_STATE_DREQ_SENT:
+    case CM_STATE_TIMEWAIT:
+        /* Only a peer that never heard of our REP heeds it. */
+        refuse_req(cm, arrival, CM_REASON_STALE_CONNECTION);
+        return;
+    case CM_STATE_ESTABLISHED: return;
+    case CM_STATE_IDLE:
+    case CM_STATE_REQ_SENT:
+    case CM_STATE_REP_RECEIVED:
+    case CM_STATE_SIDR_REQ_SENT:
+    case CM_STATE_SIDR_REQ_RECEIVED:
+    case CM_STATE_SIDR_REP_SENT: break;
     }
+    UNREACHABLE("no peer's request leads to this state");
 }
 
 static void on_req(struct cm *cm, const struct arrival *arrival)
@@ -100,15 +121,13 @@ static void on_req(struct cm *cm, const struct arrival *arrival)
     const struct cm_message *message = arrival->message;
     struct cm_connection *connection =
         cm_find_remote(cm, message->local_id, arrival->source, false);
-    if (connection != NULL && connection->transaction_id == message->transaction_id) {
-        on_repeated_req(cm, connection);
+    if (connection != NULL && connection->asked_by == message->transaction_id) {
+        on_repeated_req(cm, arrival, connection);
         return;
     }
     if (connection != NULL && connection->state != CM_STATE_TIMEWAIT &&
         connection->state != CM_STATE_DREQ_SENT && connection->state != CM_STATE_ESTABLISHED) {
-        struct cm_message rej = {
-            .rej = {.about = CM_ABOUT_REQ, .reason = CM_REASON_DUPLICATE_LOCAL_COMMUNICATION_ID}};
-        answer_stray(cm, arrival, CM_REJ, &rej);
+        refuse_req(cm, arrival, CM_REASON_DUPLICATE_LOCAL_COMMUNICATION_ID);
         return;
     }
     if (arrival->spare == NULL) {
@@ -130,7 +149,7 @@ static void on_sidr_req(struct cm *cm, const struct arrival *arrival)
 {
     const struct cm_message *message = arrival->message;
     struct cm_connection *connection = cm_find_remote(cm, message->local_id, arrival->source, true);
-    if (connection != NULL && connection->transaction_id == message->transaction_id) {
+    if (connection != NULL && connection->asked_by == message->transaction_id) {
         cm->counters.out_of_state++;
         if (connection->state == CM_STATE_SIDR_REP_SENT) {
             cm_post_again(cm, connection);
