@@ -68,7 +68,7 @@ enum cm_transport {
 enum cm_about {
     CM_ABOUT_REQ = 0,
     CM_ABOUT_REP = 1,
-    CM_ABOUT_OTHER = 2, /* MRA: a LAP. */
+    CM_ABOUT_OTHER = 2, /* MRA: a LAP. REJ: no message, but that none came. */
 };
 
 /* Why a connection is refused (table 107): the ones that occur on RoCE. */

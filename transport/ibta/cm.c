@@ -404,7 +404,7 @@ static void say_farewell(struct cm *cm, struct cm_connection *connection, struct
 {
     switch ((enum cm_state)connection->state) {
     case CM_STATE_REQ_SENT:
-        cm_post_rej(cm, connection, CM_ABOUT_REQ, CM_REASON_TIMEOUT, NULL, 0);
+        cm_post_rej(cm, connection, CM_ABOUT_OTHER, CM_REASON_TIMEOUT, NULL, 0);
         return;
     case CM_STATE_REQ_RECEIVED:
         cm_post_rej(cm, connection, CM_ABOUT_REQ, CM_REASON_CONSUMER, NULL, 0);

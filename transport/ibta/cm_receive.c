@@ -433,6 +433,10 @@ static void give_up(struct cm *cm, struct cm_connection *connection, struct inst
         return;
     case CM_STATE_REQ_SENT:
     case CM_STATE_REP_SENT:
+        /* The peer's answer may be under way to nobody, or have been lost. */
+        cm_post_rej(cm, connection, CM_ABOUT_OTHER, CM_REASON_TIMEOUT, NULL, 0);
+        cm_become_idle(connection);
+        return;
     case CM_STATE_SIDR_REQ_SENT: cm_become_idle(connection); return;
     case CM_STATE_IDLE:
     case CM_STATE_REQ_RECEIVED:
