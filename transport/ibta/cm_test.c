@@ -1,0 +1,1295 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    The connection manager does in every state what IBTA 12.9 says, whatever message comes
+ *         and whatever its program wishes, and keeps its tables right meanwhile.
+ * Method  Tables say what each message and each wish makes of each state; a connection is brought
+ *         into the state by a real exchange with a second manager, then hit. After each step all
+ *         lists are walked and compared with what the state demands. Single cases add what takes
+ *         time or more than one message: losses, patience, exhaustion, IDs used anew.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/ibta/cm.h"
+#include "transport/ibta/timing.h"
+
+#define CONNECTIONS 4
+#define SERVICE     UINT64_C(0x01061234)
+#define MS          UINT64_C(1000000)
+#define EVENT_COUNT (CM_EVENT_RELEASED + 1)
+
+struct side {
+    struct cm cm;
+    uint8_t gid[16];
+    struct cm_connection connections[CONNECTIONS];
+    bool used[CONNECTIONS]; /* Not to be given as a spare. */
+    struct cm_event event;  /* The last one. */
+    uint32_t told[EVENT_COUNT];
+};
+
+struct pair {
+    struct side sides[2];
+    struct instant now;
+};
+
+/* -- What must hold after each step -------------------------------------------------------------*/
+
+static uint32_t walk(const struct list *head)
+{
+    uint32_t count = 0;
+    for (const struct list *node = head->next; node != head; node = node->next) {
+        assert_ptr_equal(node->next->previous, node);
+        assert_ptr_equal(node->previous->next, node);
+        assert_true(++count < 1000);
+    }
+    return count;
+}
+
+static bool waits(uint8_t state)
+{
+    return state == CM_STATE_REQ_SENT || state == CM_STATE_REP_SENT ||
+           state == CM_STATE_DREQ_SENT || state == CM_STATE_TIMEWAIT ||
+           state == CM_STATE_SIDR_REQ_SENT;
+}
+
+static bool in_bucket(const struct list *head, const struct list *wanted)
+{
+    for (const struct list *node = head->next; node != head; node = node->next) {
+        if (node == wanted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_connection(const struct cm *cm, const struct cm_connection *connection)
+{
+    const bool idle = connection->state == CM_STATE_IDLE;
+    assert_int_equal(list_empty(&connection->by_local), idle);
+    if (!idle) {
+        assert_true(
+            in_bucket(&cm->local[connection->local_id % CM_BUCKETS], &connection->by_local));
+    }
+    /* Only who was asked is found by the peer's ID. */
+    assert_true(list_empty(&connection->by_remote) || (!idle && !connection->asked));
+    assert_int_equal(!list_empty(&connection->timed), waits(connection->state));
+    assert_int_equal(connection->deadline.ns != UINT64_MAX, waits(connection->state));
+    assert_false(instant_before(connection->deadline, cm->deadline));
+    assert_true(!connection->abandoned || connection->state == CM_STATE_DREQ_SENT ||
+                connection->state == CM_STATE_TIMEWAIT);
+}
+
+static void check_side(const struct side *side)
+{
+    uint32_t local = 0, remote = 0, active = 0, asked_us = 0, timed = 0, out = 0;
+    for (uint32_t i = 0; i < CM_BUCKETS; i++) {
+        local += walk(&side->cm.local[i]);
+        remote += walk(&side->cm.remote[i]);
+    }
+    for (int i = 0; i < CONNECTIONS; i++) {
+        const struct cm_connection *connection = &side->connections[i];
+        check_connection(&side->cm, connection);
+        active += connection->state != CM_STATE_IDLE;
+        asked_us += !list_empty(&connection->by_remote);
+        timed += !list_empty(&connection->timed);
+        out += !list_empty(&connection->out);
+    }
+    assert_int_equal(local, active);
+    assert_int_equal(remote, asked_us);
+    assert_int_equal(walk(&side->cm.timed), timed);
+    assert_int_equal(walk(&side->cm.outbox), out);
+    assert_true(side->cm.stray_tail - side->cm.stray_head <= CM_STRAYS_MAX);
+}
+
+/* -- A pair -------------------------------------------------------------------------------------*/
+
+static struct pair *pair_make(void)
+{
+    struct pair *pair = calloc(1, sizeof(*pair));
+    pair->now.ns = 1000000;
+    for (int s = 0; s < 2; s++) {
+        struct side *side = &pair->sides[s];
+        cm_init(&side->cm, (uint64_t)s + 1, (uint8_t)s, 0x1122334455667700u + (uint64_t)s);
+        side->gid[10] = side->gid[11] = 0xff;
+        side->gid[12] = 127;
+        side->gid[15] = (uint8_t)(s + 1);
+        for (int i = 0; i < CONNECTIONS; i++) {
+            cm_connection_init(&side->connections[i]);
+        }
+    }
+    return pair;
+}
+
+static struct cm_connection *spare_of(struct side *side)
+{
+    for (int i = 0; i < CONNECTIONS; i++) {
+        if (!side->used[i]) {
+            return &side->connections[i];
+        }
+    }
+    return NULL;
+}
+
+static struct cm_connection *use(struct side *side)
+{
+    struct cm_connection *connection = spare_of(side);
+    assert_non_null(connection);
+    side->used[connection - side->connections] = true;
+    return connection;
+}
+
+static enum cm_event_kind note(struct side *side)
+{
+    side->told[side->event.kind]++;
+    if (side->event.kind == CM_EVENT_REQUESTED || side->event.kind == CM_EVENT_SIDR_REQUESTED) {
+        assert_ptr_equal(use(side), side->event.connection);
+    }
+    if (side->event.kind == CM_EVENT_RELEASED) {
+        assert_false(side->event.connection->abandoned);
+        assert_int_equal(side->event.connection->state, CM_STATE_IDLE);
+    }
+    check_side(side);
+    return side->event.kind;
+}
+
+/* The MAD as if it came from `from` for `to`. */
+static enum cm_event_kind give_between(struct pair *pair, int to, const uint8_t source[16],
+                                       const uint8_t destination[16], const uint8_t *bytes)
+{
+    struct side *side = &pair->sides[to];
+    cm_on_message(&side->cm, source, destination, bytes, CM_MAD_BYTES, spare_of(side), pair->now,
+                  &side->event);
+    return note(side);
+}
+
+static enum cm_event_kind give(struct pair *pair, int to, const struct cm_message *message)
+{
+    uint8_t bytes[CM_MAD_BYTES];
+    cm_encode(message, bytes);
+    return give_between(pair, to, pair->sides[!to].gid, pair->sides[to].gid, bytes);
+}
+
+/* The next message of a side, which is for the other: 0 if there is none. */
+static uint16_t next(struct pair *pair, int from, struct cm_letter *letter)
+{
+    struct cm_message message;
+    if (!cm_next_message(&pair->sides[from].cm, letter)) {
+        return 0;
+    }
+    assert_memory_equal(letter->source, pair->sides[from].gid, 16);
+    assert_memory_equal(letter->destination, pair->sides[!from].gid, 16);
+    assert_int_equal(cm_decode(letter->bytes, CM_MAD_BYTES, &message), CM_GOOD);
+    return message.attribute;
+}
+
+static void expect_silence(struct pair *pair, int side)
+{
+    struct cm_letter letter;
+    assert_int_equal(next(pair, side, &letter), 0);
+}
+
+static void lose(struct pair *pair, int from, enum cm_attribute attribute)
+{
+    struct cm_letter letter;
+    assert_int_equal(next(pair, from, &letter), attribute);
+}
+
+/* The one message of a side reaches the other. */
+static enum cm_event_kind deliver(struct pair *pair, int from, enum cm_attribute attribute)
+{
+    struct cm_letter letter;
+    assert_int_equal(next(pair, from, &letter), attribute);
+    return give_between(pair, !from, letter.source, letter.destination, letter.bytes);
+}
+
+static enum cm_event_kind pass_time(struct pair *pair, int s, uint64_t ns)
+{
+    struct side *side = &pair->sides[s];
+    pair->now = instant_after(pair->now, ns);
+    cm_on_time(&side->cm, pair->now, &side->event);
+    return note(side);
+}
+
+/* To the side's deadline, which there is. */
+static enum cm_event_kind wait_for(struct pair *pair, int s)
+{
+    const struct instant deadline = cm_deadline(&pair->sides[s].cm);
+    assert_true(deadline.ns != UINT64_MAX);
+    return pass_time(pair, s, deadline.ns > pair->now.ns ? deadline.ns - pair->now.ns : 0);
+}
+
+static struct cm_connection *request(struct pair *pair, int s)
+{
+    struct cm_connection *connection = use(&pair->sides[s]);
+    struct cm_message req = {
+        .req = {.service_id = SERVICE, .qpn = 0x11, .starting_psn = 0x111, .path_mtu = 3},
+        .private_data = {'r', 'e', 'q'}};
+    assert_int_equal(cm_request(&pair->sides[s].cm, connection, pair->sides[s].gid,
+                                pair->sides[!s].gid, &req, pair->now),
+                     STATUS_OK);
+    check_side(&pair->sides[s]);
+    return connection;
+}
+
+static struct cm_connection *sidr_request(struct pair *pair, int s)
+{
+    struct cm_connection *connection = use(&pair->sides[s]);
+    struct cm_message message = {.sidr_req = {.service_id = SERVICE}};
+    assert_int_equal(cm_sidr_request(&pair->sides[s].cm, connection, pair->sides[s].gid,
+                                     pair->sides[!s].gid, &message, pair->now),
+                     STATUS_OK);
+    return connection;
+}
+
+static enum status reply(struct pair *pair, int s, struct cm_connection *connection)
+{
+    struct cm_message rep = {.rep = {.qpn = 0x22, .starting_psn = 0x222},
+                             .private_data = {'r', 'e', 'p'}};
+    return cm_reply(&pair->sides[s].cm, connection, &rep, pair->now);
+}
+
+static enum status confirm(struct pair *pair, int s, struct cm_connection *connection)
+{
+    struct cm_message rtu = {.private_data = {'r', 't', 'u'}};
+    return cm_confirm(&pair->sides[s].cm, connection, &rtu);
+}
+
+static enum status sidr_reply(struct pair *pair, int s, struct cm_connection *connection)
+{
+    struct cm_message message = {.sidr_rep = {.qpn = 0x33, .qkey = 0x44}};
+    return cm_sidr_reply(&pair->sides[s].cm, connection, &message);
+}
+
+/* Both of an exchange: [s] asked, [!s] answered. */
+struct ends {
+    struct cm_connection *of[2];
+};
+
+/* Side `s` asks the other, and all goes well up to and including the RTU's arrival. */
+static struct ends establish(struct pair *pair, int s)
+{
+    struct ends ends;
+    ends.of[s] = request(pair, s);
+    assert_int_equal(deliver(pair, s, CM_REQ), CM_EVENT_REQUESTED);
+    ends.of[!s] = pair->sides[!s].event.connection;
+    assert_int_equal(reply(pair, !s, ends.of[!s]), STATUS_OK);
+    assert_int_equal(deliver(pair, !s, CM_REP), CM_EVENT_REPLIED);
+    assert_int_equal(confirm(pair, s, ends.of[s]), STATUS_OK);
+    assert_int_equal(deliver(pair, s, CM_RTU), CM_EVENT_ESTABLISHED);
+    return ends;
+}
+
+/* Side 0's connection in `state`, with the messages that led there delivered and nothing waiting to
+ * be sent. `asked`: side 0 asked. */
+static struct ends reach(struct pair *pair, enum cm_state state, bool asked)
+{
+    struct ends ends = {{NULL, NULL}};
+    const int asker = asked ? 0 : 1;
+    struct cm *cm = &pair->sides[0].cm;
+    if (state >= CM_STATE_SIDR_REQ_SENT) {
+        ends.of[asker] = sidr_request(pair, asker);
+        if (state == CM_STATE_SIDR_REQ_SENT) {
+            assert_int_equal(deliver(pair, 0, CM_SIDR_REQ), CM_EVENT_SIDR_REQUESTED);
+            ends.of[1] = pair->sides[1].event.connection;
+            return ends;
+        }
+        assert_int_equal(deliver(pair, 1, CM_SIDR_REQ), CM_EVENT_SIDR_REQUESTED);
+        ends.of[0] = pair->sides[0].event.connection;
+        if (state == CM_STATE_SIDR_REP_SENT) {
+            assert_int_equal(sidr_reply(pair, 0, ends.of[0]), STATUS_OK);
+            lose(pair, 0, CM_SIDR_REP);
+        }
+        return ends;
+    }
+    if (state < CM_STATE_ESTABLISHED) {
+        ends.of[asker] = request(pair, asker);
+        assert_int_equal(deliver(pair, asker, CM_REQ), CM_EVENT_REQUESTED);
+        ends.of[!asker] = pair->sides[!asker].event.connection;
+        if (state == CM_STATE_REP_SENT || state == CM_STATE_REP_RECEIVED) {
+            assert_int_equal(reply(pair, !asker, ends.of[!asker]), STATUS_OK);
+            assert_int_equal(deliver(pair, !asker, CM_REP), CM_EVENT_REPLIED);
+        }
+        return ends;
+    }
+    ends = establish(pair, asker);
+    if (state > CM_STATE_ESTABLISHED) {
+        assert_int_equal(cm_disconnect(cm, ends.of[0], pair->now), STATUS_OK);
+        lose(pair, 0, CM_DREQ);
+    }
+    if (state == CM_STATE_TIMEWAIT) {
+        const struct cm_message drep = {.attribute = CM_DREP,
+                                        .local_id = ends.of[1]->local_id,
+                                        .remote_id = ends.of[0]->local_id};
+        assert_int_equal(give(pair, 0, &drep), CM_EVENT_DISCONNECTED);
+    }
+    return ends;
+}
+
+struct place {
+    enum cm_state state;
+    bool asked;
+};
+
+/* All there are. */
+static const struct place places[] = {
+    {CM_STATE_REQ_SENT, true},       {CM_STATE_REP_RECEIVED, true},
+    {CM_STATE_ESTABLISHED, true},    {CM_STATE_DREQ_SENT, true},
+    {CM_STATE_TIMEWAIT, true},       {CM_STATE_SIDR_REQ_SENT, true},
+    {CM_STATE_REQ_RECEIVED, false},  {CM_STATE_REP_SENT, false},
+    {CM_STATE_ESTABLISHED, false},   {CM_STATE_DREQ_SENT, false},
+    {CM_STATE_TIMEWAIT, false},      {CM_STATE_SIDR_REQ_RECEIVED, false},
+    {CM_STATE_SIDR_REP_SENT, false},
+};
+
+static const enum cm_attribute attributes[] = {
+    CM_REQ, CM_MRA, CM_REJ, CM_REP, CM_RTU, CM_DREQ, CM_DREP, CM_SIDR_REQ, CM_SIDR_REP,
+};
+
+/* -- Every message in every state ---------------------------------------------------------------*/
+
+struct outcome {
+    struct place from;
+    enum cm_attribute attribute;
+    enum cm_state to;
+    enum cm_event_kind event;
+    uint16_t answer; /* 0: none. */
+};
+
+#define ASKED(state)                                                                               \
+    {                                                                                              \
+        CM_STATE_##state, true                                                                     \
+    }
+#define ANSWERED(state)                                                                            \
+    {                                                                                              \
+        CM_STATE_##state, false                                                                    \
+    }
+
+/* What the peer of this very connection may say; everything else changes nothing and is counted.
+ * REQ and SIDR_REQ are those that made the connection, once more. */
+static const struct outcome outcomes[] = {
+    {ASKED(REQ_SENT), CM_REP, CM_STATE_REP_RECEIVED, CM_EVENT_REPLIED, 0},
+    {ASKED(REQ_SENT), CM_REJ, CM_STATE_IDLE, CM_EVENT_REJECTED, 0},
+    {ASKED(REP_RECEIVED), CM_REP, CM_STATE_REP_RECEIVED, CM_EVENT_NONE, CM_MRA},
+    {ASKED(REP_RECEIVED), CM_REJ, CM_STATE_IDLE, CM_EVENT_REJECTED, 0},
+    {ASKED(ESTABLISHED), CM_REP, CM_STATE_ESTABLISHED, CM_EVENT_NONE, CM_RTU},
+    {ASKED(ESTABLISHED), CM_REJ, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, 0},
+    {ASKED(ESTABLISHED), CM_DREQ, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, CM_DREP},
+    {ASKED(DREQ_SENT), CM_REJ, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, 0},
+    {ASKED(DREQ_SENT), CM_DREQ, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, CM_DREP},
+    {ASKED(DREQ_SENT), CM_DREP, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, 0},
+    {ASKED(TIMEWAIT), CM_DREQ, CM_STATE_TIMEWAIT, CM_EVENT_NONE, CM_DREP},
+    {ASKED(SIDR_REQ_SENT), CM_SIDR_REP, CM_STATE_IDLE, CM_EVENT_SIDR_REPLIED, 0},
+    {ANSWERED(REQ_RECEIVED), CM_REQ, CM_STATE_REQ_RECEIVED, CM_EVENT_NONE, CM_MRA},
+    {ANSWERED(REQ_RECEIVED), CM_REJ, CM_STATE_IDLE, CM_EVENT_REJECTED, 0},
+    {ANSWERED(REP_SENT), CM_REQ, CM_STATE_REP_SENT, CM_EVENT_NONE, CM_REP},
+    {ANSWERED(REP_SENT), CM_REJ, CM_STATE_IDLE, CM_EVENT_REJECTED, 0},
+    {ANSWERED(REP_SENT), CM_RTU, CM_STATE_ESTABLISHED, CM_EVENT_ESTABLISHED, 0},
+    {ANSWERED(REP_SENT), CM_DREQ, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, CM_DREP},
+    {ANSWERED(ESTABLISHED), CM_REJ, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, 0},
+    {ANSWERED(ESTABLISHED), CM_DREQ, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, CM_DREP},
+    {ANSWERED(DREQ_SENT), CM_REQ, CM_STATE_DREQ_SENT, CM_EVENT_NONE, CM_REJ},
+    {ANSWERED(DREQ_SENT), CM_REJ, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, 0},
+    {ANSWERED(DREQ_SENT), CM_DREQ, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, CM_DREP},
+    {ANSWERED(DREQ_SENT), CM_DREP, CM_STATE_TIMEWAIT, CM_EVENT_DISCONNECTED, 0},
+    {ANSWERED(TIMEWAIT), CM_REQ, CM_STATE_TIMEWAIT, CM_EVENT_NONE, CM_REJ},
+    {ANSWERED(TIMEWAIT), CM_DREQ, CM_STATE_TIMEWAIT, CM_EVENT_NONE, CM_DREP},
+    {ANSWERED(SIDR_REP_SENT), CM_SIDR_REQ, CM_STATE_SIDR_REP_SENT, CM_EVENT_NONE, CM_SIDR_REP},
+};
+
+static struct outcome outcome_of(struct place place, enum cm_attribute attribute)
+{
+    for (size_t i = 0; i < COUNT_OF(outcomes); i++) {
+        if (outcomes[i].from.state == place.state && outcomes[i].from.asked == place.asked &&
+            outcomes[i].attribute == attribute) {
+            return outcomes[i];
+        }
+    }
+    struct outcome outcome = {place, attribute, place.state, CM_EVENT_NONE, 0};
+    const bool sidr = place.state >= CM_STATE_SIDR_REQ_SENT;
+    /* Somebody who is not the one who asked us, or a space of IDs of its own. */
+    if (attribute == CM_REQ && (place.asked || sidr)) {
+        outcome.event = CM_EVENT_REQUESTED;
+    } else if (attribute == CM_SIDR_REQ && (place.asked || !sidr)) {
+        outcome.event = CM_EVENT_SIDR_REQUESTED;
+    }
+    return outcome;
+}
+
+/* As the peer of side 0's connection would say it. */
+static struct cm_message message_about(const struct ends *ends, enum cm_attribute attribute)
+{
+    struct cm_message message = {.attribute = (uint16_t)attribute,
+                                 .transaction_id = ends->of[1]->transaction_id,
+                                 .local_id = ends->of[1]->local_id};
+    if (attribute == CM_SIDR_REP) {
+        message.local_id = ends->of[0]->local_id;
+        return message;
+    }
+    if (attribute == CM_REQ || attribute == CM_SIDR_REQ) {
+        return message;
+    }
+    message.remote_id = ends->of[0]->local_id;
+    if (attribute == CM_REJ) {
+        message.rej.reason = CM_REASON_CONSUMER;
+    } else if (attribute == CM_MRA) {
+        message.mra.about = CM_ABOUT_OTHER;
+    }
+    return message;
+}
+
+static void test_every_message_in_every_state(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(places) * COUNT_OF(attributes); i++) {
+        const struct place place = places[i / COUNT_OF(attributes)];
+        const enum cm_attribute attribute = attributes[i % COUNT_OF(attributes)];
+        struct pair *pair = pair_make();
+        const struct ends ends = reach(pair, place.state, place.asked);
+        struct cm_connection *connection = ends.of[0];
+        assert_int_equal(connection->state, place.state);
+        const struct outcome wanted = outcome_of(place, attribute);
+        const struct cm_counters before = pair->sides[0].cm.counters;
+        const struct cm_message message = message_about(&ends, attribute);
+        const enum cm_event_kind event = give(pair, 0, &message);
+        const struct cm_counters *after = &pair->sides[0].cm.counters;
+        struct cm_letter letter;
+        const uint16_t answer = next(pair, 0, &letter);
+        if (connection->state != wanted.to || event != wanted.event || answer != wanted.answer) {
+            fail_msg("%s in state %u (asked %d): state %u, event %u, answer %x",
+                     cm_attribute_name(attribute), place.state, place.asked, connection->state,
+                     event, answer);
+        }
+        expect_silence(pair, 0);
+        assert_int_equal(after->unmatched + after->out_of_state,
+                         before.unmatched + before.out_of_state + (event == CM_EVENT_NONE));
+        assert_int_equal(after->malformed + after->crowded_out, 0);
+        free(pair);
+    }
+}
+
+/* A third party that guesses both communication IDs is nobody: its GID tells. */
+static void test_every_message_from_a_stranger(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(places) * COUNT_OF(attributes); i++) {
+        const struct place place = places[i / COUNT_OF(attributes)];
+        const enum cm_attribute attribute = attributes[i % COUNT_OF(attributes)];
+        struct pair *pair = pair_make();
+        const struct ends ends = reach(pair, place.state, place.asked);
+        const struct cm_message message = message_about(&ends, attribute);
+        uint8_t bytes[CM_MAD_BYTES], stranger[16] = {[10] = 0xff, [11] = 0xff, [15] = 99};
+        struct cm_letter letter;
+        cm_encode(&message, bytes);
+        give_between(pair, 0, stranger, pair->sides[0].gid, bytes);
+        assert_int_equal(ends.of[0]->state, place.state);
+        assert_ptr_not_equal(pair->sides[0].event.connection, ends.of[0]);
+        while (cm_next_message(&pair->sides[0].cm, &letter)) {
+            assert_memory_equal(letter.destination, stranger, 16);
+        }
+        free(pair);
+    }
+}
+
+/* The right GID and our communication ID, but the peer's ID of another of its connections. */
+static void test_every_message_from_another_connection_of_the_peer(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(places) * COUNT_OF(attributes); i++) {
+        const struct place place = places[i / COUNT_OF(attributes)];
+        const enum cm_attribute attribute = attributes[i % COUNT_OF(attributes)];
+        if (attribute == CM_REQ || attribute == CM_SIDR_REQ || attribute == CM_SIDR_REP ||
+            place.state == CM_STATE_REQ_SENT || place.state == CM_STATE_SIDR_REQ_SENT) {
+            continue; /* They do not name it, or it is not known yet. */
+        }
+        struct pair *pair = pair_make();
+        const struct ends ends = reach(pair, place.state, place.asked);
+        struct cm_message message = message_about(&ends, attribute);
+        message.local_id++;
+        assert_int_equal(give(pair, 0, &message), CM_EVENT_NONE);
+        assert_int_equal(ends.of[0]->state, place.state);
+        free(pair);
+    }
+}
+
+/* -- Every wish in every state ------------------------------------------------------------------*/
+
+enum wish {
+    WISH_REQUEST,
+    WISH_REPLY,
+    WISH_CONFIRM,
+    WISH_NOTE_ESTABLISHED,
+    WISH_REJECT,
+    WISH_DISCONNECT,
+    WISH_SIDR_REQUEST,
+    WISH_SIDR_REPLY,
+    WISH_COUNT,
+};
+
+static enum status carry_out(struct pair *pair, enum wish wish, struct cm_connection *connection)
+{
+    struct side *side = &pair->sides[0];
+    struct cm_message message = {0};
+    switch (wish) {
+    case WISH_REQUEST:
+        return cm_request(&side->cm, connection, side->gid, pair->sides[1].gid, &message,
+                          pair->now);
+    case WISH_REPLY: return reply(pair, 0, connection);
+    case WISH_CONFIRM: return confirm(pair, 0, connection);
+    case WISH_NOTE_ESTABLISHED: return cm_note_established(&side->cm, connection);
+    case WISH_REJECT: return cm_reject(&side->cm, connection, CM_REASON_CONSUMER, "no", 2);
+    case WISH_DISCONNECT: return cm_disconnect(&side->cm, connection, pair->now);
+    case WISH_SIDR_REQUEST:
+        return cm_sidr_request(&side->cm, connection, side->gid, pair->sides[1].gid, &message,
+                               pair->now);
+    case WISH_SIDR_REPLY: return sidr_reply(pair, 0, connection);
+    case WISH_COUNT: break;
+    }
+    fail();
+    return STATUS_INVALID;
+}
+
+/* The wishes that are allowed, what becomes of the state and what the peer hears. */
+static const struct grant {
+    enum cm_state from;
+    enum wish wish;
+    enum cm_state to;
+    uint16_t said;
+} grants[] = {
+    {CM_STATE_IDLE, WISH_REQUEST, CM_STATE_REQ_SENT, CM_REQ},
+    {CM_STATE_IDLE, WISH_SIDR_REQUEST, CM_STATE_SIDR_REQ_SENT, CM_SIDR_REQ},
+    {CM_STATE_REQ_RECEIVED, WISH_REPLY, CM_STATE_REP_SENT, CM_REP},
+    {CM_STATE_REQ_RECEIVED, WISH_REJECT, CM_STATE_IDLE, CM_REJ},
+    {CM_STATE_REP_RECEIVED, WISH_CONFIRM, CM_STATE_ESTABLISHED, CM_RTU},
+    {CM_STATE_REP_RECEIVED, WISH_REJECT, CM_STATE_IDLE, CM_REJ},
+    {CM_STATE_REP_SENT, WISH_NOTE_ESTABLISHED, CM_STATE_ESTABLISHED, 0},
+    {CM_STATE_REP_SENT, WISH_DISCONNECT, CM_STATE_DREQ_SENT, CM_DREQ},
+    {CM_STATE_ESTABLISHED, WISH_DISCONNECT, CM_STATE_DREQ_SENT, CM_DREQ},
+    {CM_STATE_DREQ_SENT, WISH_DISCONNECT, CM_STATE_DREQ_SENT, 0},
+    {CM_STATE_TIMEWAIT, WISH_DISCONNECT, CM_STATE_TIMEWAIT, 0},
+    {CM_STATE_SIDR_REQ_RECEIVED, WISH_SIDR_REPLY, CM_STATE_SIDR_REP_SENT, CM_SIDR_REP},
+};
+
+static void expect_wish(struct pair *pair, struct cm_connection *connection, enum wish wish)
+{
+    const enum cm_state from = (enum cm_state)connection->state;
+    struct grant wanted = {from, wish, from, 0};
+    enum status status = STATUS_INVALID;
+    for (size_t g = 0; g < COUNT_OF(grants); g++) {
+        if (grants[g].from == from && grants[g].wish == wish) {
+            wanted = grants[g];
+            status = STATUS_OK;
+        }
+    }
+    struct cm_letter letter;
+    assert_int_equal(carry_out(pair, wish, connection), status);
+    assert_int_equal(connection->state, wanted.to);
+    assert_int_equal(next(pair, 0, &letter), wanted.said);
+    expect_silence(pair, 0);
+    check_side(&pair->sides[0]);
+}
+
+static void test_every_wish_in_every_state(void **state)
+{
+    (void)state;
+    for (enum wish wish = 0; wish < WISH_COUNT; wish++) {
+        struct pair *pair = pair_make();
+        expect_wish(pair, use(&pair->sides[0]), wish);
+        free(pair);
+        for (size_t i = 0; i < COUNT_OF(places); i++) {
+            pair = pair_make();
+            const struct ends ends = reach(pair, places[i].state, places[i].asked);
+            expect_wish(pair, ends.of[0], wish);
+            free(pair);
+        }
+    }
+}
+
+/* What the peer hears when an owner lets go, and what it makes of it. */
+static void test_release_in_every_state(void **state)
+{
+    (void)state;
+    static const struct {
+        enum cm_state from;
+        uint16_t said;
+        bool at_once;
+        enum cm_event_kind peer;
+    } farewells[] = {
+        {CM_STATE_REQ_SENT, CM_REJ, true, CM_EVENT_REJECTED},
+        {CM_STATE_REQ_RECEIVED, CM_REJ, true, CM_EVENT_REJECTED},
+        {CM_STATE_REP_RECEIVED, CM_REJ, true, CM_EVENT_REJECTED},
+        {CM_STATE_REP_SENT, CM_DREQ, false, CM_EVENT_NONE}, /* It will be repeated. */
+        {CM_STATE_ESTABLISHED, CM_DREQ, false, CM_EVENT_DISCONNECTED},
+        {CM_STATE_DREQ_SENT, 0, false, CM_EVENT_NONE},
+        {CM_STATE_TIMEWAIT, 0, true, CM_EVENT_NONE},
+        {CM_STATE_SIDR_REQ_SENT, 0, true, CM_EVENT_NONE},
+        {CM_STATE_SIDR_REQ_RECEIVED, CM_SIDR_REP, true, CM_EVENT_SIDR_REPLIED},
+        {CM_STATE_SIDR_REP_SENT, 0, true, CM_EVENT_NONE},
+    };
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        size_t f = 0;
+        while (farewells[f].from != places[i].state) {
+            f++;
+        }
+        struct pair *pair = pair_make();
+        struct side *side = &pair->sides[0];
+        const struct ends ends = reach(pair, places[i].state, places[i].asked);
+        assert_int_equal(cm_release(&side->cm, ends.of[0], pair->now), farewells[f].at_once);
+        check_side(side);
+        if (farewells[f].said != 0) {
+            assert_int_equal(deliver(pair, 0, farewells[f].said), farewells[f].peer);
+        }
+        expect_silence(pair, 0);
+        /* Whatever becomes of the farewell, the memory comes back once. */
+        for (int waits = 0; !farewells[f].at_once && side->told[CM_EVENT_RELEASED] == 0; waits++) {
+            assert_true(waits < 100);
+            wait_for(pair, 0);
+        }
+        assert_int_equal(side->told[CM_EVENT_RELEASED], !farewells[f].at_once);
+        assert_int_equal(ends.of[0]->state, CM_STATE_IDLE);
+        check_side(side);
+        free(pair);
+    }
+}
+
+/* An abandoned connection is let go by whatever ends it, and tells its owner nothing else. */
+static void test_every_message_to_an_abandoned_connection(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT_OF(attributes); i++) {
+        const bool asked = i < COUNT_OF(attributes);
+        const enum cm_attribute attribute = attributes[i % COUNT_OF(attributes)];
+        struct pair *pair = pair_make();
+        struct side *side = &pair->sides[0];
+        const struct ends ends = reach(pair, CM_STATE_ESTABLISHED, asked);
+        assert_false(cm_release(&side->cm, ends.of[0], pair->now));
+        lose(pair, 0, CM_DREQ);
+        const struct cm_message message = message_about(&ends, attribute);
+        const enum cm_event_kind event = give(pair, 0, &message);
+        const bool ends_it = attribute == CM_DREQ || attribute == CM_DREP || attribute == CM_REJ;
+        if (ends_it) {
+            assert_int_equal(event, CM_EVENT_RELEASED);
+            assert_ptr_equal(side->event.connection, ends.of[0]);
+        } else {
+            assert_ptr_not_equal(side->event.connection, ends.of[0]);
+        }
+        if (attribute == CM_DREQ) {
+            lose(pair, 0, CM_DREP);
+        }
+        for (int waits = 0; side->told[CM_EVENT_RELEASED] == 0; waits++) {
+            assert_true(waits < 100);
+            wait_for(pair, 0);
+        }
+        free(pair);
+    }
+}
+
+/* -- Courses ------------------------------------------------------------------------------------*/
+
+static void test_connect_and_disconnect(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_letter letter;
+    struct cm_message message;
+    struct cm_connection *a = request(pair, 0);
+    assert_int_equal(next(pair, 0, &letter), CM_REQ);
+    assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &message), CM_GOOD);
+    assert_int_equal(message.local_id, a->local_id);
+    assert_int_equal(message.transaction_id & 0xffffffff, a->local_id);
+    assert_int_equal(message.req.ca_guid, 0x1122334455667700u);
+    assert_int_equal(message.req.service_id, SERVICE);
+    assert_int_equal(message.req.pkey, 0xffff);
+    assert_int_equal(message.req.max_cm_retries, CM_RETRIES);
+    assert_int_equal(message.req.local_response_timeout, CM_RESPONSE_TIMEOUT);
+    assert_memory_equal(message.req.primary.local_gid, pair->sides[0].gid, 16);
+    assert_memory_equal(message.req.primary.remote_gid, pair->sides[1].gid, 16);
+    assert_int_equal(give_between(pair, 1, letter.source, letter.destination, letter.bytes),
+                     CM_EVENT_REQUESTED);
+    struct cm_connection *b = pair->sides[1].event.connection;
+    assert_int_equal(b->service_id, SERVICE);
+    assert_int_equal(b->remote_qpn, 0x11);
+    assert_string_equal(pair->sides[1].event.message->private_data, "req");
+    assert_int_equal(reply(pair, 1, b), STATUS_OK);
+    assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
+    assert_int_equal(a->remote_qpn, 0x22);
+    assert_int_equal(a->remote_id, b->local_id);
+    assert_string_equal(pair->sides[0].event.message->private_data, "rep");
+    assert_int_equal(confirm(pair, 0, a), STATUS_OK);
+    assert_int_equal(deliver(pair, 0, CM_RTU), CM_EVENT_ESTABLISHED);
+    assert_string_equal(pair->sides[1].event.message->private_data, "rtu");
+    assert_int_equal(cm_deadline(&pair->sides[0].cm).ns <= pair->now.ns + 1000 * MS, true);
+    assert_int_equal(cm_disconnect(&pair->sides[1].cm, b, pair->now), STATUS_OK);
+    assert_int_equal(next(pair, 1, &letter), CM_DREQ);
+    assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &message), CM_GOOD);
+    assert_int_equal(message.dreq_qpn, 0x11);
+    assert_int_equal(give_between(pair, 0, letter.source, letter.destination, letter.bytes),
+                     CM_EVENT_DISCONNECTED);
+    assert_int_equal(deliver(pair, 0, CM_DREP), CM_EVENT_DISCONNECTED);
+    assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE); /* An outdated deadline. */
+    for (int s = 0; s < 2; s++) {
+        assert_int_equal(wait_for(pair, s), CM_EVENT_TIMEWAIT_OVER);
+        assert_int_equal(pass_time(pair, s, 0), CM_EVENT_NONE);
+        assert_true(cm_deadline(&pair->sides[s].cm).ns == UINT64_MAX);
+    }
+    free(pair);
+}
+
+/* Each message of an exchange is lost in turn; who sent it repeats it, and all ends well. */
+static void test_each_message_lost(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 4; lost++) {
+        struct pair *pair = pair_make();
+        struct cm_connection *a = request(pair, 0);
+        if (lost == 0) {
+            lose(pair, 0, CM_REQ);
+            assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+        }
+        assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
+        struct cm_connection *b = pair->sides[1].event.connection;
+        assert_int_equal(reply(pair, 1, b), STATUS_OK);
+        if (lost == 1) {
+            lose(pair, 1, CM_REP);
+            assert_int_equal(wait_for(pair, 1), CM_EVENT_NONE);
+        } else if (lost == 2) {
+            /* The REQ once more, because the REP is late, is answered by the REP. */
+            lose(pair, 1, CM_REP);
+            assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+            assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_NONE);
+        }
+        assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
+        assert_int_equal(confirm(pair, 0, a), STATUS_OK);
+        if (lost == 3) {
+            lose(pair, 0, CM_RTU);
+            assert_int_equal(wait_for(pair, 1), CM_EVENT_NONE);
+            assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_NONE);
+        }
+        assert_int_equal(deliver(pair, 0, CM_RTU), CM_EVENT_ESTABLISHED);
+        assert_int_equal(a->state, CM_STATE_ESTABLISHED);
+        assert_int_equal(b->state, CM_STATE_ESTABLISHED);
+        assert_int_equal(pair->sides[0].told[CM_EVENT_REPLIED], 1);
+        assert_int_equal(pair->sides[1].told[CM_EVENT_REQUESTED], 1);
+        free(pair);
+    }
+}
+
+static void test_farewells_lost(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct pair *pair = pair_make();
+        const struct ends ends = establish(pair, 0);
+        assert_int_equal(cm_disconnect(&pair->sides[0].cm, ends.of[0], pair->now), STATUS_OK);
+        if (lost == 0) {
+            lose(pair, 0, CM_DREQ);
+            wait_for(pair, 0);
+            assert_int_equal(deliver(pair, 0, CM_DREQ), CM_EVENT_DISCONNECTED);
+        } else {
+            assert_int_equal(deliver(pair, 0, CM_DREQ), CM_EVENT_DISCONNECTED);
+            lose(pair, 1, CM_DREP);
+            wait_for(pair, 0);
+            assert_int_equal(deliver(pair, 0, CM_DREQ), CM_EVENT_NONE);
+        }
+        assert_int_equal(deliver(pair, 1, CM_DREP), CM_EVENT_DISCONNECTED);
+        free(pair);
+    }
+}
+
+static void test_farewells_cross(void **state)
+{
+    (void)state;
+    for (int abandoned = 0; abandoned < 3; abandoned++) {
+        struct pair *pair = pair_make();
+        struct cm_letter dreqs[2];
+        const struct ends ends = establish(pair, 0);
+        for (int s = 0; s < 2; s++) {
+            if (s < abandoned) {
+                assert_false(cm_release(&pair->sides[s].cm, ends.of[s], pair->now));
+            } else {
+                assert_int_equal(cm_disconnect(&pair->sides[s].cm, ends.of[s], pair->now),
+                                 STATUS_OK);
+            }
+            assert_int_equal(next(pair, s, &dreqs[s]), CM_DREQ);
+        }
+        for (int s = 0; s < 2; s++) {
+            assert_int_equal(
+                give_between(pair, s, dreqs[!s].source, dreqs[!s].destination, dreqs[!s].bytes),
+                s < abandoned ? CM_EVENT_RELEASED : CM_EVENT_DISCONNECTED);
+        }
+        assert_int_equal(deliver(pair, 0, CM_DREP), CM_EVENT_NONE);
+        assert_int_equal(deliver(pair, 1, CM_DREP), CM_EVENT_NONE);
+        expect_silence(pair, 0);
+        expect_silence(pair, 1);
+        free(pair);
+    }
+}
+
+/* Nobody answers: how often each message is sent, how long it takes, what is told in the end. */
+static void test_exhaustion(void **state)
+{
+    (void)state;
+    static const struct {
+        struct place place;
+        uint32_t repeats;
+        uint64_t least_s, most_s;
+        enum cm_event_kind end;
+        enum cm_state to;
+    } cases[] = {
+        {ASKED(REQ_SENT), CM_RETRIES, 45, 70, CM_EVENT_UNREACHABLE, CM_STATE_IDLE},
+        {ANSWERED(REP_SENT), CM_RETRIES, 45, 70, CM_EVENT_UNREACHABLE, CM_STATE_IDLE},
+        {ASKED(DREQ_SENT), CM_RETRIES, 45, 70, CM_EVENT_DISCONNECTED, CM_STATE_TIMEWAIT},
+        {ASKED(SIDR_REQ_SENT), CM_RETRIES, 45, 70, CM_EVENT_UNREACHABLE, CM_STATE_IDLE},
+        {ASKED(TIMEWAIT), 0, 0, 1, CM_EVENT_TIMEWAIT_OVER, CM_STATE_IDLE},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pair *pair = pair_make();
+        const struct ends ends = reach(pair, cases[i].place.state, cases[i].place.asked);
+        const struct instant began = pair->now;
+        struct cm_letter letter, first = {0};
+        uint32_t repeats = 0;
+        enum cm_event_kind event;
+        int waits = 0;
+        while ((event = wait_for(pair, 0)) == CM_EVENT_NONE) {
+            assert_true(++waits < 100);
+            while (next(pair, 0, &letter) != 0) {
+                if (repeats++ > 0) {
+                    assert_memory_equal(first.bytes, letter.bytes, CM_MAD_BYTES);
+                }
+                first = letter;
+            }
+        }
+        assert_int_equal(event, cases[i].end);
+        assert_null(pair->sides[0].event.message);
+        assert_ptr_equal(pair->sides[0].event.connection, ends.of[0]);
+        assert_int_equal(repeats, cases[i].repeats);
+        assert_int_equal(ends.of[0]->state, cases[i].to);
+        assert_in_range(pair->now.ns - began.ns, cases[i].least_s * 1000 * MS,
+                        cases[i].most_s * 1000 * MS);
+        free(pair);
+    }
+}
+
+/* Who gives up says so: the peer may have an answer under way that cannot reach anybody, or have
+ * sent an RTU that never arrived (12.9.8). */
+static void test_giving_up_is_said(void **state)
+{
+    (void)state;
+    for (int asked = 0; asked < 2; asked++) {
+        struct pair *pair = pair_make();
+        const struct ends ends =
+            reach(pair, asked ? CM_STATE_REQ_SENT : CM_STATE_REP_SENT, asked != 0);
+        struct cm_letter letter;
+        struct cm_message message;
+        if (!asked) {
+            assert_int_equal(confirm(pair, 1, ends.of[1]), STATUS_OK);
+            lose(pair, 1, CM_RTU);
+        }
+        while (wait_for(pair, 0) == CM_EVENT_NONE) {
+            while (next(pair, 0, &letter) != 0) {
+            }
+        }
+        assert_int_equal(next(pair, 0, &letter), CM_REJ);
+        assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &message), CM_GOOD);
+        assert_int_equal(message.rej.reason, CM_REASON_TIMEOUT);
+        assert_int_equal(message.rej.about, CM_ABOUT_OTHER);
+        assert_int_equal(message.rej.information_bytes, 8);
+        assert_int_equal(message.rej.information[0], 0x11);
+        assert_int_equal(give_between(pair, 1, letter.source, letter.destination, letter.bytes),
+                         asked ? CM_EVENT_REJECTED : CM_EVENT_DISCONNECTED);
+        free(pair);
+    }
+}
+
+/* The first repetition is soon, the later ones at most as far apart as the standard demands. */
+static void test_pace_of_repetitions(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    reach(pair, CM_STATE_REQ_SENT, true);
+    uint64_t before = pair->now.ns, gap_before = 0;
+    for (int i = 0; i < CM_RETRIES; i++) {
+        assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+        lose(pair, 0, CM_REQ);
+        const uint64_t gap = pair->now.ns - before;
+        assert_in_range(gap, i == 0 ? 100 * MS : gap_before, ack_timeout_ns(CM_RESPONSE_TIMEOUT));
+        gap_before = gap;
+        before = pair->now.ns;
+    }
+    assert_int_equal(gap_before, ack_timeout_ns(CM_RESPONSE_TIMEOUT));
+    free(pair);
+}
+
+/* A slow program's CM asks for patience, and gets it; repetitions go on afterwards, whatever time
+ * the MRA named: also none at all, and more than there will ever be. */
+static void test_patience(void **state)
+{
+    (void)state;
+    for (int code = 0; code < 32; code++) {
+        for (int asked = 0; asked < 2; asked++) {
+            struct pair *pair = pair_make();
+            const struct ends ends =
+                reach(pair, asked ? CM_STATE_REQ_SENT : CM_STATE_REP_SENT, asked != 0);
+            struct cm_message mra = message_about(&ends, CM_MRA);
+            mra.mra.about = asked ? CM_ABOUT_REQ : CM_ABOUT_REP;
+            mra.mra.service_timeout = (uint8_t)code;
+            assert_int_equal(give(pair, 0, &mra), CM_EVENT_NONE);
+            const struct instant given = pair->now;
+            int waits = 0;
+            do {
+                assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+                assert_true(++waits < 5);
+            } while (list_empty(&ends.of[0]->out));
+            assert_true(pair->now.ns - given.ns >= UINT64_C(4096) << code);
+            assert_true(pair->now.ns - given.ns <= (UINT64_C(4096) << code) + 5000 * MS);
+            lose(pair, 0, asked ? CM_REQ : CM_REP);
+            free(pair);
+        }
+    }
+}
+
+static void test_patience_for_something_else(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    const struct ends ends = reach(pair, CM_STATE_REQ_SENT, true);
+    const struct instant deadline = ends.of[0]->deadline;
+    struct cm_message mra = message_about(&ends, CM_MRA);
+    mra.mra.about = CM_ABOUT_REP;
+    mra.mra.service_timeout = 20;
+    assert_int_equal(give(pair, 0, &mra), CM_EVENT_NONE);
+    assert_int_equal(ends.of[0]->deadline.ns, deadline.ns);
+    assert_int_equal(pair->sides[0].cm.counters.out_of_state, 1);
+    free(pair);
+}
+
+static void test_rejection(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_connection *a = request(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
+    struct cm_connection *b = pair->sides[1].event.connection;
+    uint8_t much[CM_REJ_PRIVATE_BYTES + 1] = {'n', 'o'};
+    assert_int_equal(cm_reject(&pair->sides[1].cm, b, CM_REASON_CONSUMER, much, sizeof(much)),
+                     STATUS_INVALID);
+    assert_int_equal(cm_reject(&pair->sides[1].cm, b, CM_REASON_CONSUMER, much, sizeof(much) - 1),
+                     STATUS_OK);
+    assert_int_equal(deliver(pair, 1, CM_REJ), CM_EVENT_REJECTED);
+    assert_int_equal(pair->sides[0].event.message->rej.reason, CM_REASON_CONSUMER);
+    assert_string_equal(pair->sides[0].event.message->private_data, "no");
+    /* Both can be used anew. */
+    assert_int_equal(carry_out(pair, WISH_REQUEST, a), STATUS_OK);
+    assert_true(cm_release(&pair->sides[1].cm, b, pair->now));
+    free(pair);
+}
+
+/* The asker changes its mind before it has learned the peer's communication ID: its REJ has none,
+ * and finds the request all the same, answered or not. */
+static void test_request_taken_back(void **state)
+{
+    (void)state;
+    for (int answered = 0; answered < 2; answered++) {
+        struct pair *pair = pair_make();
+        struct cm_connection *a = request(pair, 0);
+        assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
+        struct cm_connection *b = pair->sides[1].event.connection;
+        if (answered) {
+            assert_int_equal(reply(pair, 1, b), STATUS_OK);
+        }
+        assert_true(cm_release(&pair->sides[0].cm, a, pair->now));
+        struct cm_letter letter;
+        struct cm_message message;
+        assert_int_equal(next(pair, 0, &letter), CM_REJ);
+        assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &message), CM_GOOD);
+        assert_int_equal(message.remote_id, 0);
+        assert_int_equal(message.rej.reason, CM_REASON_TIMEOUT);
+        assert_int_equal(message.rej.about, CM_ABOUT_OTHER);
+        assert_int_equal(give_between(pair, 1, letter.source, letter.destination, letter.bytes),
+                         CM_EVENT_REJECTED);
+        assert_int_equal(b->state, CM_STATE_IDLE);
+        free(pair);
+    }
+}
+
+/* -- Strays, and IDs used anew ------------------------------------------------------------------*/
+
+static void test_strays(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(attributes); i++) {
+        const enum cm_attribute attribute = attributes[i];
+        if (attribute == CM_REQ || attribute == CM_SIDR_REQ) {
+            continue;
+        }
+        struct pair *pair = pair_make();
+        const struct cm_message message = {.attribute = (uint16_t)attribute,
+                                           .transaction_id = 0x77,
+                                           .local_id = 5,
+                                           .remote_id = attribute == CM_SIDR_REP ? 0 : 6};
+        struct cm_letter letter;
+        struct cm_message answer;
+        assert_int_equal(give(pair, 0, &message), CM_EVENT_NONE);
+        assert_int_equal(pair->sides[0].cm.counters.unmatched, 1);
+        const uint16_t answered = next(pair, 0, &letter);
+        assert_int_equal(answered, attribute == CM_REP    ? CM_REJ
+                                   : attribute == CM_DREQ ? CM_DREP
+                                                          : 0);
+        if (answered != 0) {
+            assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &answer), CM_GOOD);
+            assert_int_equal(answer.transaction_id, 0x77);
+            assert_int_equal(answer.local_id, 6);
+            assert_int_equal(answer.remote_id, 5);
+            assert_true(answered != CM_REJ ||
+                        (answer.rej.reason == CM_REASON_INVALID_COMMUNICATION_ID &&
+                         answer.rej.about == CM_ABOUT_REP));
+        }
+        free(pair);
+    }
+}
+
+static void test_more_strays_than_room(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_message dreq = {.attribute = CM_DREQ, .local_id = 5, .remote_id = 6};
+    for (int i = 0; i < CM_STRAYS_MAX + 3; i++) {
+        give(pair, 0, &dreq);
+    }
+    assert_int_equal(pair->sides[0].cm.counters.crowded_out, 3);
+    for (int i = 0; i < CM_STRAYS_MAX; i++) {
+        lose(pair, 0, CM_DREP);
+    }
+    expect_silence(pair, 0);
+    give(pair, 0, &dreq);
+    lose(pair, 0, CM_DREP);
+    free(pair);
+}
+
+static void test_malformed(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct side *side = &pair->sides[0];
+    uint8_t bytes[CM_MAD_BYTES] = {0};
+    cm_on_message(&side->cm, side->gid, side->gid, bytes, sizeof(bytes), spare_of(side), pair->now,
+                  &side->event);
+    assert_int_equal(note(side), CM_EVENT_NONE);
+    cm_on_message(&side->cm, side->gid, side->gid, bytes, 0, spare_of(side), pair->now,
+                  &side->event);
+    assert_int_equal(note(side), CM_EVENT_NONE);
+    assert_int_equal(side->cm.counters.malformed, 2);
+    free(pair);
+}
+
+static void test_no_memory_for_a_request(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    memset(pair->sides[1].used, 1, sizeof(pair->sides[1].used));
+    request(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_NONE);
+    sidr_request(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_SIDR_REQ), CM_EVENT_NONE);
+    assert_int_equal(pair->sides[1].cm.counters.crowded_out, 2);
+    expect_silence(pair, 1);
+    free(pair);
+}
+
+/* The same communication ID with another transaction: the peer has begun anew. While the first is
+ * being negotiated that is a mistake; afterwards the end of the old connection escaped us. */
+static void test_peer_uses_an_id_anew(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        if (places[i].asked || places[i].state >= CM_STATE_SIDR_REQ_SENT) {
+            continue;
+        }
+        struct pair *pair = pair_make();
+        const struct ends ends = reach(pair, places[i].state, false);
+        struct cm_message again = message_about(&ends, CM_REQ);
+        again.transaction_id += UINT64_C(1) << 32;
+        const bool negotiating =
+            places[i].state == CM_STATE_REQ_RECEIVED || places[i].state == CM_STATE_REP_SENT;
+        const enum cm_event_kind event = give(pair, 0, &again);
+        if (negotiating) {
+            struct cm_letter letter;
+            struct cm_message rej;
+            assert_int_equal(event, CM_EVENT_NONE);
+            assert_int_equal(next(pair, 0, &letter), CM_REJ);
+            assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &rej), CM_GOOD);
+            assert_int_equal(rej.rej.reason, CM_REASON_DUPLICATE_LOCAL_COMMUNICATION_ID);
+        } else {
+            assert_int_equal(event, CM_EVENT_REQUESTED);
+            struct cm_connection *anew = pair->sides[0].event.connection;
+            /* Repetitions are the new one's. */
+            assert_int_equal(give(pair, 0, &again), CM_EVENT_NONE);
+            lose(pair, 0, CM_MRA);
+            assert_int_equal(reply(pair, 0, anew), STATUS_OK);
+            /* And the old one still can be ended. */
+            (void)!cm_release(&pair->sides[0].cm, ends.of[0], pair->now);
+            check_side(&pair->sides[0]);
+        }
+        free(pair);
+    }
+}
+
+/* A REQ that the network held back comes after all is over: it makes no new connection. */
+static void test_old_request_after_the_end(void **state)
+{
+    (void)state;
+    for (int s = 0; s < 2; s++) { /* Who ends it. */
+        struct pair *pair = pair_make();
+        struct cm_letter old;
+        struct ends ends;
+        ends.of[0] = request(pair, 0);
+        assert_int_equal(next(pair, 0, &old), CM_REQ);
+        assert_int_equal(give_between(pair, 1, old.source, old.destination, old.bytes),
+                         CM_EVENT_REQUESTED);
+        ends.of[1] = pair->sides[1].event.connection;
+        assert_int_equal(reply(pair, 1, ends.of[1]), STATUS_OK);
+        assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
+        assert_int_equal(confirm(pair, 0, ends.of[0]), STATUS_OK);
+        assert_int_equal(deliver(pair, 0, CM_RTU), CM_EVENT_ESTABLISHED);
+        assert_int_equal(cm_disconnect(&pair->sides[s].cm, ends.of[s], pair->now), STATUS_OK);
+        assert_int_equal(deliver(pair, s, CM_DREQ), CM_EVENT_DISCONNECTED);
+        assert_int_equal(deliver(pair, !s, CM_DREP), CM_EVENT_DISCONNECTED);
+        assert_int_equal(give_between(pair, 1, old.source, old.destination, old.bytes),
+                         CM_EVENT_NONE);
+        /* The answer hurts nobody who has heard of the end. */
+        assert_int_equal(deliver(pair, 1, CM_REJ), CM_EVENT_NONE);
+        assert_int_equal(ends.of[0]->state, CM_STATE_TIMEWAIT);
+        free(pair);
+    }
+}
+
+/* The owner accepts and ends it before the peer has got the REP: the peer's request is refused, not
+ * taken for another. */
+static void test_connection_ended_before_the_peer_knows(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    request(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
+    struct cm_connection *b = pair->sides[1].event.connection;
+    assert_int_equal(reply(pair, 1, b), STATUS_OK);
+    lose(pair, 1, CM_REP);
+    assert_int_equal(cm_disconnect(&pair->sides[1].cm, b, pair->now), STATUS_OK);
+    assert_int_equal(deliver(pair, 1, CM_DREQ), CM_EVENT_NONE);
+    wait_for(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_NONE);
+    assert_int_equal(deliver(pair, 1, CM_REJ), CM_EVENT_REJECTED);
+    assert_int_equal(pair->sides[0].event.message->rej.reason, CM_REASON_STALE_CONNECTION);
+    free(pair);
+}
+
+static void test_communication_ids(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm *cm = &pair->sides[1].cm;
+    /* Of this manager's range, never 0, never one in use. */
+    cm->next_id = UINT32_MAX;
+    struct cm_connection *first = request(pair, 1);
+    assert_int_equal(first->local_id, 0x01ffffff);
+    cm->next_id = 0x00ffffff;
+    struct cm_connection *second = request(pair, 1);
+    assert_int_equal(second->local_id, 0x01000000);
+    struct cm *zero = &pair->sides[0].cm;
+    zero->next_id = 0;
+    assert_int_equal(request(pair, 0)->local_id, 1);
+    free(pair);
+}
+
+static void test_sidr(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_connection *a = sidr_request(pair, 0);
+    lose(pair, 0, CM_SIDR_REQ);
+    assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+    assert_int_equal(deliver(pair, 0, CM_SIDR_REQ), CM_EVENT_SIDR_REQUESTED);
+    struct cm_connection *b = pair->sides[1].event.connection;
+    assert_int_equal(b->service_id, SERVICE);
+    assert_int_equal(sidr_reply(pair, 1, b), STATUS_OK);
+    lose(pair, 1, CM_SIDR_REP);
+    wait_for(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_SIDR_REQ), CM_EVENT_NONE);
+    assert_int_equal(deliver(pair, 1, CM_SIDR_REP), CM_EVENT_SIDR_REPLIED);
+    assert_int_equal(pair->sides[0].event.message->sidr_rep.qpn, 0x33);
+    assert_int_equal(pair->sides[0].event.message->sidr_rep.qkey, 0x44);
+    assert_int_equal(pair->sides[0].event.message->sidr_rep.service_id, SERVICE);
+    assert_int_equal(a->state, CM_STATE_IDLE);
+    /* A second answer is for nobody; a second question with the same ID is another one. */
+    struct cm_message again = {.attribute = CM_SIDR_REQ,
+                               .transaction_id = b->transaction_id + (UINT64_C(1) << 32),
+                               .local_id = b->remote_id};
+    assert_int_equal(give(pair, 1, &again), CM_EVENT_SIDR_REQUESTED);
+    assert_true(cm_release(&pair->sides[1].cm, b, pair->now));
+    check_side(&pair->sides[1]);
+    free(pair);
+}
+
+/* Many deadlines at once: one event a call, the next call due at once, none forgotten. */
+static void test_many_deadlines_at_once(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct side *side = &pair->sides[0];
+    for (int i = 0; i < CONNECTIONS; i++) {
+        request(pair, 0);
+    }
+    for (int round = 0; round < CM_RETRIES; round++) {
+        assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+        for (int i = 0; i < CONNECTIONS; i++) {
+            lose(pair, 0, CM_REQ);
+        }
+    }
+    assert_int_equal(wait_for(pair, 0), CM_EVENT_UNREACHABLE);
+    for (int i = 1; i < CONNECTIONS; i++) {
+        assert_true(instant_reached(pair->now, cm_deadline(&side->cm)));
+        assert_int_equal(pass_time(pair, 0, 0), CM_EVENT_UNREACHABLE);
+    }
+    assert_int_equal(pass_time(pair, 0, 0), CM_EVENT_NONE);
+    assert_true(cm_deadline(&side->cm).ns == UINT64_MAX);
+    free(pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_message_in_every_state),
+        cmocka_unit_test(test_every_message_from_a_stranger),
+        cmocka_unit_test(test_every_message_from_another_connection_of_the_peer),
+        cmocka_unit_test(test_every_wish_in_every_state),
+        cmocka_unit_test(test_release_in_every_state),
+        cmocka_unit_test(test_every_message_to_an_abandoned_connection),
+        cmocka_unit_test(test_connect_and_disconnect),
+        cmocka_unit_test(test_each_message_lost),
+        cmocka_unit_test(test_farewells_lost),
+        cmocka_unit_test(test_farewells_cross),
+        cmocka_unit_test(test_exhaustion),
+        cmocka_unit_test(test_giving_up_is_said),
+        cmocka_unit_test(test_pace_of_repetitions),
+        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_patience_for_something_else),
+        cmocka_unit_test(test_rejection),
+        cmocka_unit_test(test_request_taken_back),
+        cmocka_unit_test(test_strays),
+        cmocka_unit_test(test_more_strays_than_room),
+        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_no_memory_for_a_request),
+        cmocka_unit_test(test_peer_uses_an_id_anew),
+        cmocka_unit_test(test_old_request_after_the_end),
+        cmocka_unit_test(test_connection_ended_before_the_peer_knows),
+        cmocka_unit_test(test_communication_ids),
+        cmocka_unit_test(test_sidr),
+        cmocka_unit_test(test_many_deadlines_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
