@@ -286,10 +286,7 @@ static void put_questions(struct live *live)
 {
     struct rdma_id *id;
     enum rdma_question question;
-    while ((id = rdma_cm_next_question(live->cm, &question)) != NULL) {
-        if (!live_cm_prepare(live)) {
-            continue;
-        }
+    while (live_cm_prepare(live) && (id = rdma_cm_next_question(live->cm, &question)) != NULL) {
         if (question == RDMA_QUESTION_ADDRESS) {
             answer_address(live, id);
         } else {

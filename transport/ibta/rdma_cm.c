@@ -182,11 +182,20 @@ enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
     return STATUS_OK;
 }
 
+/* Without memory the answer is lost, and asked for again. */
+static bool has_stock_for_answer(struct rdma_cm *manager, struct rdma_id *id)
+{
+    if (!stock_suffices(manager) && list_empty(&id->asking)) {
+        list_append(&manager->questions, &id->asking);
+    }
+    return stock_suffices(manager);
+}
+
 void rdma_cm_on_address(struct rdma_cm *manager, struct rdma_id *id, int failure,
                         const struct rdma_address *source, const uint8_t source_gid[16],
                         const uint8_t peer_gid[16], uint8_t path_mtu)
 {
-    if (id->state != RDMA_ID_RESOLVING || !stock_suffices(manager)) {
+    if (id->state != RDMA_ID_RESOLVING || !has_stock_for_answer(manager, id)) {
         return;
     }
     if (failure != 0) {
@@ -303,7 +312,7 @@ void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8
                         const uint8_t *peer_gid, struct instant now)
 {
     const bool routing = id->state == RDMA_ID_ROUTING;
-    if ((!routing && id->state != RDMA_ID_FINDING) || !stock_suffices(manager)) {
+    if ((!routing && id->state != RDMA_ID_FINDING) || !has_stock_for_answer(manager, id)) {
         return;
     }
     if (peer_gid != NULL) {
@@ -468,6 +477,7 @@ void rdma_id_migrate(struct rdma_cm *manager, struct rdma_id *id, struct rdma_ch
 static void let_go(struct rdma_cm *manager, struct rdma_id *id, struct instant now)
 {
     id->alive = false;
+    id->state = RDMA_ID_IDLE; /* Answers of the world that are under way find nothing to do. */
     id->channel = NULL;
     id->listener = NULL;
     list_remove(&id->asking);
