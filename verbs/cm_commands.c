@@ -110,7 +110,7 @@ static int destroy_id(struct cm_command *command)
 static int claim_port(const struct cm_command *command, struct cm_id *id,
                       struct rdma_address *address)
 {
-    return live_cm_claim(command->file->live, id->core.port_space, address, id->ipv6_only,
+    return live_cm_claim(command->file->live, id->core.port_space, address, id->core.ipv6_only,
                          &id->service);
 }
 
@@ -509,7 +509,7 @@ static int set_id_option(struct cm_id *id, uint32_t name, const uint8_t *value, 
         if (bytes != sizeof(number) || id->core.state != RDMA_ID_IDLE) {
             return EINVAL;
         }
-        id->ipv6_only = number != 0;
+        id->core.ipv6_only = number != 0;
         return 0;
     default: return ENOSYS;
     }

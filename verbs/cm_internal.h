@@ -30,7 +30,6 @@ struct cm_id {
     struct list node;        /* In its file. */
     struct list multicasts;  /* struct cm_multicast. */
     struct service *service; /* The port it claims, if any. */
-    bool ipv6_only;
 };
 
 struct cm_multicast {

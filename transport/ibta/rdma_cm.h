@@ -112,6 +112,7 @@ struct rdma_id {
     uint8_t type_of_service;
     uint8_t ack_timeout; /* 0: as the path says. */
     bool reuse_address;
+    bool ipv6_only;   /* LISTENING on any address: not for IPv4. */
     uint8_t path_mtu; /* enum path_mtu. */
     uint32_t backlog; /* LISTENING: so many requests more may wait. */
     uint32_t events_reported;

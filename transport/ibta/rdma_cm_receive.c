@@ -6,6 +6,7 @@
 
 #include "transport/ibta/rdma_cm.h"
 #include "transport/ibta/rdma_cm_internal.h"
+#include "wire/inet.h"
 
 /* 256 to 4096 bytes (IBTA 12.7.27). */
 #define PATH_MTU_CODE_FIRST 1
@@ -31,6 +32,12 @@ static bool is_any(const struct rdma_address *address)
     return memcmp(address->ip, any, 16) == 0 || memcmp(address->ip, any_ipv4, 16) == 0;
 }
 
+/* Of a listener on any address: on IPv6 it serves both, unless its program wants no IPv4. */
+static bool takes(const struct rdma_id *id, const uint8_t destination[16])
+{
+    return inet_is_ipv4(destination) ? !id->source.ipv6 || !id->ipv6_only : id->source.ipv6;
+}
+
 /* Who listens on the port: on the very address before any address. */
 static struct rdma_id *find_listener(struct rdma_cm *manager, uint64_t service_id,
                                      const struct cm_addresses *addresses, bool datagrams)
@@ -46,7 +53,7 @@ static struct rdma_id *find_listener(struct rdma_cm *manager, uint64_t service_i
         if (memcmp(id->source.ip, addresses->destination, 16) == 0) {
             return id;
         }
-        if (is_any(&id->source) && (id->source.ipv6 || !addresses->ipv6)) {
+        if (is_any(&id->source) && takes(id, addresses->destination)) {
             found = id;
         }
     }
