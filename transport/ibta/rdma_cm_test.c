@@ -1,0 +1,1179 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Ids, listeners, events and groups do what programs of librdmacm expect of them, and no
+ *         memory is lost or used after it was given back.
+ * Method  Two managers and a world that answers at once, in virtual time. After each step all
+ *         memory is counted: events are in stock, in a channel or with the test, ids are in stock,
+ *         released or the test's. Private data, depths and PSNs are compared at both ends.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/ibta/rdma_cm.h"
+#include "wire/inet.h"
+
+#define CHANNELS 2
+#define PORT     4000
+#define IDS_MAX  64
+
+struct node {
+    struct rdma_cm cm;
+    uint8_t ip[16];
+    struct rdma_channel channels[CHANNELS];
+    uint32_t events_made, ids_made, ids_back;
+    struct rdma_id *ids[IDS_MAX]; /* All memory ever made. */
+    bool mute;                    /* The world does not answer. */
+};
+
+struct pair {
+    struct node nodes[2];
+    struct instant now;
+    uint32_t lose; /* So many messages more are lost. */
+};
+
+/* -- Memory -------------------------------------------------------------------------------------*/
+
+static uint32_t count_of(const struct list *head)
+{
+    uint32_t count = 0;
+    for (const struct list *node = head->next; node != head; node = node->next) {
+        assert_ptr_equal(node->next->previous, node);
+        count++;
+    }
+    return count;
+}
+
+static void check_node(const struct node *node)
+{
+    const struct rdma_cm *cm = &node->cm;
+    uint32_t queued = 0;
+    for (int c = 0; c < CHANNELS; c++) {
+        queued += count_of(&node->channels[c].events);
+    }
+    assert_int_equal(count_of(&cm->spare_events), cm->spare_event_count);
+    assert_int_equal(count_of(&cm->spare_ids), cm->spare_id_count);
+    assert_int_equal(queued + cm->spare_event_count, node->events_made);
+}
+
+static struct rdma_id *make_id(struct node *node)
+{
+    struct rdma_id *id = calloc(1, sizeof(*id));
+    assert_true(node->ids_made < IDS_MAX);
+    node->ids[node->ids_made++] = id;
+    return id;
+}
+
+static void prepare(struct node *node)
+{
+    while (node->cm.spare_event_count < RDMA_SPARE_EVENTS) {
+        struct rdma_event *event = calloc(1, sizeof(*event));
+        node->events_made++;
+        rdma_cm_give_event(&node->cm, event);
+    }
+    while (node->cm.spare_id_count < RDMA_SPARE_IDS) {
+        rdma_cm_give_id(&node->cm, make_id(node));
+    }
+}
+
+/* -- The world ----------------------------------------------------------------------------------*/
+
+static struct rdma_address address_of(const struct node *node, uint16_t port)
+{
+    struct rdma_address address = {.port = port, .known = true};
+    memcpy(address.ip, node->ip, 16);
+    address.ipv6 = !inet_is_ipv4(node->ip);
+    return address;
+}
+
+static void answer_questions(struct pair *pair, struct node *node)
+{
+    struct rdma_id *id;
+    enum rdma_question question;
+    while (!node->mute && (id = rdma_cm_next_question(&node->cm, &question)) != NULL) {
+        prepare(node);
+        if (question == RDMA_QUESTION_ADDRESS) {
+            struct rdma_address source = address_of(node, 0x7777);
+            source.ipv6 = id->destination.ipv6;
+            rdma_cm_on_address(&node->cm, id, 0, &source, node->ip, id->destination.ip, 3);
+        } else {
+            rdma_cm_on_service(&node->cm, id, node->ip, id->peer_gid, pair->now);
+        }
+    }
+}
+
+static void take_back(struct node *node)
+{
+    struct rdma_id *id;
+    while ((id = rdma_cm_next_released(&node->cm)) != NULL) {
+        for (uint32_t i = 0; i < node->ids_made; i++) {
+            if (node->ids[i] == id) {
+                node->ids[i] = NULL;
+                node->ids_back++;
+                free(id);
+                id = NULL;
+                break;
+            }
+        }
+        assert_null(id); /* It was one of ours, and not yet back. */
+    }
+}
+
+/* Until nothing moves any more. */
+static void settle(struct pair *pair)
+{
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (int n = 0; n < 2; n++) {
+            struct node *node = &pair->nodes[n], *peer = &pair->nodes[!n];
+            struct cm_letter letter;
+            answer_questions(pair, node);
+            while (cm_next_message(&node->cm.cm, &letter)) {
+                moved = true;
+                if (pair->lose > 0) {
+                    pair->lose--;
+                    continue;
+                }
+                prepare(peer);
+                rdma_cm_on_message(&peer->cm, letter.source, letter.destination, letter.bytes,
+                                   CM_MAD_BYTES, pair->now);
+            }
+            take_back(node);
+            check_node(node);
+        }
+    }
+}
+
+static void pass_time(struct pair *pair, uint64_t ns)
+{
+    pair->now = instant_after(pair->now, ns);
+    for (int n = 0; n < 2; n++) {
+        prepare(&pair->nodes[n]);
+        rdma_cm_on_time(&pair->nodes[n].cm, pair->now);
+    }
+    settle(pair);
+}
+
+static struct pair *pair_make_at(const uint8_t a[16], const uint8_t b[16])
+{
+    struct pair *pair = calloc(1, sizeof(*pair));
+    pair->now.ns = 1000000;
+    for (int n = 0; n < 2; n++) {
+        struct node *node = &pair->nodes[n];
+        rdma_cm_init(&node->cm, (uint64_t)n + 7, 0, 0x1000 + (uint64_t)n);
+        memcpy(node->ip, n == 0 ? a : b, 16);
+        for (int c = 0; c < CHANNELS; c++) {
+            rdma_channel_init(&node->channels[c]);
+        }
+        prepare(node);
+    }
+    return pair;
+}
+
+static struct pair *pair_make(void)
+{
+    static const uint8_t ips[2][16] = {{[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1},
+                                       {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}};
+    return pair_make_at(ips[0], ips[1]);
+}
+
+/* Lets go of all ids that are alive; all memory comes back. */
+static void pair_free(struct pair *pair)
+{
+    for (int n = 0; n < 2; n++) {
+        struct node *node = &pair->nodes[n];
+        for (uint32_t i = 0; i < node->ids_made; i++) {
+            if (node->ids[i] != NULL && node->ids[i]->alive && node->ids[i]->uid != 0) {
+                rdma_id_release(&node->cm, node->ids[i], pair->now);
+            }
+        }
+    }
+    settle(pair);
+    for (int i = 0; i < 20; i++) {
+        pass_time(pair, 5000000000u);
+    }
+    for (int n = 0; n < 2; n++) {
+        struct node *node = &pair->nodes[n];
+        assert_int_equal(node->ids_made - node->ids_back, node->cm.spare_id_count);
+        assert_int_equal(node->events_made, node->cm.spare_event_count);
+        assert_true(cm_deadline(&node->cm.cm).ns == UINT64_MAX);
+        struct list *spare;
+        while ((spare = list_pop(&node->cm.spare_events)) != NULL) {
+            free(CONTAINER_OF(spare, struct rdma_event, node));
+        }
+        while ((spare = list_pop(&node->cm.spare_ids)) != NULL) {
+            free(CONTAINER_OF(spare, struct rdma_id, released));
+        }
+    }
+    free(pair);
+}
+
+/* -- What programs do ---------------------------------------------------------------------------*/
+
+/* The oldest event of a channel, by value; fails the test if it is of another kind. */
+static struct rdma_event expect_on(struct pair *pair, int n, int channel, enum rdma_event_kind kind)
+{
+    struct node *node = &pair->nodes[n];
+    struct rdma_event *event = rdma_channel_take(&node->cm, &node->channels[channel]);
+    assert_non_null(event);
+    const struct rdma_event copy = *event;
+    assert_int_equal(copy.kind, kind);
+    rdma_cm_give_event(&node->cm, event);
+    check_node(node);
+    return copy;
+}
+
+static struct rdma_event expect(struct pair *pair, int n, enum rdma_event_kind kind)
+{
+    return expect_on(pair, n, 0, kind);
+}
+
+static void expect_silence(struct pair *pair)
+{
+    for (int i = 0; i < 2 * CHANNELS; i++) {
+        assert_true(list_empty(&pair->nodes[i / CHANNELS].channels[i % CHANNELS].events));
+    }
+}
+
+/* One request still waits on a channel, and nothing else anywhere. */
+static void expect_silence_but(struct pair *pair, int n, int channel)
+{
+    for (int i = 0; i < 2 * CHANNELS; i++) {
+        assert_int_equal(count_of(&pair->nodes[i / CHANNELS].channels[i % CHANNELS].events),
+                         i == n * CHANNELS + channel);
+    }
+}
+
+static struct rdma_id *create(struct pair *pair, int n, uint16_t port_space)
+{
+    struct node *node = &pair->nodes[n];
+    struct rdma_id *id = make_id(node);
+    rdma_id_init(id, &node->channels[0], port_space, 0x100 + node->ids_made);
+    return id;
+}
+
+static struct rdma_id *listen_at(struct pair *pair, int n, uint16_t port_space,
+                                 const struct rdma_address *address, uint32_t backlog)
+{
+    struct rdma_id *id = create(pair, n, port_space);
+    assert_int_equal(rdma_id_bind(id, address, pair->nodes[n].ip), STATUS_OK);
+    assert_int_equal(rdma_id_listen(&pair->nodes[n].cm, id, backlog), STATUS_OK);
+    return id;
+}
+
+static struct rdma_id *listen_on(struct pair *pair, int n, uint16_t port_space, uint32_t backlog)
+{
+    const struct rdma_address address = address_of(&pair->nodes[n], PORT);
+    return listen_at(pair, n, port_space, &address, backlog);
+}
+
+static void resolve_address(struct pair *pair, int n, struct rdma_id *id, uint16_t port)
+{
+    const struct rdma_address none = {0}, peer = address_of(&pair->nodes[!n], port);
+    prepare(&pair->nodes[n]);
+    assert_int_equal(rdma_id_resolve_address(&pair->nodes[n].cm, id, &none, &peer), STATUS_OK);
+    settle(pair);
+}
+
+static struct rdma_id *route(struct pair *pair, int n, uint16_t port_space, uint16_t port)
+{
+    struct rdma_id *id = create(pair, n, port_space);
+    resolve_address(pair, n, id, port);
+    assert_ptr_equal(expect(pair, n, RDMA_EVENT_ADDR_RESOLVED).id, id);
+    prepare(&pair->nodes[n]);
+    assert_int_equal(rdma_id_resolve_route(&pair->nodes[n].cm, id), STATUS_OK);
+    settle(pair);
+    assert_ptr_equal(expect(pair, n, RDMA_EVENT_ROUTE_RESOLVED).id, id);
+    return id;
+}
+
+static struct rdma_parameters parameters_of(const char *text)
+{
+    struct rdma_parameters parameters = {.qpn = 0x123,
+                                         .responder_resources = 3,
+                                         .initiator_depth = 5,
+                                         .retry_count = 6,
+                                         .rnr_retry_count = 4,
+                                         .flow_control = true,
+                                         .srq = true,
+                                         .private_bytes = (uint8_t)strlen(text)};
+    memcpy(parameters.private_data, text, strlen(text));
+    return parameters;
+}
+
+static void connect_id(struct pair *pair, int n, struct rdma_id *id)
+{
+    const struct rdma_parameters parameters = parameters_of("hello");
+    prepare(&pair->nodes[n]);
+    assert_int_equal(rdma_id_connect(&pair->nodes[n].cm, id, &parameters), STATUS_OK);
+    settle(pair);
+}
+
+static enum status accept_id(struct pair *pair, int n, struct rdma_id *id)
+{
+    struct rdma_parameters parameters = parameters_of("welcome");
+    parameters.qpn = 0x456;
+    parameters.responder_resources = 2;
+    parameters.initiator_depth = 1;
+    prepare(&pair->nodes[n]);
+    const enum status status = rdma_id_accept(&pair->nodes[n].cm, id, &parameters, pair->now);
+    if (status == STATUS_OK) {
+        id->uid = 0x900;
+    }
+    settle(pair);
+    return status;
+}
+
+struct ends {
+    struct rdma_id *listener, *active, *passive;
+};
+
+/* Node 0 connects to node 1, up to both ESTABLISHED (the active side's library adds its own). */
+static struct ends establish(struct pair *pair)
+{
+    struct ends ends;
+    ends.listener = listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    ends.active = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
+    connect_id(pair, 0, ends.active);
+    ends.passive = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    assert_int_equal(accept_id(pair, 1, ends.passive), STATUS_OK);
+    expect(pair, 0, RDMA_EVENT_CONNECT_RESPONSE);
+    assert_int_equal(rdma_id_establish(&pair->nodes[0].cm, ends.active), STATUS_OK);
+    settle(pair);
+    assert_ptr_equal(expect(pair, 1, RDMA_EVENT_ESTABLISHED).id, ends.passive);
+    expect_silence(pair);
+    return ends;
+}
+
+/* -- Connections --------------------------------------------------------------------------------*/
+
+static void expect_text(const struct rdma_parameters *parameters, const char *text, size_t room)
+{
+    assert_int_equal(parameters->private_bytes, room);
+    assert_memory_equal(parameters->private_data, text, strlen(text));
+    for (size_t i = strlen(text); i < room; i++) {
+        assert_int_equal(parameters->private_data[i], 0);
+    }
+}
+
+static void test_connect_and_disconnect(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct rdma_id *listener = listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    struct rdma_id *a = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
+    assert_int_equal(a->source.port, 0x7777);
+    connect_id(pair, 0, a);
+    const struct rdma_event request = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST);
+    struct rdma_id *b = request.id;
+    assert_ptr_equal(request.listener, listener);
+    assert_int_equal(listener->events_reported, 1);
+    assert_int_equal(b->events_reported, 0);
+    expect_text(&request.parameters, "hello", 56);
+    assert_int_equal(request.parameters.responder_resources, 5); /* What the peer initiates. */
+    assert_int_equal(request.parameters.initiator_depth, 3);
+    assert_int_equal(request.parameters.retry_count, 6);
+    assert_int_equal(request.parameters.rnr_retry_count, 4);
+    assert_int_equal(request.parameters.qpn, 0x123);
+    assert_true(request.parameters.flow_control && request.parameters.srq);
+    assert_int_equal(b->source.port, PORT);
+    assert_int_equal(b->destination.port, 0x7777);
+    assert_memory_equal(b->source.ip, pair->nodes[1].ip, 16);
+    assert_memory_equal(b->destination.ip, pair->nodes[0].ip, 16);
+    assert_memory_equal(b->peer_gid, pair->nodes[0].ip, 16);
+    assert_int_equal(b->path_mtu, 3);
+    assert_int_equal(accept_id(pair, 1, b), STATUS_OK);
+    const struct rdma_event response = expect(pair, 0, RDMA_EVENT_CONNECT_RESPONSE);
+    expect_text(&response.parameters, "welcome", 196);
+    assert_int_equal(response.parameters.responder_resources, 1);
+    assert_int_equal(response.parameters.initiator_depth, 2);
+    assert_int_equal(response.parameters.qpn, 0x456);
+    /* What a queue pair needs, at both ends. */
+    assert_int_equal(a->remote_qpn, 0x456);
+    assert_int_equal(b->remote_qpn, 0x123);
+    assert_int_equal(a->starting_psn, b->remote_starting_psn);
+    assert_int_equal(b->starting_psn, a->remote_starting_psn);
+    assert_true(a->starting_psn <= 0xffffff && b->starting_psn <= 0xffffff);
+    assert_int_equal(a->responder_resources, 1);
+    assert_int_equal(b->initiator_depth, 1);
+    assert_int_equal(a->initiator_depth, 2);
+    assert_int_equal(b->responder_resources, 2);
+    assert_int_equal(rdma_id_establish(&pair->nodes[0].cm, a), STATUS_OK);
+    settle(pair);
+    assert_ptr_equal(expect(pair, 1, RDMA_EVENT_ESTABLISHED).id, b);
+    assert_int_equal(rdma_id_disconnect(&pair->nodes[0].cm, a, pair->now), STATUS_OK);
+    settle(pair);
+    assert_ptr_equal(expect(pair, 0, RDMA_EVENT_DISCONNECTED).id, a);
+    assert_ptr_equal(expect(pair, 1, RDMA_EVENT_DISCONNECTED).id, b);
+    /* As both may call it when they hear of it. */
+    assert_int_equal(rdma_id_disconnect(&pair->nodes[1].cm, b, pair->now), STATUS_OK);
+    expect_silence(pair);
+    pass_time(pair, 1000000000u);
+    assert_ptr_equal(expect(pair, 0, RDMA_EVENT_TIMEWAIT_EXIT).id, a);
+    assert_ptr_equal(expect(pair, 1, RDMA_EVENT_TIMEWAIT_EXIT).id, b);
+    assert_int_equal(rdma_id_disconnect(&pair->nodes[1].cm, b, pair->now), STATUS_OK);
+    expect_silence(pair);
+    pair_free(pair);
+}
+
+/* PSNs are drawn, not counted. */
+static void test_starting_psns(void **state)
+{
+    (void)state;
+    uint32_t same = 0, last = 0;
+    for (int i = 0; i < 20; i++) {
+        struct pair *pair = pair_make();
+        prng_init(&pair->nodes[0].cm.cm.prng, (uint64_t)i * 77 + 1);
+        const struct ends ends = establish(pair);
+        same += ends.active->starting_psn == last;
+        last = ends.active->starting_psn;
+        pair_free(pair);
+    }
+    assert_int_equal(same, 0);
+}
+
+static void test_private_data_room(void **state)
+{
+    (void)state;
+    static const struct {
+        uint16_t port_space;
+        uint8_t request, reply;
+    } rooms[] = {{RDMA_PORT_SPACE_TCP, 56, 196}, {RDMA_PORT_SPACE_UDP, 180, 136}};
+    for (size_t i = 0; i < COUNT_OF(rooms); i++) {
+        struct pair *pair = pair_make();
+        struct rdma_parameters much = {.qpn = 1};
+        memset(much.private_data, 0xab, sizeof(much.private_data));
+        listen_on(pair, 1, rooms[i].port_space, 8);
+        struct rdma_id *a = route(pair, 0, rooms[i].port_space, PORT);
+        much.private_bytes = (uint8_t)(rooms[i].request + 1);
+        assert_int_equal(rdma_id_connect(&pair->nodes[0].cm, a, &much), STATUS_INVALID);
+        much.private_bytes--;
+        assert_int_equal(rdma_id_connect(&pair->nodes[0].cm, a, &much), STATUS_OK);
+        settle(pair);
+        const struct rdma_event request = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST);
+        assert_int_equal(request.parameters.private_bytes, rooms[i].request);
+        assert_memory_equal(request.parameters.private_data, much.private_data, rooms[i].request);
+        much.private_bytes = (uint8_t)(rooms[i].reply + 1);
+        assert_int_equal(rdma_id_accept(&pair->nodes[1].cm, request.id, &much, pair->now),
+                         STATUS_INVALID);
+        much.private_bytes--;
+        assert_int_equal(rdma_id_accept(&pair->nodes[1].cm, request.id, &much, pair->now),
+                         STATUS_OK);
+        request.id->uid = 1;
+        settle(pair);
+        const struct rdma_event answer =
+            expect(pair, 0, i == 0 ? RDMA_EVENT_CONNECT_RESPONSE : RDMA_EVENT_ESTABLISHED);
+        assert_int_equal(answer.parameters.private_bytes, rooms[i].reply);
+        assert_memory_equal(answer.parameters.private_data, much.private_data, rooms[i].reply);
+        pair_free(pair);
+    }
+}
+
+static void test_rejections(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    struct rdma_id *a = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
+    connect_id(pair, 0, a);
+    struct rdma_id *b = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    uint8_t much[255] = {'n', 'o'};
+    assert_int_equal(rdma_id_reject(&pair->nodes[1].cm, b, CM_REASON_CONSUMER, much, 149),
+                     STATUS_INVALID);
+    assert_int_equal(rdma_id_reject(&pair->nodes[1].cm, b, CM_REASON_CONSUMER, much, 148),
+                     STATUS_OK);
+    settle(pair);
+    const struct rdma_event rejected = expect(pair, 0, RDMA_EVENT_REJECTED);
+    assert_int_equal(rejected.status, CM_REASON_CONSUMER);
+    expect_text(&rejected.parameters, "no", 148);
+    assert_int_equal(rdma_id_reject(&pair->nodes[1].cm, b, CM_REASON_CONSUMER, NULL, 0),
+                     STATUS_INVALID);
+    assert_int_equal(accept_id(pair, 1, b), STATUS_INVALID);
+    b->uid = 1;
+    /* The active side rejects the reply. */
+    struct rdma_id *second = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
+    connect_id(pair, 0, second);
+    struct rdma_id *c = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    assert_int_equal(accept_id(pair, 1, c), STATUS_OK);
+    expect(pair, 0, RDMA_EVENT_CONNECT_RESPONSE);
+    assert_int_equal(rdma_id_reject(&pair->nodes[0].cm, second, CM_REASON_VENDOR_OPTION, NULL, 0),
+                     STATUS_OK);
+    settle(pair);
+    assert_int_equal(expect(pair, 1, RDMA_EVENT_REJECTED).status, CM_REASON_VENDOR_OPTION);
+    expect_silence(pair);
+    pair_free(pair);
+}
+
+/* Nobody listens: of RC a rejection, of UD an unreachable service. Both may try again. */
+static void test_no_listener(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    struct rdma_id *other_port = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT + 1);
+    connect_id(pair, 0, other_port);
+    assert_int_equal(expect(pair, 0, RDMA_EVENT_REJECTED).status, CM_REASON_INVALID_SERVICE_ID);
+    struct rdma_id *datagrams = route(pair, 0, RDMA_PORT_SPACE_UDP, PORT);
+    connect_id(pair, 0, datagrams);
+    assert_int_equal(expect(pair, 0, RDMA_EVENT_UNREACHABLE).status, CM_SIDR_UNSUPPORTED);
+    struct rdma_id *other_space = route(pair, 0, RDMA_PORT_SPACE_IB, PORT);
+    connect_id(pair, 0, other_space);
+    assert_int_equal(expect(pair, 0, RDMA_EVENT_REJECTED).status, CM_REASON_INVALID_SERVICE_ID);
+    assert_int_equal(pair->nodes[1].cm.counters.no_listener, 3);
+    expect_silence(pair);
+    connect_id(pair, 0, datagrams);
+    expect(pair, 0, RDMA_EVENT_UNREACHABLE);
+    pair_free(pair);
+}
+
+/* What the world knows without asking anybody. */
+static void test_nobody_serves(void **state)
+{
+    (void)state;
+    for (int datagrams = 0; datagrams < 2; datagrams++) {
+        struct pair *pair = pair_make();
+        struct node *node = &pair->nodes[0];
+        struct rdma_id *id =
+            route(pair, 0, datagrams ? RDMA_PORT_SPACE_UDP : RDMA_PORT_SPACE_TCP, PORT);
+        const struct rdma_parameters parameters = parameters_of("");
+        enum rdma_question question;
+        node->mute = true;
+        assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
+        assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
+        assert_int_equal(question, RDMA_QUESTION_SERVICE);
+        assert_null(rdma_cm_next_question(&node->cm, &question));
+        rdma_cm_on_service(&node->cm, id, NULL, NULL, pair->now);
+        if (datagrams) {
+            assert_int_equal(expect(pair, 0, RDMA_EVENT_UNREACHABLE).status, CM_SIDR_UNSUPPORTED);
+        } else {
+            assert_int_equal(expect(pair, 0, RDMA_EVENT_REJECTED).status,
+                             CM_REASON_INVALID_SERVICE_ID);
+        }
+        rdma_cm_on_service(&node->cm, id, NULL, NULL, pair->now); /* It no longer waits. */
+        expect_silence(pair);
+        assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
+        pair_free(pair);
+    }
+}
+
+static void test_unreachable(void **state)
+{
+    (void)state;
+    for (int datagrams = 0; datagrams < 2; datagrams++) {
+        struct pair *pair = pair_make();
+        struct rdma_id *id =
+            route(pair, 0, datagrams ? RDMA_PORT_SPACE_UDP : RDMA_PORT_SPACE_TCP, PORT);
+        pair->lose = UINT32_MAX;
+        connect_id(pair, 0, id);
+        for (int i = 0; i < 20; i++) {
+            pass_time(pair, 5000000000u);
+        }
+        const struct rdma_event event = expect(pair, 0, RDMA_EVENT_UNREACHABLE);
+        assert_int_equal(event.status, -110);
+        expect_silence(pair);
+        pair->lose = 0;
+        connect_id(pair, 0, id); /* It may be tried again. */
+        expect(pair, 0, datagrams ? RDMA_EVENT_UNREACHABLE : RDMA_EVENT_REJECTED);
+        pair_free(pair);
+    }
+}
+
+/* Address resolution fails: the id is what it was before, and may try again. */
+static void test_address_errors(void **state)
+{
+    (void)state;
+    for (int bound = 0; bound < 2; bound++) {
+        struct pair *pair = pair_make();
+        struct node *node = &pair->nodes[0];
+        struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
+        const struct rdma_address here = address_of(node, 7), none = {0};
+        if (bound) {
+            assert_int_equal(rdma_id_bind(id, &here, node->ip), STATUS_OK);
+            assert_int_equal(rdma_id_bind(id, &here, node->ip), STATUS_INVALID);
+        }
+        node->mute = true;
+        resolve_address(pair, 0, id, PORT);
+        assert_int_equal(rdma_id_resolve_address(&node->cm, id, &none, &here), STATUS_INVALID);
+        enum rdma_question question;
+        assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
+        assert_int_equal(question, RDMA_QUESTION_ADDRESS);
+        rdma_cm_on_address(&node->cm, id, 101, NULL, NULL, NULL, 0);
+        assert_int_equal(expect(pair, 0, RDMA_EVENT_ADDR_ERROR).status, -101);
+        assert_int_equal(id->state, bound ? RDMA_ID_BOUND : RDMA_ID_IDLE);
+        node->mute = false;
+        resolve_address(pair, 0, id, PORT);
+        expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
+        pair_free(pair);
+    }
+}
+
+/* Every wish in a state that does not allow it is refused, and changes nothing. */
+static void test_wishes_out_of_place(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct node *node = &pair->nodes[0];
+    const struct rdma_parameters parameters = parameters_of("");
+    struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(rdma_id_resolve_route(&node->cm, id), STATUS_INVALID);
+        assert_int_equal(rdma_id_listen(&node->cm, id, 1), STATUS_INVALID);
+        assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_INVALID);
+        assert_int_equal(rdma_id_accept(&node->cm, id, &parameters, pair->now), STATUS_INVALID);
+        assert_int_equal(rdma_id_establish(&node->cm, id), STATUS_INVALID);
+        assert_int_equal(rdma_id_note_established(&node->cm, id), STATUS_INVALID);
+        assert_int_equal(rdma_id_reject(&node->cm, id, CM_REASON_CONSUMER, NULL, 0),
+                         STATUS_INVALID);
+        assert_int_equal(rdma_id_disconnect(&node->cm, id, pair->now), STATUS_INVALID);
+        id = listen_on(pair, 0, RDMA_PORT_SPACE_TCP, 1);
+    }
+    const struct ends ends = establish(pair);
+    assert_int_equal(rdma_id_connect(&node->cm, ends.active, &parameters), STATUS_INVALID);
+    assert_int_equal(rdma_id_establish(&node->cm, ends.active), STATUS_INVALID);
+    assert_int_equal(accept_id(pair, 1, ends.passive), STATUS_INVALID);
+    expect_silence(pair);
+    pair_free(pair);
+}
+
+static void test_note_established(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    struct rdma_id *a = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
+    connect_id(pair, 0, a);
+    struct rdma_id *b = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    assert_int_equal(accept_id(pair, 1, b), STATUS_OK);
+    expect(pair, 0, RDMA_EVENT_CONNECT_RESPONSE);
+    assert_int_equal(rdma_id_note_established(&pair->nodes[1].cm, b), STATUS_OK);
+    expect(pair, 1, RDMA_EVENT_ESTABLISHED);
+    assert_int_equal(rdma_id_establish(&pair->nodes[0].cm, a), STATUS_OK);
+    settle(pair); /* The RTU tells nothing new. */
+    expect_silence(pair);
+    pair_free(pair);
+}
+
+/* -- Listeners ----------------------------------------------------------------------------------*/
+
+static struct rdma_id *asked_of(struct pair *pair, uint16_t port_space)
+{
+    struct rdma_id *a = route(pair, 0, port_space, PORT);
+    connect_id(pair, 0, a);
+    const struct rdma_event request = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST);
+    request.id->uid = 1; /* The test's from now on. */
+    return request.listener;
+}
+
+static void test_listener_of_the_address_before_any(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    const struct rdma_address any = {.ip = {[10] = 0xff, [11] = 0xff}, .port = PORT, .known = true};
+    struct rdma_id *everywhere = listen_at(pair, 1, RDMA_PORT_SPACE_TCP, &any, 8);
+    assert_ptr_equal(asked_of(pair, RDMA_PORT_SPACE_TCP), everywhere);
+    struct rdma_id *here = listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    assert_ptr_equal(asked_of(pair, RDMA_PORT_SPACE_TCP), here);
+    const struct rdma_address elsewhere = {
+        .ip = {[10] = 0xff, [11] = 0xff, [12] = 9}, .port = PORT, .known = true};
+    listen_at(pair, 1, RDMA_PORT_SPACE_TCP, &elsewhere, 8);
+    assert_ptr_equal(asked_of(pair, RDMA_PORT_SPACE_TCP), here);
+    rdma_id_release(&pair->nodes[1].cm, here, pair->now);
+    assert_ptr_equal(asked_of(pair, RDMA_PORT_SPACE_TCP), everywhere);
+    pair_free(pair);
+}
+
+/* On any IPv6 address listens who listens to IPv4, too, unless it said otherwise. */
+static void test_listeners_for_any_address(void **state)
+{
+    (void)state;
+    static const uint8_t v4[2][16] = {{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1},
+                                      {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2}};
+    static const uint8_t v6[2][16] = {{0xfd, [15] = 1}, {0xfd, [15] = 2}};
+    const struct rdma_address any4 = {
+        .ip = {[10] = 0xff, [11] = 0xff}, .port = PORT, .known = true};
+    const struct rdma_address any6 = {.port = PORT, .known = true, .ipv6 = true};
+    for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+        for (int order = 0; order < 2; order++) {
+            struct pair *pair = ipv6 ? pair_make_at(v6[0], v6[1]) : pair_make_at(v4[0], v4[1]);
+            struct rdma_id *for4 = NULL, *for6 = NULL;
+            for (int i = 0; i < 2; i++) {
+                if (i == order) {
+                    for4 = listen_at(pair, 1, RDMA_PORT_SPACE_TCP, &any4, 8);
+                } else {
+                    for6 = create(pair, 1, RDMA_PORT_SPACE_TCP);
+                    for6->ipv6_only = true;
+                    assert_int_equal(rdma_id_bind(for6, &any6, pair->nodes[1].ip), STATUS_OK);
+                    assert_int_equal(rdma_id_listen(&pair->nodes[1].cm, for6, 8), STATUS_OK);
+                }
+            }
+            assert_ptr_equal(asked_of(pair, RDMA_PORT_SPACE_TCP), ipv6 ? for6 : for4);
+            rdma_id_release(&pair->nodes[1].cm, ipv6 ? for6 : for4, pair->now);
+            struct rdma_id *a = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
+            connect_id(pair, 0, a);
+            expect(pair, 0, RDMA_EVENT_REJECTED);
+            pair_free(pair);
+        }
+        struct pair *pair = ipv6 ? pair_make_at(v6[0], v6[1]) : pair_make_at(v4[0], v4[1]);
+        struct rdma_id *both = listen_at(pair, 1, RDMA_PORT_SPACE_TCP, &any6, 8);
+        assert_ptr_equal(asked_of(pair, RDMA_PORT_SPACE_TCP), both);
+        pair_free(pair);
+    }
+}
+
+static void test_backlog(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 2);
+    for (int i = 0; i < 3; i++) {
+        connect_id(pair, 0, route(pair, 0, RDMA_PORT_SPACE_TCP, PORT));
+    }
+    assert_int_equal(expect(pair, 0, RDMA_EVENT_REJECTED).status, CM_REASON_NO_RESOURCES);
+    assert_int_equal(pair->nodes[1].cm.counters.backlog_full, 1);
+    /* A request that the program has heard of makes room. */
+    expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id->uid = 1;
+    connect_id(pair, 0, route(pair, 0, RDMA_PORT_SPACE_TCP, PORT));
+    for (int i = 0; i < 2; i++) {
+        expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id->uid = 1;
+    }
+    expect_silence(pair);
+    pair_free(pair);
+}
+
+/* What a peer may not ask for, and what is not a request of this service at all. */
+static void test_requests_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t transport, path_mtu, version;
+        enum cm_reason reason;
+    } cases[] = {
+        {CM_TRANSPORT_RC, 3, 4, 0},
+        {CM_TRANSPORT_UC, 1, 4, 0},
+        {CM_TRANSPORT_RC, 5, 6, CM_REASON_INVALID_SERVICE_ID}, /* No listener on that address. */
+        {CM_TRANSPORT_RD, 3, 4, CM_REASON_INVALID_TRANSPORT},
+        {CM_TRANSPORT_OTHER, 3, 4, CM_REASON_INVALID_TRANSPORT},
+        {CM_TRANSPORT_RC, 0, 4, CM_REASON_INVALID_PATH_MTU},
+        {CM_TRANSPORT_RC, 6, 4, CM_REASON_INVALID_PATH_MTU},
+        {CM_TRANSPORT_RC, 3, 5, CM_REASON_UNSUPPORTED_REQUEST},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pair *pair = pair_make();
+        struct node *node = &pair->nodes[1];
+        listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+        struct cm_message req = {.attribute = CM_REQ,
+                                 .transaction_id = 5,
+                                 .local_id = 6,
+                                 .req = {.service_id = cm_service_id(RDMA_PORT_SPACE_TCP, PORT),
+                                         .transport = cases[i].transport,
+                                         .path_mtu = cases[i].path_mtu}};
+        uint8_t bytes[CM_MAD_BYTES];
+        req.private_data[1] = (uint8_t)(cases[i].version << 4);
+        memcpy(req.private_data + 32, node->ip + 12, 4);
+        cm_encode(&req, bytes);
+        rdma_cm_on_message(&node->cm, pair->nodes[0].ip, node->ip, bytes, sizeof(bytes), pair->now);
+        check_node(node);
+        struct cm_letter letter;
+        struct cm_message answer;
+        const bool answered = cm_next_message(&node->cm.cm, &letter);
+        assert_int_equal(answered, cases[i].reason != 0);
+        if (answered) {
+            assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &answer), CM_GOOD);
+            assert_int_equal(answer.attribute, CM_REJ);
+            assert_int_equal(answer.rej.reason, cases[i].reason);
+            assert_int_equal(answer.remote_id, 6);
+            expect_silence(pair);
+        } else {
+            const struct rdma_event request = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST);
+            assert_int_equal(request.id->unreliable, cases[i].transport == CM_TRANSPORT_UC);
+            request.id->uid = 1;
+        }
+        pair_free(pair);
+    }
+}
+
+/* -- Whose events they are ----------------------------------------------------------------------*/
+
+static void test_migrate(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct node *node = &pair->nodes[1];
+    struct rdma_id *listener = listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    for (int i = 0; i < 3; i++) {
+        connect_id(pair, 0, route(pair, 0, RDMA_PORT_SPACE_TCP, PORT));
+    }
+    struct rdma_id *first = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    assert_int_equal(accept_id(pair, 1, first), STATUS_OK);
+    /* The listener's requests move along in their order; an id that was told of stays. */
+    struct list *oldest = node->channels[0].events.next;
+    rdma_id_migrate(&node->cm, listener, &node->channels[1]);
+    rdma_id_migrate(&node->cm, listener, &node->channels[1]);
+    assert_true(list_empty(&node->channels[0].events));
+    assert_ptr_equal(node->channels[1].events.next, oldest);
+    struct rdma_id *second = expect_on(pair, 1, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    assert_ptr_equal(second->channel, &node->channels[1]);
+    assert_ptr_equal(first->channel, &node->channels[0]);
+    second->uid = 1;
+    /* An id's own events move, and nobody else's. */
+    struct node *active = &pair->nodes[0];
+    struct rdma_id *a = CONTAINER_OF(active->channels[0].events.next, struct rdma_event, node)->id;
+    struct rdma_id *other = create(pair, 0, RDMA_PORT_SPACE_TCP);
+    resolve_address(pair, 0, other, PORT);
+    rdma_id_migrate(&active->cm, a, &active->channels[1]);
+    assert_ptr_equal(expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED).id, other);
+    assert_ptr_equal(expect_on(pair, 0, 1, RDMA_EVENT_CONNECT_RESPONSE).id, a);
+    expect_silence_but(pair, 1, 1);
+    pair_free(pair);
+}
+
+/* Which channels' readiness may have changed is said once for each. */
+static void test_changed_channels(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct node *node = &pair->nodes[0];
+    struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
+    assert_null(rdma_cm_next_changed(&node->cm));
+    resolve_address(pair, 0, id, PORT);
+    assert_ptr_equal(rdma_cm_next_changed(&node->cm), &node->channels[0]);
+    assert_null(rdma_cm_next_changed(&node->cm));
+    expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
+    assert_ptr_equal(rdma_cm_next_changed(&node->cm), &node->channels[0]);
+    assert_int_equal(rdma_id_resolve_route(&node->cm, id), STATUS_OK);
+    rdma_id_migrate(&node->cm, id, &node->channels[1]);
+    assert_ptr_equal(rdma_cm_next_changed(&node->cm), &node->channels[0]);
+    assert_ptr_equal(rdma_cm_next_changed(&node->cm), &node->channels[1]);
+    assert_null(rdma_cm_next_changed(&node->cm));
+    rdma_id_release(&node->cm, id, pair->now); /* Its event goes. */
+    rdma_channel_forget(&node->channels[1]);
+    assert_null(rdma_cm_next_changed(&node->cm));
+    pair_free(pair);
+}
+
+/* A listener goes: requests its program has not heard of are refused. */
+static void test_listener_goes_with_requests_pending(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct rdma_id *listener = listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    for (int i = 0; i < 3; i++) {
+        connect_id(pair, 0, route(pair, 0, RDMA_PORT_SPACE_TCP, PORT));
+    }
+    struct rdma_id *heard = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    rdma_id_release(&pair->nodes[1].cm, listener, pair->now);
+    settle(pair);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(expect(pair, 0, RDMA_EVENT_REJECTED).status, CM_REASON_CONSUMER);
+    }
+    assert_int_equal(accept_id(pair, 1, heard), STATUS_OK);
+    expect(pair, 0, RDMA_EVENT_CONNECT_RESPONSE);
+    expect_silence(pair);
+    pair_free(pair);
+}
+
+static void test_release_with_events_pending(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    const struct ends ends = establish(pair);
+    assert_int_equal(rdma_id_disconnect(&pair->nodes[0].cm, ends.active, pair->now), STATUS_OK);
+    settle(pair); /* DISCONNECTED waits at both. */
+    const uint32_t back = pair->nodes[0].ids_back;
+    rdma_id_release(&pair->nodes[0].cm, ends.active, pair->now);
+    settle(pair);
+    assert_int_equal(pair->nodes[0].ids_back, back + 1);
+    assert_true(list_empty(&pair->nodes[0].channels[0].events));
+    assert_ptr_equal(expect(pair, 1, RDMA_EVENT_DISCONNECTED).id, ends.passive);
+    pair_free(pair);
+}
+
+/* A peer that takes its request back before the program has answered, or even heard. */
+static void test_request_taken_back(void **state)
+{
+    (void)state;
+    for (int heard = 0; heard < 2; heard++) {
+        struct pair *pair = pair_make();
+        listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+        struct rdma_id *a = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
+        struct rdma_id *b = NULL;
+        connect_id(pair, 0, a);
+        if (heard) {
+            b = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+        }
+        rdma_id_release(&pair->nodes[0].cm, a, pair->now);
+        settle(pair);
+        if (!heard) {
+            b = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+        }
+        /* The program has not named it yet: it learns of the end when it accepts. */
+        expect_silence(pair);
+        assert_int_equal(accept_id(pair, 1, b), STATUS_INVALID);
+        b->uid = 1;
+        pair_free(pair);
+    }
+}
+
+/* Answers that come for an id which was released while it waited. */
+static void test_answers_after_release(void **state)
+{
+    (void)state;
+    for (int finding = 0; finding < 2; finding++) {
+        struct pair *pair = pair_make();
+        struct node *node = &pair->nodes[0];
+        struct rdma_id *id;
+        enum rdma_question question;
+        if (finding) {
+            const struct rdma_parameters parameters = parameters_of("");
+            id = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
+            assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
+        } else {
+            const struct rdma_address none = {0}, peer = address_of(&pair->nodes[1], PORT);
+            id = create(pair, 0, RDMA_PORT_SPACE_TCP);
+            assert_int_equal(rdma_id_resolve_address(&node->cm, id, &none, &peer), STATUS_OK);
+        }
+        assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
+        rdma_id_release(&node->cm, id, pair->now);
+        rdma_cm_on_address(&node->cm, id, 0, &id->source, node->ip, node->ip, 3);
+        rdma_cm_on_service(&node->cm, id, node->ip, pair->nodes[1].ip, pair->now);
+        struct cm_letter letter;
+        assert_false(cm_next_message(&node->cm.cm, &letter));
+        expect_silence(pair);
+        pair_free(pair);
+    }
+}
+
+/* -- Memory that is short -----------------------------------------------------------------------*/
+
+static void drain(struct node *node)
+{
+    struct list *spare;
+    while ((spare = list_pop(&node->cm.spare_events)) != NULL) {
+        node->cm.spare_event_count--;
+        node->events_made--;
+        free(CONTAINER_OF(spare, struct rdma_event, node));
+    }
+}
+
+/* Without events in stock wishes fail, messages are dropped, and time and questions wait: nothing
+ * is lost for good. */
+static void test_stock_exhaustion(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct node *node = &pair->nodes[0];
+    struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
+    const struct rdma_address none = {0}, peer = address_of(&pair->nodes[1], PORT);
+    enum rdma_question question;
+    assert_int_equal(rdma_id_resolve_address(&node->cm, id, &none, &peer), STATUS_OK);
+    for (int round = 0; round < 2; round++) {
+        drain(node);
+        assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
+        assert_int_equal(question, RDMA_QUESTION_ADDRESS);
+        rdma_cm_on_address(&node->cm, id, round == 0 ? 0 : 101, &peer, node->ip, peer.ip, 3);
+    }
+    settle(pair); /* The question is put once more. */
+    expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
+    drain(node);
+    assert_int_equal(rdma_id_resolve_route(&node->cm, id), STATUS_FULL);
+    prepare(node);
+    assert_int_equal(rdma_id_resolve_route(&node->cm, id), STATUS_OK);
+    drain(node);
+    assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
+    assert_int_equal(question, RDMA_QUESTION_SERVICE);
+    rdma_cm_on_service(&node->cm, id, node->ip, peer.ip, pair->now);
+    settle(pair);
+    expect(pair, 0, RDMA_EVENT_ROUTE_RESOLVED);
+    const struct rdma_parameters parameters = parameters_of("");
+    assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
+    drain(node);
+    assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
+    rdma_cm_on_service(&node->cm, id, node->ip, peer.ip, pair->now);
+    drain(&pair->nodes[1]);
+    listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    settle(pair);
+    struct rdma_id *b = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    assert_int_equal(accept_id(pair, 1, b), STATUS_OK);
+    expect(pair, 0, RDMA_EVENT_CONNECT_RESPONSE);
+    assert_int_equal(rdma_id_establish(&node->cm, id), STATUS_OK);
+    drain(&pair->nodes[1]);
+    assert_int_equal(rdma_id_note_established(&pair->nodes[1].cm, b), STATUS_FULL);
+    settle(pair);
+    expect(pair, 1, RDMA_EVENT_ESTABLISHED);
+    pair_free(pair);
+}
+
+static void test_messages_and_time_without_stock(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct node *node = &pair->nodes[1];
+    const struct ends ends = establish(pair);
+    struct cm_letter letter;
+    assert_int_equal(rdma_id_disconnect(&pair->nodes[0].cm, ends.active, pair->now), STATUS_OK);
+    assert_true(cm_next_message(&pair->nodes[0].cm.cm, &letter));
+    drain(node);
+    rdma_cm_on_message(&node->cm, letter.source, letter.destination, letter.bytes, CM_MAD_BYTES,
+                       pair->now);
+    assert_int_equal(node->cm.cm.counters.crowded_out, 1);
+    assert_int_equal(ends.passive->connection.state, CM_STATE_ESTABLISHED);
+    pass_time(pair, 1000000000u); /* It is repeated. */
+    expect(pair, 0, RDMA_EVENT_DISCONNECTED);
+    expect(pair, 1, RDMA_EVENT_DISCONNECTED);
+    drain(node);
+    pair->now = instant_after(pair->now, 10000000000u);
+    rdma_cm_on_time(&node->cm, pair->now);
+    assert_true(instant_reached(pair->now, cm_deadline(&node->cm.cm)));
+    pass_time(pair, 0);
+    expect(pair, 1, RDMA_EVENT_TIMEWAIT_EXIT);
+    pair_free(pair);
+}
+
+static void test_no_id_for_a_request(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct node *node = &pair->nodes[1];
+    listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    struct list *spare = list_pop(&node->cm.spare_ids);
+    node->cm.spare_id_count--;
+    struct rdma_id *a = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT), *held;
+    held = CONTAINER_OF(spare, struct rdma_id, released);
+    const struct rdma_parameters parameters = parameters_of("");
+    assert_int_equal(rdma_id_connect(&pair->nodes[0].cm, a, &parameters), STATUS_OK);
+    answer_questions(pair, &pair->nodes[0]);
+    struct cm_letter letter;
+    assert_true(cm_next_message(&pair->nodes[0].cm.cm, &letter));
+    struct list *again = list_pop(&node->cm.spare_ids);
+    if (again != NULL) {
+        node->cm.spare_id_count--;
+    }
+    rdma_cm_on_message(&node->cm, letter.source, letter.destination, letter.bytes, CM_MAD_BYTES,
+                       pair->now);
+    assert_int_equal(node->cm.cm.counters.crowded_out, 1);
+    assert_false(cm_next_message(&node->cm.cm, &letter));
+    rdma_cm_give_id(&node->cm, held);
+    if (again != NULL) {
+        rdma_cm_give_id(&node->cm, CONTAINER_OF(again, struct rdma_id, released));
+    }
+    pass_time(pair, 1000000000u); /* Its repetition finds memory. */
+    expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id->uid = 1;
+    pair_free(pair);
+}
+
+/* -- Datagrams and groups -----------------------------------------------------------------------*/
+
+static void test_datagrams(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    listen_on(pair, 1, RDMA_PORT_SPACE_UDP, 8);
+    for (int chosen = 0; chosen < 2; chosen++) {
+        struct rdma_id *a = route(pair, 0, RDMA_PORT_SPACE_UDP, PORT);
+        connect_id(pair, 0, a);
+        const struct rdma_event request = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST);
+        expect_text(&request.parameters, "hello", 180);
+        assert_memory_equal(request.peer_gid, pair->nodes[0].ip, 16);
+        struct rdma_parameters parameters = parameters_of("welcome");
+        parameters.qkey = chosen ? 0x99 : 0;
+        request.id->uid = 1;
+        assert_int_equal(rdma_id_accept(&pair->nodes[1].cm, request.id, &parameters, pair->now),
+                         STATUS_OK);
+        settle(pair);
+        const struct rdma_event answer = expect(pair, 0, RDMA_EVENT_ESTABLISHED);
+        assert_int_equal(answer.parameters.qpn, 0x123);
+        assert_int_equal(answer.parameters.qkey, chosen ? 0x99 : RDMA_UDP_QKEY);
+        assert_memory_equal(answer.peer_gid, pair->nodes[1].ip, 16);
+        expect_text(&answer.parameters, "welcome", 136);
+        assert_int_equal(rdma_id_disconnect(&pair->nodes[0].cm, a, pair->now), STATUS_INVALID);
+    }
+    struct rdma_id *a = route(pair, 0, RDMA_PORT_SPACE_UDP, PORT);
+    connect_id(pair, 0, a);
+    struct rdma_id *b = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    uint8_t much[CM_SIDR_REP_PRIVATE_BYTES + 1] = {0};
+    assert_int_equal(rdma_id_reject(&pair->nodes[1].cm, b, CM_REASON_CONSUMER, much, sizeof(much)),
+                     STATUS_INVALID);
+    assert_int_equal(rdma_id_reject(&pair->nodes[1].cm, b, CM_REASON_CONSUMER, "no", 2), STATUS_OK);
+    b->uid = 1;
+    settle(pair);
+    assert_int_equal(expect(pair, 0, RDMA_EVENT_UNREACHABLE).status, CM_SIDR_REJECTED);
+    expect_silence(pair); /* Who accepts datagrams hears no more of it. */
+    pair_free(pair);
+}
+
+static void test_multicast(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct node *node = &pair->nodes[0];
+    const struct rdma_address group = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 1},
+                                       .known = true};
+    struct rdma_multicast first, second;
+    struct rdma_id *stream = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
+    assert_int_equal(rdma_multicast_join(&node->cm, &first, stream, &group, 7), STATUS_INVALID);
+    struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_UDP);
+    assert_int_equal(rdma_multicast_join(&node->cm, &first, id, &group, 7), STATUS_INVALID);
+    resolve_address(pair, 0, id, PORT);
+    expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
+    drain(node);
+    assert_int_equal(rdma_multicast_join(&node->cm, &first, id, &group, 7), STATUS_FULL);
+    prepare(node);
+    assert_int_equal(rdma_multicast_join(&node->cm, &first, id, &group, 7), STATUS_OK);
+    assert_int_equal(rdma_multicast_join(&node->cm, &second, id, &group, 8), STATUS_OK);
+    const uint32_t reported = id->events_reported;
+    const struct rdma_event event = expect(pair, 0, RDMA_EVENT_MULTICAST_JOIN);
+    assert_ptr_equal(event.multicast, &first);
+    assert_ptr_equal(event.id, id);
+    assert_int_equal(event.parameters.qpn, 0xffffff);
+    assert_int_equal(event.parameters.qkey, RDMA_UDP_QKEY);
+    assert_memory_equal(event.peer_gid, group.ip, 16);
+    assert_int_equal(first.events_reported, 1);
+    assert_int_equal(id->events_reported, reported);
+    rdma_multicast_leave(&node->cm, &second); /* It has not been told of. */
+    expect_silence(pair);
+    rdma_multicast_leave(&node->cm, &first);
+    /* An id that goes with a group's event pending. */
+    assert_int_equal(rdma_multicast_join(&node->cm, &first, id, &group, 7), STATUS_OK);
+    rdma_id_migrate(&node->cm, id, &node->channels[1]);
+    rdma_multicast_leave(&node->cm, &first);
+    expect_silence(pair);
+    pair_free(pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_connect_and_disconnect),
+        cmocka_unit_test(test_starting_psns),
+        cmocka_unit_test(test_private_data_room),
+        cmocka_unit_test(test_rejections),
+        cmocka_unit_test(test_no_listener),
+        cmocka_unit_test(test_nobody_serves),
+        cmocka_unit_test(test_unreachable),
+        cmocka_unit_test(test_address_errors),
+        cmocka_unit_test(test_wishes_out_of_place),
+        cmocka_unit_test(test_note_established),
+        cmocka_unit_test(test_listener_of_the_address_before_any),
+        cmocka_unit_test(test_listeners_for_any_address),
+        cmocka_unit_test(test_backlog),
+        cmocka_unit_test(test_requests_refused),
+        cmocka_unit_test(test_migrate),
+        cmocka_unit_test(test_changed_channels),
+        cmocka_unit_test(test_listener_goes_with_requests_pending),
+        cmocka_unit_test(test_release_with_events_pending),
+        cmocka_unit_test(test_request_taken_back),
+        cmocka_unit_test(test_answers_after_release),
+        cmocka_unit_test(test_stock_exhaustion),
+        cmocka_unit_test(test_messages_and_time_without_stock),
+        cmocka_unit_test(test_no_id_for_a_request),
+        cmocka_unit_test(test_datagrams),
+        cmocka_unit_test(test_multicast),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
