@@ -333,7 +333,7 @@ void live_cm_settle(struct live *live)
         listener->on_changed(listener->context, channel);
     }
     live->cm_due = due(live);
-    live_wake_for_deadline(live);
+    live_wake_for_work(live);
 }
 
 void live_cm_arrival(struct live *live, const struct nic_arrival *arrival)

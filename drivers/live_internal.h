@@ -53,6 +53,7 @@ struct live {
     uint8_t driver;            /* enum live_driver. */
     bool udp_watched;          /* The UDP sockets are among what the thread sleeps on. */
     bool asleep;               /* Peers were told to ring the doorbell. */
+    bool parked;               /* Queue pairs may be waiting for room on their link. */
     bool polled_since_flush;   /* A program's round came after its last posting. */
     bool deferred;             /* The last round received but left sending to the next. */
     uint32_t udp_links;        /* Peers reached over UDP, and groups joined. */
@@ -101,8 +102,9 @@ void live_acknowledge(struct live *live, const struct nic_departure *departure);
 /* live_progress.c */
 void *live_thread(void *argument);
 void live_wake(struct live *live);
-/* The thread sleeps longer than a timer that has since been started may run. */
-void live_wake_for_deadline(struct live *live);
+/* The thread sleeps, but a timer has been started that runs out before it wakes, or requests are
+ * left that nobody else sends: of UC and UD no acknowledgement comes to wake it. */
+void live_wake_for_work(struct live *live);
 /* live_cm.c: a packet for QP 1; the services' descriptor is readable; time has passed. */
 MUST_USE bool live_cm_open(struct live *live, uint64_t seed);
 void live_cm_close(struct live *live);

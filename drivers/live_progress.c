@@ -37,6 +37,9 @@
 /* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
  * more than this. */
 #define LINGER_NS 20000
+/* How soon it looks again at what announces itself to nobody: a full ring is emptied in less. */
+#define WAIT_NS      50000
+#define SLEEP_NS_MAX UINT64_C(60000000000)
 
 /* So many posts in company, each polled for so soon, make a habit; so many alone end it. What waits
  * for company does so for a few polls at most (docs/decisions/0009). */
@@ -136,9 +139,13 @@ static void set_awake(struct live *live)
     }
 }
 
-void live_wake_for_deadline(struct live *live)
+void live_wake_for_work(struct live *live)
 {
-    if (instant_before(deadline(live), live->sleeps_until)) {
+    if (live->sleeps_until.ns == 0) {
+        return;
+    }
+    const bool left = live->parked || nic_next_qp(live->nic) != NULL;
+    if (left || instant_before(deadline(live), live->sleeps_until)) {
         live->sleeps_until = (struct instant){0};
         live_wake(live);
     }
@@ -231,7 +238,7 @@ void live_progress(struct live *live, bool armed)
         live->deferred = true;
     }
     live_notify(live);
-    live_wake_for_deadline(live);
+    live_wake_for_work(live);
 }
 
 void live_reaped(struct live *live, bool armed)
@@ -271,7 +278,7 @@ void live_flush(struct live *live)
     live->polled_since_flush = false;
     live_transmit(live);
     live_notify(live);
-    live_wake_for_deadline(live);
+    live_wake_for_work(live);
 }
 
 void live_will_block(struct live *live)
@@ -281,7 +288,7 @@ void live_will_block(struct live *live)
     live->polls_to_believe = POLLS_TO_BELIEVE;
     live->now = clock_now();
     live_transmit(live);
-    live_wake_for_deadline(live);
+    live_wake_for_work(live);
     if (live->driver == LIVE_WATCHED || !live->started) {
         return;
     }
@@ -310,27 +317,35 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
     }
 }
 
-/* Sleeps until something comes or `timeout_ms` is over, without the lock. */
-static void sleep_in_kernel(struct live *live, int timeout_ms)
+/* Older kernels know milliseconds only. */
+static int wait_for_events(int fd, struct epoll_event *events, int room, uint64_t timeout_ns)
+{
+    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
+                                     .tv_nsec = (long)(timeout_ns % 1000000000)};
+    const int count = epoll_pwait2(fd, events, room, &timeout, NULL);
+    return count < 0 && errno == ENOSYS
+               ? epoll_wait(fd, events, room, (int)((timeout_ns + 999999) / 1000000))
+               : count;
+}
+
+/* Sleeps until something comes or the time is over, without the lock. */
+static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
 {
     struct epoll_event events[8];
     live_unlock(live);
-    const int count = epoll_wait(live->poll_fd, events, COUNT_OF(events), timeout_ms);
+    const int count = wait_for_events(live->poll_fd, events, COUNT_OF(events), timeout_ns);
     live_lock(live);
     live->now = clock_now();
     serve_events(live, events, count);
 }
 
-static int milliseconds_until(struct instant now, struct instant deadline)
+static uint64_t time_until(struct instant now, struct instant deadline)
 {
-    if (deadline.ns == UINT64_MAX) {
-        return -1;
-    }
     if (instant_reached(now, deadline)) {
         return 0;
     }
-    const uint64_t ms = (deadline.ns - now.ns + 999999) / 1000000;
-    return ms > 60000 ? 60000 : (int)ms;
+    const uint64_t ns = deadline.ns - now.ns;
+    return ns > SLEEP_NS_MAX ? SLEEP_NS_MAX : ns;
 }
 
 /* While programs poll: look now and then whether they still do. The lock is theirs as long as they
@@ -378,9 +393,9 @@ static void rest(struct live *live)
         const bool waiting = (live->shm != NULL && shm_port_has_waiting(live->shm)) ||
                              udp_port_has_waiting(&live->udp) || !live->udp_watched ||
                              (live->faults != NULL && faults_held(live->faults) > 0);
-        live->sleeps_until = deadline(live);
-        sleep_in_kernel(live,
-                        waiting ? LOOK_MS : milliseconds_until(clock_now(), live->sleeps_until));
+        live->parked = waiting;
+        live->sleeps_until = waiting ? (struct instant){0} : deadline(live);
+        sleep_in_kernel(live, waiting ? WAIT_NS : time_until(clock_now(), live->sleeps_until));
         live->sleeps_until = (struct instant){0};
     }
     if (live->driver == LIVE_WATCHED) {

@@ -195,6 +195,7 @@ static uint32_t serve(struct live *live, struct qp *qp)
         struct link *link = nic_qp_link(qp);
         if (link != NULL && !has_room(live, link)) {
             nic_park(live->nic, qp, &link->parked, live->now);
+            live->parked = true;
             return turn;
         }
         if (!nic_next_packet(live->nic, qp, live->now, &departure)) {
