@@ -227,8 +227,9 @@ static void answer_service(struct live *live, struct rdma_id *id)
         rdma_cm_on_service(live->cm, id, id->source_gid, to, live->now);
         return;
     }
-    if (is_multicast(to) || services_find(&live->services, id->port_space, to, id->destination.port,
-                                          live->now, id) == SERVICE_NOBODY) {
+    if (is_multicast(to) ||
+        services_find(&live->services, id->port_space, to, id->destination.port,
+                      id->state == RDMA_ID_FINDING, live->now, id) == SERVICE_NOBODY) {
         rdma_cm_on_service(live->cm, id, NULL, NULL, live->now);
     }
 }
@@ -238,6 +239,11 @@ int live_cm_claim(struct live *live, uint16_t port_space, struct rdma_address *a
 {
     return services_claim(&live->services, port_space, address->ip, ipv6_only, address->port,
                           &address->port, service);
+}
+
+int live_cm_offer(struct live *live, struct service *service)
+{
+    return services_offer(&live->services, service);
 }
 
 /* -- Local identifiers --------------------------------------------------------------------------*/
@@ -251,7 +257,8 @@ uint16_t live_lid(struct live *live)
         struct service *service;
         (void)!getrandom(&lid, sizeof(lid), 0);
         lid = (uint16_t)(1 + lid % LID_UNICAST_MAX);
-        if (services_claim(&live->services, LID_SPACE, any, false, lid, &chosen, &service) == 0) {
+        if (services_claim(&live->services, LID_SPACE, any, false, lid, &chosen, &service) == 0 &&
+            services_offer(&live->services, service) == 0) {
             live->lid = lid;
         }
     }

@@ -41,6 +41,9 @@ void live_cm_give_back(struct live *live, struct rdma_event *event);
 int live_cm_claim(struct live *live, uint16_t port_space, struct rdma_address *address,
                   bool ipv6_only, struct service **service);
 
+/* Peers find it from now on: 0 or an errno. */
+int live_cm_offer(struct live *live, struct service *service);
+
 /* Which of our GIDs stands for an address of this machine. */
 void live_cm_gid_for(const struct live *live, const uint8_t ip[16], uint8_t gid[16]);
 

@@ -29,6 +29,9 @@
  * for none. */
 #define RETRY_NS    5000000u
 #define ASK_SECONDS 2
+
+/* Whoever connects may be a little faster than the one who is about to listen. */
+#define GRACE_NS    250000000u
 #define PATIENCE_NS 60000000000u
 
 struct answer {
@@ -48,7 +51,7 @@ struct question {
     uint8_t address[16];
     int fd; /* -1: to be asked (again) at `retry_at`. */
     struct instant asked_at, retry_at;
-    bool answered, found;
+    bool patient, answered, found;
     struct gid owner;
 };
 
@@ -133,7 +136,7 @@ static bool is_held(const struct sockaddr_un *name, socklen_t bytes)
     if (fd < 0) {
         return false;
     }
-    const bool held = connect(fd, (const struct sockaddr *)name, bytes) == 0 || errno == EAGAIN;
+    const bool held = bind(fd, (const struct sockaddr *)name, bytes) != 0 && errno == EADDRINUSE;
     close(fd);
     return held;
 }
@@ -176,8 +179,7 @@ static int claim(struct services *services, uint16_t port_space, const uint8_t a
     }
     list_init(&made->node);
     made->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (made->fd < 0 || bind(made->fd, (struct sockaddr *)&name, bytes) != 0 ||
-        listen(made->fd, BACKLOG) != 0 || !watch(services, made->fd, made)) {
+    if (made->fd < 0 || bind(made->fd, (struct sockaddr *)&name, bytes) != 0) {
         const int reason = errno;
         services_release(made);
         return reason;
@@ -204,6 +206,11 @@ int services_claim(struct services *services, uint16_t port_space, const uint8_t
         }
     }
     return EADDRNOTAVAIL;
+}
+
+int services_offer(struct services *services, struct service *service)
+{
+    return listen(service->fd, BACKLOG) == 0 && watch(services, service->fd, service) ? 0 : errno;
 }
 
 void services_release(struct service *service)
@@ -253,19 +260,27 @@ static void put(struct services *services, struct question *question, struct ins
             return;
         }
     }
-    settle(question, false);
+    if (!question->patient || instant_reached(now, instant_after(question->asked_at, GRACE_NS))) {
+        settle(question, false);
+    } else {
+        question->retry_at = instant_after(now, RETRY_NS);
+    }
 }
 
 enum service_answer services_find(struct services *services, uint16_t port_space,
-                                  const uint8_t address[16], uint16_t port, struct instant now,
-                                  void *context)
+                                  const uint8_t address[16], uint16_t port, bool patient,
+                                  struct instant now, void *context)
 {
     struct question *question = calloc(1, sizeof(*question));
     if (question == NULL) {
         return SERVICE_NOBODY;
     }
-    *question = (struct question){
-        .context = context, .port_space = port_space, .port = port, .fd = -1, .asked_at = now};
+    *question = (struct question){.context = context,
+                                  .port_space = port_space,
+                                  .port = port,
+                                  .fd = -1,
+                                  .asked_at = now,
+                                  .patient = patient};
     memcpy(question->address, address, 16);
     list_init(&question->node);
     put(services, question, now);

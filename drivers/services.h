@@ -36,18 +36,22 @@ struct service;
 MUST_USE bool services_open(struct services *services, const struct gid *self);
 void services_close(struct services *services);
 
-/* 0 or an errno: EADDRINUSE, EMFILE, ENOMEM. `port` 0: any free one, written to *chosen. */
+/* The port is ours, and nobody finds us by it yet. 0 or an errno: EADDRINUSE, EMFILE, ENOMEM. `port`
+ * 0: any free one, written to *chosen. */
 int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
                    bool ipv6_only, uint16_t port, uint16_t *chosen, struct service **service);
+/* From now on who asks for the port finds us. 0 or an errno. */
+int services_offer(struct services *services, struct service *service);
 void services_release(struct service *service);
 
 enum service_answer {
     SERVICE_NOBODY,
     SERVICE_ASKED, /* The answer comes through services_serve or services_on_time. */
 };
+/* `patient`: that nobody is there yet is no answer for a quarter of a second. */
 enum service_answer services_find(struct services *services, uint16_t port_space,
-                                  const uint8_t address[16], uint16_t port, struct instant now,
-                                  void *context);
+                                  const uint8_t address[16], uint16_t port, bool patient,
+                                  struct instant now, void *context);
 /* The same, waiting for the answer; never while the owner may wait for us. False: nobody. */
 MUST_USE bool services_ask(uint16_t port_space, uint16_t port, struct gid *owner);
 

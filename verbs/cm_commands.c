@@ -366,8 +366,10 @@ static int listen_id(struct cm_command *command)
         return failure;
     }
     const bool all = in.backlog == 0 || in.backlog > BACKLOG_MAX;
-    return status_errno(
-        rdma_id_listen(manager_of(command), &id->core, all ? BACKLOG_MAX : in.backlog));
+    const enum status status =
+        rdma_id_listen(manager_of(command), &id->core, all ? BACKLOG_MAX : in.backlog);
+    return status == STATUS_OK ? live_cm_offer(command->file->live, id->service)
+                               : status_errno(status);
 }
 
 static int accept_id(struct cm_command *command)
