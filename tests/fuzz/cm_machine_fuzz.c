@@ -4,8 +4,8 @@
  *
  * Goal    No order of messages, wishes, answers and times reaches a CHECK, touches memory that was
  *         given back, or loses any; nobody waits without a deadline.
- * Method  The input is a list of records. A record is a wish of the program, an answer of the world,
- *         a step of time, or a message: raw bytes, or fields of which some are hinted to be right,
+ * Method  The input is a list of records. Each is a wish of the program, an answer of the world, a
+ *         step of time, or a message: raw bytes, or fields of which some are hinted to be right,
  *         since no fuzzer guesses a communication ID. Memory that comes back is freed; after each
  *         record all of it is counted, and each id is compared with the tables it stands in.
  */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_scenario_test - programs that connect, accept, refuse, disconnect and let go over a bad network.
+ * cm_scenario_test - programs that connect, accept, refuse and let go over a bad network.
  *
- * Goal    Safety: both ends of a connection mean the same one, and know the same numbers and private
- *         data of it; an id is established at most once, hears nothing after its release, and its
- *         memory comes back exactly once. Liveness: unless its program lets go, every attempt and
- *         every acceptance comes to a definite end; when all is over nothing is left in a table.
- * Method  Two or three nodes in virtual time, each with managers, a listener and programs that are
- *         now quick, now slow, now rude, as the seed chooses; so are loss (up to all), copies, delay
- *         and damage. Memory that comes back is freed, so that sanitizers see who still uses it.
+ * Goal    Safety: both ends of a connection mean the same one, and know the same numbers and
+ *         private data of it; an id is established at most once, hears nothing after its release,
+ *         and its memory comes back exactly once. Liveness: unless its program lets go, every
+ *         attempt and every acceptance comes to a definite end; when all is over nothing is left.
+ * Method  Two or three nodes in virtual time, each with a manager, listeners and programs that are
+ *         now quick, now slow, now rude, as the seed chooses; so are loss (up to all), copies,
+ *         delay and damage. Memory that comes back is freed: sanitizers see who still uses it.
  *         Replay: cm_scenario_test --seed N; many: --seeds FIRST COUNT
  */
 #include <setjmp.h>
