@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 
 #include "wire/inet.h"
 
-#define NAME_PREFIX "nonic/port/"
+#define NAME_FORMAT "nonic/port/%04x/%u/"
+#define IPV4_MAPPED "00000000000000000000ffff" /* How the names of IPv4 addresses begin. */
 #define BACKLOG     4096
 #define MAGIC       UINT64_C(0x6e6f6e6963706f72)
 
@@ -41,7 +43,8 @@ struct answer {
 
 struct service {
     struct list node;
-    int fd;
+    struct services *services;
+    int fds[2]; /* Any IPv6 address usually stands for any IPv4 address, too. -1: none. */
 };
 
 struct question {
@@ -59,9 +62,8 @@ struct question {
 
 enum scope {
     SCOPE_ADDRESS,
-    SCOPE_ANY,
-    SCOPE_ANY_IPV6, /* IPv6 only. */
-    SCOPE_COUNT,
+    SCOPE_ANY_IPV4,
+    SCOPE_ANY_IPV6,
 };
 
 static bool is_any(const uint8_t address[16])
@@ -70,40 +72,105 @@ static bool is_any(const uint8_t address[16])
     return memcmp(address, any, 16) == 0 || memcmp(address, any_ipv4, 16) == 0;
 }
 
+static enum scope scope_of_any(const uint8_t address[16])
+{
+    return inet_is_ipv4(address) ? SCOPE_ANY_IPV4 : SCOPE_ANY_IPV6;
+}
+
 static socklen_t name_of(enum scope scope, uint16_t port_space, const uint8_t address[16],
                          uint16_t port, struct sockaddr_un *name)
 {
     memset(name, 0, sizeof(*name));
     name->sun_family = AF_UNIX;
     char *to = name->sun_path + 1;
-    to += sprintf(to, NAME_PREFIX "%04x/%u/", port_space, port);
+    to += sprintf(to, NAME_FORMAT, port_space, port);
     if (scope == SCOPE_ADDRESS) {
         for (int i = 0; i < 16; i++) {
             to += sprintf(to, "%02x", address[i]);
         }
     } else {
-        to += sprintf(to, scope == SCOPE_ANY ? "any" : "any6");
+        to += sprintf(to, scope == SCOPE_ANY_IPV4 ? "any4" : "any6");
     }
     return (socklen_t)(to - (char *)name);
 }
 
 /* -- Claims -------------------------------------------------------------------------------------*/
 
+static bool watch(struct services *services, int fd, void *what)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
+    return epoll_ctl(services->fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* A child of fork may have a copy of the descriptor, so that closing ours ends neither the socket
+ * nor its registration, whose pointer is about to be stale. */
+static void let_go(const struct services *services, int *descriptor)
+{
+    const int fd = *descriptor;
+    *descriptor = -1;
+    if (fd >= 0) {
+        epoll_ctl(services->fd, EPOLL_CTL_DEL, fd, NULL);
+        shutdown(fd, SHUT_RDWR);
+        close(fd);
+    }
+}
+
+static void drop_question(struct services *services, struct question *question)
+{
+    list_remove(&question->node);
+    let_go(services, &question->fd);
+    free(question);
+}
+
+/* -- Children of fork ---------------------------------------------------------------------------*/
+
+/* A port is its owner's alone: what a child inherits would hold it when the owner is gone. */
+static struct list opened = {&opened, &opened};
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+static void forget_parents(void)
+{
+    for (struct list *node = opened.next; node != &opened; node = node->next) {
+        struct services *services = CONTAINER_OF(node, struct services, node);
+        struct list *at;
+        for (at = services->claims.next; at != &services->claims; at = at->next) {
+            struct service *service = CONTAINER_OF(at, struct service, node);
+            close_fd(&service->fds[0]);
+            close_fd(&service->fds[1]);
+        }
+        for (at = services->questions.next; at != &services->questions; at = at->next) {
+            close_fd(&CONTAINER_OF(at, struct question, node)->fd);
+        }
+        close_fd(&services->fd);
+    }
+    list_init(&opened);
+}
+
+static void watch_for_fork(void)
+{
+    (void)!pthread_atfork(NULL, NULL, forget_parents);
+}
+
 bool services_open(struct services *services, const struct gid *self)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     *services = (struct services){.fd = epoll_create1(EPOLL_CLOEXEC), .self = *self};
     list_init(&services->claims);
     list_init(&services->questions);
-    return services->fd >= 0;
-}
-
-static void drop_question(struct question *question)
-{
-    if (question->fd >= 0) {
-        close(question->fd);
+    list_init(&services->node);
+    if (services->fd < 0) {
+        return false;
     }
-    list_remove(&question->node);
-    free(question);
+    pthread_once(&once, watch_for_fork);
+    list_append(&opened, &services->node);
+    return true;
 }
 
 void services_close(struct services *services)
@@ -115,18 +182,10 @@ void services_close(struct services *services)
         services_release(CONTAINER_OF(services->claims.next, struct service, node));
     }
     while (!list_empty(&services->questions)) {
-        drop_question(CONTAINER_OF(services->questions.next, struct question, node));
+        drop_question(services, CONTAINER_OF(services->questions.next, struct question, node));
     }
-    if (services->fd >= 0) {
-        close(services->fd);
-    }
-    services->fd = -1;
-}
-
-static bool watch(struct services *services, int fd, void *what)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
-    return epoll_ctl(services->fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    list_remove(&services->node);
+    close_fd(&services->fd);
 }
 
 /* Does a process hold the name? */
@@ -141,50 +200,72 @@ static bool is_held(const struct sockaddr_un *name, socklen_t bytes)
     return held;
 }
 
-/* A port of any address excludes one of a certain address and the other way round, as far as it can
- * be seen: of many certain addresses only those of this machine's own kind are asked for. */
-static bool conflicts(uint16_t port_space, const uint8_t address[16], bool ipv6_only, uint16_t port)
+/* Is the port claimed for an address of this kind? Only the system knows all addresses that are. */
+static bool is_held_somewhere(enum scope any, uint16_t port_space, uint16_t port)
 {
-    struct sockaddr_un name;
-    if (!is_any(address)) {
-        const bool ipv4 = inet_is_ipv4(address);
-        const socklen_t bytes = name_of(SCOPE_ANY, port_space, address, port, &name);
-        if (is_held(&name, bytes)) {
-            return true;
+    char wanted[64], *line = NULL;
+    size_t room = 0;
+    bool held = false;
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    sprintf(wanted, "@" NAME_FORMAT, port_space, port);
+    while (!held && sockets != NULL && getline(&line, &room, sockets) > 0) {
+        const char *found = strstr(line, wanted);
+        if (found != NULL) {
+            const char *address = found + strlen(wanted);
+            const bool ipv4 = strncmp(address, IPV4_MAPPED, strlen(IPV4_MAPPED)) == 0;
+            held = strncmp(address, "any", 3) != 0 && ipv4 == (any == SCOPE_ANY_IPV4);
         }
-        const socklen_t bytes6 = name_of(SCOPE_ANY_IPV6, port_space, address, port, &name);
-        return !ipv4 && is_held(&name, bytes6);
     }
-    if (ipv6_only) {
-        return false;
+    free(line);
+    if (sockets != NULL) {
+        fclose(sockets);
     }
-    const socklen_t bytes = name_of(SCOPE_ANY_IPV6, port_space, address, port, &name);
-    return address[10] != 0xff && is_held(&name, bytes);
+    return held;
+}
+
+/* A port of any address excludes one of a certain address, and the other way round. */
+static bool conflicts(enum scope scope, uint16_t port_space, const uint8_t address[16],
+                      uint16_t port)
+{
+    if (scope != SCOPE_ADDRESS) {
+        return is_held_somewhere(scope, port_space, port);
+    }
+    struct sockaddr_un name;
+    const socklen_t bytes = name_of(scope_of_any(address), port_space, address, port, &name);
+    return is_held(&name, bytes);
+}
+
+/* 0 or an errno. */
+static int claim_name(int *fd, enum scope scope, uint16_t port_space, const uint8_t address[16],
+                      uint16_t port)
+{
+    if (conflicts(scope, port_space, address, port)) {
+        return EADDRINUSE;
+    }
+    struct sockaddr_un name;
+    const socklen_t bytes = name_of(scope, port_space, address, port, &name);
+    *fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return *fd < 0 || bind(*fd, (struct sockaddr *)&name, bytes) != 0 ? errno : 0;
 }
 
 static int claim(struct services *services, uint16_t port_space, const uint8_t address[16],
                  bool ipv6_only, uint16_t port, struct service **service)
 {
-    if (conflicts(port_space, address, ipv6_only, port)) {
-        return EADDRINUSE;
-    }
-    const enum scope scope = !is_any(address) ? SCOPE_ADDRESS
-                             : ipv6_only      ? SCOPE_ANY_IPV6
-                                              : SCOPE_ANY;
-    struct sockaddr_un name;
-    const socklen_t bytes = name_of(scope, port_space, address, port, &name);
+    const enum scope scope = is_any(address) ? scope_of_any(address) : SCOPE_ADDRESS;
     struct service *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return ENOMEM;
     }
-    list_init(&made->node);
-    made->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (made->fd < 0 || bind(made->fd, (struct sockaddr *)&name, bytes) != 0) {
-        const int reason = errno;
-        services_release(made);
-        return reason;
-    }
+    *made = (struct service){.services = services, .fds = {-1, -1}};
     list_append(&services->claims, &made->node);
+    int failure = claim_name(&made->fds[0], scope, port_space, address, port);
+    if (failure == 0 && scope == SCOPE_ANY_IPV6 && !ipv6_only) {
+        failure = claim_name(&made->fds[1], SCOPE_ANY_IPV4, port_space, address, port);
+    }
+    if (failure != 0) {
+        services_release(made);
+        return failure;
+    }
     *service = made;
     return 0;
 }
@@ -210,41 +291,40 @@ int services_claim(struct services *services, uint16_t port_space, const uint8_t
 
 int services_offer(struct services *services, struct service *service)
 {
-    return listen(service->fd, BACKLOG) == 0 && watch(services, service->fd, service) ? 0 : errno;
+    for (size_t i = 0; i < COUNT_OF(service->fds); i++) {
+        const int fd = service->fds[i];
+        if (fd >= 0 && (listen(fd, BACKLOG) != 0 || !watch(services, fd, service))) {
+            return errno;
+        }
+    }
+    return 0;
 }
 
 void services_release(struct service *service)
 {
     list_remove(&service->node);
-    if (service->fd >= 0) {
-        close(service->fd);
-    }
+    let_go(service->services, &service->fds[0]);
+    let_go(service->services, &service->fds[1]);
     free(service);
 }
 
 /* -- Questions ----------------------------------------------------------------------------------*/
 
-static void settle(struct question *question, bool found)
+static void settle(struct services *services, struct question *question, bool found)
 {
     question->answered = true;
     question->found = found;
-    if (question->fd >= 0) {
-        close(question->fd);
-        question->fd = -1;
-    }
+    let_go(services, &question->fd);
 }
 
 /* Connects to the port's owner: the most special claim first. */
 static void put(struct services *services, struct question *question, struct instant now)
 {
-    const bool ipv4 = inet_is_ipv4(question->address);
-    for (int scope = 0; scope < SCOPE_COUNT; scope++) {
-        if (scope == SCOPE_ANY_IPV6 && ipv4) {
-            break;
-        }
+    const enum scope scopes[] = {SCOPE_ADDRESS, scope_of_any(question->address)};
+    for (size_t i = 0; i < COUNT_OF(scopes); i++) {
         struct sockaddr_un name;
-        const socklen_t bytes = name_of((enum scope)scope, question->port_space, question->address,
-                                        question->port, &name);
+        const socklen_t bytes =
+            name_of(scopes[i], question->port_space, question->address, question->port, &name);
         const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd >= 0 && connect(fd, (struct sockaddr *)&name, bytes) == 0 &&
             watch(services, fd, question)) {
@@ -261,7 +341,7 @@ static void put(struct services *services, struct question *question, struct ins
         }
     }
     if (!question->patient || instant_reached(now, instant_after(question->asked_at, GRACE_NS))) {
-        settle(question, false);
+        settle(services, question, false);
     } else {
         question->retry_at = instant_after(now, RETRY_NS);
     }
@@ -285,7 +365,7 @@ enum service_answer services_find(struct services *services, uint16_t port_space
     list_init(&question->node);
     put(services, question, now);
     if (question->answered) {
-        drop_question(question);
+        drop_question(services, question);
         return SERVICE_NOBODY;
     }
     list_append(&services->questions, &question->node);
@@ -298,7 +378,7 @@ void services_forget(struct services *services, const void *context)
     for (struct list *node = services->questions.next; node != &services->questions; node = next) {
         next = node->next;
         if (CONTAINER_OF(node, struct question, node)->context == context) {
-            drop_question(CONTAINER_OF(node, struct question, node));
+            drop_question(services, CONTAINER_OF(node, struct question, node));
         }
     }
 }
@@ -312,7 +392,7 @@ bool services_next_answer(struct services *services, void **context, bool *found
             *context = question->context;
             *found = question->found;
             *owner = question->owner;
-            drop_question(question);
+            drop_question(services, question);
             return true;
         }
     }
@@ -341,7 +421,7 @@ void services_on_time(struct services *services, struct instant now)
             continue;
         }
         if (instant_reached(now, instant_after(question->asked_at, PATIENCE_NS))) {
-            settle(question, false);
+            settle(services, question, false);
         } else if (question->fd < 0 && instant_reached(now, question->retry_at)) {
             put(services, question, now);
         }
@@ -353,10 +433,12 @@ void services_on_time(struct services *services, struct instant now)
 static void answer_all(const struct services *services, const struct service *service)
 {
     const struct answer answer = {.magic = MAGIC, .owner = services->self};
-    int fd;
-    while ((fd = accept4(service->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        (void)!send(fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
-        close(fd);
+    for (size_t i = 0; i < COUNT_OF(service->fds); i++) {
+        int fd;
+        while ((fd = accept4(service->fds[i], NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+            (void)!send(fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+            close(fd);
+        }
     }
 }
 
@@ -375,7 +457,7 @@ bool services_ask(uint16_t port_space, uint16_t port, struct gid *owner)
 {
     struct sockaddr_un name;
     static const uint8_t any[16];
-    const socklen_t bytes = name_of(SCOPE_ANY, port_space, any, port, &name);
+    const socklen_t bytes = name_of(SCOPE_ANY_IPV6, port_space, any, port, &name);
     const struct timeval patience = {.tv_sec = ASK_SECONDS};
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) {
@@ -389,10 +471,10 @@ bool services_ask(uint16_t port_space, uint16_t port, struct gid *owner)
     return answered;
 }
 
-static void take_answer(struct question *question)
+static void take_answer(struct services *services, struct question *question)
 {
     /* Readable: there is an answer, or the owner is gone. */
-    settle(question, read_answer(question->fd, &question->owner, MSG_DONTWAIT));
+    settle(services, question, read_answer(question->fd, &question->owner, MSG_DONTWAIT));
 }
 
 void services_serve(struct services *services)
@@ -408,7 +490,7 @@ void services_serve(struct services *services)
         if (is_claim) {
             answer_all(services, events[i].data.ptr);
         } else {
-            take_answer(events[i].data.ptr);
+            take_answer(services, events[i].data.ptr);
         }
     }
 }

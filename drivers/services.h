@@ -27,6 +27,7 @@
 struct services {
     int fd; /* epoll: claims that are asked and questions that are answered. */
     struct list claims, questions;
+    struct list node; /* Of all there are: a child of fork closes what it inherits. */
     struct gid self;
 };
 

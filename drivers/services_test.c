@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A port has one owner among all processes, who is found from any of them, and nobody is
+ *         found any more once the owner let go, however it ended.
+ * Method  Processes made by fork, each with services of its own, on ports that nobody else has (the
+ *         port space is the test's). Time is the test's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "drivers/services.h"
+
+#define PORT        7000
+#define SECOND      UINT64_C(1000000000)
+#define PATIENCE_MS 10000
+
+/* One that no program has: tests may run side by side. */
+static uint16_t space;
+
+static const uint8_t any4[16] = {[10] = 0xff, [11] = 0xff};
+static const uint8_t any6[16];
+static const uint8_t here4[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+static const uint8_t there4[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2};
+static const uint8_t here6[16] = {[15] = 1};
+
+static struct gid gid_of(uint8_t number)
+{
+    return (struct gid){.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = number}};
+}
+
+static struct services *open_services(uint8_t number)
+{
+    struct services *services = calloc(1, sizeof(*services));
+    const struct gid self = gid_of(number);
+    assert_true(services_open(services, &self));
+    return services;
+}
+
+static void close_services(struct services *services)
+{
+    services_close(services);
+    free(services);
+}
+
+static int claim(struct services *services, const uint8_t address[16], uint16_t port,
+                 struct service **service)
+{
+    uint16_t chosen;
+    *service = NULL;
+    const int failure = services_claim(services, space, address, false, port, &chosen, service);
+    assert_true(failure != 0 || chosen == port);
+    return failure != 0 ? failure : services_offer(services, *service);
+}
+
+/* Serves all of `parties` until the question of the first is answered. The number of the owner, or
+ * 0: nobody. */
+static int find(struct services *const *parties, size_t count, const uint8_t address[16],
+                uint16_t port)
+{
+    int context = 0;
+    void *whose = NULL;
+    bool found = false;
+    struct gid owner;
+    if (services_find(parties[0], space, address, port, false, (struct instant){1}, &context) ==
+        SERVICE_NOBODY) {
+        return 0;
+    }
+    for (int ms = 0; !services_next_answer(parties[0], &whose, &found, &owner); ms++) {
+        struct pollfd wait = {.fd = parties[0]->fd, .events = POLLIN};
+        poll(&wait, 1, 1);
+        for (size_t i = 0; i < count; i++) {
+            services_serve(parties[i]);
+        }
+        assert_true(ms < PATIENCE_MS);
+    }
+    assert_ptr_equal(whose, &context);
+    return found ? owner.bytes[15] : 0;
+}
+
+static int find_alone(struct services *services, const uint8_t address[16], uint16_t port)
+{
+    return find(&services, 1, address, port);
+}
+
+/* -- One process --------------------------------------------------------------------------------*/
+
+static void test_claim_find_release(void **state)
+{
+    (void)state;
+    struct services *both[] = {open_services(1), open_services(2)};
+    struct service *service;
+    assert_int_equal(find(both, 2, here4, PORT), 0);
+    assert_int_equal(claim(both[1], here4, PORT, &service), 0);
+    assert_int_equal(find(both, 2, here4, PORT), 2);
+    assert_int_equal(find(both, 2, there4, PORT), 0);
+    assert_int_equal(find(both, 2, here4, PORT + 1), 0);
+    assert_int_equal(find_alone(both[1], here4, PORT), 2); /* Itself. */
+    services_release(service);
+    assert_int_equal(find(both, 2, here4, PORT), 0);
+    assert_int_equal(claim(both[0], here4, PORT, &service), 0);
+    assert_int_equal(find(both, 2, here4, PORT), 1);
+    close_services(both[0]); /* Lets go of all. */
+    assert_int_equal(find_alone(both[1], here4, PORT), 0);
+    close_services(both[1]);
+}
+
+/* Who may have a port beside whom, as with TCP. */
+static void test_conflicts(void **state)
+{
+    (void)state;
+    static const struct {
+        const uint8_t *first, *second;
+        bool first_ipv6_only, second_ipv6_only;
+        int result;
+    } cases[] = {
+        {here4, here4, false, false, EADDRINUSE},
+        {here4, there4, false, false, 0},
+        {any4, any4, false, false, EADDRINUSE},
+        {any4, here4, false, false, EADDRINUSE},
+        {here4, any4, false, false, EADDRINUSE},
+        {any6, any6, false, false, EADDRINUSE},
+        {any6, any4, false, false, EADDRINUSE},
+        {any4, any6, false, false, EADDRINUSE},
+        {any6, any4, true, false, 0},
+        {any4, any6, false, true, 0},
+        {any6, any6, true, false, EADDRINUSE},
+        {any6, any6, false, true, EADDRINUSE},
+        {any6, here4, false, false, EADDRINUSE},
+        {here4, any6, false, false, EADDRINUSE},
+        {any6, here4, true, false, 0},
+        {here4, any6, false, true, 0},
+        {here6, any4, false, false, 0},
+        {any4, here6, false, false, 0},
+        {here6, any6, false, true, EADDRINUSE},
+        {any6, here6, true, false, EADDRINUSE},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct services *both[] = {open_services(1), open_services(2)};
+        struct service *services[2] = {NULL, NULL};
+        uint16_t chosen;
+        assert_int_equal(services_claim(both[0], space, cases[i].first, cases[i].first_ipv6_only,
+                                        PORT, &chosen, &services[0]),
+                         0);
+        const int result = services_claim(both[1], space, cases[i].second,
+                                          cases[i].second_ipv6_only, PORT, &chosen, &services[1]);
+        if (result != cases[i].result) {
+            fail_msg("case %zu: %d", i, result);
+        }
+        /* A claim that failed leaves nothing behind. */
+        services_release(services[0]);
+        if (result != 0) {
+            assert_int_equal(services_claim(both[1], space, cases[i].second,
+                                            cases[i].second_ipv6_only, PORT, &chosen, &services[1]),
+                             0);
+        }
+        services_release(services[1]);
+        close_services(both[0]);
+        close_services(both[1]);
+    }
+}
+
+/* Several owners of one port: the one of the address is found before the one of any, and the one of
+ * any IPv4 address never for IPv6. */
+static void test_who_is_found(void **state)
+{
+    (void)state;
+    struct services *three[] = {open_services(1), open_services(2), open_services(3)};
+    struct service *service;
+    uint16_t chosen;
+    assert_int_equal(claim(three[1], any4, PORT, &service), 0);
+    assert_int_equal(find(three, 3, here4, PORT), 2);
+    assert_int_equal(find(three, 3, here6, PORT), 0);
+    assert_int_equal(services_claim(three[2], space, any6, true, PORT, &chosen, &service), 0);
+    assert_int_equal(find(three, 3, here6, PORT), 0); /* Bound is not yet listening. */
+    assert_int_equal(services_offer(three[2], service), 0);
+    assert_int_equal(find(three, 3, here4, PORT), 2);
+    assert_int_equal(find(three, 3, here6, PORT), 3);
+    assert_int_equal(claim(three[2], any6, PORT + 1, &service), 0);
+    assert_int_equal(find(three, 3, here4, PORT + 1), 3);
+    assert_int_equal(find(three, 3, here6, PORT + 1), 3);
+    for (int i = 0; i < 3; i++) {
+        close_services(three[i]);
+    }
+}
+
+static void test_free_ports(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    uint16_t ports[50];
+    struct service *service;
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(services_claim(services, space, any4, false, 0, &ports[i], &service), 0);
+        assert_in_range(ports[i], 49152, 65535);
+        for (int k = 0; k < i; k++) {
+            assert_int_not_equal(ports[i], ports[k]);
+        }
+    }
+    close_services(services);
+}
+
+/* Who asks a little early waits for the owner to listen, though not for long. */
+static void test_patience(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct services *services = open_services(1);
+        struct service *service;
+        uint16_t chosen;
+        int context;
+        void *whose;
+        bool found = !late;
+        struct gid owner;
+        assert_int_equal(services_claim(services, space, here4, false, PORT, &chosen, &service), 0);
+        assert_int_equal(
+            services_find(services, space, here4, PORT, true, (struct instant){1}, &context),
+            SERVICE_ASKED);
+        const struct instant retry = services_deadline(services);
+        assert_in_range(retry.ns, 2, SECOND / 10);
+        services_on_time(services, retry);
+        assert_false(services_next_answer(services, &whose, &found, &owner));
+        if (late) {
+            services_on_time(services, (struct instant){SECOND});
+        } else {
+            assert_int_equal(services_offer(services, service), 0);
+            services_on_time(services, services_deadline(services));
+            services_serve(services);
+            services_serve(services);
+        }
+        assert_true(services_next_answer(services, &whose, &found, &owner));
+        assert_int_equal(found, !late);
+        close_services(services);
+    }
+}
+
+/* A question that is not wanted any more, while it is asked and when it is answered. */
+static void test_forget(void **state)
+{
+    (void)state;
+    struct services *both[] = {open_services(1), open_services(2)};
+    struct service *service;
+    int a, b;
+    void *whose;
+    bool found;
+    struct gid owner;
+    assert_int_equal(claim(both[1], here4, PORT, &service), 0);
+    assert_int_equal(services_find(both[0], space, here4, PORT, false, (struct instant){1}, &a),
+                     SERVICE_ASKED);
+    assert_int_equal(services_find(both[0], space, here4, PORT, false, (struct instant){1}, &b),
+                     SERVICE_ASKED);
+    services_forget(both[0], &a);
+    services_serve(both[1]);
+    services_serve(both[0]);
+    assert_true(services_next_answer(both[0], &whose, &found, &owner));
+    assert_ptr_equal(whose, &b);
+    assert_true(found);
+    assert_false(services_next_answer(both[0], &whose, &found, &owner));
+    assert_int_equal(services_find(both[0], space, here4, PORT, false, (struct instant){1}, &a),
+                     SERVICE_ASKED);
+    services_serve(both[1]);
+    services_serve(both[0]);
+    services_forget(both[0], &a);
+    assert_false(services_next_answer(both[0], &whose, &found, &owner));
+    assert_true(services_deadline(both[0]).ns == UINT64_MAX);
+    close_services(both[0]);
+    close_services(both[1]);
+}
+
+/* More questions at once than are looked at in one go. */
+static void test_many_questions(void **state)
+{
+    (void)state;
+    struct services *both[] = {open_services(1), open_services(2)};
+    struct service *service;
+    int contexts[100];
+    assert_int_equal(claim(both[1], any4, PORT, &service), 0);
+    for (int i = 0; i < 100; i++) {
+        contexts[i] = 0;
+        assert_int_equal(
+            services_find(both[0], space, here4, PORT, false, (struct instant){1}, &contexts[i]),
+            SERVICE_ASKED);
+    }
+    for (int i = 0; i < 20; i++) {
+        services_serve(both[1]);
+        services_serve(both[0]);
+    }
+    void *whose;
+    bool found;
+    struct gid owner;
+    while (services_next_answer(both[0], &whose, &found, &owner)) {
+        assert_true(found);
+        (*(int *)whose)++;
+    }
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(contexts[i], 1);
+    }
+    close_services(both[0]);
+    close_services(both[1]);
+}
+
+/* Without descriptors a question is asked later, and a claim says why it fails. */
+static void test_no_descriptors(void **state)
+{
+    (void)state;
+    struct services *both[] = {open_services(1), open_services(2)};
+    struct service *service, *other;
+    struct rlimit before, none = {0, 0};
+    int context;
+    assert_int_equal(claim(both[1], here4, PORT, &service), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none.rlim_max = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const int failure = claim(both[0], there4, PORT, &other);
+    const enum service_answer answer =
+        services_find(both[0], space, here4, PORT, false, (struct instant){1}, &context);
+    const struct instant retry = services_deadline(both[0]);
+    services_on_time(both[0], retry);
+    const struct instant again = services_deadline(both[0]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(failure, EMFILE);
+    assert_int_equal(answer, SERVICE_ASKED);
+    assert_in_range(retry.ns, 2, SECOND);
+    assert_in_range(again.ns, retry.ns + 1, 2 * SECOND);
+    services_on_time(both[0], again);
+    services_serve(both[1]);
+    services_serve(both[0]);
+    void *whose;
+    bool found = false;
+    struct gid owner;
+    assert_true(services_next_answer(both[0], &whose, &found, &owner));
+    assert_true(found);
+    close_services(both[0]);
+    close_services(both[1]);
+}
+
+/* -- Several processes --------------------------------------------------------------------------*/
+
+struct child {
+    pid_t pid;
+    int ready, go; /* Pipes: the child says when it is ready, and ends when ours is closed. */
+};
+
+/* A process that owns PORT and serves it, if it `serves`. */
+static struct child start_owner(uint8_t number, bool serves)
+{
+    int ready[2], go[2];
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(ready[0]);
+        close(go[1]);
+        struct services *services = open_services(number);
+        struct service *service;
+        const char result = (char)claim(services, any4, PORT, &service);
+        (void)!write(ready[1], &result, 1);
+        struct pollfd waits[] = {{.fd = go[0], .events = POLLIN},
+                                 {.fd = serves ? services->fd : -1, .events = POLLIN}};
+        while (poll(waits, 2, -1) >= 0 && waits[0].revents == 0) {
+            services_serve(services);
+        }
+        _exit(0);
+    }
+    close(ready[1]);
+    close(go[0]);
+    char result = 0;
+    assert_int_equal(read(ready[0], &result, 1), 1);
+    assert_int_equal(result, 0);
+    return (struct child){pid, ready[0], go[1]};
+}
+
+static void reap(struct child *child)
+{
+    int status;
+    close(child->go);
+    close(child->ready);
+    assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
+}
+
+static void test_owner_in_another_process(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    struct service *service;
+    struct child owner = start_owner(9, true);
+    assert_int_equal(find_alone(services, here4, PORT), 9);
+    assert_int_equal(claim(services, any4, PORT, &service), EADDRINUSE);
+    assert_int_equal(claim(services, here4, PORT, &service), EADDRINUSE);
+    reap(&owner);
+    assert_int_equal(find_alone(services, here4, PORT), 0);
+    assert_int_equal(claim(services, any4, PORT, &service), 0);
+    close_services(services);
+}
+
+/* Killed before it answers: nobody serves the port, and that is known at once. */
+static void test_owner_dies_while_it_is_asked(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    struct child owner = start_owner(9, false);
+    int context;
+    void *whose;
+    bool found = true;
+    struct gid gid;
+    assert_int_equal(
+        services_find(services, space, here4, PORT, false, (struct instant){1}, &context),
+        SERVICE_ASKED);
+    services_serve(services);
+    assert_false(services_next_answer(services, &whose, &found, &gid));
+    kill(owner.pid, SIGKILL);
+    reap(&owner);
+    struct pollfd wait = {.fd = services->fd, .events = POLLIN};
+    assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
+    services_serve(services);
+    assert_true(services_next_answer(services, &whose, &found, &gid));
+    assert_false(found);
+    close_services(services);
+}
+
+/* Stopped: it is waited for, but not for ever; if it goes on in time it answers. */
+static void test_owner_stopped(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    struct child owner = start_owner(9, true);
+    int context;
+    void *whose;
+    bool found = true;
+    struct gid gid;
+    kill(owner.pid, SIGSTOP);
+    int status;
+    assert_int_equal(waitpid(owner.pid, &status, WUNTRACED), owner.pid);
+    assert_int_equal(
+        services_find(services, space, here4, PORT, false, (struct instant){1}, &context),
+        SERVICE_ASKED);
+    const struct instant deadline = services_deadline(services);
+    assert_in_range(deadline.ns, 5 * SECOND, 200 * SECOND);
+    services_on_time(services, (struct instant){deadline.ns - 1});
+    services_serve(services);
+    assert_false(services_next_answer(services, &whose, &found, &gid));
+    services_on_time(services, deadline);
+    assert_true(services_next_answer(services, &whose, &found, &gid));
+    assert_false(found);
+    assert_int_equal(
+        services_find(services, space, here4, PORT, false, (struct instant){1}, &context),
+        SERVICE_ASKED);
+    kill(owner.pid, SIGCONT);
+    struct pollfd wait = {.fd = services->fd, .events = POLLIN};
+    assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
+    services_serve(services);
+    assert_true(services_next_answer(services, &whose, &found, &gid));
+    assert_true(found);
+    assert_int_equal(gid.bytes[15], 9);
+    reap(&owner);
+    close_services(services);
+}
+
+/* A child that lives on holds none of its parent's ports, and its copies of descriptors bring no
+ * questions about ports that the parent has let go. */
+static void test_child_of_an_owner(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1), *other = open_services(2);
+    struct service *kept, *gone;
+    int go[2], born[2], context;
+    char byte = 0;
+    void *whose;
+    bool found;
+    struct gid owner;
+    assert_int_equal(claim(services, here4, PORT, &kept), 0);
+    assert_int_equal(claim(services, here4, PORT + 1, &gone), 0);
+    /* A question is under way when the child is born. */
+    assert_int_equal(
+        services_find(services, space, here4, PORT, false, (struct instant){1}, &context),
+        SERVICE_ASKED);
+    assert_int_equal(pipe(go), 0);
+    assert_int_equal(pipe(born), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        close(go[1]);
+        (void)!write(born[1], &byte, 1);
+        (void)!read(go[0], &byte, 1);
+        _exit(0);
+    }
+    close(go[0]);
+    assert_int_equal(read(born[0], &byte, 1), 1);
+    services_serve(services);
+    services_serve(services);
+    assert_true(services_next_answer(services, &whose, &found, &owner));
+    assert_true(found);
+    services_release(gone);
+    struct services *both[] = {other, services};
+    assert_int_equal(find(both, 2, here4, PORT + 1), 0);
+    assert_int_equal(find(both, 2, here4, PORT), 1);
+    struct pollfd idle = {.fd = services->fd, .events = POLLIN};
+    assert_int_equal(poll(&idle, 1, 0), 0);
+    assert_int_equal(claim(other, here4, PORT + 1, &gone), 0);
+    close_services(services);
+    assert_int_equal(find_alone(other, here4, PORT), 0);
+    assert_int_equal(claim(other, here4, PORT, &kept), 0);
+    close(go[1]);
+    close(born[0]);
+    close(born[1]);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    close_services(other);
+}
+
+/* An owner that lets go of the port before it has answered. */
+static void test_release_while_it_is_asked(void **state)
+{
+    (void)state;
+    struct services *both[] = {open_services(1), open_services(2)};
+    struct service *service;
+    assert_int_equal(claim(both[1], here4, PORT, &service), 0);
+    int context;
+    void *whose;
+    bool found = true;
+    struct gid owner;
+    assert_int_equal(
+        services_find(both[0], space, here4, PORT, false, (struct instant){1}, &context),
+        SERVICE_ASKED);
+    services_release(service);
+    services_serve(both[0]);
+    assert_true(services_next_answer(both[0], &whose, &found, &owner));
+    assert_false(found);
+    close_services(both[0]);
+    close_services(both[1]);
+}
+
+int main(void)
+{
+    space = (uint16_t)(0x8000 | (getpid() & 0x7fff));
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_claim_find_release),
+        cmocka_unit_test(test_conflicts),
+        cmocka_unit_test(test_who_is_found),
+        cmocka_unit_test(test_free_ports),
+        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_forget),
+        cmocka_unit_test(test_many_questions),
+        cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_owner_in_another_process),
+        cmocka_unit_test(test_owner_dies_while_it_is_asked),
+        cmocka_unit_test(test_owner_stopped),
+        cmocka_unit_test(test_child_of_an_owner),
+        cmocka_unit_test(test_release_while_it_is_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
