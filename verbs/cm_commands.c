@@ -31,6 +31,9 @@ static int write_out(const struct cm_command *command, uint64_t response, const 
     if (command->out_bytes < bytes) {
         return ENOSPC;
     }
+    if (response == 0) {
+        return EFAULT;
+    }
     memcpy((void *)(uintptr_t)response, from, bytes);
     return 0;
 }
@@ -183,6 +186,9 @@ static int resolve(struct cm_command *command, uint32_t handle, const void *from
     (void)cm_read_address(from, from_bytes, &source); /* May be none. */
     if (!cm_read_address(to, to_bytes, &destination)) {
         return EAFNOSUPPORT;
+    }
+    if (source.known && !is_any(&source) && !address_is_local(source.ip)) {
+        return EADDRNOTAVAIL;
     }
     return status_errno(
         rdma_id_resolve_address(manager_of(command), &id->core, &source, &destination));
@@ -460,6 +466,9 @@ static int get_event(struct cm_command *command)
     if (command->out_bytes < old - sizeof(uint32_t)) {
         return ENOSPC;
     }
+    if (in.response == 0) {
+        return EFAULT;
+    }
     if (list_empty(&file->channel.events)) {
         return EAGAIN;
     }
@@ -526,6 +535,9 @@ static int set_option(struct cm_command *command)
         return ENOENT;
     }
     const uint8_t *value = (const uint8_t *)(uintptr_t)in.optval;
+    if (value == NULL) {
+        return EFAULT;
+    }
     if (in.level == RDMA_OPTION_ID) {
         return set_id_option(id, in.optname, value, in.optlen);
     }

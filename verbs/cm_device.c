@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +18,12 @@
 /* Descriptors above are not given out: nobody has so many. */
 #define FILES_MAX 65536
 
-/* Untouched pages of it are no memory. */
-static _Atomic(struct cm_file *) files[FILES_MAX];
+/* Untouched pages of them are no memory. Files change under the mutex; owners are asked of every
+ * descriptor that a program writes to, without it. */
+static struct cm_file *files[FILES_MAX];
+static _Atomic(pid_t)
+    owners[FILES_MAX]; /* 0: no file. A child of fork owns none of its parent's. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int files_open;
 
 /* Past the C library, whose write() is ours (interpose_descriptor.c). */
@@ -29,18 +35,75 @@ static void count_up(int fd, uint64_t count)
 
 /* -- Files --------------------------------------------------------------------------------------*/
 
-struct cm_file *cm_file_of(int fd)
-{
-    if (fd < 0 || fd >= FILES_MAX) {
-        return NULL;
-    }
-    struct cm_file *file = atomic_load_explicit(&files[fd], memory_order_acquire);
-    return file != NULL && file->owner == getpid() ? file : NULL;
-}
-
 bool cm_device_is(int fd)
 {
-    return cm_file_of(fd) != NULL;
+    return fd >= 0 && fd < FILES_MAX &&
+           atomic_load_explicit(&owners[fd], memory_order_acquire) == getpid();
+}
+
+/* The file stays until it is dropped, whoever closes the descriptor meanwhile. */
+static struct cm_file *hold(int fd)
+{
+    pthread_mutex_lock(&mutex);
+    struct cm_file *file = cm_device_is(fd) ? files[fd] : NULL;
+    if (file != NULL) {
+        file->users++;
+    }
+    pthread_mutex_unlock(&mutex);
+    return file;
+}
+
+static void drop(struct cm_file *file)
+{
+    pthread_mutex_lock(&mutex);
+    const bool last = --file->users == 0;
+    pthread_mutex_unlock(&mutex);
+    if (last) {
+        close(file->wait_fd);
+        free(file);
+    }
+}
+
+static void publish(struct cm_file *file)
+{
+    pthread_mutex_lock(&mutex);
+    files[file->fd] = file;
+    atomic_store_explicit(&owners[file->fd], getpid(), memory_order_release);
+    pthread_mutex_unlock(&mutex);
+    files_open++;
+}
+
+/* Whose last user this makes its caller, if nobody else has done it; NULL then. */
+static struct cm_file *withdraw(int fd)
+{
+    pthread_mutex_lock(&mutex);
+    struct cm_file *file = cm_device_is(fd) ? files[fd] : NULL;
+    if (file != NULL) {
+        files[fd] = NULL;
+        atomic_store_explicit(&owners[fd], 0, memory_order_release);
+        files_open--;
+    }
+    pthread_mutex_unlock(&mutex);
+    return file;
+}
+
+struct cm_file *cm_file_of(int fd)
+{
+    pthread_mutex_lock(&mutex);
+    struct cm_file *file = cm_device_is(fd) ? files[fd] : NULL;
+    pthread_mutex_unlock(&mutex);
+    return file;
+}
+
+/* Only we read and write the counter, locked: it holds our 1. But should the program have read it,
+ * too, this does not wait for another. */
+static void count_down(int fd)
+{
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    uint64_t one;
+    if (poll(&readable, 1, 0) == 1) {
+        (void)!read(fd, &one, sizeof(one));
+    }
 }
 
 /* Called, locked, when events came or went. */
@@ -52,9 +115,7 @@ static void on_changed(void *unused, struct rdma_channel *channel)
     if (wanted && !file->readable) {
         count_up(file->fd, 1);
     } else if (!wanted && file->readable) {
-        /* Only we read and write it, locked: it holds our 1. */
-        uint64_t one;
-        (void)!read(file->fd, &one, sizeof(one));
+        count_down(file->fd);
     }
     file->readable = wanted;
     if (wanted) {
@@ -96,7 +157,7 @@ int cm_device_open(int flags)
         return -1;
     }
     file->live = live;
-    file->owner = getpid();
+    file->users = 1;
     rdma_channel_init(&file->channel);
     list_init(&file->ids);
     file->fd =
@@ -114,8 +175,7 @@ int cm_device_open(int flags)
     live_lock(live);
     live_cm_listen(live, &listener);
     live_unlock(live);
-    files_open++;
-    atomic_store_explicit(&files[file->fd], file, memory_order_release);
+    publish(file);
     return file->fd;
 }
 
@@ -138,9 +198,10 @@ void cm_id_destroy(struct live *live, struct cm_id *id)
 }
 
 /* Also requests that the program has not answered: their ids are in no list but the events'. */
-static void destroy_ids(struct cm_file *file)
+static void destroy_ids(struct cm_file *file, bool closing)
 {
     live_lock(file->live);
+    file->closed = closing;
     while (!list_empty(&file->ids)) {
         cm_id_destroy(file->live, CONTAINER_OF(file->ids.next, struct cm_id, node));
     }
@@ -149,22 +210,27 @@ static void destroy_ids(struct cm_file *file)
     live_unlock(file->live);
 }
 
+/* A thread that waits for an event of the file goes on waiting, as with the kernel: programs close
+ * the channel under their waiting thread, which would take an error for the end of the world. */
 void cm_device_close(int fd)
 {
-    struct cm_file *file = cm_file_of(fd);
-    atomic_store_explicit(&files[fd], NULL, memory_order_release);
-    files_open--;
-    destroy_ids(file);
-    close(file->wait_fd);
-    free(file);
+    int cancellation;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    struct cm_file *file = withdraw(fd);
+    if (file != NULL) {
+        destroy_ids(file, true);
+        drop(file);
+    }
+    pthread_setcancelstate(cancellation, NULL);
 }
 
 void cm_device_leave(void)
 {
     for (int fd = 0; files_open > 0 && fd < FILES_MAX; fd++) {
-        struct cm_file *file = cm_file_of(fd);
+        struct cm_file *file = hold(fd);
         if (file != NULL) {
-            destroy_ids(file);
+            destroy_ids(file, false);
+            drop(file);
         }
     }
 }
@@ -176,7 +242,9 @@ static int execute(struct cm_file *file, uint32_t number, struct cm_command *com
     live_lock(file->live);
     live_now(file->live);
     int failure = ENOMEM;
-    if (live_cm_prepare(file->live)) {
+    if (file->closed) {
+        failure = EBADF;
+    } else if (live_cm_prepare(file->live)) {
         failure = cm_execute(number, command);
         live_cm_settle(file->live);
     }
@@ -185,26 +253,34 @@ static int execute(struct cm_file *file, uint32_t number, struct cm_command *com
 }
 
 /* Blocks in the kernel, where a signal or a cancellation may end it, and without the lock. */
-static bool wait_for_event(struct cm_file *file)
+static bool wait_for_event(struct cm_file *file, int cancellation)
 {
-    const int flags = fcntl(file->fd, F_GETFL);
-    if (flags < 0 || (flags & O_NONBLOCK)) {
-        errno = EAGAIN;
+    live_lock(file->live);
+    /* Until it is closed the number is the file's, so that its flags are asked for. */
+    const int flags = file->closed ? 0 : fcntl(file->fd, F_GETFL);
+    const bool empty = list_empty(&file->channel.events);
+    const int failure = file->closed ? EBADF : empty && (flags & O_NONBLOCK) ? EAGAIN : 0;
+    file->waiters += failure == 0 && empty;
+    live_unlock(file->live);
+    if (failure != 0) {
+        errno = failure;
         return false;
     }
-    live_lock(file->live);
-    const bool empty = list_empty(&file->channel.events);
-    file->waiters += empty;
-    live_unlock(file->live);
+    if (!empty) {
+        return true;
+    }
     uint64_t count;
-    return !empty || read(file->wait_fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
+    pthread_setcancelstate(cancellation, NULL);
+    const bool woken = read(file->wait_fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    return woken;
 }
 
-ssize_t cm_device_write(int fd, const void *bytes, size_t count)
+static ssize_t write_command(struct cm_file *file, const void *bytes, size_t count,
+                             int cancellation)
 {
-    struct cm_file *file = cm_file_of(fd);
     struct rdma_ucm_cmd_hdr header;
-    if (file == NULL || count < sizeof(header)) {
+    if (count < sizeof(header)) {
         errno = EINVAL;
         return -1;
     }
@@ -219,7 +295,7 @@ ssize_t cm_device_write(int fd, const void *bytes, size_t count)
                                  .out_bytes = header.out};
     int failure;
     while ((failure = execute(file, header.cmd, &command)) == EAGAIN) {
-        if (!wait_for_event(file)) {
+        if (!wait_for_event(file, cancellation)) {
             return -1;
         }
     }
@@ -228,4 +304,30 @@ ssize_t cm_device_write(int fd, const void *bytes, size_t count)
         return -1;
     }
     return (ssize_t)count;
+}
+
+static void drop_cancelled(void *file)
+{
+    drop(file);
+}
+
+/* Threads are cancelled in system calls, of which there are many here: in the first, or while they
+ * wait, but not while they hold the lock. */
+ssize_t cm_device_write(int fd, const void *bytes, size_t count)
+{
+    ssize_t written;
+    int cancellation;
+    pthread_testcancel();
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    struct cm_file *file = hold(fd);
+    if (file == NULL) {
+        pthread_setcancelstate(cancellation, NULL);
+        errno = EBADF;
+        return -1;
+    }
+    pthread_cleanup_push(drop_cancelled, file);
+    written = write_command(file, bytes, count, cancellation);
+    pthread_cleanup_pop(1);
+    pthread_setcancelstate(cancellation, NULL);
+    return written;
 }

@@ -21,8 +21,9 @@ struct cm_file {
     int fd;          /* eventfd: 1 while events wait, so that the program can poll it. */
     int wait_fd;     /* eventfd: counts up for each thread that waits for an event. */
     uint32_t waiters;
-    bool readable; /* What `fd` says. */
-    pid_t owner;   /* A child of fork has nothing to do with it. */
+    bool readable;  /* What `fd` says. */
+    bool closed;    /* What it had is gone; commands that come late fail. */
+    uint32_t users; /* The descriptor and commands under way; under a mutex of cm_device.c. */
 };
 
 struct cm_id {
