@@ -37,8 +37,8 @@ struct service;
 MUST_USE bool services_open(struct services *services, const struct gid *self);
 void services_close(struct services *services);
 
-/* The port is ours, and nobody finds us by it yet. 0 or an errno: EADDRINUSE, EMFILE, ENOMEM. `port`
- * 0: any free one, written to *chosen. */
+/* The port is ours, and nobody finds us by it yet. 0 or an errno: EADDRINUSE, EMFILE, ENOMEM.
+ * `port` 0: any free one, written to *chosen. */
 int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
                    bool ipv6_only, uint16_t port, uint16_t *chosen, struct service **service);
 /* From now on who asks for the port finds us. 0 or an errno. */

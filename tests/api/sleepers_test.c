@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Requests leave although the program that posted them sleeps, and no acknowledgement comes:
- *         more UD messages than the way to the peer holds.
- * Method  A child process has a UD queue pair without receives, and sleeps too. The parent posts all
- *         at once, asks to be told when the last one has left, and waits for that without polling.
+ * Goal    Requests leave although the program that posted them sleeps, and no acknowledgement
+ *         comes: more UD messages than the way to the peer holds.
+ * Method  A child process has a UD queue pair without receives, and sleeps too. The parent posts
+ *         all at once, asks to be told when the last one has left, and waits without polling.
  */
 #include "tests/api/api.h"
 
