@@ -462,17 +462,18 @@ EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, 
     return flags == 0 && qp->qp_type == IBV_QPT_RC;
 }
 
-/* -- Enhanced connection establishment: nothing to negotiate ------------------------------------*/
+/* -- Enhanced connection establishment: as of a device without it -------------------------------*/
 
 EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
     (void)qp;
-    *ece = (struct ibv_ece){0};
-    return 0;
+    (void)ece;
+    return EOPNOTSUPP;
 }
 
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
     (void)qp;
-    return ece->vendor_id == 0 ? 0 : EOPNOTSUPP;
+    (void)ece;
+    return EOPNOTSUPP;
 }
