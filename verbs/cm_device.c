@@ -18,6 +18,10 @@
 /* Descriptors above are not given out: nobody has so many. */
 #define FILES_MAX 65536
 
+/* So long a close waits for a thread that is on its way to wait for an event. */
+#define READER_STEPS   50
+#define READER_STEP_NS 100000
+
 /* Untouched pages of them are no memory. Files change under the mutex; owners are asked of every
  * descriptor that a program writes to, without it. */
 static struct cm_file *files[FILES_MAX];
@@ -201,7 +205,10 @@ void cm_id_destroy(struct live *live, struct cm_id *id)
 static void destroy_ids(struct cm_file *file, bool closing)
 {
     live_lock(file->live);
-    file->closed = closing;
+    if (closing) {
+        file->closed = true;
+        file->flags = fcntl(file->fd, F_GETFL);
+    }
     while (!list_empty(&file->ids)) {
         cm_id_destroy(file->live, CONTAINER_OF(file->ids.next, struct cm_id, node));
     }
@@ -210,15 +217,43 @@ static void destroy_ids(struct cm_file *file, bool closing)
     live_unlock(file->live);
 }
 
-/* A thread that waits for an event of the file goes on waiting, as with the kernel: programs close
- * the channel under their waiting thread, which would take an error for the end of the world. */
+/* By others than the descriptor and who closes it. */
+static bool in_use(struct cm_file *file)
+{
+    pthread_mutex_lock(&mutex);
+    const bool used = file->users > 2;
+    pthread_mutex_unlock(&mutex);
+    return used;
+}
+
+/* A thread that was just told of the last event is about to wait for the next. The kernel takes so
+ * long to destroy ids that it is there when the channel is closed; so must we. */
+static void let_reader_return(struct cm_file *file)
+{
+    const struct timespec pause = {.tv_nsec = READER_STEP_NS};
+    live_lock(file->live);
+    const pid_t reader = file->reader;
+    live_unlock(file->live);
+    for (int i = 0; i < READER_STEPS && reader != 0 && reader != gettid() && !in_use(file) &&
+                    syscall(SYS_tgkill, getpid(), reader, 0) == 0;
+         i++) {
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* A thread that waits for an event goes on waiting, as with the kernel: programs close the channel
+ * under their waiting thread, which would take an error for the end of the world. */
 void cm_device_close(int fd)
 {
     int cancellation;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
-    struct cm_file *file = withdraw(fd);
+    struct cm_file *file = hold(fd);
     if (file != NULL) {
-        destroy_ids(file, true);
+        let_reader_return(file);
+        if (withdraw(fd) == file) {
+            destroy_ids(file, true);
+            drop(file);
+        }
         drop(file);
     }
     pthread_setcancelstate(cancellation, NULL);
@@ -243,7 +278,8 @@ static int execute(struct cm_file *file, uint32_t number, struct cm_command *com
     live_now(file->live);
     int failure = ENOMEM;
     if (file->closed) {
-        failure = EBADF;
+        /* Who waits for an event began to before it was closed, and finds none for ever. */
+        failure = number == RDMA_USER_CM_CMD_GET_EVENT ? EAGAIN : EBADF;
     } else if (live_cm_prepare(file->live)) {
         failure = cm_execute(number, command);
         live_cm_settle(file->live);
@@ -256,18 +292,16 @@ static int execute(struct cm_file *file, uint32_t number, struct cm_command *com
 static bool wait_for_event(struct cm_file *file, int cancellation)
 {
     live_lock(file->live);
-    /* Until it is closed the number is the file's, so that its flags are asked for. */
-    const int flags = file->closed ? 0 : fcntl(file->fd, F_GETFL);
+    /* Until it is closed the number is the file's, so that its flags can be asked for. */
+    const int flags = file->closed ? file->flags : fcntl(file->fd, F_GETFL);
     const bool empty = list_empty(&file->channel.events);
-    const int failure = file->closed ? EBADF : empty && (flags & O_NONBLOCK) ? EAGAIN : 0;
-    file->waiters += failure == 0 && empty;
+    const bool waits = empty && !(flags & O_NONBLOCK);
+    file->waiters += waits;
+    file->reader = waits ? gettid() : file->reader;
     live_unlock(file->live);
-    if (failure != 0) {
-        errno = failure;
-        return false;
-    }
-    if (!empty) {
-        return true;
+    if (!waits) {
+        errno = EAGAIN;
+        return !empty;
     }
     uint64_t count;
     pthread_setcancelstate(cancellation, NULL);

@@ -21,8 +21,10 @@ struct cm_file {
     int fd;          /* eventfd: 1 while events wait, so that the program can poll it. */
     int wait_fd;     /* eventfd: counts up for each thread that waits for an event. */
     uint32_t waiters;
+    pid_t reader;   /* The thread that waited last; 0: none. */
     bool readable;  /* What `fd` says. */
     bool closed;    /* What it had is gone; commands that come late fail. */
+    int flags;      /* Of the descriptor when it was closed. */
     uint32_t users; /* The descriptor and commands under way; under a mutex of cm_device.c. */
 };
 
