@@ -242,6 +242,7 @@ static void begin(struct cm *cm, struct cm_connection *connection, const uint8_t
     memcpy(connection->destination, destination, 16);
     cm_enlist(cm, connection);
     connection->asked = true;
+    connection->refusals = 0;
     connection->remote_id = 0;
     /* The lower half is the communication ID, the upper distinguishes its lives. */
     connection->transaction_id =

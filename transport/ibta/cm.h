@@ -30,6 +30,11 @@
 #define CM_SERVICE_TIMEOUT  24
 #define CM_RETRIES          15
 
+/* Whoever connects may be a little faster than the one who is about to listen: a request that finds
+ * no listener is sent again after 8, 16, ... 128 ms, a quarter of a second in all. */
+#define CM_REFUSALS_MAX     5
+#define CM_REFUSAL_PAUSE_NS UINT64_C(8000000)
+
 enum cm_state {
     CM_STATE_IDLE,
     CM_STATE_REQ_SENT,
@@ -58,6 +63,7 @@ struct cm_connection {
     bool asked;     /* Ours was the REQ. */
     bool abandoned; /* By its owner: only the farewell is left. */
     uint8_t tries_left;
+    uint8_t refusals; /* "Nobody listens", as often as the program was not told. */
     uint64_t wait_ns; /* Before the next retransmission. */
     struct instant deadline;
     uint8_t message[CM_MAD_BYTES]; /* Sent last: again, should the peer not have got it. */

@@ -215,8 +215,27 @@ static void on_rtu(struct cm *cm, const struct arrival *arrival, struct cm_conne
     tell(arrival, CM_EVENT_ESTABLISHED, connection);
 }
 
+/* Nobody listens there: whether the program need not hear of it yet. The peer keeps nothing of what
+ * it refused, so to it the same message is a new request. */
+static bool asks_again(struct cm *cm, struct cm_connection *connection, struct instant now)
+{
+    if (connection->refusals == CM_REFUSALS_MAX || connection->tries_left == 0) {
+        return false;
+    }
+    list_remove(&connection->out);
+    cm_await(cm, connection, connection->tries_left, now);
+    const uint64_t pause_ns = CM_REFUSAL_PAUSE_NS << connection->refusals++;
+    cm_set_deadline(cm, connection, instant_after(now, pause_ns));
+    return true;
+}
+
 static void on_rej(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
 {
+    if (connection->state == CM_STATE_REQ_SENT &&
+        arrival->message->rej.reason == CM_REASON_INVALID_SERVICE_ID &&
+        asks_again(cm, connection, arrival->now)) {
+        return;
+    }
     switch ((enum cm_state)connection->state) {
     case CM_STATE_REQ_SENT:
     case CM_STATE_REQ_RECEIVED:
@@ -323,6 +342,10 @@ static void on_sidr_rep(struct cm *cm, const struct arrival *arrival)
         cm_find_local(cm, arrival->message->local_id, arrival->source);
     if (connection == NULL || connection->state != CM_STATE_SIDR_REQ_SENT) {
         cm->counters.unmatched++;
+        return;
+    }
+    if (arrival->message->sidr_rep.status == CM_SIDR_UNSUPPORTED &&
+        asks_again(cm, connection, arrival->now)) {
         return;
     }
     list_remove(&connection->out);

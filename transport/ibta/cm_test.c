@@ -989,6 +989,70 @@ static void test_rejection(void **state)
     free(pair);
 }
 
+/* Nobody listens yet: the same request goes out again after growing pauses, and the program hears
+ * of it only when it was refused for a quarter of a second. Then it starts over. */
+static void refuse(struct pair *pair, const struct cm_connection *connection, bool sidr,
+                   enum cm_event_kind expected)
+{
+    struct cm_letter letter;
+    struct cm_message asked;
+    assert_int_equal(next(pair, 0, &letter), sidr ? CM_SIDR_REQ : CM_REQ);
+    assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &asked), CM_GOOD);
+    assert_int_equal(asked.local_id, connection->local_id);
+    struct cm_message answer = {.attribute = sidr ? CM_SIDR_REP : CM_REJ,
+                                .transaction_id = asked.transaction_id};
+    if (sidr) {
+        answer.local_id = asked.local_id;
+        answer.sidr_rep.status = CM_SIDR_UNSUPPORTED;
+    } else {
+        answer.remote_id = asked.local_id;
+        answer.rej.reason = CM_REASON_INVALID_SERVICE_ID;
+    }
+    assert_int_equal(give(pair, 0, &answer), expected);
+    expect_silence(pair, 0);
+}
+
+static void test_nobody_listens_yet(void **state)
+{
+    (void)state;
+    for (int sidr = 0; sidr < 2; sidr++) {
+        struct pair *pair = pair_make();
+        struct cm_connection *connection = sidr ? sidr_request(pair, 0) : request(pair, 0);
+        const struct instant start = pair->now;
+        for (int i = 0; i < CM_REFUSALS_MAX; i++) {
+            const struct instant before = pair->now;
+            refuse(pair, connection, sidr, CM_EVENT_NONE);
+            assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+            assert_int_equal(pair->now.ns - before.ns, (8 * MS) << i);
+        }
+        assert_int_equal(pair->now.ns - start.ns, 248 * MS);
+        refuse(pair, connection, sidr, sidr ? CM_EVENT_SIDR_REPLIED : CM_EVENT_REJECTED);
+        assert_int_equal(connection->state, CM_STATE_IDLE);
+        assert_int_equal(carry_out(pair, sidr ? WISH_SIDR_REQUEST : WISH_REQUEST, connection),
+                         STATUS_OK);
+        refuse(pair, connection, sidr, CM_EVENT_NONE);
+        /* The peer's program has come. */
+        assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+        assert_int_equal(deliver(pair, 0, sidr ? CM_SIDR_REQ : CM_REQ),
+                         sidr ? CM_EVENT_SIDR_REQUESTED : CM_EVENT_REQUESTED);
+        free(pair);
+    }
+}
+
+/* Without tries left, a refusal is final at once. */
+static void test_refusal_without_tries(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_connection *connection = request(pair, 0);
+    for (int i = 0; i < CM_RETRIES; i++) {
+        lose(pair, 0, CM_REQ);
+        assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+    }
+    refuse(pair, connection, false, CM_EVENT_REJECTED);
+    free(pair);
+}
+
 /* The asker changes its mind before it has learned the peer's communication ID: its REJ has none,
  * and finds the request all the same, answered or not. */
 static void test_request_taken_back(void **state)
@@ -1279,6 +1343,8 @@ int main(void)
         cmocka_unit_test(test_patience),
         cmocka_unit_test(test_patience_for_something_else),
         cmocka_unit_test(test_rejection),
+        cmocka_unit_test(test_nobody_listens_yet),
+        cmocka_unit_test(test_refusal_without_tries),
         cmocka_unit_test(test_request_taken_back),
         cmocka_unit_test(test_strays),
         cmocka_unit_test(test_more_strays_than_room),

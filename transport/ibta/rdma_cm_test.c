@@ -315,6 +315,16 @@ static void connect_id(struct pair *pair, int n, struct rdma_id *id)
     settle(pair);
 }
 
+/* Where nobody listens: the manager asks a few times more before it says so. */
+static void connect_in_vain(struct pair *pair, int n, struct rdma_id *id)
+{
+    connect_id(pair, n, id);
+    for (int i = 0; i < CM_REFUSALS_MAX; i++) {
+        expect_silence(pair);
+        pass_time(pair, CM_REFUSAL_PAUSE_NS << i);
+    }
+}
+
 static enum status accept_id(struct pair *pair, int n, struct rdma_id *id)
 {
     struct rdma_parameters parameters = parameters_of("welcome");
@@ -517,19 +527,41 @@ static void test_no_listener(void **state)
     struct pair *pair = pair_make();
     listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
     struct rdma_id *other_port = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT + 1);
-    connect_id(pair, 0, other_port);
+    connect_in_vain(pair, 0, other_port);
     assert_int_equal(expect(pair, 0, RDMA_EVENT_REJECTED).status, CM_REASON_INVALID_SERVICE_ID);
     struct rdma_id *datagrams = route(pair, 0, RDMA_PORT_SPACE_UDP, PORT);
-    connect_id(pair, 0, datagrams);
+    connect_in_vain(pair, 0, datagrams);
     assert_int_equal(expect(pair, 0, RDMA_EVENT_UNREACHABLE).status, CM_SIDR_UNSUPPORTED);
     struct rdma_id *other_space = route(pair, 0, RDMA_PORT_SPACE_IB, PORT);
-    connect_id(pair, 0, other_space);
+    connect_in_vain(pair, 0, other_space);
     assert_int_equal(expect(pair, 0, RDMA_EVENT_REJECTED).status, CM_REASON_INVALID_SERVICE_ID);
-    assert_int_equal(pair->nodes[1].cm.counters.no_listener, 3);
+    assert_int_equal(pair->nodes[1].cm.counters.no_listener, 3 * (1 + CM_REFUSALS_MAX));
     expect_silence(pair);
-    connect_id(pair, 0, datagrams);
+    connect_in_vain(pair, 0, datagrams);
     expect(pair, 0, RDMA_EVENT_UNREACHABLE);
     pair_free(pair);
+}
+
+/* Who connects a little early does not notice. */
+static void test_listener_comes_late(void **state)
+{
+    (void)state;
+    static const uint16_t spaces[] = {RDMA_PORT_SPACE_TCP, RDMA_PORT_SPACE_UDP};
+    for (size_t i = 0; i < COUNT_OF(spaces); i++) {
+        struct pair *pair = pair_make();
+        connect_id(pair, 0, route(pair, 0, spaces[i], PORT));
+        assert_int_equal(pair->nodes[1].cm.counters.no_listener, 1);
+        listen_on(pair, 1, spaces[i], 8);
+        expect_silence(pair);
+        pass_time(pair, CM_REFUSAL_PAUSE_NS);
+        struct rdma_id *child = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+        assert_int_equal(accept_id(pair, 1, child), STATUS_OK);
+        expect(pair, 0,
+               spaces[i] == RDMA_PORT_SPACE_TCP ? RDMA_EVENT_CONNECT_RESPONSE
+                                                : RDMA_EVENT_ESTABLISHED);
+        expect_silence(pair);
+        pair_free(pair);
+    }
 }
 
 /* What the world knows without asking anybody. */
@@ -578,7 +610,7 @@ static void test_unreachable(void **state)
         assert_int_equal(event.status, -110);
         expect_silence(pair);
         pair->lose = 0;
-        connect_id(pair, 0, id); /* It may be tried again. */
+        connect_in_vain(pair, 0, id); /* It may be tried again. */
         expect(pair, 0, datagrams ? RDMA_EVENT_UNREACHABLE : RDMA_EVENT_REJECTED);
         pair_free(pair);
     }
@@ -715,7 +747,7 @@ static void test_listeners_for_any_address(void **state)
             assert_ptr_equal(asked_of(pair, RDMA_PORT_SPACE_TCP), ipv6 ? for6 : for4);
             rdma_id_release(&pair->nodes[1].cm, ipv6 ? for6 : for4, pair->now);
             struct rdma_id *a = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
-            connect_id(pair, 0, a);
+            connect_in_vain(pair, 0, a);
             expect(pair, 0, RDMA_EVENT_REJECTED);
             pair_free(pair);
         }
@@ -1154,6 +1186,7 @@ int main(void)
         cmocka_unit_test(test_private_data_room),
         cmocka_unit_test(test_rejections),
         cmocka_unit_test(test_no_listener),
+        cmocka_unit_test(test_listener_comes_late),
         cmocka_unit_test(test_nobody_serves),
         cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_address_errors),
