@@ -77,6 +77,12 @@ void cm_write_address(const struct rdma_address *address, void *sockaddr)
 
 /* -- Connections --------------------------------------------------------------------------------*/
 
+/* Counts of three bits; programs that ask for more get the most there is, as from the kernel. */
+static uint8_t at_most_7(uint8_t count)
+{
+    return count < 7 ? count : 7;
+}
+
 void cm_read_parameters(const struct rdma_ucm_conn_param *from, struct rdma_parameters *to)
 {
     *to = (struct rdma_parameters){
@@ -85,8 +91,8 @@ void cm_read_parameters(const struct rdma_ucm_conn_param *from, struct rdma_para
         .initiator_depth = from->initiator_depth,
         .flow_control = from->flow_control != 0,
         .srq = from->srq != 0,
-        .retry_count = from->retry_count & 7,
-        .rnr_retry_count = from->rnr_retry_count & 7,
+        .retry_count = at_most_7(from->retry_count),
+        .rnr_retry_count = at_most_7(from->rnr_retry_count),
         .qpn = from->qp_num,
         .qkey = from->qkey,
     };
