@@ -10,7 +10,7 @@
  * Time       CLOCK_MONOTONIC.
  * Units      As rdma_cm.h.
  * Limits     Peers on other machines are reached with a device that has their network's address.
- * Source     docs/decisions/0012.
+ * Source     docs/decisions/0013.
  */
 #ifndef DRIVERS_LIVE_CM_H
 #define DRIVERS_LIVE_CM_H

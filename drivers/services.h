@@ -11,7 +11,7 @@
  * Time       An argument of services_on_time.
  * Units      Ports in host byte order; addresses of 16 bytes, IPv4 mapped, all zero: any.
  * Limits     What the system has of descriptors: one per claim, one per question under way.
- * Source     docs/decisions/0012.
+ * Source     docs/decisions/0013.
  */
 #ifndef DRIVERS_SERVICES_H
 #define DRIVERS_SERVICES_H

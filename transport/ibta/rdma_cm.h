@@ -13,7 +13,7 @@
  * Units      Host byte order, but for addresses, which are 16 bytes: IPv6, or IPv4 mapped.
  * Limits     The stock: a request that finds none is dropped, and its sender repeats it.
  * Source     IBTA annex A11; the behaviour of Linux' rdma_cm as its programs know it
- *            (docs/decisions/0012).
+ *            (docs/decisions/0013).
  */
 #ifndef TRANSPORT_IBTA_RDMA_CM_H
 #define TRANSPORT_IBTA_RDMA_CM_H
