@@ -80,7 +80,11 @@ struct qp {
     uint32_t send_epoch; /* Counts flushes of the send queue: so is a response's. */
     uint32_t ready_at;   /* Where in nic.ready. */
     struct pd *pd;
-    struct cq *send_cq, *receive_cq;
+    union {
+        struct cq *send_cq;
+        struct xrcd *xrcd; /* XRC targets, which send nothing. */
+    };
+    struct cq *receive_cq;
     const struct receive *current; /* The receive a SEND is being placed in. */
 
     /* The protocol. */
@@ -95,6 +99,7 @@ struct qp {
     struct timer_node timer;
     void *context;
     uint32_t events; /* 1 << enum nic_event_kind, not yet collected. */
+    uint32_t srqn;   /* XRC targets: the shared receive queue of the newest message. */
     struct qp_attributes attributes;
 
     /* Seldom needed. */
@@ -104,12 +109,11 @@ struct qp {
     struct srq *srq;       /* Of an XRC target: only while a request is looked at, as is `pd`. */
     struct list event_link;
     struct rc_resource *resources;
-    struct xrcd *xrcd;
-    uint32_t srqn; /* XRC targets: the shared receive queue of the newest message. */
 };
 
 #define QP_HOT_BYTES 384
 _Static_assert(offsetof(struct qp, capacity) == 64, "what posting needs is a cache line");
+_Static_assert(sizeof(struct qp) <= 512, "with its requests a connection is less than 1 KB");
 _Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, port) <=
                    QP_HOT_BYTES + 64,
                "the way to the peer is near the protocol's state");

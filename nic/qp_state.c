@@ -175,7 +175,7 @@ static void copy_values(struct qp_attributes *to, const struct qp_attributes *fr
  * apart by its number (IBTA 10.3.1.1 lets completions go; hardware does it so). */
 static void forget_completions(struct qp *qp)
 {
-    if (qp->send_cq != NULL) {
+    if (qp->type != QP_XRC_TARGET) {
         cq_forget_qp(qp->send_cq, qp->number);
     }
     if (qp->receive_cq != NULL && qp->receive_cq != qp->send_cq) {

@@ -126,10 +126,9 @@ static void count_users(struct qp *qp, uint32_t change)
 {
     uint32_t *const counts[] = {
         qp->pd == NULL ? NULL : &qp->pd->users,
-        qp->send_cq == NULL ? NULL : &qp->send_cq->users,
+        qp->type == QP_XRC_TARGET ? &qp->xrcd->users : &qp->send_cq->users,
         qp->receive_cq == NULL ? NULL : &qp->receive_cq->users,
         qp->srq == NULL ? NULL : &qp->srq->users,
-        qp->xrcd == NULL ? NULL : &qp->xrcd->users,
     };
     for (uint32_t i = 0; i < COUNT_OF(counts); i++) {
         if (counts[i] != NULL) {
@@ -152,10 +151,13 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
     qp->type = (uint8_t)request->type;
     qp->state = QP_RESET;
     qp->pd = request->pd;
-    qp->send_cq = request->send_cq;
+    if (request->type == QP_XRC_TARGET) {
+        qp->xrcd = request->xrcd;
+    } else {
+        qp->send_cq = request->send_cq;
+    }
     qp->receive_cq = request->receive_cq;
     qp->srq = request->srq;
-    qp->xrcd = request->xrcd;
     qp->signal_all = request->signal_all;
     qp->context = request->context;
     qp->capacity = request->capacity;

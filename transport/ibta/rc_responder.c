@@ -171,7 +171,7 @@ static struct rc_resource *add_resource(struct rc_responder *responder,
         .first = psn_of(packet->psn),
         .packets = 1,
         .until = 1,
-        .operation = packet->opcode & 0x1f,
+        .operation = packet->opcode & 0x1fu,
     };
     responder->msn = (responder->msn + 1) & ROCE_24_BITS;
     return resource;
@@ -187,7 +187,7 @@ void rc_responder_accept_read(struct rc_responder *responder, const struct roce_
     resource->key = packet->reth.key;
     resource->bytes = packet->reth.bytes;
     const bool named = roce_opcode(packet->opcode)->traits & ROCE_HAS_XRCETH;
-    resource->srqn = named ? packet->xrc.srqn : 0;
+    resource->srqn = named ? packet->xrc.srqn & ROCE_24_BITS : 0u;
     resource->state = RC_RESOURCE_READY;
     move_on(responder, resource->packets);
     settle(responder);

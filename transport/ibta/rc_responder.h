@@ -60,10 +60,10 @@ struct rc_resource {
     uint32_t until; /* One past the last response of this round. */
     uint32_t key;
     uint32_t bytes;
-    uint32_t srqn;     /* XRC: the shared receive queue whose domain the key is judged in. */
-    uint8_t state;     /* enum rc_resource_state. */
-    bool answered;     /* All responses were pulled once: what is due is a replay. */
-    uint8_t operation; /* ROCE_READ_REQUEST, ROCE_COMPARE_SWAP or ROCE_FETCH_ADD. */
+    uint32_t srqn : 24;     /* XRC: the shared receive queue whose domain the key is judged in. */
+    uint32_t state : 2;     /* enum rc_resource_state. */
+    uint32_t answered : 1;  /* All responses were pulled once: what is due is a replay. */
+    uint32_t operation : 5; /* ROCE_READ_REQUEST, ROCE_COMPARE_SWAP or ROCE_FETCH_ADD. */
 };
 
 enum rc_reply_kind {
