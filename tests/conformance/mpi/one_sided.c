@@ -97,6 +97,15 @@ static void fetch_and_add(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* UCX does 32 and 64 bit atomics in software when a NIC has only one of them: the target's progress
+ * carries them out, and a rank that compares and swaps its own memory makes none. Without this, one
+ * that waits for a lock of its own starves whoever is to release it, over TCP as well. */
+static void make_progress(void)
+{
+    int any;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &any, MPI_STATUS_IGNORE);
+}
+
 /* A lock made of compare-and-swap guards a counter that is read and written without atomics. */
 static void compare_and_swap(void)
 {
@@ -110,6 +119,7 @@ static void compare_and_swap(void)
     MPI_Win_lock_all(0, window);
     for (int i = 0; i < EACH; i++) {
         do {
+            make_progress();
             MPI_Compare_and_swap(&me, &nobody, &holder, MPI_UINT64_T, 0, 0, window);
             MPI_Win_flush(0, window);
         } while (holder != nobody);
