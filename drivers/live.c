@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "drivers/clock.h"
 #include "drivers/live_internal.h"
+#include "drivers/local_socket.h"
 #include "drivers/stat_server.h"
 
 static const struct nic_limits limits = {
@@ -79,7 +80,7 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
     if (live->config.wire == LIVE_WIRE_UDP) {
         return true;
     }
-    live->shm = shm_port_open(&live->gids[0].gid, error, error_bytes);
+    live->shm = shm_port_open(&live->gids[0].gid, LOCAL_NO_SLOT, error, error_bytes);
     return live->shm != NULL || live->config.wire == LIVE_WIRE_AUTO;
 }
 
@@ -318,7 +319,7 @@ enum status live_resolve(struct live *live, struct nic_path *path)
         return live_resolve_group(live, path);
     }
     if (live->shm != NULL) {
-        path->link = shm_port_link(live->shm, &path->destination);
+        path->link = shm_port_link(live->shm, &path->destination, LOCAL_NO_SLOT);
         if (path->link != NULL || live->config.wire == LIVE_WIRE_SHM) {
             return path->link != NULL ? STATUS_OK : STATUS_INVALID;
         }

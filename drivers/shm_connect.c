@@ -2,7 +2,8 @@
  *
  * shm_connect - how two processes come to share rings, and how they part.
  *
- * Every process listens on an abstract socket named after its GID. Whoever wants to send makes a
+ * Every process listens on an abstract socket named after its GID, and its slot if it shares the
+ * address. Whoever wants to send makes a
  * ring (a sealed memfd), connects, and sends the ring's descriptor with a hello; it may use the
  * ring at once. The acceptor maps it and answers with its board. The connection then carries
  * doorbells, and its end is the end of the peer, however it came about.
@@ -16,27 +17,14 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
 
-#define NAME_PREFIX "nonic/"
-#define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* -- Descriptors and memory ---------------------------------------------------------------------*/
-
-static socklen_t name_of(const struct gid *gid, struct sockaddr_un *address)
-{
-    memset(address, 0, sizeof(*address));
-    address->sun_family = AF_UNIX;
-    char *to = address->sun_path + 1;
-    to += sprintf(to, NAME_PREFIX);
-    for (size_t i = 0; i < sizeof(gid->bytes); i++) {
-        to += sprintf(to, "%02x", gid->bytes[i]);
-    }
-    return (socklen_t)(to - (char *)address);
-}
 
 /* Shared memory that nobody can shrink under a reader's feet; -1 if there is none to be had. */
 static int make_memory(const char *name, size_t bytes, void **map)
@@ -69,59 +57,6 @@ static void *map_foreign(int fd, size_t bytes, int protection)
     return map == MAP_FAILED ? NULL : map;
 }
 
-static bool send_with_fd(int socket, const void *bytes, size_t count, int fd)
-{
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct iovec vector = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = count};
-    struct msghdr message = {.msg_iov = &vector,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof(control.bytes)};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count;
-}
-
-/* Returns the bytes received, -1 if nothing waits; *fd is -1 if none came along. */
-static ssize_t receive_with_fd(int socket, void *bytes, size_t count, int *fd)
-{
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct iovec vector = {.iov_base = bytes, .iov_len = count};
-    struct msghdr message = {.msg_iov = &vector,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof(control.bytes)};
-    *fd = -1;
-    const ssize_t received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *header = received < 0 ? NULL : CMSG_FIRSTHDR(&message);
-    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int))) {
-        memcpy(fd, CMSG_DATA(header), sizeof(*fd));
-    }
-    return received;
-}
-
-/* Other users' processes are reached over UDP. */
-static bool same_user(int socket, pid_t *pid)
-{
-    struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != geteuid()) {
-        return false;
-    }
-    *pid = peer.pid;
-    return true;
-}
-
 static bool watch(struct shm_port *port, int fd, enum shm_watch *about)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = about};
@@ -149,16 +84,13 @@ static bool make_board(struct shm_port *port)
 
 static bool listen_for_peers(struct shm_port *port)
 {
-    struct sockaddr_un address;
-    const socklen_t bytes = name_of(&port->self, &address);
-    port->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const struct local_name name = local_name("", &port->self, port->slot);
+    port->listener = local_listen(&name, 1024);
     port->watch = SHM_WATCH_LISTENER;
-    return port->listener >= 0 &&
-           bind(port->listener, (const struct sockaddr *)&address, bytes) == 0 &&
-           listen(port->listener, 1024) == 0 && watch(port, port->listener, &port->watch);
+    return port->listener >= 0 && watch(port, port->listener, &port->watch);
 }
 
-struct shm_port *shm_port_open(const struct gid *self, char *error, size_t error_bytes)
+struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, size_t error_bytes)
 {
     struct shm_port *port = calloc(1, sizeof(*port));
     if (port == NULL) {
@@ -166,6 +98,7 @@ struct shm_port *shm_port_open(const struct gid *self, char *error, size_t error
         return NULL;
     }
     port->self = *self;
+    port->slot = slot;
     port->listener = port->board_fd = -1;
     port->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (port->epoll < 0 || !make_board(port) || !listen_for_peers(port)) {
@@ -176,13 +109,6 @@ struct shm_port *shm_port_open(const struct gid *self, char *error, size_t error
     return port;
 }
 
-static void close_fd(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 void shm_link_lose(struct shm_port *port, struct shm_link *link)
 {
     (void)port;
@@ -190,7 +116,7 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
         return;
     }
     link->link.lost = true;
-    close_fd(link->socket);
+    local_close(link->socket);
     link->socket = -1;
     munmap(link->ring, sizeof(*link->ring));
     link->ring = NULL;
@@ -203,7 +129,7 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
 void shm_inbound_close(struct shm_port *port, uint32_t index)
 {
     struct shm_inbound *inbound = port->inbound[index];
-    close_fd(inbound->socket);
+    local_close(inbound->socket);
     munmap(inbound->ring, sizeof(*inbound->ring));
     free(inbound);
     port->inbound[index] = port->inbound[--port->inbound_count];
@@ -221,9 +147,9 @@ void shm_port_close(struct shm_port *port)
         shm_inbound_close(port, port->inbound_count - 1);
     }
     free(port->inbound);
-    close_fd(port->listener);
-    close_fd(port->epoll);
-    close_fd(port->board_fd);
+    local_close(port->listener);
+    local_close(port->epoll);
+    local_close(port->board_fd);
     if (port->board != NULL) {
         munmap(port->board, sizeof(*port->board));
     }
@@ -237,25 +163,11 @@ int shm_port_fd(const struct shm_port *port)
 
 /* -- Connecting ---------------------------------------------------------------------------------*/
 
-static int dial(const struct gid *peer, pid_t *pid)
-{
-    struct sockaddr_un address;
-    const socklen_t bytes = name_of(peer, &address);
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return -1;
-    }
-    if (connect(fd, (const struct sockaddr *)&address, bytes) != 0 || !same_user(fd, pid)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
 bool shm_connect(struct shm_port *port, struct shm_link *link)
 {
     link->watch = SHM_WATCH_LINK;
-    link->socket = dial(&link->link.peer, &link->pid);
+    const struct local_name name = local_name("", &link->link.peer, link->slot);
+    link->socket = local_dial(&name, &link->pid);
     if (link->socket < 0) {
         return false;
     }
@@ -270,7 +182,7 @@ bool shm_connect(struct shm_port *port, struct shm_link *link)
     link->ring->source = port->self;
     link->ring->destination = link->link.peer;
     const struct shm_hello hello = {.magic = SHM_MAGIC, .source = port->self};
-    const bool sent = send_with_fd(link->socket, &hello, sizeof(hello), fd) &&
+    const bool sent = local_send(link->socket, &hello, sizeof(hello), &fd, 1) &&
                       watch(port, link->socket, &link->watch);
     close(fd);
     if (!sent) {
@@ -286,10 +198,11 @@ bool shm_connect(struct shm_port *port, struct shm_link *link)
     return true;
 }
 
-struct link *shm_port_link(struct shm_port *port, const struct gid *peer)
+struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot)
 {
     struct shm_link *link = port->links;
-    while (link != NULL && memcmp(&link->link.peer, peer, sizeof(*peer)) != 0) {
+    while (link != NULL &&
+           (link->slot != slot || memcmp(&link->link.peer, peer, sizeof(*peer)) != 0)) {
         link = link->next;
     }
     if (link != NULL) {
@@ -302,6 +215,7 @@ struct link *shm_port_link(struct shm_port *port, const struct gid *peer)
         return NULL;
     }
     link->link = (struct link){.kind = LINK_SHM, .peer = *peer, .self = port->self, .lost = true};
+    link->slot = slot;
     list_init(&link->link.parked);
     if (!shm_connect(port, link)) {
         free(link);
@@ -316,12 +230,12 @@ struct link *shm_port_link(struct shm_port *port, const struct gid *peer)
 
 static void accept_caller(struct shm_port *port)
 {
-    const int fd = accept4(port->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    pid_t pid;
+    /* Other users' processes are reached over UDP. */
+    const int fd = local_accept(port->listener);
     if (fd < 0) {
         return;
     }
-    struct shm_caller *caller = same_user(fd, &pid) ? malloc(sizeof(*caller)) : NULL;
+    struct shm_caller *caller = malloc(sizeof(*caller));
     if (caller == NULL) {
         close(fd);
         return;
@@ -352,12 +266,13 @@ static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
 static bool greet(struct shm_port *port, int socket)
 {
     struct shm_hello hello;
-    int fd;
-    const ssize_t received = receive_with_fd(socket, &hello, sizeof(hello), &fd);
-    const bool sense = received == (ssize_t)sizeof(hello) && hello.magic == SHM_MAGIC && fd >= 0;
+    int fd = -1;
+    uint32_t fds = 1;
+    const ssize_t received = local_receive(socket, &hello, sizeof(hello), &fd, &fds);
+    const bool sense = received == (ssize_t)sizeof(hello) && hello.magic == SHM_MAGIC && fds == 1;
     struct shm_ring *ring =
         sense ? map_foreign(fd, sizeof(struct shm_ring), PROT_READ | PROT_WRITE) : NULL;
-    close_fd(fd);
+    local_close(fd);
     struct shm_inbound *inbound = ring == NULL ? NULL : malloc(sizeof(*inbound));
     if (inbound == NULL) {
         if (ring != NULL) {
@@ -370,7 +285,7 @@ static bool greet(struct shm_port *port, int socket)
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = &inbound->watch};
     const uint64_t magic = SHM_MAGIC;
     if (epoll_ctl(port->epoll, EPOLL_CTL_MOD, socket, &event) != 0 ||
-        !send_with_fd(socket, &magic, sizeof(magic), port->board_fd) ||
+        !local_send(socket, &magic, sizeof(magic), &port->board_fd, 1) ||
         !add_inbound(port, inbound)) {
         munmap(ring, sizeof(*ring));
         free(inbound);
@@ -416,15 +331,16 @@ static void serve_inbound(struct shm_port *port, struct shm_inbound *inbound)
 static void serve_link(struct shm_port *port, struct shm_link *link)
 {
     uint64_t magic = 0;
-    int fd;
-    const ssize_t received = receive_with_fd(link->socket, &magic, sizeof(magic), &fd);
-    if (received == (ssize_t)sizeof(magic) && magic == SHM_MAGIC && fd >= 0 &&
+    int fd = -1;
+    uint32_t fds = 1;
+    const ssize_t received = local_receive(link->socket, &magic, sizeof(magic), &fd, &fds);
+    if (received == (ssize_t)sizeof(magic) && magic == SHM_MAGIC && fds == 1 &&
         link->board == NULL) {
         link->board = map_foreign(fd, sizeof(struct shm_board), PROT_READ);
     } else if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) {
         shm_link_lose(port, link);
     }
-    close_fd(fd);
+    local_close(fd);
 }
 
 void shm_port_serve(struct shm_port *port)

@@ -22,6 +22,7 @@ enum shm_watch {
 struct shm_link {
     struct link link;
     enum shm_watch watch;
+    int slot;                      /* Of the peer; LOCAL_NO_SLOT: it has its address alone. */
     int socket;                    /* Doorbell out; the board and the hang-up in. -1 when lost. */
     pid_t pid;                     /* Of the peer, as we see it; 0: unknown. */
     struct shm_ring *ring;         /* NULL when lost. */
@@ -60,6 +61,7 @@ struct shm_caller {
 
 struct shm_port {
     struct gid self;
+    int slot; /* LOCAL_NO_SLOT: the address is ours alone. */
     enum shm_watch watch;
     int listener, epoll;
     int board_fd; /* Read-only, for peers. */

@@ -41,16 +41,18 @@ struct shm_record {
 
 typedef void (*shm_sink)(void *context, const struct shm_record *record);
 
-/* NULL with a reason in `error`. */
-struct shm_port *shm_port_open(const struct gid *self, char *error, size_t error_bytes);
+/* `slot`: which of the processes that share the address we are; LOCAL_NO_SLOT: it is ours alone.
+ * NULL with a reason in `error`. */
+struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, size_t error_bytes);
 void shm_port_close(struct shm_port *port);
 
 /* Readable when a peer connects, rings the doorbell or hangs up: then call shm_port_serve. */
 int shm_port_fd(const struct shm_port *port);
 void shm_port_serve(struct shm_port *port);
 
-/* The link to a peer's GID (or our own); NULL if no nonic process of our user is there. */
-struct link *shm_port_link(struct shm_port *port, const struct gid *peer);
+/* The link to the process with that GID and slot (or to ourselves), LOCAL_NO_SLOT if it has the GID
+ * alone; NULL if no nonic process of our user is there. */
+struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 
 /* Room for one packet of any size. A lost link always has: what is sent there vanishes. */
 bool shm_link_has_room(struct link *link);

@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/prng.h"
+#include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
 
 #define MEMORY_BYTES (1 << 16)
@@ -34,7 +35,7 @@ struct bench {
 static struct shm_port *open_port(const struct gid *gid)
 {
     char error[256];
-    struct shm_port *port = shm_port_open(gid, error, sizeof(error));
+    struct shm_port *port = shm_port_open(gid, LOCAL_NO_SLOT, error, sizeof(error));
     assert_non_null(port);
     return port;
 }
@@ -70,7 +71,7 @@ static int setup(void **state)
     }
     bench->a = open_port(&bench->gids[0]);
     bench->b = open_port(&bench->gids[1]);
-    bench->link = shm_port_link(bench->a, &bench->gids[1]);
+    bench->link = shm_port_link(bench->a, &bench->gids[1], LOCAL_NO_SLOT);
     bench->memory = malloc(MEMORY_BYTES);
     for (int i = 0; i < MEMORY_BYTES; i++) {
         bench->memory[i] = (uint8_t)prng_next(&prng);
@@ -201,10 +202,10 @@ static void test_lost_peer_swallows(void **state)
         transmit(bench);
     }
     shm_port_flush(bench->a);
-    assert_null(shm_port_link(bench->a, &bench->gids[1]));
+    assert_null(shm_port_link(bench->a, &bench->gids[1], LOCAL_NO_SLOT));
     /* Another process comes to its address: the link is found again. */
     bench->b = open_port(&bench->gids[1]);
-    assert_ptr_equal(shm_port_link(bench->a, &bench->gids[1]), bench->link);
+    assert_ptr_equal(shm_port_link(bench->a, &bench->gids[1], LOCAL_NO_SLOT), bench->link);
     serve(bench);
     bench->sent = bench->received = 0;
     prng_init(&bench->sending, 5);
@@ -218,10 +219,43 @@ static void test_nobody_there(void **state)
 {
     struct bench *bench = *state;
     const struct gid nobody = {{0xfd, 0xff, 0xff}};
-    assert_null(shm_port_link(bench->a, &nobody));
+    assert_null(shm_port_link(bench->a, &nobody, LOCAL_NO_SLOT));
     char error[256] = "";
-    assert_null(shm_port_open(&bench->gids[0], error, sizeof(error))); /* The name is taken. */
+    /* The name is taken. */
+    assert_null(shm_port_open(&bench->gids[0], LOCAL_NO_SLOT, error, sizeof(error)));
     assert_true(strlen(error) > 0);
+}
+
+/* Two processes of one address are two peers. */
+static void test_slots(void **state)
+{
+    struct bench *bench = *state;
+    char error[256] = "";
+    struct shm_port *ports[2];
+    struct link *links[2];
+    for (int slot = 0; slot < 2; slot++) {
+        assert_null(shm_port_link(bench->a, &bench->gids[1], slot));
+        ports[slot] = shm_port_open(&bench->gids[1], slot, error, sizeof(error));
+        assert_non_null(ports[slot]);
+        links[slot] = shm_port_link(bench->a, &bench->gids[1], slot);
+        assert_non_null(links[slot]);
+        shm_port_serve(ports[slot]);
+        shm_port_serve(ports[slot]);
+    }
+    assert_ptr_not_equal(links[0], links[1]);
+    for (int slot = 0; slot < 2; slot++) {
+        bench->link = links[slot];
+        transmit(bench);
+        shm_port_flush(bench->a);
+        assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 0);
+        assert_int_equal(shm_port_receive(ports[!slot], 10, compare, bench, NULL), 0);
+        assert_int_equal(shm_port_receive(ports[slot], 10, compare, bench, NULL), 1);
+    }
+    /* One goes; the other one stays. */
+    shm_port_close(ports[0]);
+    serve(bench);
+    assert_true(links[0]->lost && !links[1]->lost);
+    shm_port_close(ports[1]);
 }
 
 /* -- Hostile producers --------------------------------------------------------------------------*/
@@ -265,7 +299,7 @@ static void test_garbage_in_the_ring(void **state)
     uint32_t sum = 0, taken = 0, lost = 0;
     prng_init(&prng, 6);
     for (int lap = 0; lap < 300; lap++) {
-        assert_ptr_equal(shm_port_link(bench->a, &bench->gids[1]), bench->link);
+        assert_ptr_equal(shm_port_link(bench->a, &bench->gids[1], LOCAL_NO_SLOT), bench->link);
         serve(bench);
         struct shm_link *link = CONTAINER_OF(bench->link, struct shm_link, link);
         for (uint32_t i = 0; i < SHM_SLOTS; i++) {
@@ -294,9 +328,8 @@ static void test_garbage_in_the_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SHM_TEST(test_many_laps),           SHM_TEST(test_doorbell),
-        SHM_TEST(test_lost_peer_swallows),  SHM_TEST(test_nobody_there),
-        SHM_TEST(test_garbage_in_the_ring),
+        SHM_TEST(test_many_laps),    SHM_TEST(test_doorbell), SHM_TEST(test_lost_peer_swallows),
+        SHM_TEST(test_nobody_there), SHM_TEST(test_slots),    SHM_TEST(test_garbage_in_the_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

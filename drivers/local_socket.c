@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/local_socket.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_PREFIX "nonic/"
+
+struct local_name local_name(const char *purpose, const struct gid *gid, int slot)
+{
+    struct local_name name = {.address = {.sun_family = AF_UNIX}};
+    char *to = name.address.sun_path + 1;
+    to += sprintf(to, NAME_PREFIX "%s", purpose);
+    for (size_t i = 0; i < sizeof(gid->bytes); i++) {
+        to += sprintf(to, "%02x", gid->bytes[i]);
+    }
+    if (slot != LOCAL_NO_SLOT) {
+        to += sprintf(to, "/%d", slot);
+    }
+    name.bytes = (socklen_t)(to - (char *)&name.address);
+    return name;
+}
+
+/* connect, sendmsg and recvmsg are cancellation points. */
+static int forbid_cancelling(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+static void allow_cancelling(int before)
+{
+    const int reason = errno;
+    pthread_setcancelstate(before, NULL);
+    errno = reason;
+}
+
+static void close_quietly(int fd)
+{
+    const int reason = errno;
+    close(fd);
+    errno = reason;
+}
+
+void local_close(int fd)
+{
+    if (fd >= 0) {
+        close_quietly(fd);
+    }
+}
+
+static int open_socket(void)
+{
+    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+int local_listen(const struct local_name *name, int backlog)
+{
+    const int fd = open_socket();
+    if (fd < 0) {
+        return -1;
+    }
+    if (bind(fd, (const struct sockaddr *)&name->address, name->bytes) != 0 ||
+        listen(fd, backlog) != 0) {
+        close_quietly(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Of a listener the kernel remembers who called listen, of a caller who called connect. */
+static bool same_user(int socket, pid_t *pid)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        return false;
+    }
+    *pid = peer.pid;
+    errno = EPERM;
+    return peer.uid == geteuid();
+}
+
+int local_dial(const struct local_name *name, pid_t *pid)
+{
+    const int fd = open_socket();
+    if (fd < 0) {
+        return -1;
+    }
+    const int state = forbid_cancelling();
+    const bool good = connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
+                      same_user(fd, pid);
+    allow_cancelling(state);
+    if (!good) {
+        close_quietly(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int local_accept(int listener)
+{
+    const int state = forbid_cancelling();
+    int fd;
+    pid_t pid;
+    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        if (same_user(fd, &pid)) {
+            break;
+        }
+        close(fd);
+    }
+    allow_cancelling(state);
+    return fd;
+}
+
+union control {
+    char bytes[CMSG_SPACE(LOCAL_FDS_MAX * sizeof(int))];
+    struct cmsghdr align;
+};
+
+bool local_send(int socket, const void *bytes, size_t count, const int *fds, uint32_t fd_count)
+{
+    union control control;
+    struct iovec vector = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = count};
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+    CHECK(fd_count <= LOCAL_FDS_MAX);
+    if (fd_count > 0) {
+        const size_t fds_bytes = fd_count * sizeof(int);
+        memset(&control, 0, sizeof(control));
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(fds_bytes);
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(fds_bytes);
+        memcpy(CMSG_DATA(header), fds, fds_bytes);
+    }
+    const int state = forbid_cancelling();
+    const bool sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count;
+    allow_cancelling(state);
+    return sent;
+}
+
+ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count)
+{
+    union control control;
+    struct iovec vector = {.iov_base = bytes, .iov_len = count};
+    struct msghdr message = {.msg_iov = &vector,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof(control.bytes)};
+    const uint32_t wanted = *fd_count;
+    *fd_count = 0;
+    const int state = forbid_cancelling();
+    const ssize_t received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    allow_cancelling(state);
+    const struct cmsghdr *header = received < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    if (header == NULL || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+        return received;
+    }
+    const uint32_t came = (uint32_t)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    for (uint32_t i = 0; i < came; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
+        if (i < wanted) {
+            fds[(*fd_count)++] = fd;
+        } else {
+            close_quietly(fd);
+        }
+    }
+    return received;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * local_socket - connections between processes of one machine and user, by abstract names.
+ *
+ * Purpose    Names that vanish with their owner, made of a purpose, a GID and perhaps a slot; who is
+ *            on the other side; descriptors along with a message.
+ * Inputs     local_listen, local_dial, local_send, local_receive.
+ * Outputs    Sockets that keep message boundaries (SOCK_SEQPACKET) and never block.
+ * Ownership  The caller's, of every descriptor returned.
+ * Threads    Any. No call is a point where a program's thread may be cancelled: callers hold locks.
+ * Time       Not used.
+ * Units      Bytes.
+ * Limits     LOCAL_FDS_MAX descriptors with a message.
+ * Source     unix(7). Names have no permissions, so both sides look at the other's user.
+ */
+#ifndef DRIVERS_LOCAL_SOCKET_H
+#define DRIVERS_LOCAL_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include "base/check.h"
+#include "nic/types.h"
+
+#define LOCAL_FDS_MAX 128
+
+/* A name without a slot: of an address that one process has to itself, or of all that share one. */
+#define LOCAL_NO_SLOT (-1)
+
+struct local_name {
+    struct sockaddr_un address;
+    socklen_t bytes;
+};
+
+/* "nonic/PURPOSE" + the GID in hex + "/SLOT". */
+struct local_name local_name(const char *purpose, const struct gid *gid, int slot);
+
+/* A listening socket of that name; -1 with errno. */
+MUST_USE int local_listen(const struct local_name *name, int backlog);
+
+/* Connects to whoever of our user listens there; -1 with errno, EPERM if it is another user. */
+MUST_USE int local_dial(const struct local_name *name, pid_t *pid);
+
+/* The next process of our user that dialled; -1: none waits. Other users' are sent away. */
+MUST_USE int local_accept(int listener);
+
+/* One message, with descriptors or without. */
+MUST_USE bool local_send(int socket, const void *bytes, size_t count, const int *fds,
+                         uint32_t fd_count);
+
+/* Returns the bytes received; 0: the other side is gone; -1 with errno. Of the descriptors that came
+ * along up to *fd_count are kept, and that becomes their number. */
+MUST_USE ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
+
+/* Closes a descriptor that may be -1. */
+void local_close(int fd);
+
+#endif
