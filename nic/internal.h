@@ -35,7 +35,8 @@ struct nic {
     struct qp **qps; /* By QPN & qp_mask. */
     uint32_t qp_mask;
     uint32_t qp_count;
-    uint32_t next_qpn; /* Where the search for a free QPN starts: late reuse. */
+    uint32_t next_qpn; /* Where the search for a free QPN starts, from qpn_base on: late reuse. */
+    uint32_t qpn_span_mask;
     struct srq **srqs; /* By number & srq_mask: those that XRC requests can name. */
     uint32_t srq_mask;
     uint32_t srq_count;

@@ -43,8 +43,11 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     nic->qp_mask = (uint32_t)power_of_two(limits->qps + QPN_FIRST) - 1;
     nic->qps = (struct qp **)(void *)at;
     at += aligned((nic->qp_mask + 1) * sizeof(struct qp *));
+    nic->qpn_span_mask = limits->qpn_span == 0 ? ROCE_24_BITS : limits->qpn_span - 1;
+    CHECK((limits->qpn_base & nic->qpn_span_mask) == 0);
+    CHECK(limits->qps + QPN_FIRST <= nic->qpn_span_mask + 1);
     /* QPNs start anywhere, so that those of an earlier process are not mistaken for ours. */
-    nic->next_qpn = (uint32_t)prng_next(&nic->prng) & ROCE_24_BITS;
+    nic->next_qpn = (uint32_t)prng_next(&nic->prng) & nic->qpn_span_mask;
     region_table_init(&nic->regions, limits->regions, (struct region **)(void *)at, &nic->prng);
     at += aligned(region_table_slots(limits->regions) * sizeof(struct region *));
     timer_wheel_init(&nic->timers, (struct timer_link *)(void *)at, nic->qp_mask + 1);

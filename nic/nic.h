@@ -37,6 +37,8 @@ struct nic_limits {
     uint32_t cq_entries;
     enum path_mtu mtu;
     uint32_t groups, attachments; /* Multicast: groups, and queue pairs in all of them. */
+    /* QPNs are qpn_base + [0, qpn_span), a power of two; 0: all there are. */
+    uint32_t qpn_base, qpn_span;
 };
 
 struct nic;

@@ -97,8 +97,8 @@ static bool within_limits(const struct nic_limits *limits, const struct qp_reque
 static uint32_t draw_qpn(struct nic *nic)
 {
     for (;;) {
-        const uint32_t qpn = nic->next_qpn;
-        nic->next_qpn = (nic->next_qpn + 1) & ROCE_24_BITS;
+        const uint32_t qpn = nic->limits.qpn_base + nic->next_qpn;
+        nic->next_qpn = (nic->next_qpn + 1) & nic->qpn_span_mask;
         if (qpn >= QPN_FIRST && qpn != ROCE_24_BITS && nic->qps[qpn & nic->qp_mask] == NULL) {
             return qpn;
         }
