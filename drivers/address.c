@@ -7,6 +7,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
@@ -83,7 +84,50 @@ static bool add(struct address_set *set, union socket_address *address, uint32_t
     if (fd < 0) {
         return false;
     }
-    set->entries[set->count++] = (struct address){gid_of(address), interface_index, fd};
+    set->entries[set->count++] = (struct address){gid_of(address), interface_index, fd, NULL};
+    return true;
+}
+
+/* An address that others of our user may have too. Its socket is known once there is a slot. */
+static bool add_shared(struct address_set *set, union socket_address *address, const char *text,
+                       uint32_t interface_index, char *error, size_t error_bytes)
+{
+    struct share *share = malloc(sizeof(*share));
+    const struct gid gid = gid_of(address);
+    if (share == NULL) {
+        snprintf(error, error_bytes, "no memory");
+        return false;
+    }
+    if (address->any.sa_family == AF_INET) {
+        address->v4.sin_port = htons(ROCE_UDP_PORT);
+    } else {
+        address->v6.sin6_port = htons(ROCE_UDP_PORT);
+    }
+    if (!share_join(share, &address->any, length_of(address), &gid, text, error, error_bytes)) {
+        free(share);
+        return false;
+    }
+    set->entries[set->count++] = (struct address){gid, interface_index, -1, share};
+    return true;
+}
+
+/* The same slot at all addresses: a queue pair has one number. */
+static bool claim_slot(struct address_set *set, char *error, size_t error_bytes)
+{
+    struct share *shares[ADDRESS_MAX];
+    for (uint32_t i = 0; i < set->count; i++) {
+        shares[i] = set->entries[i].share;
+    }
+    if (!share_claim_slot(shares, set->count, error, error_bytes)) {
+        return false;
+    }
+    set->shared = true;
+    set->slot = shares[0]->slot;
+    for (uint32_t i = 0; i < set->count; i++) {
+        set->entries[i].fd = share_own_socket(shares[i]);
+    }
+    const size_t used = strlen(set->text);
+    snprintf(set->text + used, sizeof(set->text) - used, ", shared: slot %u", set->slot);
     return true;
 }
 
@@ -172,10 +216,7 @@ static bool add_matching(struct address_set *set, const struct ifaddrs *list, co
                      at->ifa_name);
             return false;
         }
-        if (!add(set, &address, if_nametoindex(at->ifa_name))) {
-            snprintf(error, error_bytes, "UDP port %d of %s (%s): %s%s", ROCE_UDP_PORT, text,
-                     at->ifa_name, strerror(errno),
-                     errno == EADDRINUSE ? "; another program has this device open" : "");
+        if (!add_shared(set, &address, text, if_nametoindex(at->ifa_name), error, error_bytes)) {
             return false;
         }
         if (set->count == 1) {
@@ -206,29 +247,32 @@ static bool find_on_interfaces(struct address_set *set, const char *device, char
 }
 
 /* Any address of 127.0.0.0/8 is this machine's, though no interface lists it. */
-static bool claim_named_loopback(struct address_set *set, const char *device)
+static bool is_loopback(const char *device, union socket_address *address)
 {
-    union socket_address address = {.v4 = {.sin_family = AF_INET}};
-    if (inet_pton(AF_INET, device, &address.v4.sin_addr) != 1 ||
-        ntohl(address.v4.sin_addr.s_addr) >> 24 != 127 ||
-        !add(set, &address, if_nametoindex("lo"))) {
-        return false;
+    *address = (union socket_address){.v4 = {.sin_family = AF_INET}};
+    return inet_pton(AF_INET, device, &address->v4.sin_addr) == 1 &&
+           ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
+}
+
+static bool find_named(struct address_set *set, const char *device, char *error, size_t error_bytes)
+{
+    union socket_address address;
+    if (!is_loopback(device, &address)) {
+        return find_on_interfaces(set, device, error, error_bytes);
     }
     set->mtu = PATH_MTU_4096;
     snprintf(set->text, sizeof(set->text), "%s (loopback)", device);
-    return true;
+    return add_shared(set, &address, device, if_nametoindex("lo"), error, error_bytes);
 }
 
 bool address_find(struct address_set *set, const char *device, char *error, size_t error_bytes)
 {
     set->count = 0;
+    set->shared = false;
     if (device == NULL) {
         return claim_loopback(set, error, error_bytes);
     }
-    if (claim_named_loopback(set, device)) {
-        return true;
-    }
-    if (!find_on_interfaces(set, device, error, error_bytes)) {
+    if (!find_named(set, device, error, error_bytes) || !claim_slot(set, error, error_bytes)) {
         address_release(set);
         return false;
     }
@@ -238,7 +282,13 @@ bool address_find(struct address_set *set, const char *device, char *error, size
 void address_release(struct address_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
-        close(set->entries[i].fd);
+        struct address *address = &set->entries[i];
+        if (address->share == NULL) {
+            close(address->fd);
+        } else {
+            share_leave(address->share);
+            free(address->share);
+        }
     }
     set->count = 0;
 }

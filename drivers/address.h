@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * address - the addresses a live NIC has, each with a UDP socket bound to port 4791.
+ * address - the addresses a live NIC has, each with a UDP socket bound to port 4791. One that a
+ * user names is shared by all nonic programs of that user.
  *
  * Purpose    Turns what a user names (nothing, an interface, an address) into GIDs.
  * Inputs     address_find.
@@ -20,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "drivers/share.h"
 #include "nic/types.h"
 
 #define ADDRESS_MAX 16
@@ -27,13 +29,16 @@
 struct address {
     struct gid gid;
     uint32_t interface_index;
-    int fd; /* A datagram socket bound to this address and port 4791. */
+    int fd;              /* A datagram socket bound to this address and port 4791. */
+    struct share *share; /* Its other processes; NULL: the address is ours alone. */
 };
 
 struct address_set {
     struct address entries[ADDRESS_MAX];
     uint32_t count;
     enum path_mtu mtu; /* The largest that fits the interface. */
+    bool shared;       /* By other processes of our user: all entries are, or none is. */
+    uint32_t slot;     /* Which of them we are. */
     char text[128];    /* For people: "127.84.3.9 (loopback, this process alone)". */
 };
 

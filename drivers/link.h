@@ -14,6 +14,8 @@
 enum link_kind {
     LINK_UDP,
     LINK_SHM,
+    LINK_FAN,     /* To several processes: each datagram has a link of its own (live_fan_link). */
+    LINK_NOWHERE, /* To nobody: what is sent there vanishes. */
 };
 
 struct link {

@@ -49,9 +49,22 @@ static uint64_t random_seed(void)
     return seed;
 }
 
+/* A process that shares its address has a part of the QPNs; two of all belong to nobody. */
+static struct nic_limits limits_of(const struct live *live)
+{
+    struct nic_limits mine = limits;
+    if (live->addresses.shared) {
+        mine.qpn_base = live->addresses.slot * SHARE_QPN_SPAN;
+        mine.qpn_span = SHARE_QPN_SPAN;
+        mine.qps = SHARE_QPN_SPAN - 2;
+    }
+    return mine;
+}
+
 static bool make_nic(struct live *live, char *error, size_t error_bytes)
 {
-    const size_t bytes = (nic_bytes(&limits) + 63u) & ~(size_t)63u;
+    const struct nic_limits mine = limits_of(live);
+    const size_t bytes = (nic_bytes(&mine) + 63u) & ~(size_t)63u;
     /* The tables are large and mostly empty: pages that nobody touches cost nothing. */
     live->nic_memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -60,7 +73,8 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
         snprintf(error, error_bytes, "no memory for the NIC's tables (%zu bytes)", bytes);
         return false;
     }
-    live->nic = nic_init(&limits, random_seed(), live->nic_memory);
+    live->nic_memory_bytes = bytes;
+    live->nic = nic_init(&mine, random_seed(), live->nic_memory);
     return true;
 }
 
@@ -80,7 +94,8 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
     if (live->config.wire == LIVE_WIRE_UDP) {
         return true;
     }
-    live->shm = shm_port_open(&live->gids[0].gid, LOCAL_NO_SLOT, error, error_bytes);
+    const int slot = live->addresses.shared ? (int)live->addresses.slot : LOCAL_NO_SLOT;
+    live->shm = shm_port_open(&live->gids[0].gid, slot, error, error_bytes);
     return live->shm != NULL || live->config.wire == LIVE_WIRE_AUTO;
 }
 
@@ -131,7 +146,9 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&live->mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
-    if (!make_nic(live, error, error_bytes) || !open_ports(live, error, error_bytes) ||
+    live->nowhere = (struct link){.kind = LINK_NOWHERE, .lost = true};
+    list_init(&live->nowhere.parked);
+    if (!open_ports(live, error, error_bytes) || !make_nic(live, error, error_bytes) ||
         !open_observers(live, error, error_bytes) || !open_manager(live, error, error_bytes)) {
         live_close(live);
         return NULL;
@@ -158,7 +175,8 @@ static bool watch_all(struct live *live)
         }
     }
     live->udp_watched = true;
-    if (!watch(live, live->services.fd, EPOLLIN)) {
+    if (!watch(live, live->services.fd, EPOLLIN) ||
+        !udp_port_watch_shared(&live->udp, live->poll_fd)) {
         return false;
     }
     live->stat_fd = stat_server_open();
@@ -229,13 +247,14 @@ void live_close(struct live *live)
     if (live->shm != NULL) {
         shm_port_close(live->shm);
     }
+    live_forget_paths(live);
     udp_port_close(&live->udp);
     address_release(&live->addresses);
     close_fd(live->poll_fd);
     close_fd(live->wake_fd);
     close_fd(live->stat_fd);
     if (live->nic_memory != NULL) {
-        munmap(live->nic_memory, (nic_bytes(&limits) + 63u) & ~(size_t)63u);
+        munmap(live->nic_memory, live->nic_memory_bytes);
     }
     pthread_mutex_destroy(&live->mutex);
     free(live);
@@ -288,6 +307,22 @@ void live_describe_ports(const struct live *live, struct live_ports *ports)
     };
 }
 
+bool live_is_shared(const struct live *live)
+{
+    return live->addresses.shared;
+}
+
+void live_forked(struct live *live)
+{
+    for (uint32_t i = 0; i < live->addresses.count; i++) {
+        if (live->addresses.entries[i].share != NULL) {
+            share_leave(live->addresses.entries[i].share);
+            live->addresses.entries[i].fd = -1;
+        }
+    }
+    udp_port_forget_sockets(&live->udp);
+}
+
 void live_lock(struct live *live)
 {
     pthread_mutex_lock(&live->mutex);
@@ -307,30 +342,6 @@ struct instant live_now(struct live *live)
 void live_listen(struct live *live, const struct live_listener *listener)
 {
     live->listener = *listener;
-}
-
-/* -- Paths --------------------------------------------------------------------------------------*/
-
-enum status live_resolve(struct live *live, struct nic_path *path)
-{
-    path->link = NULL;
-    path->window_bytes = 0;
-    if (inet_is_multicast(path->destination.bytes)) {
-        return live_resolve_group(live, path);
-    }
-    if (live->shm != NULL) {
-        path->link = shm_port_link(live->shm, &path->destination, LOCAL_NO_SLOT);
-        if (path->link != NULL || live->config.wire == LIVE_WIRE_SHM) {
-            return path->link != NULL ? STATUS_OK : STATUS_INVALID;
-        }
-    }
-    path->link = udp_port_link(&live->udp, &path->source, &path->destination);
-    if (path->link == NULL) {
-        return STATUS_INVALID;
-    }
-    live->udp_links++;
-    path->window_bytes = udp_port_window_bytes(&live->udp);
-    return STATUS_OK;
 }
 
 /* -- Direct access by local peers ---------------------------------------------------------------*/

@@ -60,6 +60,14 @@ struct live_gid {
 struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes);
 bool live_start(struct live *live, char *error, size_t error_bytes);
 
+/* Do other processes share our address? Then they count on our thread from live_claim on, so it is
+ * to be started at once. */
+bool live_is_shared(const struct live *live);
+
+/* In a child of fork, which has copies of its parent's descriptors: lets go of those that would
+ * keep a place among the processes of the address that nobody is in. Calls close alone. */
+void live_forked(struct live *live);
+
 /* The program ends: what is ready leaves, the thread stops, counters and capture are written. Other
  * threads of the program may still be inside, so nothing is freed. */
 void live_leave(struct live *live);
@@ -91,9 +99,12 @@ void live_unlock(struct live *live);
 /* (locked) Now, as the engines see it. */
 struct instant live_now(struct live *live);
 
-/* (locked) Finds the way to path->destination and fills path->link and path->window_bytes.
- * STATUS_INVALID: no port reaches that GID. */
-MUST_USE enum status live_resolve(struct live *live, struct nic_path *path);
+/* (locked) Finds the way to a queue pair at path->destination and fills path->link and
+ * path->window_bytes. STATUS_INVALID: no port reaches it. */
+MUST_USE enum status live_resolve(struct live *live, struct nic_path *path,
+                                  uint32_t destination_qpn);
+/* (locked) The same for datagrams, to any queue pair there, or to a multicast group. */
+MUST_USE enum status live_resolve_datagrams(struct live *live, struct nic_path *path);
 
 /* (locked) UD queue pairs and multicast groups. STATUS_INVALID: not UD, not a multicast GID, no
  * address of its family, or (detach) not attached; STATUS_FULL: no room, here or in the kernel. */

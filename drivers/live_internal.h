@@ -27,6 +27,7 @@ struct live {
     struct live_config config;
     struct nic *nic;
     void *nic_memory;
+    size_t nic_memory_bytes;
     struct live_gid gids[ADDRESS_MAX];
     uint32_t gid_count;
     struct address_set addresses;
@@ -34,6 +35,8 @@ struct live {
     struct shm_port *shm;    /* NULL: not wanted, or not to be had. */
     struct capture *capture; /* NULL: none. */
     struct faults *faults;   /* NULL: none. */
+    struct live_fan *fans;   /* live_paths.c */
+    struct link nowhere;     /* Datagrams to a slot that no process has. */
     struct live_listener listener;
     struct rdma_cm *cm; /* What programs connect with (live_cm.h). */
     struct services services;
@@ -61,11 +64,11 @@ struct live {
     uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
     uint32_t polls_to_believe; /* So many of those, and we believe that the program polls. */
     _Atomic uint64_t rounds;   /* Of programs, ever: the thread sees whether they go on. */
-    struct instant sleeps_until; /* The thread's; 0 ns: it does not sleep for long. */
-    struct instant now;          /* When the clock was last read. */
-    uint64_t bad_icrc_seen;      /* Of the port's count, what is already in the NIC's counters. */
-    uint32_t placed_records;     /* Of the round of receiving that is under way. */
-    uint32_t unpolled_places;    /* Direct writes since the program last reaped a completion. */
+    struct instant sleeps_until;  /* The thread's; 0 ns: it does not sleep for long. */
+    struct instant now;           /* When the clock was last read. */
+    struct udp_counters udp_seen; /* Of the port's counts, what is already in the NIC's. */
+    uint32_t placed_records;      /* Of the round of receiving that is under way. */
+    uint32_t unpolled_places;     /* Direct writes since the program last reaped a completion. */
     struct {
         bool together;           /* Posts may wait for one another, ... */
         uint32_t waiting;        /* ... and so many do, ... */
@@ -91,6 +94,8 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
 /* live_receive.c: up to `quantum` packets of each peer come in. Returns how many did, but for
  * placed records: those are no reason to stay awake. */
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
+/* `fd` is among what processes that share an address look after. False: it is not. */
+bool live_receive_shared(struct live *live, int fd);
 /* One packet, decoded. */
 void live_arrival(struct live *live, struct nic_arrival *arrival);
 /* live_multicast.c: one for a group; the way to a group. */
@@ -98,6 +103,10 @@ void live_group_arrival(struct live *live, const struct nic_arrival *arrival);
 MUST_USE enum status live_resolve_group(struct live *live, struct nic_path *path);
 /* An acknowledgement as the peer of `departure` would send it: its memory is written. */
 void live_acknowledge(struct live *live, const struct nic_departure *departure);
+
+/* live_paths.c: the link to the process that has the queue pair. */
+struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
+void live_forget_paths(struct live *live);
 
 /* live_progress.c */
 void *live_thread(void *argument);

@@ -311,7 +311,7 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
             live_cm_serve(live);
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
-        } else {
+        } else if (!live->addresses.shared || !live_receive_shared(live, events[i].data.fd)) {
             live_receive(live, quantum(live), true);
         }
     }

@@ -178,6 +178,33 @@ void live_acknowledge(struct live *live, const struct nic_departure *departure)
     live_arrival(live, &arrival);
 }
 
+static void add_new(uint64_t *counter, uint64_t now, uint64_t seen)
+{
+    *counter += now - seen;
+}
+
+/* What the port dropped or handed on, among the NIC's counters. */
+static void count_port(struct live *live)
+{
+    const struct udp_counters *now = &live->udp.counters;
+    const struct udp_counters *seen = &live->udp_seen;
+    uint64_t *values = nic_counters(live->nic)->values;
+    add_new(&values[COUNTER_drop_wrong_icrc], now->bad_icrc + now->implausible_identification,
+            seen->bad_icrc + seen->implausible_identification);
+    add_new(&values[COUNTER_handed_on_pkts], now->handed_on, seen->handed_on);
+    add_new(&values[COUNTER_handed_to_us_pkts], now->handed_to_us, seen->handed_to_us);
+    add_new(&values[COUNTER_drop_no_process], now->no_process, seen->no_process);
+    add_new(&values[COUNTER_drop_process_full], now->process_full, seen->process_full);
+    live->udp_seen = *now;
+}
+
+bool live_receive_shared(struct live *live, int fd)
+{
+    const bool served = udp_port_serve_shared(&live->udp, fd, on_datagram, live);
+    count_port(live);
+    return served;
+}
+
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
 {
     const struct nic *foresight = live->config.batch > 1 ? live->nic : NULL;
@@ -192,9 +219,7 @@ uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
         if (live->udp.group_count > 0) {
             count += udp_port_receive_groups(&live->udp, quantum, on_group_datagram, live);
         }
-        const uint64_t bad = udp_port_bad_icrc(&live->udp);
-        nic_counters(live->nic)->values[COUNTER_drop_wrong_icrc] += bad - live->bad_icrc_seen;
-        live->bad_icrc_seen = bad;
+        count_port(live);
     }
     return count;
 }

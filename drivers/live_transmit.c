@@ -25,8 +25,19 @@
 
 static bool has_room(struct live *live, struct link *link)
 {
-    return link->kind == LINK_UDP ? udp_link_has_room(&live->udp, link, live->now)
-                                  : shm_link_has_room(link);
+    switch (link->kind) {
+    case LINK_UDP: return udp_link_has_room(&live->udp, link, live->now);
+    case LINK_SHM: return shm_link_has_room(link);
+    case LINK_FAN:
+    case LINK_NOWHERE: break;
+    }
+    return true;
+}
+
+/* Of an address that several processes share, the queue pair says which. */
+static struct link *choose(struct live *live, struct link *link, uint32_t destination_qpn)
+{
+    return LIKELY(link->kind != LINK_FAN) ? link : live_fan_link(live, link, destination_qpn);
 }
 
 /* -- The slow way: packets as bytes, for captures and faults -----------------------------------*/
@@ -68,7 +79,7 @@ static void transmit_raw(struct live *live, struct link *link, const uint8_t *by
 {
     if (link->kind == LINK_UDP) {
         udp_port_transmit_raw(&live->udp, link, bytes, count);
-    } else {
+    } else if (link->kind == LINK_SHM) {
         (void)!shm_link_transmit_raw(live->shm, link, bytes, count);
     }
 }
@@ -172,12 +183,15 @@ static bool place(struct live *live, struct link *link, const struct nic_departu
 
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
-    struct link *link = departure->path->link;
+    struct link *link = choose(live, departure->path->link, departure->packet->destination_qpn);
     if (live->capture != NULL || live->faults != NULL) {
         return transmit_slowly(live, link, departure);
     }
     if (link->kind == LINK_UDP) {
         return udp_port_transmit(&live->udp, link, departure);
+    }
+    if (UNLIKELY(link->kind == LINK_NOWHERE)) {
+        return true;
     }
     if (place(live, link, departure)) {
         live_acknowledge(live, departure);
@@ -193,6 +207,9 @@ static uint32_t serve(struct live *live, struct qp *qp)
     const uint32_t turns = live->config.batch < TURN_PACKETS ? live->config.batch : TURN_PACKETS;
     for (uint32_t turn = 0; turn < turns; turn++) {
         struct link *link = nic_qp_link(qp);
+        if (UNLIKELY(link != NULL && link->kind == LINK_FAN)) {
+            link = live_fan_link(live, link, nic_qp_destination(qp));
+        }
         if (link != NULL && !has_room(live, link)) {
             nic_park(live->nic, qp, &link->parked, live->now);
             live->parked = true;

@@ -2,8 +2,8 @@
  *
  * local_socket - connections between processes of one machine and user, by abstract names.
  *
- * Purpose    Names that vanish with their owner, made of a purpose, a GID and perhaps a slot; who is
- *            on the other side; descriptors along with a message.
+ * Purpose    Names that vanish with their owner, made of a purpose, a GID and perhaps a slot; who
+ *            is on the other side; descriptors along with a message.
  * Inputs     local_listen, local_dial, local_send, local_receive.
  * Outputs    Sockets that keep message boundaries (SOCK_SEQPACKET) and never block.
  * Ownership  The caller's, of every descriptor returned.
@@ -52,8 +52,8 @@ MUST_USE int local_accept(int listener);
 MUST_USE bool local_send(int socket, const void *bytes, size_t count, const int *fds,
                          uint32_t fd_count);
 
-/* Returns the bytes received; 0: the other side is gone; -1 with errno. Of the descriptors that came
- * along up to *fd_count are kept, and that becomes their number. */
+/* Returns the bytes received; 0: the other side is gone; -1 with errno. Of the descriptors that
+ * came along up to *fd_count are kept, and that becomes their number. */
 MUST_USE ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
 
 /* Closes a descriptor that may be -1. */

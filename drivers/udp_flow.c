@@ -6,17 +6,22 @@
  * would pace them. So between nonics a probe follows every so many bytes: a packet with an opcode
  * from the range IBTA leaves to manufacturers, which others drop. The receiver answers it when its
  * turn comes; since a socket is a queue, everything sent before has then been taken in. A peer that
- * never answers is not a nonic, and is not limited here.
+ * never answers is not a nonic, and is not limited here. Where several processes share an address,
+ * each is a peer, with a socket and a link of its own.
  */
 #include <string.h>
 
 #include "base/bytes.h"
+#include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
 #include "transport/ibta/rc_requester.h"
 
 #define OPCODE_PROBE  0xc0
 #define OPCODE_ANSWER 0xc1
-#define PROBE_BYTES   (ROCE_BTH_BYTES + 8 + ROCE_ICRC_BYTES)
+/* Bytes sent; the slot of the link they were sent on; the slot of the process that asks. */
+#define CONTROL_BYTES (ROCE_BTH_BYTES + 8 + 2 + 2)
+
+#define SOME_QPN 2
 
 /* More in flight to one peer, of all queue pairs together, than this gains nothing. */
 #define FLIGHT_BYTES_MAX (2 << 20)
@@ -37,12 +42,29 @@ void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
     }
 }
 
+static int own_slot(const struct udp_port *port)
+{
+    return port->addresses->shared ? (int)port->addresses->slot : LOCAL_NO_SLOT;
+}
+
+static int slot_at(const uint8_t *bytes)
+{
+    const uint16_t slot = load_be16(bytes);
+    return slot < SHARE_SLOTS ? slot : LOCAL_NO_SLOT;
+}
+
 /* A packet like any other: it may be the last, shorter segment of a call. */
 static void send_control(struct udp_port *port, struct udp_link *link, uint8_t opcode,
-                         uint64_t value)
+                         uint64_t value, int link_slot)
 {
-    uint8_t bytes[ROCE_BTH_BYTES + 8] = {[0] = opcode, [2] = 0xff, [3] = 0xff};
+    uint8_t bytes[CONTROL_BYTES] = {[0] = opcode, [2] = 0xff, [3] = 0xff};
+    if (link->slot != LOCAL_NO_SLOT) {
+        /* Some queue pair of the process: that is how it finds its way. */
+        store_be32(bytes + 4, (uint32_t)link->slot * SHARE_QPN_SPAN + SOME_QPN);
+    }
     store_be64(bytes + ROCE_BTH_BYTES, value);
+    store_be16(bytes + ROCE_BTH_BYTES + 8, (uint16_t)link_slot);
+    store_be16(bytes + ROCE_BTH_BYTES + 10, (uint16_t)own_slot(port));
     udp_port_transmit_headers(port, link, bytes, sizeof(bytes));
 }
 
@@ -50,7 +72,7 @@ void udp_flow_probe(struct udp_port *port, struct udp_link *link)
 {
     link->probed = link->sent;
     port->counters.probes_sent++;
-    send_control(port, link, OPCODE_PROBE, link->sent);
+    send_control(port, link, OPCODE_PROBE, link->sent, link->slot);
 }
 
 bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant now)
@@ -75,11 +97,32 @@ bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant 
     return true;
 }
 
-static struct udp_link *link_to(struct udp_port *port, const struct gid *source,
-                                const struct gid *destination)
+static void on_probe(struct udp_port *port, const struct gid *peer, const struct gid *self,
+                     const uint8_t *payload)
 {
-    struct link *link = udp_port_link(port, source, destination);
-    return link == NULL ? NULL : CONTAINER_OF(link, struct udp_link, link);
+    struct link *link = udp_port_link(port, self, peer, slot_at(payload + 10));
+    if (link != NULL) {
+        send_control(port, CONTAINER_OF(link, struct udp_link, link), OPCODE_ANSWER,
+                     load_be64(payload), slot_at(payload + 8));
+        port->answering = true;
+    }
+}
+
+static void on_answer(struct udp_port *port, const struct gid *peer, const struct gid *self,
+                      const uint8_t *payload)
+{
+    struct link *base = udp_port_known_link(port, self, peer, slot_at(payload + 8));
+    if (base == NULL) {
+        return;
+    }
+    struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
+    const uint64_t value = load_be64(payload);
+    if (value - link->confirmed <= link->sent - link->confirmed) {
+        port->counters.probes_answered++;
+        link->answers = UDP_ANSWERS_YES;
+        link->confirmed = value;
+        link->blocked_at.ns = 0;
+    }
 }
 
 bool udp_flow_on_datagram(struct udp_port *port, const struct gid *source,
@@ -88,19 +131,10 @@ bool udp_flow_on_datagram(struct udp_port *port, const struct gid *source,
     if (bytes[0] != OPCODE_PROBE && bytes[0] != OPCODE_ANSWER) {
         return false;
     }
-    struct udp_link *link = count == ROCE_BTH_BYTES + 8 ? link_to(port, destination, source) : NULL;
-    if (link == NULL) {
-        return true;
-    }
-    const uint64_t value = load_be64(bytes + ROCE_BTH_BYTES);
-    if (bytes[0] == OPCODE_PROBE) {
-        send_control(port, link, OPCODE_ANSWER, value);
-        port->answering = true;
-    } else if (value - link->confirmed <= link->sent - link->confirmed) {
-        port->counters.probes_answered++;
-        link->answers = UDP_ANSWERS_YES;
-        link->confirmed = value;
-        link->blocked_at.ns = 0;
+    if (count == CONTROL_BYTES && bytes[0] == OPCODE_PROBE) {
+        on_probe(port, source, destination, bytes + ROCE_BTH_BYTES);
+    } else if (count == CONTROL_BYTES) {
+        on_answer(port, source, destination, bytes + ROCE_BTH_BYTES);
     }
     return true;
 }

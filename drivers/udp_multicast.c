@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
 
 /* -- Receiving ----------------------------------------------------------------------------------*/
@@ -79,7 +80,8 @@ enum status udp_port_join(struct udp_port *port, const struct gid *group)
     if (fd < 0) {
         return STATUS_FULL;
     }
-    port->groups[port->group_count] = (struct address){*group, address->interface_index, fd};
+    port->groups[port->group_count] =
+        (struct address){.gid = *group, .interface_index = address->interface_index, .fd = fd};
     const bool good = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) &&
                       udp_prepare_socket(port, fd, ipv4) &&
                       (ipv4 ? bind_ipv4 : bind_ipv6)(fd, group, address->interface_index) &&
@@ -127,7 +129,7 @@ static bool prepare_sender(int fd, bool ipv4, uint32_t interface_index)
 struct link *udp_port_group_link(struct udp_port *port, const struct gid *source,
                                  const struct gid *group, uint8_t hop_limit)
 {
-    struct udp_link *link = udp_find_link(port, source, group, hop_limit);
+    struct udp_link *link = udp_find_link(port, source, group, LOCAL_NO_SLOT, hop_limit);
     if (link == NULL) {
         return NULL;
     }

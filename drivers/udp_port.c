@@ -67,7 +67,10 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     }
     for (uint32_t i = 0; i < addresses->count; i++) {
         const struct address *address = &addresses->entries[i];
-        if (!udp_prepare_socket(port, address->fd, inet_is_ipv4(address->gid.bytes))) {
+        const bool ipv4 = inet_is_ipv4(address->gid.bytes);
+        if (!udp_prepare_socket(port, address->fd, ipv4) ||
+            (address->share != NULL &&
+             !udp_prepare_socket(port, share_common_socket(address->share), ipv4))) {
             snprintf(error, error_bytes, "UDP socket: %s", strerror(errno));
             return false;
         }
@@ -78,8 +81,10 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     /* Who looks ahead reads all that headers may be, also of a short datagram at the end. */
     port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES + ROCE_HEADERS_BYTES_MAX);
     port->bounce = malloc(ROCE_PACKET_BYTES_MAX);
+    port->letter.bytes = addresses->shared ? malloc(SHARE_LETTER_BYTES_MAX) : NULL;
     if (port->batch == NULL || port->pieces == NULL || port->arena == NULL ||
-        port->receive_buffer == NULL || port->bounce == NULL) {
+        port->receive_buffer == NULL || port->bounce == NULL ||
+        (addresses->shared && port->letter.bytes == NULL)) {
         snprintf(error, error_bytes, "no memory for the UDP port");
         return false;
     }
@@ -113,7 +118,17 @@ void udp_port_close(struct udp_port *port)
     free(port->arena);
     free(port->receive_buffer);
     free(port->bounce);
+    free(port->letter.bytes);
     memset(port, 0, sizeof(*port));
+}
+
+void udp_port_forget_sockets(struct udp_port *port)
+{
+    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
+        for (struct udp_link *link = port->buckets[i]; link != NULL; link = link->next) {
+            link->fd = -1;
+        }
+    }
 }
 
 uint32_t udp_port_safe_bytes(const struct udp_port *port)
@@ -145,9 +160,9 @@ uint64_t udp_port_bad_icrc(const struct udp_port *port)
 
 /* -- Links --------------------------------------------------------------------------------------*/
 
-static uint32_t bucket_of(const struct gid *destination)
+static uint32_t bucket_of(const struct gid *destination, int slot)
 {
-    uint32_t hash = 2166136261u;
+    uint32_t hash = 2166136261u ^ (uint32_t)slot;
     for (size_t i = 0; i < sizeof(destination->bytes); i++) {
         hash = (hash ^ destination->bytes[i]) * 16777619u;
     }
@@ -182,20 +197,28 @@ static const struct address *address_of(const struct udp_port *port, const struc
     return NULL;
 }
 
+static struct udp_link *known_link(const struct udp_port *port, const struct gid *source,
+                                   const struct gid *destination, int slot, uint8_t hop_limit)
+{
+    struct udp_link *link = port->buckets[bucket_of(destination, slot)];
+    while (link != NULL && (link->slot != slot || link->hop_limit != hop_limit ||
+                            memcmp(&link->link.peer, destination, sizeof(*destination)) != 0 ||
+                            memcmp(&link->link.self, source, sizeof(*source)) != 0)) {
+        link = link->next;
+    }
+    return link;
+}
+
 struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
-                               const struct gid *destination, uint8_t hop_limit)
+                               const struct gid *destination, int slot, uint8_t hop_limit)
 {
     const struct address *address = address_of(port, source);
     if (address == NULL || inet_is_ipv4(source->bytes) != inet_is_ipv4(destination->bytes)) {
         return NULL;
     }
-    const uint32_t bucket = bucket_of(destination);
-    for (struct udp_link *link = port->buckets[bucket]; link != NULL; link = link->next) {
-        if (memcmp(&link->link.peer, destination, sizeof(*destination)) == 0 &&
-            memcmp(&link->link.self, source, sizeof(*source)) == 0 &&
-            link->hop_limit == hop_limit) {
-            return link;
-        }
+    struct udp_link *known = known_link(port, source, destination, slot, hop_limit);
+    if (known != NULL) {
+        return known;
     }
     struct udp_link *link = calloc(1, sizeof(*link));
     if (link == NULL) {
@@ -208,16 +231,25 @@ struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
     link->flow.source_port = ROCE_UDP_PORT;
     link->flow.destination_port = ROCE_UDP_PORT;
     link->fd = address->fd;
+    link->slot = slot;
     link->hop_limit = hop_limit;
     aim(link);
-    link->next = port->buckets[bucket];
-    port->buckets[bucket] = link;
+    struct udp_link **bucket = &port->buckets[bucket_of(destination, slot)];
+    link->next = *bucket;
+    *bucket = link;
     return link;
 }
 
-struct link *udp_port_link(struct udp_port *port, const struct gid *source,
-                           const struct gid *destination)
+struct link *udp_port_known_link(struct udp_port *port, const struct gid *source,
+                                 const struct gid *destination, int slot)
 {
-    struct udp_link *link = udp_find_link(port, source, destination, 0);
+    struct udp_link *link = known_link(port, source, destination, slot, 0);
+    return link == NULL ? NULL : &link->link;
+}
+
+struct link *udp_port_link(struct udp_port *port, const struct gid *source,
+                           const struct gid *destination, int slot)
+{
+    struct udp_link *link = udp_find_link(port, source, destination, slot, 0);
     return link == NULL ? NULL : &link->link;
 }

@@ -47,6 +47,7 @@ enum udp_answers {
 
 struct udp_link {
     struct link link;
+    int slot;                  /* Of the peer's processes; LOCAL_NO_SLOT: it has but one. */
     uint8_t answers;           /* enum udp_answers. */
     uint8_t hop_limit;         /* To a multicast group; 0: unicast, or not beyond this machine. */
     uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
@@ -90,6 +91,10 @@ struct udp_counters {
     uint64_t bad_icrc, implausible_identification, too_short;
     uint64_t probes_sent, probes_answered, probes_lost;
     uint64_t send_failed; /* Refused by the kernel: lost, the transport's retries deal with it. */
+    /* Of an address that is shared, packets: */
+    uint64_t handed_on, handed_to_us; /* Read by the one process, owned by another. */
+    uint64_t no_process;              /* Nobody owns them, ... */
+    uint64_t process_full;            /* ... or the owner does not take them. */
 };
 
 struct udp_port {
@@ -112,6 +117,11 @@ struct udp_port {
     int groups_fd;   /* epoll: the sockets of all groups. */
     uint32_t group_count;
     struct address groups[UDP_GROUPS_MAX]; /* Joined: each with a socket bound to it. */
+    struct {
+        uint8_t *bytes; /* NULL: no address is shared. */
+        size_t count;
+        uint32_t slot, packets; /* Whom it is for. */
+    } letter;                   /* Packets of one look at a socket that another process owns. */
 };
 
 /* One datagram whose ICRC was right. */
@@ -128,9 +138,16 @@ MUST_USE bool udp_port_open(struct udp_port *port, const struct address_set *add
                             size_t error_bytes);
 void udp_port_close(struct udp_port *port);
 
-/* The link from one of our GIDs to a peer's; NULL if they are of different families. */
+/* The sockets are closed, and their numbers soon another file's: no link uses them any more. */
+void udp_port_forget_sockets(struct udp_port *port);
+
+/* The link from one of our GIDs to a peer's process; LOCAL_NO_SLOT: it has but one. NULL if they
+ * are of different families. */
 struct link *udp_port_link(struct udp_port *port, const struct gid *source,
-                           const struct gid *destination);
+                           const struct gid *destination, int slot);
+/* The same if it was asked for before, else NULL. */
+struct link *udp_port_known_link(struct udp_port *port, const struct gid *source,
+                                 const struct gid *destination, int slot);
 
 /* udp_multicast.c: the link from one of our GIDs to a multicast group, over at most `hop_limit` - 1
  * routers; 0: to programs of this machine only. NULL if they are of different families. */
@@ -166,6 +183,20 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
 uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_sink sink,
                                  void *context);
 
+/* udp_share.c: `fd`, of an address that is shared, is readable. False: it is none of those. */
+MUST_USE bool udp_port_serve_shared(struct udp_port *port, int fd, udp_sink sink, void *context);
+/* Have the thread's epoll watch them. */
+MUST_USE bool udp_port_watch_shared(const struct udp_port *port, int epoll);
+
+/* udp_share.c, for udp_receive.c: is this datagram for another process? Then it is noted in the
+ * letter, which leaves when the owner changes, or by udp_share_flush. */
+bool udp_share_hands_on(struct udp_port *port, const struct address *address,
+                        const struct udp_datagram *datagram);
+void udp_share_flush(struct udp_port *port, const struct address *address);
+/* udp_receive.c, for udp_share.c: one look at the socket of `address`. */
+uint32_t udp_receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
+                          void *context, const struct nic *nic, bool *more);
+
 /* Room for one more packet: what is in flight to the peer fits its receive buffer. */
 bool udp_link_has_room(struct udp_port *port, struct link *link, struct instant now);
 
@@ -177,7 +208,7 @@ bool udp_port_has_waiting(const struct udp_port *port);
  * port's UDP port; a link, found or made. */
 bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4);
 struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
-                               const struct gid *destination, uint8_t hop_limit);
+                               const struct gid *destination, int slot, uint8_t hop_limit);
 
 /* udp_flow.c, for udp_send.c and udp_receive.c: counts a packet in flight, and after enough of them
  * sends a probe behind; takes in a probe or an answer. */

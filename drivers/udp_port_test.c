@@ -18,6 +18,7 @@
 
 #include "base/bytes.h"
 #include "base/prng.h"
+#include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
 
 #define EXPECTED_MAX 20000
@@ -62,7 +63,7 @@ static int setup(void **state)
     open_end(&bench->a);
     open_end(&bench->b);
     bench->link = udp_port_link(bench->a.port, &bench->a.addresses.entries[0].gid,
-                                &bench->b.addresses.entries[0].gid);
+                                &bench->b.addresses.entries[0].gid, LOCAL_NO_SLOT);
     bench->memory = malloc(1 << 16);
     bench->expected = calloc(EXPECTED_MAX, sizeof(*bench->expected));
     prng_init(&prng, 1);
@@ -324,7 +325,8 @@ static void test_peer_that_never_answers_is_not_limited(void **state)
     struct prng prng;
     struct instant now = {1};
     prng_init(&prng, 4);
-    bench->link = udp_port_link(bench->a.port, &bench->a.addresses.entries[0].gid, &nobody);
+    bench->link =
+        udp_port_link(bench->a.port, &bench->a.addresses.entries[0].gid, &nobody, LOCAL_NO_SLOT);
     assert_non_null(bench->link);
     while (udp_link_has_room(bench->a.port, bench->link, now)) {
         transmit(bench, &prng, 4096);
@@ -343,10 +345,12 @@ static void test_links(void **state)
     struct bench *bench = *state;
     const struct gid *self = &bench->a.addresses.entries[0].gid;
     const struct gid v6 = {{0xfd, [15] = 1}};
-    assert_ptr_equal(udp_port_link(bench->a.port, self, &bench->b.addresses.entries[0].gid),
-                     bench->link);
-    assert_null(udp_port_link(bench->a.port, self, &v6)); /* Families do not mix. */
-    assert_null(udp_port_link(bench->a.port, &v6, self)); /* Not an address of ours. */
+    assert_ptr_equal(
+        udp_port_link(bench->a.port, self, &bench->b.addresses.entries[0].gid, LOCAL_NO_SLOT),
+        bench->link);
+    assert_null(udp_port_link(bench->a.port, self, &v6, LOCAL_NO_SLOT)); /* Families do not mix. */
+    assert_null(
+        udp_port_link(bench->a.port, &v6, self, LOCAL_NO_SLOT)); /* Not an address of ours. */
 }
 
 #define UDP_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)

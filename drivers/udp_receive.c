@@ -122,6 +122,18 @@ static size_t segment_bytes(struct msghdr *message)
     return 0;
 }
 
+static void deliver_one(struct udp_port *port, const struct address *address,
+                        const struct udp_datagram *datagram, udp_sink sink, void *context)
+{
+    if (UNLIKELY(address->share != NULL) && udp_share_hands_on(port, address, datagram)) {
+        return;
+    }
+    if (!udp_flow_on_datagram(port, &datagram->source, &datagram->destination, datagram->bytes,
+                              datagram->count)) {
+        sink(context, datagram);
+    }
+}
+
 static uint32_t deliver(struct udp_port *port, const struct address *address,
                         const struct sockaddr_storage *from, size_t received, size_t segment,
                         udp_sink sink, void *context, const struct nic *nic)
@@ -146,13 +158,14 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
             port->counters.too_short++;
             continue;
         }
-        if (icrc_good(port, flow, &inet, bytes, total, index) &&
-            !udp_flow_on_datagram(port, &datagram.source, &datagram.destination, bytes,
-                                  total - ROCE_ICRC_BYTES)) {
+        if (icrc_good(port, flow, &inet, bytes, total, index)) {
             datagram.bytes = bytes;
             datagram.count = total - ROCE_ICRC_BYTES;
-            sink(context, &datagram);
+            deliver_one(port, address, &datagram, sink, context);
         }
+    }
+    if (UNLIKELY(port->letter.count != 0)) {
+        udp_share_flush(port, address);
     }
     return index;
 }
@@ -160,8 +173,8 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
 /* One call on one socket, past the C library, whose recvmsg is a point where a program's thread may
  * be cancelled: not while it holds our lock. Returns the datagrams it brought; *more: another call
  * may bring more. */
-static uint32_t receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
-                             void *context, const struct nic *nic, bool *more)
+uint32_t udp_receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
+                          void *context, const struct nic *nic, bool *more)
 {
     struct sockaddr_storage from;
     union {
@@ -196,7 +209,8 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
     for (uint32_t i = 0; i < port->addresses->count; i++) {
         bool more = true;
         for (uint32_t calls = 0; more && calls < 8 && count < quantum; calls++) {
-            count += receive_once(port, &port->addresses->entries[i], sink, context, nic, &more);
+            count +=
+                udp_receive_once(port, &port->addresses->entries[i], sink, context, nic, &more);
         }
     }
     port->fruitful_looks = count > 0 ? port->fruitful_looks + 1 : 0;
@@ -219,7 +233,7 @@ uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_si
         uint32_t arrived;
         do {
             bool more;
-            arrived = receive_once(port, group, sink, context, NULL, &more);
+            arrived = udp_receive_once(port, group, sink, context, NULL, &more);
             count += arrived;
         } while (arrived > 0 && count < quantum);
     }

@@ -4,7 +4,9 @@
  * counter; one for a multicast group, one for each queue pair that drops it.
  *
  * The first block has the names and meaning of Soft-RoCE's hardware counters; then one counter for
- * each reason to drop a packet or to answer with a NAK.
+ * each reason to drop a packet or to answer with a NAK. Packets that processes of one address
+ * handed on to one another are counted by both; drop_no_process and drop_process_full by who read
+ * them.
  */
 #ifndef NIC_COUNTERS_H
 #define NIC_COUNTERS_H
@@ -38,12 +40,16 @@
     X(cnp_received)                                                                                \
     X(rcvd_multicast_pkts)                                                                         \
     X(ecn_marked)                                                                                  \
+    X(handed_on_pkts)                                                                              \
+    X(handed_to_us_pkts)                                                                           \
     X(drop_short)                                                                                  \
     X(drop_unknown_opcode)                                                                         \
     X(drop_wrong_version)                                                                          \
     X(drop_wrong_pad)                                                                              \
     X(drop_too_long)                                                                               \
     X(drop_wrong_icrc)                                                                             \
+    X(drop_no_process)                                                                             \
+    X(drop_process_full)                                                                           \
     X(drop_wrong_pkey)                                                                             \
     X(drop_unknown_qp)                                                                             \
     X(drop_unknown_group)                                                                          \

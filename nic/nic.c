@@ -227,6 +227,11 @@ void *nic_qp_link(const struct qp *qp)
     return qp->attributes.path.link;
 }
 
+uint32_t nic_qp_destination(const struct qp *qp)
+{
+    return send_queue_at(&qp->sends, qp->sends.next)->datagram.qpn;
+}
+
 bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
                      struct nic_departure *departure)
 {

@@ -155,6 +155,9 @@ void nic_foresee(struct nic *nic, struct qp *qp);
 /* The link (nic_path.link) of the next packet of `qp`: its path's, or for UD the next request's. */
 void *nic_qp_link(const struct qp *qp);
 
+/* The destination QPN of the next request of a UD queue pair that has one. */
+uint32_t nic_qp_destination(const struct qp *qp);
+
 /* The next packet of `qp`. False: it has nothing (more) to send now and left the ready list. */
 bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
                      struct nic_departure *departure);

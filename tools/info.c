@@ -49,7 +49,7 @@ static void gid_text(const struct live_gid *gid, char *text, size_t bytes)
 
 static json_t *describe(struct live *live)
 {
-    const struct nic_limits *limits = live_limits();
+    const struct nic_limits *limits = nic_limits(live_nic(live));
     json_t *gids = json_array();
     for (uint32_t i = 0; i < live_gid_count(live); i++) {
         char text[INET6_ADDRSTRLEN];
@@ -73,7 +73,7 @@ static json_t *describe(struct live *live)
 
 static void print_text(struct live *live)
 {
-    const struct nic_limits *limits = live_limits();
+    const struct nic_limits *limits = nic_limits(live_nic(live));
     struct live_ports ports;
     live_describe_ports(live, &ports);
     printf("device      nonic0, port 1, RoCE v2\n"

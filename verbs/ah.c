@@ -45,7 +45,7 @@ int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic
         .flow_label = attr->grh.flow_label,
     };
     memcpy(path->destination.bytes, attr->grh.dgid.raw, sizeof(path->destination.bytes));
-    return status_errno(live_resolve(live, path));
+    return 0;
 }
 
 void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr)
@@ -72,7 +72,10 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     struct ibv_ah_attr found = *attr;
     path_find_lid(live, &found);
     live_lock(live);
-    const int reason = path_from_attr(live, &found, &ah->path);
+    int reason = path_from_attr(live, &found, &ah->path);
+    if (reason == 0) {
+        reason = status_errno(live_resolve_datagrams(live, &ah->path));
+    }
     if (reason == 0) {
         ah->pd = pd_core(pd);
         ah->pd->users++;

@@ -70,7 +70,7 @@ EXPORT int ibv_get_device_index(struct ibv_device *ibv)
 
 static void fill_attributes(struct live *live, struct ibv_device_attr *attr)
 {
-    const struct nic_limits *limits = live_limits();
+    const struct nic_limits *limits = nic_limits(live_nic(live));
     memset(attr, 0, sizeof(*attr));
     snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", NONIC_VERSION);
     attr->node_guid = __builtin_bswap64(live_guid(live));

@@ -232,7 +232,7 @@ void channel_forget(struct verbs_channel *channel, const struct verbs_cq *cq);
 /* ah.c: an address vector that names a LID gets the GRH of its owner, if there is one. Not locked:
  * the owner may be asked. */
 void path_find_lid(struct live *live, struct ibv_ah_attr *attr);
-/* An address vector as a path with its link. 0 or errno; locked. */
+/* An address vector as a path that is still to be resolved. 0 or errno; locked. */
 int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path);
 void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr);
 

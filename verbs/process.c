@@ -34,6 +34,25 @@ static void forget_parent(void)
     }
 }
 
+/* Of a process that shares its address. Only what is allowed between fork and exec. */
+static void in_child(void)
+{
+    if (process.live != NULL) {
+        live_forked(process.live);
+    }
+}
+
+/* Others want to join by way of us, whether our program opens the device or not. */
+static bool share(struct live *live, char *error, size_t error_bytes)
+{
+    static bool told;
+    if (!live_is_shared(live)) {
+        return true;
+    }
+    told = told || pthread_atfork(NULL, NULL, in_child) == 0;
+    return live_start(live, error, error_bytes);
+}
+
 static struct live *claim(void)
 {
     char error[600];
@@ -50,6 +69,12 @@ static struct live *claim(void)
     const struct live_listener listener = {.on_completion_event = event_on_completion,
                                            .on_async_event = event_on_async};
     live_listen(live, &listener);
+    if (!share(live, error, sizeof(error))) {
+        complain(error);
+        process.refused = true;
+        live_close(live);
+        return NULL;
+    }
     return live;
 }
 

@@ -384,6 +384,22 @@ static int make_resources(struct qp *core, const struct qp_attributes *attribute
     return 0;
 }
 
+/* The way to the peer. Its queue pair is named together with its address, or was before. */
+static int resolve(struct live *live, const struct qp *core, const struct ibv_ah_attr *attr,
+                   uint32_t mask, struct qp_attributes *attributes)
+{
+    if (inet_is_multicast(attr->grh.dgid.raw)) {
+        return EINVAL; /* A connection has one peer. */
+    }
+    struct qp_attributes before;
+    qp_query(core, &before);
+    const int reason = path_from_attr(live, attr, &attributes->path);
+    const uint32_t qpn =
+        mask & QP_ATTR_DEST_QPN ? attributes->destination_qpn : before.destination_qpn;
+    return reason != 0 ? reason
+                       : status_errno(live_resolve(live, &attributes->path, qpn & 0xffffff));
+}
+
 static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ibv_qp_attr *attr,
                          uint32_t mask)
 {
@@ -391,10 +407,7 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
     to_core(attr, &attributes);
     drop_optional_access(&attributes);
     if (mask & QP_ATTR_AV) {
-        if (inet_is_multicast(attr->ah_attr.grh.dgid.raw)) {
-            return EINVAL; /* A connection has one peer. */
-        }
-        const int reason = path_from_attr(live, &attr->ah_attr, &attributes.path);
+        const int reason = resolve(live, qp->core, &attr->ah_attr, mask, &attributes);
         if (reason != 0) {
             return reason;
         }

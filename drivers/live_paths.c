@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_paths - which link leads to a peer.
+ *
+ * Local processes of our user are reached through shared memory, all others over UDP. Where several
+ * processes share the peer's address, each has links of its own, named by its slot: the upper bits
+ * of the destination QPN. A connection knows that number; an address handle does not, so its path
+ * leads to a fan, and every datagram chooses.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/live_internal.h"
+#include "drivers/local_socket.h"
+
+/* A process that was not there, or is gone, is looked for again after this long. */
+#define LOOK_AGAIN_NS 100000000
+
+/* Of all processes that share one peer address. */
+struct live_fan {
+    struct link link;
+    struct live_fan *next;
+    struct live_way {
+        struct link *link;      /* NULL: not looked for yet. */
+        struct instant look_at; /* If it may be better found. */
+    } ways[SHARE_SLOTS];
+};
+
+static bool same(const struct gid *a, const struct gid *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static bool is_loopback(const struct gid *gid)
+{
+    return inet_is_ipv4(gid->bytes) && gid->bytes[12] == 127;
+}
+
+/* -- Over UDP -----------------------------------------------------------------------------------*/
+
+static struct link *use_udp(struct live *live, struct link *link)
+{
+    live->udp_links += link != NULL;
+    return link;
+}
+
+/* A loopback address that nobody shares belongs to one process; of others we cannot know. */
+static struct link *link_to_lone(struct live *live, const struct nic_path *path)
+{
+    struct link *link =
+        udp_port_known_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
+    if (link != NULL || !is_loopback(&path->destination) || share_exists(&path->destination)) {
+        return link;
+    }
+    return udp_port_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
+}
+
+static struct link *udp_link_to(struct live *live, const struct nic_path *path, uint32_t slot)
+{
+    struct link *link =
+        udp_port_known_link(&live->udp, &path->source, &path->destination, (int)slot);
+    if (link == NULL) {
+        link = link_to_lone(live, path);
+    }
+    return link != NULL ? link
+                        : udp_port_link(&live->udp, &path->source, &path->destination, (int)slot);
+}
+
+/* -- Connections --------------------------------------------------------------------------------*/
+
+enum status live_resolve(struct live *live, struct nic_path *path, uint32_t destination_qpn)
+{
+    const uint32_t slot = share_slot_of(destination_qpn);
+    path->link = NULL;
+    path->window_bytes = 0;
+    if (live->shm != NULL) {
+        /* Those with an address of their own are mostly among themselves, like the others. */
+        const int names[2] = {LOCAL_NO_SLOT, (int)slot};
+        const bool first = live->addresses.shared;
+        path->link = shm_port_link(live->shm, &path->destination, names[first]);
+        if (path->link == NULL) {
+            path->link = shm_port_link(live->shm, &path->destination, names[!first]);
+        }
+        if (path->link != NULL || live->config.wire == LIVE_WIRE_SHM) {
+            return path->link != NULL ? STATUS_OK : STATUS_INVALID;
+        }
+    }
+    path->link = use_udp(live, udp_link_to(live, path, slot));
+    path->window_bytes = udp_port_window_bytes(&live->udp);
+    return path->link == NULL ? STATUS_INVALID : STATUS_OK;
+}
+
+/* -- Datagrams ----------------------------------------------------------------------------------*/
+
+static struct live_fan *fan_of(struct live *live, const struct nic_path *path)
+{
+    for (struct live_fan *fan = live->fans; fan != NULL; fan = fan->next) {
+        if (same(&fan->link.peer, &path->destination) && same(&fan->link.self, &path->source)) {
+            return fan;
+        }
+    }
+    struct live_fan *fan = calloc(1, sizeof(*fan));
+    if (fan != NULL) {
+        fan->link =
+            (struct link){.kind = LINK_FAN, .peer = path->destination, .self = path->source};
+        list_init(&fan->link.parked);
+        fan->next = live->fans;
+        live->fans = fan;
+    }
+    return fan;
+}
+
+/* Whether packets go there at all. */
+static bool is_reachable(struct live *live, const struct nic_path *path)
+{
+    return live->config.wire == LIVE_WIRE_SHM
+               ? share_exists(&path->destination)
+               : inet_is_ipv4(path->source.bytes) == inet_is_ipv4(path->destination.bytes);
+}
+
+enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
+{
+    path->window_bytes = 0;
+    if (inet_is_multicast(path->destination.bytes)) {
+        return live_resolve_group(live, path);
+    }
+    path->link =
+        live->shm == NULL ? NULL : shm_port_link(live->shm, &path->destination, LOCAL_NO_SLOT);
+    if (path->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
+        path->link = use_udp(live, link_to_lone(live, path));
+    }
+    if (path->link == NULL && is_reachable(live, path)) {
+        struct live_fan *fan = fan_of(live, path);
+        path->link = fan == NULL ? NULL : &fan->link;
+    }
+    return path->link == NULL ? STATUS_INVALID : STATUS_OK;
+}
+
+static struct link *look_for(struct live *live, struct live_fan *fan, uint32_t slot)
+{
+    const struct nic_path path = {.source = fan->link.self, .destination = fan->link.peer};
+    struct link *link = NULL;
+    if (live->shm != NULL) {
+        link = shm_port_link(live->shm, &path.destination, (int)slot);
+    }
+    if (link == NULL && live->config.wire != LIVE_WIRE_SHM) {
+        link = use_udp(live, udp_link_to(live, &path, slot));
+    }
+    return link;
+}
+
+struct link *live_fan_link(struct live *live, struct link *base, uint32_t destination_qpn)
+{
+    struct live_fan *fan = CONTAINER_OF(base, struct live_fan, link);
+    const uint32_t slot = share_slot_of(destination_qpn);
+    struct live_way *way = &fan->ways[slot];
+    const bool best =
+        way->link != NULL && !way->link->lost && (way->link->kind == LINK_SHM || live->shm == NULL);
+    if (LIKELY(best) || (way->link != NULL && !instant_reached(live->now, way->look_at))) {
+        return way->link;
+    }
+    struct link *found = look_for(live, fan, slot);
+    way->link = found != NULL ? found : &live->nowhere;
+    way->look_at = instant_after(live->now, LOOK_AGAIN_NS);
+    return way->link;
+}
+
+void live_forget_paths(struct live *live)
+{
+    while (live->fans != NULL) {
+        struct live_fan *fan = live->fans;
+        live->fans = fan->next;
+        free(fan);
+    }
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The first process binds its first socket alone: that is the claim on address and port, which the
+ * kernel gives to one process only. Then it opens the port to further sockets of the user, binds
+ * those, and tells the kernel by which bits to choose among them. Whoever comes later gets all
+ * descriptors from any member that is awake, so a socket's position never changes as long as there
+ * is a member, and the kernel closes them with the last one.
+ */
+#include "drivers/share.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "drivers/clock.h"
+#include "drivers/local_socket.h"
+#include "wire/roce.h"
+
+#define MAGIC_DESCRIPTORS 0x31455241485343u /* "CSHARE1" */
+#define FD_COUNT          (SHARE_SOCKETS + 2)
+_Static_assert(FD_COUNT <= LOCAL_FDS_MAX, "the descriptors go with one message");
+
+/* A member that was woken for us may have been stopped since: ask again after this long. */
+#define ANSWER_MS 100
+/* All of them stopped: give up. A process that ends closes its sockets one after the other. */
+#define JOIN_MS  5000
+#define TAKEN_MS 2000
+#define PAUSE_US 2000
+
+/* -- The first one ------------------------------------------------------------------------------*/
+
+static void set_option(int fd, int level, int name, int value)
+{
+    (void)setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static int bind_one(const struct sockaddr *address, socklen_t bytes, bool alone)
+{
+    const int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (address->sa_family == AF_INET6) {
+        set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    }
+    if (!alone) {
+        set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    }
+    if (bind(fd, address, bytes) != 0) {
+        local_close(fd);
+        return -1;
+    }
+    set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    return fd;
+}
+
+/* The slot of the destination QPN chooses the socket. QPN 0 and 1, QPN 0xffffff of multicast, and
+ * what is too short go to the common one. */
+static bool attach_selector(int fd)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, ROCE_BTH_BYTES, 0, 7),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ROCE_24_BITS),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 1, 0, 4),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ROCE_24_BITS, 3, 0),
+        BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SHARE_SOCKETS - 1),
+        BPF_STMT(BPF_RET | BPF_A, 0),
+        BPF_STMT(BPF_RET | BPF_K, SHARE_SOCKETS),
+    };
+    const struct sock_fprog program = {.len = COUNT_OF(code), .filter = code};
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) == 0;
+}
+
+/* How /proc/net/udp and udp6 write an address and port. */
+static void kernel_text(const struct sockaddr *address, char *text, size_t text_bytes)
+{
+    uint32_t words[4];
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+        memcpy(words, &v4->sin_addr, 4);
+        snprintf(text, text_bytes, " %08X:%04X ", words[0], ntohs(v4->sin_port));
+    } else {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
+        memcpy(words, &v6->sin6_addr, 16);
+        snprintf(text, text_bytes, " %08X%08X%08X%08X:%04X ", words[0], words[1], words[2],
+                 words[3], ntohs(v6->sin6_port));
+    }
+}
+
+bool share_is_disturbed(const struct sockaddr *address, uint32_t own)
+{
+    char text[64], line[512];
+    kernel_text(address, text, sizeof(text));
+    FILE *list = fopen(address->sa_family == AF_INET ? "/proc/net/udp" : "/proc/net/udp6", "re");
+    if (list == NULL) {
+        return false; /* Nothing to look at. */
+    }
+    uint32_t count = 0;
+    while (fgets(line, sizeof(line), list) != NULL) {
+        /* The first of the two addresses of a line is the local one. */
+        const char *found = strstr(line, text);
+        count += found != NULL && found < strchr(line, ':') + 4;
+    }
+    fclose(list);
+    return count != own;
+}
+
+enum outcome {
+    OUTCOME_JOINED,
+    OUTCOME_NOBODY,    /* Nobody shares the address (yet). */
+    OUTCOME_SILENT,    /* There are members, but none answered. */
+    OUTCOME_TAKEN,     /* The port is bound, and nobody gives it away. */
+    OUTCOME_FOREIGN,   /* By another user's nonic. */
+    OUTCOME_DISTURBED, /* Sockets of the same user are among ours. */
+    OUTCOME_FEW,       /* Not as many descriptors as it takes. */
+    OUTCOME_FAILED,    /* errno says why. */
+};
+
+static enum outcome bind_all(struct share *share, const struct sockaddr *address, socklen_t bytes)
+{
+    for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
+        share->sockets[i] = bind_one(address, bytes, i == 0);
+        if (share->sockets[i] < 0) {
+            return errno == EADDRINUSE && i == 0 ? OUTCOME_TAKEN
+                   : errno == EMFILE             ? OUTCOME_FEW
+                                                 : OUTCOME_FAILED;
+        }
+    }
+    if (!attach_selector(share->sockets[0])) {
+        return OUTCOME_FAILED;
+    }
+    return share_is_disturbed(address, SHARE_SOCKETS + 1) ? OUTCOME_DISTURBED : OUTCOME_JOINED;
+}
+
+static enum outcome create(struct share *share, const struct sockaddr *address, socklen_t bytes)
+{
+    enum outcome outcome = bind_all(share, address, bytes);
+    if (outcome == OUTCOME_JOINED) {
+        const struct local_name name = local_name("share/", &share->gid, LOCAL_NO_SLOT);
+        share->listener = local_listen(&name, 1024);
+        if (share->listener < 0) {
+            /* The last member of an earlier share is just going, and this went last. */
+            outcome = errno == EADDRINUSE ? OUTCOME_TAKEN : OUTCOME_FAILED;
+        }
+    }
+    if (outcome != OUTCOME_JOINED) {
+        const int reason = errno;
+        share_leave(share);
+        errno = reason;
+    }
+    return outcome;
+}
+
+/* -- The others ---------------------------------------------------------------------------------*/
+
+static enum outcome take_descriptors(struct share *share, int member)
+{
+    struct pollfd answer = {.fd = member, .events = POLLIN};
+    if (poll(&answer, 1, ANSWER_MS) <= 0) {
+        return OUTCOME_SILENT;
+    }
+    uint64_t magic = 0;
+    int fds[FD_COUNT];
+    uint32_t count = FD_COUNT;
+    const ssize_t received = local_receive(member, &magic, sizeof(magic), fds, &count);
+    if (received == (ssize_t)sizeof(magic) && magic == MAGIC_DESCRIPTORS && count == FD_COUNT) {
+        share->listener = fds[0];
+        memcpy(share->sockets, fds + 1, sizeof(share->sockets));
+        return OUTCOME_JOINED;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        local_close(fds[i]);
+    }
+    /* The kernel gives as many as we may have; no message at all: the last member went. */
+    return received > 0 ? OUTCOME_FEW : OUTCOME_NOBODY;
+}
+
+static enum outcome ask_member(struct share *share)
+{
+    const struct local_name name = local_name("share/", &share->gid, LOCAL_NO_SLOT);
+    pid_t pid;
+    const int member = local_dial(&name, &pid);
+    if (member < 0) {
+        return errno == ECONNREFUSED ? OUTCOME_NOBODY
+               : errno == EPERM      ? OUTCOME_FOREIGN
+               : errno == EAGAIN     ? OUTCOME_SILENT /* So many wait already. */
+               : errno == EMFILE     ? OUTCOME_FEW
+                                     : OUTCOME_FAILED;
+    }
+    const enum outcome outcome = take_descriptors(share, member);
+    local_close(member);
+    return outcome;
+}
+
+void share_admit(const struct share *share)
+{
+    int fds[FD_COUNT];
+    fds[0] = share->listener;
+    memcpy(fds + 1, share->sockets, sizeof(share->sockets));
+    int newcomer;
+    while ((newcomer = local_accept(share->listener)) >= 0) {
+        const uint64_t magic = MAGIC_DESCRIPTORS;
+        /* One that does not wait any more comes again. */
+        (void)!local_send(newcomer, &magic, sizeof(magic), fds, FD_COUNT);
+        local_close(newcomer);
+    }
+}
+
+static void explain(enum outcome outcome, const char *text, char *error, size_t error_bytes)
+{
+    switch (outcome) {
+    case OUTCOME_JOINED: return;
+    case OUTCOME_SILENT:
+        snprintf(error, error_bytes,
+                 "the nonic programs that share %s do not answer: all of them are stopped", text);
+        return;
+    case OUTCOME_NOBODY:
+    case OUTCOME_TAKEN:
+        snprintf(error, error_bytes,
+                 "UDP port %d of %s is taken by a program that does not share it (nonic with "
+                 "another user, or not a nonic)",
+                 ROCE_UDP_PORT, text);
+        return;
+    case OUTCOME_FOREIGN:
+        snprintf(error, error_bytes, "%s is shared by nonic programs of another user", text);
+        return;
+    case OUTCOME_DISTURBED:
+        snprintf(error, error_bytes,
+                 "another program of this user has UDP port %d of %s open too (SO_REUSEPORT)",
+                 ROCE_UDP_PORT, text);
+        return;
+    case OUTCOME_FEW:
+        snprintf(error, error_bytes,
+                 "sharing %s takes %d file descriptors, more than this process may have left "
+                 "(ulimit -n)",
+                 text, FD_COUNT + 4);
+        return;
+    case OUTCOME_FAILED:
+        snprintf(error, error_bytes, "UDP port %d of %s: %s", ROCE_UDP_PORT, text, strerror(errno));
+        return;
+    }
+    UNREACHABLE("an outcome outside its enum");
+}
+
+/* Worth trying again: somebody else is just creating the share, or leaving it. */
+static bool passes(enum outcome outcome, struct instant began)
+{
+    const uint64_t waited_ms = (clock_now().ns - began.ns) / 1000000;
+    return (outcome == OUTCOME_SILENT && waited_ms < JOIN_MS) ||
+           ((outcome == OUTCOME_TAKEN || outcome == OUTCOME_NOBODY) && waited_ms < TAKEN_MS);
+}
+
+static void clear(struct share *share, const struct gid *gid)
+{
+    memset(share, 0, sizeof(*share));
+    share->gid = *gid;
+    share->listener = share->slot_listener = share->mail = -1;
+    for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
+        share->sockets[i] = -1;
+    }
+    for (uint32_t i = 0; i < SHARE_COURIERS; i++) {
+        share->couriers[i].fd = -1;
+    }
+}
+
+bool share_join(struct share *share, const struct sockaddr *address, socklen_t bytes,
+                const struct gid *gid, const char *text, char *error, size_t error_bytes)
+{
+    const struct instant began = clock_now();
+    clear(share, gid);
+    for (;;) {
+        enum outcome outcome = ask_member(share);
+        if (outcome == OUTCOME_NOBODY) {
+            outcome = create(share, address, bytes);
+        }
+        if (outcome == OUTCOME_JOINED) {
+            return true;
+        }
+        if (!passes(outcome, began)) {
+            explain(outcome, text, error, error_bytes);
+            return false;
+        }
+        usleep(PAUSE_US);
+    }
+}
+
+void share_leave(struct share *share)
+{
+    /* The name goes first: whoever finds it may expect to be admitted. */
+    local_close(share->listener);
+    local_close(share->slot_listener);
+    local_close(share->mail);
+    for (uint32_t i = 0; i < SHARE_COURIERS; i++) {
+        local_close(share->couriers[i].fd);
+    }
+    for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
+        local_close(share->sockets[i]);
+    }
+    const struct gid gid = share->gid;
+    clear(share, &gid);
+}
+
+bool share_exists(const struct gid *gid)
+{
+    const struct local_name name = local_name("share/", gid, LOCAL_NO_SLOT);
+    pid_t pid;
+    const int fd = local_dial(&name, &pid);
+    const bool exists = fd >= 0 || errno != ECONNREFUSED;
+    local_close(fd);
+    return exists;
+}
+
+int share_own_socket(const struct share *share)
+{
+    return share->sockets[share->slot % SHARE_SOCKETS];
+}
+
+int share_common_socket(const struct share *share)
+{
+    return share->sockets[SHARE_SOCKETS];
+}
+
+/* -- Slots --------------------------------------------------------------------------------------*/
+
+static void give_up_slots(struct share *const *shares, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        local_close(shares[i]->slot_listener);
+        shares[i]->slot_listener = -1;
+    }
+}
+
+/* The name is the claim: it goes with its process, however that ends. */
+static bool claim(struct share *const *shares, uint32_t count, uint32_t slot)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct local_name name = local_name("slot/", &shares[i]->gid, (int)slot);
+        shares[i]->slot = slot;
+        shares[i]->slot_listener = local_listen(&name, SHARE_SLOTS);
+        if (shares[i]->slot_listener < 0) {
+            const int reason = errno;
+            give_up_slots(shares, i);
+            errno = reason;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool open_mail(struct share *share)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = share->slot_listener};
+    share->mail = epoll_create1(EPOLL_CLOEXEC);
+    return share->mail >= 0 &&
+           epoll_ctl(share->mail, EPOLL_CTL_ADD, share->slot_listener, &event) == 0;
+}
+
+bool share_claim_slot(struct share *const *shares, uint32_t count, char *error, size_t error_bytes)
+{
+    uint32_t drawn = (uint32_t)getpid();
+    (void)!getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK);
+    bool claimed = false;
+    /* Anywhere, so that a slot just given back is seldom the next one taken; but only when all
+     * sockets have a reader do two slots share one. */
+    for (uint32_t i = 0; i < SHARE_SLOTS && !claimed; i++) {
+        const uint32_t band = i / SHARE_SOCKETS * SHARE_SOCKETS;
+        claimed = claim(shares, count, band + (drawn + i) % SHARE_SOCKETS);
+        if (!claimed && errno != EADDRINUSE) {
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < count && claimed; i++) {
+        claimed = open_mail(shares[i]);
+    }
+    if (!claimed) {
+        snprintf(error, error_bytes, "no room among those who share the address: %s",
+                 errno == EADDRINUSE ? "there are 256 processes" : strerror(errno));
+    }
+    return claimed;
+}

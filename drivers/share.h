@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * share - one address and its UDP port 4791, shared by all nonic programs of a user.
+ *
+ * Purpose    Sockets that all members hold, so that nothing shifts when one goes; a slot for each
+ *            member, the upper 8 bits of its QPNs; packets handed on to the member they are for.
+ * Inputs     share_join and share_claim_slot; share_admit and share_collect when descriptors are
+ *            readable; share_hand_on.
+ * Outputs    A UDP socket that brings the slot's packets, another one for what has no slot.
+ * Ownership  share_leave closes everything. Nothing has a name that could stay behind.
+ * Threads    One caller at a time.
+ * Time       share_join waits, at most JOIN_MS.
+ * Units      Bytes, packets.
+ * Limits     SHARE_SLOTS processes an address; 66 descriptors an address, and a few.
+ * Source     docs/decisions/0012.
+ */
+#ifndef DRIVERS_SHARE_H
+#define DRIVERS_SHARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/check.h"
+#include "nic/types.h"
+
+#define SHARE_SOCKETS  64  /* Slot s reads socket s modulo this; a common one follows. */
+#define SHARE_SLOTS    256 /* Processes. */
+#define SHARE_QPN_SPAN (1u << 16)
+#define SHARE_COURIERS 4 /* Connections to other members that are kept. */
+/* A letter holds what one look at a socket brought: 64 KB, and two bytes with each packet. */
+#define SHARE_LETTER_BYTES_MAX (80 << 10)
+
+static inline uint32_t share_slot_of(uint32_t qpn)
+{
+    return qpn / SHARE_QPN_SPAN;
+}
+
+struct share {
+    struct gid gid;
+    uint32_t slot;
+    int listener;                   /* Newcomers are admitted here, by whichever member wakes up. */
+    int sockets[SHARE_SOCKETS + 1]; /* In the order of binding. */
+    int slot_listener;              /* Its name is the claim on the slot; couriers come here. */
+    int mail;                       /* epoll: slot_listener, and couriers that came. */
+    struct share_courier {
+        int fd; /* -1: none. */
+        uint32_t slot;
+    } couriers[SHARE_COURIERS];
+    uint32_t next_courier;
+};
+
+/* Joins those who share `address` (with its port), or makes the sockets as the first one. `text`
+ * names the address for people. False with a reason in `error`. */
+MUST_USE bool share_join(struct share *share, const struct sockaddr *address, socklen_t bytes,
+                         const struct gid *gid, const char *text, char *error, size_t error_bytes);
+
+/* Claims a slot that is free at all of the addresses. False: there is none. */
+MUST_USE bool share_claim_slot(struct share *const *shares, uint32_t count, char *error,
+                               size_t error_bytes);
+void share_leave(struct share *share);
+
+/* Are other programs' sockets of our user among those of the address and port? */
+bool share_is_disturbed(const struct sockaddr *address, uint32_t own);
+
+/* Is the address shared by programs of this machine, of whichever user? */
+bool share_exists(const struct gid *gid);
+
+int share_own_socket(const struct share *share);
+int share_common_socket(const struct share *share);
+
+/* The listener is readable: gives newcomers the descriptors. */
+void share_admit(const struct share *share);
+
+#define SHARE_MAGIC_LETTER 0x315254454c5353u /* "SSLETR1" */
+
+/* share_mail.c: what a member read, but another one owns. */
+struct share_letter {
+    uint64_t magic;
+    struct gid source;
+    uint8_t hop_limit, traffic_class;
+    uint8_t reserved[6];
+}; /* Packets follow, BTH on, without ICRC, each behind its length in two bytes. */
+
+enum share_fate {
+    SHARE_HANDED_ON,
+    SHARE_NOBODY,  /* No process has the slot. */
+    SHARE_CROWDED, /* It does not keep up, or is stopped. */
+};
+enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *letter, size_t bytes);
+
+/* `mail` is readable: the next letter, judged to be whole; 0: none waits. */
+size_t share_collect(struct share *share, void *letter, size_t bytes_max);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * udp_share - what arrives at an address that several processes share.
+ *
+ * Each process reads the socket of its slot like one that has its address alone. Besides, whoever
+ * wakes up first reads the common socket, admits newcomers, and takes letters from processes that
+ * read what is its own.
+ */
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/bytes.h"
+#include "drivers/share_route.h"
+#include "drivers/udp_port.h"
+
+/* Looks at the common socket, and letters, for one event. */
+#define LOOKS_MAX 16
+
+/* -- Another process's packets ------------------------------------------------------------------*/
+
+void udp_share_flush(struct udp_port *port, const struct address *address)
+{
+    switch (
+        share_hand_on(address->share, port->letter.slot, port->letter.bytes, port->letter.count)) {
+    case SHARE_HANDED_ON: port->counters.handed_on += port->letter.packets; break;
+    case SHARE_NOBODY: port->counters.no_process += port->letter.packets; break;
+    case SHARE_CROWDED: port->counters.process_full += port->letter.packets; break;
+    }
+    port->letter.count = 0;
+    port->letter.packets = 0;
+}
+
+static void begin_letter(struct udp_port *port, uint32_t slot, const struct udp_datagram *datagram)
+{
+    const struct share_letter letter = {
+        .magic = SHARE_MAGIC_LETTER,
+        .source = datagram->source,
+        .hop_limit = datagram->hop_limit,
+        .traffic_class = datagram->traffic_class,
+    };
+    memcpy(port->letter.bytes, &letter, sizeof(letter));
+    port->letter.count = sizeof(letter);
+    port->letter.slot = slot;
+}
+
+/* All packets of a letter come from one look at a socket, so from one source. */
+static void add_to_letter(struct udp_port *port, const struct address *address, uint32_t slot,
+                          const struct udp_datagram *datagram)
+{
+    if (port->letter.count != 0 &&
+        (port->letter.slot != slot ||
+         port->letter.count + 2 + datagram->count > SHARE_LETTER_BYTES_MAX)) {
+        udp_share_flush(port, address);
+    }
+    if (port->letter.count == 0) {
+        begin_letter(port, slot, datagram);
+    }
+    uint8_t *at = port->letter.bytes + port->letter.count;
+    store_be16(at, (uint16_t)datagram->count);
+    memcpy(at + 2, datagram->bytes, datagram->count);
+    port->letter.count += 2 + datagram->count;
+    port->letter.packets++;
+}
+
+bool udp_share_hands_on(struct udp_port *port, const struct address *address,
+                        const struct udp_datagram *datagram)
+{
+    const struct share_route route =
+        share_route(address->share->slot, datagram->bytes, datagram->count);
+    if (route.mine) {
+        return false;
+    }
+    if (route.nobody) {
+        port->counters.no_process++;
+    } else {
+        add_to_letter(port, address, route.slot, datagram);
+    }
+    return true;
+}
+
+/* -- Letters ------------------------------------------------------------------------------------*/
+
+/* A packet that is not ours after all goes nowhere else: letters do not travel in circles. */
+static void take_packet(struct udp_port *port, const struct address *address,
+                        const struct udp_datagram *datagram, udp_sink sink, void *context)
+{
+    if (datagram->count < ROCE_BTH_BYTES ||
+        !share_route(address->share->slot, datagram->bytes, datagram->count).mine) {
+        port->counters.no_process++;
+        return;
+    }
+    port->counters.handed_to_us++;
+    if (!udp_flow_on_datagram(port, &datagram->source, &datagram->destination, datagram->bytes,
+                              datagram->count)) {
+        sink(context, datagram);
+    }
+}
+
+static void open_letter(struct udp_port *port, const struct address *address, size_t bytes,
+                        udp_sink sink, void *context)
+{
+    struct share_letter letter;
+    memcpy(&letter, port->letter.bytes, sizeof(letter));
+    struct udp_datagram datagram = {
+        .source = letter.source,
+        .destination = address->gid,
+        .traffic_class = letter.traffic_class,
+        .hop_limit = letter.hop_limit,
+    };
+    for (size_t at = sizeof(letter); at < bytes; at += 2 + datagram.count) {
+        datagram.count = load_be16(port->letter.bytes + at);
+        datagram.bytes = port->letter.bytes + at + 2;
+        take_packet(port, address, &datagram, sink, context);
+    }
+}
+
+static void collect(struct udp_port *port, const struct address *address, udp_sink sink,
+                    void *context)
+{
+    size_t bytes;
+    for (uint32_t looks = 0;
+         looks < LOOKS_MAX &&
+         (bytes = share_collect(address->share, port->letter.bytes, SHARE_LETTER_BYTES_MAX)) > 0;
+         looks++) {
+        open_letter(port, address, bytes, sink, context);
+    }
+}
+
+/* -- Events -------------------------------------------------------------------------------------*/
+
+static void read_common(struct udp_port *port, const struct address *address, udp_sink sink,
+                        void *context)
+{
+    struct address common = *address;
+    common.fd = share_common_socket(address->share);
+    bool more = true;
+    for (uint32_t looks = 0; looks < LOOKS_MAX && more; looks++) {
+        more = udp_receive_once(port, &common, sink, context, NULL, &more) > 0;
+    }
+}
+
+bool udp_port_serve_shared(struct udp_port *port, int fd, udp_sink sink, void *context)
+{
+    for (uint32_t i = 0; i < port->addresses->count && port->addresses->shared; i++) {
+        const struct address *address = &port->addresses->entries[i];
+        if (fd == address->share->listener) {
+            share_admit(address->share);
+        } else if (fd == address->share->mail) {
+            collect(port, address, sink, context);
+        } else if (fd == share_common_socket(address->share)) {
+            read_common(port, address, sink, context);
+        } else {
+            continue;
+        }
+        if (port->answering) {
+            udp_port_flush(port);
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool watch(int epoll, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = fd};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* Of what all members hold, one is woken, and one that sleeps: a stopped one does not. */
+bool udp_port_watch_shared(const struct udp_port *port, int epoll)
+{
+    bool good = true;
+    for (uint32_t i = 0; i < port->addresses->count && port->addresses->shared; i++) {
+        const struct share *share = port->addresses->entries[i].share;
+        good = good && watch(epoll, share->listener, EPOLLIN | EPOLLEXCLUSIVE) &&
+               watch(epoll, share_common_socket(share), EPOLLIN | EPOLLEXCLUSIVE) &&
+               watch(epoll, share->mail, EPOLLIN);
+    }
+    return good;
+}
