@@ -363,6 +363,47 @@ static void test_intruder(void **state)
     address_release(&set);
 }
 
+/* Another user is kept out of the address, and away from a member's slot. */
+static void be_another_user(const struct address_set *members)
+{
+    char error[256] = "";
+    struct address_set set;
+    pid_t pid;
+    const struct share *share = members->entries[0].share;
+    const struct local_name name = local_name("slot/", &share->gid, (int)share->slot);
+    bool good = setresuid(65534, 65534, 65534) == 0 &&
+                !address_find(&set, own_address(), error, sizeof(error)) &&
+                strstr(error, "another user") != NULL && local_dial(&name, &pid) < 0 &&
+                errno == EPERM;
+    /* One that does not ask who is there is not heard. */
+    const struct share_letter letter = {.magic = SHARE_MAGIC_LETTER};
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    good = good && connect(fd, (const struct sockaddr *)&name.address, name.bytes) == 0 &&
+           send(fd, &letter, sizeof(letter), 0) == sizeof(letter);
+    _exit(good ? 0 : 1);
+}
+
+static void test_another_user(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        skip();
+    }
+    char error[256];
+    uint8_t letter[256];
+    struct address_set set;
+    int status;
+    assert_true(address_find(&set, own_address(), error, sizeof(error)));
+    const pid_t child = fork();
+    if (child == 0) {
+        be_another_user(&set);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(share_collect(set.entries[0].share, letter, sizeof(letter)), 0);
+    address_release(&set);
+}
+
 static void test_all_slots(void **state)
 {
     (void)state;
@@ -541,7 +582,7 @@ static void test_full_mailbox(void **state)
     close_pair(&pair);
 }
 
-/* The owner is gone: nobody's. Another one comes to its slot: its packets, over a new connection. */
+/* The owner is gone: nobody's. Another one comes to its slot: its packets, on a new connection. */
 static void test_owner_changes(void **state)
 {
     (void)state;
@@ -665,6 +706,7 @@ int main(void)
         cmocka_unit_test(test_stopped_members),
         cmocka_unit_test(test_port_taken),
         cmocka_unit_test(test_intruder),
+        cmocka_unit_test(test_another_user),
         cmocka_unit_test(test_all_slots),
         cmocka_unit_test(test_letters),
         cmocka_unit_test(test_common_socket),

@@ -2,8 +2,8 @@
  *
  * all_to_all - an ordinary verbs program: many processes, each connected to every other one.
  *
- * Goal       Every byte between any two of them is right; a process that is killed is noticed on its
- *            own connections and nowhere else; one that is stopped disturbs nobody.
+ * Goal       Every byte between any two of them is right; a process that is killed is noticed on
+ *            its own connections and nowhere else; one that is stopped disturbs nobody.
  * Method     Children exchange addresses through shared memory and write to each other in rounds;
  *            each checks what it got. Then some are killed and some stopped, and the others go on.
  *            A write to a killed one must fail, to a stopped one it may. Usage: all_to_all
