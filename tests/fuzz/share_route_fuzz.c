@@ -2,7 +2,7 @@
  *
  * share_route_fuzz - packets and MADs that a stranger makes up, at an address that is shared.
  *
- * Goal    Every packet is ours, another slot's or nobody's, and nothing behind its end is looked at.
+ * Goal    Every packet is ours, another slot's or nobody's, and nothing behind its end is read.
  * Method  The first byte is our slot, the rest the packet, in memory of exactly its size.
  */
 #include <stdlib.h>
