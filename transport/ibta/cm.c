@@ -176,7 +176,16 @@ void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destin
     struct cm_letter *letter = &cm->strays[cm->stray_tail++ % CM_STRAYS_MAX];
     memcpy(letter->source, source, 16);
     memcpy(letter->destination, destination, 16);
+    letter->process = 0;
     cm_encode(message, letter->bytes);
+}
+
+static void write_letter(const struct cm_connection *connection, struct cm_letter *letter)
+{
+    memcpy(letter->source, connection->source, 16);
+    memcpy(letter->destination, connection->destination, 16);
+    letter->process = connection->process;
+    memcpy(letter->bytes, connection->message, sizeof(letter->bytes));
 }
 
 bool cm_next_message(struct cm *cm, struct cm_letter *letter)
@@ -191,9 +200,7 @@ bool cm_next_message(struct cm *cm, struct cm_letter *letter)
         return false;
     }
     const struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, out);
-    memcpy(letter->source, connection->source, 16);
-    memcpy(letter->destination, connection->destination, 16);
-    memcpy(letter->bytes, connection->message, sizeof(letter->bytes));
+    write_letter(connection, letter);
     cm->counters.sent++;
     return true;
 }
@@ -210,9 +217,7 @@ static void detach_message(struct cm *cm, struct cm_connection *connection)
         return;
     }
     struct cm_letter *letter = &cm->strays[cm->stray_tail++ % CM_STRAYS_MAX];
-    memcpy(letter->source, connection->source, 16);
-    memcpy(letter->destination, connection->destination, 16);
-    memcpy(letter->bytes, connection->message, sizeof(letter->bytes));
+    write_letter(connection, letter);
 }
 
 void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about about,

@@ -54,6 +54,7 @@ struct cm_connection {
     struct list out;                 /* In cm.outbox: `message` is to be sent. */
     struct list timed;               /* In cm.timed: `deadline` counts. */
     uint8_t source[16], destination[16];
+    uint32_t process; /* Of several behind `destination`, in the world's words; 0: unknown. */
     uint64_t transaction_id; /* Of the message sent last. */
     uint64_t asked_by;       /* Of the peer's REQ or SIDR_REQ: tells its repetitions. */
     uint64_t service_id;
@@ -71,6 +72,7 @@ struct cm_connection {
 
 struct cm_letter {
     uint8_t source[16], destination[16];
+    uint32_t process; /* As in the connection. */
     uint8_t bytes[CM_MAD_BYTES];
 };
 
@@ -161,6 +163,10 @@ MUST_USE bool cm_release(struct cm *cm, struct cm_connection *connection, struct
 void cm_on_message(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
                    const uint8_t *bytes, size_t count, struct cm_connection *spare,
                    struct instant now, struct cm_event *event);
+
+/* Answers a request (REQ, SIDR_REQ) that came in for a service that nobody here has. */
+void cm_refuse(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
+               const struct cm_message *request);
 
 /* Time has passed. Call again until the event is CM_EVENT_NONE. */
 void cm_on_time(struct cm *cm, struct instant now, struct cm_event *event);

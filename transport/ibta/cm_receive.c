@@ -91,6 +91,26 @@ static void refuse_req(struct cm *cm, const struct arrival *arrival, enum cm_rea
     answer_stray(cm, arrival, CM_REJ, &rej);
 }
 
+void cm_refuse(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
+               const struct cm_message *request)
+{
+    const struct arrival arrival = {
+        .source = source, .destination = destination, .message = request};
+    if (request->attribute == CM_REQ) {
+        refuse_req(cm, &arrival, CM_REASON_INVALID_SERVICE_ID);
+        return;
+    }
+    CHECK(request->attribute == CM_SIDR_REQ);
+    /* It repeats the request's ID where other messages have the sender's own. */
+    const struct cm_message reply = {
+        .transaction_id = request->transaction_id,
+        .attribute = CM_SIDR_REP,
+        .local_id = request->local_id,
+        .sidr_rep = {.status = CM_SIDR_UNSUPPORTED, .service_id = request->sidr_req.service_id},
+    };
+    cm_post_stray(cm, destination, source, &reply);
+}
+
 /* The peer repeats its REQ: it has not got our answer, or there is none yet. Or the network held a
  * copy back. */
 static void on_repeated_req(struct cm *cm, const struct arrival *arrival,

@@ -1117,6 +1117,70 @@ static void test_strays(void **state)
     }
 }
 
+/* A request refused by a manager that keeps nothing of it: the asker, at its last try, hears that
+ * there is no such service, and is idle again. */
+static void test_refusal_without_a_connection(void **state)
+{
+    (void)state;
+    for (int datagrams = 0; datagrams < 2; datagrams++) {
+        struct pair *pair = pair_make();
+        struct cm_letter letter;
+        struct cm_message asked;
+        const struct cm_connection *a = datagrams ? sidr_request(pair, 0) : request(pair, 0);
+        for (int i = 0; i < CM_RETRIES; i++) {
+            lose(pair, 0, datagrams ? CM_SIDR_REQ : CM_REQ);
+            assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+        }
+        next(pair, 0, &letter);
+        assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &asked), CM_GOOD);
+        cm_refuse(&pair->sides[1].cm, letter.source, letter.destination, &asked);
+        check_side(&pair->sides[1]);
+        const struct cm_message *answer = &pair->sides[0].cm.message;
+        if (datagrams) {
+            assert_int_equal(deliver(pair, 1, CM_SIDR_REP), CM_EVENT_SIDR_REPLIED);
+            assert_int_equal(answer->sidr_rep.status, CM_SIDR_UNSUPPORTED);
+            assert_int_equal(answer->sidr_rep.service_id, SERVICE);
+        } else {
+            assert_int_equal(deliver(pair, 1, CM_REJ), CM_EVENT_REJECTED);
+            assert_int_equal(answer->rej.about, CM_ABOUT_REQ);
+            assert_int_equal(answer->rej.reason, CM_REASON_INVALID_SERVICE_ID);
+        }
+        assert_int_equal(answer->transaction_id, asked.transaction_id);
+        assert_int_equal(a->state, CM_STATE_IDLE);
+        check_side(&pair->sides[0]);
+        free(pair);
+    }
+}
+
+/* What the world says of the destination stands on each letter to it, sent at once, again, or after
+ * the connection went; on none that merely answers. */
+static void test_letters_name_the_process(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_letter letter;
+    struct cm_connection *a = request(pair, 0);
+    a->process = 7;
+    assert_int_equal(next(pair, 0, &letter), CM_REQ);
+    assert_int_equal(letter.process, 7);
+    assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+    assert_int_equal(next(pair, 0, &letter), CM_REQ);
+    assert_int_equal(letter.process, 7);
+    assert_int_equal(give_between(pair, 1, letter.source, letter.destination, letter.bytes),
+                     CM_EVENT_REQUESTED);
+    assert_int_equal(reply(pair, 1, pair->sides[1].event.connection), STATUS_OK);
+    assert_int_equal(next(pair, 1, &letter), CM_REP);
+    assert_int_equal(letter.process, 0);
+    assert_true(cm_release(&pair->sides[0].cm, a, pair->now));
+    assert_int_equal(next(pair, 0, &letter), CM_REJ);
+    assert_int_equal(letter.process, 7);
+    const struct cm_message stray = {.attribute = CM_DREQ, .local_id = 5, .remote_id = 6};
+    assert_int_equal(give(pair, 0, &stray), CM_EVENT_NONE);
+    assert_int_equal(next(pair, 0, &letter), CM_DREP);
+    assert_int_equal(letter.process, 0);
+    free(pair);
+}
+
 static void test_more_strays_than_room(void **state)
 {
     (void)state;
@@ -1347,6 +1411,8 @@ int main(void)
         cmocka_unit_test(test_refusal_without_tries),
         cmocka_unit_test(test_request_taken_back),
         cmocka_unit_test(test_strays),
+        cmocka_unit_test(test_refusal_without_a_connection),
+        cmocka_unit_test(test_letters_name_the_process),
         cmocka_unit_test(test_more_strays_than_room),
         cmocka_unit_test(test_malformed),
         cmocka_unit_test(test_no_memory_for_a_request),

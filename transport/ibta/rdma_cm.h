@@ -245,6 +245,10 @@ void rdma_cm_on_address(struct rdma_cm *manager, struct rdma_id *id, int failure
 void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8_t *source_gid,
                         const uint8_t *peer_gid, struct instant now);
 
+/* Does one of our ids listen for a request to this service and address? */
+MUST_USE bool rdma_cm_listens(struct rdma_cm *manager, uint64_t service_id,
+                              const struct cm_addresses *addresses, bool datagrams);
+
 void rdma_cm_on_message(struct rdma_cm *manager, const uint8_t source[16],
                         const uint8_t destination[16], const uint8_t *bytes, size_t count,
                         struct instant now);

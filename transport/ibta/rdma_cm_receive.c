@@ -60,6 +60,12 @@ static struct rdma_id *find_listener(struct rdma_cm *manager, uint64_t service_i
     return found;
 }
 
+bool rdma_cm_listens(struct rdma_cm *manager, uint64_t service_id,
+                     const struct cm_addresses *addresses, bool datagrams)
+{
+    return find_listener(manager, service_id, addresses, datagrams) != NULL;
+}
+
 static void set_addresses(struct rdma_id *id, const struct cm_addresses *addresses,
                           const struct rdma_id *listener)
 {

@@ -520,6 +520,26 @@ static void test_rejections(void **state)
     pair_free(pair);
 }
 
+/* Who asks whether a request would find a listener learns what the request would. */
+static void test_listens(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct rdma_cm *cm = &pair->nodes[1].cm;
+    struct cm_addresses addresses = {.source_port = 5};
+    memcpy(addresses.source, pair->nodes[0].ip, 16);
+    memcpy(addresses.destination, pair->nodes[1].ip, 16);
+    const struct rdma_id *id = listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+    const uint64_t service = cm_service_id(RDMA_PORT_SPACE_TCP, id->source.port);
+    assert_true(rdma_cm_listens(cm, service, &addresses, false));
+    assert_false(rdma_cm_listens(cm, service, &addresses, true));
+    assert_false(rdma_cm_listens(cm, service + 1, &addresses, false));
+    assert_false(rdma_cm_listens(&pair->nodes[0].cm, service, &addresses, false));
+    memcpy(addresses.destination, pair->nodes[0].ip, 16);
+    assert_false(rdma_cm_listens(cm, service, &addresses, false));
+    pair_free(pair);
+}
+
 /* Nobody listens: of RC a rejection, of UD an unreachable service. Both may try again. */
 static void test_no_listener(void **state)
 {
@@ -1185,6 +1205,7 @@ int main(void)
         cmocka_unit_test(test_starting_psns),
         cmocka_unit_test(test_private_data_room),
         cmocka_unit_test(test_rejections),
+        cmocka_unit_test(test_listens),
         cmocka_unit_test(test_no_listener),
         cmocka_unit_test(test_listener_comes_late),
         cmocka_unit_test(test_nobody_serves),
