@@ -139,6 +139,7 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     live->config = *config;
     live->poll_fd = live->wake_fd = live->stat_fd = -1;
     live->services.fd = -1;
+    list_init(&live->cm_parked);
     live->driver = LIVE_WATCHED;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "drivers/live_internal.h"
+#include "drivers/local_socket.h"
+#include "drivers/share_route.h"
 #include "wire/inet.h"
 
 /* Source ports of ids that did not ask for one. */
@@ -29,11 +31,15 @@
 
 bool live_cm_open(struct live *live, uint64_t seed)
 {
+    const bool shared = live->addresses.shared;
+    const struct service_owner self = {.gid = live->gids[0].gid,
+                                       .slot = shared ? (int)live->addresses.slot : LOCAL_NO_SLOT};
     live->cm = calloc(1, sizeof(*live->cm));
-    if (live->cm == NULL || !services_open(&live->services, &live->gids[0].gid)) {
+    if (live->cm == NULL || !services_open(&live->services, &self)) {
         return false;
     }
-    rdma_cm_init(live->cm, seed, 0, live_guid(live));
+    /* Answers find the process by the id that it chose (share_route.h). */
+    rdma_cm_init(live->cm, seed, (uint8_t)(shared ? live->addresses.slot : 0), live_guid(live));
     live->cm_due = INSTANT_NEVER;
     return true;
 }
@@ -41,6 +47,7 @@ bool live_cm_open(struct live *live, uint64_t seed)
 void live_cm_close(struct live *live)
 {
     services_close(&live->services);
+    live_cm_forget_routes(live);
     if (live->cm == NULL) {
         return;
     }
@@ -224,12 +231,14 @@ static void answer_service(struct live *live, struct rdma_id *id)
 {
     const uint8_t *to = id->destination.ip;
     if (!is_multicast(to) && !address_is_local(to)) {
+        id->connection.process = 0;
         rdma_cm_on_service(live->cm, id, id->source_gid, to, live->now);
         return;
     }
-    if (is_multicast(to) ||
-        services_find(&live->services, id->port_space, to, id->destination.port,
-                      id->state == RDMA_ID_FINDING, live->now, id) == SERVICE_NOBODY) {
+    const bool connecting = id->state == RDMA_ID_FINDING;
+    if (is_multicast(to) || (connecting ? services_await : services_find)(
+                                &live->services, id->port_space, to, id->destination.port,
+                                live->now, id) == SERVICE_NOBODY) {
         rdma_cm_on_service(live->cm, id, NULL, NULL, live->now);
     }
 }
@@ -273,10 +282,27 @@ bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
         *gid = live->gids[0].gid;
         return true;
     }
-    return services_ask(LID_SPACE, lid, gid);
+    struct service_owner owner;
+    if (!services_ask(LID_SPACE, lid, &owner)) {
+        return false;
+    }
+    *gid = owner.gid;
+    return true;
 }
 
 /* -- Going round --------------------------------------------------------------------------------*/
+
+/* Which of the processes behind the destination: the one that was found to serve the port, or the
+ * one whose id the message names. Of a peer that is alone, or on another machine, it does not
+ * matter. */
+static uint32_t slot_for(const struct cm_letter *letter)
+{
+    if (letter->process != 0) {
+        return letter->process - 1;
+    }
+    const int slot = share_slot_of_mad(letter->bytes, sizeof(letter->bytes));
+    return slot == LOCAL_NO_SLOT ? 0 : (uint32_t)slot;
+}
 
 static void send_letter(struct live *live, const struct cm_letter *letter)
 {
@@ -284,7 +310,7 @@ static void send_letter(struct live *live, const struct cm_letter *letter)
     memcpy(path.source.bytes, letter->source, 16);
     memcpy(path.destination.bytes, letter->destination, 16);
     /* A peer that cannot be reached is one that does not answer. */
-    if (live_resolve(live, &path, CM_QPN) == STATUS_OK) {
+    if (live_resolve(live, &path, slot_for(letter) * SHARE_QPN_SPAN) == STATUS_OK) {
         live_transmit_mad(live, &path, letter->bytes);
     }
 }
@@ -306,11 +332,18 @@ static void take_answers(struct live *live)
 {
     void *context;
     bool found;
-    struct gid owner;
+    struct service_owner owner;
     while (live_cm_prepare(live) &&
            services_next_answer(&live->services, &context, &found, &owner)) {
-        rdma_cm_on_service(live->cm, context, gid_towards(live, owner.bytes)->bytes,
-                           found ? owner.bytes : NULL, live->now);
+        if (live_cm_routed(live, context, found, &owner)) {
+            continue;
+        }
+        struct rdma_id *id = context;
+        if (found) {
+            id->connection.process = (uint32_t)(owner.slot + 1);
+        }
+        rdma_cm_on_service(live->cm, id, gid_towards(live, owner.gid.bytes)->bytes,
+                           found ? owner.gid.bytes : NULL, live->now);
     }
 }
 
@@ -343,6 +376,12 @@ void live_cm_settle(struct live *live)
     live_wake_for_work(live);
 }
 
+void live_cm_judge(struct live *live, const struct nic_arrival *arrival)
+{
+    rdma_cm_on_message(live->cm, arrival->source.bytes, arrival->destination.bytes,
+                       arrival->packet.payload, arrival->packet.payload_bytes, live->now);
+}
+
 void live_cm_arrival(struct live *live, const struct nic_arrival *arrival)
 {
     const struct roce_packet *packet = &arrival->packet;
@@ -358,8 +397,9 @@ void live_cm_arrival(struct live *live, const struct nic_arrival *arrival)
         nic_count(live->nic, COUNTER_drop_no_receive);
         return;
     }
-    rdma_cm_on_message(live->cm, arrival->source.bytes, arrival->destination.bytes, packet->payload,
-                       packet->payload_bytes, live->now);
+    if (!live->addresses.shared || !live_cm_route(live, arrival)) {
+        live_cm_judge(live, arrival);
+    }
     live_cm_settle(live);
 }
 

@@ -41,6 +41,8 @@ struct live {
     struct rdma_cm *cm; /* What programs connect with (live_cm.h). */
     struct services services;
     struct live_cm_listener cm_listener;
+    struct list cm_parked; /* live_cm_route.c: requests for somebody who is being looked for. */
+    uint32_t cm_parked_count;
     struct instant cm_due; /* When live_cm_on_time is wanted. */
     uint32_t cm_psn;       /* Of the next management datagram. */
     uint16_t lid;          /* 0: not yet claimed. */
@@ -96,6 +98,8 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
 /* `fd` is among what processes that share an address look after. False: it is not. */
 bool live_receive_shared(struct live *live, int fd);
+/* What the UDP port dropped or handed on, among the NIC's counters. */
+void live_count_port(struct live *live);
 /* One packet, decoded. */
 void live_arrival(struct live *live, struct nic_arrival *arrival);
 /* live_multicast.c: one for a group; the way to a group. */
@@ -120,6 +124,16 @@ void live_cm_close(struct live *live);
 void live_cm_arrival(struct live *live, const struct nic_arrival *arrival);
 void live_cm_serve(struct live *live);
 void live_cm_on_time(struct live *live);
+/* A request that came in is ours to judge. */
+void live_cm_judge(struct live *live, const struct nic_arrival *arrival);
+
+/* live_cm_route.c: of a message that came to an address that is shared, whether another process may
+ * be meant, who is being looked for. */
+MUST_USE bool live_cm_route(struct live *live, const struct nic_arrival *arrival);
+/* The answer to a question of ours about the owner of a service. False: it is no such question. */
+MUST_USE bool live_cm_routed(struct live *live, const void *context, bool found,
+                             const struct service_owner *owner);
+void live_cm_forget_routes(struct live *live);
 
 /* live_stat.c: answers `nonic stat`. */
 void live_serve_stat(struct live *live);

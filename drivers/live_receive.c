@@ -183,8 +183,7 @@ static void add_new(uint64_t *counter, uint64_t now, uint64_t seen)
     *counter += now - seen;
 }
 
-/* What the port dropped or handed on, among the NIC's counters. */
-static void count_port(struct live *live)
+void live_count_port(struct live *live)
 {
     const struct udp_counters *now = &live->udp.counters;
     const struct udp_counters *seen = &live->udp_seen;
@@ -201,7 +200,7 @@ static void count_port(struct live *live)
 bool live_receive_shared(struct live *live, int fd)
 {
     const bool served = udp_port_serve_shared(&live->udp, fd, on_datagram, live);
-    count_port(live);
+    live_count_port(live);
     return served;
 }
 
@@ -219,7 +218,7 @@ uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
         if (live->udp.group_count > 0) {
             count += udp_port_receive_groups(&live->udp, quantum, on_group_datagram, live);
         }
-        count_port(live);
+        live_count_port(live);
     }
     return count;
 }

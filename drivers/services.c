@@ -15,12 +15,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "drivers/local_socket.h"
+#include "drivers/share.h"
 #include "wire/inet.h"
 
 #define NAME_FORMAT "nonic/port/%04x/%u/"
 #define IPV4_MAPPED "00000000000000000000ffff" /* How the names of IPv4 addresses begin. */
 #define BACKLOG     4096
-#define MAGIC       UINT64_C(0x6e6f6e6963706f72)
+#define MAGIC       UINT64_C(0x6e6f6e6963706f73)
 
 /* Ports given to those who do not care: the range IANA leaves to that. */
 #define FREE_PORT_FIRST 49152
@@ -32,13 +34,15 @@
 #define RETRY_NS    5000000u
 #define ASK_SECONDS 2
 
-/* Whoever connects may be a little faster than the one who is about to listen. */
-#define GRACE_NS    250000000u
 #define PATIENCE_NS 60000000000u
+#define MOMENT_NS   250000000u
+#define LOST_MAX    4
 
 struct answer {
     uint64_t magic;
-    struct gid owner;
+    struct gid gid;
+    int32_t slot;
+    uint32_t reserved;
 };
 
 struct service {
@@ -54,8 +58,10 @@ struct question {
     uint8_t address[16];
     int fd; /* -1: to be asked (again) at `retry_at`. */
     struct instant asked_at, retry_at;
-    bool patient, answered, found;
-    struct gid owner;
+    struct instant believed_at; /* From then on nobody is nobody. */
+    uint8_t lost;               /* Owners that went without an answer. */
+    bool answered, found;
+    struct service_owner owner;
 };
 
 /* -- Names --------------------------------------------------------------------------------------*/
@@ -158,7 +164,7 @@ static void watch_for_fork(void)
     (void)!pthread_atfork(NULL, NULL, forget_parents);
 }
 
-bool services_open(struct services *services, const struct gid *self)
+bool services_open(struct services *services, const struct service_owner *self)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     *services = (struct services){.fd = epoll_create1(EPOLL_CLOEXEC), .self = *self};
@@ -340,16 +346,16 @@ static void put(struct services *services, struct question *question, struct ins
             return;
         }
     }
-    if (!question->patient || instant_reached(now, instant_after(question->asked_at, GRACE_NS))) {
+    if (instant_reached(now, question->believed_at)) {
         settle(services, question, false);
     } else {
         question->retry_at = instant_after(now, RETRY_NS);
     }
 }
 
-enum service_answer services_find(struct services *services, uint16_t port_space,
-                                  const uint8_t address[16], uint16_t port, bool patient,
-                                  struct instant now, void *context)
+static enum service_answer ask(struct services *services, uint16_t port_space,
+                               const uint8_t address[16], uint16_t port, struct instant now,
+                               struct instant believed_at, void *context)
 {
     struct question *question = calloc(1, sizeof(*question));
     if (question == NULL) {
@@ -360,7 +366,7 @@ enum service_answer services_find(struct services *services, uint16_t port_space
                                   .port = port,
                                   .fd = -1,
                                   .asked_at = now,
-                                  .patient = patient};
+                                  .believed_at = believed_at};
     memcpy(question->address, address, 16);
     list_init(&question->node);
     put(services, question, now);
@@ -370,6 +376,20 @@ enum service_answer services_find(struct services *services, uint16_t port_space
     }
     list_append(&services->questions, &question->node);
     return SERVICE_ASKED;
+}
+
+enum service_answer services_find(struct services *services, uint16_t port_space,
+                                  const uint8_t address[16], uint16_t port, struct instant now,
+                                  void *context)
+{
+    return ask(services, port_space, address, port, now, now, context);
+}
+
+enum service_answer services_await(struct services *services, uint16_t port_space,
+                                   const uint8_t address[16], uint16_t port, struct instant now,
+                                   void *context)
+{
+    return ask(services, port_space, address, port, now, instant_after(now, MOMENT_NS), context);
 }
 
 void services_forget(struct services *services, const void *context)
@@ -383,7 +403,8 @@ void services_forget(struct services *services, const void *context)
     }
 }
 
-bool services_next_answer(struct services *services, void **context, bool *found, struct gid *owner)
+bool services_next_answer(struct services *services, void **context, bool *found,
+                          struct service_owner *owner)
 {
     struct list *head = &services->questions;
     for (struct list *node = head->next; node != head; node = node->next) {
@@ -432,7 +453,8 @@ void services_on_time(struct services *services, struct instant now)
 
 static void answer_all(const struct services *services, const struct service *service)
 {
-    const struct answer answer = {.magic = MAGIC, .owner = services->self};
+    const struct answer answer = {
+        .magic = MAGIC, .gid = services->self.gid, .slot = services->self.slot};
     for (size_t i = 0; i < COUNT_OF(service->fds); i++) {
         int fd;
         while ((fd = accept4(service->fds[i], NULL, NULL, SOCK_CLOEXEC)) >= 0) {
@@ -442,18 +464,19 @@ static void answer_all(const struct services *services, const struct service *se
     }
 }
 
-static bool read_answer(int fd, struct gid *owner, int flags)
+static bool read_answer(int fd, struct service_owner *owner, int flags)
 {
     struct answer answer;
     const ssize_t count = recv(fd, &answer, sizeof(answer), flags);
-    if (count != (ssize_t)sizeof(answer) || answer.magic != MAGIC) {
+    if (count != (ssize_t)sizeof(answer) || answer.magic != MAGIC || answer.slot < LOCAL_NO_SLOT ||
+        answer.slot >= SHARE_SLOTS) {
         return false;
     }
-    *owner = answer.owner;
+    *owner = (struct service_owner){.gid = answer.gid, .slot = answer.slot};
     return true;
 }
 
-bool services_ask(uint16_t port_space, uint16_t port, struct gid *owner)
+bool services_ask(uint16_t port_space, uint16_t port, struct service_owner *owner)
 {
     struct sockaddr_un name;
     static const uint8_t any[16];
@@ -474,7 +497,14 @@ bool services_ask(uint16_t port_space, uint16_t port, struct gid *owner)
 static void take_answer(struct services *services, struct question *question)
 {
     /* Readable: there is an answer, or the owner is gone. */
-    settle(services, question, read_answer(question->fd, &question->owner, MSG_DONTWAIT));
+    if (read_answer(question->fd, &question->owner, MSG_DONTWAIT)) {
+        settle(services, question, true);
+    } else if (question->believed_at.ns == question->asked_at.ns || ++question->lost == LOST_MAX) {
+        settle(services, question, false);
+    } else {
+        let_go(services, &question->fd);
+        question->retry_at = question->asked_at; /* Perhaps there is another one by now. */
+    }
 }
 
 void services_serve(struct services *services)

@@ -2,10 +2,10 @@
  *
  * services - who of this machine's processes serves a port of the RDMA connection manager.
  *
- * Purpose    One port space for all processes of a machine, although each has an address of its
- *            own: a port is claimed once, and whoever connects finds its owner's GID.
+ * Purpose    One port space for all processes of a machine, whether each has an address of its own
+ *            or shares one: a port is claimed once, and whoever connects finds its owner.
  * Inputs     services_claim, services_find; services_serve when its descriptor is readable.
- * Outputs    The GID of a port's owner, at once or later.
+ * Outputs    The GID of a port's owner, and its slot if it shares that GID, at once or later.
  * Ownership  A claim is an abstract socket: it ends with its owner, however that ends.
  * Threads    One caller at a time.
  * Time       An argument of services_on_time.
@@ -24,17 +24,22 @@
 #include "base/list.h"
 #include "nic/types.h"
 
+struct service_owner {
+    struct gid gid;
+    int slot; /* Of those who share the GID; LOCAL_NO_SLOT: it has it alone. */
+};
+
 struct services {
     int fd; /* epoll: claims that are asked and questions that are answered. */
     struct list claims, questions;
     struct list node; /* Of all there are: a child of fork closes what it inherits. */
-    struct gid self;
+    struct service_owner self;
 };
 
 /* A port of ours. */
 struct service;
 
-MUST_USE bool services_open(struct services *services, const struct gid *self);
+MUST_USE bool services_open(struct services *services, const struct service_owner *self);
 void services_close(struct services *services);
 
 /* The port is ours, and nobody finds us by it yet. 0 or an errno: EADDRINUSE, EMFILE, ENOMEM.
@@ -51,17 +56,22 @@ enum service_answer {
 };
 /* `patient`: that nobody is there yet is no answer for a quarter of a second. */
 enum service_answer services_find(struct services *services, uint16_t port_space,
-                                  const uint8_t address[16], uint16_t port, bool patient,
-                                  struct instant now, void *context);
-/* The same, waiting for the answer; never while the owner may wait for us. False: nobody. */
-MUST_USE bool services_ask(uint16_t port_space, uint16_t port, struct gid *owner);
+                                  const uint8_t address[16], uint16_t port, struct instant now,
+                                  void *context);
+/* The same, but nobody is believed to serve it only after a moment: a server that takes one client
+ * after the other may just be making its next listener. */
+enum service_answer services_await(struct services *services, uint16_t port_space,
+                                   const uint8_t address[16], uint16_t port, struct instant now,
+                                   void *context);
+/* As services_find, waiting for the answer; never while the owner may wait for us. False: none. */
+MUST_USE bool services_ask(uint16_t port_space, uint16_t port, struct service_owner *owner);
 
 /* The question of `context` needs no answer any more. */
 void services_forget(struct services *services, const void *context);
 
 /* The next answer that came in: false if there is none. `*found` false: nobody serves it. */
 bool services_next_answer(struct services *services, void **context, bool *found,
-                          struct gid *owner);
+                          struct service_owner *owner);
 /* Answers those who ask for our ports, and takes in answers. */
 void services_serve(struct services *services);
 void services_on_time(struct services *services, struct instant now);

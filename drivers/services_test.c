@@ -43,7 +43,7 @@ static struct gid gid_of(uint8_t number)
 static struct services *open_services(uint8_t number)
 {
     struct services *services = calloc(1, sizeof(*services));
-    const struct gid self = gid_of(number);
+    const struct service_owner self = {.gid = gid_of(number)};
     assert_true(services_open(services, &self));
     return services;
 }
@@ -72,8 +72,8 @@ static int find(struct services *const *parties, size_t count, const uint8_t add
     int context = 0;
     void *whose = NULL;
     bool found = false;
-    struct gid owner;
-    if (services_find(parties[0], space, address, port, false, (struct instant){1}, &context) ==
+    struct service_owner owner;
+    if (services_find(parties[0], space, address, port, (struct instant){1}, &context) ==
         SERVICE_NOBODY) {
         return 0;
     }
@@ -86,7 +86,7 @@ static int find(struct services *const *parties, size_t count, const uint8_t add
         assert_true(ms < PATIENCE_MS);
     }
     assert_ptr_equal(whose, &context);
-    return found ? owner.bytes[15] : 0;
+    return found ? owner.gid.bytes[15] : 0;
 }
 
 static int find_alone(struct services *services, const uint8_t address[16], uint16_t port)
@@ -222,10 +222,10 @@ static void test_patience(void **state)
         int context;
         void *whose;
         bool found = !late;
-        struct gid owner;
+        struct service_owner owner;
         assert_int_equal(services_claim(services, space, here4, false, PORT, &chosen, &service), 0);
         assert_int_equal(
-            services_find(services, space, here4, PORT, true, (struct instant){1}, &context),
+            services_await(services, space, here4, PORT, (struct instant){1}, &context),
             SERVICE_ASKED);
         const struct instant retry = services_deadline(services);
         assert_in_range(retry.ns, 2, SECOND / 10);
@@ -254,11 +254,11 @@ static void test_forget(void **state)
     int a, b;
     void *whose;
     bool found;
-    struct gid owner;
+    struct service_owner owner;
     assert_int_equal(claim(both[1], here4, PORT, &service), 0);
-    assert_int_equal(services_find(both[0], space, here4, PORT, false, (struct instant){1}, &a),
+    assert_int_equal(services_find(both[0], space, here4, PORT, (struct instant){1}, &a),
                      SERVICE_ASKED);
-    assert_int_equal(services_find(both[0], space, here4, PORT, false, (struct instant){1}, &b),
+    assert_int_equal(services_find(both[0], space, here4, PORT, (struct instant){1}, &b),
                      SERVICE_ASKED);
     services_forget(both[0], &a);
     services_serve(both[1]);
@@ -267,7 +267,7 @@ static void test_forget(void **state)
     assert_ptr_equal(whose, &b);
     assert_true(found);
     assert_false(services_next_answer(both[0], &whose, &found, &owner));
-    assert_int_equal(services_find(both[0], space, here4, PORT, false, (struct instant){1}, &a),
+    assert_int_equal(services_find(both[0], space, here4, PORT, (struct instant){1}, &a),
                      SERVICE_ASKED);
     services_serve(both[1]);
     services_serve(both[0]);
@@ -289,7 +289,7 @@ static void test_many_questions(void **state)
     for (int i = 0; i < 100; i++) {
         contexts[i] = 0;
         assert_int_equal(
-            services_find(both[0], space, here4, PORT, false, (struct instant){1}, &contexts[i]),
+            services_find(both[0], space, here4, PORT, (struct instant){1}, &contexts[i]),
             SERVICE_ASKED);
     }
     for (int i = 0; i < 20; i++) {
@@ -298,7 +298,7 @@ static void test_many_questions(void **state)
     }
     void *whose;
     bool found;
-    struct gid owner;
+    struct service_owner owner;
     while (services_next_answer(both[0], &whose, &found, &owner)) {
         assert_true(found);
         (*(int *)whose)++;
@@ -324,7 +324,7 @@ static void test_no_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     const int failure = claim(both[0], there4, PORT, &other);
     const enum service_answer answer =
-        services_find(both[0], space, here4, PORT, false, (struct instant){1}, &context);
+        services_find(both[0], space, here4, PORT, (struct instant){1}, &context);
     const struct instant retry = services_deadline(both[0]);
     services_on_time(both[0], retry);
     const struct instant again = services_deadline(both[0]);
@@ -338,7 +338,7 @@ static void test_no_descriptors(void **state)
     services_serve(both[0]);
     void *whose;
     bool found = false;
-    struct gid owner;
+    struct service_owner owner;
     assert_true(services_next_answer(both[0], &whose, &found, &owner));
     assert_true(found);
     close_services(both[0]);
@@ -414,10 +414,9 @@ static void test_owner_dies_while_it_is_asked(void **state)
     int context;
     void *whose;
     bool found = true;
-    struct gid gid;
-    assert_int_equal(
-        services_find(services, space, here4, PORT, false, (struct instant){1}, &context),
-        SERVICE_ASKED);
+    struct service_owner gid;
+    assert_int_equal(services_find(services, space, here4, PORT, (struct instant){1}, &context),
+                     SERVICE_ASKED);
     services_serve(services);
     assert_false(services_next_answer(services, &whose, &found, &gid));
     kill(owner.pid, SIGKILL);
@@ -439,13 +438,12 @@ static void test_owner_stopped(void **state)
     int context;
     void *whose;
     bool found = true;
-    struct gid gid;
+    struct service_owner gid;
     kill(owner.pid, SIGSTOP);
     int status;
     assert_int_equal(waitpid(owner.pid, &status, WUNTRACED), owner.pid);
-    assert_int_equal(
-        services_find(services, space, here4, PORT, false, (struct instant){1}, &context),
-        SERVICE_ASKED);
+    assert_int_equal(services_find(services, space, here4, PORT, (struct instant){1}, &context),
+                     SERVICE_ASKED);
     const struct instant deadline = services_deadline(services);
     assert_in_range(deadline.ns, 5 * SECOND, 200 * SECOND);
     services_on_time(services, (struct instant){deadline.ns - 1});
@@ -454,16 +452,15 @@ static void test_owner_stopped(void **state)
     services_on_time(services, deadline);
     assert_true(services_next_answer(services, &whose, &found, &gid));
     assert_false(found);
-    assert_int_equal(
-        services_find(services, space, here4, PORT, false, (struct instant){1}, &context),
-        SERVICE_ASKED);
+    assert_int_equal(services_find(services, space, here4, PORT, (struct instant){1}, &context),
+                     SERVICE_ASKED);
     kill(owner.pid, SIGCONT);
     struct pollfd wait = {.fd = services->fd, .events = POLLIN};
     assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
     services_serve(services);
     assert_true(services_next_answer(services, &whose, &found, &gid));
     assert_true(found);
-    assert_int_equal(gid.bytes[15], 9);
+    assert_int_equal(gid.gid.bytes[15], 9);
     reap(&owner);
     close_services(services);
 }
@@ -479,13 +476,12 @@ static void test_child_of_an_owner(void **state)
     char byte = 0;
     void *whose;
     bool found;
-    struct gid owner;
+    struct service_owner owner;
     assert_int_equal(claim(services, here4, PORT, &kept), 0);
     assert_int_equal(claim(services, here4, PORT + 1, &gone), 0);
     /* A question is under way when the child is born. */
-    assert_int_equal(
-        services_find(services, space, here4, PORT, false, (struct instant){1}, &context),
-        SERVICE_ASKED);
+    assert_int_equal(services_find(services, space, here4, PORT, (struct instant){1}, &context),
+                     SERVICE_ASKED);
     assert_int_equal(pipe(go), 0);
     assert_int_equal(pipe(born), 0);
     const pid_t pid = fork();
@@ -529,10 +525,9 @@ static void test_release_while_it_is_asked(void **state)
     int context;
     void *whose;
     bool found = true;
-    struct gid owner;
-    assert_int_equal(
-        services_find(both[0], space, here4, PORT, false, (struct instant){1}, &context),
-        SERVICE_ASKED);
+    struct service_owner owner;
+    assert_int_equal(services_find(both[0], space, here4, PORT, (struct instant){1}, &context),
+                     SERVICE_ASKED);
     services_release(service);
     services_serve(both[0]);
     assert_true(services_next_answer(both[0], &whose, &found, &owner));

@@ -29,7 +29,11 @@ struct share_route {
 /* A packet from its BTH on, without ICRC, at least ROCE_BTH_BYTES. */
 struct share_route share_route(uint32_t own_slot, const uint8_t *packet, size_t bytes);
 
-/* A MAD from its base header on. */
+/* A MAD from its base header on. Requests are for whoever listens, which live_cm_route.c finds out;
+ * messages that answer name the id their receiver chose, whose upper 8 bits are its slot. */
 struct share_route share_route_mad(uint32_t own_slot, const uint8_t *mad, size_t bytes);
+
+/* That slot; LOCAL_NO_SLOT: the MAD answers nobody. */
+int share_slot_of_mad(const uint8_t *mad, size_t bytes);
 
 #endif

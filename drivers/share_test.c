@@ -683,6 +683,11 @@ static void test_routes(void **state)
     }
     put_mad(packet, 0x18, 0x2a000007, 0);
     assert_int_equal(share_route(5, packet, 276).slot, 0x2a);
+    assert_int_equal(share_slot_of_mad(packet + 20, 256), 0x2a);
+    /* From a peer that gave up before it learned our id. */
+    put_mad(packet, 0x12, 0x2a000007, 0);
+    assert_true(share_route(5, packet, 276).mine);
+    assert_int_equal(share_slot_of_mad(packet + 20, 256), LOCAL_NO_SLOT);
     static const uint16_t others[] = {0x10, 0x17, 0x01, 0xffff};
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         put_mad(packet, others[i], 0x2a000007, 0x2a000007);

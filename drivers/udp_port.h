@@ -185,6 +185,10 @@ uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_si
 
 /* udp_share.c: `fd`, of an address that is shared, is readable. False: it is none of those. */
 MUST_USE bool udp_port_serve_shared(struct udp_port *port, int fd, udp_sink sink, void *context);
+/* A packet that came for `destination`, and is for the process of that slot there. False: there is
+ * none. */
+MUST_USE bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint32_t slot,
+                               const struct udp_datagram *datagram);
 /* Have the thread's epoll watch them. */
 MUST_USE bool udp_port_watch_shared(const struct udp_port *port, int epoll);
 

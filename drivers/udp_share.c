@@ -18,19 +18,29 @@
 
 /* -- Another process's packets ------------------------------------------------------------------*/
 
+static bool send_letter(struct udp_port *port, const struct address *address, uint32_t slot,
+                        const void *letter, size_t bytes, uint32_t packets)
+{
+    switch (share_hand_on(address->share, slot, letter, bytes)) {
+    case SHARE_HANDED_ON: port->counters.handed_on += packets; return true;
+    case SHARE_NOBODY: return false;
+    case SHARE_CROWDED: port->counters.process_full += packets; return true;
+    }
+    UNREACHABLE("a fate outside its enum");
+}
+
 void udp_share_flush(struct udp_port *port, const struct address *address)
 {
-    switch (
-        share_hand_on(address->share, port->letter.slot, port->letter.bytes, port->letter.count)) {
-    case SHARE_HANDED_ON: port->counters.handed_on += port->letter.packets; break;
-    case SHARE_NOBODY: port->counters.no_process += port->letter.packets; break;
-    case SHARE_CROWDED: port->counters.process_full += port->letter.packets; break;
+    if (!send_letter(port, address, port->letter.slot, port->letter.bytes, port->letter.count,
+                     port->letter.packets)) {
+        port->counters.no_process += port->letter.packets;
     }
     port->letter.count = 0;
     port->letter.packets = 0;
 }
 
-static void begin_letter(struct udp_port *port, uint32_t slot, const struct udp_datagram *datagram)
+/* Returns how long it is. */
+static size_t begin_letter(uint8_t *bytes, const struct udp_datagram *datagram)
 {
     const struct share_letter letter = {
         .magic = SHARE_MAGIC_LETTER,
@@ -38,9 +48,15 @@ static void begin_letter(struct udp_port *port, uint32_t slot, const struct udp_
         .hop_limit = datagram->hop_limit,
         .traffic_class = datagram->traffic_class,
     };
-    memcpy(port->letter.bytes, &letter, sizeof(letter));
-    port->letter.count = sizeof(letter);
-    port->letter.slot = slot;
+    memcpy(bytes, &letter, sizeof(letter));
+    return sizeof(letter);
+}
+
+static size_t append_packet(uint8_t *bytes, size_t at, const struct udp_datagram *datagram)
+{
+    store_be16(bytes + at, (uint16_t)datagram->count);
+    memcpy(bytes + at + 2, datagram->bytes, datagram->count);
+    return at + 2 + datagram->count;
 }
 
 /* All packets of a letter come from one look at a socket, so from one source. */
@@ -53,13 +69,28 @@ static void add_to_letter(struct udp_port *port, const struct address *address, 
         udp_share_flush(port, address);
     }
     if (port->letter.count == 0) {
-        begin_letter(port, slot, datagram);
+        port->letter.count = begin_letter(port->letter.bytes, datagram);
+        port->letter.slot = slot;
     }
-    uint8_t *at = port->letter.bytes + port->letter.count;
-    store_be16(at, (uint16_t)datagram->count);
-    memcpy(at + 2, datagram->bytes, datagram->count);
-    port->letter.count += 2 + datagram->count;
+    port->letter.count = append_packet(port->letter.bytes, port->letter.count, datagram);
     port->letter.packets++;
+}
+
+/* The letter under way, out or in, is left alone. */
+bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint32_t slot,
+                      const struct udp_datagram *datagram)
+{
+    uint8_t letter[sizeof(struct share_letter) + 2 + ROCE_PACKET_BYTES_MAX];
+    const struct address_set *set = port->addresses;
+    for (uint32_t i = 0; i < set->count && set->shared; i++) {
+        const struct address *address = &set->entries[i];
+        if (memcmp(&address->gid, destination, sizeof(*destination)) == 0) {
+            const size_t begun = begin_letter(letter, datagram);
+            const size_t bytes = append_packet(letter, begun, datagram);
+            return send_letter(port, address, slot, letter, bytes, 1);
+        }
+    }
+    return false;
 }
 
 bool udp_share_hands_on(struct udp_port *port, const struct address *address,
@@ -80,7 +111,8 @@ bool udp_share_hands_on(struct udp_port *port, const struct address *address,
 
 /* -- Letters ------------------------------------------------------------------------------------*/
 
-/* A packet that is not ours after all goes nowhere else: letters do not travel in circles. */
+/* A packet that is not ours after all goes nowhere else: letters do not travel in circles. (Who a
+ * request is handed on to was asked before, and when asked again names itself.) */
 static void take_packet(struct udp_port *port, const struct address *address,
                         const struct udp_datagram *datagram, udp_sink sink, void *context)
 {
