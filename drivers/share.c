@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/clock.h"
@@ -33,6 +34,8 @@ _Static_assert(FD_COUNT <= LOCAL_FDS_MAX, "the descriptors go with one message")
 #define JOIN_MS  5000
 #define TAKEN_MS 2000
 #define PAUSE_US 2000
+/* At the list of sockets, while it moves. */
+#define LOOKS_MAX 8
 
 /* -- The first one ------------------------------------------------------------------------------*/
 
@@ -88,31 +91,66 @@ static void kernel_text(const struct sockaddr *address, char *text, size_t text_
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
         memcpy(words, &v4->sin_addr, 4);
-        snprintf(text, text_bytes, " %08X:%04X ", words[0], ntohs(v4->sin_port));
+        snprintf(text, text_bytes, "%08X:%04X", words[0], ntohs(v4->sin_port));
     } else {
         const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
         memcpy(words, &v6->sin6_addr, 16);
-        snprintf(text, text_bytes, " %08X%08X%08X%08X:%04X ", words[0], words[1], words[2],
-                 words[3], ntohs(v6->sin6_port));
+        snprintf(text, text_bytes, "%08X%08X%08X%08X:%04X", words[0], words[1], words[2], words[3],
+                 ntohs(v6->sin6_port));
     }
 }
 
-bool share_is_disturbed(const struct sockaddr *address, uint32_t own)
+static bool is_ours(const struct share *share, uint64_t inode)
 {
-    char text[64], line[512];
+    for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
+        struct stat status;
+        if (fstat(share->sockets[i], &status) == 0 && status.st_ino == inode) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many lines of the list are ours; `*others` becomes true at one that is not. */
+static uint32_t look_at_list(const struct share *share, const struct sockaddr *address, FILE *list,
+                             bool *others)
+{
+    char text[64], local[64], line[512];
+    unsigned long inode;
+    uint32_t ours = 0;
     kernel_text(address, text, sizeof(text));
-    FILE *list = fopen(address->sa_family == AF_INET ? "/proc/net/udp" : "/proc/net/udp6", "re");
-    if (list == NULL) {
-        return false; /* Nothing to look at. */
-    }
-    uint32_t count = 0;
     while (fgets(line, sizeof(line), list) != NULL) {
-        /* The first of the two addresses of a line is the local one. */
-        const char *found = strstr(line, text);
-        count += found != NULL && found < strchr(line, ':') + 4;
+        /* Number, addresses, state, queues, timer, retransmissions, user, timeout. */
+        if (sscanf(line, "%*s %63s %*s %*s %*s %*s %*s %*s %*s %lu", local, &inode) == 2 &&
+            strcmp(local, text) == 0) {
+            const bool own = is_ours(share, inode);
+            ours += own;
+            *others = *others || !own;
+        }
     }
-    fclose(list);
-    return count != own;
+    return ours;
+}
+
+/* The kernel writes its list page by page, and finds the place to go on by counting sockets: when
+ * any socket of the machine comes or goes meanwhile, a line is missing or is there twice. So lines
+ * are not counted, but each is asked whose socket it is; and a list that does not have each of ours
+ * once may have missed another one, too. */
+bool share_is_disturbed(const struct share *share, const struct sockaddr *address)
+{
+    const char *name = address->sa_family == AF_INET ? "/proc/net/udp" : "/proc/net/udp6";
+    bool others = false;
+    for (int looks = 0; looks < LOOKS_MAX && !others; looks++) {
+        FILE *list = fopen(name, "re");
+        if (list == NULL) {
+            return false; /* Nothing to look at. */
+        }
+        const uint32_t ours = look_at_list(share, address, list, &others);
+        fclose(list);
+        if (ours == SHARE_SOCKETS + 1) {
+            break;
+        }
+    }
+    return others;
 }
 
 enum outcome {
@@ -139,7 +177,7 @@ static enum outcome bind_all(struct share *share, const struct sockaddr *address
     if (!attach_selector(share->sockets[0])) {
         return OUTCOME_FAILED;
     }
-    return share_is_disturbed(address, SHARE_SOCKETS + 1) ? OUTCOME_DISTURBED : OUTCOME_JOINED;
+    return share_is_disturbed(share, address) ? OUTCOME_DISTURBED : OUTCOME_JOINED;
 }
 
 static enum outcome create(struct share *share, const struct sockaddr *address, socklen_t bytes)

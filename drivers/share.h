@@ -61,8 +61,8 @@ MUST_USE bool share_claim_slot(struct share *const *shares, uint32_t count, char
                                size_t error_bytes);
 void share_leave(struct share *share);
 
-/* Are other programs' sockets of our user among those of the address and port? */
-bool share_is_disturbed(const struct sockaddr *address, uint32_t own);
+/* Does the address and port have sockets that are not of the share: other programs' of our user? */
+bool share_is_disturbed(const struct share *share, const struct sockaddr *address);
 
 /* Is the address shared by programs of this machine, of whichever user? */
 bool share_exists(const struct gid *gid);
