@@ -54,7 +54,6 @@ enum service_answer {
     SERVICE_NOBODY,
     SERVICE_ASKED, /* The answer comes through services_serve or services_on_time. */
 };
-/* `patient`: that nobody is there yet is no answer for a quarter of a second. */
 enum service_answer services_find(struct services *services, uint16_t port_space,
                                   const uint8_t address[16], uint16_t port, struct instant now,
                                   void *context);

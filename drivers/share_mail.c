@@ -77,15 +77,19 @@ enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *le
 
 /* -- In -----------------------------------------------------------------------------------------*/
 
-static void accept_couriers(struct share *share)
+/* False: none could be let in; with no descriptor left they keep waiting. */
+static bool accept_couriers(struct share *share)
 {
+    bool any = false;
     int fd;
     while ((fd = local_accept(share->slot_listener)) >= 0) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.fd = fd};
         if (epoll_ctl(share->mail, EPOLL_CTL_ADD, fd, &event) != 0) {
             local_close(fd);
         }
+        any = true;
     }
+    return any;
 }
 
 /* Lengths that add up to what came. */
@@ -108,7 +112,9 @@ size_t share_collect(struct share *share, void *letter, size_t bytes_max)
     struct epoll_event event;
     while (epoll_wait(share->mail, &event, 1, 0) == 1) {
         if (event.data.fd == share->slot_listener) {
-            accept_couriers(share);
+            if (!accept_couriers(share)) {
+                return 0;
+            }
             continue;
         }
         uint32_t fds = 0;

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    What a member reads of another is handed on, once, whole, and only there; a letter that is
+ *         wrong in any way does no harm.
+ * Method  Two members of one process, a stranger's packets, and a model that judges letters.
+ */
+#include "drivers/share_stranger.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/prng.h"
+#include "drivers/local_socket.h"
+#include "drivers/share_route.h"
+#include "drivers/udp_port.h"
+
+struct pair {
+    struct address_set sets[2];
+    struct udp_port *ports[2];
+    int fd;
+};
+
+struct inbox {
+    uint32_t count, mads, last_tag;
+};
+
+static void note(void *context, const struct udp_datagram *datagram)
+{
+    struct inbox *inbox = context;
+    const bool mad = datagram->count == MAD_PACKET_BYTES - ROCE_ICRC_BYTES;
+    assert_true(mad || datagram->count == PACKET_BYTES - ROCE_ICRC_BYTES);
+    const uint8_t from[4] = {127, 0, 0, 1};
+    assert_memory_equal(datagram->source.bytes + 12, from, 4);
+    inbox->count++;
+    inbox->mads += mad;
+    inbox->last_tag = load_be32(datagram->bytes + 12);
+}
+
+static void open_pair(struct pair *pair)
+{
+    char error[256];
+    assert_true(address_find(&pair->sets[0], own_address(), error, sizeof(error)));
+    /* The second one is admitted by the first one, who must be awake meanwhile. */
+    const pid_t helper = fork();
+    if (helper == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int i = 0; i < 10000; i++) {
+            share_admit(pair->sets[0].entries[0].share);
+            usleep(1000);
+        }
+        _exit(0);
+    }
+    assert_true(address_find(&pair->sets[1], own_address(), error, sizeof(error)));
+    kill(helper, SIGKILL);
+    waitpid(helper, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        pair->ports[i] = calloc(1, sizeof(struct udp_port));
+        assert_true(udp_port_open(pair->ports[i], &pair->sets[i], error, sizeof(error)));
+    }
+    pair->fd = stranger();
+}
+
+static void close_pair(struct pair *pair)
+{
+    for (int i = 0; i < 2; i++) {
+        udp_port_close(pair->ports[i]);
+        free(pair->ports[i]);
+        address_release(&pair->sets[i]);
+    }
+    close(pair->fd);
+}
+
+static uint32_t serve_mail(struct pair *pair, int which, struct inbox *inbox)
+{
+    const uint32_t before = inbox->count;
+    const struct share *share = pair->sets[which].entries[0].share;
+    for (int i = 0; i < 100 && has_packet(share->mail); i++) {
+        assert_true(udp_port_serve_shared(pair->ports[which], share->mail, note, inbox));
+    }
+    return inbox->count - before;
+}
+
+/* The first one reads the second one's socket, as if both had the same. */
+static void read_of_other(struct pair *pair, struct inbox *inbox)
+{
+    struct address swapped = pair->sets[0].entries[0];
+    bool more;
+    swapped.fd = pair->sets[1].entries[0].fd;
+    while (udp_receive_once(pair->ports[0], &swapped, note, inbox, NULL, &more) > 0) {
+    }
+}
+
+static void test_letters(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct inbox first = {0}, second = {0};
+    open_pair(&pair);
+    const uint32_t theirs = pair.sets[1].slot << 16 | 99;
+    for (uint32_t tag = 1; tag <= 1000; tag++) {
+        send_packet(pair.fd, theirs, tag);
+        read_of_other(&pair, &first);
+        assert_int_equal(serve_mail(&pair, 1, &second), 1);
+        assert_int_equal(second.last_tag, tag);
+    }
+    assert_int_equal(first.count, 0);
+    assert_int_equal(pair.ports[0]->counters.handed_on, 1000);
+    assert_int_equal(pair.ports[1]->counters.handed_to_us, 1000);
+    close_pair(&pair);
+}
+
+/* Whoever reads the common socket keeps what is its own and what is anybody's. */
+static void test_common_socket(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct inbox first = {0}, second = {0};
+    uint8_t packet[MAD_PACKET_BYTES];
+    open_pair(&pair);
+    const int common = share_common_socket(pair.sets[0].entries[0].share);
+    const int also_common = share_common_socket(pair.sets[1].entries[0].share);
+    /* Of the two and of a slot that nobody has; an id of 0, also in slot 0, would be no id. */
+    const uint32_t nobody = pair.sets[0].slot + pair.sets[1].slot + 1 + SHARE_SOCKETS;
+    const uint32_t ids[3] = {pair.sets[0].slot << 24 | 7, pair.sets[1].slot << 24 | 7,
+                             nobody << 24 | 7};
+    for (int i = 0; i < 30; i++) {
+        put_mad(packet, 0x13, 1, ids[i % 3]);
+        send_bytes(pair.fd, packet, sizeof(packet));
+        assert_true(has_packet(common));
+        assert_true(udp_port_serve_shared(pair.ports[0], common, note, &first));
+        assert_false(has_packet(common));
+        serve_mail(&pair, 1, &second);
+    }
+    assert_int_equal(first.mads, 10);
+    assert_int_equal(second.mads, 10);
+    assert_int_equal(pair.ports[0]->counters.no_process, 10);
+    put_mad(packet, 0x10, ids[1], 0);
+    send_bytes(pair.fd, packet, sizeof(packet));
+    assert_true(udp_port_serve_shared(pair.ports[1], also_common, note, &second));
+    assert_int_equal(second.count, second.mads);
+    close_pair(&pair);
+}
+
+/* An owner that takes nothing loses what is too much, and only that. */
+static void test_full_mailbox(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct inbox first = {0}, second = {0};
+    open_pair(&pair);
+    const struct udp_counters *counters = &pair.ports[0]->counters;
+    while (counters->process_full == 0) {
+        assert_true(counters->handed_on < 1000000);
+        send_packet(pair.fd, pair.sets[1].slot << 16 | 99, 1);
+        read_of_other(&pair, &first);
+    }
+    for (int i = 0; i < 1000; i++) {
+        serve_mail(&pair, 1, &second);
+    }
+    assert_int_equal(second.count, counters->handed_on);
+    send_packet(pair.fd, pair.sets[1].slot << 16 | 99, 2);
+    read_of_other(&pair, &first);
+    assert_int_equal(serve_mail(&pair, 1, &second), 1);
+    close_pair(&pair);
+}
+
+/* The owner is gone: nobody's. Another one comes to its slot: its packets, on a new connection. */
+/* A courier comes when this process may open nothing more: it waits, and so does nobody here. */
+static void test_no_descriptor_left(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct inbox first = {0}, second = {0};
+    struct rlimit before, none;
+    open_pair(&pair);
+    send_packet(pair.fd, pair.sets[1].entries[0].share->slot << 16 | 5, 77);
+    read_of_other(&pair, &first);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    uint8_t letter[256];
+    const size_t bytes = share_collect(pair.sets[1].entries[0].share, letter, sizeof(letter));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(bytes, 0);
+    assert_int_equal(serve_mail(&pair, 1, &second), 1);
+    assert_int_equal(second.last_tag, 77);
+    close_pair(&pair);
+}
+
+static void test_owner_changes(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct inbox first = {0}, second = {0};
+    open_pair(&pair);
+    struct share *share = pair.sets[1].entries[0].share;
+    send_packet(pair.fd, share->slot << 16 | 99, 1);
+    read_of_other(&pair, &first);
+    assert_int_equal(serve_mail(&pair, 1, &second), 1);
+    /* What the kernel does when a process ends. */
+    struct epoll_event event;
+    while (epoll_wait(share->mail, &event, 1, 0) == 1) {
+        local_close(event.data.fd);
+    }
+    local_close(share->slot_listener);
+    for (int fd = 3; fd < 1024; fd++) { /* The accepted connection, too. */
+        struct sockaddr_un name = {0};
+        socklen_t bytes = sizeof(name);
+        if (getsockname(fd, (struct sockaddr *)&name, &bytes) == 0 && name.sun_family == AF_UNIX &&
+            strstr(name.sun_path + 1, "nonic/slot/") != NULL &&
+            fd != pair.sets[0].entries[0].share->slot_listener) {
+            local_close(fd);
+        }
+    }
+    local_close(share->mail);
+    share->mail = share->slot_listener = -1;
+    send_packet(pair.fd, share->slot << 16 | 99, 2);
+    read_of_other(&pair, &first);
+    assert_int_equal(pair.ports[0]->counters.no_process, 1);
+    /* A newcomer in the same slot: claimed until it is that one. */
+    char error[256];
+    const uint32_t slot = share->slot;
+    for (int tries = 0; tries < 100000; tries++) {
+        assert_true(share_claim_slot(&share, 1, error, sizeof(error)));
+        if (share->slot == slot) {
+            break;
+        }
+        local_close(share->slot_listener);
+        local_close(share->mail);
+    }
+    assert_int_equal(share->slot, slot);
+    send_packet(pair.fd, slot << 16 | 99, 3);
+    read_of_other(&pair, &first);
+    assert_int_equal(serve_mail(&pair, 1, &second), 1);
+    assert_int_equal(second.last_tag, 3);
+    close_pair(&pair);
+}
+
+/* How many packets there are in a letter, if it is whole: a model of share_collect. */
+static uint32_t packets_in(const uint8_t *letter, size_t count)
+{
+    uint32_t packets = 0;
+    size_t at = sizeof(struct share_letter);
+    for (; at + 2 <= count; packets++) {
+        at += 2u + load_be16(letter + at);
+    }
+    return at == count ? packets : 0;
+}
+
+struct judge {
+    uint32_t slot, count;
+};
+
+/* What a letter brings to the engine is any packet, but long enough and for us. */
+static void judge(void *context, const struct udp_datagram *datagram)
+{
+    struct judge *judge = context;
+    assert_true(datagram->count >= ROCE_BTH_BYTES);
+    assert_true(share_route(judge->slot, datagram->bytes, datagram->count).mine);
+    judge->count++;
+}
+
+static void put_wrong_letter(struct prng *prng, uint32_t slot, uint8_t *bytes, size_t count)
+{
+    const uint64_t magic = SHARE_MAGIC_LETTER;
+    const size_t at = sizeof(struct share_letter);
+    for (size_t k = 0; k < count; k++) {
+        bytes[k] = (uint8_t)prng_next(prng) & (prng_below(prng, 2) ? 0xff : 0x0f);
+    }
+    if (count >= sizeof(magic)) {
+        memcpy(bytes, &magic, sizeof(magic));
+    }
+    if (count >= at + 2 + ROCE_BTH_BYTES && prng_below(prng, 2)) {
+        store_be16(bytes + at, (uint16_t)(count - at - 2)); /* Whole, */
+        if (prng_below(prng, 2)) {
+            bytes[at + 2 + 5] = (uint8_t)slot; /* and for its reader. */
+        }
+    }
+}
+
+/* Whoever of our user connects to a slot may send anything. */
+static void test_wrong_letters(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct prng prng;
+    pid_t pid;
+    uint32_t packets = 0;
+    open_pair(&pair);
+    prng_init(&prng, 5);
+    struct judge verdicts = {.slot = pair.sets[1].slot};
+    const struct share *share = pair.sets[1].entries[0].share;
+    const struct local_name name = local_name("slot/", &share->gid, (int)share->slot);
+    for (int i = 0; i < 3000; i++) {
+        uint8_t bytes[600];
+        const size_t count = prng_below(&prng, sizeof(bytes)) + 1;
+        put_wrong_letter(&prng, share->slot, bytes, count);
+        packets += packets_in(bytes, count);
+        const int fd = local_dial(&name, &pid);
+        assert_true(fd >= 0);
+        assert_true(local_send(fd, bytes, count, NULL, 0));
+        local_close(fd);
+        while (has_packet(share->mail)) {
+            assert_true(udp_port_serve_shared(pair.ports[1], share->mail, judge, &verdicts));
+        }
+    }
+    const struct udp_counters *counters = &pair.ports[1]->counters;
+    assert_true(verdicts.count > 0 && verdicts.count <= counters->handed_to_us);
+    assert_int_equal(counters->handed_to_us + counters->no_process, packets);
+    close_pair(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_letters, take_address),
+        cmocka_unit_test_setup(test_common_socket, take_address),
+        cmocka_unit_test_setup(test_full_mailbox, take_address),
+        cmocka_unit_test_setup(test_no_descriptor_left, take_address),
+        cmocka_unit_test_setup(test_owner_changes, take_address),
+        cmocka_unit_test_setup(test_wrong_letters, take_address),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
