@@ -123,6 +123,52 @@ static void test_zero_based_region(void **state)
 
 /* The whole address space, also what is mapped later; what is not mapped is an error, not the end
  * of the program. */
+static size_t pages_present(uint8_t *memory, size_t pages)
+{
+    unsigned char present[64];
+    size_t count = 0;
+    assert_true(pages <= sizeof(present));
+    assert_int_equal(mincore(memory, pages * 4096, present), 0);
+    for (size_t i = 0; i < pages; i++) {
+        count += present[i] & 1;
+    }
+    return count;
+}
+
+/* Registration brings the pages in, as pinning them would, or says that they are not there. Of a
+ * region so large that it is perhaps never used as a whole, pages come one by one. */
+static void test_registered_pages(void **state)
+{
+    struct api *api = *state;
+    const size_t large = ((size_t)1 << 28) + 4096;
+    uint8_t *memory = mmap(NULL, large, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    assert_int_equal(pages_present(memory, 64), 0);
+    struct ibv_mr *mr = ibv_reg_mr(api->pd, memory, large, IBV_ACCESS_LOCAL_WRITE);
+    assert_non_null(mr);
+    assert_int_equal(pages_present(memory, 64), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    mr = ibv_reg_mr(api->pd, memory + 4097, 8192, IBV_ACCESS_LOCAL_WRITE);
+    assert_non_null(mr);
+    assert_int_equal(pages_present(memory, 64), 3);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+
+    assert_int_equal(munmap(memory + 16 * 4096, 4096), 0);
+    assert_int_equal(mprotect(memory + 32 * 4096, 4096, PROT_READ), 0);
+    const size_t holes[] = {16, 32};
+    for (size_t i = 0; i < 2; i++) {
+        errno = 0;
+        assert_null(
+            ibv_reg_mr(api->pd, memory + (holes[i] - 1) * 4096, 3 * 4096, IBV_ACCESS_LOCAL_WRITE));
+        assert_int_equal(errno, EFAULT);
+    }
+    mr = ibv_reg_mr(api->pd, memory + 31 * 4096, 3 * 4096, 0); /* Only to be read. */
+    assert_non_null(mr);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    munmap(memory, large);
+}
+
 static void test_on_demand_region(void **state)
 {
     struct api *api = *state;
@@ -473,6 +519,7 @@ int main(void)
         RC_TEST(test_rereg),
         RC_TEST(test_region_taken_away_behind_a_write),
         RC_TEST(test_zero_based_region),
+        RC_TEST(test_registered_pages),
         RC_TEST(test_on_demand_region),
         RC_TEST(test_window_type_1),
         RC_TEST(test_window_type_2),
