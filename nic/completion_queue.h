@@ -105,6 +105,9 @@ static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t c
         out[i] = cq->ring[(cq->head + i) & cq->mask];
     }
     cq->head += taken;
+    if (cq->head == cq->tail) {
+        cq->head = cq->tail = 0; /* What was used last is in the cache. */
+    }
     return taken;
 }
 
