@@ -34,6 +34,7 @@ const struct receive *qp_take_receive(struct qp *qp)
 {
     if (qp->srq == NULL) {
         qp->current = receive_queue_first(&qp->receives);
+        receive_queue_look_ahead(&qp->receives);
         return qp->current;
     }
     struct receive_queue *queue = &qp->srq->queue;
@@ -44,6 +45,7 @@ const struct receive *qp_take_receive(struct qp *qp)
     /* Another queue pair may fill the next one meanwhile, so this one is copied out. */
     __builtin_memcpy(qp->taken, shared, sizeof(*shared) + shared->sge_count * sizeof(struct sge));
     receive_queue_drop(queue);
+    receive_queue_look_ahead(queue);
     qp->current = qp->taken;
     if (qp->srq->limit_armed != 0 && receive_queue_count(queue) < qp->srq->limit_armed) {
         qp->srq->limit_armed = 0;
