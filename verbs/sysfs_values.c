@@ -79,8 +79,8 @@ static unsigned lane_speed(uint8_t speed, const char **name)
         uint8_t code;
         unsigned tenths;
         const char *name;
-    } speeds[] = {{1, 25, " SDR"},   {2, 50, " DDR"},   {4, 100, " QDR"}, {8, 100, " FDR10"},
-                  {16, 140, " FDR"}, {32, 250, " EDR"}, {64, 500, " HDR"}};
+    } speeds[] = {{1, 25, " SDR"},   {2, 50, " DDR"},   {4, 100, " QDR"},  {8, 100, " FDR10"},
+                  {16, 140, " FDR"}, {32, 250, " EDR"}, {64, 500, " HDR"}, {128, 1000, " NDR"}};
     for (size_t i = 0; i < COUNT_OF(speeds); i++) {
         if (speeds[i].code == speed) {
             *name = speeds[i].name;
