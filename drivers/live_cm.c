@@ -100,17 +100,6 @@ void live_cm_give_back(struct live *live, struct rdma_event *event)
 
 /* -- Addresses ----------------------------------------------------------------------------------*/
 
-static bool is_any(const uint8_t ip[16])
-{
-    static const uint8_t any[16], any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(ip, any, 16) == 0 || memcmp(ip, any_ipv4, 16) == 0;
-}
-
-static bool is_multicast(const uint8_t ip[16])
-{
-    return inet_is_ipv4(ip) ? (ip[12] & 0xf0) == 0xe0 : ip[0] == 0xff;
-}
-
 /* The address this machine would send from, as its routes say; false: there is no way. */
 static bool route_from(const uint8_t to[16], uint8_t from[16])
 {
@@ -188,7 +177,7 @@ static void answer_address(struct live *live, struct rdma_id *id)
 {
     struct rdma_address source = id->source;
     uint8_t *to = id->destination.ip;
-    if (is_any(to)) {
+    if (inet_is_any(to)) {
         /* This machine itself, as with TCP. */
         memset(to, 0, 16);
         to[15] = 1;
@@ -196,13 +185,13 @@ static void answer_address(struct live *live, struct rdma_id *id)
             memcpy(to, (const uint8_t[16]){[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}, 16);
         }
     }
-    if (source.known && !is_any(source.ip) && inet_is_ipv4(source.ip) != inet_is_ipv4(to)) {
+    if (source.known && !inet_is_any(source.ip) && inet_is_ipv4(source.ip) != inet_is_ipv4(to)) {
         rdma_cm_on_address(live->cm, id, EAFNOSUPPORT, NULL, NULL, NULL, 0);
         return;
     }
-    const bool multicast = is_multicast(to);
+    const bool multicast = inet_is_multicast(to);
     const bool local = !multicast && address_is_local(to);
-    if (!source.known || is_any(source.ip)) {
+    if (!source.known || inet_is_any(source.ip)) {
         if (multicast && live->config.device == NULL) {
             memcpy(source.ip, gid_towards(live, to)->bytes, 16);
         } else if (!route_from(to, source.ip)) {
@@ -230,15 +219,15 @@ static void answer_address(struct live *live, struct rdma_id *id)
 static void answer_service(struct live *live, struct rdma_id *id)
 {
     const uint8_t *to = id->destination.ip;
-    if (!is_multicast(to) && !address_is_local(to)) {
+    if (!inet_is_multicast(to) && !address_is_local(to)) {
         id->connection.process = 0;
         rdma_cm_on_service(live->cm, id, id->source_gid, to, live->now);
         return;
     }
     const bool connecting = id->state == RDMA_ID_FINDING;
-    if (is_multicast(to) || (connecting ? services_await : services_find)(
-                                &live->services, id->port_space, to, id->destination.port,
-                                live->now, id) == SERVICE_NOBODY) {
+    if (inet_is_multicast(to) || (connecting ? services_await : services_find)(
+                                     &live->services, id->port_space, to, id->destination.port,
+                                     live->now, id) == SERVICE_NOBODY) {
         rdma_cm_on_service(live->cm, id, NULL, NULL, live->now);
     }
 }

@@ -72,12 +72,6 @@ enum scope {
     SCOPE_ANY_IPV6,
 };
 
-static bool is_any(const uint8_t address[16])
-{
-    static const uint8_t any[16], any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(address, any, 16) == 0 || memcmp(address, any_ipv4, 16) == 0;
-}
-
 static enum scope scope_of_any(const uint8_t address[16])
 {
     return inet_is_ipv4(address) ? SCOPE_ANY_IPV4 : SCOPE_ANY_IPV6;
@@ -257,7 +251,7 @@ static int claim_name(int *fd, enum scope scope, uint16_t port_space, const uint
 static int claim(struct services *services, uint16_t port_space, const uint8_t address[16],
                  bool ipv6_only, uint16_t port, struct service **service)
 {
-    const enum scope scope = is_any(address) ? scope_of_any(address) : SCOPE_ADDRESS;
+    const enum scope scope = inet_is_any(address) ? scope_of_any(address) : SCOPE_ADDRESS;
     struct service *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return ENOMEM;

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "drivers/clock.h"
 #include "verbs/cm_internal.h"
+#include "wire/inet.h"
 
 /* What the kernel allows to wait at a listener, unless a program asks for less. */
 #define BACKLOG_MAX 1024
@@ -117,18 +118,12 @@ static int claim_port(const struct cm_command *command, struct cm_id *id,
                          &id->service);
 }
 
-static bool is_any(const struct rdma_address *address)
-{
-    static const uint8_t any[16], any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(address->ip, any, 16) == 0 || memcmp(address->ip, any_ipv4, 16) == 0;
-}
-
 static int bind_to(const struct cm_command *command, struct cm_id *id, struct rdma_address address)
 {
     if (id->core.state != RDMA_ID_IDLE) {
         return EINVAL;
     }
-    if (!is_any(&address) && !address_is_local(address.ip)) {
+    if (!inet_is_any(address.ip) && !address_is_local(address.ip)) {
         return EADDRNOTAVAIL;
     }
     if (!id->core.reuse_address || address.port == 0) {
@@ -187,7 +182,7 @@ static int resolve(struct cm_command *command, uint32_t handle, const void *from
     if (!cm_read_address(to, to_bytes, &destination)) {
         return EAFNOSUPPORT;
     }
-    if (source.known && !is_any(&source) && !address_is_local(source.ip)) {
+    if (source.known && !inet_is_any(source.ip) && !address_is_local(source.ip)) {
         return EADDRNOTAVAIL;
     }
     return status_errno(
@@ -225,7 +220,7 @@ static int resolve_route(struct cm_command *command)
 
 static bool has_device(const struct rdma_id *id)
 {
-    return id->has_path || (id->source.known && !is_any(&id->source));
+    return id->has_path || (id->source.known && !inet_is_any(id->source.ip));
 }
 
 static bool has_route(const struct rdma_id *id)

@@ -40,6 +40,12 @@ bool inet_is_multicast(const uint8_t address[16])
     return address[0] == 0xff || (inet_is_ipv4(address) && (address[12] & 0xf0) == 0xe0);
 }
 
+bool inet_is_any(const uint8_t address[16])
+{
+    static const uint8_t any_ipv4[16] = {[10] = 0xff, [11] = 0xff}, any_ipv6[16];
+    return memcmp(address, any_ipv4, 16) == 0 || memcmp(address, any_ipv6, 16) == 0;
+}
+
 static void encode_ipv4(uint8_t *out, const struct inet_flow *flow, uint16_t identification,
                         size_t udp_bytes)
 {

@@ -40,6 +40,9 @@ bool inet_is_ipv4(const uint8_t address[16]);
  */
 bool inet_is_multicast(const uint8_t address[16]);
 
+/* True for 0.0.0.0 in mapped form, and for ::. */
+bool inet_is_any(const uint8_t address[16]);
+
 /* IP and UDP header as the ICRC sees them: ones in every field that may change on the way (TOS or
  * traffic class, flow label, TTL or hop limit, both checksums). Don't Fragment is set, fragment
  * offset 0; `identification` is ignored for IPv6. Returns the bytes written, at most

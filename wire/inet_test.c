@@ -74,6 +74,21 @@ static void test_multicast_addresses(void **state)
     }
 }
 
+/* No bit may differ: neither ::1 nor 0.0.0.1 is any address. */
+static void test_any_address(void **state)
+{
+    (void)state;
+    uint8_t addresses[2][16] = {{[10] = 0xff, [11] = 0xff}, {0}};
+    for (int i = 0; i < 2; i++) {
+        assert_true(inet_is_any(addresses[i]));
+        for (unsigned bit = 0; bit < 128; bit++) {
+            addresses[i][bit / 8] ^= (uint8_t)(1u << bit % 8);
+            assert_false(inet_is_any(addresses[i]));
+            addresses[i][bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+    }
+}
+
 static void test_literal_ipv4(void **state)
 {
     (void)state;
@@ -198,9 +213,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mapped_addresses), cmocka_unit_test(test_multicast_addresses),
-        cmocka_unit_test(test_literal_ipv4),     cmocka_unit_test(test_literal_ipv6),
-        cmocka_unit_test(test_ipv4_checksum),    cmocka_unit_test(test_ipv6_checksum),
-        cmocka_unit_test(test_invariant),
+        cmocka_unit_test(test_any_address),      cmocka_unit_test(test_literal_ipv4),
+        cmocka_unit_test(test_literal_ipv6),     cmocka_unit_test(test_ipv4_checksum),
+        cmocka_unit_test(test_ipv6_checksum),    cmocka_unit_test(test_invariant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

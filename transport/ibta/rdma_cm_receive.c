@@ -26,12 +26,6 @@ static void copy_private(struct rdma_parameters *to, const struct cm_message *fr
 
 /* -- Requests -----------------------------------------------------------------------------------*/
 
-static bool is_any(const struct rdma_address *address)
-{
-    static const uint8_t any[16], any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(address->ip, any, 16) == 0 || memcmp(address->ip, any_ipv4, 16) == 0;
-}
-
 /* Of a listener on any address: on IPv6 it serves both, unless its program wants no IPv4. */
 static bool takes(const struct rdma_id *id, const uint8_t destination[16])
 {
@@ -53,7 +47,7 @@ static struct rdma_id *find_listener(struct rdma_cm *manager, uint64_t service_i
         if (memcmp(id->source.ip, addresses->destination, 16) == 0) {
             return id;
         }
-        if (is_any(&id->source) && takes(id, addresses->destination)) {
+        if (inet_is_any(id->source.ip) && takes(id, addresses->destination)) {
             found = id;
         }
     }
