@@ -66,6 +66,51 @@ struct cm_command {
 };
 int cm_execute(uint32_t number, struct cm_command *command);
 
+/* The command's own struct; false: it is not all there. */
+bool cm_read_in(const struct cm_command *command, void *to, size_t bytes);
+#define CM_READ_IN(command, in)                                                                    \
+    do {                                                                                           \
+        if (!cm_read_in((command), &(in), sizeof(in))) {                                           \
+            return EINVAL;                                                                         \
+        }                                                                                          \
+    } while (0)
+/* The program's memory for a response is named in the command, as to the kernel. 0 or an errno. */
+int cm_write_out(const struct cm_command *command, uint64_t response, const void *from,
+                 size_t bytes);
+/* An id of the command's file; NULL: it has none of this number. */
+struct cm_id *cm_find_id(const struct cm_command *command, uint32_t handle);
+struct rdma_cm *cm_manager(const struct cm_command *command);
+struct instant cm_now(const struct cm_command *command);
+
+/* The commands: 0 or a positive errno; of get_event EAGAIN: there is none. */
+/* cm_id.c */
+int cm_command_create_id(struct cm_command *command);
+int cm_command_destroy_id(struct cm_command *command);
+int cm_command_migrate_id(struct cm_command *command);
+int cm_command_set_option(struct cm_command *command);
+/* cm_address.c */
+int cm_command_bind_ip(struct cm_command *command);
+int cm_command_bind(struct cm_command *command);
+int cm_command_listen(struct cm_command *command);
+int cm_command_resolve_ip(struct cm_command *command);
+int cm_command_resolve_address(struct cm_command *command);
+int cm_command_resolve_route(struct cm_command *command);
+/* cm_query.c */
+int cm_command_query(struct cm_command *command);
+int cm_command_query_route(struct cm_command *command);
+/* cm_connect.c */
+int cm_command_connect(struct cm_command *command);
+int cm_command_accept(struct cm_command *command);
+int cm_command_reject(struct cm_command *command);
+int cm_command_disconnect(struct cm_command *command);
+int cm_command_init_qp_attributes(struct cm_command *command);
+int cm_command_notify(struct cm_command *command);
+int cm_command_get_event(struct cm_command *command);
+/* cm_multicast.c */
+int cm_command_join_ip_multicast(struct cm_command *command);
+int cm_command_join_multicast(struct cm_command *command);
+int cm_command_leave_multicast(struct cm_command *command);
+
 /* cm_translate.c: the manager's words in the kernel's structs. */
 bool cm_read_address(const void *sockaddr, size_t bytes, struct rdma_address *address);
 void cm_write_address(const struct rdma_address *address, void *sockaddr);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cm_address - commands that bind ids to addresses, listen there, and find the way to peers.
+ */
+#include "base/status.h"
+#include "verbs/cm_internal.h"
+#include "wire/inet.h"
+
+/* What the kernel allows to wait at a listener, unless a program asks for less. */
+#define BACKLOG_MAX 1024
+
+/* -- Binding ------------------------------------------------------------------------------------*/
+
+/* An id that may share its port claims it when it listens. */
+static int claim_port(const struct cm_command *command, struct cm_id *id,
+                      struct rdma_address *address)
+{
+    return live_cm_claim(command->file->live, id->core.port_space, address, id->core.ipv6_only,
+                         &id->service);
+}
+
+static int bind_to(const struct cm_command *command, struct cm_id *id, struct rdma_address address)
+{
+    if (id->core.state != RDMA_ID_IDLE) {
+        return EINVAL;
+    }
+    if (!inet_is_any(address.ip) && !address_is_local(address.ip)) {
+        return EADDRNOTAVAIL;
+    }
+    if (!id->core.reuse_address || address.port == 0) {
+        const int failure = claim_port(command, id, &address);
+        if (failure != 0) {
+            return failure;
+        }
+    }
+    uint8_t gid[16];
+    live_cm_gid_for(command->file->live, address.ip, gid);
+    return status_errno(rdma_id_bind(&id->core, &address, gid));
+}
+
+static int bind_sockaddr(struct cm_command *command, uint32_t handle, const void *sockaddr,
+                         size_t bytes)
+{
+    struct rdma_address address;
+    struct cm_id *id = cm_find_id(command, handle);
+    if (id == NULL) {
+        return ENOENT;
+    }
+    if (!cm_read_address(sockaddr, bytes, &address)) {
+        return EAFNOSUPPORT;
+    }
+    return bind_to(command, id, address);
+}
+
+int cm_command_bind_ip(struct cm_command *command)
+{
+    struct rdma_ucm_bind_ip in;
+    CM_READ_IN(command, in);
+    return bind_sockaddr(command, in.id, &in.addr, sizeof(in.addr));
+}
+
+int cm_command_bind(struct cm_command *command)
+{
+    struct rdma_ucm_bind in;
+    CM_READ_IN(command, in);
+    if (in.addr_size > sizeof(in.addr)) {
+        return EINVAL;
+    }
+    return bind_sockaddr(command, in.id, &in.addr, in.addr_size);
+}
+
+int cm_command_listen(struct cm_command *command)
+{
+    struct rdma_ucm_listen in;
+    CM_READ_IN(command, in);
+    struct cm_id *id = cm_find_id(command, in.id);
+    if (id == NULL) {
+        return ENOENT;
+    }
+    int failure = 0;
+    if (id->core.state == RDMA_ID_IDLE) {
+        const struct rdma_address any = {.ip = {[10] = 0xff, [11] = 0xff}, .known = true};
+        failure = bind_to(command, id, any);
+    } else if (id->core.state == RDMA_ID_BOUND && id->service == NULL) {
+        failure = claim_port(command, id, &id->core.source);
+    }
+    if (failure != 0) {
+        return failure;
+    }
+    const bool all = in.backlog == 0 || in.backlog > BACKLOG_MAX;
+    const enum status status =
+        rdma_id_listen(cm_manager(command), &id->core, all ? BACKLOG_MAX : in.backlog);
+    return status == STATUS_OK ? live_cm_offer(command->file->live, id->service)
+                               : status_errno(status);
+}
+
+/* -- Resolving ----------------------------------------------------------------------------------*/
+
+static int resolve(struct cm_command *command, uint32_t handle, const void *from, size_t from_bytes,
+                   const void *to, size_t to_bytes)
+{
+    struct rdma_address source, destination;
+    struct cm_id *id = cm_find_id(command, handle);
+    if (id == NULL) {
+        return ENOENT;
+    }
+    (void)cm_read_address(from, from_bytes, &source); /* May be none. */
+    if (!cm_read_address(to, to_bytes, &destination)) {
+        return EAFNOSUPPORT;
+    }
+    if (source.known && !inet_is_any(source.ip) && !address_is_local(source.ip)) {
+        return EADDRNOTAVAIL;
+    }
+    return status_errno(
+        rdma_id_resolve_address(cm_manager(command), &id->core, &source, &destination));
+}
+
+int cm_command_resolve_ip(struct cm_command *command)
+{
+    struct rdma_ucm_resolve_ip in;
+    CM_READ_IN(command, in);
+    return resolve(command, in.id, &in.src_addr, sizeof(in.src_addr), &in.dst_addr,
+                   sizeof(in.dst_addr));
+}
+
+int cm_command_resolve_address(struct cm_command *command)
+{
+    struct rdma_ucm_resolve_addr in;
+    CM_READ_IN(command, in);
+    if (in.src_size > sizeof(in.src_addr) || in.dst_size > sizeof(in.dst_addr)) {
+        return EINVAL;
+    }
+    return resolve(command, in.id, &in.src_addr, in.src_size, &in.dst_addr, in.dst_size);
+}
+
+int cm_command_resolve_route(struct cm_command *command)
+{
+    struct rdma_ucm_resolve_route in;
+    CM_READ_IN(command, in);
+    struct cm_id *id = cm_find_id(command, in.id);
+    return id == NULL ? ENOENT
+                      : status_errno(rdma_id_resolve_route(cm_manager(command), &id->core));
+}
