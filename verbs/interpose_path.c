@@ -66,18 +66,24 @@ static bool has_mode(int flags)
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
+/* The argument behind `flags`, if these say that there is one. */
+#define READ_MODE(flags, mode)                                                                     \
+    do {                                                                                           \
+        if (has_mode(flags)) {                                                                     \
+            va_list arguments;                                                                     \
+            va_start(arguments, flags);                                                            \
+            (mode) = va_arg(arguments, mode_t);                                                    \
+            va_end(arguments);                                                                     \
+        }                                                                                          \
+    } while (0)
+
 #define OPEN(name)                                                                                 \
     NEXT(name)                                                                                     \
     EXPORT int name(const char *path, int flags, ...)                                              \
     {                                                                                              \
         struct sysfs_node node;                                                                    \
         mode_t mode = 0;                                                                           \
-        if (has_mode(flags)) {                                                                     \
-            va_list arguments;                                                                     \
-            va_start(arguments, flags);                                                            \
-            mode = va_arg(arguments, mode_t);                                                      \
-            va_end(arguments);                                                                     \
-        }                                                                                          \
+        READ_MODE(flags, mode);                                                                    \
         if (interpose_answers(AT_FDCWD, &path, follows(flags), &node)) {                           \
             return open_node(&node, flags);                                                        \
         }                                                                                          \
@@ -90,12 +96,7 @@ static bool has_mode(int flags)
     {                                                                                              \
         struct sysfs_node node;                                                                    \
         mode_t mode = 0;                                                                           \
-        if (has_mode(flags)) {                                                                     \
-            va_list arguments;                                                                     \
-            va_start(arguments, flags);                                                            \
-            mode = va_arg(arguments, mode_t);                                                      \
-            va_end(arguments);                                                                     \
-        }                                                                                          \
+        READ_MODE(flags, mode);                                                                    \
         if (interpose_answers(at, &path, follows(flags), &node)) {                                 \
             return open_node(&node, flags);                                                        \
         }                                                                                          \

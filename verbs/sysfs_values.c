@@ -104,35 +104,18 @@ bool value_rate(char value[SYSFS_VALUE_BYTES])
                 name);
 }
 
-bool value_lid(char value[SYSFS_VALUE_BYTES])
-{
-    struct ibv_port_attr attr;
-    return find_port(&attr) && says(value, "0x%x\n", attr.lid);
-}
+#define PORT_VALUE(name, format, attribute)                                                        \
+    bool value_##name(char value[SYSFS_VALUE_BYTES])                                               \
+    {                                                                                              \
+        struct ibv_port_attr attr;                                                                 \
+        return find_port(&attr) && says(value, format "\n", attr.attribute);                       \
+    }
 
-bool value_sm_lid(char value[SYSFS_VALUE_BYTES])
-{
-    struct ibv_port_attr attr;
-    return find_port(&attr) && says(value, "0x%x\n", attr.sm_lid);
-}
-
-bool value_sm_sl(char value[SYSFS_VALUE_BYTES])
-{
-    struct ibv_port_attr attr;
-    return find_port(&attr) && says(value, "%d\n", attr.sm_sl);
-}
-
-bool value_lid_mask_count(char value[SYSFS_VALUE_BYTES])
-{
-    struct ibv_port_attr attr;
-    return find_port(&attr) && says(value, "%d\n", attr.lmc);
-}
-
-bool value_cap_mask(char value[SYSFS_VALUE_BYTES])
-{
-    struct ibv_port_attr attr;
-    return find_port(&attr) && says(value, "0x%08x\n", attr.port_cap_flags);
-}
+PORT_VALUE(lid, "0x%x", lid)
+PORT_VALUE(sm_lid, "0x%x", sm_lid)
+PORT_VALUE(sm_sl, "%d", sm_sl)
+PORT_VALUE(lid_mask_count, "%d", lmc)
+PORT_VALUE(cap_mask, "0x%08x", port_cap_flags)
 
 /* -- Locality -----------------------------------------------------------------------------------*/
 
@@ -194,11 +177,16 @@ static bool gid_type(uint32_t index, char value[SYSFS_VALUE_BYTES])
     return says(value, "RoCE v2\n");
 }
 
-static bool gid_netdev(uint32_t index, char value[SYSFS_VALUE_BYTES])
+static bool interface_of(uint32_t index, char name[IF_NAMESIZE])
 {
     const struct live_gid *gid = gid_at(index);
+    return gid != NULL && if_indextoname(gid->interface_index, name) != NULL;
+}
+
+static bool gid_netdev(uint32_t index, char value[SYSFS_VALUE_BYTES])
+{
     char name[IF_NAMESIZE];
-    if (gid == NULL || if_indextoname(gid->interface_index, name) == NULL) {
+    if (!interface_of(index, name)) {
         errno = EINVAL; /* As the kernel where an interface is gone. */
         return false;
     }
@@ -217,13 +205,8 @@ static uint32_t netdev_count(void)
 
 static bool netdev_name(uint32_t index, char name[SYSFS_NAME_BYTES])
 {
-    const struct live_gid *gid = gid_at(index);
-    char found[IF_NAMESIZE];
-    if (gid == NULL || if_indextoname(gid->interface_index, found) == NULL) {
-        return false;
-    }
-    snprintf(name, SYSFS_NAME_BYTES, "%s", found);
-    return true;
+    _Static_assert(SYSFS_NAME_BYTES >= IF_NAMESIZE, "names of interfaces are names of files");
+    return interface_of(index, name);
 }
 
 static bool netdev_link(uint32_t index, char value[SYSFS_VALUE_BYTES])
