@@ -373,13 +373,7 @@ void live_cm_judge(struct live *live, const struct nic_arrival *arrival)
 
 void live_cm_arrival(struct live *live, const struct nic_arrival *arrival)
 {
-    const struct roce_packet *packet = &arrival->packet;
-    if (packet->opcode != ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY)) {
-        nic_count(live->nic, COUNTER_drop_wrong_service);
-        return;
-    }
-    if (packet->deth.qkey != CM_QKEY) {
-        nic_count(live->nic, COUNTER_drop_wrong_qkey);
+    if (!nic_on_management(live->nic, arrival)) {
         return;
     }
     if (!live_cm_prepare(live)) {

@@ -148,6 +148,8 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
         .psn = live->cm_psn++ & ROCE_24_BITS,
         .deth = {.qkey = CM_QKEY, .source_qpn = CM_QPN},
     };
+    nic_count(live->nic, COUNTER_sent_pkts);
+    nic_counters(live->nic)->values[COUNTER_sent_bytes] += CM_MAD_BYTES;
     struct link *link = path->link;
     uint8_t bytes[ROCE_PACKET_BYTES_MAX];
     uint32_t count = (uint32_t)roce_encode_headers(&packet, bytes);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "nic/internal.h"
+#include "wire/cm.h"
 
 static bool drop(struct nic *nic, enum nic_counter reason)
 {
@@ -53,19 +54,42 @@ static bool on_congestion(struct nic *nic)
     return false;
 }
 
-bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct instant now,
-                   struct nic_move *move)
+/* What does not depend on whose packet it is. False: that was all. */
+static bool on_any(struct nic *nic, const struct roce_packet *packet)
 {
-    const struct roce_packet *packet = &arrival->packet;
-    const uint32_t traits = roce_opcode(packet->opcode)->traits;
     nic_count(nic, COUNTER_rcvd_pkts);
     nic->counters.values[COUNTER_rcvd_bytes] += packet->payload_bytes;
     if (packet->opcode == ROCE_OPCODE_CNP) {
         return on_congestion(nic);
     }
-    /* The membership bit does not matter between a full and a limited member (9.6.1.2.3). */
-    if ((packet->pkey & 0x7fff) != (ROCE_DEFAULT_PKEY & 0x7fff)) {
+    if (!nic_pkey_matches(packet)) {
         return drop(nic, COUNTER_drop_wrong_pkey);
+    }
+    return true;
+}
+
+bool nic_on_management(struct nic *nic, const struct nic_arrival *arrival)
+{
+    const struct roce_packet *packet = &arrival->packet;
+    if (!on_any(nic, packet)) {
+        return false;
+    }
+    if (packet->opcode != ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY)) {
+        return drop(nic, COUNTER_drop_wrong_service);
+    }
+    if (packet->deth.qkey != CM_QKEY) {
+        return drop(nic, COUNTER_drop_wrong_qkey);
+    }
+    return true;
+}
+
+bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct instant now,
+                   struct nic_move *move)
+{
+    const struct roce_packet *packet = &arrival->packet;
+    const uint32_t traits = roce_opcode(packet->opcode)->traits;
+    if (!on_any(nic, packet)) {
+        return false;
     }
     struct qp *qp = nic_find_qp(nic, packet->destination_qpn);
     if (qp == NULL) {

@@ -119,7 +119,7 @@ bool nic_on_multicast(struct nic *nic, const struct nic_arrival *arrival,
     nic_count(nic, COUNTER_rcvd_pkts);
     nic_count(nic, COUNTER_rcvd_multicast_pkts);
     nic->counters.values[COUNTER_rcvd_bytes] += packet->payload_bytes;
-    if ((packet->pkey & 0x7fff) != (ROCE_DEFAULT_PKEY & 0x7fff)) {
+    if (!nic_pkey_matches(packet)) {
         return drop(nic, COUNTER_drop_wrong_pkey);
     }
     if (packet->destination_qpn != MULTICAST_QPN) {

@@ -101,6 +101,9 @@ struct nic_move {
     struct completion completion;
 };
 
+/* A packet for QP 1, whose datagrams are the world's. False: it is done with (counted, dropped). */
+MUST_USE bool nic_on_management(struct nic *nic, const struct nic_arrival *arrival);
+
 /* True if there is a move to make. False: the packet is done with (counted, answered, dropped). */
 bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct instant now,
                    struct nic_move *move);

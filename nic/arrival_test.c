@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A datagram for QP 1 is let through exactly if it is one of the management: its P_Key, its
+ *         opcode and its Q_Key are right, judged in this order. Every other one bumps the counter
+ *         of its flaw and no other, and all count as received.
+ * Method  All combinations of opcodes with P_Keys and Q_Keys that differ from the right ones by a
+ *         bit, beside a model of three lines.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "nic/nic.h"
+#include "wire/cm.h"
+
+static struct nic *make_nic(void)
+{
+    const struct nic_limits limits = {.qps = 4,
+                                      .regions = 4,
+                                      .sends_per_qp = 4,
+                                      .receives_per_qp = 4,
+                                      .sges = 1,
+                                      .inline_bytes = 64,
+                                      .cq_entries = 4,
+                                      .mtu = PATH_MTU_1024};
+    const size_t bytes = (nic_bytes(&limits) + 63) & ~(size_t)63;
+    void *memory = aligned_alloc(64, bytes);
+    memset(memory, 0, bytes);
+    return nic_init(&limits, 1, memory);
+}
+
+/* The counter that a packet bumps beside rcvd_pkts; COUNTER_COUNT: none, it is let through. */
+static enum nic_counter expected(const struct roce_packet *packet)
+{
+    return packet->opcode == ROCE_OPCODE_CNP                  ? COUNTER_cnp_received
+           : packet->pkey != 0xffff && packet->pkey != 0x7fff ? COUNTER_drop_wrong_pkey
+           : packet->opcode != 0x64                           ? COUNTER_drop_wrong_service
+           : packet->deth.qkey != 0x80010000                  ? COUNTER_drop_wrong_qkey
+                                                              : COUNTER_COUNT;
+}
+
+static void judge(struct nic *nic, const struct roce_packet *packet)
+{
+    const struct nic_arrival arrival = {.packet = *packet};
+    const enum nic_counter counter = expected(packet);
+    struct nic_counters model = *nic_counters(nic);
+    model.values[COUNTER_rcvd_pkts]++;
+    model.values[COUNTER_rcvd_bytes] += packet->payload_bytes;
+    if (counter != COUNTER_COUNT) {
+        model.values[counter]++;
+    }
+    assert_int_equal(nic_on_management(nic, &arrival), counter == COUNTER_COUNT);
+    assert_memory_equal(nic_counters(nic), &model, sizeof(model));
+}
+
+static void test_management(void **state)
+{
+    (void)state;
+    struct nic *nic = make_nic();
+    static const uint8_t opcodes[] = {
+        ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
+        ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY_IMMEDIATE),
+        ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY),
+        ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE),
+        ROCE_OPCODE(ROCE_SERVICE_UC, ROCE_SEND_ONLY),
+        ROCE_OPCODE_CNP,
+    };
+    for (size_t i = 0; i < COUNT_OF(opcodes); i++) {
+        for (uint32_t pkey_bit = 0; pkey_bit <= 16; pkey_bit++) {
+            for (uint32_t qkey_bit = 0; qkey_bit <= 32; qkey_bit++) {
+                /* A bit beyond the last changes nothing. */
+                const struct roce_packet packet = {
+                    .opcode = opcodes[i],
+                    .pkey = (uint16_t)(ROCE_DEFAULT_PKEY ^ 1u << pkey_bit),
+                    .destination_qpn = CM_QPN,
+                    .deth = {.qkey = (uint32_t)(CM_QKEY ^ UINT64_C(1) << qkey_bit),
+                             .source_qpn = CM_QPN},
+                    .payload_bytes = CM_MAD_BYTES};
+                judge(nic, &packet);
+            }
+        }
+    }
+    const struct nic_counters *counters = nic_counters(nic);
+    assert_int_equal(counters->values[COUNTER_rcvd_pkts], COUNT_OF(opcodes) * 17 * 33);
+    /* 0xffff and 0x7fff of 17 P_Keys are right, and one of 33 Q_Keys. */
+    assert_int_equal(counters->values[COUNTER_drop_wrong_pkey], 5 * 15 * 33);
+    assert_int_equal(counters->values[COUNTER_drop_wrong_qkey], 2 * 32);
+    free(nic);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_management)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
