@@ -4,15 +4,39 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "drivers/live_internal.h"
 #include "drivers/stat_server.h"
 
 #define PORT_LINES 9
+#define CM_LINES   10
+#define LINES_MAX  (COUNTER_COUNT + PORT_LINES + CM_LINES)
 
-/* The NIC's counters, then the ports' own. Returns how many. */
-static uint32_t collect(const struct live *live, struct stat_line lines[COUNTER_COUNT + PORT_LINES])
+/* Before the manager is there, all are 0. */
+static void collect_cm(const struct rdma_cm *manager, struct stat_line lines[CM_LINES])
+{
+    const struct cm_counters cm = manager == NULL ? (struct cm_counters){0} : manager->cm.counters;
+    const struct rdma_cm_counters ids =
+        manager == NULL ? (struct rdma_cm_counters){0} : manager->counters;
+    const struct stat_line all[CM_LINES] = {
+        {"cm_sent", cm.sent},
+        {"cm_received", cm.received},
+        {"cm_retransmitted", cm.retransmitted},
+        {"cm_malformed", cm.malformed},
+        {"cm_malformed_request", ids.malformed_request},
+        {"cm_unmatched", cm.unmatched},
+        {"cm_out_of_state", cm.out_of_state},
+        {"cm_crowded_out", cm.crowded_out},
+        {"cm_no_listener", ids.no_listener},
+        {"cm_backlog_full", ids.backlog_full},
+    };
+    memcpy(lines, all, sizeof(all));
+}
+
+/* The NIC's counters, then the ports' own and the connection manager's. Returns how many. */
+static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MAX])
 {
     const struct nic_counters *counters = nic_counters(live->nic);
     for (uint32_t i = 0; i < COUNTER_COUNT; i++) {
@@ -34,19 +58,20 @@ static uint32_t collect(const struct live *live, struct stat_line lines[COUNTER_
     for (uint32_t i = 0; i < PORT_LINES; i++) {
         lines[COUNTER_COUNT + i] = ports[i];
     }
-    return COUNTER_COUNT + PORT_LINES;
+    collect_cm(live->cm, lines + COUNTER_COUNT + PORT_LINES);
+    return LINES_MAX;
 }
 
 void live_serve_stat(struct live *live)
 {
-    struct stat_line lines[COUNTER_COUNT + PORT_LINES];
+    struct stat_line lines[LINES_MAX];
     const uint32_t count = collect(live, lines);
     stat_server_serve(live->stat_fd, live_device_text(live), lines, count);
 }
 
 void live_print_stats(const struct live *live)
 {
-    struct stat_line lines[COUNTER_COUNT + PORT_LINES];
+    struct stat_line lines[LINES_MAX];
     const uint32_t count = collect(live, lines);
     fprintf(stderr, "nonic: counters of process %d on %s\n", getpid(), live_device_text(live));
     for (uint32_t i = 0; i < count; i++) {
