@@ -255,9 +255,13 @@ uint16_t live_lid(struct live *live)
         struct service *service;
         (void)!getrandom(&lid, sizeof(lid), 0);
         lid = (uint16_t)(1 + lid % LID_UNICAST_MAX);
-        if (services_claim(&live->services, LID_SPACE, any, true, lid, &chosen, &service) == 0 &&
-            services_offer(&live->services, service) == 0) {
+        if (services_claim(&live->services, LID_SPACE, any, true, lid, &chosen, &service) != 0) {
+            continue;
+        }
+        if (services_offer(&live->services, service) == 0) {
             live->lid = lid;
+        } else {
+            services_release(service);
         }
     }
     const uint16_t lid = live->lid;

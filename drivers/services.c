@@ -291,13 +291,19 @@ int services_claim(struct services *services, uint16_t port_space, const uint8_t
 
 int services_offer(struct services *services, struct service *service)
 {
-    for (size_t i = 0; i < COUNT_OF(service->fds); i++) {
-        const int fd = service->fds[i];
-        if (fd >= 0 && (listen(fd, BACKLOG) != 0 || !watch(services, fd, service))) {
-            return errno;
-        }
+    const int *fds = service->fds;
+    int failure = 0;
+    /* What may fail and can be undone comes first. */
+    for (size_t i = 0; failure == 0 && i < COUNT_OF(service->fds); i++) {
+        failure = fds[i] < 0 || watch(services, fds[i], service) ? 0 : errno;
     }
-    return 0;
+    for (size_t i = 0; failure == 0 && i < COUNT_OF(service->fds); i++) {
+        failure = fds[i] < 0 || listen(fds[i], BACKLOG) == 0 ? 0 : errno;
+    }
+    for (size_t i = 0; failure != 0 && i < COUNT_OF(service->fds); i++) {
+        epoll_ctl(services->fd, EPOLL_CTL_DEL, fds[i], NULL);
+    }
+    return failure;
 }
 
 void services_release(struct service *service)

@@ -69,6 +69,23 @@ int cm_command_bind(struct cm_command *command)
     return bind_sockaddr(command, in.id, &in.addr, in.addr_size);
 }
 
+/* Of an id that is bound; unless peers find it then, it is as it was. */
+static int offer(const struct cm_command *command, struct cm_id *id)
+{
+    const bool unclaimed = id->service == NULL;
+    int failure = unclaimed ? claim_port(command, id, &id->core.source) : 0;
+    if (failure != 0) {
+        return failure;
+    }
+    failure = live_cm_offer(command->file->live, id->service);
+    if (failure != 0 && unclaimed) {
+        services_release(id->service);
+        id->service = NULL;
+    }
+    return failure;
+}
+
+/* One that is not bound remains bound to any address, should listening fail: as with the kernel. */
 int cm_command_listen(struct cm_command *command)
 {
     struct rdma_ucm_listen in;
@@ -81,17 +98,17 @@ int cm_command_listen(struct cm_command *command)
     if (id->core.state == RDMA_ID_IDLE) {
         const struct rdma_address any = {.ip = {[10] = 0xff, [11] = 0xff}, .known = true};
         failure = bind_to(command, id, any);
-    } else if (id->core.state == RDMA_ID_BOUND && id->service == NULL) {
-        failure = claim_port(command, id, &id->core.source);
+    }
+    if (failure == 0) {
+        failure = id->core.state == RDMA_ID_BOUND ? offer(command, id) : EINVAL;
     }
     if (failure != 0) {
         return failure;
     }
+    /* Who finds us from now on is heard when this command is done with. */
     const bool all = in.backlog == 0 || in.backlog > BACKLOG_MAX;
-    const enum status status =
-        rdma_id_listen(cm_manager(command), &id->core, all ? BACKLOG_MAX : in.backlog);
-    return status == STATUS_OK ? live_cm_offer(command->file->live, id->service)
-                               : status_errno(status);
+    return status_errno(
+        rdma_id_listen(cm_manager(command), &id->core, all ? BACKLOG_MAX : in.backlog));
 }
 
 /* -- Resolving ----------------------------------------------------------------------------------*/
