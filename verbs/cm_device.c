@@ -41,8 +41,9 @@ static void count_up(int fd, uint64_t count)
 
 bool cm_device_is(int fd)
 {
-    return fd >= 0 && fd < FILES_MAX &&
-           atomic_load_explicit(&owners[fd], memory_order_acquire) == getpid();
+    const pid_t owner =
+        fd < 0 || fd >= FILES_MAX ? 0 : atomic_load_explicit(&owners[fd], memory_order_acquire);
+    return owner != 0 && owner == getpid();
 }
 
 /* The file stays until it is dropped, whoever closes the descriptor meanwhile. */

@@ -12,13 +12,11 @@
 #include "verbs/interpose.h"
 
 static atomic_int cm_highest = -1; /* No descriptor above was ever the device's. */
-static atomic_int cm_owner;        /* The process that opened the device. */
 
 int interpose_open_cm(int flags)
 {
     const int fd = cm_device_open(flags);
     if (fd >= 0) {
-        atomic_store(&cm_owner, getpid());
         int highest = atomic_load(&cm_highest);
         while (fd > highest && !atomic_compare_exchange_weak(&cm_highest, &highest, fd)) {
         }
@@ -28,8 +26,8 @@ int interpose_open_cm(int flags)
 
 bool interpose_is_cm(int fd)
 {
-    return UNLIKELY(fd <= atomic_load_explicit(&cm_highest, memory_order_relaxed)) && fd >= 0 &&
-           cm_device_is(fd) && atomic_load(&cm_owner) == getpid();
+    return UNLIKELY(fd <= atomic_load_explicit(&cm_highest, memory_order_relaxed)) &&
+           cm_device_is(fd);
 }
 
 static void forget(int fd)
