@@ -12,10 +12,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "drivers/clock.h"
 #include "drivers/live_internal.h"
+#include "drivers/local_socket.h"
 #include "drivers/stat_server.h"
 
 /* Packets taken in between two looks at what wants to go out. */
@@ -39,6 +41,7 @@
 #define LINGER_NS 20000
 /* How soon it looks again at what announces itself to nobody: a full ring is emptied in less. */
 #define WAIT_NS      50000
+#define STARVED_NS   1000000
 #define SLEEP_NS_MAX UINT64_C(60000000000)
 
 /* So many posts in company, each polled for so soon, make a habit; so many alone end it. What waits
@@ -298,6 +301,19 @@ void live_will_block(struct live *live)
 
 /* -- The thread ---------------------------------------------------------------------------------*/
 
+/* Somebody cannot be let in, so that a listener stays readable and no sleep lasts: until there are
+ * descriptors again we look often, but do not spin. Packets come in at each look. */
+static void pause_if_starved(struct live *live)
+{
+    if (local_starved()) {
+        const struct timespec pause = {.tv_nsec = STARVED_NS};
+        live_unlock(live);
+        nanosleep(&pause, NULL);
+        live_lock(live);
+        live->now = clock_now();
+    }
+}
+
 /* What ended a sleep in the kernel. Locked. */
 static void serve_events(struct live *live, const struct epoll_event *events, int count)
 {
@@ -315,6 +331,7 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
             live_receive(live, quantum(live), true);
         }
     }
+    pause_if_starved(live);
 }
 
 /* Older kernels know milliseconds only. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,18 +103,32 @@ int local_dial(const struct local_name *name, pid_t *pid)
     return fd;
 }
 
-int local_accept(int listener)
+/* Of the process, as its descriptors are. */
+static atomic_bool starved;
+
+bool local_starved(void)
+{
+    return atomic_exchange_explicit(&starved, false, memory_order_relaxed);
+}
+
+int local_accept_anybody(int listener)
 {
     const int state = forbid_cancelling();
-    int fd;
-    pid_t pid;
-    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        if (same_user(fd, &pid)) {
-            break;
-        }
-        close(fd);
+    const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        atomic_store_explicit(&starved, true, memory_order_relaxed);
     }
     allow_cancelling(state);
+    return fd;
+}
+
+int local_accept(int listener)
+{
+    int fd;
+    pid_t pid;
+    while ((fd = local_accept_anybody(listener)) >= 0 && !same_user(fd, &pid)) {
+        local_close(fd);
+    }
     return fd;
 }
 

@@ -4,7 +4,7 @@
  *
  * Purpose    Names that vanish with their owner, made of a purpose, a GID and perhaps a slot; who
  *            is on the other side; descriptors along with a message.
- * Inputs     local_listen, local_dial, local_send, local_receive.
+ * Inputs     local_listen, local_dial, local_accept, local_send, local_receive.
  * Outputs    Sockets that keep message boundaries (SOCK_SEQPACKET) and never block.
  * Ownership  The caller's, of every descriptor returned.
  * Threads    Any. No call is a point where a program's thread may be cancelled: callers hold locks.
@@ -45,8 +45,14 @@ MUST_USE int local_listen(const struct local_name *name, int backlog);
 /* Connects to whoever of our user listens there; -1 with errno, EPERM if it is another user. */
 MUST_USE int local_dial(const struct local_name *name, pid_t *pid);
 
-/* The next process of our user that dialled; -1: none waits. Other users' are sent away. */
+/* The next process of our user that dialled; -1: none waits, or this process may have no more
+ * descriptors: then it goes on waiting. Other users' are sent away. */
 MUST_USE int local_accept(int listener);
+/* Likewise of any user. */
+MUST_USE int local_accept_anybody(int listener);
+/* Somebody had to go on waiting since this was asked last: their listener stays readable, so that
+ * sleeping until it is would not be sleeping. */
+bool local_starved(void);
 
 /* One message, with descriptors or without. */
 MUST_USE bool local_send(int socket, const void *bytes, size_t count, const int *fds,

@@ -457,7 +457,7 @@ static void answer_all(const struct services *services, const struct service *se
         .magic = MAGIC, .gid = services->self.gid, .slot = services->self.slot};
     for (size_t i = 0; i < COUNT_OF(service->fds); i++) {
         int fd;
-        while ((fd = accept4(service->fds[i], NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        while ((fd = local_accept_anybody(service->fds[i])) >= 0) {
             (void)!send(fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
             close(fd);
         }

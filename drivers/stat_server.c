@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "drivers/local_socket.h"
+
 int stat_server_open(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -36,7 +38,7 @@ static int allowed(int client)
 
 void stat_server_serve(int fd, const char *device, const struct stat_line *lines, uint32_t count)
 {
-    const int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int client = local_accept_anybody(fd);
     if (client < 0) {
         return;
     }

@@ -3,16 +3,20 @@
  * Goal    What the system refuses costs a program the call and nothing else: an id is what it was,
  *         no port stays claimed, and what works again works.
  * Method  The descriptor that the library waits on for askers is replaced by one that cannot wait,
- *         so that nobody can be offered anything, and put back.
+ *         so that nobody can be offered anything, and put back; the process may have no more
+ *         descriptors while peers ask it.
  */
 #include "tests/api/cm_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -190,11 +194,86 @@ static void test_no_lid(void **state)
     ibv_close_device(context);
 }
 
+/* -- Descriptors --------------------------------------------------------------------------------*/
+
+static uint64_t processor_ns(void)
+{
+    struct timespec used;
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+/* Some listener of ours whose name begins so. */
+static socklen_t find_listener(const char *prefix, struct sockaddr_un *name)
+{
+    for (int fd = 0; fd < FDS_MAX; fd++) {
+        socklen_t bytes = sizeof(*name);
+        memset(name, 0, sizeof(*name));
+        if (getsockname(fd, (struct sockaddr *)name, &bytes) == 0 && name->sun_family == AF_UNIX &&
+            strncmp(name->sun_path + 1, prefix, strlen(prefix)) == 0) {
+            return bytes;
+        }
+    }
+    fail_msg("nobody listens at %s", prefix);
+    return 0;
+}
+
+/* Does an answer come that is not the end of the connection? */
+static bool answered(int fd, int patience_ms)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    char byte;
+    return poll(&wait, 1, patience_ms) == 1 && recv(fd, &byte, 1, 0) > 0;
+}
+
+/* Programs use up their descriptors, and peers ask all the same: they wait, this process does not
+ * burn its processor, its packets travel, and who still waits is answered when there is room. */
+static void test_no_descriptor_left(void **state)
+{
+    (void)state;
+    const int active = open_device(0), passive = open_device(0);
+    const struct ends ends = establish(active, passive);
+    const struct timespec half = {.tv_nsec = 500000000};
+    struct sockaddr_un names[2];
+    const socklen_t bytes[2] = {find_listener("nonic/port/0106/", &names[0]),
+                                find_listener("nonic-stat/", &names[1])};
+    int askers[2];
+    for (int i = 0; i < 2; i++) {
+        askers[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        assert_true(askers[i] >= 0);
+    }
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    /* Not 0: poll wants to be allowed as many as it is asked about. */
+    none = (struct rlimit){.rlim_cur = 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(connect(askers[i], (const struct sockaddr *)&names[i], bytes[i]), 0);
+    }
+    const uint64_t used = processor_ns();
+    nanosleep(&half, NULL);
+    const uint64_t burnt = processor_ns() - used;
+    const bool early = answered(askers[0], 0) || answered(askers[1], 0);
+    const int failure = disconnect_id(active, ends.active);
+    expect(passive, RDMA_EVENT_DISCONNECTED);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_false(early);
+    assert_int_equal(failure, 0);
+    assert_true(burnt < 100000000);
+    for (int i = 0; i < 2; i++) {
+        assert_true(answered(askers[i], PATIENCE_MS));
+        close(askers[i]);
+    }
+    close(active);
+    close(passive);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_lid),
         cmocka_unit_test(test_listen_fails),
+        cmocka_unit_test(test_no_descriptor_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
