@@ -52,7 +52,8 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
         .stats = stats != NULL && strcmp(stats, "0") != 0,
     };
     if (!parse_wire(wire, &config->wire)) {
-        snprintf(error, error_bytes, "NONIC_WIRE is '%s'; valid are auto, udp and shm", wire);
+        snprintf(error, error_bytes, "--wire (NONIC_WIRE) is '%s'; valid are auto, udp and shm",
+                 wire);
         return false;
     }
     if (!parse_batch(value_of("NONIC_BATCH"), &config->batch)) {
@@ -66,7 +67,7 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
     char reason[512];
     struct faults *faults = faults_open(config->fault, reason, sizeof(reason));
     if (faults == NULL) {
-        snprintf(error, error_bytes, "NONIC_FAULT: %s", reason);
+        snprintf(error, error_bytes, "--fault (NONIC_FAULT): %s", reason);
         return false;
     }
     faults_close(faults);

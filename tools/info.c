@@ -125,6 +125,10 @@ int command_info(int argc, char **argv)
             return EXIT_USAGE;
         }
     }
+    if (optind < argc) {
+        fprintf(stderr, "nonic: 'info' takes options only, not '%s'\n", argv[optind]);
+        return EXIT_USAGE;
+    }
     unsetenv("NONIC_STATS");
     unsetenv("NONIC_CAPTURE");
     char error[600];

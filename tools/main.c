@@ -2,6 +2,7 @@
  *
  * nonic - an RDMA NIC made of software: the command.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +31,10 @@ static void print_help(FILE *to)
     fprintf(to, "\n'nonic COMMAND --help' says more. 'nonic --version' prints the version.\n\n"
                 "Try, in two terminals:\n"
                 "  nonic run -- ib_write_bw\n"
-                "  nonic run -- ib_write_bw 127.0.0.1\n");
+                "  nonic run -- ib_write_bw 127.0.0.1\n"
+                "or, by address and port:\n"
+                "  nonic run -- rping -s\n"
+                "  nonic run -- rping -c -a 127.0.0.1 -v -C 3\n");
 }
 
 int main(int argc, char **argv)
@@ -39,8 +43,8 @@ int main(int argc, char **argv)
         print_help(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+    const bool help = strcmp(argv[1], "help") == 0;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || (help && argc == 2)) {
         print_help(stdout);
         return 0;
     }
@@ -48,12 +52,14 @@ int main(int argc, char **argv)
         printf("nonic %s\n", NONIC_VERSION);
         return 0;
     }
+    const char *name = argv[help ? 2 : 1];
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
-        if (strcmp(argv[1], commands[i].name) == 0) {
-            return commands[i].run(argc - 1, argv + 1);
+        if (strcmp(name, commands[i].name) == 0) {
+            char *say_more[] = {argv[1], (char[]){"--help"}, NULL};
+            return help ? commands[i].run(2, say_more) : commands[i].run(argc - 1, argv + 1);
         }
     }
     fprintf(stderr, "nonic: there is no command '%s'; valid are run, info, stat, lab and bench\n",
-            argv[1]);
+            name);
     return EXIT_USAGE;
 }

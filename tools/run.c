@@ -21,7 +21,9 @@ static void print_help(void)
 {
     printf(
         "usage: nonic run [OPTIONS] [--] PROGRAM [ARGS...]\n\n"
-        "Runs an unmodified RDMA program on nonic.\n\n"
+        "Runs an unmodified RDMA program on nonic: one written for libibverbs, or for librdmacm,\n"
+        "whose addresses and ports are those of this machine. Programs that know only LIDs find\n"
+        "one another on this machine; UD multicast groups are those of IP.\n\n"
         "  --wire auto|udp|shm    how packets travel: shared memory to other nonic programs of\n"
         "                         this machine and user and UDP to the rest (auto), UDP only, or\n"
         "                         shared memory only. Default: auto\n"
@@ -34,7 +36,8 @@ static void print_help(void)
         "                         position of a packet such as #3\n"
         "  --stats                print the NIC's counters when the program ends\n"
         "  --help                 print this\n\n"
-        "example: nonic run --capture a.pcapng -- ib_send_bw -n 100 127.0.0.1\n");
+        "examples: nonic run --capture a.pcapng -- ib_send_bw -n 100 127.0.0.1\n"
+        "          nonic run -- rping -c -a 127.0.0.1 -v -C 3\n");
 }
 
 static void set_or_clear(const char *name, const char *value)

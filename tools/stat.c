@@ -18,8 +18,9 @@
 #include "drivers/stat_server.h"
 #include "tools/nonic.h"
 
-#define PROGRAMS_MAX 1024
-#define TEXT_BYTES   8192
+#define PROGRAMS_MAX      1024
+#define TEXT_BYTES        8192
+#define WATCH_SECONDS_MAX 86400
 
 static void print_help(void)
 {
@@ -201,6 +202,19 @@ static bool parse_pids(struct request *request, int argc, char **argv)
     return true;
 }
 
+static bool parse_seconds(const char *text, unsigned *seconds)
+{
+    char *end;
+    const long value = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || value < 1 || value > WATCH_SECONDS_MAX) {
+        fprintf(stderr, "nonic: --watch is '%s'; valid are 1 to %d seconds\n", text,
+                WATCH_SECONDS_MAX);
+        return false;
+    }
+    *seconds = (unsigned)value;
+    return true;
+}
+
 int command_stat(int argc, char **argv)
 {
     static const struct option options[] = {{"json", no_argument, NULL, 'j'},
@@ -214,7 +228,11 @@ int command_stat(int argc, char **argv)
         switch (option) {
         case 'j': request.json = true; break;
         case 'a': request.all = true; break;
-        case 'w': request.watch = (unsigned)strtoul(optarg, NULL, 10); break;
+        case 'w':
+            if (!parse_seconds(optarg, &request.watch)) {
+                return EXIT_USAGE;
+            }
+            break;
         case 'h': print_help(); return 0;
         default:
             fprintf(stderr, "nonic: valid options of 'stat' are --json, --all, --watch, --help\n");
