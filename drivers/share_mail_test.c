@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a member reads of another is handed on, once, whole, and only there; a letter that is
- *         wrong in any way does no harm.
+ * Goal    What a member reads of another is handed on, once, whole, and only there; a letter that
+ *         is wrong in any way does no harm.
  * Method  Two members of one process, a stranger's packets, and a model that judges letters.
  */
 #include "drivers/share_stranger.h"
