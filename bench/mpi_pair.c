@@ -4,7 +4,8 @@
  *
  * Method  As the OSU micro-benchmarks do. Latency is half of a ping-pong, 10,000 rounds of small
  *         messages and 1,000 of large ones, here the median of groups of them. Bandwidth is windows
- *         of 64 messages that are acknowledged together. One line a size: bytes, microseconds, MB/s.
+ *         of 64 messages that are acknowledged together. One line a size: bytes, microseconds,
+ *         MB/s.
  */
 #include <mpi.h>
 #include <stdio.h>
