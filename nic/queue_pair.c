@@ -256,8 +256,11 @@ static void copy_inline(struct work *work, const struct send_request *request)
 {
     uint8_t *to = work_inline(work);
     for (uint32_t i = 0; i < request->sge_count; i++) {
-        memcpy(to, (const void *)(uintptr_t)request->sges[i].address, request->sges[i].bytes);
-        to += request->sges[i].bytes;
+        const struct sge *sge = &request->sges[i];
+        if (sge->bytes > 0) { /* An empty one may have NULL for its address. */
+            memcpy(to, (const void *)(uintptr_t)sge->address, sge->bytes);
+            to += sge->bytes;
+        }
     }
     work->sge_count = 0;
 }

@@ -201,7 +201,9 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv
         spoil(builder, EINVAL);
         return;
     }
-    memcpy(builder->sges + made->first_sge, sges, count * sizeof(*sges));
+    if (count > 0) { /* NULL may stand for none. */
+        memcpy(builder->sges + made->first_sge, sges, count * sizeof(*sges));
+    }
     made->request.sge_count = (uint32_t)count;
 }
 
@@ -218,7 +220,9 @@ static void add_inline(struct ibv_qp_ex *ex, struct draft *made, const void *fro
         spoil(builder, EINVAL);
         return;
     }
-    memcpy(builder->bytes + made->first_byte + made->inline_bytes, from, bytes);
+    if (bytes > 0) { /* NULL may stand for none. */
+        memcpy(builder->bytes + made->first_byte + made->inline_bytes, from, bytes);
+    }
     made->inline_bytes += (uint32_t)bytes;
     made->inlined = true;
 }
