@@ -262,6 +262,14 @@ static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
     return true;
 }
 
+/* To a caller that is gone, nothing can be said; what it sent before is still delivered. */
+static bool answer(struct shm_port *port, int socket)
+{
+    const uint64_t magic = SHM_MAGIC;
+    return local_send(socket, &magic, sizeof(magic), &port->board_fd, 1) || errno == EPIPE ||
+           errno == ECONNRESET || errno == ECONNREFUSED;
+}
+
 /* The caller's hello and its ring: either all of it makes sense, or the caller is sent away. */
 static bool greet(struct shm_port *port, int socket)
 {
@@ -283,9 +291,7 @@ static bool greet(struct shm_port *port, int socket)
     *inbound = (struct shm_inbound){
         .watch = SHM_WATCH_INBOUND, .socket = socket, .ring = ring, .source = hello.source};
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = &inbound->watch};
-    const uint64_t magic = SHM_MAGIC;
-    if (epoll_ctl(port->epoll, EPOLL_CTL_MOD, socket, &event) != 0 ||
-        !local_send(socket, &magic, sizeof(magic), &port->board_fd, 1) ||
+    if (epoll_ctl(port->epoll, EPOLL_CTL_MOD, socket, &event) != 0 || !answer(port, socket) ||
         !add_inbound(port, inbound)) {
         munmap(ring, sizeof(*ring));
         free(inbound);

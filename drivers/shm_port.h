@@ -11,7 +11,8 @@
  * Threads    One caller at a time.
  * Time       Not used, but for bounded waits in withdraw.
  * Units      Bytes, packets.
- * Limits     SHM_SLOTS packets and SHM_DATA_BYTES of payload per ring.
+ * Limits     SHM_SLOTS packets and SHM_DATA_BYTES of payload per ring, a little of both for raw
+ *            packets alone.
  * Source     docs/decisions/0004.
  */
 #ifndef DRIVERS_SHM_PORT_H
@@ -54,14 +55,15 @@ void shm_port_serve(struct shm_port *port);
  * alone; NULL if no nonic process of our user is there. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 
-/* Room for one packet of any size. A lost link always has: what is sent there vanishes. */
+/* Room for one packet of any size, beside what is reserved for management. A lost link always has:
+ * what is sent there vanishes. */
 bool shm_link_has_room(struct link *link);
 
 /* Copies a packet into the ring. False: its payload is not there (an on-demand region). */
 MUST_USE bool shm_link_transmit(struct shm_port *port, struct link *link,
                                 const struct nic_departure *departure);
 
-/* A ready packet, BTH to ICRC. False: no room. */
+/* A ready packet, BTH to ICRC, which may take what is reserved for management. False: no room. */
 MUST_USE bool shm_link_transmit_raw(struct shm_port *port, struct link *link, const uint8_t *bytes,
                                     uint32_t count);
 

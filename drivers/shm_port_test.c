@@ -30,6 +30,7 @@ struct bench {
     uint8_t *memory;
     struct prng sending, checking; /* The same numbers, drawn when sent and when received. */
     uint64_t sent, received;
+    uint8_t mads; /* Received. */
 };
 
 static struct shm_port *open_port(const struct gid *gid)
@@ -165,6 +166,65 @@ static void test_many_laps(void **state)
     assert_true(full > 10); /* The test did see full rings. */
 }
 
+/* -- Management datagrams -----------------------------------------------------------------------*/
+
+#define MAD_PACKET_BYTES (ROCE_BTH_BYTES + 8 + 256 + ROCE_ICRC_BYTES)
+
+/* The number of each in its first bytes, but for the opcode. */
+static bool transmit_mad(struct bench *bench, uint8_t number)
+{
+    uint8_t bytes[MAD_PACKET_BYTES];
+    memset(bytes, number, sizeof(bytes));
+    bytes[0] = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY);
+    return shm_link_transmit_raw(bench->a, bench->link, bytes, sizeof(bytes));
+}
+
+static void compare_mad(void *context, const struct shm_record *record)
+{
+    struct bench *bench = context;
+    if (!record->checked) {
+        compare(context, record);
+        return;
+    }
+    assert_int_equal(record->header_bytes + record->payload_bytes, MAD_PACKET_BYTES);
+    assert_true(bench->received == bench->sent); /* Behind all others. */
+    const uint8_t number = record->header[1];
+    assert_int_equal(number, bench->mads++);
+    for (uint32_t i = 0; i < record->payload_bytes; i++) {
+        assert_int_equal(record->payload[i], number);
+    }
+}
+
+/* A ring full of packets of whatever size has room for some: the word that ends a connection may be
+ * the last of its process. */
+static void test_room_for_management(void **state)
+{
+    struct bench *bench = *state;
+    struct prng prng;
+    prng_init(&prng, 8);
+    for (int lap = 0; lap < 300; lap++) {
+        while (shm_link_has_room(bench->link)) {
+            transmit(bench);
+        }
+        uint8_t sent = 0;
+        while (sent < 200 && transmit_mad(bench, sent)) {
+            sent++;
+        }
+        assert_in_range(sent, 60, 199);
+        assert_false(shm_link_has_room(bench->link));
+        shm_port_flush(bench->a);
+        bench->mads = 0;
+        while (shm_port_receive(bench->b, 1000, compare_mad, bench, NULL) > 0) {
+        }
+        assert_int_equal(bench->mads, sent);
+        /* The next lap finds the ring in another place. */
+        for (uint64_t i = prng_below(&prng, 200); i > 0; i--) {
+            transmit(bench);
+            shm_port_receive(bench->b, 1000, compare_mad, bench, NULL);
+        }
+    }
+}
+
 /* -- Sleeping -----------------------------------------------------------------------------------*/
 
 static void test_doorbell(void **state)
@@ -213,6 +273,28 @@ static void test_lost_peer_swallows(void **state)
     transmit(bench);
     shm_port_flush(bench->a);
     assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
+}
+
+/* Also by who was gone before it was greeted. */
+static void test_last_words(void **state)
+{
+    struct bench *bench = *state;
+    for (int greeted = 1; greeted >= 0; greeted--) {
+        for (int i = 0; i < 100; i++) {
+            transmit(bench);
+        }
+        shm_port_flush(bench->a);
+        shm_port_close(bench->a);
+        bench->a = NULL;
+        serve(bench);
+        assert_int_equal(shm_port_receive(bench->b, 1000, compare, bench, NULL), 100);
+        assert_int_equal(shm_port_receive(bench->b, 1000, compare, bench, NULL), 0);
+        serve(bench);
+        assert_false(readable(bench->b));
+        bench->a = open_port(&bench->gids[0]);
+        bench->link = shm_port_link(bench->a, &bench->gids[1], LOCAL_NO_SLOT);
+        assert_non_null(bench->link);
+    }
 }
 
 static void test_nobody_there(void **state)
@@ -328,8 +410,10 @@ static void test_garbage_in_the_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SHM_TEST(test_many_laps),    SHM_TEST(test_doorbell), SHM_TEST(test_lost_peer_swallows),
-        SHM_TEST(test_nobody_there), SHM_TEST(test_slots),    SHM_TEST(test_garbage_in_the_ring),
+        SHM_TEST(test_many_laps),  SHM_TEST(test_room_for_management),
+        SHM_TEST(test_doorbell),   SHM_TEST(test_lost_peer_swallows),
+        SHM_TEST(test_last_words), SHM_TEST(test_nobody_there),
+        SHM_TEST(test_slots),      SHM_TEST(test_garbage_in_the_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,10 @@
 /* How far ahead of the consumer slots are asked for, and packets are looked at. */
 #define SLOTS_AHEAD   16
 #define PACKETS_AHEAD 6
+/* Left by all others for raw packets of management: whoever says a connection's last word may be
+ * gone before there is room again, and then nobody repeats it. */
+#define RESERVED_SLOTS 64
+#define RESERVED_BYTES (RESERVED_SLOTS * 320)
 /* Placed records that may wait in a ring before their consumer is woken for them. */
 #define PLACED_MAX (SHM_SLOTS * 3 / 4)
 
@@ -41,11 +45,17 @@ static uint64_t next_start(uint64_t tail, uint32_t bytes)
     return offset + bytes > SHM_DATA_BYTES ? tail + (SHM_DATA_BYTES - offset) : tail;
 }
 
+static bool fits_within(const struct shm_link *link, uint32_t bytes, uint32_t slots,
+                        uint64_t data_bytes)
+{
+    const uint64_t end = next_start(link->data_tail, bytes) + aligned(bytes);
+    return link->tail - link->consumed < slots && end - link->data_freed <= data_bytes;
+}
+
 static bool fits(const struct shm_link *link)
 {
-    const uint64_t end =
-        next_start(link->data_tail, SHM_PAYLOAD_BYTES_MAX) + aligned(SHM_PAYLOAD_BYTES_MAX);
-    return link->tail - link->consumed < SHM_SLOTS && end - link->data_freed <= SHM_DATA_BYTES;
+    return fits_within(link, SHM_PAYLOAD_BYTES_MAX, SHM_SLOTS - RESERVED_SLOTS,
+                       SHM_DATA_BYTES - RESERVED_BYTES);
 }
 
 /* What the consumer says it has consumed; nonsense counts as nothing new. */
@@ -67,6 +77,16 @@ bool shm_link_has_room(struct link *base)
     }
     look_at_consumer(link);
     return fits(link);
+}
+
+/* A raw packet may use what is reserved, too. */
+static bool has_raw_room(struct shm_link *link, uint32_t bytes)
+{
+    if (fits_within(link, bytes, SHM_SLOTS, SHM_DATA_BYTES)) {
+        return true;
+    }
+    look_at_consumer(link);
+    return fits_within(link, bytes, SHM_SLOTS, SHM_DATA_BYTES);
 }
 
 static struct shm_slot *next_slot(struct shm_link *link)
@@ -124,14 +144,14 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, const uint8
     /* A corrupted opcode may name other headers than it left with; what counts is that the first
      * byte decides, here as at the receiver. */
     const uint32_t header_bytes = roce_opcode(bytes[0])->headers_bytes;
+    const uint32_t head = header_bytes == 0 || header_bytes > count ? ROCE_BTH_BYTES : header_bytes;
     if (base->lost) {
         return true;
     }
-    if (!shm_link_has_room(base)) {
+    if (!has_raw_room(link, count - head)) {
         return false;
     }
     struct shm_slot *slot = next_slot(link);
-    const uint32_t head = header_bytes == 0 || header_bytes > count ? ROCE_BTH_BYTES : header_bytes;
     memcpy(slot->bytes, bytes, head);
     memcpy(reserve_data(link, slot, count - head), bytes + head, count - head);
     slot->header_bytes = (uint8_t)head;
