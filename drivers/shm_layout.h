@@ -21,8 +21,8 @@
 #define SHM_SLOTS        1024u
 #define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
-/* A raw packet from the fault injector carries pad and ICRC behind its payload. */
-#define SHM_PAYLOAD_BYTES_MAX (ROCE_PAYLOAD_BYTES_MAX + 3 + ROCE_ICRC_BYTES)
+/* Of a raw packet whose damaged opcode names no headers, all but the first is payload. */
+#define SHM_PAYLOAD_BYTES_MAX (ROCE_PACKET_BYTES_MAX - ROCE_BTH_BYTES)
 
 enum shm_slot_flag {
     SHM_SLOT_PLACED = 1 << 0,  /* The payload was written into the consumer's memory already. */
