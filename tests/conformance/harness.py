@@ -1,16 +1,22 @@
 """What the programs of tests/conformance that run others have in common: the command line, one nonic,
 tests by name, and how processes end."""
 import argparse
+import glob
 import os
 import re
+import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BAD_NETWORK = 'drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,seed=7'
 passed = failed = 0
 arguments = None
+sanitizer = None  # 'asan', 'tsan' or none.
+reports = None  # The directory that they write to.
+outputs = []  # Of programs that ended since it was looked at.
 
 
 class Failure(Exception):
@@ -31,18 +37,38 @@ def nonic():
     return os.path.join(arguments.build, 'tools', 'nonic')
 
 
-def use_sanitizer():
+def use_sanitizer(build=None):
     """A sanitized library needs its runtime in the programs that load it. What unmodified programs
-    leak is theirs."""
-    library = os.path.join(arguments.build, 'verbs', 'libibverbs.so.1')
+    leak is theirs. Reports go to files, so that those of killed servers and of children are found, too;
+    UBSan knows no files beside ASan, and speaks among the output."""
+    global reports, sanitizer
+    library = os.path.join(build or arguments.build, 'verbs', 'libibverbs.so.1')
     linked = subprocess.run(['ldd', library], capture_output=True, text=True).stdout
-    found = re.search(r'=> (\S*/lib[at]san\.so\S*)', linked)
-    if found:
-        os.environ.update({'LD_PRELOAD': found.group(1),
-                           'ASAN_OPTIONS': 'verify_asan_link_order=0:detect_leaks=0',
-                           'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
-                           # perftest -D opens files in a signal handler: its own affair.
-                           'TSAN_OPTIONS': 'halt_on_error=1:report_signal_unsafe=0'})
+    found = re.search(r'=> (\S*/lib([at]san)\.so\S*)', linked)
+    if not found:
+        return
+    sanitizer = found.group(2)
+    reports = tempfile.TemporaryDirectory(prefix='nonic-reports-')
+    log = f'log_path={reports.name}/report'
+    os.environ.update({'LD_PRELOAD': found.group(1),
+                       'ASAN_OPTIONS': f'verify_asan_link_order=0:detect_leaks=0:{log}',
+                       'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
+                       # perftest -D opens files in a signal handler: its own affair.
+                       'TSAN_OPTIONS': f'halt_on_error=1:report_signal_unsafe=0:{log}'})
+
+
+def take_reports(theirs=None):
+    """What sanitizers have said since this was asked last, but for reports that match `theirs`: bugs of
+    the program, met inside our library."""
+    said = []
+    for path in sorted(glob.glob(os.path.join(reports.name, '*'))) if reports else []:
+        with open(path, errors='replace') as file:
+            said.append(file.read())
+        os.remove(path)
+    for output in outputs:
+        said += re.split(r'^(?=.*: runtime error: )', output, flags=re.M)[1:]
+    outputs.clear()
+    return [one for one in said if not theirs or not re.search(theirs, one)]
 
 
 def free_port():
@@ -51,10 +77,32 @@ def free_port():
         return str(s.getsockname()[1])
 
 
+class Program(subprocess.Popen):
+    """Its children end with it: one that lives on would hold the pipe that its output comes from."""
+
+    def communicate(self, *args, **kwargs):
+        output, errors = super().communicate(*args, **kwargs)
+        outputs.append(output)
+        return output, errors
+
+    def kill(self):
+        if self.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def wait_for_children(self, seconds=10):
+        """Until it has none: who is killed in the middle of a report does not finish it."""
+        end = time.time() + seconds
+        while self.poll() is None and time.time() < end:
+            with open(f'/proc/{self.pid}/task/{self.pid}/children') as children:
+                if not children.read().strip():
+                    return
+            time.sleep(0.02)
+
+
 def start(args, wire, options=()):
-    return subprocess.Popen([nonic(), 'run', '--wire', wire, *options, '--', *args], text=True,
-                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT)
+    return Program([nonic(), 'run', '--wire', wire, *options, '--', *args], text=True,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                   start_new_session=True)
 
 
 def finish(process, seconds):
@@ -101,21 +149,54 @@ def alone(args, wire, options=(), seconds=120):
     return output
 
 
-def test(name, body):
+def test(name, body, theirs=None):
     global passed, failed
     if not all(w in name for w in arguments.words):
         return
     began = time.time()
+    why = ''
     try:
         body()
-        passed += 1
-        verdict, why = 'ok', ''
     except Failure as failure:
+        why = str(failure) or 'failed'
+    said = take_reports(theirs)
+    if said:
+        why += f'\n{len(said)} reports:\n{said[0][:6000]}'
+    if why:
         failed += 1
-        verdict, why = 'FAIL', str(failure)
-    print(f'{name:<72} {verdict:<5}{time.time() - began:7.1f} s', flush=True)
+    else:
+        passed += 1
+    print(f'{name:<72} {"FAIL" if why else "ok":<5}{time.time() - began:7.1f} s', flush=True)
     if why:
         print('    ' + why.replace('\n', '\n    '), flush=True)
+
+
+# Two threads hand a buffer of so many bytes to nonic, which writes 32.
+WRONG = """
+import ctypes, threading
+verbs, libc = ctypes.CDLL('libibverbs.so.1'), ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+to, source = ctypes.c_void_p(libc.malloc(BYTES)), ctypes.create_string_buffer(4096)
+def copy():
+    for _ in range(10000):
+        verbs.ibv_copy_ah_attr_from_kern(to, source)
+threads = [threading.Thread(target=copy) for _ in range(2)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+"""
+
+
+def sanitizer_speaks():
+    """Neither its exit status nor its output is looked at: reports must be found without them."""
+    room, report = {'asan': ('4', 'heap-buffer-overflow'), 'tsan': ('4096', 'data race')}[sanitizer]
+    finish(start(['/usr/bin/python3', '-c', WRONG.replace('BYTES', room)], 'auto'), 60)
+    said = take_reports()
+    if not said or report not in said[0] or 'ibv_copy_ah_attr' not in said[0]:
+        raise Failure(f'no report of a {report}: {said}')
+
+
+def test_sanitizer():
+    if sanitizer:
+        test("a sanitizer's report is a failure", sanitizer_speaks)
 
 
 def summary():
