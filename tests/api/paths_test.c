@@ -222,7 +222,8 @@ static void test_what_is_refused(void **state)
     assert_int_equal(errno, EACCES);
     assert_null(opendir(BASE "/fw_ver"));
     assert_int_equal(errno, ENOTDIR);
-    /* A null pointer is the kernel's to refuse, here as ever: called past headers that promise none. */
+    /* A null pointer is the kernel's to refuse, here as ever: called past headers that promise
+     * none. */
     int (*volatile ask)(const char *, int) = access;
     int (*volatile look)(const char *, struct stat *) = stat;
     assert_int_equal(ask(NULL, R_OK), -1);
