@@ -50,6 +50,9 @@
 #define POST_POLLED_NS   500
 #define LONE_POSTS_MAX   16
 #define HOLDS_MAX        8
+/* A message of so many bytes does not wait: copying it takes longer than what company saves, and
+ * the peer copies meanwhile. */
+#define LARGE_BYTES 2048
 /* Rounds of a busy thread between two looks at UDP sockets that no peer is known to use. */
 #define ROUNDS_PER_UDP 16
 
@@ -258,7 +261,7 @@ void live_posted(struct live *live, struct qp *qp)
         nic_foresee(live->nic, qp);
     }
     if (live->posts.together && live->driver == LIVE_POLLED &&
-        live->posts.waiting + 1 < live->config.batch) {
+        live->posts.waiting + 1 < live->config.batch && qp_newest_payload(qp) < LARGE_BYTES) {
         live->posts.waiting++;
         return;
     }

@@ -386,6 +386,16 @@ void qp_query(const struct qp *qp, struct qp_attributes *attributes)
     }
 }
 
+uint32_t qp_newest_payload(const struct qp *qp)
+{
+    const struct send_queue *queue = &qp->sends;
+    if (queue->head == queue->tail) {
+        return 0;
+    }
+    const struct work *work = send_queue_at(queue, queue->tail - 1);
+    return work_wants_data(work) ? 0 : work->bytes;
+}
+
 uint32_t qp_number(const struct qp *qp)
 {
     return qp->number;

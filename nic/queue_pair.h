@@ -123,6 +123,9 @@ MUST_USE enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct
                                      uint32_t sge_count);
 
 uint32_t qp_number(const struct qp *qp);
+
+/* Bytes that the send request that was posted last is to carry; 0: none, or there is no such. */
+uint32_t qp_newest_payload(const struct qp *qp);
 enum qp_type qp_type_of(const struct qp *qp);
 enum qp_state qp_state_of(const struct qp *qp);
 void *qp_context(const struct qp *qp);
