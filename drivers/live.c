@@ -141,12 +141,7 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     live->services.fd = -1;
     list_init(&live->cm_parked);
     live->driver = LIVE_WATCHED;
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    /* The lock is held for less than a sleep takes: spin a little first. */
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(&live->mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
+    lock_init(&live->lock);
     live->nowhere = (struct link){.kind = LINK_NOWHERE, .lost = true};
     list_init(&live->nowhere.parked);
     if (!open_ports(live, error, error_bytes) || !make_nic(live, error, error_bytes) ||
@@ -257,7 +252,7 @@ void live_close(struct live *live)
     if (live->nic_memory != NULL) {
         munmap(live->nic_memory, live->nic_memory_bytes);
     }
-    pthread_mutex_destroy(&live->mutex);
+    lock_destroy(&live->lock);
     free(live);
 }
 
@@ -326,12 +321,12 @@ void live_forked(struct live *live)
 
 void live_lock(struct live *live)
 {
-    pthread_mutex_lock(&live->mutex);
+    lock_take(&live->lock);
 }
 
 void live_unlock(struct live *live)
 {
-    pthread_mutex_unlock(&live->mutex);
+    lock_release(&live->lock);
 }
 
 struct instant live_now(struct live *live)

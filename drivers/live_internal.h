@@ -14,6 +14,7 @@
 #include "drivers/link.h"
 #include "drivers/live.h"
 #include "drivers/live_cm.h"
+#include "drivers/lock.h"
 #include "drivers/shm_port.h"
 #include "drivers/udp_port.h"
 
@@ -48,7 +49,7 @@ struct live {
     uint16_t lid;          /* 0: not yet claimed. */
     bool cm_explained;     /* The program was told why it reaches nobody. */
 
-    pthread_mutex_t mutex;
+    struct lock lock;
     pthread_t thread;
     bool started;
     bool stopping;

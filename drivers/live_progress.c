@@ -310,9 +310,9 @@ static void pause_if_starved(struct live *live)
 {
     if (local_starved()) {
         const struct timespec pause = {.tv_nsec = STARVED_NS};
-        live_unlock(live);
+        lock_release(&live->lock);
         nanosleep(&pause, NULL);
-        live_lock(live);
+        lock_take_unbiased(&live->lock);
         live->now = clock_now();
     }
 }
@@ -352,9 +352,9 @@ static int wait_for_events(int fd, struct epoll_event *events, int room, uint64_
 static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
 {
     struct epoll_event events[8];
-    live_unlock(live);
+    lock_release(&live->lock);
     const int count = wait_for_events(live->poll_fd, events, COUNT_OF(events), timeout_ns);
-    live_lock(live);
+    lock_take_unbiased(&live->lock);
     live->now = clock_now();
     serve_events(live, events, count);
 }
@@ -376,14 +376,14 @@ static void look_on(struct live *live)
     uint64_t rounds = live->rounds;
     int count = 0;
     bool polled = true;
-    live_unlock(live);
+    lock_release(&live->lock);
     while (count == 0 && polled) {
         count = epoll_wait(live->poll_fd, events, COUNT_OF(events), LOOK_MS);
         const uint64_t now = atomic_load_explicit(&live->rounds, memory_order_relaxed);
         polled = count > 0 || now - rounds >= ROUNDS_OF_POLLER;
         rounds = now;
     }
-    live_lock(live);
+    lock_take_unbiased(&live->lock);
     live->now = clock_now();
     serve_events(live, events, count);
     if (live->driver == LIVE_POLLED && !polled) {
@@ -426,7 +426,7 @@ static void rest(struct live *live)
 void *live_thread(void *argument)
 {
     struct live *live = argument;
-    live_lock(live);
+    lock_take_unbiased(&live->lock);
     live->polls_to_believe = POLLS_TO_BELIEVE;
     live->posts.to_believe = POSTS_TO_BELIEVE;
     struct instant last_packet = clock_now();
@@ -444,9 +444,9 @@ void *live_thread(void *argument)
             last_packet = clock_now();
         }
         /* A program that wants the lock gets it between two rounds. */
-        live_unlock(live);
-        live_lock(live);
+        lock_release(&live->lock);
+        lock_take_unbiased(&live->lock);
     }
-    live_unlock(live);
+    lock_release(&live->lock);
     return NULL;
 }

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * lock - see lock.h. Invariants: `favourite` changes under the mutex only. The favourite is in by
+ * bias if its seat says that it is inside and it saw itself as the favourite afterwards. Anybody
+ * else is in if it holds the mutex and, after `favourite` was made nobody and a membarrier, saw the
+ * seat empty: from then on whoever sat there sees that it is not the favourite.
+ */
+#include "drivers/lock.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A favourite that is inside is seldom there for longer than this many looks, unless the processor
+ * was taken from it. */
+#define LOOKS    1000
+#define PAUSE_NS 20000
+/* Longer than any store of a processor takes to be seen by the others. */
+#define STORE_NS 1000000
+
+static long membarrier(int command)
+{
+    return syscall(SYS_membarrier, command, 0, 0);
+}
+
+void lock_init(struct lock *lock)
+{
+    *lock = (struct lock){.seat = NULL};
+    lock->may_be_biased = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    /* Holders are short: spinning a little beats sleeping. */
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&lock->mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+void lock_destroy(struct lock *lock)
+{
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+static void pause_for(long ns)
+{
+    const struct timespec pause = {.tv_nsec = ns};
+    nanosleep(&pause, NULL);
+}
+
+static void wait_until_outside(const struct lock_seat *seat)
+{
+    for (uint32_t looks = 0; atomic_load_explicit(&seat->inside, memory_order_acquire) != 0;
+         looks++) {
+        if (looks < LOOKS) {
+            __builtin_ia32_pause();
+        } else {
+            pause_for(PAUSE_NS);
+        }
+    }
+}
+
+/* Holding the mutex. */
+static void revoke_bias(struct lock *lock, const struct lock_seat *seat)
+{
+    atomic_store_explicit(&lock->favourite, NULL, memory_order_relaxed);
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
+        /* A filter that came later, or a fork that lost the registration. */
+        lock->may_be_biased = false;
+        pause_for(STORE_NS);
+    }
+    wait_until_outside(seat);
+}
+
+/* The seat of a thread, perhaps a new one; NULL: all belong to others. */
+static struct lock_seat *seat_of(struct lock *lock, uintptr_t thread)
+{
+    for (uint32_t i = 0; i < LOCK_SEATS; i++) {
+        struct lock_seat *seat = &lock->seats[i];
+        if (seat->thread == 0) {
+            seat->thread = thread;
+        }
+        if (seat->thread == thread) {
+            return seat;
+        }
+    }
+    return NULL;
+}
+
+/* Holding the mutex, outside any bias. */
+static void consider_bias(struct lock *lock, uintptr_t self)
+{
+    if (lock->latest != self) {
+        lock->latest = self;
+        lock->in_a_row = 0;
+    } else if (lock->may_be_biased && ++lock->in_a_row >= LOCK_TO_BELIEVE) {
+        lock->in_a_row = 0;
+        atomic_store_explicit(&lock->favourite, seat_of(lock, self), memory_order_release);
+    }
+}
+
+static void take(struct lock *lock)
+{
+    pthread_mutex_lock(&lock->mutex);
+    /* Not ourselves: the favourite comes here only when it has ceased to be one. */
+    const struct lock_seat *seat = atomic_load_explicit(&lock->favourite, memory_order_relaxed);
+    if (seat != NULL) {
+        revoke_bias(lock, seat);
+    }
+}
+
+void lock_take_mutex(struct lock *lock)
+{
+    take(lock);
+    consider_bias(lock, lock_self());
+}
+
+void lock_take_unbiased(struct lock *lock)
+{
+    take(lock);
+    lock->latest = 0;
+}
+
+void lock_release_mutex(struct lock *lock)
+{
+    pthread_mutex_unlock(&lock->mutex);
+}

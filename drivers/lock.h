@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * lock - a mutex that favours a thread which takes it again and again.
+ *
+ * Purpose    A program that posts and polls from one thread takes the lock several times a message,
+ *            and almost nobody else wants it. Then the lock is biased to that thread: it takes it
+ *            with plain stores, no atomic operation and no call. Whoever else comes revokes that,
+ *            which costs a system call, and from then on the lock is a mutex, until a thread has
+ *            taken it LOCK_TO_BELIEVE times in a row (docs/decisions/0014).
+ * Threads    Any. Not recursive. Unlocked by who locked.
+ * Ownership  The caller owns the struct.
+ * Limits     Without membarrier(2) (Linux 4.14, or a filter that forbids it) it is always a mutex,
+ *            and LOCK_SEATS threads at most can become favourites.
+ */
+#ifndef DRIVERS_LOCK_H
+#define DRIVERS_LOCK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+
+#define LOCK_TO_BELIEVE 4096
+#define LOCK_SEATS      8
+
+/* Of one thread for good: one that was the favourite, and has not seen yet that it no longer is,
+ * may write here at any time. Threads that came to an end leave theirs to who inherits their
+ * lock_self. */
+struct lock_seat {
+    uintptr_t thread;
+    _Atomic uint32_t inside; /* It holds the lock, or is about to look if it may. */
+};
+
+struct lock {
+    _Atomic(struct lock_seat *) favourite; /* Of the thread it is biased to; NULL: nobody. */
+    /* Of the holder: */
+    struct lock_seat *seat; /* Taken from here; NULL: by the mutex. */
+    bool may_be_biased;     /* There is membarrier. */
+    uint32_t in_a_row;      /* Times that `latest` took the mutex with nobody in between. */
+    uintptr_t latest;
+    struct lock_seat seats[LOCK_SEATS];
+    pthread_mutex_t mutex;
+};
+
+void lock_init(struct lock *lock);
+void lock_destroy(struct lock *lock);
+
+/* Of threads that live at the same time, no two have the same. */
+static inline uintptr_t lock_self(void)
+{
+    return (uintptr_t)pthread_self();
+}
+
+/* For who is never to be the favourite. */
+void lock_take_unbiased(struct lock *lock);
+
+/* The ways that are not fast: lock.c. */
+void lock_take_mutex(struct lock *lock);
+void lock_release_mutex(struct lock *lock);
+
+static inline void lock_take(struct lock *lock)
+{
+    struct lock_seat *seat = atomic_load_explicit(&lock->favourite, memory_order_acquire);
+    if (LIKELY(seat != NULL && seat->thread == lock_self())) {
+        atomic_store_explicit(&seat->inside, 1, memory_order_relaxed);
+        /* The processor's part of this fence is membarrier's, in whoever revokes. */
+        atomic_signal_fence(memory_order_seq_cst);
+        if (LIKELY(atomic_load_explicit(&lock->favourite, memory_order_acquire) == seat)) {
+            lock->seat = seat;
+            return;
+        }
+        atomic_store_explicit(&seat->inside, 0, memory_order_release);
+    }
+    lock_take_mutex(lock);
+}
+
+static inline void lock_release(struct lock *lock)
+{
+    struct lock_seat *seat = lock->seat;
+    if (LIKELY(seat != NULL)) {
+        lock->seat = NULL;
+        atomic_store_explicit(&seat->inside, 0, memory_order_release);
+        return;
+    }
+    lock_release_mutex(lock);
+}
+
+#endif
