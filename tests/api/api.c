@@ -9,6 +9,9 @@
 
 #define PATIENCE_S 20
 
+/* Not in the headers that programs get. */
+int ibv_read_sysfs_file(const char *directory, const char *file, char *buffer, size_t bytes);
+
 static const int everything = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                               IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                               IBV_ACCESS_MW_BIND;
@@ -164,6 +167,14 @@ int api_post_receive(struct ibv_qp *qp, struct ibv_sge sge)
     const int status = ibv_post_recv(qp, &wr, &bad);
     assert_ptr_equal(bad, status == 0 ? NULL : &wr);
     return status;
+}
+
+uint64_t api_counter(const char *name)
+{
+    char text[32];
+    assert_true(
+        ibv_read_sysfs_file("/sys/class/infiniband/nonic0/ports/1", name, text, sizeof(text)) > 0);
+    return strtoull(text, NULL, 10);
 }
 
 struct ibv_wc api_wait(struct ibv_cq *cq)

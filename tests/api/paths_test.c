@@ -325,28 +325,21 @@ static void test_files_and_verbs_agree(void **state)
     assert_string_equal(text, udp ? "100 Gb/sec (4X EDR)" : "400 Gb/sec (4X NDR)");
 }
 
-static uint64_t counter(const char *name)
-{
-    char text[32];
-    assert_true(ibv_read_sysfs_file(BASE "/ports/1", name, text, sizeof(text)) > 0);
-    return strtoull(text, NULL, 10);
-}
-
 /* A transfer moves them. */
 static void test_counters(void **state)
 {
     struct api *api = *state;
-    const uint64_t packets = counter("hw_counters/sent_pkts");
-    const uint64_t writes = counter("hw_counters/rdma_writes");
-    const uint64_t words = counter("counters/port_xmit_data");
+    const uint64_t packets = api_counter("hw_counters/sent_pkts");
+    const uint64_t writes = api_counter("hw_counters/rdma_writes");
+    const uint64_t words = api_counter("counters/port_xmit_data");
     assert_int_equal(api_post(api->qps[0], IBV_WR_RDMA_WRITE, api_sge(api->mrs[0], 0, MEMORY_BYTES),
                               (uintptr_t)api->memory[1], api->mrs[1]->rkey),
                      0);
     api_expect(api->cqs[0], IBV_WC_SUCCESS);
-    assert_true(counter("hw_counters/rdma_writes") > writes);
-    assert_true(counter("hw_counters/sent_pkts") > packets);
-    assert_true(counter("counters/port_xmit_data") > words);
-    assert_true(counter("counters/port_xmit_packets") >= counter("hw_counters/sent_pkts"));
+    assert_true(api_counter("hw_counters/rdma_writes") > writes);
+    assert_true(api_counter("hw_counters/sent_pkts") > packets);
+    assert_true(api_counter("counters/port_xmit_data") > words);
+    assert_true(api_counter("counters/port_xmit_packets") >= api_counter("hw_counters/sent_pkts"));
 }
 
 /* A child has a NIC of its own, with an address of its own. */
