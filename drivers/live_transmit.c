@@ -23,6 +23,14 @@
 #define PLACE_BYTES_MAX    65536
 #define PLACE_UNPOLLED_MAX 4
 
+/* A READ that is alone and of so many bytes is fetched by a system call of ours: always, or if the
+ * program waits for each. */
+#define FETCH_BYTES_ALWAYS 16384
+#define FETCH_BYTES_LONE   2048
+
+/* So much is fetched before packets that came in meanwhile are looked at. */
+#define FETCHED_MAX (2u << 20)
+
 static bool has_room(struct live *live, struct link *link)
 {
     switch (link->kind) {
@@ -183,6 +191,39 @@ static bool place(struct live *live, struct link *link, const struct nic_departu
     return true;
 }
 
+/* A READ is done without its peer's NIC: in one copy instead of two, and whatever the program there
+ * does meanwhile. Of small ones a peer that is awake answers as fast, and many at a time faster. */
+static bool worth_fetching(const struct live *live, const struct link *link,
+                           const struct nic_departure *departure)
+{
+    const uint32_t bytes = departure->packet->reth.bytes;
+    if (bytes >= FETCH_BYTES_ALWAYS) {
+        return true;
+    }
+    if (departure->more_sends || live->posts.together ||
+        live->unpolled_places > PLACE_UNPOLLED_MAX) {
+        return false;
+    }
+    return bytes >= FETCH_BYTES_LONE || !shm_link_peer_awake(link);
+}
+
+static bool fetch(struct live *live, struct link *link, const struct nic_departure *departure)
+{
+    if (!departure->alone || departure->packet->opcode != ROCE_READ_REQUEST ||
+        !worth_fetching(live, link, departure)) {
+        return false;
+    }
+    struct segment segments[NIC_SEGMENT_MAX];
+    uint32_t count;
+    if (!nic_read_target(departure, segments, &count) ||
+        !shm_link_fetch(live->shm, link, departure, segments, count)) {
+        return false;
+    }
+    live->unpolled_places++;
+    live->fetched_bytes += departure->packet->reth.bytes;
+    return true;
+}
+
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
     struct link *link = choose(live, departure->path->link, departure->packet->destination_qpn);
@@ -199,6 +240,10 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
         live_acknowledge(live, departure);
         return true;
     }
+    if (fetch(live, link, departure)) {
+        nic_on_fetched(departure, live->now);
+        return true;
+    }
     return shm_link_transmit(live->shm, link, departure);
 }
 
@@ -207,7 +252,8 @@ static uint32_t serve(struct live *live, struct qp *qp)
 {
     struct nic_departure departure;
     const uint32_t turns = live->config.batch < TURN_PACKETS ? live->config.batch : TURN_PACKETS;
-    for (uint32_t turn = 0; turn < turns; turn++) {
+    uint32_t turn = 0;
+    while (turn < turns && live->fetched_bytes < FETCHED_MAX) {
         struct link *link = nic_qp_link(qp);
         if (UNLIKELY(link != NULL && link->kind == LINK_FAN)) {
             link = live_fan_link(live, link, nic_qp_destination(qp));
@@ -223,12 +269,13 @@ static uint32_t serve(struct live *live, struct qp *qp)
         if (!transmit(live, &departure)) {
             nic_on_gather_failed(live->nic, &departure, live->now);
         }
+        turn++;
         if (!departure.more) {
-            return turn + 1;
+            return turn;
         }
     }
     nic_rotate(live->nic, qp);
-    return turns;
+    return turn;
 }
 
 static void flush_ports(struct live *live)
@@ -252,6 +299,7 @@ uint32_t live_transmit(struct live *live)
     live->deferred = false;
     live->posts.waiting = 0;
     live->posts.holds = 0;
+    live->fetched_bytes = 0;
     const bool one_by_one = live->config.batch == 1;
     if (live->shm != NULL) {
         shm_port_unpark(live->shm, live->nic);
@@ -259,7 +307,9 @@ uint32_t live_transmit(struct live *live)
     udp_port_unpark(&live->udp, live->nic, live->now);
     struct qp *qp;
     uint32_t sent = 0;
-    for (uint32_t turns = 0; turns < TURNS_MAX && (qp = nic_next_qp(live->nic)) != NULL; turns++) {
+    for (uint32_t turns = 0; turns < TURNS_MAX && live->fetched_bytes < FETCHED_MAX &&
+                             (qp = nic_next_qp(live->nic)) != NULL;
+         turns++) {
         if (one_by_one) {
             sent += serve(live, qp);
             flush_ports(live);

@@ -34,7 +34,7 @@ struct shm_link {
     uint64_t data_end[SHM_SLOTS];  /* data_tail behind each slot's payload. */
     bool dirty;                    /* Written since the last flush, ... */
     bool unplaced;                 /* ... and not placed records alone. */
-    bool direct_refused;           /* The kernel does not let us write the peer's memory. */
+    bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
     struct {
         uint32_t qpn, psn; /* The next packet of the message that is being placed. */
         uint32_t key, left;

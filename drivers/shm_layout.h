@@ -17,7 +17,7 @@
 #include "nic/types.h"
 #include "wire/roce.h"
 
-#define SHM_MAGIC        0x43494e4f4e32u /* "2NONIC" */
+#define SHM_MAGIC        0x43494e4f4e33u /* "3NONIC" */
 #define SHM_SLOTS        1024u
 #define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
@@ -25,7 +25,7 @@
 #define SHM_PAYLOAD_BYTES_MAX (ROCE_PACKET_BYTES_MAX - ROCE_BTH_BYTES)
 
 enum shm_slot_flag {
-    SHM_SLOT_PLACED = 1 << 0,  /* The payload was written into the consumer's memory already. */
+    SHM_SLOT_PLACED = 1 << 0,  /* A WRITE or READ whose producer has written or read the memory. */
     SHM_SLOT_CHECKED = 1 << 1, /* The payload ends with an ICRC that is to be verified. */
     SHM_SLOT_INLINE = 1 << 2,  /* The payload follows the headers in the slot. */
 };
@@ -56,19 +56,20 @@ struct shm_ring {
 #define SHM_BOARD_QPS    (1u << 18)
 #define SHM_BOARD_PROBES 8u
 
-/* A region that peers may write to directly. Filled first, then `key` is set; cleared the other way
- * round, and not reused before every producer's window was seen closed. */
+/* A region that peers may write or read by themselves. Filled first, then `key` is set; cleared the
+ * other way round, and not reused before every producer's window was seen closed. */
 struct shm_board_region {
     _Atomic uint32_t key; /* 0: free. */
-    uint32_t pad;
-    uint64_t domain; /* Of its protection domain. */
+    uint32_t access;      /* ACCESS_REMOTE_WRITE and ACCESS_REMOTE_READ, as granted. */
+    uint64_t domain;      /* Of its protection domain. */
     uint64_t start, bytes, memory;
 };
 
-/* A queue pair in RTR or RTS that grants remote writes to one peer. */
+/* A queue pair in RTR or RTS that grants remote writes or reads to one peer. */
 struct shm_board_qp {
     _Atomic uint32_t number; /* 0: free. */
-    uint32_t peer_number;
+    uint32_t peer_number : 24;
+    uint32_t access : 8; /* As of a region. */
     uint64_t domain;
     struct gid peer;
 };
@@ -76,7 +77,7 @@ struct shm_board_qp {
 struct shm_board {
     uint64_t magic;
     _Atomic uint32_t asleep; /* The consumer waits for a doorbell. */
-    _Atomic uint32_t direct; /* Direct writes are welcome. */
+    _Atomic uint32_t direct; /* Direct writes and reads are welcome. */
     struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
 };

@@ -73,6 +73,12 @@ MUST_USE bool shm_link_transmit_raw(struct shm_port *port, struct link *link, co
 MUST_USE bool shm_link_place(struct shm_port *port, struct link *link,
                              const struct nic_departure *departure);
 
+/* Reads what an RDMA READ request asks for out of the peer's memory from here, into `segments`, and
+ * leaves a record that says so. Otherwise like shm_link_place. */
+MUST_USE bool shm_link_fetch(struct shm_port *port, struct link *link,
+                             const struct nic_departure *departure, const struct segment *segments,
+                             uint32_t segment_count);
+
 /* Rings the doorbells of sleeping consumers that something was sent to. */
 void shm_port_flush(struct shm_port *port);
 
@@ -93,13 +99,13 @@ bool shm_link_peer_awake(const struct link *link);
 void shm_port_unpark(struct shm_port *port, struct nic *nic);
 bool shm_port_has_waiting(const struct shm_port *port);
 
-/* -- Direct placement: what peers may reach by themselves ---------------------------------------*/
+/* -- What peers may reach by themselves ---------------------------------------------------------*/
 
 void shm_port_set_direct(struct shm_port *port, bool welcome);
 void shm_port_publish_region(struct shm_port *port, const struct region *region);
 void shm_port_publish_qp(struct shm_port *port, const struct qp *qp);
 
-/* When these return, no peer is writing through the region or to the queue pair any more, and none
+/* When these return, no peer is reaching through the region or the queue pair any more, and none
  * will begin to. */
 void shm_port_withdraw_region(struct shm_port *port, const struct region *region);
 void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp);

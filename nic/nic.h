@@ -68,8 +68,9 @@ struct nic_arrival {
     struct gid source, destination;
     uint8_t traffic_class; /* DSCP and ECN bits as received, 0 if the world cannot see them. */
     uint8_t hop_limit;
-    bool placed; /* An RC WRITE without immediate data whose sender judged the memory and wrote it
-                    (docs/decisions/0003). Of any other packet it is not believed. */
+    bool placed; /* An RC WRITE without immediate data, or an RC READ request, whose sender judged
+                    the memory and wrote or read it (docs/decisions/0003). Of any other packet it is
+                    not believed. */
 };
 
 enum nic_move_kind {
@@ -186,6 +187,15 @@ void nic_unpark(struct nic *nic, struct list *waiting);
 /* The payload of a pulled packet could not be read: memory of an on-demand region is not there. */
 void nic_on_gather_failed(struct nic *nic, const struct nic_departure *departure,
                           struct instant now);
+
+/* A READ request that was just pulled and is `alone`: instead of sending it the world may put the
+ * data where it belongs, which is said here. False: the SGEs do not allow it, as the response will
+ * show. */
+MUST_USE bool nic_read_target(const struct nic_departure *departure,
+                              struct segment segments[NIC_SEGMENT_MAX], uint32_t *count);
+
+/* The world has done so: no response will come. */
+void nic_on_fetched(const struct nic_departure *departure, struct instant now);
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 

@@ -214,6 +214,14 @@ static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t 
     return true;
 }
 
+/* The requester has its data, and the program may have taken its region or its permission back
+ * since: nothing is answered, so there is nothing to judge. */
+static bool on_fetched(struct qp *qp, const struct roce_packet *packet)
+{
+    rc_responder_accept_fetched(&qp->in.rc, packet);
+    return false;
+}
+
 static bool on_read(struct qp *qp, const struct roce_packet *packet, bool replay)
 {
     if (!(qp->attributes.access & ACCESS_REMOTE_READ)) {
@@ -300,7 +308,7 @@ static bool execute(struct qp *qp, const struct nic_arrival *arrival, uint32_t t
         return on_write(qp, arrival, traits, move);
     }
     if (traits & ROCE_IS_READ) {
-        return on_read(qp, packet, false);
+        return arrival->placed ? on_fetched(qp, packet) : on_read(qp, packet, false);
     }
     return (packet->opcode & 0x1f) == ROCE_ATOMIC_WRITE ? on_atomic_write(qp, packet, move)
                                                         : on_atomic(qp, packet, move);
@@ -347,6 +355,16 @@ bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
 
 /* -- Responses ----------------------------------------------------------------------------------*/
 
+/* Requests are done: completions come to be, and others may follow. */
+static void go_on(struct qp *qp, struct instant now)
+{
+    qp_collect(qp, now);
+    if (qp->state != QP_ERR) {
+        qp_arm_timer(qp);
+        nic_schedule_if_due(qp);
+    }
+}
+
 static bool apply_progress(struct qp *qp, const struct rc_progress *progress, struct instant now)
 {
     struct nic *nic = qp->nic;
@@ -369,11 +387,7 @@ static bool apply_progress(struct qp *qp, const struct rc_progress *progress, st
         }
         return false;
     }
-    qp_collect(qp, now);
-    if (qp->state != QP_ERR) {
-        qp_arm_timer(qp);
-        nic_schedule_if_due(qp);
-    }
+    go_on(qp, now);
     return true;
 }
 
@@ -425,4 +439,24 @@ bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic
     }
     qp_arm_timer(qp);
     return true;
+}
+
+/* -- READs that the world does by itself --------------------------------------------------------*/
+
+bool nic_read_target(const struct nic_departure *departure,
+                     struct segment segments[NIC_SEGMENT_MAX], uint32_t *count)
+{
+    const struct qp *qp = departure->qp;
+    struct work *work = rc_requester_oldest(&qp->out.rc, &qp->sends);
+    CHECK(departure->alone && work != NULL && work->kind == WORK_READ);
+    const uint32_t index = (uint32_t)psn_distance(work->first, psn_of(departure->packet->psn));
+    return sges_gather(qp, work_sges(work), work->sge_count, index * qp->mtu_bytes,
+                       departure->packet->reth.bytes, ACCESS_LOCAL_WRITE, segments,
+                       count) == GATHER_GOOD;
+}
+
+void nic_on_fetched(const struct nic_departure *departure, struct instant now)
+{
+    rc_requester_on_fetched(&departure->qp->out.rc, &departure->qp->sends, now);
+    go_on(departure->qp, now);
 }

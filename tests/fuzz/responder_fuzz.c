@@ -23,8 +23,9 @@ enum hint {
     HINT_PSN = 4,
     HINT_KEY = 8,
     HINT_QKEY = 16,
-    HINT_PULL = 32, /* Take the replies out afterwards. */
-    HINT_TIME = 64, /* Let time pass. */
+    HINT_PULL = 32,    /* Take the replies out afterwards. */
+    HINT_TIME = 64,    /* Let time pass. */
+    HINT_PLACED = 128, /* Says that its sender has done the copying. */
 };
 
 struct target {
@@ -211,7 +212,8 @@ static void deliver(struct target *target, uint8_t hints, const uint8_t *bytes, 
     uint8_t *copy = malloc(count + 1);
     CHECK(copy != NULL);
     memcpy(copy, bytes, count);
-    struct nic_arrival arrival = {.source = target->peer, .hop_limit = 64};
+    struct nic_arrival arrival = {
+        .source = target->peer, .hop_limit = 64, .placed = (hints & HINT_PLACED) != 0};
     struct nic_move wanted;
     if (roce_decode(copy, count, &arrival.packet) == ROCE_GOOD) {
         hint(target, hints, &arrival.packet);

@@ -105,7 +105,7 @@ static void begin(struct rc_requester *requester, struct work *work)
 
 static uint32_t read_chunk(const struct rc_requester *requester)
 {
-    return requester->window_max == 0 ? UINT32_MAX : RC_READ_CHUNK_PACKETS;
+    return requester->window_max == 0 ? RC_READ_PACKETS_MAX : RC_READ_CHUNK_PACKETS;
 }
 
 /* Fills what is asked for and returns how many PSNs that takes. */
@@ -468,6 +468,23 @@ struct rc_progress rc_requester_on_response(struct rc_requester *requester,
     skip_acknowledged(requester, queue);
     rc_window_reopen(requester, queue);
     return (struct rc_progress){RC_RESPONSE, work, offset, COMPLETION_SUCCESS};
+}
+
+void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *queue,
+                             struct instant now)
+{
+    CHECK(requester->reads_out == 1);
+    requester->reads_out = 0;
+    advance(requester, requester->send, now);
+    skip_acknowledged(requester, queue);
+    rc_window_reopen(requester, queue);
+}
+
+struct work *rc_requester_oldest(const struct rc_requester *requester,
+                                 const struct send_queue *queue)
+{
+    uint32_t position;
+    return rc_oldest_in_flight(requester, queue, &position);
 }
 
 struct rc_progress rc_requester_on_time(struct rc_requester *requester, struct send_queue *queue,

@@ -31,6 +31,8 @@
 /* A READ request asks for at most this many response packets at a time where the path limits what
  * may be in flight, so that responses are clocked by requests. */
 #define RC_READ_CHUNK_PACKETS 16
+/* Elsewhere at most for this many: a world that fetches the data in one go is not away for long. */
+#define RC_READ_PACKETS_MAX 512
 
 enum rc_requester_mode {
     RC_REQUESTER_SENDING,
@@ -120,6 +122,15 @@ MUST_USE struct rc_progress rc_requester_on_response(struct rc_requester *reques
                                                      struct send_queue *queue, struct psn psn,
                                                      bool atomic, uint32_t bytes,
                                                      struct instant now);
+
+/* The READ request that was pulled last, `alone`, has its data by other means: no response will
+ * come. */
+void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *queue,
+                             struct instant now);
+
+/* The oldest request with packets in flight; NULL if there is none. */
+struct work *rc_requester_oldest(const struct rc_requester *requester,
+                                 const struct send_queue *queue);
 
 /* retry_at was reached. RC_STALE: too early; RC_SEQUENCE_NAK: resending begins; RC_FAILED. */
 MUST_USE struct rc_progress rc_requester_on_time(struct rc_requester *requester,

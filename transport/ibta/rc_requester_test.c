@@ -587,6 +587,55 @@ static void test_local_work(void **state)
     end(bench);
 }
 
+/* Data that came by other means completes its request as responses would have. */
+static void test_fetched_reads(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_READ, 2 * MTU, 0);
+    post(bench, WORK_WRITE, 8, WORK_FENCE);
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe);
+    assert_true(bench->out.alone);
+    assert_int_equal(bench->out.bytes, 2 * MTU);
+    assert_false(pull(bench)); /* The fence. */
+    rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);
+    assert_int_equal(bench->requester.retry_at.ns, UINT64_MAX);
+    assert_int_equal(collect(bench), 1);
+    assert_int_equal(response(bench, 0xfffffe, MTU).verdict, RC_STALE);
+    expect(bench, ROCE_WRITE_ONLY, 0);
+    assert_int_equal(ack(bench, 0).verdict, RC_PROGRESS);
+    assert_int_equal(collect(bench), 1);
+    end(bench);
+}
+
+/* However large, no request asks for more than RC_READ_PACKETS_MAX at a time, and pieces that are
+ * fetched and pieces that are sent add up. */
+static void test_pieces_of_a_large_read(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    const uint32_t piece = RC_READ_PACKETS_MAX * MTU;
+    struct work *read = post(bench, WORK_READ, 2 * piece + 1, 0);
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe);
+    assert_int_equal(bench->out.bytes, piece);
+    rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);
+    assert_int_equal(collect(bench), 0);
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe + RC_READ_PACKETS_MAX);
+    assert_true(bench->out.alone && !bench->out.last);
+    assert_int_equal(bench->out.offset, piece);
+    for (uint32_t i = 0; i < RC_READ_PACKETS_MAX; i++) {
+        assert_int_equal(response(bench, 0xfffffe + RC_READ_PACKETS_MAX + i, MTU).verdict,
+                         RC_RESPONSE);
+        read->moves_pending--;
+    }
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe + 2 * RC_READ_PACKETS_MAX);
+    assert_true(bench->out.alone && bench->out.last);
+    assert_int_equal(bench->out.bytes, 1);
+    rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);
+    assert_int_equal(collect(bench), 1);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -613,6 +662,8 @@ int main(void)
         cmocka_unit_test(test_credits),
         cmocka_unit_test(test_draining_finishes_what_was_begun),
         cmocka_unit_test(test_local_work),
+        cmocka_unit_test(test_fetched_reads),
+        cmocka_unit_test(test_pieces_of_a_large_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,7 +177,8 @@ static struct rc_resource *add_resource(struct rc_responder *responder,
     return resource;
 }
 
-void rc_responder_accept_read(struct rc_responder *responder, const struct roce_packet *packet)
+static struct rc_resource *accept_read(struct rc_responder *responder,
+                                       const struct roce_packet *packet)
 {
     CHECK(psn_equal(psn_of(packet->psn), responder->expected));
     struct rc_resource *resource = add_resource(responder, packet);
@@ -191,6 +192,21 @@ void rc_responder_accept_read(struct rc_responder *responder, const struct roce_
     resource->state = RC_RESOURCE_READY;
     move_on(responder, resource->packets);
     settle(responder);
+    return resource;
+}
+
+void rc_responder_accept_read(struct rc_responder *responder, const struct roce_packet *packet)
+{
+    (void)accept_read(responder, packet);
+}
+
+void rc_responder_accept_fetched(struct rc_responder *responder, const struct roce_packet *packet)
+{
+    struct rc_resource *resource = accept_read(responder, packet);
+    resource->state = RC_RESOURCE_DONE;
+    resource->answered = true;
+    resource->sent = resource->packets;
+    responder->due--;
 }
 
 void rc_responder_accept_atomic(struct rc_responder *responder, const struct roce_packet *packet)

@@ -118,8 +118,9 @@ void rc_responder_accept(struct rc_responder *responder, const struct roce_packe
 void rc_responder_on_moved(struct rc_responder *responder, struct psn psn, bool ack_request);
 
 /* A READ or atomic that was judged EXECUTE and is allowed. An atomic is answered after
- * rc_responder_on_atomic. */
+ * rc_responder_on_atomic; a READ at once, unless its requester has the data already. */
 void rc_responder_accept_read(struct rc_responder *responder, const struct roce_packet *packet);
+void rc_responder_accept_fetched(struct rc_responder *responder, const struct roce_packet *packet);
 void rc_responder_accept_atomic(struct rc_responder *responder, const struct roce_packet *packet);
 void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint64_t original);
 

@@ -258,6 +258,23 @@ static void test_read_waits_for_moves(void **state)
     end(bench);
 }
 
+/* The requester has its data: the PSNs and the MSN move on, nothing is answered, and what is kept
+ * for a duplicate makes room like any other. */
+static void test_fetched_reads(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0xffffff);
+    for (uint32_t i = 0; i < 3 * RESOURCES; i++) {
+        assert_int_equal(judge(bench, ROCE_READ_REQUEST, 0xffffff + 2 * i, 0, MTU + 1),
+                         RC_VERDICT_EXECUTE);
+        rc_responder_accept_fetched(&bench->responder, &bench->packet);
+        expect_silence(bench);
+    }
+    execute(bench, ROCE_SEND_ONLY, 0xffffff + 6 * RESOURCES, true);
+    expect_ack(bench, 0xffffff + 6 * RESOURCES, 3 * RESOURCES + 1);
+    end(bench);
+}
+
 static void test_resent_read_starts_where_it_asks(void **state)
 {
     (void)state;
@@ -343,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_read_responses),
         cmocka_unit_test(test_read_of_nothing),
         cmocka_unit_test(test_read_waits_for_moves),
+        cmocka_unit_test(test_fetched_reads),
         cmocka_unit_test(test_resent_read_starts_where_it_asks),
         cmocka_unit_test(test_atomic_is_executed_once),
         cmocka_unit_test(test_no_more_resources_than_agreed),
