@@ -3,6 +3,9 @@
 
 #include "base/bits.h"
 
+/* A shared queue of up to so many receives is used in turn. */
+#define IN_TURN_MAX 256
+
 static size_t slot_bytes(uint32_t sge_max)
 {
     return power_of_two((uint32_t)(sizeof(struct receive) + sge_max * sizeof(struct sge)));
@@ -26,7 +29,7 @@ void receive_queue_init(struct receive_queue *queue, uint32_t limit, uint32_t sg
     queue->slot_bytes = (uint32_t)slot_bytes(sge_max);
     queue->mask = (uint32_t)(power_of_two(limit) - 1);
     queue->limit = limit;
-    queue->sge_max = sge_max;
+    queue->sge_max = (uint16_t)sge_max;
 }
 
 enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id, const struct sge *sges,
@@ -55,5 +58,6 @@ void srq_init(struct srq *srq, struct pd *pd, uint32_t limit, uint32_t sge_max, 
 {
     *srq = (struct srq){.pd = pd};
     receive_queue_init(&srq->queue, limit, sge_max, memory);
+    srq->queue.newest_first = limit > IN_TURN_MAX;
     list_init(&srq->event_link);
 }

@@ -8,6 +8,7 @@
 #ifndef NIC_RECEIVE_QUEUE_H
 #define NIC_RECEIVE_QUEUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/check.h"
@@ -28,7 +29,8 @@ struct receive_queue {
     uint32_t slot_bytes;
     uint32_t mask;
     uint32_t limit; /* The program's max_wr. */
-    uint32_t sge_max;
+    uint16_t sge_max;
+    bool newest_first;
     uint32_t head, tail; /* Free-running. */
 };
 
@@ -54,22 +56,29 @@ static inline struct receive *receive_queue_at(const struct receive_queue *queue
                                       (size_t)(position & queue->mask) * queue->slot_bytes);
 }
 
-/* The oldest receive; NULL if there is none. Stays in place until receive_queue_drop. */
+/* The receive for the next message, the oldest one or, of a pool, the newest; NULL if there is
+ * none. Stays in place until receive_queue_drop, in a pool also until the next post. */
 static inline struct receive *receive_queue_first(const struct receive_queue *queue)
 {
-    return queue->head == queue->tail ? NULL : receive_queue_at(queue, queue->head);
+    return queue->head == queue->tail
+               ? NULL
+               : receive_queue_at(queue, queue->newest_first ? queue->tail - 1 : queue->head);
 }
 
-/* Forgets the oldest receive, which must be there. */
+/* Forgets that receive, which must be there. */
 static inline void receive_queue_drop(struct receive_queue *queue)
 {
     CHECK(queue->head != queue->tail);
-    queue->head++;
+    if (queue->newest_first) {
+        queue->tail--;
+    } else {
+        queue->head++;
+    }
 }
 
 /* Asks for the memory of receives behind the oldest one, and for where they lead: with thousands
- * posted each would be cold. Changes nothing but time: of what a receive names, nothing is
- * believed, and many a program keeps notes in front of its buffers. */
+ * posted each would be cold, but in a pool. Changes nothing but time: of what a receive names,
+ * nothing is believed, and many a program keeps notes in front of its buffers. */
 static inline void receive_queue_look_ahead(const struct receive_queue *queue)
 {
     enum {
@@ -78,9 +87,12 @@ static inline void receive_queue_look_ahead(const struct receive_queue *queue)
         LINE = 64,
         PAGE = 4096
     };
+    if (queue->newest_first) {
+        return;
+    }
     __builtin_prefetch(receive_queue_at(queue, queue->head + SLOTS_AHEAD));
     const struct receive *receive = receive_queue_at(queue, queue->head + BUFFERS_AHEAD);
-    if (queue->tail - queue->head <= BUFFERS_AHEAD || receive->sge_count == 0) {
+    if (receive_queue_count(queue) <= BUFFERS_AHEAD || receive->sge_count == 0) {
         return;
     }
     const uintptr_t buffer = (uintptr_t)receive->sges[0].address;
@@ -97,7 +109,8 @@ struct xrcd {
     uint32_t users; /* Targets and shared receive queues. */
 };
 
-/* A shared receive queue. */
+/* A shared receive queue. One of many receives is a pool, the newest of which is used first, while
+ * it is in a cache (docs/decisions/0015). */
 struct srq {
     struct receive_queue queue;
     struct pd *pd;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Receives come out in the order they were posted, whole; a queue never holds more than its
- *         limit, nor writes outside the memory it asked for.
+ * Goal    Receives come out whole, in the order they were posted or, of a pool, the newest first; a
+ *         queue never holds more than its limit, nor writes outside the memory it asked for.
  * Method  Random posts and drops, beside a model that never wraps: an array of every receive ever
- *         posted. The memory is exactly receive_queue_bytes long and guarded by the sanitizer.
+ *         posted, or of those that a pool holds. The memory is exactly receive_queue_bytes long and guarded by the sanitizer.
  *         Positions start shortly before they wrap.
  */
 #include <setjmp.h>
@@ -39,7 +39,7 @@ struct world {
 };
 
 static struct {
-    uint32_t posted[STATUS_DENIED + 1], empty, dropped, saturated;
+    uint32_t posted[STATUS_DENIED + 1], empty, dropped, dropped_newest, saturated;
 } seen;
 
 static uint32_t draw(struct world *world, uint32_t bound)
@@ -77,6 +77,18 @@ static void post(struct world *world)
     }
 }
 
+static void drop(struct world *world)
+{
+    receive_queue_drop(&world->queue);
+    if (world->queue.newest_first) {
+        world->posted--;
+        seen.dropped_newest++;
+    } else {
+        world->dropped++;
+        seen.dropped++;
+    }
+}
+
 static void check_first(const struct world *world)
 {
     const struct receive *first = receive_queue_first(&world->queue);
@@ -85,7 +97,8 @@ static void check_first(const struct world *world)
         seen.empty++;
         return;
     }
-    const struct posted *expected = &world->all[world->dropped];
+    const bool newest = world->queue.newest_first;
+    const struct posted *expected = &world->all[newest ? world->posted - 1 : world->dropped];
     assert_non_null(first);
     assert_int_equal((uintptr_t)first % _Alignof(struct receive), 0);
     assert_int_equal(first->wr_id, expected->wr_id);
@@ -104,9 +117,7 @@ static void run(struct world *world)
         if (draw(world, 5) < 3) {
             post(world);
         } else if (world->posted != world->dropped) {
-            receive_queue_drop(&world->queue);
-            world->dropped++;
-            seen.dropped++;
+            drop(world);
         }
         assert_int_equal(receive_queue_count(&world->queue), world->posted - world->dropped);
         check_first(world);
@@ -128,12 +139,14 @@ static void test_against_model(void **state)
         memset(&world.queue, 0x55, sizeof(world.queue));
         receive_queue_init(&world.queue, world.limit, world.sge_max, memory);
         world.queue.head = world.queue.tail = UINT32_MAX - draw(&world, STEPS);
+        world.queue.newest_first = draw(&world, 2) == 0;
         run(&world);
         free(memory);
     }
     assert_true(seen.posted[STATUS_OK] > 10000);
     assert_true(seen.posted[STATUS_FULL] > 10000 && seen.posted[STATUS_INVALID] > 10000);
     assert_true(seen.empty > 1000 && seen.dropped > 10000 && seen.saturated > 1000);
+    assert_true(seen.dropped_newest > 10000);
 }
 
 static void test_sizes(void **state)
@@ -184,13 +197,30 @@ static void test_shared(void **state)
     assert_int_equal(receive_queue_first(&srq.queue)->wr_id, 0);
 }
 
+/* Many receives are a pool, few are used in turn. */
+static void test_pool(void **state)
+{
+    (void)state;
+    static const uint32_t limits[] = {256, 257, 4095};
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        struct pd pd = {.users = 3};
+        struct srq srq;
+        void *memory = aligned_alloc(64, receive_queue_bytes(limits[i], 1));
+        assert_non_null(memory);
+        srq_init(&srq, &pd, limits[i], 1, memory);
+        assert_int_equal(receive_queue_post(&srq.queue, 1, NULL, 0), STATUS_OK);
+        assert_int_equal(receive_queue_post(&srq.queue, 2, NULL, 0), STATUS_OK);
+        assert_int_equal(receive_queue_first(&srq.queue)->wr_id, limits[i] > 256 ? 2 : 1);
+        free(memory);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_model),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_no_receives),
-        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_against_model), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_no_receives),   cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
