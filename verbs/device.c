@@ -153,18 +153,21 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 #define GID_TABLE_ENTRIES 16
 _Static_assert(GID_TABLE_ENTRIES >= ADDRESS_MAX, "every address has an entry");
 
-/* Lanes of a port by what carries its packets: programs choose by it how to send what. Local peers
- * share no link, but each two of them move some 10 GB/s; UCX divides what it reads here by the
- * processes of the machine. */
-static uint8_t lane_speed(const struct live *live)
+/* A port by what carries its packets: programs choose by it how to send what. Local peers share no
+ * link, but each two of them move some 10 GB/s; UCX divides what it reads here by the processes of
+ * the machine. It would take NDR for a port of two paths, and read by two queue pairs at once. */
+static void describe_lanes(const struct live *live, struct ibv_port_attr *attr)
 {
     enum {
-        EDR = 32, /* 25 Gb/s. */
-        NDR = 128 /* 100 Gb/s. */
+        LANES_4 = 2,
+        LANES_8 = 4,
+        EDR = 32, /* 25 Gb/s each. */
+        HDR = 64  /* 50 Gb/s each. */
     };
     struct live_ports ports;
     live_describe_ports(live, &ports);
-    return ports.shm ? NDR : EDR;
+    attr->active_width = ports.shm ? LANES_8 : LANES_4;
+    attr->active_speed = ports.shm ? HDR : EDR;
 }
 
 void port_describe(struct live *live, struct ibv_port_attr *attr)
@@ -179,12 +182,11 @@ void port_describe(struct live *live, struct ibv_port_attr *attr)
         .pkey_tbl_len = 1,
         .lid = live_lid(live),
         .max_vl_num = 1,
-        .active_width = 2, /* 4X */
-        .active_speed = lane_speed(live),
         .phys_state = 5, /* LinkUp */
         .link_layer = IBV_LINK_LAYER_ETHERNET,
         .flags = IBV_QPF_GRH_REQUIRED,
     };
+    describe_lanes(live, attr);
 }
 
 int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,

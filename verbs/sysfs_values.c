@@ -72,6 +72,17 @@ bool value_phys_state(char value[SYSFS_VALUE_BYTES])
                                     names[attr.phys_state < COUNT_OF(names) ? attr.phys_state : 0]);
 }
 
+static unsigned lane_count(uint8_t width)
+{
+    switch (width) {
+    case 2: return 4;
+    case 4: return 8;
+    case 8: return 12;
+    case 16: return 2;
+    default: return 1;
+    }
+}
+
 /* Tenths of a Gb/s a lane, and its name. */
 static unsigned lane_speed(uint8_t speed, const char **name)
 {
@@ -98,7 +109,7 @@ bool value_rate(char value[SYSFS_VALUE_BYTES])
         return false;
     }
     const char *name;
-    const unsigned lanes = attr.active_width == 16 ? 2 : 1u << __builtin_ctz(attr.active_width) * 2;
+    const unsigned lanes = lane_count(attr.active_width);
     const unsigned tenths = lanes * lane_speed(attr.active_speed, &name);
     return says(value, "%u%s Gb/sec (%uX%s)\n", tenths / 10, tenths % 10 != 0 ? ".5" : "", lanes,
                 name);

@@ -322,7 +322,7 @@ static void test_files_and_verbs_agree(void **state)
     assert_true(ibv_read_sysfs_file(BASE, "ports/1/rate", text, sizeof(text)) > 0);
     const char *wire = getenv("NONIC_WIRE");
     const bool udp = wire != NULL && strcmp(wire, "udp") == 0;
-    assert_string_equal(text, udp ? "100 Gb/sec (4X EDR)" : "400 Gb/sec (4X NDR)");
+    assert_string_equal(text, udp ? "100 Gb/sec (4X EDR)" : "400 Gb/sec (8X HDR)");
 }
 
 /* A transfer moves them. */
