@@ -70,6 +70,7 @@ struct live {
     struct instant sleeps_until;  /* The thread's; 0 ns: it does not sleep for long. */
     struct instant now;           /* When the clock was last read. */
     struct udp_counters udp_seen; /* Of the port's counts, what is already in the NIC's. */
+    uint32_t small_reads;         /* READ requests since a large one. */
     uint32_t fetched_bytes;       /* Of the round of sending that is under way. */
     uint32_t placed_records;      /* Of the round of receiving that is under way. */
     uint32_t unpolled_places;     /* Direct writes and reads since the program last reaped. */

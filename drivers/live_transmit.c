@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "drivers/live_internal.h"
 #include "drivers/memory.h"
+#include "transport/ibta/rc_requester.h"
 #include "wire/icrc.h"
 
 /* Packets one queue pair may send before the next has its turn. */
@@ -24,9 +25,11 @@
 #define PLACE_UNPOLLED_MAX 4
 
 /* A READ that is alone and of so many bytes is fetched by a system call of ours: always, or if the
- * program waits for each. */
+ * program waits for each, or if one of the last READs was large: UCX reads what comes before a
+ * boundary by itself, and all behind it would be answered, too. */
 #define FETCH_BYTES_ALWAYS 16384
-#define FETCH_BYTES_LONE   2048
+#define FETCH_BYTES_LONE   RC_READ_WAITS_BYTES
+#define SMALL_READS_MAX    4
 
 /* So much is fetched before packets that came in meanwhile are looked at. */
 #define FETCHED_MAX (2u << 20)
@@ -197,7 +200,8 @@ static bool worth_fetching(const struct live *live, const struct link *link,
                            const struct nic_departure *departure)
 {
     const uint32_t bytes = departure->packet->reth.bytes;
-    if (bytes >= FETCH_BYTES_ALWAYS) {
+    if (bytes >= FETCH_BYTES_ALWAYS ||
+        (bytes >= FETCH_BYTES_LONE && live->small_reads <= SMALL_READS_MAX)) {
         return true;
     }
     if (departure->more_sends || live->posts.together ||
@@ -209,8 +213,12 @@ static bool worth_fetching(const struct live *live, const struct link *link,
 
 static bool fetch(struct live *live, struct link *link, const struct nic_departure *departure)
 {
-    if (!departure->alone || departure->packet->opcode != ROCE_READ_REQUEST ||
-        !worth_fetching(live, link, departure)) {
+    const struct roce_packet *packet = departure->packet;
+    if (packet->opcode != ROCE_READ_REQUEST) {
+        return false;
+    }
+    live->small_reads = packet->reth.bytes >= FETCH_BYTES_ALWAYS ? 0 : live->small_reads + 1;
+    if (!departure->alone || !worth_fetching(live, link, departure)) {
         return false;
     }
     struct segment segments[NIC_SEGMENT_MAX];
@@ -220,7 +228,7 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
         return false;
     }
     live->unpolled_places++;
-    live->fetched_bytes += departure->packet->reth.bytes;
+    live->fetched_bytes += packet->reth.bytes;
     return true;
 }
 

@@ -45,10 +45,20 @@ static bool needs_receive(const struct work *work)
            work->kind == WORK_SEND_INVALIDATE || work->kind == WORK_WRITE_IMMEDIATE;
 }
 
-/* May the message at the cursor begin? Fence, initiator depth and end-to-end credits. */
+/* A READ that is fetched (rc_requester_on_fetched) takes one copy; one that is answered takes two,
+ * and so does every READ behind it until nothing is in flight. Waiting for that is shorter. */
+static bool waits_until_alone(const struct rc_requester *requester, const struct work *work)
+{
+    return requester->reads_wait && work->kind == WORK_READ && work->bytes >= RC_READ_WAITS_BYTES;
+}
+
+/* May the message at the cursor begin? Fence, initiator depth, fetching and end-to-end credits. */
 static bool may_begin(const struct rc_requester *requester, const struct work *work, bool idle)
 {
     if ((work->flags & WORK_FENCE) && requester->reads_out > 0) {
+        return false;
+    }
+    if (!idle && waits_until_alone(requester, work)) {
         return false;
     }
     if (requester->credits_known && needs_receive(work) && !idle) {
@@ -160,11 +170,26 @@ static uint32_t take_packet(struct rc_requester *requester, const struct work *w
     return 1;
 }
 
+/* What follows on the wire; NULL: nothing does. */
+static const struct work *next_on_wire(const struct send_queue *queue)
+{
+    for (uint32_t at = queue->next; at != queue->tail; at++) {
+        const struct work *work = send_queue_at(queue, at);
+        if (!work_is_local(work)) {
+            return work;
+        }
+    }
+    return NULL;
+}
+
 static bool wants_ack(const struct rc_requester *requester, const struct send_queue *queue,
                       const struct work *work, const struct rc_outgoing *out)
 {
-    if (out->last && ((work->flags & WORK_SIGNALED) || queue->next == queue->tail)) {
-        return true;
+    if (out->last) {
+        const struct work *next = next_on_wire(queue);
+        if ((work->flags & WORK_SIGNALED) || next == NULL || waits_until_alone(requester, next)) {
+            return true;
+        }
     }
     if ((out->psn.value & (ACK_REQUEST_PSNS - 1)) == ACK_REQUEST_PSNS - 1) {
         return true;
@@ -194,6 +219,9 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
         .resent = !psn_equal(requester->send, requester->next),
         .alone = psn_equal(requester->unacked, requester->send),
     };
+    if (out->alone && work->kind == WORK_READ) {
+        requester->reads_wait = false; /* Unless it is fetched, too. */
+    }
     if (work->packets == 0) {
         queue->next++;
         return true;
@@ -475,6 +503,7 @@ void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *
 {
     CHECK(requester->reads_out == 1);
     requester->reads_out = 0;
+    requester->reads_wait = true;
     advance(requester, requester->send, now);
     skip_acknowledged(requester, queue);
     rc_window_reopen(requester, queue);

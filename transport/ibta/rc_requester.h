@@ -40,6 +40,9 @@ enum rc_requester_mode {
     RC_REQUESTER_STOPPED,     /* Failed: only flushes are left. */
 };
 
+/* READs of fewer bytes never wait to be fetched. */
+#define RC_READ_WAITS_BYTES 2048
+
 struct rc_requester {
     struct psn next;    /* One past the newest PSN ever sent. */
     struct psn send;    /* PSN of the next packet; not `next` while resending. */
@@ -53,6 +56,7 @@ struct rc_requester {
     uint8_t timeout_code;
     bool credits_known; /* The responder limits us: credit_serial is valid. */
     bool window_shut;   /* It was full, and a quarter of it is not free yet. */
+    bool reads_wait;    /* Until they are alone: the last one that was has been fetched. */
     uint32_t mtu_bytes;
     uint32_t window_max;      /* Bytes in flight the path can hold; 0: no limit. */
     uint32_t window;          /* What we allow now: halved by a loss, grown by progress; 0: all. */

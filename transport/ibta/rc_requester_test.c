@@ -608,6 +608,77 @@ static void test_fetched_reads(void **state)
     end(bench);
 }
 
+static void answer(struct bench *bench, struct work *read, uint32_t psn, uint32_t bytes)
+{
+    assert_int_equal(response(bench, psn, bytes).verdict, RC_RESPONSE);
+    read->moves_pending--;
+}
+
+/* After a READ was fetched the next one waits for what is in flight, which asks for its
+ * acknowledgement; one that had to be answered ends that. */
+static void test_reads_wait_to_be_fetched(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_READ, 2 * MTU, 0);
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe);
+    rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);
+    post(bench, WORK_SEND, 8, 0);
+    post(bench, WORK_SEND, 8, 0);
+    post(bench, WORK_LOCAL_INVALIDATE, 0, 0);
+    struct work *waiting = post(bench, WORK_READ, 2 * MTU, 0);
+    struct work *behind = post(bench, WORK_READ, 2 * MTU, 0);
+    post(bench, WORK_READ, 2 * MTU, 0);
+    expect(bench, ROCE_SEND_ONLY, 0);
+    assert_false(bench->out.ack_request);
+    expect(bench, ROCE_SEND_ONLY, 1);
+    assert_true(bench->out.ack_request);
+    assert_true(pull(bench) && bench->out.work->kind == WORK_LOCAL_INVALIDATE);
+    assert_false(pull(bench));
+    assert_int_equal(ack(bench, 0).verdict, RC_PROGRESS);
+    assert_false(pull(bench));
+    assert_int_equal(ack(bench, 1).verdict, RC_PROGRESS);
+    expect(bench, ROCE_READ_REQUEST, 2);
+    assert_true(bench->out.alone);
+    expect(bench, ROCE_READ_REQUEST, 4); /* As the one before was sent. */
+    assert_false(bench->out.alone);
+    answer(bench, waiting, 2, MTU);
+    answer(bench, waiting, 3, MTU);
+    expect(bench, ROCE_READ_REQUEST, 6);
+    assert_false(bench->out.alone);
+    answer(bench, behind, 4, MTU);
+    end(bench);
+}
+
+static void test_short_reads_do_not_wait(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_READ, MTU, 0);
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe);
+    rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);
+    post(bench, WORK_SEND, 8, 0);
+    post(bench, WORK_SEND, 8, 0);
+    post(bench, WORK_READ, RC_READ_WAITS_BYTES - 1, 0);
+    expect(bench, ROCE_SEND_ONLY, 0xffffff);
+    expect(bench, ROCE_SEND_ONLY, 0);
+    assert_false(bench->out.ack_request);
+    expect(bench, ROCE_READ_REQUEST, 1);
+    end(bench);
+}
+
+/* Nothing on the wire follows that would bring an acknowledgement. */
+static void test_acknowledgement_before_local_work(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_SEND, 8, 0);
+    post(bench, WORK_LOCAL_INVALIDATE, 0, WORK_SIGNALED);
+    expect(bench, ROCE_SEND_ONLY, 0xfffffe);
+    assert_true(bench->out.ack_request);
+    end(bench);
+}
+
 /* However large, no request asks for more than RC_READ_PACKETS_MAX at a time, and pieces that are
  * fetched and pieces that are sent add up. */
 static void test_pieces_of_a_large_read(void **state)
@@ -663,6 +734,9 @@ int main(void)
         cmocka_unit_test(test_draining_finishes_what_was_begun),
         cmocka_unit_test(test_local_work),
         cmocka_unit_test(test_fetched_reads),
+        cmocka_unit_test(test_reads_wait_to_be_fetched),
+        cmocka_unit_test(test_short_reads_do_not_wait),
+        cmocka_unit_test(test_acknowledgement_before_local_work),
         cmocka_unit_test(test_pieces_of_a_large_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
