@@ -225,7 +225,6 @@ void live_progress(struct live *live, bool armed)
     count = live_receive(live, quantum(live), live->udp_links > 0);
     if (count == 0) {
         note_idle(live);
-        nic_prefetch_receive(live->nic);
         live->idle_polls++;
         if (live->driver == LIVE_WATCHED && live->idle_polls > live->polls_to_believe) {
             take_over_from_thread(live);

@@ -44,10 +44,6 @@ struct nic {
     struct ready_ring ready;
     struct timer_wheel timers;
     struct qp *last_posted; /* NULL: none, or it is gone. */
-    struct {
-        uint64_t address; /* Where the next receive is likely to go, ... */
-        uint32_t bytes; /* ... and so much of it was used the last time. 0: nothing is foreseen. */
-    } next_receive;
     struct list cqs_to_notify;
     struct list qps_with_events, cqs_with_events, srqs_with_events;
     struct roce_packet departing; /* What nic_departure.packet points at. */

@@ -348,15 +348,6 @@ void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers)
     }
 }
 
-void nic_prefetch_receive(struct nic *nic)
-{
-    const uintptr_t address = (uintptr_t)nic->next_receive.address;
-    for (uint32_t offset = 0; offset < nic->next_receive.bytes; offset += 64) {
-        __builtin_prefetch((const void *)(address + offset), 1);
-    }
-    nic->next_receive.bytes = 0;
-}
-
 void nic_foresee(struct nic *nic, struct qp *qp)
 {
     if (nic->last_posted == qp) {

@@ -152,10 +152,6 @@ const struct qp *nic_ready_qp(const struct nic *nic, uint32_t ahead);
 void nic_prefetch_qp(const struct qp *qp);
 void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers);
 
-/* Nothing is under way: asks for the memory that the next message may be received into. Queues of
- * thousands of receives are used in turn, so that each is cold. */
-void nic_prefetch_receive(struct nic *nic);
-
 /* `qp` was posted to. Programs tend to go through their connections in the order of the last time:
  * who came next then has the memory that posting touches asked for. */
 void nic_foresee(struct nic *nic, struct qp *qp);

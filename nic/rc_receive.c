@@ -7,11 +7,6 @@
  */
 #include "nic/internal.h"
 
-/* Of a message shorter than this the lines were asked for (receive_queue_look_ahead); the first
- * so many bytes of a longer one fit the first-level cache. */
-#define FORESEEN_MIN 128
-#define FORESEEN_MAX 8192
-
 /* IBTA 9.9.3. */
 bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter)
 {
@@ -85,20 +80,6 @@ static void begin_move(struct qp *qp, const struct roce_packet *packet, enum mov
     move->completes = false;
 }
 
-/* The next message may be as long as this one. What a receive names is not believed: it is asked
- * for, not touched. */
-static void foresee_receive(struct qp *qp, uint32_t bytes)
-{
-    const struct receive_queue *queue = qp->srq == NULL ? &qp->receives : &qp->srq->queue;
-    const struct receive *next = receive_queue_first(queue);
-    if (next == NULL || next->sge_count == 0) {
-        return;
-    }
-    const uint32_t room = next->sges[0].bytes < FORESEEN_MAX ? next->sges[0].bytes : FORESEEN_MAX;
-    qp->nic->next_receive.address = next->sges[0].address;
-    qp->nic->next_receive.bytes = bytes < room ? bytes : room;
-}
-
 static void note_receive(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
                          uint32_t bytes, struct nic_move *move)
 {
@@ -123,9 +104,6 @@ static void note_receive(struct qp *qp, const struct roce_packet *packet, uint32
         move->completion.immediate = packet->invalidate_key;
     }
     qp_release_receive(qp);
-    if (bytes >= FORESEEN_MIN) {
-        foresee_receive(qp, bytes);
-    }
     nic_count(qp->nic, COUNTER_rdma_recvs);
 }
 
