@@ -32,14 +32,13 @@ static long number_in(const char *path)
     return value;
 }
 
-/* Yama lets only a parent write into a process unless it is switched off. */
+/* Yama lets only a parent reach into a process unless it is switched off. */
 static const char *direct_text(void)
 {
     const long scope = number_in("/proc/sys/kernel/yama/ptrace_scope");
     return scope > 0
-               ? "not possible: kernel.yama.ptrace_scope is not 0; such writes go through the "
-                 "ring"
-               : "possible: a peer's RDMA WRITE needs no work of the program it writes to";
+               ? "not possible: kernel.yama.ptrace_scope is not 0; all goes through the ring"
+               : "possible: a peer's WRITE or READ needs no work of the program it is for";
 }
 
 static void gid_text(const struct live_gid *gid, char *text, size_t bytes)
@@ -100,7 +99,7 @@ static void print_text(struct live *live)
     printf("shared mem  %s\n", ports.shm ? "to nonic programs of this machine and user"
                                          : "off (--wire udp), or not to be had");
     if (ports.shm) {
-        printf("            direct writes %s\n", direct_text());
+        printf("            direct access %s\n", direct_text());
     }
 }
 

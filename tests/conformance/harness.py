@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -226,4 +227,7 @@ def test_sanitizer():
 def summary():
     """The last line; how the program ends."""
     print(f'{passed} passed, {failed} failed')
+    if arguments.words and passed + failed == 0:
+        print(f'no test has all of: {" ".join(arguments.words)}', file=sys.stderr)
+        return True
     return failed > 0
