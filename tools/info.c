@@ -36,9 +36,8 @@ static long number_in(const char *path)
 static const char *direct_text(void)
 {
     const long scope = number_in("/proc/sys/kernel/yama/ptrace_scope");
-    return scope > 0
-               ? "not possible: kernel.yama.ptrace_scope is not 0; all goes through the ring"
-               : "possible: a peer's WRITE or READ needs no work of the program it is for";
+    return scope > 0 ? "not possible: kernel.yama.ptrace_scope is not 0; all goes through the ring"
+                     : "possible: a peer's WRITE or READ needs no work of the program it is for";
 }
 
 static void gid_text(const struct live_gid *gid, char *text, size_t bytes)
