@@ -240,6 +240,44 @@ static void test_a_read_behind_a_write(void **state)
     close_regions(&regions);
 }
 
+/* READs wait for unsignaled SENDs before them, which nothing but the READ asks an answer of: nobody
+ * waits for a timer. */
+static void test_reads_among_sends(void **state)
+{
+    struct api *api = *state;
+    struct regions regions;
+    struct prng prng;
+    prng_init(&prng, 5);
+    open_regions(api, &regions);
+    const uint64_t timeouts = api_counter("hw_counters/timeouts");
+    for (int i = 0; i < 300; i++) {
+        const uint32_t bytes = 1 + (uint32_t)prng_below(&prng, 60000);
+        const uint32_t from = (uint32_t)prng_below(&prng, LARGE_BYTES - bytes);
+        struct ibv_sge word = api_sge(api->mrs[0], 0, 8);
+        struct ibv_sge to = api_sge(regions.our_mr, 0, bytes);
+        struct ibv_send_wr *bad,
+            read = {.sg_list = &to,
+                    .num_sge = 1,
+                    .opcode = IBV_WR_RDMA_READ,
+                    .send_flags = IBV_SEND_SIGNALED,
+                    .wr.rdma = {(uintptr_t)regions.theirs + from, regions.their_mr->rkey}};
+        struct ibv_send_wr second = {
+            .next = &read, .sg_list = &word, .num_sge = 1, .opcode = IBV_WR_SEND};
+        struct ibv_send_wr first = second;
+        first.next = &second;
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(api_post_receive(api->qps[1], api_sge(api->mrs[1], 0, 8)), 0);
+        }
+        assert_int_equal(ibv_post_send(api->qps[0], &first, &bad), 0);
+        api_expect(api->cqs[0], IBV_WC_SUCCESS);
+        api_expect(api->cqs[1], IBV_WC_SUCCESS);
+        api_expect(api->cqs[1], IBV_WC_SUCCESS);
+        assert_memory_equal(regions.ours, regions.theirs + from, bytes);
+    }
+    assert_int_equal(api_counter("hw_counters/timeouts"), timeouts);
+    close_regions(&regions);
+}
+
 /* -- What is not --------------------------------------------------------------------------------*/
 
 struct attempt {
@@ -368,6 +406,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_large_read_has_no_responses, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_reads_of_a_sleeper, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_a_read_behind_a_write, api_open_rc, api_close),
+        cmocka_unit_test_setup_teardown(test_reads_among_sends, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_what_is_closed, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_one_right_is_not_the_other, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_what_was_closed_again, api_open_rc, api_close),

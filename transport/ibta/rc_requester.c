@@ -170,6 +170,13 @@ static uint32_t take_packet(struct rc_requester *requester, const struct work *w
     return 1;
 }
 
+/* Is this message beyond our credits, or the last one within? */
+static bool spends_last_credit(const struct rc_requester *requester, const struct work *work)
+{
+    return requester->credits_known && needs_receive(work) &&
+           (int32_t)(requester->credit_serial - work->serial) <= 0;
+}
+
 /* What follows on the wire; NULL: nothing does. */
 static const struct work *next_on_wire(const struct send_queue *queue)
 {
@@ -187,7 +194,8 @@ static bool wants_ack(const struct rc_requester *requester, const struct send_qu
 {
     if (out->last) {
         const struct work *next = next_on_wire(queue);
-        if ((work->flags & WORK_SIGNALED) || next == NULL || waits_until_alone(requester, next)) {
+        if ((work->flags & WORK_SIGNALED) || next == NULL || waits_until_alone(requester, next) ||
+            spends_last_credit(requester, work)) {
             return true;
         }
     }

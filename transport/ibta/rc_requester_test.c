@@ -548,6 +548,32 @@ static void test_credits(void **state)
     end(bench);
 }
 
+/* Nobody signals these, and others follow; but who has no credit left has to learn of new ones. */
+static void test_last_credit_asks(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_SEND, 1, WORK_SIGNALED);
+    expect(bench, ROCE_SEND_ONLY, 0xfffffe);
+    assert_int_equal(aeth(bench, 0xfffffe, ROCE_AETH_ACK | 2, 1).verdict, RC_PROGRESS);
+    post(bench, WORK_WRITE, 1, 0);
+    for (int i = 0; i < 4; i++) {
+        post(bench, WORK_SEND, 1, 0);
+    }
+    expect(bench, ROCE_WRITE_ONLY, 0xffffff);
+    expect(bench, ROCE_SEND_ONLY, 0);
+    assert_true(bench->out.ack_request);
+    assert_false(pull(bench));
+    assert_int_equal(aeth(bench, 0, ROCE_AETH_ACK | 0, 3).verdict, RC_PROGRESS);
+    expect(bench, ROCE_SEND_ONLY, 1); /* On its own. */
+    assert_true(bench->out.ack_request);
+    assert_false(pull(bench));
+    assert_int_equal(aeth(bench, 1, ROCE_AETH_ACK | 2, 4).verdict, RC_PROGRESS);
+    expect(bench, ROCE_SEND_ONLY, 2);
+    assert_false(bench->out.ack_request);
+    end(bench);
+}
+
 static void test_draining_finishes_what_was_begun(void **state)
 {
     (void)state;
@@ -731,6 +757,7 @@ int main(void)
         cmocka_unit_test(test_loss_shrinks_the_window_and_progress_grows_it),
         cmocka_unit_test(test_loss_limits_an_unlimited_path),
         cmocka_unit_test(test_credits),
+        cmocka_unit_test(test_last_credit_asks),
         cmocka_unit_test(test_draining_finishes_what_was_begun),
         cmocka_unit_test(test_local_work),
         cmocka_unit_test(test_fetched_reads),
