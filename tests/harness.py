@@ -1,4 +1,4 @@
-"""What the programs of tests/conformance that run others have in common: the command line, one nonic,
+"""What the programs of tests/ that run others have in common: the command line, one nonic,
 tests by name, and how processes end."""
 import argparse
 import glob
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BAD_NETWORK = 'drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,seed=7'
 passed = failed = 0
 arguments = None

@@ -1,0 +1,5 @@
+"""What anybody on the network can send, and what interfaces do: floods, forged packets, small MTUs."""
+
+
+def tests():
+    pass

@@ -1,0 +1,5 @@
+"""What programs do to themselves: exit in signal handlers, cancelled threads, forks, small stacks."""
+
+
+def tests():
+    pass
