@@ -1,38 +1,89 @@
-"""What the programs of tests/ that run others have in common: the command line, one nonic,
-tests by name, and how processes end."""
+"""What the programs of tests/ that run others have in common: the command line, tests by name, which of them
+run side by side, sanitizers' reports, and how processes end.
+
+A test is a function that returns, or raises Failure or Skipped. `test` notes it; `summary` runs all that the
+command line wants, several at once, and prints a line for each as it ends. Tests of one name take turns: two
+that need the same thing (a fixed port, the whole machine) say so by `alone` or `lock`.
+"""
 import argparse
+import concurrent.futures
+import contextlib
 import glob
 import os
+import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BAD_NETWORK = 'drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,seed=7'
-passed = failed = 0
 arguments = None
-turns = {}  # Of tests by their name without the wire.
 sanitizer = None  # 'asan', 'tsan' or none.
-reports = None  # The directory that they write to.
-outputs = []  # Of programs that ended since it was looked at.
+of_programs = False  # Races between threads of an unmodified program are its own affair.
+noted = []
+local = threading.local()  # .place: what the test that this thread runs has for itself.
+locks = {}
+ports = set()
+turns = {}
 
 
 class Failure(Exception):
     pass
 
 
+class Skipped(Exception):
+    """It cannot run here, for the reason given."""
+
+
+class Place:
+    """What one running test has for itself."""
+
+    def __init__(self):
+        self.environment = dict(os.environ)
+        self.outputs = []  # Of programs that ended since reports were taken.
+        self.reports = tempfile.mkdtemp(prefix='nonic-reports-') if sanitizer else None
+        if sanitizer:
+            self.environment.update(sanitizer_environment(self.reports))
+
+    def close(self):
+        if self.reports:
+            shutil.rmtree(self.reports)
+
+
+class Test:
+    def __init__(self, name, body, words, theirs, alone, lock):
+        self.name, self.body, self.words = name, body, words
+        self.theirs, self.alone, self.lock = theirs, alone, lock
+
+
+# -- The command line ---------------------------------------------------------------------------------
+
+def shard(text):
+    match = re.fullmatch(r'(\d+)/(\d+)', text)
+    if not match or int(match.group(1)) >= int(match.group(2)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not K/N with K from 0 to N-1")
+    return int(match.group(1)), int(match.group(2))
+
+
 def parse(description):
     global arguments
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument('--full', action='store_true', help='more seeds and sizes')
+    parser.add_argument('--smoke', action='store_true', help='one test for each kind of thing')
     parser.add_argument('--one-wire', action='store_true', help='each test over one wire, in turn')
+    parser.add_argument('--shard', type=shard, metavar='K/N', help='the Kth of N parts, from 0 on')
+    parser.add_argument('--jobs', type=int, default=4, help='tests side by side (default 4)')
     parser.add_argument('--build', default=os.path.join(ROOT, 'build'), help='a build directory')
     parser.add_argument('words', nargs='*', help='only tests whose name has all of these')
     arguments = parser.parse_args()
+    arguments.build = os.path.abspath(arguments.build)
     return arguments
 
 
@@ -40,26 +91,32 @@ def nonic():
     return os.path.join(arguments.build, 'tools', 'nonic')
 
 
+# -- Sanitizers ---------------------------------------------------------------------------------------
+
+runtime = None
+
+
 def use_sanitizer(theirs=False):
-    """A sanitized library needs its runtime in the programs that load it. What unmodified programs
-    leak is theirs, and so are races between their own threads (`theirs`: they have some, and go on).
-    Reports go to files, so that those of killed servers and of children are found, too; UBSan knows no
-    files beside ASan, and speaks among the output."""
-    global reports, sanitizer
+    """A sanitized library needs its runtime in the programs that load it. `theirs`: unmodified programs have
+    races between their own threads, and go on."""
+    global runtime, sanitizer, of_programs
     library = os.path.join(arguments.build, 'verbs', 'libibverbs.so.1')
     linked = subprocess.run(['ldd', library], capture_output=True, text=True).stdout
     found = re.search(r'=> (\S*/lib([at]san)\.so\S*)', linked)
-    if not found:
-        return
-    sanitizer = found.group(2)
-    reports = tempfile.TemporaryDirectory(prefix='nonic-reports-')
-    log = f'log_path={reports.name}/report'
-    halt = 'halt_on_error=0:exitcode=0' if theirs else 'halt_on_error=1'
-    os.environ.update({'LD_PRELOAD': found.group(1),
-                       'ASAN_OPTIONS': f'verify_asan_link_order=0:detect_leaks=0:{log}',
-                       'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
-                       # perftest -D opens files in a signal handler: its own affair.
-                       'TSAN_OPTIONS': f'{halt}:report_signal_unsafe=0:{log}'})
+    if found:
+        runtime, sanitizer, of_programs = found.group(1), found.group(2), theirs
+
+
+def sanitizer_environment(folder):
+    """What unmodified programs leak is theirs. Reports go to files, so that those of killed servers and of
+    children are found, too; UBSan knows no files beside ASan, and speaks among the output."""
+    log = f'log_path={folder}/report'
+    halt = 'halt_on_error=0:exitcode=0' if of_programs else 'halt_on_error=1'
+    return {'LD_PRELOAD': runtime,
+            'ASAN_OPTIONS': f'verify_asan_link_order=0:detect_leaks=0:{log}',
+            'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
+            # perftest -D opens files in a signal handler: its own affair.
+            'TSAN_OPTIONS': f'{halt}:report_signal_unsafe=0:{log}'}
 
 
 def race_of_program(report):
@@ -71,24 +128,42 @@ def race_of_program(report):
 
 
 def take_reports(theirs=None):
-    """What sanitizers have said since this was asked last, but for reports that match `theirs`: bugs of
-    the program, met inside our library."""
+    """What sanitizers have said in this test since this was asked last, but for reports that match `theirs`:
+    bugs of the program, met inside our library."""
+    place = local.place
     said = []
-    for path in sorted(glob.glob(os.path.join(reports.name, '*'))) if reports else []:
+    for path in sorted(glob.glob(os.path.join(place.reports, '*'))) if place.reports else []:
         with open(path, errors='replace') as file:
             said += [one for one in re.split('^={18}\n', file.read(), flags=re.M) if one.strip()]
         os.remove(path)
-    for output in outputs:
+    for output in place.outputs:
         said += re.split(r'^(?=.*: runtime error: )', output, flags=re.M)[1:]
-    outputs.clear()
+    place.outputs.clear()
     return [one for one in said
             if not race_of_program(one) and not (theirs and re.search(theirs, one))]
 
 
+# -- Processes ----------------------------------------------------------------------------------------
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return str(s.getsockname()[1])
+    """One that nobody has, and no other test of this run will be given."""
+    while True:
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            port = s.getsockname()[1]
+        if port not in ports:
+            ports.add(port)
+            return str(port)
+
+
+def shared_address():
+    """A loopback address for the processes of one test to share."""
+    return f'127.{random.randrange(64, 100)}.{random.randrange(256)}.{random.randrange(1, 255)}'
+
+
+def environment(**more):
+    """What programs of this test find in their environment."""
+    return {**local.place.environment, **more}
 
 
 class Program(subprocess.Popen):
@@ -96,7 +171,7 @@ class Program(subprocess.Popen):
 
     def communicate(self, *args, **kwargs):
         output, errors = super().communicate(*args, **kwargs)
-        outputs.append(output)
+        local.place.outputs.append(output or '')
         return output, errors
 
     def kill(self):
@@ -105,18 +180,78 @@ class Program(subprocess.Popen):
 
     def wait_for_children(self, seconds=10):
         """Until it has none: who is killed in the middle of a report does not finish it."""
-        end = time.time() + seconds
-        while self.poll() is None and time.time() < end:
-            with open(f'/proc/{self.pid}/task/{self.pid}/children') as children:
-                if not children.read().strip():
-                    return
-            time.sleep(0.02)
+        wait_until(lambda: self.poll() is not None or not children(self.pid), seconds)
 
 
-def start(args, wire, options=()):
-    return Program([nonic(), 'run', '--wire', wire, *options, '--', *args], text=True,
+def children(pid):
+    try:
+        with open(f'/proc/{pid}/task/{pid}/children') as file:
+            return file.read().split()
+    except OSError:
+        return []
+
+
+def wait_until(true, seconds=20, interval=0.01):
+    """Whether it has become true in that time."""
+    end = time.time() + seconds
+    while not true():
+        if time.time() > end:
+            return False
+        time.sleep(interval)
+    return True
+
+
+def listens(port, pid='self'):
+    """Does anybody listen on this TCP port, in the network namespace of `pid`?"""
+    wanted = f':{int(port):04X}'
+    for name in ('tcp', 'tcp6'):
+        with contextlib.suppress(OSError), open(f'/proc/{pid}/net/{name}') as sockets:
+            for line in sockets:
+                fields = line.split()
+                if fields[3] == '0A' and fields[1].endswith(wanted):
+                    return True
+    return False
+
+
+def wait_for_listener(port, server, seconds=30):
+    """Until the server's TCP port is open. One that ended has said why."""
+    if not wait_until(lambda: server.poll() is not None or listens(port, server.pid), seconds):
+        raise Failure(f'the server does not listen on port {port}')
+
+
+def packets_sent(process):
+    """By a program that runs on nonic; 0 if it does not answer."""
+    done = subprocess.run([nonic(), 'stat', '--json', str(process.pid)], capture_output=True, text=True)
+    found = re.search(r'"sent_pkts": (\d+)', done.stdout)
+    return int(found.group(1)) if found else 0
+
+
+def wait_for_traffic(process, packets=1000, seconds=30):
+    """Until a program is in the middle of its transfer."""
+    if not wait_until(lambda: process.poll() is not None or packets_sent(process) >= packets, seconds, 0.1):
+        raise Failure(f'{" ".join(process.args)}: no transfer has begun')
+
+
+LISTENS = ' 00010000 '  # As /proc/net/unix writes it.
+
+
+def wait_for_service(port, server, seconds=30):
+    """Until a port of the connection manager is claimed: the names of claims are seen by all."""
+    def claimed():
+        with contextlib.suppress(OSError), open(f'/proc/{server.pid}/net/unix') as sockets:
+            return any(LISTENS in line and '@nonic/port/' in line and f'/{port}/' in line
+                       for line in sockets)
+    if not wait_until(lambda: claimed() or server.poll() is not None, seconds):
+        raise Failure(f'the server does not listen on port {port}')
+    if server.poll() is not None:
+        raise Failure(f'the server ended:\n{server.communicate()[0][-1500:]}')
+
+
+def start(args, wire, options=(), inside=()):
+    """`inside`: a command that runs others, in a namespace say."""
+    return Program([*inside, nonic(), 'run', '--wire', wire, *options, '--', *args], text=True,
                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                   start_new_session=True)
+                   start_new_session=True, env=environment())
 
 
 def finish(process, seconds):
@@ -132,10 +267,11 @@ def finish(process, seconds):
 
 def pair(args, wire, options=(), seconds=120, fails=None, server_options=None):
     """Server and client of one program; both end with 0, or (fails) the client with that text."""
-    args = [*args, '-p', free_port()]
+    port = free_port()
+    args = [*args, '-p', port]
     server = start(args, wire, options if server_options is None else server_options)
     try:
-        time.sleep(0.3)
+        wait_for_listener(port, server)
         client = start([*args, '127.0.0.1'], wire, options)
         output = finish(client, seconds)
         if fails:
@@ -163,37 +299,74 @@ def alone(args, wire, options=(), seconds=120):
     return output
 
 
-def wanted(name):
-    """It has all words, and its wire is the one whose turn it is."""
+# -- Tests --------------------------------------------------------------------------------------------
+
+def wanted(name, smoke):
+    """It has all words, is of the set, and its wire is the one whose turn it is."""
+    if arguments.smoke and not smoke:
+        return False
+    if not all(w in name for w in arguments.words):
+        return False
     wire, _, rest = name.partition(' ')
     wire = wire.rstrip(':')
     if arguments.one_wire and wire in ('shm', 'udp'):
         turn = turns.setdefault(rest, len(turns))
         if wire != ('shm', 'udp')[turn % 2]:
             return False
-    return all(w in name for w in arguments.words)
+    if arguments.shard:
+        index, count = arguments.shard
+        return zlib.crc32(name.encode()) % count == index
+    return True
 
 
-def test(name, body, theirs=None):
-    global passed, failed
-    if not wanted(name):
-        return
-    began = time.time()
-    why = ''
+def test(name, body, *words, theirs=None, alone=False, lock=None, smoke=False):
+    """Notes a test, which calls body(*words). theirs: reports of sanitizers that are no failure. alone: nothing
+    else runs beside it. lock: of tests with one lock, one runs at a time. smoke: it is of the small set."""
+    if wanted(name, smoke):
+        noted.append(Test(name, body, words, theirs, alone, lock))
+
+
+def run_body(one):
+    """Why it failed ('': it did not), and why it was skipped (None: it was not)."""
+    local.place = Place()
+    why, skipped = '', None
     try:
-        body()
+        one.body(*one.words)
+    except Skipped as reason:
+        skipped = str(reason)
     except Failure as failure:
         why = str(failure) or 'failed'
-    said = take_reports(theirs)
+    except (OSError, subprocess.SubprocessError, AssertionError, ValueError) as error:
+        why = f'{type(error).__name__}: {error}'
+    said = take_reports(one.theirs)
     if said:
         why += f'\n{len(said)} reports:\n{said[0][:6000]}'
+    local.place.close()
+    return why, skipped
+
+
+def run_one(one):
+    """Runs it and says how it went: 'passed', 'failed' or 'skipped'."""
+    with locks.setdefault(one.lock, threading.Lock()) if one.lock else contextlib.nullcontext():
+        began = time.time()
+        why, skipped = run_body(one)
+    result = 'failed' if why else 'passed' if skipped is None else 'skipped'
+    word = {'passed': 'ok', 'failed': 'FAIL', 'skipped': 'skip'}[result]
+    text = f'{one.name:<72} {word:<5}{time.time() - began:7.1f} s'
+    if skipped is not None and not why:
+        text += f'\n    skipped: {skipped}'
     if why:
-        failed += 1
-    else:
-        passed += 1
-    print(f'{name:<72} {"FAIL" if why else "ok":<5}{time.time() - began:7.1f} s', flush=True)
-    if why:
-        print('    ' + why.replace('\n', '\n    '), flush=True)
+        text += '\n    ' + why.replace('\n', '\n    ')
+    print(text + '\n', end='', flush=True)
+    return result
+
+
+def run_all():
+    """Those that can stand company first."""
+    together = [one for one in noted if not one.alone]
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        results = list(pool.map(run_one, together))
+    return results + [run_one(one) for one in noted if one.alone]
 
 
 # Two threads hand a buffer of so many bytes to nonic, which writes 32.
@@ -221,13 +394,15 @@ def sanitizer_speaks():
 
 def test_sanitizer():
     if sanitizer:
-        test("a sanitizer's report is a failure", sanitizer_speaks)
+        test("a sanitizer's report is a failure", sanitizer_speaks, smoke=True)
 
 
 def summary():
-    """The last line; how the program ends."""
-    print(f'{passed} passed, {failed} failed')
-    if arguments.words and passed + failed == 0:
+    """Runs the tests that were noted. Prints the last line; returns how the program ends."""
+    results = run_all()
+    passed, failed, skipped = (results.count(kind) for kind in ('passed', 'failed', 'skipped'))
+    print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))
+    if arguments.words and not results:
         print(f'no test has all of: {" ".join(arguments.words)}', file=sys.stderr)
         return True
     return failed > 0
