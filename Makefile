@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD := build
 
-.PHONY: all deps demo test check interop bench install clean
+.PHONY: all deps demo test test-all check interop bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -23,7 +23,11 @@ demo:
 
 test:
 	@dev/install-packages build demo test
-	@dev/test
+	@dev/test quick
+
+test-all:
+	@dev/install-packages build demo test interop
+	@dev/test all
 
 check:
 	@dev/check

@@ -72,7 +72,8 @@ def shard(text):
     return int(match.group(1)), int(match.group(2))
 
 
-def parse(description):
+def parse(description, **more):
+    """`more`: options of one program, with what argparse wants to know of them."""
     global arguments
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument('--full', action='store_true', help='more seeds and sizes')
@@ -81,6 +82,8 @@ def parse(description):
     parser.add_argument('--shard', type=shard, metavar='K/N', help='the Kth of N parts, from 0 on')
     parser.add_argument('--jobs', type=int, default=4, help='tests side by side (default 4)')
     parser.add_argument('--build', default=os.path.join(ROOT, 'build'), help='a build directory')
+    for name, how in more.items():
+        parser.add_argument('--' + name.replace('_', '-'), **how)
     parser.add_argument('words', nargs='*', help='only tests whose name has all of these')
     arguments = parser.parse_args()
     arguments.build = os.path.abspath(arguments.build)
@@ -247,10 +250,10 @@ def wait_for_service(port, server, seconds=30):
         raise Failure(f'the server ended:\n{server.communicate()[0][-1500:]}')
 
 
-def start(args, wire, options=(), inside=()):
-    """`inside`: a command that runs others, in a namespace say."""
+def start(args, wire, options=(), inside=(), folder=None):
+    """`inside`: a command that runs others, in a namespace say. `folder`: where it works."""
     return Program([*inside, nonic(), 'run', '--wire', wire, *options, '--', *args], text=True,
-                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                   cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                    start_new_session=True, env=environment())
 
 
