@@ -1,0 +1,259 @@
+"""What bench/run and bench/compare measure: figures of nonic, and of what a user would pick instead."""
+import itertools
+import json
+import os
+import re
+import socket
+import subprocess
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+build = os.path.join(ROOT, 'build')  # The build that is measured.
+
+
+def use(directory):
+    """From now on the figures are those of this build."""
+    global build
+    build = os.path.abspath(directory)
+
+
+def nonic():
+    return os.path.join(build, 'tools', 'nonic')
+
+
+def program(name):
+    """One of bench/."""
+    return os.path.join(build, 'bench', name)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return str(s.getsockname()[1])
+
+
+def raw(mode):
+    return float(subprocess.run([program('raw'), mode], capture_output=True, text=True, check=True).stdout)
+
+
+def listens(port):
+    """Does a server listen on this TCP port?"""
+    with open('/proc/net/tcp') as four, open('/proc/net/tcp6') as six:
+        sockets = [line.split() for line in [*four, *six]]
+    return any(fields[3] == '0A' and fields[1].endswith(f':{int(port):04X}') for fields in sockets)
+
+
+def two(server, client, port, env=None):
+    """Runs two programs pinned to a processor each, the client when the server listens on its port; returns what
+    the client printed."""
+    env = {**os.environ, **(env or {})}
+    first = subprocess.Popen(['taskset', '-c', '0', *server], env=env, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    try:
+        while first.poll() is None and not listens(port):
+            time.sleep(0.01)
+        return subprocess.run(['taskset', '-c', '1', *client], env=env, capture_output=True,
+                              text=True, timeout=60).stdout
+    finally:
+        first.kill()
+        first.wait()
+
+
+def perftest(wire, tool, *options):
+    port = free_port()
+    args = [nonic(), 'run', '--wire', wire, '--', tool, '-F', '-p', port, *options]
+    output = two(args, [*args, '127.0.0.1'], port)
+    rows = [line.split() for line in output.splitlines() if re.match(r'\s*\d+\s+\d+\s', line)]
+    if not rows:
+        raise RuntimeError(f'{tool} over {wire} failed:\n{output}')
+    return [float(x) for x in rows[-1]]
+
+
+def ucx(transports, test, size, iterations):
+    port = free_port()
+    args = ['ucx_perftest', '-t', test, '-s', str(size), '-n', str(iterations), '-p', port]
+    output = two(args, [*args, '127.0.0.1'], port, {'UCX_TLS': transports, 'UCX_NET_DEVICES': 'all'})
+    final = re.search(r'Final:\s+(.*)', output)
+    if not final:
+        raise RuntimeError(f'ucx_perftest {test}: {output[-300:]}')
+    return [float(x) for x in final.group(1).split()]
+
+
+def fabric(provider, size, iterations):
+    """fi_pingpong: microseconds of one transfer."""
+    args = ['fi_pingpong', '-p', provider, '-e', 'rdm', '-S', str(size), '-I', str(iterations)]
+    port = free_port()
+    output = two([*args, '-B', port], [*args, '-P', port, '127.0.0.1'], port)
+    lines = [line.split() for line in output.splitlines() if line.strip()]
+    return float(lines[-1][-2])
+
+
+def crossbar(what, ports, packets, switches=1):
+    """The laboratory under full load: packets_per_s or events_per_s."""
+    args = [program('crossbar'), str(ports), str(packets), str(switches)]
+    return json.loads(subprocess.run(['taskset', '-c', '1', *args], capture_output=True, text=True,
+                                     check=True).stdout)[what]
+
+
+def ns3(ports, packets):
+    """ns-3 moving the same packets through the same switch: packets a second."""
+    built = program('ns3_switch')
+    source = os.path.join(ROOT, 'bench', 'ns3_switch.cc')
+    if not os.path.exists(built) or os.path.getmtime(built) < os.path.getmtime(source):
+        flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'ns3-core', 'ns3-network',
+                                'ns3-point-to-point'], capture_output=True, text=True, check=True).stdout
+        subprocess.run(['g++', '-O2', '-o', built, source, *flags.replace('\\;', '').split()],
+                       check=True, stderr=subprocess.DEVNULL)
+    return json.loads(subprocess.run(['taskset', '-c', '1', built, str(ports), str(packets)],
+                                     capture_output=True, text=True, check=True).stdout)['packets_per_s']
+
+
+def connections(wire, qps, field='rate', *options, series=0):
+    """A figure of `nonic bench connections`, which compares every byte."""
+    output = subprocess.run([nonic(), 'bench', 'connections', '--json', '--wire', wire, '--qps', str(qps), *options],
+                            capture_output=True, text=True, timeout=300).stdout
+    point = json.loads(output)['series'][series]['points'][0]
+    if 'error' in point:
+        raise RuntimeError(point['error'])
+    return point[field]
+
+
+def ucx_endpoints(transports, qps, field='rate'):
+    """Likewise of UCX: an operation is done when its endpoint says that it arrived."""
+    built = program('ucx_endpoints')
+    if not os.path.exists(built):
+        subprocess.run(['meson', 'setup', '--reconfigure', build], capture_output=True, check=True)
+        subprocess.run(['ninja', '-C', build, 'bench/ucx_endpoints'], capture_output=True, check=True)
+    output = subprocess.run([built, '--json', '--tls', transports, '--done', 'there', '--qps', str(qps)],
+                            capture_output=True, text=True, timeout=300).stdout
+    point = json.loads(output)['series'][0]['points'][0]
+    if 'error' in point:
+        raise RuntimeError(point['error'])
+    return point[field]
+
+
+# Open MPI over nonic alone, and over what it would use otherwise.
+MPI_UCX = ['--mca', 'pml', 'ucx', '--mca', 'osc', 'ucx', '--mca', 'pml_ucx_tls', 'any', '--mca', 'pml_ucx_devices',
+           'any', '--mca', 'btl', '^vader,tcp,openib,uct', '-x', 'UCX_TLS', '-x', 'UCX_NET_DEVICES']
+MPI_OB1 = ['--mca', 'pml', 'ob1', '--mca', 'btl']
+# Of each: UCX's transports, whether it runs on nonic, what mpirun is told.
+MPI_KINDS = {
+    'nonic': ('rc_v,self', True, MPI_UCX),
+    'MPI TCP': ('', False, [*MPI_OB1, 'tcp,self']),
+    'MPI UCX TCP': ('tcp,self', False, MPI_UCX),
+    'MPI vader': ('', False, [*MPI_OB1, 'vader,self']),
+    'MPI UCX shared memory': ('posix,cma,self', False, MPI_UCX),
+}
+MPI_SIZES = [8, 512, 4096, 16384, 65536, 262144, 1048576, 4194304]
+mpi_rounds = []  # Of each, by kind: {bytes: (microseconds, MB/s)}
+
+
+def mpi_measure(kind):
+    built = program('mpi_pair')
+    source = os.path.join(ROOT, 'bench', 'mpi_pair.c')
+    if not os.path.exists(built) or os.path.getmtime(built) < os.path.getmtime(source):
+        subprocess.run(['mpicc', '-O2', '-o', built, source], check=True)
+    transports, ours, options = MPI_KINDS[kind]
+    before = [nonic(), 'run', '--wire', 'shm', '--'] if ours else []
+    env = {**os.environ, 'UCX_TLS': transports or 'all', 'UCX_NET_DEVICES': 'nonic0:1' if before else 'all',
+           'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
+    output = subprocess.run([*before, 'mpirun', '--bind-to', 'core', '-n', '2', *options, built,
+                             *map(str, MPI_SIZES)], env=env, capture_output=True, text=True, timeout=120).stdout
+    rows = [line.split() for line in output.splitlines()]
+    return {int(row[0]): (float(row[1]), float(row[2])) for row in rows if len(row) == 3}
+
+
+def mpi(kind, size, column):
+    """A figure of a kind: the rounds of all kinds are run one after another, and all rows share them."""
+    rounds_of_row = itertools.count()
+
+    def figure():
+        number = next(rounds_of_row)
+        if number == len(mpi_rounds):
+            mpi_rounds.append({each: mpi_measure(each) for each in MPI_KINDS})
+        if size not in mpi_rounds[number][kind]:
+            raise RuntimeError(f'mpi_pair over {kind} has no figure for {size} bytes')
+        return mpi_rounds[number][kind][size][column]
+    return figure
+
+
+def mpi_rows():
+    for kind in list(MPI_KINDS)[1:]:
+        bound = 3 if 'TCP' in kind else 0.5
+        for size in MPI_SIZES:
+            text = f'{size} B' if size < 1024 else f'{size >> 10} KB' if size < 1 << 20 else f'{size >> 20} MB'
+            yield (f'MPI latency, {text}, shm', 'us', mpi('nonic', size, 0), mpi(kind, size, 0), kind,
+                   ('<=', round(1 / bound, 2)))
+            yield (f'MPI bandwidth, {text}, shm', 'MB/s', mpi('nonic', size, 1), mpi(kind, size, 1), kind,
+                   ('>=', bound))
+
+
+MB = 1048576
+# name, unit, nonic, other, whose, how the ratio is held: ('<=' or '>=', bound) or None.
+ROWS = [
+    ('8 B send latency, shm', 'us', lambda: perftest('shm', 'ib_send_lat', '-s', '8', '-n', '100000')[4],
+     lambda: ucx('posix,cma,self', 'tag_lat', 8, 200000)[1], 'UCX shared memory, tag', ('<=', 1.5)),
+    ('8 B send latency, shm', 'us', lambda: perftest('shm', 'ib_send_lat', '-s', '8', '-n', '100000')[4],
+     lambda: fabric('shm', 8, 50000), 'libfabric shm', None),
+    ('8 B write latency, shm', 'us', lambda: perftest('shm', 'ib_write_lat', '-s', '8', '-n', '100000')[4],
+     lambda: raw('vm-write'), 'one process_vm_writev', ('<=', 2)),
+    ('8 B write latency, shm: 99th percentile', 'us',
+     lambda: perftest('shm', 'ib_write_lat', '-s', '8', '-n', '100000')[7],
+     lambda: perftest('shm', 'ib_write_lat', '-s', '8', '-n', '100000')[4], 'its own median', ('<=', 5)),
+    *[(f'{text} read latency, shm, passive target', 'us',
+       lambda s=size: perftest('shm', 'ib_read_lat', '-s', str(s), '-n', '5000')[4],
+       lambda s=size: ucx('posix,cma,self', 'ucp_get', s, 5000)[1], 'UCX shared memory, get', None)
+      for text, size in (('8 B', 8), ('4 KB', 4096), ('64 KB', 65536), ('1 MB', MB))],
+    ('1 MB read bandwidth, shm', 'GB/s',
+     lambda: perftest('shm', 'ib_read_bw', '-s', str(MB), '-n', '8000')[3] * MB / 1e9,
+     lambda: raw('memcpy'), 'memcpy through a ring', ('>=', 0.7)),
+    ('1 MB write bandwidth, shm', 'GB/s',
+     lambda: perftest('shm', 'ib_write_bw', '-s', str(MB), '-n', '8000')[3] * MB / 1e9,
+     lambda: raw('memcpy'), 'memcpy through a ring', ('>=', 0.7)),
+    ('1 MB write bandwidth, shm', 'GB/s',
+     lambda: perftest('shm', 'ib_write_bw', '-s', str(MB), '-n', '8000')[3] * MB / 1e9,
+     lambda: ucx('posix,cma,self', 'tag_bw', MB, 8000)[4] * MB / 1e9, 'UCX shared memory, tag', None),
+    ('64 KB write bandwidth, udp', 'GB/s',
+     lambda: perftest('udp', 'ib_write_bw', '-s', '65536', '-n', '50000')[3] * MB / 1e9,
+     lambda: raw('udp-segmented'), 'UDP, segmented', ('>=', 0.6)),
+    ('64 KB write bandwidth, udp', 'GB/s',
+     lambda: perftest('udp', 'ib_write_bw', '-s', '65536', '-n', '50000')[3] * MB / 1e9,
+     lambda: ucx('tcp,self', 'tag_bw', 65536, 50000)[4] * MB / 1e9, 'UCX TCP, tag', None),
+    ('8 B send latency, udp', 'us', lambda: perftest('udp', 'ib_send_lat', '-s', '8', '-n', '50000')[4],
+     lambda: raw('udp-pingpong'), 'UDP, both polling', ('<=', 1.5)),
+    ('8 B send latency, udp', 'us', lambda: perftest('udp', 'ib_send_lat', '-s', '8', '-n', '50000')[4],
+     lambda: ucx('tcp,self', 'tag_lat', 8, 50000)[1], 'UCX TCP, tag', None),
+    ('8 B send latency, udp', 'us', lambda: perftest('udp', 'ib_send_lat', '-s', '8', '-n', '50000')[4],
+     lambda: fabric('tcp;ofi_rxm', 8, 20000), 'libfabric TCP', None),
+    ('8 B write rate, udp, 64 a post', 'M/s',
+     lambda: perftest('udp', 'ib_write_bw', '-s', '8', '--post_list', '64', '-n', '640000')[4],
+     lambda: raw('udp-single') / 1e6, 'UDP, one a call', ('>=', 5)),
+    *[row for wire, tls, whose in (('shm', 'posix,cma,self', 'UCX shared memory'), ('udp', 'tcp,self', 'UCX TCP'))
+      for row in (
+          (f'connections: 51,200, 64 B writes, {wire}', 'M/s', lambda w=wire: connections(w, 51200) / 1e6,
+           lambda w=wire: connections(w, 16) / 1e6, '16 connections', ('>=', 0.8)),
+          (f'connections: 51,200, 64 B writes, {wire}', 'M/s', lambda w=wire: connections(w, 51200) / 1e6,
+           lambda w=wire: connections(w, 51200, 'rate', '--baseline', series=1) / 1e6,
+           'one by one, no prefetch', ('>=', 3)),
+          (f'connections: 16,384, 64 B writes, {wire}', 'M/s', lambda w=wire: connections(w, 16384) / 1e6,
+           lambda t=tls: ucx_endpoints(t, 16384) / 1e6, whose, None),
+          (f'connections: UCX alone, 16,384, {wire}', 'M/s', lambda t=tls: ucx_endpoints(t, 16384) / 1e6,
+           lambda t=tls: ucx_endpoints(t, 16) / 1e6, f'{whose}, 16 endpoints', None))],
+    ('connections: 51,200, bytes each, shm', 'B', lambda: connections('shm', 51200, 'bytes_per_qp'),
+     lambda: 1024, '1 KB', ('<=', 1)),
+    ('connections: 51,200, made and connected', 's', lambda: connections('shm', 51200, 'setup_s'),
+     lambda: 10, 'ten seconds', ('<=', 1)),
+    *mpi_rows(),
+    ('lab: packets, 4-port crossbar', 'M/s', lambda: crossbar('packets_per_s', 4, 1000000) / 1e6,
+     lambda: ns3(4, 1000000) / 1e6, 'ns-3', ('>=', 5)),
+    ('lab: packets, 64-port crossbar', 'M/s', lambda: crossbar('packets_per_s', 64, 1000000) / 1e6,
+     lambda: ns3(64, 1000000) / 1e6, 'ns-3', ('>=', 5)),
+    ('lab: events, 64-port crossbar', 'M/s', lambda: crossbar('events_per_s', 64, 2000000) / 1e6,
+     lambda: crossbar('events_per_s', 4, 2000000) / 1e6, '4-port crossbar', None),
+    ('lab: cost of an event, 1,024 nodes', 'ns', lambda: 1e9 / crossbar('events_per_s', 64, 8000000, 16),
+     lambda: 1e9 / crossbar('events_per_s', 4, 2000000), '4 nodes', ('<=', 2)),
+]
+
+
+def lower_is_better(unit):
+    return unit in ('us', 'ns', 's', 'B')
