@@ -15,6 +15,12 @@
 struct work *rc_oldest_in_flight(const struct rc_requester *requester,
                                  const struct send_queue *queue, uint32_t *position);
 
+/* Response packets that one READ request of a long READ asks for. */
+static inline uint32_t rc_read_chunk(const struct rc_requester *requester)
+{
+    return requester->window_max == 0 ? RC_READ_PACKETS_MAX : RC_READ_CHUNK_PACKETS;
+}
+
 /* Flight bytes of the first `packets` packets of a request. */
 uint32_t rc_cost_of(const struct rc_requester *requester, const struct work *work,
                     uint32_t packets);

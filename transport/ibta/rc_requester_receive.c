@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rc_requester_receive - what acknowledgements, responses and the clock mean to a requester.
+ */
+#include "transport/ibta/rc_requester.h"
+#include "transport/ibta/rc_window.h"
+#include "transport/ibta/timing.h"
+
+/* Resend from the oldest unacknowledged PSN. */
+static void go_back(struct rc_requester *requester, struct send_queue *queue)
+{
+    uint32_t position = queue->next;
+    if (rc_oldest_in_flight(requester, queue, &position) != NULL) {
+        queue->next = position;
+    }
+    requester->send = requester->unacked;
+    requester->reads_out = 0;
+    requester->window_shut = false;
+}
+
+/* `unacked` moves up to `upto`: retries start afresh and the timer runs for what is left. */
+static void advance(struct rc_requester *requester, struct psn upto, struct instant now)
+{
+    const int32_t ahead = psn_distance(requester->unacked, upto);
+    if (ahead <= 0) {
+        return;
+    }
+    const uint32_t packets = (uint32_t)ahead;
+    requester->unacked = upto;
+    if (psn_distance(requester->send, upto) > 0) {
+        requester->send = upto;
+    }
+    requester->gap_known = false;
+    requester->retries_left = requester->retry_limit;
+    requester->rnr_left = requester->rnr_limit;
+    const bool idle = psn_equal(upto, requester->next);
+    requester->retry_at =
+        idle ? INSTANT_NEVER : instant_after(now, ack_timeout_ns(requester->timeout_code));
+    rc_window_grow(requester, packets);
+}
+
+/* While resending, the cursor may stand on requests that an acknowledgement has now covered. */
+static void skip_acknowledged(const struct rc_requester *requester, struct send_queue *queue)
+{
+    while (queue->next != queue->tail) {
+        const struct work *work = send_queue_at(queue, queue->next);
+        if (!work->started) {
+            return;
+        }
+        if (work->packets != 0 && psn_distance(requester->send, work_end(work)) > 0) {
+            return;
+        }
+        queue->next++;
+    }
+}
+
+/* Spends one retry and begins to resend; fails the oldest request when none is left. */
+static struct rc_progress retry(struct rc_requester *requester, struct send_queue *queue,
+                                enum rc_requester_verdict verdict)
+{
+    uint32_t position = queue->head;
+    struct work *oldest = rc_oldest_in_flight(requester, queue, &position);
+    if (requester->retries_left == 0) {
+        requester->mode = RC_REQUESTER_STOPPED;
+        requester->retry_at = INSTANT_NEVER;
+        return (struct rc_progress){RC_FAILED, oldest, 0, COMPLETION_RETRY_EXCEEDED};
+    }
+    requester->retries_left--;
+    rc_window_shrink(requester, queue);
+    go_back(requester, queue);
+    return (struct rc_progress){verdict, NULL, 0, COMPLETION_SUCCESS};
+}
+
+/* A response is missing at `unacked`. Responses that were already on their way tell of the same
+ * gap again and again; only the first one counts, the timer covers the rest. */
+static struct rc_progress missing_response(struct rc_requester *requester, struct send_queue *queue)
+{
+    if (requester->gap_known && psn_equal(requester->gap, requester->unacked)) {
+        return (struct rc_progress){RC_STALE, NULL, 0, COMPLETION_SUCCESS};
+    }
+    requester->gap_known = true;
+    requester->gap = requester->unacked;
+    return retry(requester, queue, RC_IMPLIED_NAK);
+}
+
+/* Moves over everything before `upto` that needs no response; true if a request that wants one
+ * stands in between and has not got it. */
+static bool acknowledge(struct rc_requester *requester, struct send_queue *queue, struct psn upto,
+                        struct instant now)
+{
+    bool missing = false;
+    for (uint32_t at = queue->head; at != queue->tail; at++) {
+        const struct work *work = send_queue_at(queue, at);
+        if (!work->started || psn_distance(work->first, upto) <= 0) {
+            break;
+        }
+        if (work_wants_response(work) && psn_distance(requester->unacked, work_end(work)) > 0) {
+            missing = true;
+            upto = work->first;
+            break;
+        }
+    }
+    advance(requester, upto, now);
+    skip_acknowledged(requester, queue);
+    rc_window_reopen(requester, queue);
+    return missing;
+}
+
+static void learn_credits(struct rc_requester *requester, uint8_t code, uint32_t msn)
+{
+    requester->credits_known = code != ROCE_AETH_CREDITS_UNLIMITED;
+    if (!requester->credits_known) {
+        return;
+    }
+    /* The MSN is 24 bits of our serial number, and never ahead of it. */
+    const uint32_t behind = (requester->serial - msn) & ROCE_24_BITS;
+    requester->credit_serial = requester->serial - behind + credits_decode(code);
+}
+
+static struct rc_progress wait_for_receiver(struct rc_requester *requester,
+                                            struct send_queue *queue, uint8_t code,
+                                            struct instant now)
+{
+    uint32_t position = queue->head;
+    struct work *oldest = rc_oldest_in_flight(requester, queue, &position);
+    if (oldest == NULL) {
+        return (struct rc_progress){RC_STALE, NULL, 0, COMPLETION_SUCCESS};
+    }
+    if (requester->rnr_limit != RNR_RETRY_FOREVER) {
+        if (requester->rnr_left == 0) {
+            requester->mode = RC_REQUESTER_STOPPED;
+            requester->retry_at = INSTANT_NEVER;
+            return (struct rc_progress){RC_FAILED, oldest, 0, COMPLETION_RNR_RETRY_EXCEEDED};
+        }
+        requester->rnr_left--;
+    }
+    go_back(requester, queue);
+    requester->mode = RC_REQUESTER_WAITING_RNR;
+    requester->resume_at = instant_after(now, rnr_timer_ns(code));
+    requester->retry_at = INSTANT_NEVER;
+    return (struct rc_progress){RC_RNR_NAK, NULL, 0, COMPLETION_SUCCESS};
+}
+
+static struct rc_progress refused(struct rc_requester *requester, struct send_queue *queue,
+                                  uint8_t syndrome)
+{
+    uint32_t position = queue->head;
+    struct work *oldest = rc_oldest_in_flight(requester, queue, &position);
+    if (oldest == NULL) {
+        return (struct rc_progress){RC_STALE, NULL, 0, COMPLETION_SUCCESS};
+    }
+    enum completion_status status = COMPLETION_REMOTE_OPERATION;
+    if (syndrome == ROCE_NAK_INVALID_REQUEST) {
+        status = COMPLETION_REMOTE_INVALID_REQUEST;
+    } else if (syndrome == ROCE_NAK_REMOTE_ACCESS) {
+        status = COMPLETION_REMOTE_ACCESS;
+    }
+    requester->mode = RC_REQUESTER_STOPPED;
+    requester->retry_at = INSTANT_NEVER;
+    return (struct rc_progress){RC_FAILED, oldest, 0, status};
+}
+
+struct rc_progress rc_requester_on_ack(struct rc_requester *requester, struct send_queue *queue,
+                                       struct psn psn, uint8_t syndrome, uint32_t msn,
+                                       struct instant now)
+{
+    const struct rc_progress stale = {RC_STALE, NULL, 0, COMPLETION_SUCCESS};
+    const bool inside =
+        psn_distance(requester->unacked, psn) >= 0 && psn_distance(psn, requester->next) > 0;
+    if (!inside || requester->mode == RC_REQUESTER_STOPPED) {
+        return stale;
+    }
+    const uint8_t value = syndrome & ROCE_AETH_VALUE_MASK;
+    switch (syndrome & ROCE_AETH_KIND_MASK) {
+    case ROCE_AETH_ACK:
+        learn_credits(requester, value, msn);
+        if (acknowledge(requester, queue, psn_after(psn, 1), now)) {
+            return missing_response(requester, queue);
+        }
+        return (struct rc_progress){RC_PROGRESS, NULL, 0, COMPLETION_SUCCESS};
+    case ROCE_AETH_RNR_NAK:
+        if (acknowledge(requester, queue, psn, now)) {
+            return missing_response(requester, queue);
+        }
+        return wait_for_receiver(requester, queue, value, now);
+    case ROCE_AETH_NAK:
+        if (acknowledge(requester, queue, psn, now) && syndrome == ROCE_NAK_PSN_SEQUENCE) {
+            return missing_response(requester, queue);
+        }
+        if (syndrome == ROCE_NAK_PSN_SEQUENCE) {
+            return retry(requester, queue, RC_SEQUENCE_NAK);
+        }
+        return refused(requester, queue, syndrome);
+    default: return stale; /* Reserved by IBTA table 47: ignored. */
+    }
+}
+
+/* The request that PSN belongs to; NULL if none that is in flight. */
+static struct work *work_of(const struct send_queue *queue, struct psn psn)
+{
+    for (uint32_t at = queue->head; at != queue->tail; at++) {
+        struct work *work = send_queue_at(queue, at);
+        if (!work->started) {
+            return NULL;
+        }
+        if (work->packets != 0 && psn_distance(work->first, psn) >= 0 &&
+            psn_distance(psn, work_end(work)) > 0) {
+            return work;
+        }
+    }
+    return NULL;
+}
+
+/* READs, and ATOMIC WRITEs, which bring nothing home, are answered by READ responses. */
+static bool answered_by_atomic(const struct work *work)
+{
+    return work->kind == WORK_COMPARE_SWAP || work->kind == WORK_FETCH_ADD;
+}
+
+struct rc_progress rc_requester_on_response(struct rc_requester *requester,
+                                            struct send_queue *queue, struct psn psn, bool atomic,
+                                            uint32_t bytes, struct instant now)
+{
+    const struct rc_progress stale = {RC_STALE, NULL, 0, COMPLETION_SUCCESS};
+    const bool inside =
+        psn_distance(requester->unacked, psn) >= 0 && psn_distance(psn, requester->next) > 0;
+    struct work *work = inside ? work_of(queue, psn) : NULL;
+    if (work == NULL || requester->mode == RC_REQUESTER_STOPPED || !work_wants_response(work) ||
+        atomic != answered_by_atomic(work)) {
+        return stale;
+    }
+    /* A response acknowledges every earlier request that needs none of its own (9.7.5.1.2). */
+    if (acknowledge(requester, queue, work->first, now) ||
+        psn_distance(requester->unacked, psn) != 0) {
+        return missing_response(requester, queue);
+    }
+    const uint32_t index = (uint32_t)psn_distance(work->first, psn);
+    const uint32_t offset = index * requester->mtu_bytes;
+    const uint32_t left = work->kind == WORK_READ ? work->bytes - offset : 0;
+    if (!atomic && bytes != (left < requester->mtu_bytes ? left : requester->mtu_bytes)) {
+        requester->mode = RC_REQUESTER_STOPPED;
+        requester->retry_at = INSTANT_NEVER;
+        return (struct rc_progress){RC_FAILED, work, 0, COMPLETION_BAD_RESPONSE};
+    }
+    const uint32_t chunk = rc_read_chunk(requester);
+    const bool last_of_request = index + 1 == work->packets || (index + 1) % chunk == 0;
+    if (last_of_request && requester->reads_out > 0) {
+        requester->reads_out--;
+    }
+    work->moves_pending++;
+    advance(requester, psn_after(psn, 1), now);
+    skip_acknowledged(requester, queue);
+    rc_window_reopen(requester, queue);
+    return (struct rc_progress){RC_RESPONSE, work, offset, COMPLETION_SUCCESS};
+}
+
+void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *queue,
+                             struct instant now)
+{
+    CHECK(requester->reads_out == 1);
+    requester->reads_out = 0;
+    requester->reads_wait = true;
+    advance(requester, requester->send, now);
+    skip_acknowledged(requester, queue);
+    rc_window_reopen(requester, queue);
+}
+
+struct work *rc_requester_oldest(const struct rc_requester *requester,
+                                 const struct send_queue *queue)
+{
+    uint32_t position;
+    return rc_oldest_in_flight(requester, queue, &position);
+}
+
+struct rc_progress rc_requester_on_time(struct rc_requester *requester, struct send_queue *queue,
+                                        struct instant now)
+{
+    if (requester->mode != RC_REQUESTER_SENDING || !instant_reached(now, requester->retry_at)) {
+        return (struct rc_progress){RC_STALE, NULL, 0, COMPLETION_SUCCESS};
+    }
+    requester->gap_known = false;
+    const struct rc_progress progress = retry(requester, queue, RC_SEQUENCE_NAK);
+    if (progress.verdict != RC_FAILED) {
+        requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
+        return progress;
+    }
+    if (progress.work == NULL && queue->next != queue->tail) {
+        /* Nothing ever went out: the request at the cursor is the one that could not be sent. */
+        return (struct rc_progress){RC_FAILED, send_queue_at(queue, queue->next), 0,
+                                    progress.status};
+    }
+    return progress;
+}
