@@ -37,6 +37,9 @@
     X(implied_naks)                                                                                \
     X(retransmitted_pkts)                                                                          \
     X(stale_acks)                                                                                  \
+    X(bad_response_order)                                                                          \
+    X(bad_response_length)                                                                         \
+    X(bad_response_syndrome)                                                                       \
     X(cnp_received)                                                                                \
     X(rcvd_multicast_pkts)                                                                         \
     X(ecn_marked)                                                                                  \

@@ -167,6 +167,10 @@ void qp_collect(struct qp *qp, struct instant now);
 void qp_enter_error(struct qp *qp);
 /* `work` ends with `status`; for RC everything else is flushed, UC and UD enter SQE. */
 void qp_fail_work(struct qp *qp, struct work *work, enum completion_status status);
+/* RC, whose requester sends nothing any more: `work` ends with `status` once the requests before it
+ * are complete, whose data may still be on its way into memory; everything behind it is flushed. */
+void qp_fail_in_turn(struct qp *qp, struct work *work, enum completion_status status,
+                     struct instant now);
 /* The send queue of a draining queue pair is empty: told once, if the program asked. */
 void qp_note_drained(struct qp *qp);
 void qp_flush_sends(struct qp *qp);

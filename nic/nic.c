@@ -306,7 +306,7 @@ static void qp_on_time(struct qp *qp, struct instant now)
     const struct rc_progress progress = rc_requester_on_time(&qp->out.rc, &qp->sends, now);
     if (progress.verdict == RC_FAILED) {
         nic_count(nic, COUNTER_retry_exceeded_err);
-        qp_fail_work(qp, progress.work, progress.status);
+        qp_fail_in_turn(qp, progress.work, progress.status, now);
         return;
     }
     nic_count(nic, COUNTER_completer_retry_err);

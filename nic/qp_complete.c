@@ -136,6 +136,17 @@ void qp_fail_work(struct qp *qp, struct work *work, enum completion_status statu
     qp_flush_sends(qp);
 }
 
+void qp_fail_in_turn(struct qp *qp, struct work *work, enum completion_status status,
+                     struct instant now)
+{
+    if (work == NULL) {
+        qp_fail_work(qp, NULL, status);
+        return;
+    }
+    work->status = (uint8_t)status;
+    qp_collect(qp, now);
+}
+
 /* IBTA 10.3.1.5. */
 void qp_note_drained(struct qp *qp)
 {
@@ -152,7 +163,8 @@ void qp_collect(struct qp *qp, struct instant now)
 {
     (void)now;
     struct work *work;
-    while ((work = rc_requester_completed(&qp->out.rc, &qp->sends)) != NULL) {
+    while ((work = rc_requester_completed(&qp->out.rc, &qp->sends)) != NULL &&
+           work->status == COMPLETION_SUCCESS) {
         qp_complete_work(qp, work, COMPLETION_SUCCESS);
     }
     if (qp->sends.head != qp->sends.tail) {

@@ -343,30 +343,36 @@ static void go_on(struct qp *qp, struct instant now)
     }
 }
 
-static bool apply_progress(struct qp *qp, const struct rc_progress *progress, struct instant now)
+static void count_progress(struct nic *nic, const struct rc_progress *progress)
 {
-    struct nic *nic = qp->nic;
     switch (progress->verdict) {
-    case RC_STALE: nic_count(nic, COUNTER_stale_acks); break;
+    case RC_STALE: nic_count(nic, COUNTER_stale_acks); return;
     case RC_PROGRESS:
-    case RC_RESPONSE: break;
-    case RC_IMPLIED_NAK: nic_count(nic, COUNTER_implied_naks); break;
-    case RC_SEQUENCE_NAK: nic_count(nic, COUNTER_rcvd_seq_err); break;
-    case RC_RNR_NAK: nic_count(nic, COUNTER_rcvd_rnr_err); break;
+    case RC_RESPONSE: return;
+    case RC_IMPLIED_NAK: nic_count(nic, COUNTER_implied_naks); return;
+    case RC_SEQUENCE_NAK: nic_count(nic, COUNTER_rcvd_seq_err); return;
+    case RC_RNR_NAK: nic_count(nic, COUNTER_rcvd_rnr_err); return;
+    case RC_BAD_ORDER: nic_count(nic, COUNTER_bad_response_order); return;
+    case RC_BAD_LENGTH: nic_count(nic, COUNTER_bad_response_length); return;
+    case RC_BAD_SYNDROME: nic_count(nic, COUNTER_bad_response_syndrome); return;
     case RC_FAILED:
         if (progress->status == COMPLETION_RNR_RETRY_EXCEEDED) {
             nic_count(nic, COUNTER_retry_rnr_exceeded_err);
         } else if (progress->status == COMPLETION_RETRY_EXCEEDED) {
             nic_count(nic, COUNTER_retry_exceeded_err);
         }
-        qp_collect(qp, now);
-        if (qp->state != QP_ERR) {
-            qp_fail_work(qp, progress->work, progress->status);
-        }
-        return false;
+        return;
     }
-    go_on(qp, now);
-    return true;
+}
+
+static void apply_progress(struct qp *qp, const struct rc_progress *progress, struct instant now)
+{
+    count_progress(qp->nic, progress);
+    if (progress->status != COMPLETION_SUCCESS) {
+        qp_fail_in_turn(qp, progress->work, progress->status, now);
+    } else {
+        go_on(qp, now);
+    }
 }
 
 /* The response's payload belongs at `offset` of the request's SGEs. */
@@ -405,14 +411,18 @@ bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic
         apply_progress(qp, &progress, now);
         return false;
     }
-    const bool atomic = operation == ROCE_ATOMIC_ACKNOWLEDGE;
+    const struct rc_response response = {.psn = psn,
+                                         .operation = operation,
+                                         .syndrome = packet->aeth.syndrome,
+                                         .msn = packet->aeth.msn,
+                                         .bytes = packet->payload_bytes};
     const struct rc_progress progress =
-        rc_requester_on_response(requester, &qp->sends, psn, atomic, packet->payload_bytes, now);
+        rc_requester_on_response(requester, &qp->sends, &response, now);
     if (progress.verdict != RC_RESPONSE) {
         apply_progress(qp, &progress, now);
         return false;
     }
-    if (!place_response(qp, packet, &progress, atomic, move)) {
+    if (!place_response(qp, packet, &progress, operation == ROCE_ATOMIC_ACKNOWLEDGE, move)) {
         return false;
     }
     qp_arm_timer(qp);

@@ -15,6 +15,7 @@ void rc_requester_init(struct rc_requester *requester, const struct rc_requester
         .next = config->first_psn,
         .send = config->first_psn,
         .unacked = config->first_psn,
+        .resumed = config->first_psn,
         .mode = RC_REQUESTER_SENDING,
         .retry_limit = config->retry_limit,
         .retries_left = config->retry_limit,
@@ -128,6 +129,9 @@ static uint32_t take_read(struct rc_requester *requester, const struct work *wor
     out->bytes = bytes_left < most ? bytes_left : (uint32_t)most;
     out->last = packets == left;
     requester->reads_out++;
+    if (index % chunk != 0) {
+        requester->resumed = requester->send;
+    }
     /* Each chunk is a message of its own to the responder, which counts it in its MSN. */
     if (index != 0 && index % chunk == 0 && psn_equal(requester->send, requester->next)) {
         requester->serial++;

@@ -48,8 +48,10 @@ struct rc_requester {
     struct psn send;    /* PSN of the next packet; not `next` while resending. */
     struct psn unacked; /* Oldest PSN that is not acknowledged. */
     struct psn gap;     /* Last PSN whose missing response made us resend. */
-    bool gap_known;
-    uint8_t mode; /* enum rc_requester_mode. */
+    struct psn resumed; /* Where a READ was last asked to go on; else no PSN that matters. */
+    bool gap_known : 1;
+    bool refusal : 1; /* A request was refused for good, but READs before it lack responses. */
+    uint8_t mode;     /* enum rc_requester_mode. */
     uint8_t retry_limit, retries_left;
     uint8_t rnr_limit, rnr_left;
     uint8_t reads_max, reads_out; /* READ requests and atomics without their last response. */
@@ -95,7 +97,19 @@ enum rc_requester_verdict {
     RC_IMPLIED_NAK,  /* It shows that a response was lost: resending begins. */
     RC_SEQUENCE_NAK, /* The peer misses a request: resending begins. */
     RC_RNR_NAK,      /* The peer has no receive: waiting begins. */
-    RC_FAILED,       /* `work` ends with `status`; the queue pair is in error. */
+    RC_FAILED,    /* `work` ends with `status` when its turn comes, and nothing is sent any more. */
+    RC_BAD_ORDER, /* Likewise: a response whose opcode does not fit the request or its place. */
+    RC_BAD_LENGTH,   /* Likewise: a response of another length than the request asked for. */
+    RC_BAD_SYNDROME, /* Likewise: a response whose AETH does not acknowledge. */
+};
+
+/* A READ response or an atomic acknowledgement. */
+struct rc_response {
+    struct psn psn;
+    uint8_t operation; /* enum roce_operation. */
+    uint8_t syndrome;  /* With `msn`: of the AETH. MIDDLE has none. */
+    uint32_t msn;
+    uint32_t bytes; /* Payload. */
 };
 
 struct rc_progress {
@@ -120,11 +134,10 @@ MUST_USE struct rc_progress rc_requester_on_ack(struct rc_requester *requester,
                                                 struct send_queue *queue, struct psn psn,
                                                 uint8_t syndrome, uint32_t msn, struct instant now);
 
-/* A READ response of `bytes`, or (atomic) an atomic acknowledgement, whose `bytes` do not matter.
- */
+/* Judges opcode, AETH and length of a response whose turn it is (IBTA 9.7.5.1, 9.9.2.4). */
 MUST_USE struct rc_progress rc_requester_on_response(struct rc_requester *requester,
-                                                     struct send_queue *queue, struct psn psn,
-                                                     bool atomic, uint32_t bytes,
+                                                     struct send_queue *queue,
+                                                     const struct rc_response *response,
                                                      struct instant now);
 
 /* The READ request that was pulled last, `alone`, has its data by other means: no response will

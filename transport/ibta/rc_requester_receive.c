@@ -6,6 +6,19 @@
 #include "transport/ibta/rc_window.h"
 #include "transport/ibta/timing.h"
 
+static void stop(struct rc_requester *requester)
+{
+    requester->mode = RC_REQUESTER_STOPPED;
+    requester->retry_at = INSTANT_NEVER;
+}
+
+static struct rc_progress failed(struct rc_requester *requester, enum rc_requester_verdict verdict,
+                                 struct work *work, enum completion_status status)
+{
+    stop(requester);
+    return (struct rc_progress){verdict, work, 0, status};
+}
+
 /* Resend from the oldest unacknowledged PSN. */
 static void go_back(struct rc_requester *requester, struct send_queue *queue)
 {
@@ -61,9 +74,7 @@ static struct rc_progress retry(struct rc_requester *requester, struct send_queu
     uint32_t position = queue->head;
     struct work *oldest = rc_oldest_in_flight(requester, queue, &position);
     if (requester->retries_left == 0) {
-        requester->mode = RC_REQUESTER_STOPPED;
-        requester->retry_at = INSTANT_NEVER;
-        return (struct rc_progress){RC_FAILED, oldest, 0, COMPLETION_RETRY_EXCEEDED};
+        return failed(requester, RC_FAILED, oldest, COMPLETION_RETRY_EXCEEDED);
     }
     requester->retries_left--;
     rc_window_shrink(requester, queue);
@@ -128,9 +139,7 @@ static struct rc_progress wait_for_receiver(struct rc_requester *requester,
     }
     if (requester->rnr_limit != RNR_RETRY_FOREVER) {
         if (requester->rnr_left == 0) {
-            requester->mode = RC_REQUESTER_STOPPED;
-            requester->retry_at = INSTANT_NEVER;
-            return (struct rc_progress){RC_FAILED, oldest, 0, COMPLETION_RNR_RETRY_EXCEEDED};
+            return failed(requester, RC_FAILED, oldest, COMPLETION_RNR_RETRY_EXCEEDED);
         }
         requester->rnr_left--;
     }
@@ -141,23 +150,66 @@ static struct rc_progress wait_for_receiver(struct rc_requester *requester,
     return (struct rc_progress){RC_RNR_NAK, NULL, 0, COMPLETION_SUCCESS};
 }
 
-static struct rc_progress refused(struct rc_requester *requester, struct send_queue *queue,
-                                  uint8_t syndrome)
+/* The request that PSN belongs to; NULL if none that is in flight. */
+static struct work *work_of(const struct send_queue *queue, struct psn psn)
 {
-    uint32_t position = queue->head;
-    struct work *oldest = rc_oldest_in_flight(requester, queue, &position);
-    if (oldest == NULL) {
-        return (struct rc_progress){RC_STALE, NULL, 0, COMPLETION_SUCCESS};
+    for (uint32_t at = queue->head; at != queue->tail; at++) {
+        struct work *work = send_queue_at(queue, at);
+        if (!work->started) {
+            return NULL;
+        }
+        if (work->packets != 0 && psn_distance(work->first, psn) >= 0 &&
+            psn_distance(psn, work_end(work)) > 0) {
+            return work;
+        }
     }
-    enum completion_status status = COMPLETION_REMOTE_OPERATION;
-    if (syndrome == ROCE_NAK_INVALID_REQUEST) {
-        status = COMPLETION_REMOTE_INVALID_REQUEST;
-    } else if (syndrome == ROCE_NAK_REMOTE_ACCESS) {
-        status = COMPLETION_REMOTE_ACCESS;
+    return NULL;
+}
+
+static enum completion_status status_of(uint8_t syndrome)
+{
+    switch (syndrome) {
+    case ROCE_NAK_INVALID_REQUEST: return COMPLETION_REMOTE_INVALID_REQUEST;
+    case ROCE_NAK_REMOTE_ACCESS: return COMPLETION_REMOTE_ACCESS;
+    default: return COMPLETION_REMOTE_OPERATION;
     }
-    requester->mode = RC_REQUESTER_STOPPED;
-    requester->retry_at = INSTANT_NEVER;
-    return (struct rc_progress){RC_FAILED, oldest, 0, status};
+}
+
+/* A fatal NAK says that everything before `psn` was executed, but READs and atomics before it whose
+ * responses are missing have to be asked for again, as behind any acknowledgement (9.7.5.1.2). */
+static struct rc_progress refused(struct rc_requester *requester, struct send_queue *queue,
+                                  struct psn psn, uint8_t syndrome, struct instant now)
+{
+    struct work *work = work_of(queue, psn);
+    uint32_t position;
+    const bool missing = acknowledge(requester, queue, psn, now) &&
+                         rc_oldest_in_flight(requester, queue, &position) != work;
+    if (!missing) {
+        return failed(requester, RC_FAILED, work, status_of(syndrome));
+    }
+    if (!requester->refusal) {
+        requester->refusal = true;
+        work->status = (uint8_t)status_of(syndrome);
+    }
+    return missing_response(requester, queue);
+}
+
+/* A response has come: if none is missing any more before a request that was refused, that one's
+ * turn has come. */
+static void settle_refusal(struct rc_requester *requester, struct send_queue *queue,
+                           struct instant now)
+{
+    if (LIKELY(!requester->refusal)) {
+        return;
+    }
+    uint32_t at = queue->head;
+    while (send_queue_at(queue, at)->status == COMPLETION_SUCCESS) {
+        at++;
+        CHECK(at != queue->tail);
+    }
+    if (!acknowledge(requester, queue, send_queue_at(queue, at)->first, now)) {
+        stop(requester);
+    }
 }
 
 struct rc_progress rc_requester_on_ack(struct rc_requester *requester, struct send_queue *queue,
@@ -184,31 +236,15 @@ struct rc_progress rc_requester_on_ack(struct rc_requester *requester, struct se
         }
         return wait_for_receiver(requester, queue, value, now);
     case ROCE_AETH_NAK:
-        if (acknowledge(requester, queue, psn, now) && syndrome == ROCE_NAK_PSN_SEQUENCE) {
+        if (syndrome != ROCE_NAK_PSN_SEQUENCE) {
+            return refused(requester, queue, psn, syndrome, now);
+        }
+        if (acknowledge(requester, queue, psn, now)) {
             return missing_response(requester, queue);
         }
-        if (syndrome == ROCE_NAK_PSN_SEQUENCE) {
-            return retry(requester, queue, RC_SEQUENCE_NAK);
-        }
-        return refused(requester, queue, syndrome);
+        return retry(requester, queue, RC_SEQUENCE_NAK);
     default: return stale; /* Reserved by IBTA table 47: ignored. */
     }
-}
-
-/* The request that PSN belongs to; NULL if none that is in flight. */
-static struct work *work_of(const struct send_queue *queue, struct psn psn)
-{
-    for (uint32_t at = queue->head; at != queue->tail; at++) {
-        struct work *work = send_queue_at(queue, at);
-        if (!work->started) {
-            return NULL;
-        }
-        if (work->packets != 0 && psn_distance(work->first, psn) >= 0 &&
-            psn_distance(psn, work_end(work)) > 0) {
-            return work;
-        }
-    }
-    return NULL;
 }
 
 /* READs, and ATOMIC WRITEs, which bring nothing home, are answered by READ responses. */
@@ -217,16 +253,46 @@ static bool answered_by_atomic(const struct work *work)
     return work->kind == WORK_COMPARE_SWAP || work->kind == WORK_FETCH_ADD;
 }
 
+/* Does the opcode answer the request, at this place? A READ that was asked to go on in the middle is
+ * answered from FIRST on; Linux' Soft-RoCE goes on with MIDDLE, as do late responses to what was
+ * asked before. */
+static bool opcode_fits(const struct rc_requester *requester, const struct work *work,
+                        const struct rc_response *response, bool begins, bool ends)
+{
+    if (work->kind == WORK_ATOMIC_WRITE) {
+        return response->operation == ROCE_READ_RESPONSE_ONLY;
+    }
+    if (work->kind != WORK_READ) {
+        return answered_by_atomic(work) && response->operation == ROCE_ATOMIC_ACKNOWLEDGE;
+    }
+    const bool may_begin = begins || psn_equal(response->psn, requester->resumed);
+    switch (response->operation) {
+    case ROCE_READ_RESPONSE_FIRST: return may_begin && !ends;
+    case ROCE_READ_RESPONSE_MIDDLE: return !begins && !ends;
+    case ROCE_READ_RESPONSE_LAST: return !begins && ends;
+    case ROCE_READ_RESPONSE_ONLY: return may_begin && ends;
+    default: return false;
+    }
+}
+
+/* The payload that READ responses carry, and ATOMIC WRITE's, which is empty. */
+static bool length_fits(const struct rc_requester *requester, const struct work *work,
+                        const struct rc_response *response, uint32_t offset)
+{
+    const uint32_t left = work->kind == WORK_READ ? work->bytes - offset : 0;
+    return response->bytes == (left < requester->mtu_bytes ? left : requester->mtu_bytes);
+}
+
 struct rc_progress rc_requester_on_response(struct rc_requester *requester,
-                                            struct send_queue *queue, struct psn psn, bool atomic,
-                                            uint32_t bytes, struct instant now)
+                                            struct send_queue *queue,
+                                            const struct rc_response *response, struct instant now)
 {
     const struct rc_progress stale = {RC_STALE, NULL, 0, COMPLETION_SUCCESS};
+    const struct psn psn = response->psn;
     const bool inside =
         psn_distance(requester->unacked, psn) >= 0 && psn_distance(psn, requester->next) > 0;
     struct work *work = inside ? work_of(queue, psn) : NULL;
-    if (work == NULL || requester->mode == RC_REQUESTER_STOPPED || !work_wants_response(work) ||
-        atomic != answered_by_atomic(work)) {
+    if (work == NULL || requester->mode == RC_REQUESTER_STOPPED || !work_wants_response(work)) {
         return stale;
     }
     /* A response acknowledges every earlier request that needs none of its own (9.7.5.1.2). */
@@ -236,21 +302,29 @@ struct rc_progress rc_requester_on_response(struct rc_requester *requester,
     }
     const uint32_t index = (uint32_t)psn_distance(work->first, psn);
     const uint32_t offset = index * requester->mtu_bytes;
-    const uint32_t left = work->kind == WORK_READ ? work->bytes - offset : 0;
-    if (!atomic && bytes != (left < requester->mtu_bytes ? left : requester->mtu_bytes)) {
-        requester->mode = RC_REQUESTER_STOPPED;
-        requester->retry_at = INSTANT_NEVER;
-        return (struct rc_progress){RC_FAILED, work, 0, COMPLETION_BAD_RESPONSE};
-    }
     const uint32_t chunk = rc_read_chunk(requester);
-    const bool last_of_request = index + 1 == work->packets || (index + 1) % chunk == 0;
-    if (last_of_request && requester->reads_out > 0) {
+    const bool begins = index % chunk == 0;
+    const bool ends = index + 1 == work->packets || (index + 1) % chunk == 0;
+    if (!opcode_fits(requester, work, response, begins, ends)) {
+        return failed(requester, RC_BAD_ORDER, work, COMPLETION_BAD_RESPONSE);
+    }
+    if (!answered_by_atomic(work) && !length_fits(requester, work, response, offset)) {
+        return failed(requester, RC_BAD_LENGTH, work, COMPLETION_BAD_RESPONSE);
+    }
+    if (response->operation != ROCE_READ_RESPONSE_MIDDLE) {
+        if ((response->syndrome & ROCE_AETH_KIND_MASK) != ROCE_AETH_ACK) {
+            return failed(requester, RC_BAD_SYNDROME, work, COMPLETION_BAD_RESPONSE);
+        }
+        learn_credits(requester, response->syndrome & ROCE_AETH_VALUE_MASK, response->msn);
+    }
+    if (ends && requester->reads_out > 0) {
         requester->reads_out--;
     }
     work->moves_pending++;
     advance(requester, psn_after(psn, 1), now);
     skip_acknowledged(requester, queue);
     rc_window_reopen(requester, queue);
+    settle_refusal(requester, queue, now);
     return (struct rc_progress){RC_RESPONSE, work, offset, COMPLETION_SUCCESS};
 }
 
@@ -263,6 +337,7 @@ void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *
     advance(requester, requester->send, now);
     skip_acknowledged(requester, queue);
     rc_window_reopen(requester, queue);
+    settle_refusal(requester, queue, now);
 }
 
 struct work *rc_requester_oldest(const struct rc_requester *requester,

@@ -12,13 +12,14 @@ uint32_t rc_resource_entries(uint32_t limit)
 void rc_responder_init(struct rc_responder *responder, struct psn expected, uint32_t mtu_bytes,
                        uint32_t resource_limit, struct rc_resource *resources)
 {
+    CHECK(resource_limit <= RC_RESOURCES_MAX);
     *responder = (struct rc_responder){
         .expected = expected,
         .moved = expected,
         .incoming = {.mtu_bytes = mtu_bytes},
         .resources = resources,
-        .resource_mask = rc_resource_entries(resource_limit) - 1,
-        .resource_limit = resource_limit,
+        .resource_mask = (uint8_t)(rc_resource_entries(resource_limit) - 1),
+        .resource_limit = (uint8_t)resource_limit,
     };
 }
 
@@ -161,7 +162,9 @@ static struct rc_resource *add_resource(struct rc_responder *responder,
     if (responder->newest - responder->oldest == responder->resource_limit) {
         const struct rc_resource *oldest = resource_at(responder, responder->oldest);
         CHECK(oldest->answered);
-        responder->due -= oldest->state != RC_RESOURCE_DONE;
+        if (oldest->state != RC_RESOURCE_DONE) {
+            responder->due--;
+        }
         responder->oldest++;
     }
     struct rc_resource *resource = resource_at(responder, responder->newest);
@@ -245,7 +248,9 @@ void rc_responder_replay_response(struct rc_responder *responder, const struct r
     if (resource->state == RC_RESOURCE_WAITING) {
         return;
     }
-    responder->due += resource->state == RC_RESOURCE_DONE;
+    if (resource->state == RC_RESOURCE_DONE) {
+        responder->due++;
+    }
     resource->state = RC_RESOURCE_READY;
     resource->begun = (uint32_t)psn_distance(resource->first, psn_of(packet->psn));
     resource->sent = resource->begun;

@@ -24,6 +24,9 @@
 #include "transport/ibta/psn.h"
 #include "wire/roce.h"
 
+/* READs and atomics a responder can have outstanding. */
+#define RC_RESOURCES_MAX 128
+
 enum rc_stream {
     RC_STREAM_IN_ORDER,
     RC_STREAM_IN_GAP, /* A NAK went out for `expected`; silence until it arrives. */
@@ -75,19 +78,19 @@ enum rc_reply_kind {
 };
 
 struct rc_responder {
-    struct psn expected; /* PSN of the next request to execute. */
-    uint32_t msn;        /* Messages executed, 24 bits. */
-    uint8_t stream;      /* enum rc_stream. */
-    uint8_t pending;     /* NONE, ACK or NAK: newest unsent reply, a later one replaces it. */
-    uint8_t syndrome;    /* Of a pending NAK. */
+    struct psn expected;   /* PSN of the next request to execute. */
+    uint32_t msn;          /* Messages executed, 24 bits. */
+    uint8_t stream;        /* enum rc_stream. */
+    uint8_t pending;       /* NONE, ACK or NAK: newest unsent reply, a later one replaces it. */
+    uint8_t syndrome;      /* Of a pending NAK. */
+    uint8_t resource_mask; /* The array has 2^n entries. */
     struct psn pending_psn;
     struct psn moved; /* One past the newest PSN whose memory moves are done. */
     struct incoming incoming;
     struct rc_resource *resources;
-    uint32_t resource_mask;  /* The array has 2^n entries. */
-    uint32_t resource_limit; /* max_dest_rd_atomic. */
+    uint8_t resource_limit;  /* max_dest_rd_atomic. */
+    uint8_t due;             /* Entries READY or WAITING. */
     uint32_t oldest, newest; /* Free-running: entries [oldest, newest) are kept. */
-    uint32_t due;            /* Entries READY or WAITING. */
 };
 
 struct rc_reply {

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A reliable queue pair believes a response only if its opcode and its AETH fit the request
+ *         (IBTA 9.7.5), and gives the status of a NAK to the request that was refused and to no
+ *         other (9.9.2).
+ * Method  One NIC without a network: each packet of the peer is made by hand, each memory move is
+ *         made at once or when the test says so.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic/internal.h"
+
+enum {
+    MTU = 256,
+    FIRST_PSN = 0xfffffe, /* The wrap comes with the third packet. */
+    PEER_PSN = 77,
+    MOVES_MAX = 16,
+    TIMEOUT_CODE = 14,
+};
+
+/* An AETH that acknowledges and sets no limit. */
+#define FINE (ROCE_AETH_ACK | ROCE_AETH_CREDITS_UNLIMITED)
+
+struct bench {
+    struct nic *nic;
+    struct pd pd;
+    struct cq cq;
+    struct completion ring[64];
+    struct region region;
+    struct qp *qp;
+    void *qp_memory, *resources;
+    struct instant now;
+    bool slow; /* Moves wait for finish_moves. */
+    struct nic_move moves[MOVES_MAX];
+    uint32_t move_count;
+    uint8_t memory[8 * MTU];
+};
+
+static const uint8_t payload[2 * MTU];
+
+static void *zeroed(size_t bytes)
+{
+    bytes = (bytes + 63) & ~(size_t)63;
+    return memset(aligned_alloc(64, bytes), 0, bytes);
+}
+
+static void modify(struct bench *bench, enum qp_state state, uint32_t mask)
+{
+    const struct qp_attributes attributes = {
+        .state = state,
+        .port = 1,
+        .access = ACCESS_REMOTE_WRITE,
+        .path_mtu = PATH_MTU_256,
+        .psn = {.send = FIRST_PSN, .receive = PEER_PSN},
+        .path = {.destination = {{[15] = 1}}},
+        .max_reads_in = 2,
+        .max_reads_out = 2,
+        .timeout = TIMEOUT_CODE,
+        .retry_count = 2,
+        .rnr_retry = 1,
+    };
+    assert_int_equal(qp_modify(bench->qp, &attributes, mask | QP_ATTR_STATE, bench->now),
+                     STATUS_OK);
+}
+
+static void receive_ready(struct bench *bench)
+{
+    modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
+    modify(bench, QP_RTR,
+           QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+               (bench->qp->type == QP_RC ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0));
+}
+
+static struct bench *begin(enum qp_type type, enum qp_state state)
+{
+    const struct nic_limits limits = {.qps = 4,
+                                      .regions = 4,
+                                      .sends_per_qp = 16,
+                                      .receives_per_qp = 4,
+                                      .sges = 1,
+                                      .inline_bytes = 64,
+                                      .reads_per_qp = 2,
+                                      .cq_entries = 32,
+                                      .mtu = PATH_MTU_1024};
+    struct bench *bench = calloc(1, sizeof(*bench));
+    bench->now = (struct instant){1000};
+    bench->nic = nic_init(&limits, 1, zeroed(nic_bytes(&limits)));
+    cq_init(&bench->cq, 32, bench->ring);
+    const struct region_request all = {.address = (uintptr_t)bench->memory,
+                                       .start = 0,
+                                       .bytes = sizeof(bench->memory),
+                                       .access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE};
+    assert_int_equal(region_add(nic_regions(bench->nic), &bench->pd, &all, &bench->region),
+                     STATUS_OK);
+    struct qp_request request = {
+        .type = type,
+        .pd = &bench->pd,
+        .send_cq = &bench->cq,
+        .receive_cq = &bench->cq,
+        .capacity = {.sends = 16, .receives = 4, .send_sges = 1, .receive_sges = 1},
+        .signal_all = true};
+    bench->qp_memory = zeroed(qp_bytes(type, &request.capacity, false));
+    assert_int_equal(qp_create(bench->nic, &request, bench->qp_memory, &bench->qp), STATUS_OK);
+    bench->resources = zeroed(qp_resources_bytes(2));
+    assert_null(qp_give_resources(bench->qp, bench->resources, 2));
+    receive_ready(bench);
+    if (state == QP_RTS) {
+        modify(bench, QP_RTS,
+               QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC |
+                   QP_ATTR_SQ_PSN);
+    }
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    qp_destroy(bench->qp);
+    free(bench->resources);
+    free(bench->qp_memory);
+    free(bench->nic);
+    free(bench);
+}
+
+static uint64_t counted(const struct bench *bench, enum nic_counter counter)
+{
+    return nic_counters(bench->nic)->values[counter];
+}
+
+static void post(struct bench *bench, uint64_t wr_id, enum work_kind kind, uint32_t bytes)
+{
+    const struct sge sge = {0, bytes, bench->region.key};
+    const struct send_request request = {
+        .wr_id = wr_id, .kind = kind, .sges = &sge, .sge_count = bytes != 0};
+    assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+}
+
+/* Takes all packets out; returns how many, and the first one in *first. */
+static uint32_t pull(struct bench *bench, struct roce_packet *first)
+{
+    struct nic_departure departure;
+    uint32_t count = 0;
+    while (nic_next_packet(bench->nic, bench->qp, bench->now, &departure)) {
+        if (count++ == 0 && first != NULL) {
+            *first = *departure.packet;
+        }
+    }
+    return count;
+}
+
+static void finish_moves(struct bench *bench)
+{
+    for (uint32_t i = 0; i < bench->move_count; i++) {
+        nic_on_moved(bench->nic, &bench->moves[i], NIC_MOVED, bench->now);
+    }
+    bench->move_count = 0;
+}
+
+static void deliver(struct bench *bench, struct roce_packet packet)
+{
+    packet.opcode |= bench->qp->type == QP_UC ? ROCE_SERVICE_UC : ROCE_SERVICE_RC;
+    packet.pkey = ROCE_DEFAULT_PKEY;
+    packet.destination_qpn = qp_number(bench->qp);
+    packet.psn &= PSN_MASK;
+    packet.payload = payload;
+    const struct nic_arrival arrival = {.packet = packet, .source = {{[15] = 1}}};
+    if (nic_on_packet(bench->nic, &arrival, bench->now, &bench->moves[bench->move_count])) {
+        bench->move_count++;
+        if (!bench->slow) {
+            finish_moves(bench);
+        }
+    }
+}
+
+/* An acknowledgement or response of the peer; `psn` counts from FIRST_PSN. */
+static void answer(struct bench *bench, enum roce_operation operation, uint32_t psn,
+                   uint8_t syndrome, uint32_t bytes)
+{
+    deliver(bench, (struct roce_packet){.opcode = (uint8_t)operation,
+                                        .psn = FIRST_PSN + psn,
+                                        .aeth = {.syndrome = syndrome},
+                                        .payload_bytes = bytes});
+}
+
+static void expect_nothing(struct bench *bench)
+{
+    struct completion completion;
+    assert_int_equal(cq_poll(&bench->cq, &completion, 1), 0);
+}
+
+static void expect(struct bench *bench, uint64_t wr_id, enum completion_status status)
+{
+    struct completion completion;
+    assert_int_equal(cq_poll(&bench->cq, &completion, 1), 1);
+    assert_int_equal(completion.wr_id, wr_id);
+    assert_int_equal(completion.status, status);
+}
+
+/* -- Responses ----------------------------------------------------------------------------------*/
+
+/* What a READ of `packets` packets must be answered with, one after the other. */
+static enum roce_operation operation_of(uint32_t index, uint32_t packets)
+{
+    if (packets == 1) {
+        return ROCE_READ_RESPONSE_ONLY;
+    }
+    return index == 0             ? ROCE_READ_RESPONSE_FIRST
+           : index + 1 == packets ? ROCE_READ_RESPONSE_LAST
+                                  : ROCE_READ_RESPONSE_MIDDLE;
+}
+
+/* Every sequence of opcodes for READs of one to three packets. */
+static void test_sequence_of_read_responses(void **state)
+{
+    (void)state;
+    for (uint32_t packets = 1; packets <= 3; packets++) {
+        for (uint32_t code = 0; code < 64; code++) {
+            struct bench *bench = begin(QP_RC, QP_RTS);
+            post(bench, 1, WORK_READ, packets * MTU);
+            assert_int_equal(pull(bench, NULL), 1);
+            bool right = true;
+            for (uint32_t i = 0; right && i < packets; i++) {
+                const enum roce_operation operation =
+                    ROCE_READ_RESPONSE_FIRST + (code >> (2 * i) & 3);
+                right = operation == operation_of(i, packets);
+                answer(bench, operation, i, FINE, MTU);
+            }
+            expect(bench, 1, right ? COMPLETION_SUCCESS : COMPLETION_BAD_RESPONSE);
+            assert_int_equal(counted(bench, COUNTER_bad_response_order), !right);
+            assert_int_equal(qp_state_of(bench->qp), right ? QP_RTS : QP_ERR);
+            end(bench);
+        }
+    }
+}
+
+/* A READ that goes on in the middle is answered from FIRST on, or as by Linux' Soft-RoCE with the
+ * opcodes of the original; late originals come between. */
+static void test_sequence_after_a_loss(void **state)
+{
+    (void)state;
+    static const enum roce_operation resumed[] = {ROCE_READ_RESPONSE_FIRST,
+                                                  ROCE_READ_RESPONSE_MIDDLE};
+    for (size_t i = 0; i < COUNT_OF(resumed); i++) {
+        struct bench *bench = begin(QP_RC, QP_RTS);
+        struct roce_packet request;
+        post(bench, 1, WORK_READ, 4 * MTU);
+        assert_int_equal(pull(bench, NULL), 1);
+        answer(bench, ROCE_READ_RESPONSE_FIRST, 0, FINE, MTU);
+        answer(bench, ROCE_READ_RESPONSE_MIDDLE, 2, FINE, MTU); /* 1 is missing. */
+        assert_int_equal(pull(bench, &request), 1);
+        assert_int_equal(request.psn, (FIRST_PSN + 1) & PSN_MASK);
+        answer(bench, resumed[i], 1, FINE, MTU);
+        answer(bench, ROCE_READ_RESPONSE_MIDDLE, 2, FINE, MTU);
+        answer(bench, ROCE_READ_RESPONSE_LAST, 3, FINE, MTU);
+        expect(bench, 1, COMPLETION_SUCCESS);
+        end(bench);
+    }
+    /* Where nothing was asked for again, nothing begins. */
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    post(bench, 1, WORK_READ, 4 * MTU);
+    assert_int_equal(pull(bench, NULL), 1);
+    answer(bench, ROCE_READ_RESPONSE_FIRST, 0, FINE, MTU);
+    answer(bench, ROCE_READ_RESPONSE_MIDDLE, 2, FINE, MTU);
+    assert_int_equal(pull(bench, NULL), 1);
+    answer(bench, ROCE_READ_RESPONSE_FIRST, 1, FINE, MTU);
+    answer(bench, ROCE_READ_RESPONSE_FIRST, 2, FINE, MTU);
+    expect(bench, 1, COMPLETION_BAD_RESPONSE);
+    end(bench);
+}
+
+static void test_opcode_that_does_not_answer_the_request(void **state)
+{
+    (void)state;
+    static const struct {
+        enum work_kind kind;
+        enum roce_operation operation;
+        uint32_t bytes;
+        bool right;
+    } cases[] = {
+        {WORK_READ, ROCE_READ_RESPONSE_ONLY, 8, true},
+        {WORK_READ, ROCE_ATOMIC_ACKNOWLEDGE, 0, false},
+        {WORK_FETCH_ADD, ROCE_ATOMIC_ACKNOWLEDGE, 0, true},
+        {WORK_FETCH_ADD, ROCE_READ_RESPONSE_ONLY, 8, false},
+        {WORK_ATOMIC_WRITE, ROCE_READ_RESPONSE_ONLY, 0, true},
+        {WORK_ATOMIC_WRITE, ROCE_READ_RESPONSE_FIRST, 0, false},
+        {WORK_ATOMIC_WRITE, ROCE_ATOMIC_ACKNOWLEDGE, 0, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench *bench = begin(QP_RC, QP_RTS);
+        post(bench, 1, cases[i].kind, 8);
+        assert_int_equal(pull(bench, NULL), 1);
+        answer(bench, cases[i].operation, 0, FINE, cases[i].bytes);
+        expect(bench, 1, cases[i].right ? COMPLETION_SUCCESS : COMPLETION_BAD_RESPONSE);
+        assert_int_equal(counted(bench, COUNTER_bad_response_order), !cases[i].right);
+        end(bench);
+    }
+}
+
+/* A request that wants no response has nothing to take from one. */
+static void test_response_to_nothing(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    post(bench, 1, WORK_WRITE, 8);
+    assert_int_equal(pull(bench, NULL), 1);
+    answer(bench, ROCE_READ_RESPONSE_ONLY, 0, FINE, 8);
+    answer(bench, ROCE_ATOMIC_ACKNOWLEDGE, 0, FINE, 0);
+    expect_nothing(bench);
+    assert_int_equal(counted(bench, COUNTER_stale_acks), 2);
+    answer(bench, ROCE_ACKNOWLEDGE, 0, FINE, 0);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    end(bench);
+}
+
+/* The AETH of a response can only acknowledge; MIDDLE has none. */
+static void test_syndrome_of_responses(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind < 8; kind++) {
+        const uint8_t syndrome = (uint8_t)(kind << 5 | 1);
+        const bool right = (syndrome & ROCE_AETH_KIND_MASK) == ROCE_AETH_ACK;
+        for (uint32_t at = 0; at < 4; at++) { /* FIRST, MIDDLE, LAST, atomic. */
+            struct bench *bench = begin(QP_RC, QP_RTS);
+            post(bench, 1, at == 3 ? WORK_FETCH_ADD : WORK_READ, at == 3 ? 8 : 3 * MTU);
+            assert_int_equal(pull(bench, NULL), 1);
+            for (uint32_t i = 0; i < 3 && at < 3; i++) {
+                answer(bench, operation_of(i, 3), i, i == at ? syndrome : FINE, MTU);
+            }
+            if (at == 3) {
+                answer(bench, ROCE_ATOMIC_ACKNOWLEDGE, 0, syndrome, 0);
+            }
+            const bool good = right || at == 1;
+            expect(bench, 1, good ? COMPLETION_SUCCESS : COMPLETION_BAD_RESPONSE);
+            assert_int_equal(counted(bench, COUNTER_bad_response_syndrome), !good);
+            end(bench);
+        }
+    }
+}
+
+static void test_length_of_responses(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    post(bench, 1, WORK_READ, MTU + 4);
+    assert_int_equal(pull(bench, NULL), 1);
+    answer(bench, ROCE_READ_RESPONSE_FIRST, 0, FINE, MTU);
+    answer(bench, ROCE_READ_RESPONSE_LAST, 1, FINE, 8);
+    expect(bench, 1, COMPLETION_BAD_RESPONSE);
+    assert_int_equal(counted(bench, COUNTER_bad_response_length), 1);
+    end(bench);
+}
+
+/* Credits count in a response as in an acknowledgement (9.7.7.2). */
+static void test_credits_of_responses(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    post(bench, 1, WORK_READ, 8);
+    post(bench, 2, WORK_WRITE, 8);
+    assert_int_equal(pull(bench, NULL), 2);
+    deliver(bench, (struct roce_packet){.opcode = ROCE_READ_RESPONSE_ONLY,
+                                        .psn = FIRST_PSN,
+                                        .aeth = {.syndrome = ROCE_AETH_ACK | 1, .msn = 1},
+                                        .payload_bytes = 8});
+    expect(bench, 1, COMPLETION_SUCCESS);
+    post(bench, 3, WORK_SEND, 8); /* The third message, and credit is for the second. */
+    assert_int_equal(pull(bench, NULL), 0);
+    answer(bench, ROCE_ACKNOWLEDGE, 1, FINE, 0);
+    assert_int_equal(pull(bench, NULL), 1);
+    end(bench);
+}
+
+/* -- NAKs ---------------------------------------------------------------------------------------*/
+
+/* The refused request gets the status; the READ before it is asked for again and gets its data, or
+ * runs out of retries. */
+static void refuse_behind_a_read(struct bench *bench)
+{
+    post(bench, 1, WORK_READ, 2 * MTU);
+    post(bench, 2, WORK_WRITE, 8);
+    post(bench, 3, WORK_WRITE, 8);
+    post(bench, 4, WORK_WRITE, 8);
+    assert_int_equal(pull(bench, NULL), 4);
+    answer(bench, ROCE_READ_RESPONSE_FIRST, 0, FINE, MTU);
+    answer(bench, ROCE_ACKNOWLEDGE, 3, ROCE_NAK_REMOTE_ACCESS, 0); /* 1 is missing. */
+    expect_nothing(bench);
+    assert_int_equal(counted(bench, COUNTER_implied_naks), 1);
+    struct roce_packet request;
+    assert_int_equal(pull(bench, &request), 2); /* The READ's rest and the WRITE before. */
+    assert_int_equal(request.opcode, ROCE_READ_REQUEST);
+    assert_int_equal(request.psn, (FIRST_PSN + 1) & PSN_MASK);
+    assert_int_equal(request.reth.bytes, MTU);
+}
+
+static void test_nak_behind_a_lost_response(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    refuse_behind_a_read(bench);
+    answer(bench, ROCE_READ_RESPONSE_ONLY, 1, FINE, MTU);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    expect(bench, 2, COMPLETION_SUCCESS);
+    expect(bench, 3, COMPLETION_REMOTE_ACCESS);
+    expect(bench, 4, COMPLETION_FLUSHED);
+    assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+    end(bench);
+}
+
+/* An acknowledgement that comes late cannot make good what was refused. */
+static void test_refused_stays_refused(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    bench->slow = true;
+    refuse_behind_a_read(bench);
+    answer(bench, ROCE_READ_RESPONSE_LAST, 1, FINE, MTU);
+    answer(bench, ROCE_ACKNOWLEDGE, 4, FINE, 0);
+    finish_moves(bench);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    expect(bench, 2, COMPLETION_SUCCESS);
+    expect(bench, 3, COMPLETION_REMOTE_ACCESS);
+    expect(bench, 4, COMPLETION_FLUSHED);
+    end(bench);
+}
+
+static void test_lost_response_that_never_comes(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    refuse_behind_a_read(bench);
+    for (int i = 0; i < 3; i++) {
+        bench->now.ns += UINT64_C(8192) << TIMEOUT_CODE;
+        nic_on_time(bench->nic, bench->now);
+        pull(bench, NULL);
+    }
+    expect(bench, 1, COMPLETION_RETRY_EXCEEDED);
+    expect(bench, 2, COMPLETION_FLUSHED);
+    expect(bench, 3, COMPLETION_FLUSHED);
+    expect(bench, 4, COMPLETION_FLUSHED);
+    end(bench);
+}
+
+/* The data is there but not in memory yet. */
+static void test_nak_behind_a_slow_move(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    bench->slow = true;
+    post(bench, 1, WORK_READ, 8);
+    post(bench, 2, WORK_WRITE, 8);
+    post(bench, 3, WORK_WRITE, 8);
+    assert_int_equal(pull(bench, NULL), 3);
+    answer(bench, ROCE_READ_RESPONSE_ONLY, 0, FINE, 8);
+    answer(bench, ROCE_ACKNOWLEDGE, 1, ROCE_NAK_REMOTE_OPERATIONAL, 0);
+    expect_nothing(bench);
+    assert_int_equal(pull(bench, NULL), 0);
+    finish_moves(bench);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    expect(bench, 2, COMPLETION_REMOTE_OPERATION);
+    expect(bench, 3, COMPLETION_FLUSHED);
+    end(bench);
+}
+
+/* Local work that fails says so, also when nothing else is under way. */
+static void test_failing_local_work(void **state)
+{
+    (void)state;
+    for (int busy = 0; busy < 2; busy++) {
+        struct bench *bench = begin(QP_RC, QP_RTS);
+        if (busy) {
+            post(bench, 1, WORK_WRITE, 8);
+        }
+        const struct send_request request = {
+            .wr_id = 2, .kind = WORK_LOCAL_INVALIDATE, .immediate = 0xdead};
+        assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+        pull(bench, NULL);
+        if (busy) {
+            expect_nothing(bench);
+            answer(bench, ROCE_ACKNOWLEDGE, 0, FINE, 0);
+            expect(bench, 1, COMPLETION_SUCCESS);
+        }
+        expect(bench, 2, COMPLETION_WINDOW_BIND);
+        end(bench);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sequence_of_read_responses),
+        cmocka_unit_test(test_sequence_after_a_loss),
+        cmocka_unit_test(test_opcode_that_does_not_answer_the_request),
+        cmocka_unit_test(test_response_to_nothing),
+        cmocka_unit_test(test_syndrome_of_responses),
+        cmocka_unit_test(test_length_of_responses),
+        cmocka_unit_test(test_credits_of_responses),
+        cmocka_unit_test(test_nak_behind_a_lost_response),
+        cmocka_unit_test(test_refused_stays_refused),
+        cmocka_unit_test(test_lost_response_that_never_comes),
+        cmocka_unit_test(test_nak_behind_a_slow_move),
+        cmocka_unit_test(test_failing_local_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
