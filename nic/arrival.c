@@ -83,6 +83,44 @@ bool nic_on_management(struct nic *nic, const struct nic_arrival *arrival)
     return true;
 }
 
+/* Of the peer that the queue pair is connected to. */
+static bool on_connected(struct qp *qp, const struct nic_arrival *arrival, uint32_t traits,
+                         struct nic_move *move, struct instant now)
+{
+    if (qp->type == QP_UC) {
+        return uc_on_request(qp, arrival, move, now);
+    }
+    if (traits & ROCE_IS_RESPONSE) {
+        return rc_on_response(qp, arrival, move, now);
+    }
+    return LIKELY(qp->type == QP_RC) ? rc_on_request(qp, arrival, move, now)
+                                     : xrc_on_request(qp, arrival, move, now);
+}
+
+/* Did the responder find the packet valid: in order, well-formed, permitted? A SEND is that, too, when
+ * there is no receive yet. */
+static bool was_valid(const struct rc_responder *responder, struct psn expected_before)
+{
+    return !psn_equal(responder->expected, expected_before) ||
+           (responder->pending == RC_REPLY_NAK &&
+            (responder->syndrome & ROCE_AETH_KIND_MASK) == ROCE_AETH_RNR_NAK);
+}
+
+/* Communication is established by the first valid packet in RTR (IBTA 11.6.3.1): what anybody can
+ * send who knows the QPN and writes the peer's address as its source says nothing. */
+static bool on_first(struct qp *qp, const struct nic_arrival *arrival, uint32_t traits,
+                     struct nic_move *move, struct instant now)
+{
+    const bool reliable = qp_is_reliable(qp);
+    const struct psn expected = reliable ? qp->in.rc.expected : psn_of(0);
+    const bool moves = on_connected(qp, arrival, traits, move, now);
+    if (reliable ? was_valid(&qp->in.rc, expected) : moves) {
+        qp->established = true;
+        qp_raise(qp, NIC_EVENT_COMMUNICATION_ESTABLISHED);
+    }
+    return moves;
+}
+
 bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct instant now,
                    struct nic_move *move)
 {
@@ -107,18 +145,9 @@ bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct in
     if (!gid_equal(&arrival->source, &qp->attributes.path.destination)) {
         return drop(nic, COUNTER_drop_wrong_peer);
     }
-    if (qp->state == QP_RTR && !qp->established) {
-        qp->established = true;
-        qp_raise(qp, NIC_EVENT_COMMUNICATION_ESTABLISHED);
-    }
-    if (qp->type == QP_UC) {
-        return uc_on_request(qp, arrival, move, now);
-    }
-    if (traits & ROCE_IS_RESPONSE) {
-        return rc_on_response(qp, arrival, move, now);
-    }
-    return LIKELY(qp->type == QP_RC) ? rc_on_request(qp, arrival, move, now)
-                                     : xrc_on_request(qp, arrival, move, now);
+    return UNLIKELY(qp->state == QP_RTR && !qp->established)
+               ? on_first(qp, arrival, traits, move, now)
+               : on_connected(qp, arrival, traits, move, now);
 }
 
 /* -- Moves that are done ------------------------------------------------------------------------*/

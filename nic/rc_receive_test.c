@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A reliable queue pair believes a response only if its opcode and its AETH fit the request
- *         (IBTA 9.7.5), and gives the status of a NAK to the request that was refused and to no
- *         other (9.9.2).
+ *         (IBTA 9.7.5), gives the status of a NAK to the request that was refused and to no other
+ *         (9.9.2), and says that communication is established when a packet was found valid.
  * Method  One NIC without a network: each packet of the peer is made by hand, each memory move is
  *         made at once or when the test says so.
  */
@@ -490,6 +490,75 @@ static void test_failing_local_work(void **state)
     }
 }
 
+/* -- Communication established ------------------------------------------------------------------*/
+
+static bool is_established(struct bench *bench)
+{
+    struct nic_event event;
+    bool told = false;
+    while (nic_next_event(bench->nic, &event)) {
+        told |= event.kind == NIC_EVENT_COMMUNICATION_ESTABLISHED;
+    }
+    return told;
+}
+
+static void request(struct bench *bench, enum roce_operation operation, uint32_t psn,
+                    uint32_t bytes)
+{
+    deliver(bench,
+            (struct roce_packet){.opcode = (uint8_t)operation,
+                                 .psn = psn,
+                                 .reth = {.address = 0, .key = bench->region.key, .bytes = 8},
+                                 .payload_bytes = bytes});
+}
+
+static void test_established_by_what_is_valid(void **state)
+{
+    (void)state;
+    static const enum qp_type types[] = {QP_RC, QP_UC};
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        struct bench *bench = begin(types[i], QP_RTR);
+        request(bench, ROCE_WRITE_MIDDLE, PEER_PSN - 1, MTU); /* A duplicate, or a gap. */
+        request(bench, ROCE_WRITE_MIDDLE, PEER_PSN + 3, MTU); /* A gap. */
+        assert_false(is_established(bench));
+        request(bench, ROCE_WRITE_ONLY, PEER_PSN, 8);
+        assert_true(is_established(bench));
+        request(bench, ROCE_WRITE_ONLY, PEER_PSN + 1, 8);
+        assert_false(is_established(bench));
+        end(bench);
+    }
+}
+
+static void test_not_established_by_what_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        enum roce_operation operation;
+        uint32_t bytes;
+    } cases[] = {
+        {ROCE_WRITE_MIDDLE, MTU},
+        {ROCE_WRITE_ONLY, 12},
+        {ROCE_READ_REQUEST, 0}, /* Not permitted. */
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench *bench = begin(QP_RC, QP_RTR);
+        request(bench, cases[i].operation, PEER_PSN, cases[i].bytes);
+        assert_false(is_established(bench));
+        assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+        end(bench);
+    }
+}
+
+/* A SEND without a receive is valid: it is asked to come again. */
+static void test_established_by_a_send_that_waits(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTR);
+    request(bench, ROCE_SEND_ONLY, PEER_PSN, 8);
+    assert_true(is_established(bench));
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +574,9 @@ int main(void)
         cmocka_unit_test(test_lost_response_that_never_comes),
         cmocka_unit_test(test_nak_behind_a_slow_move),
         cmocka_unit_test(test_failing_local_work),
+        cmocka_unit_test(test_established_by_what_is_valid),
+        cmocka_unit_test(test_not_established_by_what_is_refused),
+        cmocka_unit_test(test_established_by_a_send_that_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
