@@ -261,7 +261,7 @@ static struct qp_request request_of(struct csrna_node *node, bool server)
 
 static size_t resources_bytes(void)
 {
-    return (qp_resources_bytes(NIC_READS_MAX) + 63) & ~(size_t)63;
+    return (qp_resources_bytes(CSRNA_READS) + 63) & ~(size_t)63;
 }
 
 static void open_engine(struct csrna_machine *machine, uint32_t number)
@@ -275,7 +275,7 @@ static void open_engine(struct csrna_machine *machine, uint32_t number)
         .receives_per_qp = 1,
         .sges = 1,
         .inline_bytes = 64,
-        .reads_per_qp = NIC_READS_MAX,
+        .reads_per_qp = CSRNA_READS,
         .cq_entries = 1u << 20,
         .mtu = PATH_MTU_4096,
     };
@@ -308,7 +308,7 @@ static void make_qps(struct csrna_machine *machine, uint32_t number)
         struct qp *qp;
         uint8_t *at = node->qp_memory + each * i;
         CHECK(qp_create(node->nic.engine, &request, at, &qp) == STATUS_OK);
-        qp_give_resources(qp, at + bytes, NIC_READS_MAX);
+        qp_give_resources(qp, at + bytes, CSRNA_READS);
         csrna_nic_add(&node->nic, i, qp);
     }
 }
@@ -325,8 +325,8 @@ static void connect_qp(struct csrna_machine *machine, uint32_t number, uint32_t 
         .path_mtu = PATH_MTU_4096,
         .destination_qpn = qp_number(peer),
         .path = {.source = csrna_node_gid(number), .destination = csrna_node_gid(peer_number)},
-        .max_reads_out = NIC_READS_MAX,
-        .max_reads_in = NIC_READS_MAX,
+        .max_reads_out = CSRNA_READS,
+        .max_reads_in = CSRNA_READS,
         .min_rnr_timer = 12,
         .timeout = machine->timeout_code,
         .retry_count = 7,

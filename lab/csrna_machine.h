@@ -15,6 +15,8 @@
 #define CSRNA_PARAMETER_COUNT 22
 #define CSRNA_BATCH_MAX       10u
 #define CSRNA_CLIENTS_MAX     64u
+/* READs a queue pair may have outstanding, each way. */
+#define CSRNA_READS 16u
 /* Where a node's region begins, as its peers name it. */
 #define CSRNA_MEMORY_BASE 0x100000000ull
 

@@ -144,7 +144,7 @@ struct nic_path {
 
 #define NIC_SGE_MAX 32
 /* READs and atomics a queue pair may have outstanding, each way: a power of two. */
-#define NIC_READS_MAX 16
+#define NIC_READS_MAX 128
 /* Payload segments of one packet: the GRH block a UD receive starts with, and every SGE. */
 #define NIC_SEGMENT_MAX (NIC_SGE_MAX + 1)
 #define NIC_GRH_BYTES   40

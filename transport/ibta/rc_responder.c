@@ -23,30 +23,49 @@ void rc_responder_init(struct rc_responder *responder, struct psn expected, uint
     };
 }
 
-void rc_responder_check(const struct rc_responder *responder)
-{
-    CHECK(responder->newest - responder->oldest <= responder->resource_limit);
-    CHECK(responder->due <= responder->newest - responder->oldest);
-    CHECK(responder->pending != RC_REPLY_READ_RESPONSE && responder->pending != RC_REPLY_ATOMIC);
-    CHECK(psn_distance(responder->moved, responder->expected) >= 0);
-}
-
 static struct rc_resource *resource_at(const struct rc_responder *responder, uint32_t position)
 {
     return &responder->resources[position & responder->resource_mask];
 }
 
-/* The kept READ or atomic whose PSNs include `psn`; NULL if none. */
-static struct rc_resource *resource_of(const struct rc_responder *responder, struct psn psn)
+/* The kept READ or atomic whose PSNs include `psn`, and where it stands; NULL if none. From the newest
+ * on, since it mostly is that one. */
+static struct rc_resource *find_resource(const struct rc_responder *responder, struct psn psn,
+                                         uint32_t *position)
 {
-    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
-        struct rc_resource *resource = resource_at(responder, at);
+    for (uint32_t at = responder->newest; at != responder->oldest; at--) {
+        struct rc_resource *resource = resource_at(responder, at - 1);
         const int32_t index = psn_distance(resource->first, psn);
-        if (index >= 0 && (uint32_t)index < resource->packets) {
-            return resource;
+        if (index >= 0) {
+            *position = at - 1;
+            return (uint32_t)index < resource->packets ? resource : NULL;
         }
     }
     return NULL;
+}
+
+static struct rc_resource *resource_of(const struct rc_responder *responder, struct psn psn)
+{
+    uint32_t position;
+    return find_resource(responder, psn, &position);
+}
+
+void rc_responder_check(const struct rc_responder *responder)
+{
+    CHECK(responder->newest - responder->oldest <= responder->resource_limit);
+    CHECK(responder->first_due - responder->oldest <= responder->newest - responder->oldest);
+    CHECK(responder->pending != RC_REPLY_READ_RESPONSE && responder->pending != RC_REPLY_ATOMIC);
+    CHECK(psn_distance(responder->moved, responder->expected) >= 0);
+    uint32_t due = 0;
+    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
+        const struct rc_resource *resource = resource_at(responder, at);
+        due += resource->state != RC_RESOURCE_DONE;
+        CHECK(resource->state == RC_RESOURCE_DONE || (int32_t)(at - responder->first_due) >= 0);
+        CHECK(resource->state != RC_RESOURCE_READY || resource->sent < resource->until);
+        CHECK(resource->begun < resource->until && resource->until <= resource->packets);
+        CHECK(psn_distance(resource->first, responder->expected) >= (int32_t)resource->packets);
+    }
+    CHECK(due == responder->due);
 }
 
 static enum rc_verdict judge_duplicate(const struct rc_responder *responder,
@@ -156,6 +175,15 @@ void rc_responder_on_moved(struct rc_responder *responder, struct psn psn, bool 
     }
 }
 
+/* An entry is done: those after it may have been so before. */
+static void skip_done(struct rc_responder *responder)
+{
+    while (responder->first_due != responder->newest &&
+           resource_at(responder, responder->first_due)->state == RC_RESOURCE_DONE) {
+        responder->first_due++;
+    }
+}
+
 static struct rc_resource *add_resource(struct rc_responder *responder,
                                         const struct roce_packet *packet)
 {
@@ -165,6 +193,7 @@ static struct rc_resource *add_resource(struct rc_responder *responder,
         if (oldest->state != RC_RESOURCE_DONE) {
             responder->due--;
         }
+        responder->first_due += responder->first_due == responder->oldest;
         responder->oldest++;
     }
     struct rc_resource *resource = resource_at(responder, responder->newest);
@@ -210,6 +239,7 @@ void rc_responder_accept_fetched(struct rc_responder *responder, const struct ro
     resource->answered = true;
     resource->sent = resource->packets;
     responder->due--;
+    skip_done(responder);
 }
 
 void rc_responder_accept_atomic(struct rc_responder *responder, const struct roce_packet *packet)
@@ -243,10 +273,14 @@ void rc_responder_replay(struct rc_responder *responder)
 
 void rc_responder_replay_response(struct rc_responder *responder, const struct roce_packet *packet)
 {
-    struct rc_resource *resource = resource_of(responder, psn_of(packet->psn));
+    uint32_t position = 0;
+    struct rc_resource *resource = find_resource(responder, psn_of(packet->psn), &position);
     CHECK(resource != NULL);
     if (resource->state == RC_RESOURCE_WAITING) {
         return;
+    }
+    if ((int32_t)(position - responder->first_due) < 0) {
+        responder->first_due = position;
     }
     if (resource->state == RC_RESOURCE_DONE) {
         responder->due++;
@@ -282,7 +316,7 @@ static struct rc_resource *first_due(const struct rc_responder *responder)
     if (responder->due == 0) {
         return NULL;
     }
-    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
+    for (uint32_t at = responder->first_due; at != responder->newest; at++) {
         struct rc_resource *resource = resource_at(responder, at);
         if (resource->state != RC_RESOURCE_DONE) {
             return resource;
@@ -350,6 +384,7 @@ static struct rc_reply next_response(struct rc_responder *responder, struct rc_r
         resource->state = RC_RESOURCE_DONE;
         resource->answered = true;
         responder->due--;
+        skip_done(responder);
     }
     return reply;
 }

@@ -24,7 +24,8 @@
 #include "transport/ibta/psn.h"
 #include "wire/roce.h"
 
-/* READs and atomics a responder can have outstanding. */
+/* READs and atomics a responder can have outstanding: as many as Linux' Soft-RoCE, which perftest
+ * asks for on both sides if it is not told otherwise. */
 #define RC_RESOURCES_MAX 128
 
 enum rc_stream {
@@ -91,6 +92,7 @@ struct rc_responder {
     uint8_t resource_limit;  /* max_dest_rd_atomic. */
     uint8_t due;             /* Entries READY or WAITING. */
     uint32_t oldest, newest; /* Free-running: entries [oldest, newest) are kept. */
+    uint32_t first_due;      /* All entries before it are DONE. */
 };
 
 struct rc_reply {
