@@ -154,6 +154,9 @@ static inline bool nic_pkey_matches(const struct roce_packet *packet)
     return (packet->pkey & 0x7fff) == (ROCE_DEFAULT_PKEY & 0x7fff);
 }
 
+/* All invariants of a queue pair's engines, for tests. */
+void qp_check(const struct qp *qp);
+
 /* -- arrival.c: does a queue pair in its state take packets with these traits? */
 bool qp_admits(const struct qp *qp, uint32_t traits);
 

@@ -446,3 +446,14 @@ struct qp_flow qp_flow_of(const struct qp *qp)
         .resending = !psn_equal(requester->send, requester->next),
     };
 }
+
+void qp_check(const struct qp *qp)
+{
+    if (!qp_is_reliable(qp) || qp->state < QP_RTR) {
+        return;
+    }
+    rc_responder_check(&qp->in.rc);
+    if (qp->state == QP_RTS || qp->state == QP_SQD) {
+        rc_requester_check(&qp->out.rc, &qp->sends);
+    }
+}

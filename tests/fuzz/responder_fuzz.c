@@ -2,8 +2,8 @@
  *
  * responder_fuzz - a NIC fed with sequences of packets that a stranger makes up.
  *
- * Goal    Whatever arrives, nothing outside the region is written, no assertion fails, and the NIC
- *         goes on answering.
+ * Goal    Whatever arrives, nothing outside the region is written, no assertion fails, the engines'
+ *         invariants hold after every packet, and the NIC goes on answering.
  * Method  One queue pair of each service, with a region and receives. The input is a sequence of
  *         packets: a byte of hints, a length, and bytes for roce_decode. Hints put the right queue
  *         pair, PSN, key or Q_Key in, so that the fuzzer gets past the first judges.
@@ -263,6 +263,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         }
         if (hints & HINT_PULL) {
             pull(&target, now);
+        }
+        for (int i = 0; i < 4; i++) {
+            qp_check(target.qps[i]);
         }
         bytes += 3 + length;
         count -= 3 + length;

@@ -9,7 +9,7 @@
  * Method  Two or three nodes in virtual time, each with a manager, listeners and programs that are
  *         now quick, now slow, now rude, as the seed chooses; so are loss (up to all), copies,
  *         delay and damage. Memory that comes back is freed: sanitizers see who still uses it.
- *         Replay: cm_scenario_test --seed N; many: --seeds FIRST COUNT
+ *         Replay and more worlds: tests/scenarios/seeds.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "tests/scenarios/wire_world.h"
+#include "tests/scenarios/seeds.h"
 #include "transport/ibta/rdma_cm.h"
 
 #define NODES_MAX    3
@@ -696,14 +696,15 @@ static uint64_t run(uint64_t seed, struct sums *sums)
     return digest;
 }
 
-static struct seed_range seeds;
+static struct seeds seeds;
 
 static void test_random_worlds(void **state)
 {
     (void)state;
     struct sums sums = {0};
-    for (uint64_t i = 0; i < seeds.count; i++) {
-        run(seeds.first + i, &sums);
+    uint64_t seed;
+    while (seeds_next(&seeds, &seed)) {
+        run(seed, &sums);
     }
     printf("%llu worlds: %llu connections, %llu failures, %llu repetitions, %llu unmatched, "
            "%llu out of state, %llu malformed, %llu for want of backlog\n",
@@ -734,5 +735,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_random_worlds),
         cmocka_unit_test(test_a_seed_is_a_run),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return seeds_finish(&seeds, cmocka_run_group_tests(tests, NULL, NULL));
 }

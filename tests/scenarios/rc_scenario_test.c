@@ -9,7 +9,7 @@
  *         depths, slow memory, lazy pulling. Run twice, a seed gives the same digest. Each world
  *         is run with RC, then with XRC: an initiator and a target take the place of each queue
  *         pair, and a shared receive queue that requests name that of its receives.
- *         Replay: rc_scenario_test --seed N; many: rc_scenario_test --seeds FIRST COUNT
+ *         Replay and more worlds: tests/scenarios/seeds.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,12 +19,12 @@
 
 #include <cmocka.h>
 
+#include "tests/scenarios/seeds.h"
 #include "tests/scenarios/wire_world.h"
 
-#define PAIRS_MAX  4
-#define SLOTS      16
-#define SLOT_BYTES 20480
-#define RECEIVES   32
+#define PAIRS_MAX 4
+#define SLOTS_MAX 128
+#define RECEIVES  32
 /* Regions start here for peers, so that packets repeat bit by bit. */
 #define BASE 0x100000000u
 
@@ -48,11 +48,11 @@ struct side {
     void *srq_memory;
     struct pd pd;
     struct region remote, local;
-    uint8_t *remote_bytes; /* Peers write and read here: SLOTS slots, then a counter. */
-    uint8_t *local_bytes;  /* Sources and targets of our requests: SLOTS slots; then receives. */
+    uint8_t *remote_bytes; /* Peers write and read here: a slot for each request, then a counter. */
+    uint8_t *local_bytes;  /* Sources and targets of our requests: likewise; then receives. */
     uint8_t *model;        /* What remote_bytes must hold, as far as finished requests go. */
     uint64_t counter_model;
-    struct operation operations[SLOTS];
+    struct operation operations[SLOTS_MAX];
     uint32_t posted, completed, sends_posted;
     uint32_t receives_posted, received;
     uint32_t send_sizes[1 << 12];
@@ -65,6 +65,8 @@ struct scenario {
     uint64_t seed;
     bool xrc;
     uint32_t pairs, target, mtu;
+    uint32_t receives;          /* A side has posted, if it does not pause; at most RECEIVES. */
+    uint32_t slots, slot_bytes; /* Requests a side has under way, and how long they may be. */
     struct side sides[PAIRS_MAX][2];
 };
 
@@ -129,8 +131,8 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
 {
     const uint32_t all =
         ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
-    const size_t remote_bytes = SLOTS * SLOT_BYTES + 64;
-    const size_t local_bytes = (SLOTS + RECEIVES) * SLOT_BYTES;
+    const size_t remote_bytes = scenario->slots * scenario->slot_bytes + 64;
+    const size_t local_bytes = (scenario->slots + RECEIVES) * scenario->slot_bytes;
     side->remote_bytes = aligned_alloc(64, remote_bytes);
     side->local_bytes = aligned_alloc(64, local_bytes);
     side->model = calloc(1, remote_bytes);
@@ -145,7 +147,7 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
                                  .pd = &side->pd,
                                  .send_cq = &side->cq,
                                  .receive_cq = &side->cq,
-                                 .capacity = {.sends = SLOTS,
+                                 .capacity = {.sends = scenario->slots,
                                               .receives = RECEIVES,
                                               .send_sges = 3,
                                               .receive_sges = 2,
@@ -218,32 +220,38 @@ static void connect_side(struct scenario *scenario, int node, struct side *side,
 
 /* -- Work ---------------------------------------------------------------------------------------*/
 
-static uint32_t draw_bytes(struct prng *prng, uint32_t mtu_bytes)
+static uint32_t draw_bytes(struct scenario *scenario)
 {
+    struct prng *prng = &scenario->prng;
+    const uint32_t mtu_bytes = 128u << scenario->mtu;
     switch (prng_below(prng, 5)) {
     case 0: return (uint32_t)prng_below(prng, 3);
     case 1: return (uint32_t)prng_below(prng, 64);
     case 2:
         return mtu_bytes * (uint32_t)(1 + prng_below(prng, 3)) - 1 + (uint32_t)prng_below(prng, 3);
     case 3: return (uint32_t)prng_below(prng, 4096);
-    default: return (uint32_t)prng_below(prng, SLOT_BYTES + 1);
+    default: return (uint32_t)prng_below(prng, scenario->slot_bytes + 1);
     }
 }
 
-static enum work_kind draw_kind(struct prng *prng)
+static enum work_kind draw_kind(struct scenario *scenario)
 {
+    struct prng *prng = &scenario->prng;
     static const enum work_kind kinds[] = {
         WORK_WRITE, WORK_WRITE_IMMEDIATE, WORK_SEND,         WORK_SEND_IMMEDIATE,
         WORK_READ,  WORK_FETCH_ADD,       WORK_COMPARE_SWAP, WORK_ATOMIC_WRITE};
-    return kinds[prng_below(prng, COUNT_OF(kinds))];
+    /* Many under way are mostly those that want a response. */
+    const uint32_t first = scenario->slots > 16 && prng_below(prng, 16) != 0 ? 4 : 0;
+    return kinds[first + prng_below(prng, COUNT_OF(kinds) - first)];
 }
 
 /* Splits a slot into one to three SGEs. */
-static uint32_t split(struct prng *prng, const struct side *side, uint32_t slot, uint32_t bytes,
-                      struct sge *sges)
+static uint32_t split(struct scenario *scenario, const struct side *side, uint32_t slot,
+                      uint32_t bytes, struct sge *sges)
 {
+    struct prng *prng = &scenario->prng;
     uint32_t count = 0;
-    uint64_t address = BASE + (uint64_t)slot * SLOT_BYTES;
+    uint64_t address = BASE + (uint64_t)slot * scenario->slot_bytes;
     while (bytes > 0) {
         const uint32_t part = count == 2 ? bytes : 1 + (uint32_t)prng_below(prng, bytes);
         sges[count++] = (struct sge){address, part, side->local.key};
@@ -263,14 +271,14 @@ static void post(struct scenario *scenario, struct side *side, struct side *peer
     struct prng *prng = &scenario->prng;
     struct operation *operation = &side->operations[slot];
     const uint32_t serial = side->posted;
-    enum work_kind kind = draw_kind(prng);
-    uint32_t bytes = draw_bytes(prng, 128u << scenario->mtu);
-    bytes = bytes > SLOT_BYTES ? SLOT_BYTES : bytes;
+    enum work_kind kind = draw_kind(scenario);
+    uint32_t bytes = draw_bytes(scenario);
+    bytes = bytes > scenario->slot_bytes ? scenario->slot_bytes : bytes;
     struct sge sges[3];
     struct send_request request = {.wr_id = (uint64_t)serial << 8 | slot,
                                    .kind = kind,
                                    .sges = sges,
-                                   .remote_address = BASE + (uint64_t)slot * SLOT_BYTES,
+                                   .remote_address = BASE + (uint64_t)slot * scenario->slot_bytes,
                                    .remote_key = peer->remote.key,
                                    .immediate = serial,
                                    .srqn = peer->srq.number,
@@ -278,7 +286,7 @@ static void post(struct scenario *scenario, struct side *side, struct side *peer
     if (kind == WORK_FETCH_ADD || kind == WORK_COMPARE_SWAP) {
         /* Requests of one queue pair execute in order, so the model can run at posting time. */
         bytes = 8;
-        request.remote_address = BASE + (uint64_t)SLOTS * SLOT_BYTES;
+        request.remote_address = BASE + (uint64_t)scenario->slots * scenario->slot_bytes;
         operation->expected_original = peer->counter_model;
         const bool hit = prng_below(prng, 2) == 0;
         request.compare_or_add = kind == WORK_FETCH_ADD ? 3 + serial
@@ -296,16 +304,17 @@ static void post(struct scenario *scenario, struct side *side, struct side *peer
                           kind == WORK_WRITE_IMMEDIATE || kind == WORK_SEND ||
                           kind == WORK_SEND_IMMEDIATE;
     if (outgoing) {
-        fill(side->local_bytes + slot * SLOT_BYTES, bytes, tag_of(side, serial));
+        fill(side->local_bytes + slot * scenario->slot_bytes, bytes, tag_of(side, serial));
     } else {
-        memset(side->local_bytes + slot * SLOT_BYTES, 0xee, bytes);
+        memset(side->local_bytes + slot * scenario->slot_bytes, 0xee, bytes);
     }
     if (outgoing && bytes <= 48 && prng_below(prng, 2)) {
         request.flags |= WORK_INLINE;
-        sges[0] = (struct sge){(uintptr_t)side->local_bytes + slot * SLOT_BYTES, bytes, 0};
+        sges[0] =
+            (struct sge){(uintptr_t)side->local_bytes + slot * scenario->slot_bytes, bytes, 0};
         request.sge_count = 1;
     } else {
-        request.sge_count = split(prng, side, slot, bytes, sges);
+        request.sge_count = split(scenario, side, slot, bytes, sges);
     }
     assert_int_equal(qp_post_send(side->qp, &request), STATUS_OK);
     *operation = (struct operation){true, kind, bytes, operation->expected_original};
@@ -323,11 +332,12 @@ static void post_receives(struct scenario *scenario, struct side *side)
     if (prng_below(&scenario->prng, 40) == 0) {
         side->receive_pause_ns = scenario->world.now_ns + prng_below(&scenario->prng, 3000000);
     }
-    while (side->receives_posted - side->received < RECEIVES) {
-        const uint32_t slot = SLOTS + side->receives_posted % RECEIVES;
+    while (side->receives_posted - side->received < scenario->receives) {
+        const uint32_t slot = scenario->slots + side->receives_posted % RECEIVES;
         const struct sge sges[2] = {
-            {BASE + (uint64_t)slot * SLOT_BYTES, 100, side->local.key},
-            {BASE + (uint64_t)slot * SLOT_BYTES + 100, SLOT_BYTES - 100, side->local.key}};
+            {BASE + (uint64_t)slot * scenario->slot_bytes, 100, side->local.key},
+            {BASE + (uint64_t)slot * scenario->slot_bytes + 100, scenario->slot_bytes - 100,
+             side->local.key}};
         assert_int_equal(scenario->xrc
                              ? srq_post_receive(&side->srq, side->receives_posted, sges, 2)
                              : qp_post_receive(side->qp, side->receives_posted, sges, 2),
@@ -346,9 +356,9 @@ static void on_sent(struct scenario *scenario, struct side *side, struct side *p
     struct operation *operation = &side->operations[slot];
     assert_int_equal(serial, side->completed);
     assert_true(operation->busy);
-    const uint8_t *local = side->local_bytes + slot * SLOT_BYTES;
-    const uint8_t *remote = peer->remote_bytes + slot * SLOT_BYTES;
-    uint8_t *model = peer->model + slot * SLOT_BYTES;
+    const uint8_t *local = side->local_bytes + slot * scenario->slot_bytes;
+    const uint8_t *remote = peer->remote_bytes + slot * scenario->slot_bytes;
+    uint8_t *model = peer->model + slot * scenario->slot_bytes;
     switch (operation->kind) {
     case WORK_WRITE:
     case WORK_WRITE_IMMEDIATE:
@@ -378,10 +388,10 @@ static void on_received(struct scenario *scenario, struct side *side, struct sid
 {
     assert_int_equal(completion->wr_id, side->received);
     assert_true(side->received < peer->sends_posted);
-    const uint32_t slot = SLOTS + side->received % RECEIVES;
+    const uint32_t slot = scenario->slots + side->received % RECEIVES;
     if (completion->kind == COMPLETION_RECEIVE) {
         assert_int_equal(completion->bytes, peer->send_sizes[side->received]);
-        const uint8_t *bytes = side->local_bytes + slot * SLOT_BYTES;
+        const uint8_t *bytes = side->local_bytes + slot * scenario->slot_bytes;
         /* The tag is not known here for plain sends; the first byte gives it away modulo 256, and
          * the pattern's shape must hold for the rest. */
         for (uint32_t i = 1; i < completion->bytes; i++) {
@@ -414,9 +424,9 @@ static void drive_side(struct scenario *scenario, struct side *side, struct side
 {
     poll_side(scenario, side, peer);
     post_receives(scenario, side);
-    const uint32_t slot = (uint32_t)prng_below(&scenario->prng, SLOTS);
+    const uint32_t slot = (uint32_t)prng_below(&scenario->prng, scenario->slots);
     if (side->posted < scenario->target && !side->operations[slot].busy &&
-        side->posted - side->completed < SLOTS) {
+        side->posted - side->completed < scenario->slots) {
         post(scenario, side, peer, slot);
     }
 }
@@ -453,17 +463,21 @@ static struct scenario *scenario_make(uint64_t seed, bool xrc)
     const struct nic_limits limits = {.qps = 64,
                                       .xrc_srqs = 16,
                                       .regions = 64,
-                                      .sends_per_qp = 64,
+                                      .sends_per_qp = SLOTS_MAX,
                                       .receives_per_qp = 64,
                                       .receives_per_srq = 64,
                                       .sges = 8,
                                       .inline_bytes = 256,
-                                      .reads_per_qp = 16,
+                                      .reads_per_qp = NIC_READS_MAX,
                                       .cq_entries = 4096,
                                       .mtu = PATH_MTU_4096};
     wire_world_init(&scenario->world, seed, &faults, &limits);
     scenario->pairs = 1 + (uint32_t)prng_below(prng, PAIRS_MAX);
-    scenario->target = 60;
+    scenario->receives = prng_below(prng, 2) ? RECEIVES : 1 + (uint32_t)prng_below(prng, 8);
+    const bool deep = prng_below(prng, 4) == 0;
+    scenario->slots = deep ? SLOTS_MAX : 16;
+    scenario->slot_bytes = deep ? 2048 : 20480;
+    scenario->target = deep ? 300 : 60;
     scenario->mtu = PATH_MTU_256 + (uint32_t)prng_below(prng, 5);
     for (uint32_t p = 0; p < scenario->pairs; p++) {
         struct side *pair = scenario->sides[p];
@@ -473,7 +487,8 @@ static struct scenario *scenario_make(uint64_t seed, bool xrc)
         const uint32_t psn =
             (uint32_t)prng_below(prng, 2) ? 0xffffe0u : (uint32_t)prng_next(prng) & 0xffffffu;
         const uint32_t window = prng_below(prng, 2) ? 0 : 8192 + (uint32_t)prng_below(prng, 100000);
-        const uint8_t reads = (uint8_t)(1 + prng_below(prng, 16));
+        const uint8_t reads = deep ? (uint8_t)(NIC_READS_MAX >> prng_below(prng, 3))
+                                   : (uint8_t)(1 + prng_below(prng, 16));
         connect_side(scenario, 0, &pair[0], &pair[1], psn, psn + 99, window, reads);
         connect_side(scenario, 1, &pair[1], &pair[0], psn + 99, psn, window, reads);
     }
@@ -524,8 +539,10 @@ static uint64_t run(uint64_t seed, bool xrc, uint64_t *counters)
     for (uint32_t p = 0; p < scenario->pairs; p++) {
         for (int n = 0; n < 2; n++) {
             const struct side *side = &scenario->sides[p][n];
-            assert_memory_equal(side->remote_bytes, side->model, SLOTS * SLOT_BYTES);
-            assert_memory_equal(side->remote_bytes + SLOTS * SLOT_BYTES, &side->counter_model, 8);
+            assert_memory_equal(side->remote_bytes, side->model,
+                                scenario->slots * scenario->slot_bytes);
+            assert_memory_equal(side->remote_bytes + scenario->slots * scenario->slot_bytes,
+                                &side->counter_model, 8);
             assert_int_equal(side->received, scenario->sides[p][!n].sends_posted);
         }
     }
@@ -538,21 +555,11 @@ static uint64_t run(uint64_t seed, bool xrc, uint64_t *counters)
     return digest;
 }
 
-static struct seed_range seeds;
+static struct seeds seeds;
 
-static void run_all(bool xrc)
+/* Rules that nobody exercised are rules that nobody tested. */
+static void expect_variety(const uint64_t *counters)
 {
-    uint64_t counters[COUNTER_COUNT] = {0};
-    for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; seed++) {
-        const uint64_t digest = run(seed, xrc, counters);
-        if (seed % 16 == 0 && run(seed, xrc, counters) != digest) {
-            fail_msg("seed %llu: another digest the second time", (unsigned long long)seed);
-        }
-    }
-    if (seeds.count < 100) {
-        return;
-    }
-    /* Rules that nobody exercised are rules that nobody tested. */
     static const enum nic_counter wanted[] = {
         COUNTER_duplicate_request, COUNTER_out_of_seq_request, COUNTER_rcvd_rnr_err,
         COUNTER_send_rnr_err,      COUNTER_rcvd_seq_err,       COUNTER_timeouts,
@@ -568,19 +575,25 @@ static void run_all(bool xrc)
 static void test_random_worlds(void **state)
 {
     (void)state;
-    run_all(false);
-}
-
-static void test_random_worlds_of_xrc(void **state)
-{
-    (void)state;
-    run_all(true);
+    uint64_t counters[2][COUNTER_COUNT] = {0};
+    uint64_t seed;
+    while (seeds_next(&seeds, &seed)) {
+        for (int xrc = 0; xrc < 2; xrc++) {
+            const uint64_t digest = run(seed, xrc, counters[xrc]);
+            if (seed % 16 == 0 && run(seed, xrc, counters[xrc]) != digest) {
+                fail_msg("seed %llu: another digest the second time", (unsigned long long)seed);
+            }
+        }
+    }
+    if (seeds.count >= 100) {
+        expect_variety(counters[0]);
+        expect_variety(counters[1]);
+    }
 }
 
 int main(int argc, char **argv)
 {
     seeds = seeds_from_arguments(argc, argv, 300);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds),
-                                       cmocka_unit_test(test_random_worlds_of_xrc)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds)};
+    return seeds_finish(&seeds, cmocka_run_group_tests(tests, NULL, NULL));
 }

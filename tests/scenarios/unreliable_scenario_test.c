@@ -7,7 +7,7 @@
  * Method  Two NICs in virtual time. Each message carries its serial number as immediate data, from
  *         which size and bytes follow. The seed chooses service, faults, MTU and slow memory. Run
  *         twice, a seed gives the same digest.
- *         Replay: unreliable_scenario_test --seed N; many: --seeds FIRST COUNT
+ *         Replay and more worlds: tests/scenarios/seeds.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "tests/scenarios/seeds.h"
 #include "tests/scenarios/wire_world.h"
 
 #define MESSAGES   200
@@ -296,13 +297,14 @@ static uint64_t run(uint64_t seed, uint64_t *counters)
     return digest;
 }
 
-static struct seed_range seeds;
+static struct seeds seeds;
 
 static void test_random_worlds(void **state)
 {
     (void)state;
     uint64_t counters[COUNTER_COUNT] = {0};
-    for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; seed++) {
+    uint64_t seed;
+    while (seeds_next(&seeds, &seed)) {
         const uint64_t digest = run(seed, counters);
         if (seed % 16 == 0 && run(seed, counters) != digest) {
             fail_msg("seed %llu: another digest the second time", (unsigned long long)seed);
@@ -319,5 +321,5 @@ int main(int argc, char **argv)
 {
     seeds = seeds_from_arguments(argc, argv, 300);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_worlds)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return seeds_finish(&seeds, cmocka_run_group_tests(tests, NULL, NULL));
 }

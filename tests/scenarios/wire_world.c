@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nic/internal.h"
+
 /* A world too lazy to pull looks again this much later. */
 #define LAZY_NS 1000
 
@@ -231,8 +233,22 @@ static void finish_move(struct wire_world *world, struct wire_event *event)
     nic_on_moved(world->nics[event->node], event->move, NIC_MOVED, wire_world_now(world));
 }
 
+/* What must hold of every engine at any time. */
+static void check_engines(const struct wire_world *world)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct nic *nic = world->nics[i];
+        for (uint32_t n = 0; n <= nic->qp_mask; n++) {
+            if (nic->qps[n] != NULL) {
+                qp_check(nic->qps[n]);
+            }
+        }
+    }
+}
+
 bool wire_world_step(struct wire_world *world)
 {
+    check_engines(world);
     pull(world, 0);
     pull(world, 1);
     uint64_t timer_ns = UINT64_MAX;
@@ -267,17 +283,4 @@ bool wire_world_step(struct wire_world *world)
     nic_on_time(world->nics[0], wire_world_now(world));
     nic_on_time(world->nics[1], wire_world_now(world));
     return true;
-}
-
-/* -- Seeds --------------------------------------------------------------------------------------*/
-
-struct seed_range seeds_from_arguments(int argc, char **argv, uint64_t usual)
-{
-    if (argc == 3 && strcmp(argv[1], "--seed") == 0) {
-        return (struct seed_range){strtoull(argv[2], NULL, 10), 1};
-    }
-    if (argc == 4 && strcmp(argv[1], "--seeds") == 0) {
-        return (struct seed_range){strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10)};
-    }
-    return (struct seed_range){1, usual};
 }

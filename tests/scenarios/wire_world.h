@@ -54,16 +54,10 @@ void wire_world_init(struct wire_world *world, uint64_t seed, const struct wire_
                      const struct nic_limits *limits);
 void wire_world_free(struct wire_world *world);
 
-/* Pulls what both NICs want to send, then handles the next event or timer. False: nothing is left
+/* Checks the invariants of all engines, pulls what both NICs want to send, then handles the next event or timer. False: nothing is left
  * to happen. */
 bool wire_world_step(struct wire_world *world);
 
 struct instant wire_world_now(const struct wire_world *world);
-
-/* Which worlds to run: --seed N, or --seeds FIRST COUNT; else `usual` from 1 on. */
-struct seed_range {
-    uint64_t first, count;
-};
-struct seed_range seeds_from_arguments(int argc, char **argv, uint64_t usual);
 
 #endif

@@ -31,6 +31,27 @@ void rc_requester_init(struct rc_requester *requester, const struct rc_requester
     };
 }
 
+/* Requests that were begun have PSNs without gaps, and the oldest unacknowledged one, the next one to
+ * send and the next new one belong to them. */
+static void check_psns(const struct rc_requester *requester, const struct send_queue *queue)
+{
+    struct psn end = requester->next;
+    for (uint32_t at = queue->head; at != queue->tail; at++) {
+        const struct work *work = send_queue_at(queue, at);
+        if (!work->started) {
+            CHECK(at == queue->head || psn_distance(requester->next, end) >= 0);
+            CHECK((int32_t)(at - queue->next) >= 0);
+            return;
+        }
+        CHECK(at == queue->head || psn_equal(work->first, end));
+        CHECK(at != queue->head || psn_distance(work->first, requester->next) >= 0);
+        end = work_end(work);
+        /* Only the newest one can be half sent. */
+        CHECK(psn_distance(requester->next, end) <= 0 || at + 1 == queue->tail ||
+              !send_queue_at(queue, at + 1)->started);
+    }
+}
+
 void rc_requester_check(const struct rc_requester *requester, const struct send_queue *queue)
 {
     CHECK(psn_distance(requester->unacked, requester->send) >= 0);
@@ -38,6 +59,10 @@ void rc_requester_check(const struct rc_requester *requester, const struct send_
     CHECK(queue->next - queue->head <= queue->tail - queue->head);
     CHECK(queue->tail - queue->head <= queue->mask + 1);
     CHECK(requester->reads_out <= requester->reads_max);
+    CHECK(requester->retries_left <= requester->retry_limit);
+    CHECK(requester->mode != RC_REQUESTER_SENDING || requester->retry_at.ns != UINT64_MAX ||
+          psn_equal(requester->unacked, requester->send) || requester->timeout_code == 0);
+    check_psns(requester, queue);
 }
 
 static bool needs_receive(const struct work *work)
