@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "transport/ibta/rdma_cm.h"
 
 #define IDS      12
@@ -360,7 +361,9 @@ static void plausible(struct program *program, struct input *input)
     const uint8_t *source = gids[1 + (flaws >> 7)];
     if (connection != NULL) {
         message.remote_id = flaws & 1 ? 0 : connection->local_id;
-        message.transaction_id = flaws & 2 ? message.transaction_id : connection->transaction_id;
+        message.transaction_id = flaws & 2                      ? message.transaction_id
+                                 : message.attribute == CM_DREP ? connection->transaction_id
+                                                                : connection->opened_by;
         message.local_id = flaws & 4 ? message.local_id : connection->remote_id;
         source = flaws & 8 ? source : connection->destination;
         if (message.attribute == CM_SIDR_REP) {
@@ -379,9 +382,13 @@ static void plausible(struct program *program, struct input *input)
     } else if (message.attribute == CM_MRA) {
         message.mra.about = kind % 3;
         message.mra.service_timeout = kind >> 3;
+    } else if (message.attribute == CM_DREQ) {
+        message.dreq_qpn = flaws & 16 || connection == NULL ? kind : connection->local_qpn;
     } else if (message.attribute == CM_REJ) {
         message.rej.about = kind % 3;
         message.rej.reason = kind;
+        message.rej.information_bytes = flaws & 16 ? 0 : 8;
+        store_be64(message.rej.information, connection == NULL ? 0 : connection->peer_guid);
     } else if (message.attribute == CM_SIDR_REP) {
         message.sidr_rep.status = kind % 6;
     }
@@ -407,7 +414,7 @@ static void send_all(struct program *program)
 static void advance_peer(struct program *program, const struct cm_connection *connection,
                          struct input *input)
 {
-    struct cm_message message = {.transaction_id = connection->transaction_id,
+    struct cm_message message = {.transaction_id = connection->opened_by,
                                  .local_id = connection->remote_id,
                                  .remote_id = connection->local_id};
     uint8_t bytes[CM_MAD_BYTES];
@@ -417,8 +424,14 @@ static void advance_peer(struct program *program, const struct cm_connection *co
         message.local_id = take(input) % 4;
         break;
     case CM_STATE_REP_SENT: message.attribute = CM_RTU; break;
-    case CM_STATE_ESTABLISHED: message.attribute = CM_DREQ; break;
-    case CM_STATE_DREQ_SENT: message.attribute = CM_DREP; break;
+    case CM_STATE_ESTABLISHED:
+        message.attribute = CM_DREQ;
+        message.dreq_qpn = connection->local_qpn;
+        break;
+    case CM_STATE_DREQ_SENT:
+        message.attribute = CM_DREP;
+        message.transaction_id = connection->transaction_id;
+        break;
     case CM_STATE_SIDR_REQ_SENT:
         message.attribute = CM_SIDR_REP;
         message.local_id = connection->local_id;

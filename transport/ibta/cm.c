@@ -8,6 +8,7 @@
 
 #include "transport/ibta/cm_internal.h"
 #include "transport/ibta/timing.h"
+#include "wire/roce.h"
 
 /* A lost message is repeated soon at first, since most peers are near, then as late as the standard
  * demands: together longer than a minute. */
@@ -240,6 +241,13 @@ void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about 
 
 /* -- What programs ask --------------------------------------------------------------------------*/
 
+/* The lower half is the communication ID; the upper distinguishes its lives, and nobody who has not
+ * seen the message can guess it. */
+static uint64_t draw_transaction(struct cm *cm, const struct cm_connection *connection)
+{
+    return (prng_next(&cm->prng) & ~UINT64_C(0xffffffff)) | connection->local_id;
+}
+
 static void begin(struct cm *cm, struct cm_connection *connection, const uint8_t source[16],
                   const uint8_t destination[16])
 {
@@ -249,9 +257,8 @@ static void begin(struct cm *cm, struct cm_connection *connection, const uint8_t
     connection->asked = true;
     connection->refusals = 0;
     connection->remote_id = 0;
-    /* The lower half is the communication ID, the upper distinguishes its lives. */
-    connection->transaction_id =
-        (prng_next(&cm->prng) & ~UINT64_C(0xffffffff)) | connection->local_id;
+    connection->transaction_id = draw_transaction(cm, connection);
+    connection->opened_by = connection->transaction_id;
 }
 
 enum status cm_request(struct cm *cm, struct cm_connection *connection, const uint8_t source[16],
@@ -262,6 +269,7 @@ enum status cm_request(struct cm *cm, struct cm_connection *connection, const ui
     }
     begin(cm, connection, source, destination);
     connection->service_id = req->req.service_id;
+    connection->local_qpn = req->req.qpn & ROCE_24_BITS;
     req->req.ca_guid = cm->ca_guid;
     req->req.remote_response_timeout = CM_RESPONSE_TIMEOUT;
     req->req.local_response_timeout = CM_RESPONSE_TIMEOUT;
@@ -283,6 +291,7 @@ enum status cm_reply(struct cm *cm, struct cm_connection *connection, struct cm_
     if (connection->state != CM_STATE_REQ_RECEIVED) {
         return STATUS_INVALID;
     }
+    connection->local_qpn = rep->rep.qpn & ROCE_24_BITS;
     rep->rep.ca_guid = cm->ca_guid;
     cm_post(cm, connection, CM_REP, rep);
     connection->state = CM_STATE_REP_SENT;
@@ -343,8 +352,7 @@ static void send_dreq(struct cm *cm, struct cm_connection *connection, uint8_t t
                       struct instant now)
 {
     struct cm_message dreq = {.dreq_qpn = connection->remote_qpn};
-    connection->transaction_id =
-        (prng_next(&cm->prng) & ~UINT64_C(0xffffffff)) | connection->local_id;
+    connection->transaction_id = draw_transaction(cm, connection);
     cm_post(cm, connection, CM_DREQ, &dreq);
     connection->state = CM_STATE_DREQ_SENT;
     cm_await(cm, connection, tries, now);

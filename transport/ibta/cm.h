@@ -11,7 +11,8 @@
  * Time       An argument wherever it matters.
  * Units      Nanoseconds; GIDs of 16 bytes.
  * Limits     CM_STRAYS_MAX answers to messages that belong to nobody wait at a time.
- * Source     IBTA Vol. 1, 12.9 (state machines), 12.10 (REJ), 12.11 (SIDR).
+ * Source     IBTA Vol. 1, 12.6 (messages: what an answer repeats of what it answers), 12.9 (state
+ *            machines), 12.10 (REJ), 12.11 (SIDR); Linux, drivers/infiniband/core/cm.c.
  */
 #ifndef TRANSPORT_IBTA_CM_H
 #define TRANSPORT_IBTA_CM_H
@@ -56,13 +57,14 @@ struct cm_connection {
     uint8_t source[16], destination[16];
     uint32_t process; /* Of several behind `destination`, in the world's words; 0: unknown. */
     uint64_t transaction_id; /* Of the message sent last. */
-    uint64_t asked_by;       /* Of the peer's REQ or SIDR_REQ: tells its repetitions. */
+    uint64_t opened_by;      /* Of the REQ or SIDR_REQ, whoever's: its answers repeat it. */
     uint64_t service_id;
     uint32_t local_id, remote_id; /* 0: not yet known. */
-    uint32_t remote_qpn;
-    uint8_t state;  /* enum cm_state. */
-    bool asked;     /* Ours was the REQ. */
-    bool abandoned; /* By its owner: only the farewell is left. */
+    uint32_t local_qpn, remote_qpn;
+    uint64_t peer_guid; /* Of who asked us: the CA GUID in its REQ. */
+    uint8_t state;      /* enum cm_state. */
+    bool asked;         /* Ours was the REQ. */
+    bool abandoned;     /* By its owner: only the farewell is left. */
     uint8_t tries_left;
     uint8_t refusals; /* "Nobody listens", as often as the program was not told. */
     uint64_t wait_ns; /* Before the next retransmission. */
@@ -79,7 +81,8 @@ struct cm_letter {
 struct cm_counters {
     uint64_t received, sent, retransmitted;
     uint64_t malformed;    /* Not a message we speak: cm_decode's verdict was not CM_GOOD. */
-    uint64_t unmatched;    /* About a connection that is not, or no longer, here. */
+    uint64_t unmatched;    /* About a connection that is not, or no longer, here; or with a
+                            * transaction ID, QPN or CA GUID that is not the connection's. */
     uint64_t out_of_state; /* Not expected in the connection's state; mostly duplicates. */
     uint64_t crowded_out;  /* No memory for a new connection, or no room for a stray answer. */
 };

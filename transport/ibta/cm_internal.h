@@ -28,6 +28,13 @@ struct cm_connection *cm_find_local(struct cm *cm, uint32_t local_id, const uint
 struct cm_connection *cm_find_remote(struct cm *cm, uint32_t remote_id, const uint8_t peer[16],
                                      bool sidr);
 
+/* cm_match.c: the connection that a message from `peer` is about, neither a request nor a SIDR_REP.
+ * It names our communication ID, but for a REJ from a peer that gave up before it learned it. */
+struct cm_connection *cm_find(struct cm *cm, const struct cm_message *message,
+                              const uint8_t peer[16]);
+/* Does it say what else the connection's peer knows, and a stranger that guesses IDs does not? */
+bool cm_is_genuine(const struct cm_connection *connection, const struct cm_message *message);
+
 /* Gives a connection its communication ID. */
 void cm_enlist(struct cm *cm, struct cm_connection *connection);
 

@@ -70,7 +70,7 @@ static void adopt(struct cm *cm, const struct arrival *arrival, struct cm_connec
     memcpy(connection->source, arrival->destination, 16);
     memcpy(connection->destination, arrival->source, 16);
     connection->transaction_id = message->transaction_id;
-    connection->asked_by = message->transaction_id;
+    connection->opened_by = message->transaction_id;
     connection->remote_id = message->local_id;
     connection->state = (uint8_t)state;
     cm_enlist(cm, connection);
@@ -141,7 +141,7 @@ static void on_req(struct cm *cm, const struct arrival *arrival)
     const struct cm_message *message = arrival->message;
     struct cm_connection *connection =
         cm_find_remote(cm, message->local_id, arrival->source, false);
-    if (connection != NULL && connection->asked_by == message->transaction_id) {
+    if (connection != NULL && connection->opened_by == message->transaction_id) {
         on_repeated_req(cm, arrival, connection);
         return;
     }
@@ -162,6 +162,7 @@ static void on_req(struct cm *cm, const struct arrival *arrival)
     adopt(cm, arrival, connection, CM_STATE_REQ_RECEIVED);
     connection->service_id = message->req.service_id;
     connection->remote_qpn = message->req.qpn;
+    connection->peer_guid = message->req.ca_guid;
     tell(arrival, CM_EVENT_REQUESTED, connection);
 }
 
@@ -169,7 +170,7 @@ static void on_sidr_req(struct cm *cm, const struct arrival *arrival)
 {
     const struct cm_message *message = arrival->message;
     struct cm_connection *connection = cm_find_remote(cm, message->local_id, arrival->source, true);
-    if (connection != NULL && connection->asked_by == message->transaction_id) {
+    if (connection != NULL && connection->opened_by == message->transaction_id) {
         cm->counters.out_of_state++;
         if (connection->state == CM_STATE_SIDR_REP_SENT) {
             cm_post_again(cm, connection);
@@ -360,7 +361,8 @@ static void on_sidr_rep(struct cm *cm, const struct arrival *arrival)
 {
     struct cm_connection *connection =
         cm_find_local(cm, arrival->message->local_id, arrival->source);
-    if (connection == NULL || connection->state != CM_STATE_SIDR_REQ_SENT) {
+    if (connection == NULL || connection->state != CM_STATE_SIDR_REQ_SENT ||
+        arrival->message->transaction_id != connection->opened_by) {
         cm->counters.unmatched++;
         return;
     }
@@ -371,23 +373,6 @@ static void on_sidr_rep(struct cm *cm, const struct arrival *arrival)
     list_remove(&connection->out);
     cm_become_idle(connection);
     tell(arrival, CM_EVENT_SIDR_REPLIED, connection);
-}
-
-/* Whose connection a message is about: it names our communication ID, but for a REJ from a peer
- * that gave up before it learned it. */
-static struct cm_connection *find(struct cm *cm, const struct arrival *arrival)
-{
-    const struct cm_message *message = arrival->message;
-    if (message->attribute == CM_REJ && message->remote_id == 0) {
-        return cm_find_remote(cm, message->local_id, arrival->source, false);
-    }
-    struct cm_connection *connection = cm_find_local(cm, message->remote_id, arrival->source);
-    /* A known peer's other connection is none of this one's business. */
-    if (connection != NULL && connection->remote_id != 0 &&
-        connection->remote_id != message->local_id) {
-        return NULL;
-    }
-    return connection;
 }
 
 static void dispatch(struct cm *cm, const struct arrival *arrival)
@@ -405,9 +390,13 @@ static void dispatch(struct cm *cm, const struct arrival *arrival)
         on_sidr_rep(cm, arrival);
         return;
     }
-    struct cm_connection *connection = find(cm, arrival);
+    struct cm_connection *connection = cm_find(cm, arrival->message, arrival->source);
     if (connection == NULL) {
         on_unmatched(cm, arrival);
+        return;
+    }
+    if (!cm_is_genuine(connection, arrival->message)) {
+        cm->counters.unmatched++;
         return;
     }
     switch (attribute) {

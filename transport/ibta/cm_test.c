@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "transport/ibta/cm.h"
 #include "transport/ibta/timing.h"
 
@@ -324,6 +325,7 @@ static struct ends reach(struct pair *pair, enum cm_state state, bool asked)
     }
     if (state == CM_STATE_TIMEWAIT) {
         const struct cm_message drep = {.attribute = CM_DREP,
+                                        .transaction_id = ends.of[0]->transaction_id,
                                         .local_id = ends.of[1]->local_id,
                                         .remote_id = ends.of[0]->local_id};
         assert_int_equal(give(pair, 0, &drep), CM_EVENT_DISCONNECTED);
@@ -425,7 +427,7 @@ static struct outcome outcome_of(struct place place, enum cm_attribute attribute
 static struct cm_message message_about(const struct ends *ends, enum cm_attribute attribute)
 {
     struct cm_message message = {.attribute = (uint16_t)attribute,
-                                 .transaction_id = ends->of[1]->transaction_id,
+                                 .transaction_id = ends->of[0]->opened_by,
                                  .local_id = ends->of[1]->local_id};
     if (attribute == CM_SIDR_REP) {
         message.local_id = ends->of[0]->local_id;
@@ -435,7 +437,12 @@ static struct cm_message message_about(const struct ends *ends, enum cm_attribut
         return message;
     }
     message.remote_id = ends->of[0]->local_id;
-    if (attribute == CM_REJ) {
+    if (attribute == CM_DREQ) {
+        message.transaction_id = 0xd4e9;
+        message.dreq_qpn = ends->of[0]->local_qpn;
+    } else if (attribute == CM_DREP) {
+        message.transaction_id = ends->of[0]->transaction_id;
+    } else if (attribute == CM_REJ) {
         message.rej.reason = CM_REASON_CONSUMER;
     } else if (attribute == CM_MRA) {
         message.mra.about = CM_ABOUT_OTHER;
@@ -515,6 +522,56 @@ static void test_every_message_from_another_connection_of_the_peer(void **state)
         assert_int_equal(ends.of[0]->state, place.state);
         free(pair);
     }
+}
+
+/* All IDs are right, but not what only the peer knows besides: the transaction of what is answered,
+ * or our QPN in a DREQ. It changes nothing and gets no answer, or a stranger that guesses IDs could
+ * end connections. */
+static void test_every_message_that_is_not_genuine(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(places) * COUNT_OF(attributes); i++) {
+        const struct place place = places[i / COUNT_OF(attributes)];
+        const enum cm_attribute attribute = attributes[i % COUNT_OF(attributes)];
+        if (attribute == CM_REQ || attribute == CM_SIDR_REQ) {
+            continue; /* They begin something. */
+        }
+        struct pair *pair = pair_make();
+        const struct ends ends = reach(pair, place.state, place.asked);
+        struct cm_message message = message_about(&ends, attribute);
+        if (attribute == CM_DREQ) {
+            message.dreq_qpn++;
+        } else {
+            message.transaction_id += UINT64_C(1) << 32;
+        }
+        const struct instant deadline = ends.of[0]->deadline;
+        assert_int_equal(give(pair, 0, &message), CM_EVENT_NONE);
+        if (ends.of[0]->state != place.state || ends.of[0]->deadline.ns != deadline.ns ||
+            pair->sides[0].cm.counters.unmatched != 1) {
+            fail_msg("%s in state %u (asked %d): state %u", cm_attribute_name(attribute),
+                     place.state, place.asked, ends.of[0]->state);
+        }
+        expect_silence(pair, 0);
+        free(pair);
+    }
+}
+
+/* Our QPN on the wire has 24 bits, whatever a program puts into the field. */
+static void test_a_qpn_of_more_than_24_bits(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_connection *a = request(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
+    struct cm_connection *b = pair->sides[1].event.connection;
+    struct cm_message rep = {.rep = {.qpn = 0xff000022}};
+    assert_int_equal(cm_reply(&pair->sides[1].cm, b, &rep, pair->now), STATUS_OK);
+    assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
+    assert_int_equal(confirm(pair, 0, a), STATUS_OK);
+    assert_int_equal(deliver(pair, 0, CM_RTU), CM_EVENT_ESTABLISHED);
+    assert_int_equal(cm_disconnect(&pair->sides[0].cm, a, pair->now), STATUS_OK);
+    assert_int_equal(deliver(pair, 0, CM_DREQ), CM_EVENT_DISCONNECTED);
+    free(pair);
 }
 
 /* -- Every wish in every state ------------------------------------------------------------------*/
@@ -1081,6 +1138,47 @@ static void test_request_taken_back(void **state)
     }
 }
 
+/* A REJ without our communication ID is believed of a peer that gave up waiting, and only while it
+ * waits: reason TIMEOUT, with the CA GUID of its REQ. Otherwise a stranger that guesses a peer's ID
+ * could end every connection that the peer asked for. */
+static void test_only_who_gave_up_may_leave_our_id_out(void **state)
+{
+    (void)state;
+    enum flaw {
+        NO_FLAW,
+        REASON,
+        GUID,
+        SHORT,
+        TRANSACTION,
+        FLAWS
+    };
+    for (size_t i = 0; i < COUNT_OF(places) * FLAWS; i++) {
+        const struct place place = places[i / FLAWS];
+        const enum flaw flaw = (enum flaw)(i % FLAWS);
+        if (place.asked || place.state >= CM_STATE_SIDR_REQ_SENT) {
+            continue;
+        }
+        struct pair *pair = pair_make();
+        const struct ends ends = reach(pair, place.state, false);
+        const struct side *peer = &pair->sides[1];
+        struct cm_message rej = message_about(&ends, CM_REJ);
+        rej.remote_id = 0;
+        rej.transaction_id += flaw == TRANSACTION;
+        rej.rej.about = CM_ABOUT_OTHER;
+        rej.rej.reason = flaw == REASON ? CM_REASON_CONSUMER : CM_REASON_TIMEOUT;
+        rej.rej.information_bytes = flaw == SHORT ? 7 : 8;
+        store_be64(rej.rej.information, peer->cm.ca_guid + (flaw == GUID));
+        const bool waiting =
+            place.state == CM_STATE_REQ_RECEIVED || place.state == CM_STATE_REP_SENT;
+        const bool believed = waiting && flaw == NO_FLAW;
+        assert_int_equal(give(pair, 0, &rej), believed ? CM_EVENT_REJECTED : CM_EVENT_NONE);
+        assert_int_equal(ends.of[0]->state, believed ? CM_STATE_IDLE : place.state);
+        assert_int_equal(pair->sides[0].cm.counters.unmatched, !believed);
+        expect_silence(pair, 0);
+        free(pair);
+    }
+}
+
 /* -- Strays, and IDs used anew ------------------------------------------------------------------*/
 
 static void test_strays(void **state)
@@ -1394,6 +1492,8 @@ int main(void)
         cmocka_unit_test(test_every_message_in_every_state),
         cmocka_unit_test(test_every_message_from_a_stranger),
         cmocka_unit_test(test_every_message_from_another_connection_of_the_peer),
+        cmocka_unit_test(test_every_message_that_is_not_genuine),
+        cmocka_unit_test(test_a_qpn_of_more_than_24_bits),
         cmocka_unit_test(test_every_wish_in_every_state),
         cmocka_unit_test(test_release_in_every_state),
         cmocka_unit_test(test_every_message_to_an_abandoned_connection),
@@ -1410,6 +1510,7 @@ int main(void)
         cmocka_unit_test(test_nobody_listens_yet),
         cmocka_unit_test(test_refusal_without_tries),
         cmocka_unit_test(test_request_taken_back),
+        cmocka_unit_test(test_only_who_gave_up_may_leave_our_id_out),
         cmocka_unit_test(test_strays),
         cmocka_unit_test(test_refusal_without_a_connection),
         cmocka_unit_test(test_letters_name_the_process),

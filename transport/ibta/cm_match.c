@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * cm_match - which connection a message is about, and whether the connection's peer can have sent
+ * it.
+ */
+#include "transport/ibta/cm.h"
+#include "transport/ibta/cm_internal.h"
+
+/* A peer that asked us and gave up waiting before it learned our communication ID: the CA GUID that
+ * was in its REQ says who it is (IBTA 12.6.7.2), as Linux has it. */
+static struct cm_connection *find_given_up(struct cm *cm, const struct cm_message *message,
+                                           const uint8_t peer[16])
+{
+    const struct cm_rej *rej = &message->rej;
+    struct cm_connection *connection = cm_find_remote(cm, message->local_id, peer, false);
+    const bool waits = connection != NULL && (connection->state == CM_STATE_REQ_RECEIVED ||
+                                              connection->state == CM_STATE_REP_SENT);
+    return waits && rej->reason == CM_REASON_TIMEOUT &&
+                   rej->information_bytes >= sizeof(connection->peer_guid) &&
+                   load_be64(rej->information) == connection->peer_guid
+               ? connection
+               : NULL;
+}
+
+struct cm_connection *cm_find(struct cm *cm, const struct cm_message *message,
+                              const uint8_t peer[16])
+{
+    if (message->attribute == CM_REJ && message->remote_id == 0) {
+        return find_given_up(cm, message, peer);
+    }
+    struct cm_connection *connection = cm_find_local(cm, message->remote_id, peer);
+    /* A known peer's other connection is none of this one's business. */
+    if (connection != NULL && connection->remote_id != 0 &&
+        connection->remote_id != message->local_id) {
+        return NULL;
+    }
+    return connection;
+}
+
+/* Answers repeat the transaction ID of what they answer, and the messages from REQ to RTU have one
+ * in common (12.6.6 to 12.6.9). Linux sends them so, and looks at the QPN of a DREQ only. */
+bool cm_is_genuine(const struct cm_connection *connection, const struct cm_message *message)
+{
+    switch ((enum cm_attribute)message->attribute) {
+    case CM_DREQ: return message->dreq_qpn == connection->local_qpn;
+    case CM_DREP: return message->transaction_id == connection->transaction_id;
+    case CM_REP:
+    case CM_RTU:
+    case CM_REJ:
+    case CM_MRA: return message->transaction_id == connection->opened_by;
+    case CM_REQ:
+    case CM_SIDR_REQ:
+    case CM_SIDR_REP: break;
+    }
+    UNREACHABLE("a message that is not about a connection");
+}
