@@ -16,6 +16,11 @@
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/stat_server.h"
+#include "drivers/uncancelled.h"
+
+/* So long the end of a program waits for our thread, which others may hold up. */
+#define LEAVE_NS      2000000000u
+#define LEAVE_STEP_NS 50000
 
 static const struct nic_limits limits = {
     .qps = 1u << 17,
@@ -213,30 +218,48 @@ static void close_fd(int fd)
     }
 }
 
-void live_leave(struct live *live)
+/* False: the thread goes on, or waits for what is never given back. The C library waits without a
+ * limit, or by a clock that may be set. */
+static bool join(struct live *live)
 {
+    const struct instant end = instant_after(clock_now(), LEAVE_NS);
+    live->stopping = true;
+    live_wake(live);
+    while (pthread_tryjoin_np(live->thread, NULL) != 0) {
+        if (instant_reached(clock_now(), end)) {
+            return false;
+        }
+        uncancelled_sleep(LEAVE_STEP_NS);
+    }
+    live->started = false;
+    return true;
+}
+
+/* False: somebody is inside, and stays there. */
+static bool leave(struct live *live)
+{
+    if (lock_is_held_here(&live->lock)) {
+        return false;
+    }
     if (live->started) {
-        live_lock(live);
-        live_flush(live);
-        live->stopping = true;
-        live_unlock(live);
-        live_wake(live);
-        pthread_join(live->thread, NULL);
-        live->started = false;
+        return join(live);
     }
     if (live->nic != NULL) {
-        live_lock(live);
-        if (live->config.stats) {
-            live_print_stats(live);
-        }
-        capture_flush(live->capture);
-        live_unlock(live);
+        live_finish(live);
     }
+    return true;
+}
+
+void live_leave(struct live *live)
+{
+    (void)leave(live);
 }
 
 void live_close(struct live *live)
 {
-    live_leave(live);
+    if (!leave(live)) {
+        return;
+    }
     live_cm_close(live);
     capture_close(live->capture);
     faults_close(live->faults);

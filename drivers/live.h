@@ -68,8 +68,10 @@ bool live_is_shared(const struct live *live);
  * keep a place among the processes of the address that nobody is in. Calls close alone. */
 void live_forked(struct live *live);
 
-/* The program ends: what is ready leaves, the thread stops, counters and capture are written. Other
- * threads of the program may still be inside, so nothing is freed. */
+/* The program ends: our thread sends what is ready, writes counters and capture, and stops. Other
+ * threads of the program may still be inside, so nothing is freed. So may be the calling thread, if
+ * a signal handler of the program called exit(): what it holds it never gives back, so nothing is
+ * waited for then, and never for long. */
 void live_leave(struct live *live);
 void live_close(struct live *live);
 
@@ -141,6 +143,7 @@ void live_withdraw_qp(struct live *live, const struct qp *qp);
 struct live_listener {
     void (*on_completion_event)(void *context, struct cq *cq);
     void (*on_async_event)(void *context, const struct nic_event *event);
+    void (*on_leaving)(void *context); /* Of our thread, before it stops; not locked. */
     void *context;
 };
 void live_listen(struct live *live, const struct live_listener *listener);

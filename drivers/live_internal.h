@@ -52,7 +52,7 @@ struct live {
     struct lock lock;
     pthread_t thread;
     bool started;
-    bool stopping;
+    atomic_bool stopping;
     int poll_fd;               /* epoll: everything the thread sleeps on. */
     int wake_fd;               /* eventfd: ends the thread's sleep. */
     int stat_fd;               /* Listening socket of `nonic stat`; -1: none. */
@@ -118,6 +118,8 @@ void live_forget_paths(struct live *live);
 /* live_progress.c */
 void *live_thread(void *argument);
 void live_wake(struct live *live);
+/* What is ready leaves, counters and capture are written. Not locked. */
+void live_finish(struct live *live);
 /* The thread sleeps, but a timer has been started that runs out before it wakes, or requests are
  * left that nobody else sends: of UC and UD no acknowledgement comes to wake it. */
 void live_wake_for_work(struct live *live);

@@ -19,6 +19,7 @@
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/stat_server.h"
+#include "drivers/uncancelled.h"
 
 /* Packets taken in between two looks at what wants to go out. */
 #define QUANTUM 32
@@ -58,9 +59,7 @@
 
 void live_wake(struct live *live)
 {
-    const uint64_t one = 1;
-    while (write(live->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
-    }
+    uncancelled_count_up(live->wake_fd, 1);
 }
 
 void live_notify(struct live *live)
@@ -309,9 +308,8 @@ void live_will_block(struct live *live)
 static void pause_if_starved(struct live *live)
 {
     if (local_starved()) {
-        const struct timespec pause = {.tv_nsec = STARVED_NS};
         lock_release(&live->lock);
-        nanosleep(&pause, NULL);
+        uncancelled_sleep(STARVED_NS);
         lock_take_unbiased(&live->lock);
         live->now = clock_now();
     }
@@ -423,6 +421,19 @@ static void rest(struct live *live)
     }
 }
 
+void live_finish(struct live *live)
+{
+    lock_take_unbiased(&live->lock);
+    if (live->started) {
+        live_flush(live);
+    }
+    if (live->config.stats) {
+        live_print_stats(live);
+    }
+    capture_flush(live->capture);
+    lock_release(&live->lock);
+}
+
 void *live_thread(void *argument)
 {
     struct live *live = argument;
@@ -448,5 +459,9 @@ void *live_thread(void *argument)
         lock_take_unbiased(&live->lock);
     }
     lock_release(&live->lock);
+    if (live->listener.on_leaving != NULL) {
+        live->listener.on_leaving(live->listener.context);
+    }
+    live_finish(live);
     return NULL;
 }

@@ -8,9 +8,8 @@
 #include "drivers/lock.h"
 
 #include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "drivers/uncancelled.h"
 
 /* A favourite that is inside is seldom there for longer than this many looks, unless the processor
  * was taken from it. */
@@ -41,12 +40,6 @@ void lock_destroy(struct lock *lock)
     pthread_mutex_destroy(&lock->mutex);
 }
 
-static void pause_for(long ns)
-{
-    const struct timespec pause = {.tv_nsec = ns};
-    nanosleep(&pause, NULL);
-}
-
 static void wait_until_outside(const struct lock_seat *seat)
 {
     for (uint32_t looks = 0; atomic_load_explicit(&seat->inside, memory_order_acquire) != 0;
@@ -54,7 +47,7 @@ static void wait_until_outside(const struct lock_seat *seat)
         if (looks < LOOKS) {
             __builtin_ia32_pause();
         } else {
-            pause_for(PAUSE_NS);
+            uncancelled_sleep(PAUSE_NS);
         }
     }
 }
@@ -66,7 +59,7 @@ static void revoke_bias(struct lock *lock, const struct lock_seat *seat)
     if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
         /* A filter that came later, or a fork that lost the registration. */
         lock->may_be_biased = false;
-        pause_for(STORE_NS);
+        uncancelled_sleep(STORE_NS);
     }
     wait_until_outside(seat);
 }
@@ -101,6 +94,7 @@ static void consider_bias(struct lock *lock, uintptr_t self)
 static void take(struct lock *lock)
 {
     pthread_mutex_lock(&lock->mutex);
+    atomic_store_explicit(&lock->holder, lock_self(), memory_order_relaxed);
     /* Not ourselves: the favourite comes here only when it has ceased to be one. */
     const struct lock_seat *seat = atomic_load_explicit(&lock->favourite, memory_order_relaxed);
     if (seat != NULL) {
@@ -122,5 +116,19 @@ void lock_take_unbiased(struct lock *lock)
 
 void lock_release_mutex(struct lock *lock)
 {
+    atomic_store_explicit(&lock->holder, 0, memory_order_relaxed);
     pthread_mutex_unlock(&lock->mutex);
+}
+
+bool lock_is_held_here(const struct lock *lock)
+{
+    const uintptr_t self = lock_self();
+    for (uint32_t i = 0; i < LOCK_SEATS; i++) {
+        const struct lock_seat *seat = &lock->seats[i];
+        if (seat->thread == self &&
+            atomic_load_explicit(&seat->inside, memory_order_relaxed) != 0) {
+            return true;
+        }
+    }
+    return atomic_load_explicit(&lock->holder, memory_order_relaxed) == self;
 }

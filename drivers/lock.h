@@ -41,6 +41,7 @@ struct lock {
     bool may_be_biased;     /* There is membarrier. */
     uint32_t in_a_row;      /* Times that `latest` took the mutex with nobody in between. */
     uintptr_t latest;
+    _Atomic uintptr_t holder; /* Of the mutex; 0: nobody. */
     struct lock_seat seats[LOCK_SEATS];
     pthread_mutex_t mutex;
 };
@@ -53,6 +54,11 @@ static inline uintptr_t lock_self(void)
 {
     return (uintptr_t)pthread_self();
 }
+
+/* Does the calling thread hold the lock? Only a signal handler does not know: it may have
+ * interrupted whatever its thread was doing. Never wrongly true; wrongly false if it was just about
+ * to take the lock or to give it back. */
+bool lock_is_held_here(const struct lock *lock);
 
 /* For who is never to be the favourite. */
 void lock_take_unbiased(struct lock *lock);

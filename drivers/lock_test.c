@@ -184,6 +184,27 @@ static void test_behind_a_fork(void **state)
     assert_true(is_favourite(bench));
 }
 
+/* What a signal handler asks of the thread that it interrupts. */
+static void test_who_holds_it(void **state)
+{
+    struct bench *bench = *state;
+    assert_false(lock_is_held_here(&bench->lock));
+    lock_take(&bench->lock);
+    assert_true(lock_is_held_here(&bench->lock));
+    lock_release(&bench->lock);
+    assert_false(lock_is_held_here(&bench->lock));
+    become_favourite(bench);
+    assert_false(lock_is_held_here(&bench->lock));
+    lock_take(&bench->lock);
+    assert_non_null(bench->lock.seat);
+    assert_true(lock_is_held_here(&bench->lock));
+    lock_release(&bench->lock);
+    lock_take_unbiased(&bench->lock);
+    assert_true(lock_is_held_here(&bench->lock));
+    lock_release(&bench->lock);
+    assert_false(lock_is_held_here(&bench->lock));
+}
+
 struct visitor {
     struct bench *bench;
     pthread_t thread;
@@ -286,6 +307,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_in_turn_nobody_is, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_favourite_is_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(test_behind_a_fork, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_who_holds_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_seats_are_limited, setup, teardown),
         cmocka_unit_test_setup_teardown(test_without_membarrier, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bursts, setup, teardown),

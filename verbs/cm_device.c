@@ -5,14 +5,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "drivers/clock.h"
+#include "drivers/uncancelled.h"
 #include "verbs/cm_internal.h"
 
 /* Descriptors above are not given out: nobody has so many. */
@@ -30,10 +31,42 @@ static _Atomic(pid_t)
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int files_open;
 
-/* Past the C library, whose write() is ours (interpose_descriptor.c). */
+/* -- Calls as the kernel does them -------------------------------------------------------------- */
+
+/* What a thread was before it entered the device. */
+struct outside {
+    int cancellation;
+    sigset_t signals;
+};
+
+/* Nothing comes in between while a kernel executes a command: a thread is cancelled, and its signal
+ * handlers run, before that, after it, or while it waits. So must it be with us: we hold locks, and
+ * a handler may leave us for good, by exit() or longjmp(). Signals that tell of errors of the thread
+ * itself cannot wait. */
+static void enter_device(struct outside *outside)
+{
+    sigset_t all;
+    sigfillset(&all);
+    const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        sigdelset(&all, own[i]);
+    }
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &outside->cancellation);
+    pthread_sigmask(SIG_BLOCK, &all, &outside->signals);
+}
+
+static void leave_device(const struct outside *outside)
+{
+    const int reason = errno;
+    pthread_sigmask(SIG_SETMASK, &outside->signals, NULL);
+    pthread_setcancelstate(outside->cancellation, NULL);
+    errno = reason;
+}
+
 static void count_up(int fd, uint64_t count)
 {
-    while (count > 0 && syscall(SYS_write, fd, &count, sizeof(count)) < 0 && errno == EINTR) {
+    if (count > 0) {
+        uncancelled_count_up(fd, count);
     }
 }
 
@@ -153,7 +186,7 @@ static void on_released(void *unused, struct rdma_id *core)
     free(CONTAINER_OF(core, struct cm_id, core));
 }
 
-int cm_device_open(int flags)
+static int open_device(int flags)
 {
     struct live *live = process_live_started();
     struct cm_file *file = live == NULL ? NULL : calloc(1, sizeof(*file));
@@ -182,6 +215,15 @@ int cm_device_open(int flags)
     live_unlock(live);
     publish(file);
     return file->fd;
+}
+
+int cm_device_open(int flags)
+{
+    struct outside outside;
+    enter_device(&outside);
+    const int fd = open_device(flags);
+    leave_device(&outside);
+    return fd;
 }
 
 void cm_id_destroy(struct live *live, struct cm_id *id)
@@ -246,8 +288,8 @@ static void let_reader_return(struct cm_file *file)
  * under their waiting thread, which would take an error for the end of the world. */
 void cm_device_close(int fd)
 {
-    int cancellation;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    struct outside outside;
+    enter_device(&outside);
     struct cm_file *file = hold(fd);
     if (file != NULL) {
         let_reader_return(file);
@@ -257,11 +299,12 @@ void cm_device_close(int fd)
         }
         drop(file);
     }
-    pthread_setcancelstate(cancellation, NULL);
+    leave_device(&outside);
 }
 
-void cm_device_leave(void)
+void cm_device_leave(void *unused)
 {
+    (void)unused;
     for (int fd = 0; files_open > 0 && fd < FILES_MAX; fd++) {
         struct cm_file *file = hold(fd);
         if (file != NULL) {
@@ -290,7 +333,7 @@ static int execute(struct cm_file *file, uint32_t number, struct cm_command *com
 }
 
 /* Blocks in the kernel, where a signal or a cancellation may end it, and without the lock. */
-static bool wait_for_event(struct cm_file *file, int cancellation)
+static bool wait_for_event(struct cm_file *file, const struct outside *outside)
 {
     live_lock(file->live);
     /* Until it is closed the number is the file's, so that its flags can be asked for. */
@@ -305,14 +348,17 @@ static bool wait_for_event(struct cm_file *file, int cancellation)
         return !empty;
     }
     uint64_t count;
-    pthread_setcancelstate(cancellation, NULL);
+    struct outside as_before;
+    leave_device(outside);
     const bool woken = read(file->wait_fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    const int reason = errno;
+    enter_device(&as_before);
+    errno = reason;
     return woken;
 }
 
 static ssize_t write_command(struct cm_file *file, const void *bytes, size_t count,
-                             int cancellation)
+                             const struct outside *outside)
 {
     struct rdma_ucm_cmd_hdr header;
     if (count < sizeof(header)) {
@@ -330,7 +376,7 @@ static ssize_t write_command(struct cm_file *file, const void *bytes, size_t cou
                                  .out_bytes = header.out};
     int failure;
     while ((failure = execute(file, header.cmd, &command)) == EAGAIN) {
-        if (!wait_for_event(file, cancellation)) {
+        if (!wait_for_event(file, outside)) {
             return -1;
         }
     }
@@ -343,26 +389,27 @@ static ssize_t write_command(struct cm_file *file, const void *bytes, size_t cou
 
 static void drop_cancelled(void *file)
 {
+    struct outside outside;
+    enter_device(&outside);
     drop(file);
+    leave_device(&outside);
 }
 
-/* Threads are cancelled in system calls, of which there are many here: in the first, or while they
- * wait, but not while they hold the lock. */
 ssize_t cm_device_write(int fd, const void *bytes, size_t count)
 {
     ssize_t written;
-    int cancellation;
+    struct outside outside;
     pthread_testcancel();
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    enter_device(&outside);
     struct cm_file *file = hold(fd);
     if (file == NULL) {
-        pthread_setcancelstate(cancellation, NULL);
+        leave_device(&outside);
         errno = EBADF;
         return -1;
     }
     pthread_cleanup_push(drop_cancelled, file);
-    written = write_command(file, bytes, count, cancellation);
+    written = write_command(file, bytes, count, &outside);
     pthread_cleanup_pop(1);
-    pthread_setcancelstate(cancellation, NULL);
+    leave_device(&outside);
     return written;
 }

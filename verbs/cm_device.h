@@ -20,7 +20,7 @@ ssize_t cm_device_write(int fd, const void *bytes, size_t count);
 /* Before the descriptor is closed: its ids go, their peers are told. */
 void cm_device_close(int fd);
 
-/* The program ends: likewise for all of them. */
-void cm_device_leave(void);
+/* The program ends: likewise for all of them. Called by the NIC's thread. */
+void cm_device_leave(void *unused);
 
 #endif

@@ -67,7 +67,8 @@ static struct live *claim(void)
         return NULL;
     }
     const struct live_listener listener = {.on_completion_event = event_on_completion,
-                                           .on_async_event = event_on_async};
+                                           .on_async_event = event_on_async,
+                                           .on_leaving = cm_device_leave};
     live_listen(live, &listener);
     if (!share(live, error, sizeof(error))) {
         complain(error);
@@ -115,7 +116,6 @@ struct live *process_live_started(void)
 __attribute__((destructor)) static void close_at_exit(void)
 {
     if (process.live != NULL && process.owner == getpid()) {
-        cm_device_leave();
         live_leave(process.live);
     }
 }

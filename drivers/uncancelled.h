@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * uncancelled - system calls that are no cancellation points.
+ *
+ * Purpose    The C library's write, close, poll and others end a thread that was cancelled
+ *            (pthread_cancel). One that held a lock of ours would take it along, and the whole
+ *            program with it. Switching cancellation off and on would cost more than the lock, so
+ *            what is called with a lock held goes past the C library.
+ * Inputs     As the calls they are named after.
+ * Outputs    Likewise; errno.
+ * Ownership  None.
+ * Threads    Any; also signal handlers and children of fork.
+ * Time       Nanoseconds, milliseconds where the call has them.
+ */
+#ifndef DRIVERS_UNCANCELLED_H
+#define DRIVERS_UNCANCELLED_H
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static inline ssize_t uncancelled_write(int fd, const void *bytes, size_t count)
+{
+    return syscall(SYS_write, fd, bytes, count);
+}
+
+static inline ssize_t uncancelled_read(int fd, void *bytes, size_t count)
+{
+    return syscall(SYS_read, fd, bytes, count);
+}
+
+/* errno stays: mostly something failed before. */
+static inline void uncancelled_close(int fd)
+{
+    const int reason = errno;
+    (void)syscall(SYS_close, fd);
+    errno = reason;
+}
+
+static inline ssize_t uncancelled_send(int socket, const void *bytes, size_t count, int flags)
+{
+    return syscall(SYS_sendto, socket, bytes, count, flags, NULL, 0);
+}
+
+static inline ssize_t uncancelled_recv(int socket, void *bytes, size_t count, int flags)
+{
+    return syscall(SYS_recvfrom, socket, bytes, count, flags, NULL, NULL);
+}
+
+static inline int uncancelled_poll(struct pollfd *fds, uint32_t count, int timeout_ms)
+{
+    return (int)syscall(SYS_poll, fds, (unsigned long)count, timeout_ms);
+}
+
+/* What is ready now. */
+static inline int uncancelled_epoll(int fd, struct epoll_event *events, int room)
+{
+    return (int)syscall(SYS_epoll_wait, fd, events, room, 0);
+}
+
+static inline void uncancelled_sleep(long ns)
+{
+    const struct timespec pause = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    (void)syscall(SYS_nanosleep, &pause, NULL);
+}
+
+/* An eventfd that counts; `count` is not 0. */
+static inline void uncancelled_count_up(int fd, uint64_t count)
+{
+    while (uncancelled_write(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
+    }
+}
+
+#endif
