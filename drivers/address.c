@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "wire/roce.h"
 
 /* IPv6 and UDP headers, the longest RoCE headers, and the ICRC around a payload. */
@@ -58,7 +59,7 @@ static socklen_t length_of(const union socket_address *address)
 /* A socket on the RoCE port of `address`, or -1 with errno. */
 static int bind_socket(union socket_address *address)
 {
-    const int fd = socket(address->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int fd = descriptor_own(socket(address->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return -1;
     }
@@ -70,9 +71,7 @@ static int bind_socket(union socket_address *address)
         address->v6.sin6_port = htons(ROCE_UDP_PORT);
     }
     if (bind(fd, &address->any, length_of(address)) != 0) {
-        const int reason = errno;
-        close(fd);
-        errno = reason;
+        descriptor_close(fd);
         return -1;
     }
     return fd;
@@ -279,12 +278,22 @@ bool address_find(struct address_set *set, const char *device, char *error, size
     return true;
 }
 
+void address_forget(struct address_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        set->entries[i].fd = -1;
+        if (set->entries[i].share != NULL) {
+            share_forget(set->entries[i].share);
+        }
+    }
+}
+
 void address_release(struct address_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
         struct address *address = &set->entries[i];
         if (address->share == NULL) {
-            close(address->fd);
+            descriptor_close(address->fd);
         } else {
             share_leave(address->share);
             free(address->share);

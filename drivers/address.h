@@ -47,6 +47,8 @@ struct address_set {
 MUST_USE bool address_find(struct address_set *set, const char *device, char *error,
                            size_t error_bytes);
 void address_release(struct address_set *set);
+/* The sockets are closed already. */
+void address_forget(struct address_set *set);
 
 /* The largest RoCE path MTU whose packets fit an interface MTU of `bytes`; false if none does. */
 bool address_path_mtu(uint32_t bytes, enum path_mtu *mtu);

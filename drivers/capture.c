@@ -12,6 +12,8 @@
 
 #include "base/bytes.h"
 #include "drivers/clock.h"
+#include "drivers/descriptor.h"
+#include "drivers/uncancelled.h"
 #include "wire/pcapng.h"
 #include "wire/roce.h"
 
@@ -54,14 +56,12 @@ static void insert_pid(char *name, size_t bytes)
 /* The lock goes with the process, so a file that nobody writes any more is free to be replaced. */
 static int open_alone(const char *name)
 {
-    const int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    const int fd = descriptor_own(open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     if (fd < 0) {
         return -1;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 || ftruncate(fd, 0) != 0) {
-        const int reason = errno;
-        close(fd);
-        errno = reason;
+        descriptor_close(fd);
         return -1;
     }
     return fd;
@@ -99,7 +99,7 @@ void capture_flush(struct capture *capture)
     size_t written = 0;
     while (written < capture->used) {
         const ssize_t count =
-            write(capture->fd, capture->buffer + written, capture->used - written);
+            uncancelled_write(capture->fd, capture->buffer + written, capture->used - written);
         if (count < 0 && errno != EINTR) {
             break; /* A full disk ends the capture, not the program. */
         }
@@ -108,13 +108,21 @@ void capture_flush(struct capture *capture)
     capture->used = 0;
 }
 
+void capture_forget(struct capture *capture)
+{
+    if (capture != NULL) {
+        capture->fd = -1;
+        capture->used = 0;
+    }
+}
+
 void capture_close(struct capture *capture)
 {
     if (capture == NULL) {
         return;
     }
     capture_flush(capture);
-    close(capture->fd);
+    descriptor_close(capture->fd);
     free(capture);
 }
 

@@ -27,6 +27,8 @@ struct capture;
  * alone: the process number goes in front of the extension, and stderr says so. NULL with a reason
  * in `error`. */
 struct capture *capture_open(const char *path, char *error, size_t error_bytes);
+/* In a child of fork: the file is its parent's, and closed. NULL: nothing. */
+void capture_forget(struct capture *capture);
 void capture_close(struct capture *capture);
 
 /* A packet from BTH to ICRC. */

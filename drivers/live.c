@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "drivers/clock.h"
+#include "drivers/descriptor.h"
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/stat_server.h"
@@ -165,8 +166,8 @@ static bool watch(struct live *live, int fd, uint32_t events)
 
 static bool watch_all(struct live *live)
 {
-    live->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-    live->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    live->poll_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    live->wake_fd = descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (live->poll_fd < 0 || live->wake_fd < 0 || !watch(live, live->wake_fd, EPOLLIN)) {
         return false;
     }
@@ -209,13 +210,6 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
     pthread_setname_np(live->thread, "nonic");
     live->started = true;
     return true;
-}
-
-static void close_fd(int fd)
-{
-    if (fd >= 0) {
-        close(fd);
-    }
 }
 
 /* False: the thread goes on, or waits for what is never given back. The C library waits without a
@@ -269,9 +263,9 @@ void live_close(struct live *live)
     live_forget_paths(live);
     udp_port_close(&live->udp);
     address_release(&live->addresses);
-    close_fd(live->poll_fd);
-    close_fd(live->wake_fd);
-    close_fd(live->stat_fd);
+    descriptor_close(live->poll_fd);
+    descriptor_close(live->wake_fd);
+    descriptor_close(live->stat_fd);
     if (live->nic_memory != NULL) {
         munmap(live->nic_memory, live->nic_memory_bytes);
     }
@@ -333,18 +327,39 @@ bool live_is_shared(const struct live *live)
 
 void live_forked(struct live *live)
 {
-    for (uint32_t i = 0; i < live->addresses.count; i++) {
-        if (live->addresses.entries[i].share != NULL) {
-            share_leave(live->addresses.entries[i].share);
-            live->addresses.entries[i].fd = -1;
-        }
-    }
+    descriptors_close_all();
+    address_forget(&live->addresses);
     udp_port_forget_sockets(&live->udp);
+    capture_forget(live->capture);
+    live->poll_fd = live->wake_fd = live->stat_fd = -1;
+    if (live->shm != NULL) {
+        shm_port_forget(live->shm);
+        live->shm = NULL;
+    }
+    live->listener = (struct live_listener){0};
+    live->started = false;
+    live->inherited = true;
+    /* Whoever held it is not here. */
+    lock_init(&live->lock);
+}
+
+bool live_is_inherited(const struct live *live)
+{
+    return live->inherited;
 }
 
 void live_lock(struct live *live)
 {
     lock_take(&live->lock);
+}
+
+bool live_lock_unless_held(struct live *live)
+{
+    const bool held = lock_is_held_here(&live->lock);
+    if (!held) {
+        lock_take(&live->lock);
+    }
+    return !held;
 }
 
 void live_unlock(struct live *live)

@@ -64,9 +64,13 @@ bool live_start(struct live *live, char *error, size_t error_bytes);
  * to be started at once. */
 bool live_is_shared(const struct live *live);
 
-/* In a child of fork, which has copies of its parent's descriptors: lets go of those that would
- * keep a place among the processes of the address that nobody is in. Calls close alone. */
+/* In a child of fork, which has copies of its parent's descriptors and objects: closes the
+ * descriptors, which would keep names and connections alive behind the parent's end, and makes the
+ * copy of the NIC one that reaches nobody and tells nothing. What the program does to objects that
+ * it inherited, as in its exit handlers, is done to that copy. Only what is allowed between fork
+ * and exec. */
 void live_forked(struct live *live);
+bool live_is_inherited(const struct live *live);
 
 /* The program ends: our thread sends what is ready, writes counters and capture, and stops. Other
  * threads of the program may still be inside, so nothing is freed. So may be the calling thread, if
@@ -97,6 +101,8 @@ void live_describe_ports(const struct live *live, struct live_ports *ports);
 
 void live_lock(struct live *live);
 void live_unlock(struct live *live);
+/* False: the calling thread holds it, as a signal handler of the program cannot know. */
+bool live_lock_unless_held(struct live *live);
 
 /* (locked) Now, as the engines see it. */
 struct instant live_now(struct live *live);

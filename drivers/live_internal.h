@@ -52,6 +52,7 @@ struct live {
     struct lock lock;
     pthread_t thread;
     bool started;
+    bool inherited; /* By a child of fork: live_forked. */
     atomic_bool stopping;
     int poll_fd;               /* epoll: everything the thread sleeps on. */
     int wake_fd;               /* eventfd: ends the thread's sleep. */

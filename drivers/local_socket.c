@@ -2,11 +2,13 @@
 #include "drivers/local_socket.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "drivers/descriptor.h"
+#include "drivers/uncancelled.h"
 
 #define NAME_PREFIX "nonic/"
 
@@ -25,38 +27,14 @@ struct local_name local_name(const char *purpose, const struct gid *gid, int slo
     return name;
 }
 
-/* connect, sendmsg and recvmsg are cancellation points. */
-static int forbid_cancelling(void)
-{
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    return before;
-}
-
-static void allow_cancelling(int before)
-{
-    const int reason = errno;
-    pthread_setcancelstate(before, NULL);
-    errno = reason;
-}
-
-static void close_quietly(int fd)
-{
-    const int reason = errno;
-    close(fd);
-    errno = reason;
-}
-
 void local_close(int fd)
 {
-    if (fd >= 0) {
-        close_quietly(fd);
-    }
+    descriptor_close(fd);
 }
 
 static int open_socket(void)
 {
-    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 int local_listen(const struct local_name *name, int backlog)
@@ -67,7 +45,7 @@ int local_listen(const struct local_name *name, int backlog)
     }
     if (bind(fd, (const struct sockaddr *)&name->address, name->bytes) != 0 ||
         listen(fd, backlog) != 0) {
-        close_quietly(fd);
+        descriptor_close(fd);
         return -1;
     }
     return fd;
@@ -92,12 +70,12 @@ int local_dial(const struct local_name *name, pid_t *pid)
     if (fd < 0) {
         return -1;
     }
-    const int state = forbid_cancelling();
+    const int state = uncancelled_begin();
     const bool good = connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
                       same_user(fd, pid);
-    allow_cancelling(state);
+    uncancelled_end(state);
     if (!good) {
-        close_quietly(fd);
+        descriptor_close(fd);
         return -1;
     }
     return fd;
@@ -113,12 +91,12 @@ bool local_starved(void)
 
 int local_accept_anybody(int listener)
 {
-    const int state = forbid_cancelling();
-    const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int state = uncancelled_begin();
+    const int fd = descriptor_own(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
         atomic_store_explicit(&starved, true, memory_order_relaxed);
     }
-    allow_cancelling(state);
+    uncancelled_end(state);
     return fd;
 }
 
@@ -154,9 +132,9 @@ bool local_send(int socket, const void *bytes, size_t count, const int *fds, uin
         header->cmsg_len = CMSG_LEN(fds_bytes);
         memcpy(CMSG_DATA(header), fds, fds_bytes);
     }
-    const int state = forbid_cancelling();
+    const int state = uncancelled_begin();
     const bool sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count;
-    allow_cancelling(state);
+    uncancelled_end(state);
     return sent;
 }
 
@@ -170,9 +148,9 @@ ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t 
                              .msg_controllen = sizeof(control.bytes)};
     const uint32_t wanted = *fd_count;
     *fd_count = 0;
-    const int state = forbid_cancelling();
+    const int state = uncancelled_begin();
     const ssize_t received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    allow_cancelling(state);
+    uncancelled_end(state);
     const struct cmsghdr *header = received < 0 ? NULL : CMSG_FIRSTHDR(&message);
     if (header == NULL || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
         return received;
@@ -182,9 +160,9 @@ ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t 
         int fd;
         memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
         if (i < wanted) {
-            fds[(*fd_count)++] = fd;
+            fds[(*fd_count)++] = descriptor_own(fd);
         } else {
-            close_quietly(fd);
+            descriptor_close(fd);
         }
     }
     return received;

@@ -6,7 +6,8 @@
  *            is on the other side; descriptors along with a message.
  * Inputs     local_listen, local_dial, local_accept, local_send, local_receive.
  * Outputs    Sockets that keep message boundaries (SOCK_SEQPACKET) and never block.
- * Ownership  The caller's, of every descriptor returned.
+ * Ownership  The caller's, of every descriptor returned, to be given back to local_close; noted as
+ *            the NIC's (descriptor.h).
  * Threads    Any. No call is a point where a program's thread may be cancelled: callers hold locks.
  * Time       Not used.
  * Units      Bytes.

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "drivers/clock.h"
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "wire/roce.h"
 
@@ -46,7 +47,7 @@ static void set_option(int fd, int level, int name, int value)
 
 static int bind_one(const struct sockaddr *address, socklen_t bytes, bool alone)
 {
-    const int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int fd = descriptor_own(socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return -1;
     }
@@ -344,6 +345,11 @@ void share_leave(struct share *share)
     for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
         local_close(share->sockets[i]);
     }
+    share_forget(share);
+}
+
+void share_forget(struct share *share)
+{
     const struct gid gid = share->gid;
     clear(share, &gid);
 }
@@ -398,7 +404,7 @@ static bool claim(struct share *const *shares, uint32_t count, uint32_t slot)
 static bool open_mail(struct share *share)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = share->slot_listener};
-    share->mail = epoll_create1(EPOLL_CLOEXEC);
+    share->mail = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
     return share->mail >= 0 &&
            epoll_ctl(share->mail, EPOLL_CTL_ADD, share->slot_listener, &event) == 0;
 }

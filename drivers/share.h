@@ -60,6 +60,8 @@ MUST_USE bool share_join(struct share *share, const struct sockaddr *address, so
 MUST_USE bool share_claim_slot(struct share *const *shares, uint32_t count, char *error,
                                size_t error_bytes);
 void share_leave(struct share *share);
+/* The descriptors are closed already. */
+void share_forget(struct share *share);
 
 /* Does the address and port have sockets that are not of the share: other programs' of our user? */
 bool share_is_disturbed(const struct share *share, const struct sockaddr *address);

@@ -19,12 +19,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
+#include "drivers/uncancelled.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* -- Descriptors and memory ---------------------------------------------------------------------*/
+
+/* A child of fork has no business in what its parent shares with others. */
+static void *map_shared(int fd, size_t bytes, int protection)
+{
+    void *map = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+    if (map != MAP_FAILED && madvise(map, bytes, MADV_DONTFORK) != 0) {
+        munmap(map, bytes);
+        return MAP_FAILED;
+    }
+    return map;
+}
 
 /* Shared memory that nobody can shrink under a reader's feet; -1 if there is none to be had. */
 static int make_memory(const char *name, size_t bytes, void **map)
@@ -35,10 +48,10 @@ static int make_memory(const char *name, size_t bytes, void **map)
     }
     *map = MAP_FAILED;
     if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0) {
-        *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        *map = map_shared(fd, bytes, PROT_READ | PROT_WRITE);
     }
     if (*map == MAP_FAILED) {
-        close(fd);
+        local_close(fd);
         return -1;
     }
     return fd;
@@ -53,7 +66,7 @@ static void *map_foreign(int fd, size_t bytes, int protection)
         status.st_size != (off_t)bytes) {
         return NULL;
     }
-    void *map = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+    void *map = map_shared(fd, bytes, protection);
     return map == MAP_FAILED ? NULL : map;
 }
 
@@ -77,8 +90,8 @@ static bool make_board(struct shm_port *port)
     /* Peers get a descriptor that cannot be mapped for writing. */
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    port->board_fd = open(path, O_RDONLY | O_CLOEXEC);
-    close(fd);
+    port->board_fd = descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
+    local_close(fd);
     return port->board_fd >= 0;
 }
 
@@ -100,7 +113,7 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
     port->self = *self;
     port->slot = slot;
     port->listener = port->board_fd = -1;
-    port->epoll = epoll_create1(EPOLL_CLOEXEC);
+    port->epoll = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
     if (port->epoll < 0 || !make_board(port) || !listen_for_peers(port)) {
         snprintf(error, error_bytes, "shared memory: %s", strerror(errno));
         shm_port_close(port);
@@ -156,6 +169,16 @@ void shm_port_close(struct shm_port *port)
     free(port);
 }
 
+void shm_port_forget(struct shm_port *port)
+{
+    for (struct shm_link *link = port->links; link != NULL; link = link->next) {
+        link->link.lost = true;
+        link->socket = -1;
+        link->ring = NULL;
+        link->board = NULL;
+    }
+}
+
 int shm_port_fd(const struct shm_port *port)
 {
     return port->epoll;
@@ -174,7 +197,7 @@ bool shm_connect(struct shm_port *port, struct shm_link *link)
     void *map;
     const int fd = make_memory("nonic-ring", sizeof(struct shm_ring), &map);
     if (fd < 0) {
-        close(link->socket);
+        local_close(link->socket);
         return false;
     }
     link->ring = map;
@@ -184,9 +207,9 @@ bool shm_connect(struct shm_port *port, struct shm_link *link)
     const struct shm_hello hello = {.magic = SHM_MAGIC, .source = port->self};
     const bool sent = local_send(link->socket, &hello, sizeof(hello), &fd, 1) &&
                       watch(port, link->socket, &link->watch);
-    close(fd);
+    local_close(fd);
     if (!sent) {
-        close(link->socket);
+        local_close(link->socket);
         munmap(map, sizeof(struct shm_ring));
         return false;
     }
@@ -237,12 +260,12 @@ static void accept_caller(struct shm_port *port)
     }
     struct shm_caller *caller = malloc(sizeof(*caller));
     if (caller == NULL) {
-        close(fd);
+        local_close(fd);
         return;
     }
     *caller = (struct shm_caller){.watch = SHM_WATCH_CALLER, .socket = fd};
     if (!watch(port, fd, &caller->watch)) {
-        close(fd);
+        local_close(fd);
         free(caller);
     }
 }
@@ -303,7 +326,7 @@ static bool greet(struct shm_port *port, int socket)
 static void serve_caller(struct shm_port *port, struct shm_caller *caller)
 {
     if (!greet(port, caller->socket)) {
-        close(caller->socket);
+        local_close(caller->socket);
     }
     free(caller);
 }
@@ -315,7 +338,7 @@ static bool drain(int socket)
 {
     char bytes[16];
     for (;;) {
-        const ssize_t count = recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
+        const ssize_t count = uncancelled_recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
         if (count == 0) {
             return false;
         }
@@ -352,7 +375,7 @@ static void serve_link(struct shm_port *port, struct shm_link *link)
 void shm_port_serve(struct shm_port *port)
 {
     struct epoll_event events[32];
-    const int count = epoll_wait(port->epoll, events, COUNT_OF(events), 0);
+    const int count = uncancelled_epoll(port->epoll, events, COUNT_OF(events));
     for (int i = 0; i < count; i++) {
         enum shm_watch *about = events[i].data.ptr;
         switch (*about) {

@@ -47,6 +47,10 @@ typedef void (*shm_sink)(void *context, const struct shm_record *record);
 struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, size_t error_bytes);
 void shm_port_close(struct shm_port *port);
 
+/* In a child of fork, where the port's memory is not mapped, and its descriptors are closed: what
+ * is sent over its links vanishes. The port itself is not to be used any more. */
+void shm_port_forget(struct shm_port *port);
+
 /* Readable when a peer connects, rings the doorbell or hangs up: then call shm_port_serve. */
 int shm_port_fd(const struct shm_port *port);
 void shm_port_serve(struct shm_port *port);

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 
 int stat_server_open(void)
@@ -17,12 +18,13 @@ int stat_server_open(void)
     const int count = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
                                STAT_SOCKET_PREFIX "%d", getpid());
     const socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd =
+        descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0) {
         return -1;
     }
     if (bind(fd, (const struct sockaddr *)&address, bytes) != 0 || listen(fd, 8) != 0) {
-        close(fd);
+        local_close(fd);
         return -1;
     }
     return fd;
@@ -51,5 +53,5 @@ void stat_server_serve(int fd, const char *device, const struct stat_line *lines
     if (allowed(client) && used < sizeof(text)) {
         (void)!send(client, text, used, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
-    close(client);
+    local_close(client);
 }

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
 
@@ -76,7 +77,7 @@ enum status udp_port_join(struct udp_port *port, const struct gid *group)
         return STATUS_FULL;
     }
     const bool ipv4 = inet_is_ipv4(group->bytes);
-    const int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int fd = descriptor_own(socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return STATUS_FULL;
     }
@@ -87,7 +88,7 @@ enum status udp_port_join(struct udp_port *port, const struct gid *group)
                       (ipv4 ? bind_ipv4 : bind_ipv6)(fd, group, address->interface_index) &&
                       watch_group(port, EPOLL_CTL_ADD, port->group_count);
     if (!good) {
-        close(fd);
+        descriptor_close(fd);
         return STATUS_FULL;
     }
     port->group_count++;
@@ -101,7 +102,7 @@ void udp_port_leave(struct udp_port *port, const struct gid *group)
         index++;
         CHECK(index < port->group_count);
     }
-    close(port->groups[index].fd);
+    descriptor_close(port->groups[index].fd);
     port->groups[index] = port->groups[--port->group_count];
     if (index < port->group_count) {
         CHECK(watch_group(port, EPOLL_CTL_MOD, index));

@@ -9,6 +9,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
+
 /* Asked for; the kernel grants less where net.core.rmem_max is lower. */
 #define RECEIVE_BYTES_WANTED (8 << 20)
 /* One queue pair's share: enough to keep both sides busy while the other's acknowledgement waits
@@ -60,7 +62,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     memset(port, 0, sizeof(*port));
     port->addresses = addresses;
     port->segmenting = true;
-    port->groups_fd = epoll_create1(EPOLL_CLOEXEC);
+    port->groups_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
     if (port->groups_fd < 0) {
         snprintf(error, error_bytes, "no descriptor for multicast: %s", strerror(errno));
         return false;
@@ -94,10 +96,10 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
 static void close_groups(struct udp_port *port)
 {
     for (uint32_t i = 0; i < port->group_count; i++) {
-        close(port->groups[i].fd);
+        descriptor_close(port->groups[i].fd);
     }
-    if (port->addresses != NULL && port->groups_fd >= 0) {
-        close(port->groups_fd);
+    if (port->addresses != NULL) {
+        descriptor_close(port->groups_fd);
     }
 }
 
@@ -129,6 +131,10 @@ void udp_port_forget_sockets(struct udp_port *port)
             link->fd = -1;
         }
     }
+    for (uint32_t i = 0; i < port->group_count; i++) {
+        port->groups[i].fd = -1;
+    }
+    port->groups_fd = -1;
 }
 
 uint32_t udp_port_safe_bytes(const struct udp_port *port)

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -66,6 +67,22 @@ static inline void uncancelled_sleep(long ns)
 {
     const struct timespec pause = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     (void)syscall(SYS_nanosleep, &pause, NULL);
+}
+
+/* For longer stretches, of calls that cannot be told apart, and that nobody makes often. */
+static inline int uncancelled_begin(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+/* errno stays. */
+static inline void uncancelled_end(int before)
+{
+    const int reason = errno;
+    pthread_setcancelstate(before, NULL);
+    errno = reason;
 }
 
 /* An eventfd that counts; `count` is not 0. */

@@ -188,3 +188,8 @@ void blocks_give(void *block, size_t bytes, bool shared)
         free(block);
     }
 }
+
+void blocks_in_child(void)
+{
+    pthread_mutex_init(&blocks.mutex, NULL);
+}

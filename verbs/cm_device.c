@@ -314,6 +314,12 @@ void cm_device_leave(void *unused)
     }
 }
 
+void cm_device_in_child(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    files_open = 0;
+}
+
 /* -- Commands -----------------------------------------------------------------------------------*/
 
 static int execute(struct cm_file *file, uint32_t number, struct cm_command *command)

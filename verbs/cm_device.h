@@ -20,6 +20,9 @@ ssize_t cm_device_write(int fd, const void *bytes, size_t count);
 /* Before the descriptor is closed: its ids go, their peers are told. */
 void cm_device_close(int fd);
 
+/* In a child of fork: whoever was in here is not. */
+void cm_device_in_child(void);
+
 /* The program ends: likewise for all of them. Called by the NIC's thread. */
 void cm_device_leave(void *unused);
 

@@ -116,6 +116,11 @@ EXPORT int ibv_close_device(struct ibv_context *ibv)
     return 0;
 }
 
+void context_in_child(void)
+{
+    pthread_mutex_init(&contexts.mutex, NULL);
+}
+
 /* -- What is not offered ------------------------------------------------------------------------*/
 
 /* A slot may be called without a look at whether it is there, so each holds an answer. */

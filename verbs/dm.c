@@ -209,6 +209,11 @@ void dm_release(struct device_memory *memory)
     }
 }
 
+void dm_in_child(void)
+{
+    pthread_mutex_init(&memories.mutex, NULL);
+}
+
 /* -- Import -------------------------------------------------------------------------------------*/
 
 EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)

@@ -6,19 +6,12 @@
  * count up an eventfd. Programs that take an event take one count, and acknowledge it later; what
  * an event is about cannot be destroyed before that (ibv_ack_cq_events(3)).
  */
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "drivers/uncancelled.h"
 #include "verbs/internal.h"
-
-static void count_up(int fd)
-{
-    const uint64_t one = 1;
-    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR) {
-    }
-}
 
 /* Blocks as the program set the descriptor. False with errno: nothing there, or interrupted. */
 static bool count_down(int fd)
@@ -27,12 +20,14 @@ static bool count_down(int fd)
     return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
 }
 
-/* An event was withdrawn: its count goes too, unless a reader has taken it already. */
-static void take_back(int fd)
+/* An event was withdrawn: its count goes too, unless a reader has taken it already. In a child of
+ * fork the counter is its parent's. */
+static void take_back(const struct live *live, int fd)
 {
     struct pollfd readable = {.fd = fd, .events = POLLIN};
-    if (poll(&readable, 1, 0) == 1) {
-        (void)count_down(fd);
+    uint64_t count;
+    if (!live_is_inherited(live) && uncancelled_poll(&readable, 1, 0) == 1) {
+        (void)!uncancelled_read(fd, &count, sizeof(count));
     }
 }
 
@@ -83,7 +78,7 @@ void event_on_completion(void *unused, struct cq *core)
     pthread_mutex_lock(&channel->mutex);
     list_append(&channel->events, &event->node);
     pthread_mutex_unlock(&channel->mutex);
-    count_up(channel->ibv.fd);
+    uncancelled_count_up(channel->ibv.fd, 1);
 }
 
 EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
@@ -126,7 +121,7 @@ void channel_forget(struct verbs_channel *channel, const struct verbs_cq *cq)
         if (event->cq == cq) {
             list_remove(&event->node);
             free(event);
-            take_back(channel->ibv.fd);
+            take_back(live_of(channel->ibv.context), channel->ibv.fd);
         }
     }
     channel->ibv.refcnt--;
@@ -147,7 +142,7 @@ static void queue_event(struct context *context, const struct ibv_async_event *w
     pthread_mutex_lock(&context->mutex);
     list_append(&context->events, &event->node);
     pthread_mutex_unlock(&context->mutex);
-    count_up(context->verbs.context.async_fd);
+    uncancelled_count_up(context->verbs.context.async_fd, 1);
 }
 
 static void on_qp_event(struct verbs_qp *qp, struct ibv_async_event *event)
@@ -284,7 +279,7 @@ void event_forget(struct context *context, const void *object)
         if (event->object == object) {
             list_remove(&event->node);
             free(event);
-            take_back(context->verbs.context.async_fd);
+            take_back(context->live, context->verbs.context.async_fd);
         }
     }
     pthread_mutex_unlock(&context->mutex);

@@ -216,6 +216,11 @@ struct live *process_live(void);
 /* Likewise, with its progress thread running. */
 struct live *process_live_started(void);
 
+/* In a child of fork: whoever was in these files' parts is not there. */
+void context_in_child(void);
+void dm_in_child(void);
+void pd_in_child(void);
+
 /* device.c: the port, without a context. */
 void port_describe(struct live *live, struct ibv_port_attr *attr);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "verbs/cm_device.h"
 #include "verbs/interpose.h"
 
@@ -30,8 +31,10 @@ bool interpose_is_cm(int fd)
            cm_device_is(fd);
 }
 
+/* `fd` becomes the number of another file, if of any. */
 static void forget(int fd)
 {
+    descriptors_disown((uint32_t)fd, (uint32_t)fd);
     if (UNLIKELY(interpose_is_cm(fd))) {
         cm_device_close(fd);
     }
@@ -73,6 +76,7 @@ EXPORT int dup3(int from, int to, int flags)
 
 static void forget_range(unsigned int first, unsigned int last)
 {
+    descriptors_disown(first, last);
     const int highest = atomic_load(&cm_highest);
     for (unsigned int fd = first; highest >= 0 && fd <= last && fd <= (unsigned int)highest; fd++) {
         forget((int)fd);

@@ -85,6 +85,11 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
     return 0;
 }
 
+void pd_in_child(void)
+{
+    pthread_mutex_init(&domains.mutex, NULL);
+}
+
 /* -- Import -------------------------------------------------------------------------------------*/
 
 /* A second handle for a domain of a context that shares the importing one's file. */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "drivers/uncancelled.h"
+#include "verbs/blocks.h"
 #include "verbs/cm_device.h"
 #include "verbs/internal.h"
 
@@ -34,23 +36,41 @@ static void forget_parent(void)
     }
 }
 
-/* Of a process that shares its address. Only what is allowed between fork and exec. */
+static __thread bool held_for_fork;
+
+/* A child gets the NIC as it is between two calls, not in the middle of another thread's. */
+static void before_fork(void)
+{
+    held_for_fork =
+        process.live != NULL && process.owner == getpid() && live_lock_unless_held(process.live);
+}
+
+static void in_parent(void)
+{
+    if (held_for_fork) {
+        live_unlock(process.live);
+    }
+}
+
+/* Only what is allowed between fork and exec. A thread that was inside is not here, so that what it
+ * held is free. */
 static void in_child(void)
 {
     if (process.live != NULL) {
         live_forked(process.live);
     }
+    pthread_mutex_init(&process.mutex, NULL);
+    blocks_in_child();
+    cm_device_in_child();
+    context_in_child();
+    dm_in_child();
+    pd_in_child();
 }
 
 /* Others want to join by way of us, whether our program opens the device or not. */
 static bool share(struct live *live, char *error, size_t error_bytes)
 {
-    static bool told;
-    if (!live_is_shared(live)) {
-        return true;
-    }
-    told = told || pthread_atfork(NULL, NULL, in_child) == 0;
-    return live_start(live, error, error_bytes);
+    return !live_is_shared(live) || live_start(live, error, error_bytes);
 }
 
 static struct live *claim(void)
@@ -58,6 +78,8 @@ static struct live *claim(void)
     char error[600];
     struct live_config config;
     struct live *live = NULL;
+    static bool told;
+    told = told || pthread_atfork(before_fork, in_parent, in_child) == 0;
     if (live_config_from_environment(&config, error, sizeof(error))) {
         live = live_claim(&config, error, sizeof(error));
     }
@@ -81,6 +103,7 @@ static struct live *claim(void)
 
 struct live *process_live(void)
 {
+    const int cancellation = uncancelled_begin();
     pthread_mutex_lock(&process.mutex);
     forget_parent();
     if (process.live == NULL && !process.refused) {
@@ -88,6 +111,7 @@ struct live *process_live(void)
     }
     struct live *live = process.live;
     pthread_mutex_unlock(&process.mutex);
+    uncancelled_end(cancellation);
     if (live == NULL) {
         errno = ENODEV;
     }
@@ -101,9 +125,11 @@ struct live *process_live_started(void)
         return NULL;
     }
     char error[256];
+    const int cancellation = uncancelled_begin();
     pthread_mutex_lock(&process.mutex);
     const bool started = live_start(live, error, sizeof(error));
     pthread_mutex_unlock(&process.mutex);
+    uncancelled_end(cancellation);
     if (!started) {
         complain(error);
         errno = ENOMEM;

@@ -20,7 +20,8 @@
 struct domain {
     struct list node;
     struct xrcd core;
-    struct list targets; /* struct xrc_target */
+    struct list targets;     /* struct xrc_target */
+    const struct live *live; /* A child of fork inherits those of another one. */
     bool has_file;
     dev_t device;
     ino_t inode;
@@ -45,24 +46,26 @@ struct xrcd *xrcd_core(struct ibv_xrcd *xrcd)
     return &domain_of(xrcd)->core;
 }
 
-static struct domain *find_domain(const struct stat *file)
+static struct domain *find_domain(const struct live *live, const struct stat *file)
 {
     for (struct list *node = domains.next; node != &domains; node = node->next) {
         struct domain *domain = CONTAINER_OF(node, struct domain, node);
-        if (domain->has_file && domain->device == file->st_dev && domain->inode == file->st_ino) {
+        if (domain->live == live && domain->has_file && domain->device == file->st_dev &&
+            domain->inode == file->st_ino) {
             return domain;
         }
     }
     return NULL;
 }
 
-static struct domain *make_domain(const struct stat *file)
+static struct domain *make_domain(const struct live *live, const struct stat *file)
 {
     struct domain *domain = calloc(1, sizeof(*domain));
     if (domain == NULL) {
         return fail(ENOMEM);
     }
     list_init(&domain->targets);
+    domain->live = live;
     if (file != NULL) {
         domain->has_file = true;
         domain->device = file->st_dev;
@@ -73,11 +76,11 @@ static struct domain *make_domain(const struct stat *file)
 }
 
 /* The answers of the kernel's verbs to a file that has or has not a domain yet. */
-static struct domain *open_domain(const struct stat *file, int flags)
+static struct domain *open_domain(const struct live *live, const struct stat *file, int flags)
 {
-    struct domain *domain = file == NULL ? NULL : find_domain(file);
+    struct domain *domain = file == NULL ? NULL : find_domain(live, file);
     if (domain == NULL) {
-        return file != NULL && !(flags & O_CREAT) ? fail(EAGAIN) : make_domain(file);
+        return file != NULL && !(flags & O_CREAT) ? fail(EAGAIN) : make_domain(live, file);
     }
     return flags & O_EXCL ? fail(EINVAL) : domain;
 }
@@ -101,7 +104,7 @@ struct ibv_xrcd *xrcd_open(struct ibv_context *context, struct ibv_xrcd_init_att
     }
     struct live *live = live_of(context);
     live_lock(live);
-    xrcd->domain = open_domain(attr->fd == -1 ? NULL : &file, attr->oflags);
+    xrcd->domain = open_domain(live, attr->fd == -1 ? NULL : &file, attr->oflags);
     if (xrcd->domain != NULL) {
         xrcd->domain->opened++;
     }
