@@ -13,6 +13,7 @@
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/share_route.h"
+#include "drivers/uncancelled.h"
 #include "wire/inet.h"
 
 /* Source ports of ids that did not ask for one. */
@@ -249,6 +250,7 @@ int live_cm_offer(struct live *live, struct service *service)
 uint16_t live_lid(struct live *live)
 {
     static const uint8_t any[16];
+    const int cancellation = uncancelled_begin();
     live_lock(live);
     for (int i = 0; live->lid == 0 && i < LID_TRIES; i++) {
         uint16_t lid = 0, chosen;
@@ -266,6 +268,7 @@ uint16_t live_lid(struct live *live)
     }
     const uint16_t lid = live->lid;
     live_unlock(live);
+    uncancelled_end(cancellation);
     return lid;
 }
 

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "drivers/local_socket.h"
 #include "drivers/share.h"
+#include "drivers/uncancelled.h"
 
 #define LETTERS_BYTES (1 << 20)
 
@@ -110,7 +111,7 @@ static bool is_whole(const uint8_t *bytes, size_t count)
 size_t share_collect(struct share *share, void *letter, size_t bytes_max)
 {
     struct epoll_event event;
-    while (epoll_wait(share->mail, &event, 1, 0) == 1) {
+    while (uncancelled_epoll(share->mail, &event, 1) == 1) {
         if (event.data.fd == share->slot_listener) {
             if (!accept_couriers(share)) {
                 return 0;

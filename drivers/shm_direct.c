@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "drivers/shm_internal.h"
+#include "drivers/uncancelled.h"
 
 void shm_board_init(struct shm_board *board)
 {
@@ -110,7 +111,8 @@ static void wait_for_windows(struct shm_port *port)
                 continue;
             }
             struct pollfd peer = {.fd = inbound->socket, .events = POLLRDHUP};
-            if (poll(&peer, 1, 1) > 0 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR))) {
+            if (uncancelled_poll(&peer, 1, 1) > 0 &&
+                (peer.revents & (POLLRDHUP | POLLHUP | POLLERR))) {
                 break; /* Dead: its system call has ended with it. */
             }
         }

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "drivers/memory.h"
 #include "drivers/shm_internal.h"
+#include "drivers/uncancelled.h"
 
 #define SLOT_MASK (SHM_SLOTS - 1)
 /* How far ahead of the consumer slots are asked for, and packets are looked at. */
@@ -184,7 +185,7 @@ static void ring_doorbell(struct shm_link *link)
         return;
     }
     const char bell = 1;
-    (void)!send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)!uncancelled_send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Placed records need no haste: nobody waits for them until the ring fills up. */

@@ -1,5 +1,6 @@
 """What programs do to themselves: exit in signal handlers, cancelled threads, forks, small stacks."""
 import os
+import tempfile
 
 import harness
 from harness import alone, test
@@ -17,10 +18,20 @@ def forks(wire, what, *options):
     alone([victim('fork_child'), what], wire, options, seconds=120)
 
 
+def cancels(wire, directory):
+    if harness.sanitizer == 'asan':
+        # It does not know that frames of a cancelled thread are gone, and trips over them itself.
+        os.environ['ASAN_OPTIONS'] += ':use_sigaltstack=0'
+    alone([victim('cancelled')], wire, ['--capture', os.path.join(directory, 'a.pcapng')])
+    alone([victim('cancelled')], wire)
+
+
 def tests():
     for wire in ('shm', 'udp'):
         for what in ('cm', 'verbs', 'threads'):
             test(f'{wire}: exit() in a signal handler ({what})', lambda: exits_in_handler(wire, what))
+        with tempfile.TemporaryDirectory(prefix='nonic-') as directory:
+            test(f'{wire}: threads are cancelled inside calls', lambda: cancels(wire, directory))
         for what in ('ghost', 'anew', 'inherited'):
             test(f'{wire}: fork without exec ({what})', lambda: forks(wire, what))
             test(f'{wire}: fork without exec, shared address ({what})',
