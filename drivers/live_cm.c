@@ -306,7 +306,7 @@ static void send_letter(struct live *live, const struct cm_letter *letter)
     memcpy(path.source.bytes, letter->source, 16);
     memcpy(path.destination.bytes, letter->destination, 16);
     /* A peer that cannot be reached is one that does not answer. */
-    if (live_resolve(live, &path, slot_for(letter) * SHARE_QPN_SPAN) == STATUS_OK) {
+    if (live_resolve_management(live, &path, slot_for(letter)) == STATUS_OK) {
         live_transmit_mad(live, &path, letter->bytes);
     }
 }

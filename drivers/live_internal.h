@@ -112,7 +112,11 @@ MUST_USE enum status live_resolve_group(struct live *live, struct nic_path *path
 /* An acknowledgement as the peer of `departure` would send it: its memory is written. */
 void live_acknowledge(struct live *live, const struct nic_departure *departure);
 
-/* live_paths.c: the link to the process that has the queue pair. */
+/* live_paths.c: the way to QP 1 of a process, for one management datagram: answers go to whoever
+ * asks, so nothing is kept. STATUS_INVALID: no port reaches it. */
+MUST_USE enum status live_resolve_management(struct live *live, struct nic_path *path,
+                                             uint32_t slot);
+/* The link to the process that has the queue pair. */
 struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
 void live_forget_paths(struct live *live);
 

@@ -68,26 +68,41 @@ static struct link *udp_link_to(struct live *live, const struct nic_path *path, 
 
 /* -- Connections --------------------------------------------------------------------------------*/
 
+/* NULL: shared memory does not lead there. */
+static struct link *shm_link_to(struct live *live, const struct nic_path *path, uint32_t slot)
+{
+    if (live->shm == NULL) {
+        return NULL;
+    }
+    /* Those with an address of their own are mostly among themselves, like the others. */
+    const int names[2] = {LOCAL_NO_SLOT, (int)slot};
+    const bool first = live->addresses.shared;
+    struct link *link = shm_port_link(live->shm, &path->destination, names[first]);
+    return link != NULL ? link : shm_port_link(live->shm, &path->destination, names[!first]);
+}
+
 enum status live_resolve(struct live *live, struct nic_path *path, uint32_t destination_qpn)
 {
     const uint32_t slot = share_slot_of(destination_qpn);
-    path->link = NULL;
     path->window_bytes = 0;
-    if (live->shm != NULL) {
-        /* Those with an address of their own are mostly among themselves, like the others. */
-        const int names[2] = {LOCAL_NO_SLOT, (int)slot};
-        const bool first = live->addresses.shared;
-        path->link = shm_port_link(live->shm, &path->destination, names[first]);
-        if (path->link == NULL) {
-            path->link = shm_port_link(live->shm, &path->destination, names[!first]);
-        }
-        if (path->link != NULL || live->config.wire == LIVE_WIRE_SHM) {
-            return path->link != NULL ? STATUS_OK : STATUS_INVALID;
-        }
+    path->link = shm_link_to(live, path, slot);
+    if (path->link != NULL || live->config.wire == LIVE_WIRE_SHM) {
+        return path->link != NULL ? STATUS_OK : STATUS_INVALID;
     }
     path->link = use_udp(live, udp_link_to(live, path, slot));
     path->window_bytes = udp_port_window_bytes(&live->udp);
     return path->link == NULL ? STATUS_INVALID : STATUS_OK;
+}
+
+/* Over UDP it reaches whoever reads the peer's common socket, which hands it on. */
+enum status live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot)
+{
+    path->link = shm_link_to(live, path, slot);
+    if (path->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
+        path->link =
+            udp_port_passing_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
+    }
+    return path->link != NULL ? STATUS_OK : STATUS_INVALID;
 }
 
 /* -- Datagrams ----------------------------------------------------------------------------------*/

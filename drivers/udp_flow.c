@@ -97,10 +97,11 @@ bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant 
     return true;
 }
 
+/* Whoever asks is answered, and forgotten: anybody may ask, with any source address and slot. */
 static void on_probe(struct udp_port *port, const struct gid *peer, const struct gid *self,
                      const uint8_t *payload)
 {
-    struct link *link = udp_port_link(port, self, peer, slot_at(payload + 10));
+    struct link *link = udp_port_passing_link(port, self, peer, slot_at(payload + 10));
     if (link != NULL) {
         send_control(port, CONTAINER_OF(link, struct udp_link, link), OPCODE_ANSWER,
                      load_be64(payload), slot_at(payload + 8));

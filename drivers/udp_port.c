@@ -83,9 +83,10 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     /* Who looks ahead reads all that headers may be, also of a short datagram at the end. */
     port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES + ROCE_HEADERS_BYTES_MAX);
     port->bounce = malloc(ROCE_PACKET_BYTES_MAX);
+    port->passing = calloc(UDP_PASSING_MAX, sizeof(*port->passing));
     port->letter.bytes = addresses->shared ? malloc(SHARE_LETTER_BYTES_MAX) : NULL;
-    if (port->batch == NULL || port->pieces == NULL || port->arena == NULL ||
-        port->receive_buffer == NULL || port->bounce == NULL ||
+    if (port->passing == NULL || port->batch == NULL || port->pieces == NULL ||
+        port->arena == NULL || port->receive_buffer == NULL || port->bounce == NULL ||
         (addresses->shared && port->letter.bytes == NULL)) {
         snprintf(error, error_bytes, "no memory for the UDP port");
         return false;
@@ -115,6 +116,7 @@ void udp_port_close(struct udp_port *port)
         }
         port->buckets[i] = NULL;
     }
+    free(port->passing);
     free(port->batch);
     free(port->pieces);
     free(port->arena);
@@ -135,6 +137,9 @@ void udp_port_forget_sockets(struct udp_port *port)
         port->groups[i].fd = -1;
     }
     port->groups_fd = -1;
+    for (uint32_t i = 0; i < UDP_PASSING_MAX && port->passing != NULL; i++) {
+        port->passing[i].fd = -1;
+    }
 }
 
 uint32_t udp_port_safe_bytes(const struct udp_port *port)
@@ -203,36 +208,40 @@ static const struct address *address_of(const struct udp_port *port, const struc
     return NULL;
 }
 
+static bool leads_to(const struct udp_link *link, const struct gid *source,
+                     const struct gid *destination, int slot, uint8_t hop_limit)
+{
+    return link->slot == slot && link->hop_limit == hop_limit &&
+           memcmp(&link->link.peer, destination, sizeof(*destination)) == 0 &&
+           memcmp(&link->link.self, source, sizeof(*source)) == 0;
+}
+
 static struct udp_link *known_link(const struct udp_port *port, const struct gid *source,
                                    const struct gid *destination, int slot, uint8_t hop_limit)
 {
     struct udp_link *link = port->buckets[bucket_of(destination, slot)];
-    while (link != NULL && (link->slot != slot || link->hop_limit != hop_limit ||
-                            memcmp(&link->link.peer, destination, sizeof(*destination)) != 0 ||
-                            memcmp(&link->link.self, source, sizeof(*source)) != 0)) {
+    while (link != NULL && !leads_to(link, source, destination, slot, hop_limit)) {
         link = link->next;
     }
     return link;
 }
 
-struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
-                               const struct gid *destination, int slot, uint8_t hop_limit)
+/* The address of ours to send from; NULL: none, or of another family than the destination. */
+static const struct address *address_towards(const struct udp_port *port, const struct gid *source,
+                                             const struct gid *destination)
 {
-    const struct address *address = address_of(port, source);
-    if (address == NULL || inet_is_ipv4(source->bytes) != inet_is_ipv4(destination->bytes)) {
-        return NULL;
-    }
-    struct udp_link *known = known_link(port, source, destination, slot, hop_limit);
-    if (known != NULL) {
-        return known;
-    }
-    struct udp_link *link = calloc(1, sizeof(*link));
-    if (link == NULL) {
-        return NULL;
-    }
-    link->link = (struct link){.kind = LINK_UDP, .peer = *destination, .self = *source};
+    return inet_is_ipv4(source->bytes) == inet_is_ipv4(destination->bytes)
+               ? address_of(port, source)
+               : NULL;
+}
+
+static void init_link(struct udp_link *link, const struct address *address,
+                      const struct gid *destination, int slot, uint8_t hop_limit)
+{
+    memset(link, 0, sizeof(*link));
+    link->link = (struct link){.kind = LINK_UDP, .peer = *destination, .self = address->gid};
     list_init(&link->link.parked);
-    memcpy(link->flow.source, source->bytes, 16);
+    memcpy(link->flow.source, address->gid.bytes, 16);
     memcpy(link->flow.destination, destination->bytes, 16);
     link->flow.source_port = ROCE_UDP_PORT;
     link->flow.destination_port = ROCE_UDP_PORT;
@@ -240,6 +249,24 @@ struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
     link->slot = slot;
     link->hop_limit = hop_limit;
     aim(link);
+}
+
+struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
+                               const struct gid *destination, int slot, uint8_t hop_limit)
+{
+    const struct address *address = address_towards(port, source, destination);
+    if (address == NULL) {
+        return NULL;
+    }
+    struct udp_link *known = known_link(port, source, destination, slot, hop_limit);
+    if (known != NULL) {
+        return known;
+    }
+    struct udp_link *link = malloc(sizeof(*link));
+    if (link == NULL) {
+        return NULL;
+    }
+    init_link(link, address, destination, slot, hop_limit);
     struct udp_link **bucket = &port->buckets[bucket_of(destination, slot)];
     link->next = *bucket;
     *bucket = link;
@@ -258,4 +285,37 @@ struct link *udp_port_link(struct udp_port *port, const struct gid *source,
 {
     struct udp_link *link = udp_find_link(port, source, destination, slot, 0);
     return link == NULL ? NULL : &link->link;
+}
+
+/* Packets of the batch refer to links, so they leave before theirs leads elsewhere. */
+static struct udp_link *next_passing(struct udp_port *port)
+{
+    struct udp_link *link = &port->passing[port->passing_next++ % UDP_PASSING_MAX];
+    for (uint32_t i = 0; i < port->batch_count; i++) {
+        if (port->batch[i].link == link) {
+            udp_port_flush(port);
+            break;
+        }
+    }
+    return link;
+}
+
+struct link *udp_port_passing_link(struct udp_port *port, const struct gid *source,
+                                   const struct gid *destination, int slot)
+{
+    const struct address *address = address_towards(port, source, destination);
+    if (address == NULL) {
+        return NULL;
+    }
+    struct udp_link *link = known_link(port, source, destination, slot, 0);
+    for (uint32_t i = 0; i < UDP_PASSING_MAX && link == NULL; i++) {
+        if (leads_to(&port->passing[i], source, destination, slot, 0)) {
+            link = &port->passing[i];
+        }
+    }
+    if (link == NULL) {
+        link = next_passing(port);
+        init_link(link, address, destination, slot, 0);
+    }
+    return &link->link;
 }

@@ -6,7 +6,8 @@
  *            (UDP_GRO).
  * Inputs     udp_port_transmit and udp_port_flush; udp_port_receive.
  * Outputs    Datagrams on the wire; to the sink, datagrams whose ICRC is right.
- * Ownership  The sockets are the address set's. Links live until udp_port_close.
+ * Ownership  The sockets are the address set's. Links live until udp_port_close; only what this
+ *            program asks for makes one, never what comes in.
  * Threads    One caller at a time.
  * Time       Not used.
  * Units      Bytes.
@@ -35,6 +36,7 @@
 #define UDP_PIECES_MAX   2048 /* Payload segments of a batch. */
 #define UDP_FLOWS        64   /* Peers whose identification is remembered. */
 #define UDP_GROUPS_MAX   256  /* Multicast groups, each a socket. */
+#define UDP_PASSING_MAX  32   /* Peers that are answered and not remembered. */
 /* A packet up to this size is copied together, into one vector. */
 #define UDP_COPIED_BYTES_MAX 320
 
@@ -103,6 +105,8 @@ struct udp_port {
     uint32_t receive_bytes; /* Receive buffer the kernel granted. */
     struct udp_counters counters;
     struct udp_link *buckets[256];
+    struct udp_link *passing; /* UDP_PASSING_MAX of them, */
+    uint32_t passing_next;    /* ... of which this is the next one to lead to somebody else. */
     struct udp_flow flows[UDP_FLOWS];
     struct udp_packet *batch;
     struct iovec *pieces;
@@ -148,6 +152,13 @@ struct link *udp_port_link(struct udp_port *port, const struct gid *source,
 /* The same if it was asked for before, else NULL. */
 struct link *udp_port_known_link(struct udp_port *port, const struct gid *source,
                                  const struct gid *destination, int slot);
+
+/* A link for what is sent now and needs no memory of the peer: an answer, a management datagram.
+ * Whoever causes those may be anybody, with any source address, so nothing is allocated: if the
+ * link was not asked for before, it is one of few, and leads to other peers later. NULL as above.
+ */
+struct link *udp_port_passing_link(struct udp_port *port, const struct gid *source,
+                                   const struct gid *destination, int slot);
 
 /* udp_multicast.c: the link from one of our GIDs to a multicast group, over at most `hop_limit` - 1
  * routers; 0: to programs of this machine only. NULL if they are of different families. */

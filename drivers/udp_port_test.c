@@ -284,6 +284,76 @@ static void test_hidden_identifications(void **state)
     close(stranger.fd);
 }
 
+/* What a nonic asks every now and then, as udp_flow.c sends it: which process of its address it is,
+ * `slot` says. */
+static void send_probe(const struct stranger *stranger, uint64_t value, uint16_t slot)
+{
+    uint8_t bytes[28] = {[0] = 0xc0, [2] = 0xff, [3] = 0xff};
+    store_be64(bytes + ROCE_BTH_BYTES, value);
+    store_be16(bytes + ROCE_BTH_BYTES + 8, 0xffff);
+    store_be16(bytes + ROCE_BTH_BYTES + 10, slot);
+    const uint32_t crc = icrc_packet(icrc_prefix(&stranger->flow, 0, sizeof(bytes)), bytes, 24);
+    store_le32(bytes + 24, icrc_finish(crc));
+    assert_int_equal(sendto(stranger->fd, bytes, sizeof(bytes), 0,
+                            (const struct sockaddr *)&stranger->to, sizeof(stranger->to)),
+                     sizeof(bytes));
+}
+
+static uint32_t count_links(const struct udp_port *port)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
+        for (const struct udp_link *link = port->buckets[i]; link != NULL; link = link->next) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/* The answers to those slots, in their order, and right: the values that were sent come back. */
+static void expect_answers(int fd, uint64_t value, uint32_t count)
+{
+    uint8_t bytes[64];
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), 28);
+        assert_int_equal(bytes[0], 0xc1);
+        assert_int_equal(load_be64(bytes + ROCE_BTH_BYTES), value + i);
+        assert_int_equal(load_be32(bytes + 4), i % 256 * SHARE_QPN_SPAN + 2);
+    }
+    assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), -1);
+}
+
+/* Anybody can ask, with any source address and slot. All are answered, and none is remembered: what
+ * comes in makes no links. */
+static void test_probes_of_strangers_are_answered_and_forgotten(void **state)
+{
+    struct bench *bench = *state;
+    const uint32_t before = count_links(bench->b.port);
+    const struct stranger stranger = strange(bench);
+    /* Answers go to the RoCE port of the address that asks. */
+    const int answers = socket(AF_INET, SOCK_DGRAM, 0);
+    const struct sockaddr_in at = {.sin_family = AF_INET,
+                                   .sin_port = htons(ROCE_UDP_PORT),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const bool bound = bind(answers, (const struct sockaddr *)&at, sizeof(at)) == 0;
+    uint32_t arrived = 0;
+    for (uint32_t round = 0; round < 4; round++) {
+        for (uint32_t slot = 0; slot < 256; slot++) {
+            send_probe(&stranger, round * 256 + slot, (uint16_t)slot);
+        }
+        while (udp_port_receive(bench->b.port, 256, count_only, &arrived, NULL) > 0) {
+        }
+        if (bound) {
+            expect_answers(answers, round * 256, 256);
+        }
+    }
+    assert_int_equal(arrived, 0);
+    assert_int_equal(bench->b.port->counters.datagrams_sent, 1024);
+    assert_int_equal(count_links(bench->b.port), before);
+    close(answers);
+    close(stranger.fd);
+}
+
 /* -- Flow control -------------------------------------------------------------------------------*/
 
 /* The buffer of an ordinary machine, and the sizes whose slabs are the most wasteful. */
@@ -363,6 +433,7 @@ int main(void)
         UDP_TEST(test_every_flipped_bit_is_found),
         UDP_TEST(test_too_short),
         UDP_TEST(test_hidden_identifications),
+        UDP_TEST(test_probes_of_strangers_are_answered_and_forgotten),
         UDP_TEST(test_receiver_that_does_not_read_is_not_overrun),
         UDP_TEST(test_peer_that_never_answers_is_not_limited),
         UDP_TEST(test_links),
