@@ -21,6 +21,9 @@
 #include "drivers/stat_server.h"
 #include "drivers/uncancelled.h"
 
+/* For what a program that ends has sent, when the device is slower than it. */
+#define LAST_WORDS_MS 200
+
 /* Packets taken in between two looks at what wants to go out. */
 #define QUANTUM 32
 /* Rounds of a program before we believe that it polls; each time it turned out that it had stopped
@@ -427,6 +430,7 @@ void live_finish(struct live *live)
     if (live->started) {
         live_flush(live);
     }
+    udp_port_drain(&live->udp, LAST_WORDS_MS);
     if (live->config.stats) {
         live_print_stats(live);
     }

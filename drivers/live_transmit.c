@@ -292,6 +292,7 @@ static void flush_ports(struct live *live)
         shm_port_flush(live->shm);
     }
     udp_port_flush(&live->udp);
+    live->parked |= udp_port_has_waiting(&live->udp);
 }
 
 static void prefetch_turn(const struct live *live)

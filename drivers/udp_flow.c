@@ -78,6 +78,10 @@ void udp_flow_probe(struct udp_port *port, struct udp_link *link)
 bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant now)
 {
     struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
+    if (UNLIKELY(port->blocked)) {
+        port->anyone_waiting = true;
+        return false;
+    }
     if (link->answers == UDP_ANSWERS_NO || link->sent - link->confirmed < window_of(port)) {
         return true;
     }
@@ -157,5 +161,5 @@ void udp_port_unpark(struct udp_port *port, struct nic *nic, struct instant now)
 
 bool udp_port_has_waiting(const struct udp_port *port)
 {
-    return port->anyone_waiting;
+    return port->anyone_waiting || port->blocked;
 }

@@ -84,9 +84,12 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES + ROCE_HEADERS_BYTES_MAX);
     port->bounce = malloc(ROCE_PACKET_BYTES_MAX);
     port->passing = calloc(UDP_PASSING_MAX, sizeof(*port->passing));
+    port->layout = udp_layout_make();
+    port->waiting = udp_waiting_make();
     port->letter.bytes = addresses->shared ? malloc(SHARE_LETTER_BYTES_MAX) : NULL;
-    if (port->passing == NULL || port->batch == NULL || port->pieces == NULL ||
-        port->arena == NULL || port->receive_buffer == NULL || port->bounce == NULL ||
+    if (port->passing == NULL || port->layout == NULL || port->waiting == NULL ||
+        port->batch == NULL || port->pieces == NULL || port->arena == NULL ||
+        port->receive_buffer == NULL || port->bounce == NULL ||
         (addresses->shared && port->letter.bytes == NULL)) {
         snprintf(error, error_bytes, "no memory for the UDP port");
         return false;
@@ -117,6 +120,8 @@ void udp_port_close(struct udp_port *port)
         port->buckets[i] = NULL;
     }
     free(port->passing);
+    free(port->layout);
+    free(port->waiting);
     free(port->batch);
     free(port->pieces);
     free(port->arena);
@@ -139,6 +144,9 @@ void udp_port_forget_sockets(struct udp_port *port)
     port->groups_fd = -1;
     for (uint32_t i = 0; i < UDP_PASSING_MAX && port->passing != NULL; i++) {
         port->passing[i].fd = -1;
+    }
+    if (port->waiting != NULL) {
+        udp_waiting_forget(port);
     }
 }
 

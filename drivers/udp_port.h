@@ -37,6 +37,8 @@
 #define UDP_FLOWS        64   /* Peers whose identification is remembered. */
 #define UDP_GROUPS_MAX   256  /* Multicast groups, each a socket. */
 #define UDP_PASSING_MAX  32   /* Peers that are answered and not remembered. */
+/* What the kernel is told beside a message: the size of its segments, the hop limit. */
+#define UDP_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int)))
 /* A packet up to this size is copied together, into one vector. */
 #define UDP_COPIED_BYTES_MAX 320
 
@@ -87,12 +89,17 @@ struct udp_flow {
     struct icrc_memo icrcs;
 };
 
+/* How a batch lies in the calls that send it, and calls that wait: udp_send.c, udp_wait.c. */
+struct udp_layout;
+struct udp_waiting;
+
 struct udp_counters {
     uint64_t send_calls, receive_calls;
     uint64_t datagrams_sent, datagrams_received;
     uint64_t bad_icrc, implausible_identification, too_short;
     uint64_t probes_sent, probes_answered, probes_lost;
     uint64_t send_failed; /* Refused by the kernel: lost, the transport's retries deal with it. */
+    uint64_t send_waited; /* Calls' worth of packets that waited for room in the send buffer. */
     /* Of an address that is shared, packets: */
     uint64_t handed_on, handed_to_us; /* Read by the one process, owned by another. */
     uint64_t no_process;              /* Nobody owns them, ... */
@@ -101,7 +108,9 @@ struct udp_counters {
 
 struct udp_port {
     const struct address_set *addresses;
-    bool segmenting;        /* The kernel offers UDP_SEGMENT. */
+    bool segmenting;        /* The kernel offers UDP_SEGMENT, and the device has not refused it. */
+    bool doubtful;          /* It was refused, but maybe only because the packets were too large. */
+    bool explained;         /* The program was told that its packets are too large. */
     uint32_t receive_bytes; /* Receive buffer the kernel granted. */
     struct udp_counters counters;
     struct udp_link *buckets[256];
@@ -110,7 +119,10 @@ struct udp_port {
     struct udp_flow flows[UDP_FLOWS];
     struct udp_packet *batch;
     struct iovec *pieces;
+    struct udp_layout *layout;
+    struct udp_waiting *waiting;
     uint32_t batch_count, piece_count;
+    bool blocked;                  /* The send buffer was full: something waits. */
     uint32_t fruitful_looks;       /* Calls of udp_port_receive in a row that brought something. */
     uint32_t order[UDP_BATCH_MAX]; /* Of the batch, during a flush: link by link. */
     bool answering;                /* The batch holds an answer that a peer may be waiting for. */
@@ -181,6 +193,9 @@ void udp_port_transmit_raw(struct udp_port *port, struct link *link, const uint8
                            size_t count);
 void udp_port_flush(struct udp_port *port);
 
+/* udp_wait.c: what still waits for room in the send buffer leaves, if it can within `limit_ms`. */
+void udp_port_drain(struct udp_port *port, int limit_ms);
+
 /* Adds a packet that is headers alone, without its ICRC. */
 void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, const uint8_t *headers,
                                uint32_t headers_bytes);
@@ -224,6 +239,16 @@ bool udp_port_has_waiting(const struct udp_port *port);
 bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4);
 struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
                                const struct gid *destination, int slot, uint8_t hop_limit);
+
+/* udp_send.c, for udp_port.c: what one flush works on, too large for the stack of who posts. */
+MUST_USE struct udp_layout *udp_layout_make(void);
+
+/* udp_wait.c, for the others of udp_*.c: the first `count` messages found the send buffer of `fd`
+ * full. They are copied and leave at a later flush, or are lost if even that has no more room. */
+MUST_USE struct udp_waiting *udp_waiting_make(void);
+void udp_wait(struct udp_port *port, int fd, const struct mmsghdr *messages, uint32_t count);
+void udp_send_waiting(struct udp_port *port);
+void udp_waiting_forget(struct udp_port *port);
 
 /* udp_flow.c, for udp_send.c and udp_receive.c: counts a packet in flight, and after enough of them
  * sends a probe behind; takes in a probe or an answer. */

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <netinet/udp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -131,18 +132,25 @@ void udp_port_transmit_raw(struct udp_port *port, struct link *link, const uint8
 
 /* -- Laying out ---------------------------------------------------------------------------------*/
 
-struct layout {
+struct udp_layout {
     struct mmsghdr messages[UDP_BATCH_MAX];
     struct {
-        _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int))];
+        _Alignas(struct cmsghdr) char bytes[UDP_CONTROL_BYTES];
     } control[UDP_BATCH_MAX];
     struct iovec vectors[UDP_PIECES_MAX + 2 * UDP_BATCH_MAX];
+    uint32_t places[UDP_BATCH_MAX + 1]; /* Of the first packet of each message; then of the next. */
     uint32_t message_count, vector_count;
     uint8_t *arena; /* Next free byte. */
 };
 
+struct udp_layout *udp_layout_make(void)
+{
+    return malloc(sizeof(struct udp_layout));
+}
+
 /* Neighbours in memory become one vector. */
-static void add_vector(struct layout *layout, struct msghdr *message, const void *at, size_t bytes)
+static void add_vector(struct udp_layout *layout, struct msghdr *message, const void *at,
+                       size_t bytes)
 {
     if (bytes == 0) {
         return;
@@ -159,7 +167,7 @@ static void add_vector(struct layout *layout, struct msghdr *message, const void
     message->msg_iovlen++;
 }
 
-static uint8_t *put_bytes(struct layout *layout, const void *from, size_t bytes)
+static uint8_t *put_bytes(struct udp_layout *layout, const void *from, size_t bytes)
 {
     uint8_t *at = layout->arena;
     memcpy(at, from, bytes);
@@ -167,20 +175,20 @@ static uint8_t *put_bytes(struct layout *layout, const void *from, size_t bytes)
     return at;
 }
 
-static void put_pad(struct layout *layout, const struct udp_packet *packet)
+static void put_pad(struct udp_layout *layout, const struct udp_packet *packet)
 {
     memset(layout->arena, 0, packet->pad_bytes);
     layout->arena += packet->pad_bytes;
 }
 
-static void put_icrc(struct layout *layout, uint32_t crc)
+static void put_icrc(struct udp_layout *layout, uint32_t crc)
 {
     store_le32(layout->arena, icrc_finish(crc));
     layout->arena += ROCE_ICRC_BYTES;
 }
 
 /* A small packet is copied together, into one vector. */
-static void lay_small(struct udp_port *port, struct layout *layout, struct msghdr *message,
+static void lay_small(struct udp_port *port, struct udp_layout *layout, struct msghdr *message,
                       const struct udp_packet *packet, uint32_t prefix)
 {
     const struct iovec *pieces = &port->pieces[packet->first_piece];
@@ -194,7 +202,7 @@ static void lay_small(struct udp_port *port, struct layout *layout, struct msghd
 }
 
 /* The payload of a large one goes from where it is. */
-static void lay_large(struct udp_port *port, struct layout *layout, struct msghdr *message,
+static void lay_large(struct udp_port *port, struct udp_layout *layout, struct msghdr *message,
                       const struct udp_packet *packet, uint32_t prefix)
 {
     const struct iovec *pieces = &port->pieces[packet->first_piece];
@@ -214,7 +222,7 @@ static void lay_large(struct udp_port *port, struct layout *layout, struct msghd
     add_vector(layout, message, trailer, packet->pad_bytes + ROCE_ICRC_BYTES);
 }
 
-static void lay_packet(struct udp_port *port, struct layout *layout, struct msghdr *message,
+static void lay_packet(struct udp_port *port, struct udp_layout *layout, struct msghdr *message,
                        const struct udp_packet *packet, uint16_t identification)
 {
     if (packet->whole) {
@@ -289,7 +297,7 @@ static uint32_t run_length(const struct udp_port *port, uint32_t at)
 }
 
 /* One more thing the kernel is told about a message. */
-static void add_control(struct layout *layout, struct msghdr *message, int level, int type,
+static void add_control(struct udp_layout *layout, struct msghdr *message, int level, int type,
                         const void *value, size_t bytes)
 {
     char *room = layout->control[layout->message_count].bytes;
@@ -302,13 +310,14 @@ static void add_control(struct layout *layout, struct msghdr *message, int level
     memcpy(CMSG_DATA(control), value, bytes);
 }
 
-static void ask_for_segments(struct layout *layout, struct msghdr *message, uint32_t bytes)
+static void ask_for_segments(struct udp_layout *layout, struct msghdr *message, uint32_t bytes)
 {
     const uint16_t size = (uint16_t)bytes;
     add_control(layout, message, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
 }
 
-static void limit_hops(struct layout *layout, struct msghdr *message, const struct udp_link *link)
+static void limit_hops(struct udp_layout *layout, struct msghdr *message,
+                       const struct udp_link *link)
 {
     const int hops = link->hop_limit;
     const bool ipv4 = link->to.ss_family == AF_INET;
@@ -316,7 +325,8 @@ static void limit_hops(struct layout *layout, struct msghdr *message, const stru
                 &hops, sizeof(hops));
 }
 
-static void lay_message(struct udp_port *port, struct layout *layout, uint32_t at, uint32_t count)
+static void lay_message(struct udp_port *port, struct udp_layout *layout, uint32_t at,
+                        uint32_t count)
 {
     const struct udp_packet *first = packet_at(port, at);
     struct msghdr *message = &layout->messages[layout->message_count].msg_hdr;
@@ -337,47 +347,90 @@ static void lay_message(struct udp_port *port, struct layout *layout, uint32_t a
     layout->message_count++;
 }
 
-/* Messages of one socket, from `from` on, in as few calls as the kernel takes. A message it refuses
- * is lost like any packet may be. The call goes past the C library for the reason given in
- * udp_receive.c. */
-static void send_messages(struct udp_port *port, struct layout *layout, int fd)
+/* As many messages as there are for one socket, from the packet at `at` on. Returns the socket. */
+static int lay_out(struct udp_port *port, struct udp_layout *layout, uint32_t at)
+{
+    const int fd = packet_at(port, at)->link->fd;
+    layout->message_count = layout->vector_count = 0;
+    layout->arena = port->arena;
+    while (at < port->batch_count && packet_at(port, at)->link->fd == fd) {
+        const uint32_t count = run_length(port, at);
+        layout->places[layout->message_count] = at;
+        lay_message(port, layout, at, count);
+        at += count;
+    }
+    layout->places[layout->message_count] = at;
+    return fd;
+}
+
+/* -- Sending ------------------------------------------------------------------------------------*/
+
+/* Before Linux 6.11 devices that compute no checksums (tunnels, some virtual ones) refuse segmented
+ * calls, though the socket has the option: the packets of this one go one by one, and so do all
+ * later ones. EINVAL is also said of segments that do not fit the interface. */
+static bool segments_refused(struct udp_port *port, const struct udp_layout *layout, uint32_t at,
+                             int reason)
+{
+    const bool segmented = layout->places[at + 1] - layout->places[at] > 1;
+    if (!segmented || (reason != EIO && reason != EINVAL)) {
+        return false;
+    }
+    port->segmenting = false;
+    port->doubtful = reason == EINVAL;
+    return true;
+}
+
+/* A message that the kernel refuses is lost like any packet may be. */
+static void lose(struct udp_port *port, int reason)
+{
+    port->counters.send_failed++;
+    if (reason == EMSGSIZE && port->doubtful) {
+        port->segmenting = true;
+        port->doubtful = false;
+    }
+}
+
+/* What is laid out leaves in as few calls as the kernel takes. A full send buffer is not waited
+ * for, because we hold the lock. The call goes past the C library for the reason given in
+ * udp_receive.c. Returns the place of the next packet to be laid out. */
+static uint32_t send_messages(struct udp_port *port, struct udp_layout *layout, int fd)
 {
     uint32_t sent = 0;
-    while (sent < layout->message_count) {
+    while (sent < layout->message_count && !port->blocked) {
         port->counters.send_calls++;
         const long count = syscall(SYS_sendmmsg, fd, layout->messages + sent,
-                                   layout->message_count - sent, MSG_NOSIGNAL);
-        if (count > 0) {
+                                   layout->message_count - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (LIKELY(count > 0)) {
             sent += (uint32_t)count;
+            port->doubtful = false;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            break;
+        } else if (segments_refused(port, layout, sent, errno)) {
+            return layout->places[sent];
         } else if (errno != EINTR) {
-            port->counters.send_failed++;
+            lose(port, errno);
             sent++;
         }
     }
-    layout->message_count = 0;
-    layout->vector_count = 0;
+    if (UNLIKELY(sent < layout->message_count)) {
+        udp_wait(port, fd, layout->messages + sent, layout->message_count - sent);
+    }
+    return layout->places[layout->message_count];
 }
 
 void udp_port_flush(struct udp_port *port)
 {
+    if (UNLIKELY(port->blocked)) {
+        udp_send_waiting(port);
+    }
     if (port->batch_count == 0) {
         return;
     }
-    struct layout layout;
-    layout.message_count = layout.vector_count = 0;
-    layout.arena = port->arena;
     order_by_link(port);
-    int fd = packet_at(port, 0)->link->fd;
     for (uint32_t at = 0; at < port->batch_count;) {
-        if (packet_at(port, at)->link->fd != fd) {
-            send_messages(port, &layout, fd);
-            fd = packet_at(port, at)->link->fd;
-        }
-        const uint32_t count = run_length(port, at);
-        lay_message(port, &layout, at, count);
-        at += count;
+        const int fd = lay_out(port, port->layout, at);
+        at = send_messages(port, port->layout, fd);
     }
-    send_messages(port, &layout, fd);
     port->counters.datagrams_sent += port->batch_count;
     port->batch_count = 0;
     port->piece_count = 0;

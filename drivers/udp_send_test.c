@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    What a kernel or device refuses costs no packet that can be sent another way: segmented
+ *         calls, a full send buffer. What does not fit the interface is counted.
+ * Method  Two ports on loopback addresses; the linker puts a kernel that refuses in front of the
+ *         real one (--wrap=syscall).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "drivers/local_socket.h"
+#include "drivers/udp_port.h"
+
+/* -- A kernel that refuses ----------------------------------------------------------------------*/
+
+static struct {
+    int segmented_reason; /* What it says of segmented messages; 0: it takes them. */
+    size_t bytes_max;     /* Of a datagram; 0: no limit. */
+    uint32_t room;        /* Messages before the send buffer is full. */
+    uint32_t calls, most_at_once;
+} kernel;
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+static size_t segment_of(const struct msghdr *message)
+{
+    struct msghdr copy = *message;
+    for (struct cmsghdr *control = CMSG_FIRSTHDR(&copy); control != NULL;
+         control = CMSG_NXTHDR(&copy, control)) {
+        if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_SEGMENT) {
+            uint16_t bytes;
+            memcpy(&bytes, CMSG_DATA(control), sizeof(bytes));
+            return bytes;
+        }
+    }
+    return 0;
+}
+
+/* 0: it takes it. */
+static int reason_against(const struct msghdr *message)
+{
+    const size_t segment = segment_of(message);
+    size_t bytes = 0;
+    for (size_t i = 0; i < message->msg_iovlen; i++) {
+        bytes += message->msg_iov[i].iov_len;
+    }
+    if (segment != 0 && kernel.segmented_reason != 0) {
+        return kernel.segmented_reason;
+    }
+    if (kernel.bytes_max != 0 && (segment != 0 ? segment : bytes) > kernel.bytes_max) {
+        return segment != 0 ? EINVAL : EMSGSIZE;
+    }
+    return kernel.room == 0 ? EAGAIN : 0;
+}
+
+/* As the real one: says how many it took, and only of the first one why not. */
+static long send_some(int fd, struct mmsghdr *messages, uint32_t count, int flags)
+{
+    uint32_t sent = 0;
+    int reason = 0;
+    kernel.calls++;
+    assert_true(flags & MSG_DONTWAIT); /* Who calls holds a lock. */
+    while (sent < count && (reason = reason_against(&messages[sent].msg_hdr)) == 0) {
+        assert_int_equal(__real_syscall(SYS_sendmmsg, fd, messages + sent, 1, flags), 1);
+        kernel.room--;
+        sent++;
+    }
+    errno = reason;
+    return sent > 0 ? (long)sent : -1;
+}
+
+long __wrap_syscall(long number, ...)
+{
+    long arguments[6];
+    va_list list;
+    va_start(list, number);
+    for (size_t i = 0; i < COUNT_OF(arguments); i++) {
+        arguments[i] = va_arg(list, long);
+    }
+    va_end(list);
+    if (number == SYS_sendmmsg) {
+        return send_some((int)arguments[0], (struct mmsghdr *)(uintptr_t)arguments[1],
+                         (uint32_t)arguments[2], (int)arguments[3]);
+    }
+    return __real_syscall(number, arguments[0], arguments[1], arguments[2], arguments[3],
+                          arguments[4], arguments[5]);
+}
+
+/* -- Two ports ----------------------------------------------------------------------------------*/
+
+struct end {
+    struct address_set addresses;
+    struct udp_port port;
+};
+
+struct bench {
+    struct end a, b;
+    struct link *link; /* From a to b. */
+    uint8_t memory[4096];
+    uint32_t sent, received;
+    uint32_t sizes[4096]; /* Payloads, by number. */
+};
+
+static void open_end(struct end *end)
+{
+    char error[256];
+    assert_true(address_find(&end->addresses, NULL, error, sizeof(error)));
+    assert_true(udp_port_open(&end->port, &end->addresses, error, sizeof(error)));
+}
+
+static int setup(void **state)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+    memset(&kernel, 0, sizeof(kernel));
+    kernel.room = UINT32_MAX;
+    open_end(&bench->a);
+    open_end(&bench->b);
+    bench->link = udp_port_link(&bench->a.port, &bench->a.addresses.entries[0].gid,
+                                &bench->b.addresses.entries[0].gid, LOCAL_NO_SLOT);
+    for (size_t i = 0; i < sizeof(bench->memory); i++) {
+        bench->memory[i] = (uint8_t)(i * 31 + i / 256);
+    }
+    *state = bench;
+    return bench->link == NULL;
+}
+
+static int teardown(void **state)
+{
+    struct bench *bench = *state;
+    udp_port_close(&bench->a.port);
+    udp_port_close(&bench->b.port);
+    address_release(&bench->a.addresses);
+    address_release(&bench->b.addresses);
+    free(bench);
+    return 0;
+}
+
+/* The number of the packet stands where its PSN would. */
+static void transmit(struct bench *bench, uint32_t bytes)
+{
+    struct nic_departure departure = {.headers_bytes = ROCE_BTH_BYTES, .payload_bytes = bytes};
+    departure.headers[0] = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY);
+    store_be32(departure.headers + 8, bench->sent);
+    departure.segments[0] = (struct segment){.address = (uintptr_t)bench->memory, .bytes = bytes};
+    departure.segment_count = bytes > 0;
+    bench->sizes[bench->sent++] = bytes;
+    assert_true(udp_port_transmit(&bench->a.port, bench->link, &departure));
+}
+
+static void compare(void *context, const struct udp_datagram *datagram)
+{
+    struct bench *bench = context;
+    const uint32_t number = bench->received++;
+    assert_int_equal(load_be32(datagram->bytes + 8), number);
+    assert_int_equal(datagram->count, ROCE_BTH_BYTES + bench->sizes[number]);
+    assert_memory_equal(datagram->bytes + ROCE_BTH_BYTES, bench->memory, bench->sizes[number]);
+}
+
+static void receive(struct bench *bench)
+{
+    while (udp_port_receive(&bench->b.port, 256, compare, bench, NULL) > 0) {
+    }
+    assert_int_equal(udp_port_bad_icrc(&bench->b.port), 0);
+    (void)udp_port_receive(&bench->a.port, 256, compare, bench, NULL); /* Answers to probes. */
+}
+
+/* Several messages: sizes change, and what is small is copied. */
+static void transmit_mix(struct bench *bench)
+{
+    for (uint32_t i = 0; i < 60; i++) {
+        transmit(bench, i % 20 < 12 ? 1024 : i % 20 < 17 ? 64 : 2048);
+    }
+}
+
+/* -- Tests --------------------------------------------------------------------------------------*/
+
+static void segments_are_refused(struct bench *bench, int reason)
+{
+    assert_true(bench->a.port.segmenting);
+    transmit_mix(bench);
+    udp_port_flush(&bench->a.port);
+    kernel.segmented_reason = reason; /* The route has changed, say: a tunnel. */
+    for (int round = 0; round < 5; round++) {
+        transmit_mix(bench);
+        udp_port_flush(&bench->a.port);
+    }
+    receive(bench);
+    assert_int_equal(bench->received, bench->sent);
+    assert_int_equal(bench->a.port.counters.send_failed, 0);
+    assert_false(bench->a.port.segmenting);
+}
+
+static void test_device_that_refuses_segments(void **state)
+{
+    segments_are_refused(*state, EIO);
+}
+
+static void test_kernel_that_refuses_segments(void **state)
+{
+    segments_are_refused(*state, EINVAL);
+}
+
+/* Of segments that are too large it says the same as of segments at all: those that fit go on
+ * together, and each that does not is counted. */
+static void test_packets_too_large_for_the_interface(void **state)
+{
+    struct bench *bench = *state;
+    kernel.bytes_max = 1500;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 10; i++) {
+            transmit(bench, 4096);
+        }
+        udp_port_flush(&bench->a.port);
+    }
+    assert_int_equal(bench->a.port.counters.send_failed, 30);
+    assert_true(bench->a.port.segmenting);
+    kernel.calls = 0;
+    bench->sent = 0;
+    for (int i = 0; i < 10; i++) {
+        transmit(bench, 1024);
+    }
+    udp_port_flush(&bench->a.port);
+    assert_int_equal(kernel.calls, 1);
+    receive(bench);
+    assert_int_equal(bench->received, bench->sent);
+}
+
+/* Nothing blocks, nothing is lost, and all stays in order; the program may use its memory again. */
+static void test_full_send_buffer(void **state)
+{
+    struct bench *bench = *state;
+    const struct instant now = {1};
+    uint8_t before[sizeof(bench->memory)];
+    memcpy(before, bench->memory, sizeof(before));
+    for (uint32_t room = 0; room < 12; room++) {
+        kernel.room = room;
+        transmit_mix(bench);
+        udp_port_flush(&bench->a.port);
+        memset(bench->memory, 0xee, sizeof(bench->memory));
+        const bool waiting = bench->a.port.blocked;
+        assert_true(waiting || room > 2);
+        assert_true(udp_link_has_room(&bench->a.port, bench->link, now) == !waiting);
+        udp_port_flush(&bench->a.port); /* Still no room. */
+        kernel.room = 1;
+        udp_port_flush(&bench->a.port); /* A little. */
+        kernel.room = UINT32_MAX;
+        memcpy(bench->memory, before, sizeof(before));
+        transmit(bench, 0); /* What comes now queues behind. */
+        udp_port_flush(&bench->a.port);
+        assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
+        receive(bench);
+        assert_int_equal(bench->received, bench->sent);
+    }
+    assert_int_equal(bench->a.port.counters.send_failed, 0);
+    assert_true(bench->a.port.counters.send_waited > 0);
+}
+
+/* Who transmits though nothing has room loses what is too much, and has it counted. */
+static void test_more_than_can_wait(void **state)
+{
+    struct bench *bench = *state;
+    kernel.room = 0;
+    bench->a.port.segmenting = false;
+    for (uint32_t i = 0; i < 2 * UDP_BATCH_MAX; i++) {
+        transmit(bench, 4096);
+    }
+    udp_port_flush(&bench->a.port);
+    assert_true(bench->a.port.counters.send_waited + bench->a.port.counters.send_failed >=
+                2 * UDP_BATCH_MAX); /* Probes, too. */
+    assert_true(bench->a.port.counters.send_waited > UDP_BATCH_MAX / 2);
+    kernel.room = 50;
+    udp_port_flush(&bench->a.port);
+    receive(bench);
+    assert_int_equal(bench->received, 50);
+}
+
+#define SEND_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SEND_TEST(test_device_that_refuses_segments),
+        SEND_TEST(test_kernel_that_refuses_segments),
+        SEND_TEST(test_packets_too_large_for_the_interface),
+        SEND_TEST(test_full_send_buffer),
+        SEND_TEST(test_more_than_can_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
