@@ -26,13 +26,15 @@ static void set_option(int fd, int level, int name, int value)
 }
 
 /* An unconnected socket that forbids fragmentation sends identification 0 in every datagram, or the
- * index within a segmented call: what the ICRC covers is known. */
+ * index within a segmented call: what the ICRC covers is known. With PROBE instead of DO it takes
+ * the interface's MTU for the path's, as a NIC does, and believes no ICMP message that says less:
+ * anybody can send one. */
 bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
 {
     if (ipv4) {
-        set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+        set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     } else {
-        set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+        set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
         /* Soft-RoCE and hardware leave the UDP checksum 0, over IPv6 too: the ICRC does its work.
          */
         set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);

@@ -380,10 +380,26 @@ static bool segments_refused(struct udp_port *port, const struct udp_layout *lay
     return true;
 }
 
+/* The transport's retries would end in an error that says nothing of the reason. Not by the C
+ * library, as in udp_receive.c. */
+static void explain_size(struct udp_port *port)
+{
+    static const char text[] =
+        "nonic: packets are larger than the interface's MTU, which was lowered after this program "
+        "began, and are lost (udp_send_failed in `nonic stat`)\n";
+    if (!port->explained) {
+        port->explained = true;
+        (void)!syscall(SYS_write, STDERR_FILENO, text, sizeof(text) - 1);
+    }
+}
+
 /* A message that the kernel refuses is lost like any packet may be. */
 static void lose(struct udp_port *port, int reason)
 {
     port->counters.send_failed++;
+    if (reason == EMSGSIZE) {
+        explain_size(port);
+    }
     if (reason == EMSGSIZE && port->doubtful) {
         port->segmenting = true;
         port->doubtful = false;

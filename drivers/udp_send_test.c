@@ -28,7 +28,7 @@ static struct {
     int segmented_reason; /* What it says of segmented messages; 0: it takes them. */
     size_t bytes_max;     /* Of a datagram; 0: no limit. */
     uint32_t room;        /* Messages before the send buffer is full. */
-    uint32_t calls, most_at_once;
+    uint32_t calls, explained;
 } kernel;
 
 long __real_syscall(long number, ...);
@@ -90,6 +90,10 @@ long __wrap_syscall(long number, ...)
         arguments[i] = va_arg(list, long);
     }
     va_end(list);
+    if (number == SYS_write && arguments[0] == STDERR_FILENO) {
+        kernel.explained++;
+        return arguments[2];
+    }
     if (number == SYS_sendmmsg) {
         return send_some((int)arguments[0], (struct mmsghdr *)(uintptr_t)arguments[1],
                          (uint32_t)arguments[2], (int)arguments[3]);
@@ -225,6 +229,7 @@ static void test_packets_too_large_for_the_interface(void **state)
         udp_port_flush(&bench->a.port);
     }
     assert_int_equal(bench->a.port.counters.send_failed, 30);
+    assert_int_equal(kernel.explained, 1); /* The program is told why, but once. */
     assert_true(bench->a.port.segmenting);
     kernel.calls = 0;
     bench->sent = 0;

@@ -5,10 +5,12 @@ import select
 import socket
 import struct
 import subprocess
+import sys
+import threading
 import time
 import zlib
 
-from harness import Failure, free_port, nonic, start, test
+from harness import Failure, Skipped, finish, free_port, nonic, start, test, wait_for_listener, wait_until
 
 ROCE_PORT = 4791
 IP_PKTINFO, IP_MTU_DISCOVER, IP_PMTUDISC_DO = 8, 10, 2  # Linux' own; Python does not name them.
@@ -72,8 +74,7 @@ class Victim:
         if self.address is None:
             self.end()
             raise Failure('the victim does not start')
-        with open(f'/proc/{self.process.pid}/task/{self.process.pid}/children') as children:
-            self.pid = int((children.read().split() or [self.process.pid])[0])
+        self.pid = self.process.pid
 
     def counter(self, name):
         output = subprocess.run([nonic(), 'stat', str(self.pid)], capture_output=True, text=True, timeout=30)
@@ -119,6 +120,127 @@ def send_farewell(forger, number):
     forger.send(source_of(number), bth(UD_SEND_ONLY, 1, number), management_datagram(DREQ, number + 1))
 
 
+# -- Interfaces ---------------------------------------------------------------------------------------
+
+def needs_root():
+    if os.geteuid() != 0:
+        raise Skipped('makes network namespaces, for which it takes root')
+
+
+def ip(*args):
+    return subprocess.run(['ip', *args], check=True, capture_output=True, text=True).stdout
+
+
+class Cable:
+    """Two namespaces, 10.77.0.1 and 10.77.0.2, joined by one; or one namespace that has a loopback alone."""
+
+    def __init__(self, mtu=1500, ends=2):
+        needs_root()
+        self.names = [f'hostile{os.getpid()}{threading.get_ident() % 1000000}{end}' for end in 'ab'[:ends]]
+        self.inside = [['ip', 'netns', 'exec', name] for name in self.names]
+        self.mtu = mtu
+
+    def __enter__(self):
+        for name in self.names:
+            ip('netns', 'add', name)
+            ip('-n', name, 'link', 'set', 'lo', 'up')
+        if len(self.names) == 2:
+            a, b = self.names
+            ip('link', 'add', 'rdma0', 'netns', a, 'type', 'veth', 'peer', 'name', 'rdma0', 'netns', b)
+            for number, name in enumerate(self.names, 1):
+                ip('-n', name, 'address', 'add', f'10.77.0.{number}/24', 'dev', 'rdma0')
+                ip('-n', name, 'link', 'set', 'rdma0', 'mtu', str(self.mtu), 'up')
+        return self
+
+    def __exit__(self, *reason):
+        for name in self.names:
+            subprocess.run(['ip', 'netns', 'delete', name], capture_output=True)
+
+    def pair(self, args, between=lambda server: None):
+        """A server at 10.77.0.1, and its client; what is between the two happens when the server waits."""
+        port = free_port()
+        args = [*args, '-p', port]
+        server = start(args, 'udp', ['--device', 'rdma0'], self.inside[0])
+        try:
+            wait_for_listener(port, server)
+            between(server)
+            client = start([*args, '10.77.0.1'], 'udp', ['--device', 'rdma0'], self.inside[1])
+            output = finish(client, 60)
+            other = finish(server, 60)
+            if client.returncode or server.returncode:
+                raise Failure(f'client {client.returncode}:\n{output[-1500:]}\n'
+                              f'server {server.returncode}:\n{other[-1500:]}')
+            return output
+        finally:
+            server.kill()
+            server.communicate()
+
+
+# Prints the flags with the fragment offset, and the identification, of what is sent to the RoCE port.
+SNIFFER = """
+import socket, struct
+packets = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+packets.bind(('rdma0', 0))
+print('ready', flush=True)
+while True:
+    packet = packets.recv(65536)
+    if packet[9] == 17 and struct.unpack_from('>H', packet, 22)[0] == 4791:
+        print(*struct.unpack_from('>HH', packet, 4), flush=True)
+"""
+
+
+def unfragmented():
+    """What the ICRC covers of the IP header: Do not Fragment, and an identification that is 0 or, within
+    one segmented call, counts from there."""
+    with Cable() as cable:
+        sniffer = subprocess.Popen([*cable.inside[1], sys.executable, '-c', SNIFFER], text=True,
+                                   stdout=subprocess.PIPE)
+        try:
+            sniffer.stdout.readline()
+            cable.pair(['ibv_rc_pingpong', '-g', '0', '-s', '8192', '-n', '50'])
+        finally:
+            sniffer.kill()
+            lines = sniffer.communicate()[0].split('\n')[:-1]
+        seen = [tuple(map(int, line.split())) for line in lines]
+        if len(seen) < 100:
+            raise Failure(f'only {len(seen)} packets were seen')
+        bad = [(number, fragment) for number, fragment in seen if fragment != 0x4000 or number >= 64]
+        if bad:
+            raise Failure(f'(identification, flags) of {len(bad)} packets: {bad[:10]}')
+
+
+# An ICMP message as a router would send it: the packet from 10.77.0.1 was too large, only 600 bytes pass.
+TOO_LARGE = """
+import socket, struct
+def checksum(data):
+    total = sum(struct.unpack(f'>{len(data) // 2}H', data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+addresses = socket.inet_aton('10.77.0.1') + socket.inet_aton('10.77.0.2')
+ip = struct.pack('>BBHHHBBH', 0x45, 0, 1084, 0, 0x4000, 64, 17, 0) + addresses
+udp = struct.pack('>HHHH', 4791, 4791, 1064, 0)
+body = struct.pack('>BBHHH', 3, 4, 0, 0, 600) + ip + udp
+body = body[:2] + struct.pack('>H', checksum(body)) + body[4:]
+socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP).sendto(body, ('10.77.0.1', 0))
+"""
+
+
+def forged_icmp():
+    """Anybody can say that packets are too large. The kernel believes it; we do not."""
+    with Cable() as cable:
+        def forge(_server):
+            subprocess.run([*cable.inside[1], sys.executable, '-c', TOO_LARGE], check=True)
+
+            def believed():
+                return 'mtu 600' in ip('-n', cable.names[0], 'route', 'get', '10.77.0.2')
+            if not wait_until(believed):
+                raise Failure('the forged message did not arrive')
+        cable.pair(['ibv_rc_pingpong', '-g', '0', '-m', '1024', '-s', '8192', '-n', '50'], forge)
+
+
 def tests():
     test('a flood of probes from forged addresses', lambda: flood(send_probe, 'udp_datagrams_received'))
     test('a flood of management datagrams from forged addresses', lambda: flood(send_farewell, 'cm_sent'))
+    test('packets are not fragmented and number themselves from 0', unfragmented)
+    test('a forged ICMP message that packets are too large', forged_icmp)
