@@ -137,37 +137,6 @@ static const char *to_text(const union socket_address *address, char *text, sock
     return inet_ntop(address->any.sa_family, from, text, bytes);
 }
 
-/* A loopback address of this process alone: the bind itself is the claim, so nothing has to be
- * agreed on and nothing is left behind. */
-static bool claim_loopback(struct address_set *set, char *error, size_t error_bytes)
-{
-    uint32_t drawn = (uint32_t)getpid();
-    for (int i = 0; i < CLAIM_TRIES; i++) {
-        if (getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK) < 0) {
-            drawn = drawn * 1664525u + 1013904223u;
-        }
-        /* 127.0.0.0/16 is where people put things by hand. */
-        const uint32_t host = 0x00010000u + drawn % 0x00fe0000u;
-        if ((host & 0xff) == 0 || (host & 0xff) == 0xff) {
-            continue;
-        }
-        union socket_address address = {.v4 = {.sin_family = AF_INET}};
-        address.v4.sin_addr.s_addr = htonl(0x7f000000u | host);
-        if (add(set, &address, if_nametoindex("lo"))) {
-            char text[INET6_ADDRSTRLEN];
-            set->mtu = PATH_MTU_4096;
-            snprintf(set->text, sizeof(set->text), "%s (loopback, this process alone)",
-                     to_text(&address, text, sizeof(text)));
-            return true;
-        }
-        if (errno != EADDRINUSE) {
-            break;
-        }
-    }
-    snprintf(error, error_bytes, "no loopback address to be had: %s", strerror(errno));
-    return false;
-}
-
 static uint32_t interface_mtu(const char *name)
 {
     struct ifreq request = {0};
@@ -179,6 +148,53 @@ static uint32_t interface_mtu(const char *name)
     const bool good = ioctl(fd, SIOCGIFMTU, &request) == 0;
     close(fd);
     return good ? (uint32_t)request.ifr_mtu : 0;
+}
+
+/* False: its MTU is too small, and `error` says so. */
+static bool take_mtu(struct address_set *set, const char *interface, char *error,
+                     size_t error_bytes)
+{
+    const bool good = address_path_mtu(interface_mtu(interface), &set->mtu);
+    if (!good) {
+        snprintf(error, error_bytes, "the MTU of interface %s is too small for RoCE", interface);
+    }
+    return good;
+}
+
+/* Any address of 127.0.0.0/8 is this interface's, though it lists but one. */
+static const char loopback[] = "lo";
+
+/* A loopback address of this process alone: the bind itself is the claim, so nothing has to be
+ * agreed on and nothing is left behind. */
+static bool claim_loopback(struct address_set *set, char *error, size_t error_bytes)
+{
+    uint32_t drawn = (uint32_t)getpid();
+    if (!take_mtu(set, loopback, error, error_bytes)) {
+        return false;
+    }
+    for (int i = 0; i < CLAIM_TRIES; i++) {
+        if (getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK) < 0) {
+            drawn = drawn * 1664525u + 1013904223u;
+        }
+        /* 127.0.0.0/16 is where people put things by hand. */
+        const uint32_t host = 0x00010000u + drawn % 0x00fe0000u;
+        if ((host & 0xff) == 0 || (host & 0xff) == 0xff) {
+            continue;
+        }
+        union socket_address address = {.v4 = {.sin_family = AF_INET}};
+        address.v4.sin_addr.s_addr = htonl(0x7f000000u | host);
+        if (add(set, &address, if_nametoindex(loopback))) {
+            char text[INET6_ADDRSTRLEN];
+            snprintf(set->text, sizeof(set->text), "%s (loopback, this process alone)",
+                     to_text(&address, text, sizeof(text)));
+            return true;
+        }
+        if (errno != EADDRINUSE) {
+            break;
+        }
+    }
+    snprintf(error, error_bytes, "no loopback address to be had: %s", strerror(errno));
+    return false;
 }
 
 /* Link-local addresses need a scope that a GID does not carry. */
@@ -210,12 +226,8 @@ static bool add_matching(struct address_set *set, const struct ifaddrs *list, co
         if (strcmp(device, at->ifa_name) != 0 && strcmp(device, text) != 0) {
             continue;
         }
-        if (!address_path_mtu(interface_mtu(at->ifa_name), &set->mtu)) {
-            snprintf(error, error_bytes, "the MTU of interface %s is too small for RoCE",
-                     at->ifa_name);
-            return false;
-        }
-        if (!add_shared(set, &address, text, if_nametoindex(at->ifa_name), error, error_bytes)) {
+        if (!take_mtu(set, at->ifa_name, error, error_bytes) ||
+            !add_shared(set, &address, text, if_nametoindex(at->ifa_name), error, error_bytes)) {
             return false;
         }
         if (set->count == 1) {
@@ -245,7 +257,6 @@ static bool find_on_interfaces(struct address_set *set, const char *device, char
     return good && set->count > 0;
 }
 
-/* Any address of 127.0.0.0/8 is this machine's, though no interface lists it. */
 static bool is_loopback(const char *device, union socket_address *address)
 {
     *address = (union socket_address){.v4 = {.sin_family = AF_INET}};
@@ -259,9 +270,9 @@ static bool find_named(struct address_set *set, const char *device, char *error,
     if (!is_loopback(device, &address)) {
         return find_on_interfaces(set, device, error, error_bytes);
     }
-    set->mtu = PATH_MTU_4096;
     snprintf(set->text, sizeof(set->text), "%s (loopback)", device);
-    return add_shared(set, &address, device, if_nametoindex("lo"), error, error_bytes);
+    return take_mtu(set, loopback, error, error_bytes) &&
+           add_shared(set, &address, device, if_nametoindex(loopback), error, error_bytes);
 }
 
 bool address_find(struct address_set *set, const char *device, char *error, size_t error_bytes)

@@ -55,10 +55,12 @@ static uint64_t random_seed(void)
     return seed;
 }
 
-/* A process that shares its address has a part of the QPNs; two of all belong to nobody. */
+/* No packet is larger than what the interface takes, of whichever wire: the port has one MTU. A
+ * process that shares its address has a part of the QPNs; two of all belong to nobody. */
 static struct nic_limits limits_of(const struct live *live)
 {
     struct nic_limits mine = limits;
+    mine.mtu = live->addresses.mtu;
     if (live->addresses.shared) {
         mine.qpn_base = live->addresses.slot * SHARE_QPN_SPAN;
         mine.qpn_span = SHARE_QPN_SPAN;

@@ -10,6 +10,7 @@ import threading
 import time
 import zlib
 
+import harness
 from harness import Failure, Skipped, finish, free_port, nonic, start, test, wait_for_listener, wait_until
 
 ROCE_PORT = 4791
@@ -239,8 +240,37 @@ def forged_icmp():
         cable.pair(['ibv_rc_pingpong', '-g', '0', '-m', '1024', '-s', '8192', '-n', '50'], forge)
 
 
+def small_loopback(wire, options, mtu, active):
+    """The port's MTU follows the interface's, though it is the loopback; more is refused, by whichever wire
+    packets go."""
+    with Cable(ends=1) as cable:
+        ip('-n', cable.names[0], 'link', 'set', 'lo', 'mtu', str(mtu))
+        victim = os.path.join(harness.arguments.build, 'tests', 'hostile', 'too_large')
+        one = start([victim, str(active)], wire, options, cable.inside[0])
+        output = finish(one, 30)
+        if one.returncode:
+            raise Failure(f'exit status {one.returncode}:\n{output[-1500:]}')
+        port = free_port()
+        args = ['ibv_rc_pingpong', '-g', '0', '-s', '8192', '-n', '100', '-m', str(min(active, 1024)), '-p', port]
+        server = start(args, wire, options, cable.inside[0])
+        try:
+            wait_for_listener(port, server)
+            client = start([*args, '127.0.0.1'], wire, options, cable.inside[0])
+            output = finish(client, 60)
+            if client.returncode:
+                raise Failure(f'exit status {client.returncode}:\n{output[-1500:]}')
+        finally:
+            server.kill()
+            server.communicate()
+
+
 def tests():
     test('a flood of probes from forged addresses', lambda: flood(send_probe, 'udp_datagrams_received'))
     test('a flood of management datagrams from forged addresses', lambda: flood(send_farewell, 'cm_sent'))
     test('packets are not fragmented and number themselves from 0', unfragmented)
     test('a forged ICMP message that packets are too large', forged_icmp)
+    for wire in ('shm', 'udp'):
+        test(f'{wire}: an MTU of 1280 on the loopback', small_loopback, wire, [], 1280, 1024)
+        test(f'{wire}: an MTU of 600 on the loopback, shared', small_loopback, wire,
+             ['--device', '127.0.0.1'], 600, 256)
+    test('udp: an MTU of 9000 on the loopback', small_loopback, 'udp', [], 9000, 4096)
