@@ -48,25 +48,36 @@ static uint32_t qp_place(uint32_t number, uint32_t attempt)
 /* What peers can do by themselves. */
 #define REACHABLE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
 
+/* Among the places of `key`: the first entry that has the key `wanted`, 0 for a free one; NULL: none. */
+static struct shm_board_region *find_region(struct shm_board *board, uint32_t key, uint32_t wanted)
+{
+    for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
+        struct shm_board_region *entry = &board->regions[region_place(key, i)];
+        if (atomic_load_explicit(&entry->key, memory_order_relaxed) == wanted) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
 void shm_port_publish_region(struct shm_port *port, const struct region *region)
 {
     if (region->kind != REGION_MEMORY || !(region->access & REACHABLE) || region->whole_space ||
         (region->access & ACCESS_ON_DEMAND)) {
         return;
     }
-    for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        struct shm_board_region *entry = &port->board->regions[region_place(region->key, i)];
-        if (atomic_load_explicit(&entry->key, memory_order_relaxed) == 0) {
-            entry->access = region->access & REACHABLE;
-            entry->domain = (uintptr_t)region->pd;
-            entry->start = region->start;
-            entry->bytes = region->bytes;
-            entry->memory = region->memory;
-            atomic_store_explicit(&entry->key, region->key, memory_order_release);
-            return;
-        }
+    /* A second entry would outlive the withdrawal of the first. */
+    CHECK(find_region(port->board, region->key, region->key) == NULL);
+    struct shm_board_region *entry = find_region(port->board, region->key, 0);
+    if (entry == NULL) {
+        return; /* No room: the region is reached through the ring only. */
     }
-    /* No room: the region is reached through the ring only. */
+    entry->access = region->access & REACHABLE;
+    entry->domain = (uintptr_t)region->pd;
+    entry->start = region->start;
+    entry->bytes = region->bytes;
+    entry->memory = region->memory;
+    atomic_store_explicit(&entry->key, region->key, memory_order_release);
 }
 
 /* Without responder resources a queue pair refuses every READ. */
@@ -121,14 +132,11 @@ static void wait_for_windows(struct shm_port *port)
 
 void shm_port_withdraw_region(struct shm_port *port, const struct region *region)
 {
-    for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        struct shm_board_region *entry = &port->board->regions[region_place(region->key, i)];
-        if (atomic_load_explicit(&entry->key, memory_order_relaxed) == region->key) {
-            atomic_store_explicit(&entry->key, 0, memory_order_release);
-            wait_for_windows(port);
-            return;
-        }
+    struct shm_board_region *entry;
+    while ((entry = find_region(port->board, region->key, region->key)) != NULL) {
+        atomic_store_explicit(&entry->key, 0, memory_order_release);
     }
+    wait_for_windows(port);
 }
 
 void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp)

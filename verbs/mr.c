@@ -292,12 +292,16 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     }
     struct live *live = live_of(ibv->context);
     live_lock(live);
-    if (mr->core.windows == 0) {
+    /* While windows are bound to it the region stays as it is, published too. */
+    const bool changeable = mr->core.windows == 0;
+    if (changeable) {
         live_withdraw_region(live, &mr->core);
     }
     const enum status status = region_change(&mr->core, domain ? pd_core(pd) : mr->core.pd,
                                              &request, translation, domain, rights);
-    live_publish_region(live, &mr->core);
+    if (changeable) {
+        live_publish_region(live, &mr->core);
+    }
     live_unlock(live);
     if (status != STATUS_OK) {
         return rereg_failure(status_errno(status));

@@ -8,6 +8,7 @@
  */
 #include "tests/api/api.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -399,6 +400,43 @@ static void test_what_was_closed_again(void **state)
     close_regions(&regions);
 }
 
+/* A bound window keeps its region from being changed: the refusal leaves nothing behind that would
+ * outlive the region. */
+static void test_what_was_refused_to_change(void **state)
+{
+    struct api *api = *state;
+    struct regions regions;
+    open_regions(api, &regions);
+    struct ibv_mr *mr =
+        ibv_reg_mr(api->pd, regions.theirs, LARGE_BYTES, EVERYTHING | IBV_ACCESS_MW_BIND);
+    assert_non_null(mr);
+    struct ibv_mw *mw = ibv_alloc_mw(api->pd, IBV_MW_TYPE_1);
+    assert_non_null(mw);
+    struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED,
+                               .bind_info = {.mr = mr,
+                                             .addr = (uintptr_t)regions.theirs,
+                                             .length = 4096,
+                                             .mw_access_flags = IBV_ACCESS_REMOTE_WRITE}};
+    assert_int_equal(ibv_bind_mw(api->qps[0], mw, &bind), 0);
+    api_expect(api->cqs[0], IBV_WC_SUCCESS);
+    const int access = EVERYTHING | IBV_ACCESS_MW_BIND;
+    for (int i = 0; i < 3; i++) {
+        assert_int_not_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access),
+                             0);
+        assert_int_equal(errno, EBUSY);
+    }
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+    assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access), 0);
+    const uint32_t key = mr->rkey;
+    assert_int_equal(api_post(api->qps[0], IBV_WR_RDMA_WRITE, api_sge(api->mrs[0], 0, 8),
+                              (uintptr_t)regions.theirs, key),
+                     0);
+    api_expect(api->cqs[0], IBV_WC_SUCCESS);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    expect_both_refused(api, &regions, 0, key, EVERYTHING);
+    close_regions(&regions);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_closed, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_one_right_is_not_the_other, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_what_was_closed_again, api_open_rc, api_close),
+        cmocka_unit_test_setup_teardown(test_what_was_refused_to_change, api_open_rc, api_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
