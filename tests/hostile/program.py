@@ -18,21 +18,21 @@ def forks(wire, what, *options):
     alone([victim('fork_child'), what], wire, options, seconds=120)
 
 
-def cancels(wire, directory):
+def cancels(wire):
     if harness.sanitizer == 'asan':
         # It does not know that frames of a cancelled thread are gone, and trips over them itself.
-        os.environ['ASAN_OPTIONS'] += ':use_sigaltstack=0'
-    alone([victim('cancelled')], wire, ['--capture', os.path.join(directory, 'a.pcapng')])
+        harness.local.place.environment['ASAN_OPTIONS'] += ':use_sigaltstack=0'
+    with tempfile.TemporaryDirectory(prefix='nonic-') as directory:
+        alone([victim('cancelled')], wire, ['--capture', os.path.join(directory, 'a.pcapng')])
     alone([victim('cancelled')], wire)
 
 
 def tests():
     for wire in ('shm', 'udp'):
         for what in ('cm', 'verbs', 'threads'):
-            test(f'{wire}: exit() in a signal handler ({what})', lambda: exits_in_handler(wire, what))
-        with tempfile.TemporaryDirectory(prefix='nonic-') as directory:
-            test(f'{wire}: threads are cancelled inside calls', lambda: cancels(wire, directory))
+            test(f'{wire}: exit() in a signal handler ({what})', exits_in_handler, wire, what)
+        test(f'{wire}: threads are cancelled inside calls', cancels, wire)
         for what in ('ghost', 'anew', 'inherited'):
-            test(f'{wire}: fork without exec ({what})', lambda: forks(wire, what))
-            test(f'{wire}: fork without exec, shared address ({what})',
-                 lambda: forks(wire, what, '--device', '127.0.0.77'))
+            test(f'{wire}: fork without exec ({what})', forks, wire, what)
+            test(f'{wire}: fork without exec, shared address ({what})', forks, wire, what, '--device',
+                 harness.shared_address())
