@@ -2,122 +2,103 @@
  *
  * nonic stat - the counters of running programs.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/check.h"
-#include "drivers/stat_server.h"
 #include "tools/nonic.h"
+#include "tools/stat_ask.h"
 
-#define PROGRAMS_MAX      1024
-#define TEXT_BYTES        8192
-#define WATCH_SECONDS_MAX 86400
+#define NAME_CHARACTERS_MAX 64
+#define WATCH_SECONDS_MAX   86400
 
 static void print_help(void)
 {
     printf("usage: nonic stat [--json] [--all] [--watch SECONDS] [PID...]\n\n"
-           "Shows the counters of the programs that run on nonic: all of yours, or those named.\n\n"
+           "Shows the counters of the programs that run on nonic: all of yours (as root: of all\n"
+           "users), or those named. Says how many it left out, and why.\n\n"
            "  --all            also counters that are 0\n"
            "  --watch SECONDS  again and again, with the change per second\n"
            "  --json           for machines\n");
 }
 
-/* -- Asking -------------------------------------------------------------------------------------*/
+struct request {
+    bool json, all;
+    unsigned watch;
+    int *pids; /* Those that were named; none: all. */
+    size_t count;
+    size_t foreign, silent; /* As said last. */
+};
 
-/* Programs listen on abstract sockets, which the kernel lists. */
-static int find_programs(int *pids)
+/* -- What others said ---------------------------------------------------------------------------*/
+
+/* Whatever could move a terminal's cursor, or is not ASCII, becomes a question mark. */
+static void clean(char *text)
 {
-    FILE *sockets = fopen("/proc/net/unix", "re");
-    char line[512];
-    int count = 0;
-    while (sockets != NULL && count < PROGRAMS_MAX && fgets(line, sizeof(line), sockets) != NULL) {
-        const char *name = strstr(line, "@" STAT_SOCKET_PREFIX);
-        if (name == NULL) {
-            continue;
-        }
-        const int pid = atoi(name + strlen("@" STAT_SOCKET_PREFIX));
-        bool known = false;
-        for (int i = 0; i < count; i++) {
-            known |= pids[i] == pid;
-        }
-        if (!known && pid > 0) {
-            pids[count++] = pid;
-        }
+    for (; *text != '\0'; text++) {
+        *text = *text >= ' ' && *text <= '~' ? *text : '?';
     }
-    if (sockets != NULL) {
-        fclose(sockets);
-    }
-    return count;
 }
 
-/* The text a program answers with; false: it is not there, or does not want to. */
-static bool ask(int pid, char *text, size_t bytes)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const int count =
-        snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, STAT_SOCKET_PREFIX "%d", pid);
-    const socklen_t length =
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    /* A stopped program does not answer: do not wait for it for ever. */
-    const struct timeval patience = {.tv_sec = 1};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    ssize_t received = -1;
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, length) == 0) {
-        received = recv(fd, text, bytes - 1, 0);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    text[received > 0 ? received : 0] = '\0';
-    return received > 0;
-}
-
-static void command_of(int pid, char *text, size_t bytes)
+static void command_of(pid_t process, char *text, size_t bytes)
 {
     char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+    snprintf(path, sizeof(path), "/proc/%d/comm", process);
     FILE *file = fopen(path, "re");
     text[0] = '\0';
     if (file != NULL) {
         if (fgets(text, (int)bytes, file) != NULL) {
             text[strcspn(text, "\n")] = '\0';
+            clean(text);
         }
         fclose(file);
     }
 }
 
-/* -- Showing ------------------------------------------------------------------------------------*/
+static bool is_counter_name(const char *text)
+{
+    const size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return length > 0 && length <= NAME_CHARACTERS_MAX && text[length] == '\0';
+}
 
-static json_t *parse(const char *text)
+static bool parse_count(const char *text, json_int_t *count)
+{
+    char *end;
+    errno = 0;
+    *count = strtoll(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+}
+
+/* Lines that are neither the device nor a counter are left out. Takes the text apart. */
+static json_t *parse(char *text)
 {
     json_t *counters = json_object();
-    char copy[TEXT_BYTES];
-    snprintf(copy, sizeof(copy), "%s", text);
-    char *rest = copy;
+    json_int_t count;
     char *line;
-    while ((line = strsep(&rest, "\n")) != NULL) {
+    while ((line = strsep(&text, "\n")) != NULL) {
         char *value = strchr(line, ' ');
         if (value == NULL) {
             continue;
         }
         *value++ = '\0';
-        json_object_set_new(counters, line,
-                            strcmp(line, "device") == 0
-                                ? json_string(value)
-                                : json_integer((json_int_t)strtoull(value, NULL, 10)));
+        if (strcmp(line, "device") == 0) {
+            clean(value);
+            json_object_set_new(counters, line, json_string(value));
+        } else if (is_counter_name(line) && parse_count(value, &count)) {
+            json_object_set_new(counters, line, json_integer(count));
+        }
     }
     return counters;
 }
+
+/* -- Showing ------------------------------------------------------------------------------------*/
 
 static void print_counters(const json_t *now, const json_t *before, unsigned seconds, bool all)
 {
@@ -138,68 +119,107 @@ static void print_counters(const json_t *now, const json_t *before, unsigned sec
     }
 }
 
-static void show(int pid, const json_t *now, const json_t *before, unsigned seconds, bool all)
+static void show(const struct stat_program *program, const json_t *now, const json_t *before,
+                 const struct request *request)
 {
     char command[64];
-    command_of(pid, command, sizeof(command));
-    printf("%d %s on %s\n", pid, command, json_string_value(json_object_get(now, "device")));
-    print_counters(now, before, seconds, all);
+    command_of(program->process, command, sizeof(command));
+    const char *device = json_string_value(json_object_get(now, "device"));
+    printf("%d %s on %s", program->pid, command, device == NULL ? "?" : device);
+    if (program->user != geteuid()) {
+        const struct passwd *entry = getpwuid(program->user);
+        printf(" of user %u %s", program->user, entry == NULL ? "" : entry->pw_name);
+    }
+    printf("\n");
+    print_counters(now, before, request->watch, request->all);
 }
 
-struct request {
-    bool json, all;
-    unsigned watch;
-    int pids[PROGRAMS_MAX];
-    int count;
-    bool named;
-};
+/* What is not shown, and why; said again when it changes. */
+static void say_left_out(struct request *request, size_t foreign, size_t silent)
+{
+    if (foreign == request->foreign && silent == request->silent) {
+        return;
+    }
+    request->foreign = foreign;
+    request->silent = silent;
+    fprintf(stderr, "nonic: left out:");
+    if (foreign > 0) {
+        fprintf(stderr, " %zu of other users%s", foreign, silent > 0 ? "," : "");
+    }
+    if (silent > 0) {
+        fprintf(stderr, " %zu that did not answer", silent);
+    }
+    fprintf(stderr, "%s\n", foreign + silent > 0 ? "" : " nothing any more");
+}
+
+static void take(struct request *request, const struct stat_program *program, json_t *memory,
+                 json_t *list)
+{
+    char key[32];
+    snprintf(key, sizeof(key), "%d", program->pid);
+    json_t *now = parse(program->text);
+    if (request->json) {
+        json_array_append_new(list, json_pack("{s:i, s:I, s:O}", "pid", program->pid, "uid",
+                                              (json_int_t)program->user, "counters", now));
+    } else {
+        show(program, now, json_object_get(memory, key), request);
+    }
+    json_object_set_new(memory, key, now);
+}
+
+/* The programs that were named, not asked yet, or all there are. */
+static size_t choose(const struct request *request, struct stat_program **programs)
+{
+    if (request->count == 0) {
+        return stat_find(programs);
+    }
+    *programs = calloc(request->count, sizeof(**programs));
+    for (size_t i = 0; *programs != NULL && i < request->count; i++) {
+        (*programs)[i].pid = request->pids[i];
+    }
+    return *programs == NULL ? 0 : request->count;
+}
 
 /* One look at all programs; `memory` keeps what the last look saw. Returns how many answered. */
-static int look(struct request *request, json_t *memory)
+static size_t look(struct request *request, json_t *memory)
 {
-    if (!request->named) {
-        request->count = find_programs(request->pids);
-    }
-    int answered = 0;
+    struct stat_program *programs;
+    const size_t count = choose(request, &programs);
+    size_t seen[STAT_SILENT + 1] = {0};
     json_t *list = json_array();
-    for (int i = 0; i < request->count; i++) {
-        char text[TEXT_BYTES], key[32];
-        if (!ask(request->pids[i], text, sizeof(text))) {
-            continue;
+    stat_ask(programs, count);
+    for (size_t i = 0; i < count; i++) {
+        seen[programs[i].outcome]++;
+        if (programs[i].outcome == STAT_ANSWERED) {
+            take(request, &programs[i], memory, list);
         }
-        answered++;
-        snprintf(key, sizeof(key), "%d", request->pids[i]);
-        json_t *now = parse(text);
-        if (request->json) {
-            json_array_append_new(
-                list, json_pack("{s:i, s:O}", "pid", request->pids[i], "counters", now));
-        } else {
-            show(request->pids[i], now, json_object_get(memory, key), request->watch, request->all);
-        }
-        json_object_set_new(memory, key, now);
     }
+    stat_forget(programs, count);
     if (request->json) {
         json_dumpf(list, stdout, JSON_INDENT(2));
         printf("\n");
     }
     json_decref(list);
     fflush(stdout);
-    return answered;
+    say_left_out(request, seen[STAT_FOREIGN], seen[STAT_SILENT]);
+    return seen[STAT_ANSWERED];
 }
+
+/* -- The command line ---------------------------------------------------------------------------*/
 
 static bool parse_pids(struct request *request, int argc, char **argv)
 {
-    for (int i = 0; i < argc && i < PROGRAMS_MAX; i++) {
+    request->pids = calloc((size_t)argc + 1, sizeof(*request->pids));
+    for (int i = 0; i < argc && request->pids != NULL; i++) {
         char *end;
         const long pid = strtol(argv[i], &end, 10);
-        if (*end != '\0' || pid <= 0) {
+        if (*end != '\0' || pid <= 0 || pid > INT32_MAX) {
             fprintf(stderr, "nonic: '%s' is not a process number\n", argv[i]);
             return false;
         }
         request->pids[request->count++] = (int)pid;
-        request->named = true;
     }
-    return true;
+    return request->pids != NULL;
 }
 
 static bool parse_seconds(const char *text, unsigned *seconds)
@@ -243,16 +263,17 @@ int command_stat(int argc, char **argv)
         return EXIT_USAGE;
     }
     json_t *memory = json_object();
-    int answered = look(&request, memory);
+    size_t answered = look(&request, memory);
     while (request.watch > 0 && answered > 0) {
         sleep(request.watch);
         answered = look(&request, memory);
     }
     json_decref(memory);
+    free(request.pids);
     if (answered == 0 && !request.json) {
-        fprintf(stderr, request.named ? "nonic: no such program runs on nonic, or it does not "
-                                        "answer\n"
-                                      : "nonic: no program of yours runs on nonic\n");
+        fprintf(stderr, request.count > 0 ? "nonic: no such program runs on nonic, or it does not "
+                                            "answer\n"
+                                          : "nonic: no program of yours runs on nonic\n");
     }
     return answered > 0 ? 0 : 1;
 }

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/stat_ask.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "drivers/stat_server.h"
+
+#define TEXT_BYTES    8192
+#define PATIENCE_NS   INT64_C(1000000000)
+#define TOTAL_NS      INT64_C(5000000000)
+#define ROUND_MS      10
+#define ASKED_AT_ONCE 128
+
+/* -- Finding ------------------------------------------------------------------------------------*/
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct stat_program *one = a, *other = b;
+    return (one->pid > other->pid) - (one->pid < other->pid);
+}
+
+/* Several sockets of one name are listed: the listener and those it accepted. */
+static size_t drop_copies(struct stat_program *programs, size_t count)
+{
+    size_t kept = 0;
+    if (count > 0) {
+        qsort(programs, count, sizeof(*programs), by_pid);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (kept == 0 || programs[kept - 1].pid != programs[i].pid) {
+            programs[kept++] = programs[i];
+        }
+    }
+    return kept;
+}
+
+/* The process number in a line of /proc/net/unix; 0: it is about another socket. */
+static int pid_in(const char *line)
+{
+    const char *name = strstr(line, "@" STAT_SOCKET_PREFIX);
+    if (name == NULL) {
+        return 0;
+    }
+    char *end;
+    const long pid = strtol(name + strlen("@" STAT_SOCKET_PREFIX), &end, 10);
+    return *end == '\n' && pid > 0 && pid <= INT32_MAX ? (int)pid : 0;
+}
+
+size_t stat_find(struct stat_program **programs)
+{
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    char line[512];
+    size_t count = 0, room = 0;
+    *programs = NULL;
+    while (sockets != NULL && fgets(line, sizeof(line), sockets) != NULL) {
+        const int pid = pid_in(line);
+        if (pid == 0) {
+            continue;
+        }
+        if (count == room) {
+            room = 2 * room + 64;
+            struct stat_program *more = realloc(*programs, room * sizeof(*more));
+            if (more == NULL) {
+                break;
+            }
+            *programs = more;
+        }
+        (*programs)[count++] = (struct stat_program){.pid = pid};
+    }
+    if (sockets != NULL) {
+        fclose(sockets);
+    }
+    return drop_copies(*programs, count);
+}
+
+/* -- Asking -------------------------------------------------------------------------------------*/
+
+static int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static void settle(struct stat_program *program, enum stat_outcome outcome)
+{
+    program->outcome = outcome;
+    if (program->socket >= 0) {
+        close(program->socket);
+        program->socket = -1;
+    }
+}
+
+/* The kernel says who called listen on the other end. */
+static bool may_believe(struct stat_program *program)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    if (getsockopt(program->socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        return false;
+    }
+    program->process = peer.pid;
+    program->user = peer.uid;
+    return peer.uid == geteuid() || geteuid() == 0;
+}
+
+/* Never waits: where the listener's queue is full, the next round tries again. */
+static void dial(struct stat_program *program)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int count = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
+                               STAT_SOCKET_PREFIX "%d", program->pid);
+    const socklen_t length =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return;
+    }
+    if (connect(fd, (const struct sockaddr *)&address, length) != 0) {
+        const bool busy = errno == EAGAIN || errno == EINTR;
+        close(fd);
+        if (!busy) {
+            settle(program, STAT_GONE);
+        }
+        return;
+    }
+    program->socket = fd;
+    if (!may_believe(program)) {
+        settle(program, STAT_FOREIGN);
+    }
+}
+
+static void listen_to(struct stat_program *program)
+{
+    char text[TEXT_BYTES];
+    const ssize_t received = recv(program->socket, text, sizeof(text) - 1, MSG_DONTWAIT);
+    if (received < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (received > 0) {
+        text[received] = '\0';
+        program->text = strdup(text);
+    }
+    settle(program, program->text != NULL ? STAT_ANSWERED : STAT_SILENT);
+}
+
+/* Hears those that have answered, within a round. */
+static void hear(struct stat_program *const *asked, nfds_t count)
+{
+    struct pollfd polls[ASKED_AT_ONCE];
+    for (nfds_t i = 0; i < count; i++) {
+        polls[i] = (struct pollfd){.fd = asked[i]->socket, .events = POLLIN};
+    }
+    if (poll(polls, count, ROUND_MS) <= 0) {
+        return;
+    }
+    for (nfds_t i = 0; i < count; i++) {
+        if (polls[i].revents != 0) {
+            listen_to(asked[i]);
+        }
+    }
+}
+
+void stat_ask(struct stat_program *programs, size_t count)
+{
+    const int64_t end = now_ns() + TOTAL_NS;
+    size_t asking = count;
+    for (size_t i = 0; i < count; i++) {
+        programs[i].socket = -1;
+    }
+    while (asking > 0) {
+        const int64_t now = now_ns();
+        struct stat_program *asked[ASKED_AT_ONCE];
+        nfds_t open = 0;
+        asking = 0;
+        for (size_t i = 0; i < count && open < ASKED_AT_ONCE; i++) {
+            struct stat_program *program = &programs[i];
+            if (program->outcome != STAT_ASKING) {
+                continue;
+            }
+            asking++;
+            program->asked_at = program->asked_at == 0 ? now : program->asked_at;
+            if (now >= end || now - program->asked_at >= PATIENCE_NS) {
+                settle(program, STAT_SILENT);
+            } else if (program->socket < 0) {
+                dial(program);
+            }
+            if (program->socket >= 0) {
+                asked[open++] = program;
+            }
+        }
+        if (asking > 0) {
+            hear(asked, open);
+        }
+    }
+}
+
+void stat_forget(struct stat_program *programs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(programs[i].text);
+    }
+    free(programs);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * stat_ask - asks running programs for their counters.
+ *
+ * A program listens on an abstract socket (drivers/stat_server.h), and any user of the machine can
+ * take such a name. So the kernel is asked who listens (SO_PEERCRED) before anything is read, and
+ * all programs are asked side by side, within a time that no listener can lengthen.
+ */
+#ifndef TOOLS_STAT_ASK_H
+#define TOOLS_STAT_ASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum stat_outcome {
+    STAT_ASKING,   /* Not known yet. */
+    STAT_ANSWERED, /* `text` is what the program said. */
+    STAT_GONE,     /* Nobody listens under this name. */
+    STAT_FOREIGN,  /* Another user listens, and we are not root. */
+    STAT_SILENT,   /* No answer in time: a stopped program, or a queue that others keep full. */
+};
+
+struct stat_program {
+    int pid; /* By name; the one that listens is `process`. */
+    enum stat_outcome outcome;
+    pid_t process; /* By the kernel's word; 0 if it is not of our PID namespace. */
+    uid_t user;
+    char *text; /* Whatever a socket said: not to be printed as it is. NULL unless it answered. */
+    /* While it is asked. */
+    int socket;       /* -1: not connected. */
+    int64_t asked_at; /* In ns; 0: not yet. */
+};
+
+/* The names under which programs listen on this machine, each once. The caller owns *programs (to
+ * be given back with stat_forget). Returns how many there are; 0 also if there is no memory. */
+size_t stat_find(struct stat_program **programs);
+
+/* Asks all of them, for 5 seconds at most, and 1 second each. */
+void stat_ask(struct stat_program *programs, size_t count);
+
+/* Frees the texts and the array. */
+void stat_forget(struct stat_program *programs, size_t count);
+
+#endif
