@@ -19,6 +19,10 @@ int command_bench(int argc, char **argv);
 /* The full path of one of the command's parts, wherever it was built or installed (parts.c). */
 bool find_part(const char *name, char *path, size_t bytes);
 
+/* Warns on standard error if nonic cannot be loaded into this program, and says what to do; the
+ * program is looked for as execvp does (program.c). */
+void warn_of_program(const char *name);
+
 /* Exit status of a wrong command line. */
 #define EXIT_USAGE 2
 

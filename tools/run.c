@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/live.h"
@@ -36,6 +35,8 @@ static void print_help(void)
         "                         position of a packet such as #3\n"
         "  --stats                print the NIC's counters when the program ends\n"
         "  --help                 print this\n\n"
+        "Programs that are linked statically, built for another C library than glibc, or gain\n"
+        "privileges (set-user-ID) run without nonic: a warning says so.\n\n"
         "examples: nonic run --capture a.pcapng -- ib_send_bw -n 100 127.0.0.1\n"
         "          nonic run -- rping -c -a 127.0.0.1 -v -C 3\n");
 }
@@ -77,20 +78,28 @@ static void preload(const char *library)
     }
 }
 
-/* The loader ignores LD_PRELOAD for programs that gain privileges. */
-static void warn_of_privileges(const char *program)
+static bool find_library(char *library, size_t bytes)
 {
-    struct stat status;
-    if (strchr(program, '/') != NULL && stat(program, &status) == 0 &&
-        (status.st_mode & (S_ISUID | S_ISGID)) && geteuid() != 0) {
-        fprintf(stderr, "nonic: %s is set-user-ID: the system will not preload nonic into it\n",
-                program);
+    if (!find_part(LIBRARY, library, bytes)) {
+        fprintf(stderr, access("/proc/self/exe", F_OK) == 0
+                            ? "nonic: " LIBRARY " is not beside the command; was it built?\n"
+                            : "nonic: /proc is not mounted, and nonic needs it to find its "
+                              "library; mount it (mount -t proc proc /proc)\n");
+        return false;
     }
+    if (strpbrk(library, " :") != NULL) {
+        fprintf(stderr,
+                "nonic: the path %s has a space or a colon, which LD_PRELOAD takes for the end of "
+                "a name; move nonic elsewhere\n",
+                library);
+        return false;
+    }
+    return true;
 }
 
 static int execute(char **program)
 {
-    warn_of_privileges(program[0]);
+    warn_of_program(program[0]);
     execvp(program[0], program);
     const int reason = errno;
     fprintf(stderr, "nonic: cannot run %s: %s\n", program[0], strerror(reason));
@@ -139,8 +148,7 @@ int command_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     char library[PATH_MAX];
-    if (!find_part(LIBRARY, library, sizeof(library))) {
-        fprintf(stderr, "nonic: " LIBRARY " is not beside the command; was it built?\n");
+    if (!find_library(library, sizeof(library))) {
         return 1;
     }
     preload(library);

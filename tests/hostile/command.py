@@ -1,7 +1,10 @@
-"""What `nonic stat` shows, with names that strangers hold."""
+"""What the command `nonic` shows and runs: names that strangers hold, programs that nonic cannot enter."""
 import json
 import os
+import shutil
+import struct
 import subprocess
+import tempfile
 
 from harness import Failure, Skipped, nonic, test
 
@@ -121,7 +124,127 @@ def liar_of_ours():
     a_liar_is_cleaned(None, '3100002')
 
 
+# -- Programs that the library cannot be loaded into ------------------------------------------------
+
+EXIT_0 = bytes.fromhex('31ff b83c000000 0f05')  # xor edi,edi; mov eax,60; syscall
+
+
+def program(path, interpreter=None, at=0x400000, machine=62):
+    """Writes a program of one segment, for x86-64 (62) unless told, which ends with status 0."""
+    name = (interpreter or '').encode() + b'\0'
+    count = 2 if interpreter else 1
+    start = 64 + 56 * count
+    size = start + len(EXIT_0) + len(name)
+    ident = b'\x7fELF\x02\x01\x01' + bytes(9)
+    text = ident + struct.pack('<HHIQQQIHHHHHH', 2, machine, 1, at + start, 64, 0, 0, 64, 56, count, 0, 0, 0)
+    if interpreter:
+        text += struct.pack('<IIQQQQQQ', 3, 4, start + len(EXIT_0), 0, 0, len(name), len(name), 1)
+    text += struct.pack('<IIQQQQQQ', 1, 5, 0, at, at, size, size, 4096)
+    with open(path, 'wb') as file:
+        file.write(text + EXIT_0 + name)
+    os.chmod(path, 0o755)
+    return path
+
+
+def in_directory(body):
+    with tempfile.TemporaryDirectory(prefix='nonic-hostile-') as directory:
+        os.chmod(directory, 0o755)
+        body(directory)
+
+
+def run(args, says, status=0, **others):
+    """`nonic run` says that (None: nothing) and ends so (None: in any way)."""
+    try:
+        done = subprocess.run([nonic(), 'run', '--', *args], capture_output=True, text=True, timeout=60,
+                              **others)
+    except PermissionError:
+        raise Skipped('another user cannot reach the build directory')
+    said = says in done.stderr if says else 'nonic:' not in done.stderr
+    if not said or status not in (None, done.returncode):
+        raise Failure(f'{args}: status {done.returncode}, not {status}, or does not say {says!r}: '
+                      f'{done.stderr!r}')
+
+
+def static_program(directory):
+    static = program(f'{directory}/static')
+    run([static], 'linked statically')
+    run(['static'], 'linked statically', env={**os.environ, 'PATH': f'/nowhere:{directory}'})
+    with open(f'{directory}/script', 'w') as file:
+        file.write(f'#!{static} -x\n')
+    os.chmod(file.name, 0o755)
+    run([file.name], f'{static} is linked statically')
+
+
+def foreign_program(directory):
+    loader = program(f'{directory}/ld-musl-x86_64.so.1', at=0x600000)
+    run([program(f'{directory}/foreign', loader)], 'another C library')
+    run([program(f'{directory}/lost', f'{directory}/ld-gone.so')], 'another C library', 127)
+    run([program(f'{directory}/arm', machine=183)], 'not a program for x86-64', None)
+
+
+def ordinary_programs(directory):
+    """They run on nonic, without a warning."""
+    run(['true'], None)
+    run(['/bin/sh', '-c', 'exit 3'], None, 3)
+    run(['/lib64/ld-linux-x86-64.so.2', '/bin/true'], None)
+    for text, name in (('#!/usr/bin/env sh\nexit 4\n', 'script'), ('exit 4\n', 'bare')):
+        with open(f'{directory}/{name}', 'w') as file:
+            file.write(text)
+        os.chmod(file.name, 0o755)
+        run([file.name], None, 4)
+    if os.geteuid() == 0:
+        shutil.copy('/bin/true', f'{directory}/privileged')
+        os.chmod(f'{directory}/privileged', 0o4755)
+        run([f'{directory}/privileged'], None)
+
+
+def privileged_program(directory):
+    """The loader keeps LD_PRELOAD out of these; found through PATH as well."""
+    need_root()
+    env = {'PATH': directory}
+    for mode in (0o4755, 0o2755):
+        shutil.copy('/bin/true', f'{directory}/privileged')
+        os.chmod(f'{directory}/privileged', mode)
+        run(['privileged'], 'gains privileges', user=STRANGER, group=STRANGER, env=env)
+        run([f'{directory}/privileged'], 'gains privileges', user=STRANGER, group=STRANGER)
+    shutil.copy('/bin/true', f'{directory}/able')
+    os.chmod(f'{directory}/able', 0o755)
+    # Permitted and effective: CAP_NET_RAW, as ping has it.
+    os.setxattr(f'{directory}/able', 'security.capability',
+                struct.pack('<IIIII', 0x02000001, 1 << 13, 0, 0, 0))
+    run(['able'], 'gains privileges', user=STRANGER, group=STRANGER, env=env)
+
+
+def no_proc():
+    """Where /proc is missing, the reason is given."""
+    done = subprocess.run(['unshare', '-rm', 'sh', '-c',
+                           f'mount -t tmpfs none /proc && exec {nonic()} run -- true'],
+                          capture_output=True, text=True, timeout=60)
+    if 'mount' in done.stderr and 'nonic' not in done.stderr or 'unshare' in done.stderr:
+        raise Skipped(done.stderr.strip())
+    if '/proc is not mounted' not in done.stderr or done.returncode != 1:
+        raise Failure(f'status {done.returncode}: {done.stderr!r}')
+
+
+def unloadable_path(directory):
+    """LD_PRELOAD separates names by spaces and colons."""
+    place = f'{directory}/two words'
+    os.mkdir(place)
+    shutil.copy(nonic(), place)
+    shutil.copy(os.path.join(os.path.dirname(nonic()), '..', 'verbs', 'libibverbs.so.1'), place)
+    done = subprocess.run([f'{place}/nonic', 'run', '--', 'true'], capture_output=True, text=True,
+                          timeout=60)
+    if 'space' not in done.stderr or done.returncode != 1:
+        raise Failure(f'status {done.returncode}: {done.stderr!r}')
+
+
 def tests():
     test("nonic stat: names of another user's are left out", strangers_are_left_out)
     test("nonic stat: root sees another user's, without control characters", liar_of_a_stranger)
     test('nonic stat: control characters of a program of ours', liar_of_ours)
+    for name, body in (('a static program', static_program), ('another C library', foreign_program),
+                       ('a privileged program', privileged_program),
+                       ('no warning of ordinary programs', ordinary_programs),
+                       ('a path that cannot be preloaded', unloadable_path)):
+        test(f'nonic run: {name}', lambda body=body: in_directory(body))
+    test('nonic run: without /proc', no_proc)
