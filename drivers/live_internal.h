@@ -48,6 +48,7 @@ struct live {
     uint32_t cm_psn;       /* Of the next management datagram. */
     uint16_t lid;          /* 0: not yet claimed. */
     bool cm_explained;     /* The program was told why it reaches nobody. */
+    bool shm_explained;    /* The program was told that shared memory does not lead to its peer. */
 
     struct lock lock;
     pthread_t thread;

@@ -7,6 +7,8 @@
  * of the destination QPN. A connection knows that number; an address handle does not, so its path
  * leads to a fan, and every datagram chooses.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,17 +70,37 @@ static struct link *udp_link_to(struct live *live, const struct nic_path *path, 
 
 /* -- Connections --------------------------------------------------------------------------------*/
 
-/* NULL: shared memory does not lead there. */
+/* NULL: shared memory does not lead there; with errno EPERM if that is because the peer is a program
+ * of another user. */
 static struct link *shm_link_to(struct live *live, const struct nic_path *path, uint32_t slot)
 {
     if (live->shm == NULL) {
+        errno = 0;
         return NULL;
     }
     /* Those with an address of their own are mostly among themselves, like the others. */
     const int names[2] = {LOCAL_NO_SLOT, (int)slot};
     const bool first = live->addresses.shared;
     struct link *link = shm_port_link(live->shm, &path->destination, names[first]);
-    return link != NULL ? link : shm_port_link(live->shm, &path->destination, names[!first]);
+    if (link == NULL) {
+        const bool refused = errno == EPERM;
+        link = shm_port_link(live->shm, &path->destination, names[!first]);
+        errno = link == NULL && refused ? EPERM : errno;
+    }
+    return link;
+}
+
+/* Says once why shared memory does not lead to a process whose user is not ours. */
+static void explain_other_user(struct live *live, const struct gid *peer)
+{
+    const uint8_t *ip = peer->bytes + 12;
+    if (!live->shm_explained && inet_is_ipv4(peer->bytes)) {
+        live->shm_explained = true;
+        fprintf(stderr,
+                "nonic: the peer at %u.%u.%u.%u is a program of another user, to which no shared "
+                "memory leads: use `nonic run --wire auto`\n",
+                ip[0], ip[1], ip[2], ip[3]);
+    }
 }
 
 enum status live_resolve(struct live *live, struct nic_path *path, uint32_t destination_qpn)
@@ -86,8 +108,14 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     const uint32_t slot = share_slot_of(destination_qpn);
     path->window_bytes = 0;
     path->link = shm_link_to(live, path, slot);
-    if (path->link != NULL || live->config.wire == LIVE_WIRE_SHM) {
-        return path->link != NULL ? STATUS_OK : STATUS_INVALID;
+    if (path->link != NULL) {
+        return STATUS_OK;
+    }
+    if (live->config.wire == LIVE_WIRE_SHM) {
+        if (errno == EPERM) {
+            explain_other_user(live, &path->destination);
+        }
+        return STATUS_INVALID;
     }
     path->link = use_udp(live, udp_link_to(live, path, slot));
     path->window_bytes = udp_port_window_bytes(&live->udp);

@@ -1,11 +1,14 @@
 """What the command `nonic` shows and runs: names that strangers hold, programs that nonic cannot enter."""
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
 import tempfile
+import time
 
+import harness
 from harness import Failure, Skipped, nonic, test
 
 STRANGER = 65534  # A user who is neither us nor root.
@@ -238,6 +241,41 @@ def unloadable_path(directory):
         raise Failure(f'status {done.returncode}: {done.stderr!r}')
 
 
+def pingpong(user, port, *server):
+    """One end of a pingpong whose packets may only go through shared memory."""
+    return subprocess.Popen([nonic(), 'run', '--wire', 'shm', '--', 'ibv_rc_pingpong', '-g', '0', '-p', port,
+                             *server], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, user=user, start_new_session=True)
+
+
+def is_listening(port):
+    with open('/proc/net/tcp') as tcp, open('/proc/net/tcp6') as tcp6:
+        return re.search(rf':{int(port):04X} \S+ 0A ', tcp.read() + tcp6.read()) is not None
+
+
+def peer_of_another_user():
+    """Shared memory leads only to programs of the same user, which the server (it connects its queue
+    pair first) is told."""
+    need_root()
+    port = harness.free_port()
+    try:
+        server = pingpong(STRANGER, port)
+    except PermissionError:
+        raise Skipped('another user cannot reach the build directory')
+    try:
+        while server.poll() is None and not is_listening(port):
+            time.sleep(0.02)
+        client = pingpong(None, port, '127.0.0.1')
+        said = server.communicate(timeout=60)[0]
+        client.communicate(timeout=60)
+        if 'of another user' not in said or '--wire auto' not in said:
+            raise Failure(f'{said!r}')
+    except subprocess.TimeoutExpired:
+        raise Failure('no end')
+    finally:
+        server.kill()
+
+
 def tests():
     test("nonic stat: names of another user's are left out", strangers_are_left_out)
     test("nonic stat: root sees another user's, without control characters", liar_of_a_stranger)
@@ -248,3 +286,4 @@ def tests():
                        ('a path that cannot be preloaded', unloadable_path)):
         test(f'nonic run: {name}', lambda body=body: in_directory(body))
     test('nonic run: without /proc', no_proc)
+    test('nonic run --wire shm: a peer of another user', peer_of_another_user)
