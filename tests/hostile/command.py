@@ -277,13 +277,13 @@ def peer_of_another_user():
 
 
 def tests():
-    test("nonic stat: names of another user's are left out", strangers_are_left_out)
-    test("nonic stat: root sees another user's, without control characters", liar_of_a_stranger)
-    test('nonic stat: control characters of a program of ours', liar_of_ours)
+    test("nonic stat: names of another user's are left out", strangers_are_left_out, lock='stat')
+    test("nonic stat: root sees another user's, without control characters", liar_of_a_stranger, lock='stat')
+    test('nonic stat: control characters of a program of ours', liar_of_ours, lock='stat')
     for name, body in (('a static program', static_program), ('another C library', foreign_program),
                        ('a privileged program', privileged_program),
                        ('no warning of ordinary programs', ordinary_programs),
                        ('a path that cannot be preloaded', unloadable_path)):
-        test(f'nonic run: {name}', lambda body=body: in_directory(body))
+        test(f'nonic run: {name}', in_directory, body)
     test('nonic run: without /proc', no_proc)
     test('nonic run --wire shm: a peer of another user', peer_of_another_user)
