@@ -9,9 +9,11 @@
 #include "drivers/faults.h"
 #include "drivers/live.h"
 
+/* A program with more rights than its user (set-user-ID) does not do what the user's environment
+ * says: a capture would write any file. */
 static const char *value_of(const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = secure_getenv(name);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 

@@ -1,9 +1,13 @@
 """What programs do to themselves: exit in signal handlers, cancelled threads, forks, small stacks."""
 import os
+import shutil
+import subprocess
 import tempfile
 
 import harness
-from harness import alone, test
+from harness import Failure, Skipped, alone, test
+
+NOBODY = 65534
 
 
 def victim(name):
@@ -26,6 +30,31 @@ def cancels(wire):
         alone([victim('cancelled')], wire, ['--capture', os.path.join(directory, 'a.pcapng')])
     alone([victim('cancelled')], wire)
 
+def more_rights():
+    """A set-user-ID program of root, run by somebody else: whom it obeys is not that user's environment."""
+    if os.geteuid() != 0:
+        raise Skipped('makes a program of root and runs it as another user')
+    if harness.sanitizer:
+        raise Skipped('such a program does not load the runtime of a sanitizer')
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = shutil.copy(os.path.join(harness.arguments.build, 'tests', 'hostile', 'set_user_id'), folder)
+        os.chmod(program, 0o4755)
+        precious = os.path.join(folder, 'precious')
+        with open(precious, 'w') as file:
+            file.write('of root')
+        os.chmod(precious, 0o600)
+        if os.statvfs(folder).f_flag & os.ST_NOSUID:
+            raise Skipped(f'{folder} is mounted without set-user-ID')
+        for name, value in (('NONIC_WIRE', 'shm'), ('NONIC_CAPTURE', precious)):
+            done = subprocess.run([program, '4096'], user=NOBODY, group=NOBODY, extra_groups=[],
+                                  env={name: value}, capture_output=True, text=True, timeout=30)
+            if done.returncode:
+                raise Failure(f'exit status {done.returncode}:\n{done.stdout[-500:]}{done.stderr[-500:]}')
+        with open(precious, 'rb') as file:
+            if file.read() != b'of root':
+                raise Failure("its user's environment made it write a file of root")
+
 
 def tests():
     for wire in ('shm', 'udp'):
@@ -36,3 +65,4 @@ def tests():
             test(f'{wire}: fork without exec ({what})', forks, wire, what)
             test(f'{wire}: fork without exec, shared address ({what})', forks, wire, what, '--device',
                  harness.shared_address())
+    test('a program with more rights than its user', more_rights)
