@@ -57,8 +57,8 @@ static struct csrna_packet *pull(struct csrna_nic *nic, struct qp *qp)
     return packet;
 }
 
-/* Its payload is read first; a packet without one stays behind those of its queue pair that have.
- * */
+/* Its payload is read first; a packet without one stays behind those of its queue pair
+ * that have. */
 void csrna_depart(struct csrna_nic *nic, struct csrna_packet *packet, uint32_t slot)
 {
     if (!packet->reads_payload && nic->qps[slot].reading == 0) {

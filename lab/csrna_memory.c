@@ -16,8 +16,8 @@ static void take_port(struct csrna_nic *nic, struct csrna_port *port, uint32_t b
     port->free_ps += access_ps(nic, port, bytes);
 }
 
-/* What was put out is written while nobody else wants the bus: in the time since it was last free.
- * */
+/* What was put out is written while nobody else wants the bus: in the time since it was
+ * last free. */
 static void write_victims(struct csrna_nic *nic, struct csrna_port *port, uint64_t now_ps)
 {
     const uint64_t each_ps = access_ps(nic, port, QPC_BYTES);

@@ -40,8 +40,8 @@
 #define CSRNA_READS_MAX  64u
 /* With so many messages before the requester unit no queue pair is visited. */
 #define CSRNA_MESSAGES_MAX 64u
-/* Messages between the requester's context and its processing; then it asks for no more contexts.
- * */
+/* Messages between the requester's context and its processing; then it asks for no
+ * more contexts. */
 #define CSRNA_READY_MAX 16u
 #define CSRNA_SQ_WQES   64u
 #define CSRNA_CQE_BYTES 16u

@@ -97,8 +97,8 @@ static bool on_connected(struct qp *qp, const struct nic_arrival *arrival, uint3
                                      : xrc_on_request(qp, arrival, move, now);
 }
 
-/* Did the responder find the packet valid: in order, well-formed, permitted? A SEND is that, too, when
- * there is no receive yet. */
+/* Did the responder find the packet valid: in order, well-formed, permitted? A SEND is that, too,
+ * when there is no receive yet. */
 static bool was_valid(const struct rc_responder *responder, struct psn expected_before)
 {
     return !psn_equal(responder->expected, expected_before) ||

@@ -56,9 +56,12 @@ void nic_count(struct nic *nic, enum nic_counter counter);
  * The world decodes and checks a packet (roce_decode, ICRC), then:
  *
  *     if (nic_on_packet(nic, &arrival, now, &move)) {
- *         copy move.prefix, then arrival.packet.payload, over move.segments in order (or do the
- * atomic); nic_on_moved(nic, &move, done);
+ *         move_memory(&move, arrival.packet.payload);
+ *         nic_on_moved(nic, &move, NIC_MOVED, now);
  *     }
+ *
+ * To move memory is to copy move.prefix, then the payload, over move.segments in order, or to do
+ * the atomic that move.kind names. (tests/contract compiles and runs these examples.)
  *
  * Effects that a program can see (completions, acknowledgements) happen in nic_on_moved, so a
  * world where copying takes time calls it later; moves of one queue pair finish in order. */
@@ -121,10 +124,17 @@ void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result r
  * The world chooses whom to pull from:
  *
  *     while ((qp = nic_next_qp(nic)) != NULL) {
- *         if (no room on nic_qp_link(qp)) { nic_park(qp, waiting, now); continue; }
- *         while (nic_next_packet(nic, qp, now, &departure) && quantum left) { transmit }
+ *         if (!has_room(nic_qp_link(qp))) {
+ *             nic_park(nic, qp, &waiting, now);
+ *             continue;
+ *         }
+ *         if (nic_next_packet(nic, qp, now, &departure)) {
+ *             transmit(&departure);
+ *             nic_rotate(nic, qp);
+ *         }
  *     }
- */
+ *
+ * It may pull several packets of one queue pair before the next one's turn. */
 struct nic_departure {
     struct qp *qp;
     const struct nic_path *path;
@@ -193,7 +203,13 @@ MUST_USE bool nic_read_target(const struct nic_departure *departure,
 /* The world has done so: no response will come. */
 void nic_on_fetched(const struct nic_departure *departure, struct instant now);
 
-/* -- Time ---------------------------------------------------------------------------------------*/
+/* -- Time ---------------------------------------------------------------------------------------
+ * Whenever anything above was done, and when the deadline has come:
+ *
+ *     if (instant_reached(now, nic_deadline(nic))) {
+ *         nic_on_time(nic, now);
+ *     }
+ */
 
 /* When nic_on_time is wanted; may be earlier than anything is due, never later. */
 struct instant nic_deadline(const struct nic *nic);

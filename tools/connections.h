@@ -38,8 +38,8 @@ struct outcome {
     char error[ERROR_BYTES]; /* Empty: all is well. */
 };
 
-/* One side's queue pairs, its memory (one slot of `bytes` for each), and how to reach the others.
- * */
+/* One side's queue pairs, its memory (one slot of `bytes` for each), and how to reach
+ * the others. */
 struct world {
     struct ibv_context *context;
     struct ibv_pd *pd;

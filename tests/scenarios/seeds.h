@@ -25,7 +25,8 @@ struct seeds {
     uint64_t next, count, deadline_ns;
 };
 
-/* Ends the program with a message if the arguments are wrong. `usual`: how many worlds, from 1 on. */
+/* Ends the program with a message if the arguments are wrong. `usual`: how many worlds without any,
+ * from 1 on. */
 struct seeds seeds_from_arguments(int argc, char **argv, uint64_t usual);
 
 /* The next world to run. False: that was all. */

@@ -54,8 +54,8 @@ void wire_world_init(struct wire_world *world, uint64_t seed, const struct wire_
                      const struct nic_limits *limits);
 void wire_world_free(struct wire_world *world);
 
-/* Checks the invariants of all engines, pulls what both NICs want to send, then handles the next event or timer. False: nothing is left
- * to happen. */
+/* Checks the invariants of all engines, pulls what both NICs want to send, then handles the next
+ * event or timer. False: nothing is left to happen. */
 bool wire_world_step(struct wire_world *world);
 
 struct instant wire_world_now(const struct wire_world *world);

@@ -31,8 +31,8 @@ void rc_requester_init(struct rc_requester *requester, const struct rc_requester
     };
 }
 
-/* Requests that were begun have PSNs without gaps, and the oldest unacknowledged one, the next one to
- * send and the next new one belong to them. */
+/* Requests that were begun have PSNs without gaps, and what comes next is behind the newest
+ * one or in it. */
 static void check_psns(const struct rc_requester *requester, const struct send_queue *queue)
 {
     struct psn end = requester->next;

@@ -253,8 +253,8 @@ static bool answered_by_atomic(const struct work *work)
     return work->kind == WORK_COMPARE_SWAP || work->kind == WORK_FETCH_ADD;
 }
 
-/* Does the opcode answer the request, at this place? A READ that was asked to go on in the middle is
- * answered from FIRST on; Linux' Soft-RoCE goes on with MIDDLE, as do late responses to what was
+/* Does the opcode answer the request, at this place? A READ that was asked to go on in the middle
+ * is answered from FIRST on; Linux' Soft-RoCE goes on with MIDDLE, as do late responses to what was
  * asked before. */
 static bool opcode_fits(const struct rc_requester *requester, const struct work *work,
                         const struct rc_response *response, bool begins, bool ends)

@@ -28,8 +28,8 @@ static struct rc_resource *resource_at(const struct rc_responder *responder, uin
     return &responder->resources[position & responder->resource_mask];
 }
 
-/* The kept READ or atomic whose PSNs include `psn`, and where it stands; NULL if none. From the newest
- * on, since it mostly is that one. */
+/* The kept READ or atomic whose PSNs include `psn`, and where it stands; NULL if none. From the
+ * newest on, since it mostly is that one. */
 static struct rc_resource *find_resource(const struct rc_responder *responder, struct psn psn,
                                          uint32_t *position)
 {

@@ -10,8 +10,8 @@
  * Time       Not used.
  * Units      PSNs are 24 bits and wrap.
  * Limits     As many READs and atomics outstanding as there are resources.
- * Source     IBTA Vol. 1: 9.7.4 (request ladder), 9.7.5 (responses, duplicates), 9.4.4-9.4.5 (READ,
- * atomics).
+ * Source     IBTA Vol. 1: 9.7.4 (request ladder), 9.7.5 (responses, duplicates),
+ *            9.4.4-9.4.5 (READ, atomics).
  */
 #ifndef TRANSPORT_IBTA_RC_RESPONDER_H
 #define TRANSPORT_IBTA_RC_RESPONDER_H
