@@ -8,6 +8,7 @@
 #ifndef DRIVERS_LINK_H
 #define DRIVERS_LINK_H
 
+#include "base/instant.h"
 #include "base/list.h"
 #include "nic/types.h"
 
@@ -24,6 +25,12 @@ struct link {
     struct gid self;
     bool lost;          /* The peer process is gone: what is sent here vanishes. */
     struct list parked; /* Queue pairs waiting for room (their nic_park nodes). */
+    /* live_stopped.c: does the peer read what we send? */
+    struct link_reading {
+        struct instant at; /* When we looked the last time; 0 ns: never. */
+        uint32_t mark;     /* Shared memory: how much had been sent by then. */
+        bool unread;       /* UDP: something lay in the peer's socket. */
+    } reading;
 };
 
 #endif

@@ -77,16 +77,17 @@ struct live {
     uint32_t placed_records;      /* Of the round of receiving that is under way. */
     uint32_t unpolled_places;     /* Direct writes and reads since the program last reaped. */
     struct {
-        bool together;           /* Posts may wait for one another, ... */
-        uint32_t waiting;        /* ... and so many do, ... */
-        uint32_t holds;          /* ... since so many polls. */
-        uint32_t since_idle;     /* Posts since the last poll that found nothing. */
-        uint32_t streak;         /* Posts in a row that were not alone, each soon polled for. */
-        uint32_t to_believe;     /* So many of those are a habit. */
-        uint32_t lone;           /* In a row: single posts between polls that found nothing. */
-        bool polled;             /* Since the last post. */
-        struct instant at;       /* When the last post was done with; not kept while together. */
-    } posts;                     /* docs/decisions/0009. */
+        bool together;       /* Posts may wait for one another, ... */
+        uint32_t waiting;    /* ... and so many do, ... */
+        uint32_t holds;      /* ... since so many polls. */
+        uint32_t since_idle; /* Posts since the last poll that found nothing. */
+        uint32_t streak;     /* Posts in a row that were not alone, each soon polled for. */
+        uint32_t to_believe; /* So many of those are a habit. */
+        uint32_t lone;       /* In a row: single posts between polls that found nothing. */
+        bool polled;         /* Since the last post. */
+        struct instant at;   /* When the last post was done with; not kept while together. */
+    } posts;                 /* docs/decisions/0009. */
+    uint32_t rounds_without_time;
     uint32_t rounds_without_udp; /* Of the thread: nobody is known to be reached over UDP. */
 };
 
@@ -120,6 +121,9 @@ MUST_USE enum status live_resolve_management(struct live *live, struct nic_path 
 /* The link to the process that has the queue pair. */
 struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
 void live_forget_paths(struct live *live);
+
+/* live_stopped.c: transport timers that are due. */
+void live_check_retries(struct live *live);
 
 /* live_progress.c */
 void *live_thread(void *argument);

@@ -57,6 +57,9 @@
 /* A message of so many bytes does not wait: copying it takes longer than what company saves, and
  * the peer copies meanwhile. */
 #define LARGE_BYTES 2048
+/* Rounds that bring something between two looks at timers: who was stopped finds that all have run
+ * out, and what came meanwhile is read first. */
+#define ROUNDS_PER_TIME 64
 /* Rounds of a busy thread between two looks at UDP sockets that no peer is known to use. */
 #define ROUNDS_PER_UDP 16
 
@@ -92,7 +95,7 @@ static struct instant deadline(const struct live *live)
 static void check_time(struct live *live)
 {
     if (instant_reached(live->now, nic_deadline(live->nic))) {
-        nic_on_time(live->nic, live->now);
+        live_check_retries(live);
     }
     if (instant_reached(live->now, live->cm_due)) {
         live_cm_on_time(live);
@@ -111,7 +114,10 @@ static bool go_round(struct live *live)
     const bool look_at_udp = live->udp_links > 0 || ++live->rounds_without_udp >= ROUNDS_PER_UDP;
     live->rounds_without_udp = look_at_udp ? 0 : live->rounds_without_udp;
     const uint32_t received = live_receive(live, quantum(live), look_at_udp);
-    check_time(live);
+    if (received == 0 || ++live->rounds_without_time >= ROUNDS_PER_TIME) {
+        live->rounds_without_time = 0;
+        check_time(live);
+    }
     const uint32_t sent = live_transmit(live);
     live_notify(live);
     return received + sent > 0;

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -354,14 +355,31 @@ void share_forget(struct share *share)
     clear(share, &gid);
 }
 
-bool share_exists(const struct gid *gid)
+static bool anyone_at(const struct local_name *name)
 {
-    const struct local_name name = local_name("share/", gid, LOCAL_NO_SLOT);
     pid_t pid;
-    const int fd = local_dial(&name, &pid);
+    const int fd = local_dial(name, &pid);
     const bool exists = fd >= 0 || errno != ECONNREFUSED;
     local_close(fd);
     return exists;
+}
+
+bool share_exists(const struct gid *gid)
+{
+    const struct local_name name = local_name("share/", gid, LOCAL_NO_SLOT);
+    return anyone_at(&name);
+}
+
+bool share_has_slot(const struct gid *gid, uint32_t slot)
+{
+    const struct local_name name = local_name("slot/", gid, (int)slot);
+    return anyone_at(&name);
+}
+
+bool share_has_unread(const struct share *share, uint32_t slot)
+{
+    int bytes = 0;
+    return ioctl(share->sockets[slot % SHARE_SOCKETS], FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 int share_own_socket(const struct share *share)

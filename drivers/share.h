@@ -69,6 +69,12 @@ bool share_is_disturbed(const struct share *share, const struct sockaddr *addres
 /* Is the address shared by programs of this machine, of whichever user? */
 bool share_exists(const struct gid *gid);
 
+/* Has a process that is alive, stopped or not, that slot of the address? */
+bool share_has_slot(const struct gid *gid, uint32_t slot);
+
+/* Do datagrams for the process of that slot lie unread? */
+bool share_has_unread(const struct share *share, uint32_t slot);
+
 int share_own_socket(const struct share *share);
 int share_common_socket(const struct share *share);
 

@@ -59,6 +59,12 @@ void shm_port_serve(struct shm_port *port);
  * alone; NULL if no nonic process of our user is there. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 
+/* How far we have written into the peer's ring, in packets, and whether the peer has taken out all
+ * before such a mark. shm_link_nudge wakes it if it sleeps. A lost link has no mark to reach. */
+uint32_t shm_link_mark(const struct link *link);
+bool shm_link_has_read(const struct link *link, uint32_t mark);
+void shm_link_nudge(struct link *link);
+
 /* Room for one packet of any size, beside what is reserved for management. A lost link always has:
  * what is sent there vanishes. */
 bool shm_link_has_room(struct link *link);

@@ -188,6 +188,29 @@ static void ring_doorbell(struct shm_link *link)
     (void)!uncancelled_send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+uint32_t shm_link_mark(const struct link *base)
+{
+    return CONTAINER_OF_CONST(base, struct shm_link, link)->tail;
+}
+
+bool shm_link_has_read(const struct link *base, uint32_t mark)
+{
+    const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
+    if (base->lost) {
+        return true;
+    }
+    const uint32_t consumed = atomic_load_explicit(&link->ring->consumed, memory_order_relaxed);
+    return (int32_t)(consumed - mark) >= 0;
+}
+
+void shm_link_nudge(struct link *base)
+{
+    struct shm_link *link = shm_link_of(base);
+    if (!base->lost) {
+        ring_doorbell(link);
+    }
+}
+
 /* Placed records need no haste: nobody waits for them until the ring fills up. */
 static bool urgent(struct shm_link *link)
 {

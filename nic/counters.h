@@ -34,6 +34,7 @@
     X(rdma_reads)                                                                                  \
     X(rdma_atomics)                                                                                \
     X(timeouts)                                                                                    \
+    X(timeouts_unread)                                                                             \
     X(implied_naks)                                                                                \
     X(retransmitted_pkts)                                                                          \
     X(stale_acks)                                                                                  \

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "nic/internal.h"
+#include "transport/ibta/timing.h"
 
 static size_t aligned(size_t bytes)
 {
@@ -290,18 +291,51 @@ struct instant nic_deadline(const struct nic *nic)
     return timer_wheel_deadline(&nic->timers);
 }
 
-static void qp_on_time(struct qp *qp, struct instant now)
+/* The timer fired: has its requester waited in vain? */
+static bool is_overdue(struct qp *qp, struct instant now)
 {
     const struct instant deadline = qp_deadline(qp);
     if (!instant_reached(now, deadline)) {
         qp_arm_timer(qp);
-        return;
+        return false;
     }
     if (qp->out.rc.mode == RC_REQUESTER_WAITING_RNR) {
         nic_schedule(qp);
-        return;
+        return false;
     }
-    struct nic *nic = qp->nic;
+    return true;
+}
+
+bool nic_next_overdue(struct nic *nic, struct instant now, struct nic_overdue *overdue)
+{
+    uint32_t id;
+    while ((id = timer_wheel_due(&nic->timers, now)) != TIMER_NONE) {
+        struct qp *qp = nic->qps[id];
+        timer_wheel_remove(&nic->timers, id, &qp->timer);
+        if (is_overdue(qp, now)) {
+            const struct rc_requester *requester = &qp->out.rc;
+            const uint64_t timeout_ns = ack_timeout_ns(requester->timeout_code);
+            const uint64_t at_ns = requester->retry_at.ns;
+            *overdue = (struct nic_overdue){
+                .qp = qp,
+                .since = {at_ns > timeout_ns ? at_ns - timeout_ns : 0},
+                .last = requester->retries_left == 0,
+            };
+            return true;
+        }
+    }
+    return false;
+}
+
+void nic_on_unread(struct nic *nic, struct qp *qp, struct instant now)
+{
+    nic_count(nic, COUNTER_timeouts_unread);
+    rc_requester_wait_on(&qp->out.rc, now);
+    qp_arm_timer(qp);
+}
+
+void nic_on_timeout(struct nic *nic, struct qp *qp, struct instant now)
+{
     nic_count(nic, COUNTER_timeouts);
     const struct rc_progress progress = rc_requester_on_time(&qp->out.rc, &qp->sends, now);
     if (progress.verdict == RC_FAILED) {
@@ -316,11 +350,9 @@ static void qp_on_time(struct qp *qp, struct instant now)
 
 void nic_on_time(struct nic *nic, struct instant now)
 {
-    uint32_t id;
-    while ((id = timer_wheel_due(&nic->timers, now)) != TIMER_NONE) {
-        struct qp *qp = nic->qps[id];
-        timer_wheel_remove(&nic->timers, id, &qp->timer);
-        qp_on_time(qp, now);
+    struct nic_overdue overdue;
+    while (nic_next_overdue(nic, now, &overdue)) {
+        nic_on_timeout(nic, overdue.qp, now);
     }
 }
 

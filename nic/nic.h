@@ -215,6 +215,20 @@ void nic_on_fetched(const struct nic_departure *departure, struct instant now);
 struct instant nic_deadline(const struct nic *nic);
 void nic_on_time(struct nic *nic, struct instant now);
 
+/* The transport timer measures the network. A world that can see whether the peer has read what it
+ * is to answer asks, instead of calling nic_on_time, whose timer has run out, and for each says one
+ * of the two below. */
+struct nic_overdue {
+    struct qp *qp;
+    struct instant since; /* What is not acknowledged had left by then. */
+    bool last;            /* No retry is left: a timeout ends the connection. */
+};
+MUST_USE bool nic_next_overdue(struct nic *nic, struct instant now, struct nic_overdue *overdue);
+/* Nothing came: a retry, or the end. */
+void nic_on_timeout(struct nic *nic, struct qp *qp, struct instant now);
+/* The peer has not read it: the timer starts anew, and nothing is sent again. */
+void nic_on_unread(struct nic *nic, struct qp *qp, struct instant now);
+
 /* -- What programs are told ---------------------------------------------------------------------*/
 
 struct nic_event {

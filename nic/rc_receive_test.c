@@ -490,6 +490,44 @@ static void test_failing_local_work(void **state)
     }
 }
 
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+/* While the peer has not read what it is to answer no retry is spent and nothing is sent again,
+ * however long that lasts; then all retries are there. */
+static void test_unread(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    const uint64_t timeout_ns = UINT64_C(4096) << TIMEOUT_CODE;
+    struct nic_overdue overdue;
+    post(bench, 1, WORK_WRITE, 8);
+    assert_int_equal(pull(bench, NULL), 1);
+    assert_false(nic_next_overdue(bench->nic, bench->now, &overdue));
+    for (int i = 0; i < 1000; i++) {
+        const struct instant since = bench->now;
+        bench->now.ns += timeout_ns;
+        assert_true(nic_next_overdue(bench->nic, bench->now, &overdue));
+        assert_ptr_equal(overdue.qp, bench->qp);
+        assert_int_equal(overdue.since.ns, since.ns);
+        assert_false(overdue.last);
+        nic_on_unread(bench->nic, bench->qp, bench->now);
+        assert_false(nic_next_overdue(bench->nic, bench->now, &overdue));
+        assert_int_equal(pull(bench, NULL), 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        expect_nothing(bench);
+        bench->now.ns += timeout_ns;
+        assert_true(nic_next_overdue(bench->nic, bench->now, &overdue));
+        assert_int_equal(overdue.last, i == 2);
+        nic_on_timeout(bench->nic, bench->qp, bench->now);
+        assert_int_equal(pull(bench, NULL), i < 2);
+    }
+    expect(bench, 1, COMPLETION_RETRY_EXCEEDED);
+    assert_int_equal(counted(bench, COUNTER_timeouts_unread), 1000);
+    assert_int_equal(counted(bench, COUNTER_timeouts), 3);
+    end(bench);
+}
+
 /* -- Communication established ------------------------------------------------------------------*/
 
 static bool is_established(struct bench *bench)
@@ -574,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_lost_response_that_never_comes),
         cmocka_unit_test(test_nak_behind_a_slow_move),
         cmocka_unit_test(test_failing_local_work),
+        cmocka_unit_test(test_unread),
         cmocka_unit_test(test_established_by_what_is_valid),
         cmocka_unit_test(test_not_established_by_what_is_refused),
         cmocka_unit_test(test_established_by_a_send_that_waits),

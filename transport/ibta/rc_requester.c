@@ -289,6 +289,12 @@ void rc_requester_blocked(struct rc_requester *requester, struct instant now)
     }
 }
 
+void rc_requester_wait_on(struct rc_requester *requester, struct instant now)
+{
+    CHECK(requester->mode == RC_REQUESTER_SENDING);
+    requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
+}
+
 struct work *rc_requester_completed(const struct rc_requester *requester,
                                     const struct send_queue *queue)
 {

@@ -153,6 +153,9 @@ struct work *rc_requester_oldest(const struct rc_requester *requester,
 MUST_USE struct rc_progress rc_requester_on_time(struct rc_requester *requester,
                                                  struct send_queue *queue, struct instant now);
 
+/* retry_at was reached, but the peer has not read what it is to answer: the timer starts anew. */
+void rc_requester_wait_on(struct rc_requester *requester, struct instant now);
+
 /* Starts the transport timer though nothing was sent: the link has no room, and a peer that never
  * makes any must be noticed like one that never answers. */
 void rc_requester_blocked(struct rc_requester *requester, struct instant now);

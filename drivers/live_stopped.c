@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_stopped - a peer of this machine that does not run (docs/decisions/0017).
+ *
+ * Hardware answers while its process is stopped; here nobody does. But whoever is stopped does not
+ * read, and what a peer has not read it cannot have answered: then a transport timer that runs out
+ * says nothing about the network, and starts anew.
+ */
+#include <string.h>
+
+#include "drivers/live_internal.h"
+#include "drivers/local_socket.h"
+#include "drivers/udp_unread.h"
+
+/* One look at /proc serves all queue pairs of a link for so long. */
+#define LOOK_NS 50000000
+
+/* The ring says how far its reader is. What the queue pair waits for was in it at `since`: a mark
+ * of then or later tells whether that was read. A peer that runs passes a mark within no time,
+ * however much others send to it. */
+static bool unread_in_ring(struct live *live, struct link *link, struct instant since)
+{
+    struct link_reading *reading = &link->reading;
+    if (shm_link_has_read(link, shm_link_mark(link))) {
+        return false;
+    }
+    if (reading->at.ns != 0 && !shm_link_has_read(link, reading->mark)) {
+        return true;
+    }
+    if (instant_reached(reading->at, since)) {
+        return false;
+    }
+    /* Records of direct writes wake nobody: one that only sleeps reads now. */
+    shm_link_nudge(link);
+    reading->at = live->now;
+    reading->mark = shm_link_mark(link);
+    return true;
+}
+
+/* The sockets of an address that processes share outlive them, unread datagrams and all. Of our own
+ * address we know which one the peer reads. */
+static bool look_at_socket(const struct live *live, const struct udp_link *link)
+{
+    if (link->slot != LOCAL_NO_SLOT && !share_has_slot(&link->link.peer, (uint32_t)link->slot)) {
+        return false;
+    }
+    for (uint32_t i = 0; link->slot != LOCAL_NO_SLOT && i < live->addresses.count; i++) {
+        const struct address *address = &live->addresses.entries[i];
+        if (live->addresses.shared && memcmp(&address->gid, &link->link.peer, 16) == 0) {
+            return share_has_unread(address->share, (uint32_t)link->slot);
+        }
+    }
+    return udp_unread_at(&link->link.peer);
+}
+
+/* A socket says only that something is in it. Before the last retry it does not matter. */
+static bool unread_in_socket(struct live *live, struct link *link, bool last)
+{
+    struct link_reading *reading = &link->reading;
+    if (!last) {
+        return false;
+    }
+    if (reading->at.ns == 0 || instant_reached(live->now, instant_after(reading->at, LOOK_NS))) {
+        reading->unread = look_at_socket(live, CONTAINER_OF(link, struct udp_link, link));
+        reading->at = live->now;
+    }
+    return reading->unread;
+}
+
+static bool is_unread(struct live *live, const struct nic_overdue *overdue)
+{
+    struct link *link = nic_qp_link(overdue->qp);
+    if (link == NULL) {
+        return false;
+    }
+    return link->kind == LINK_SHM   ? unread_in_ring(live, link, overdue->since)
+           : link->kind == LINK_UDP ? unread_in_socket(live, link, overdue->last)
+                                    : false;
+}
+
+void live_check_retries(struct live *live)
+{
+    struct nic_overdue overdue;
+    while (nic_next_overdue(live->nic, live->now, &overdue)) {
+        if (is_unread(live, &overdue)) {
+            nic_on_unread(live->nic, overdue.qp, live->now);
+        } else {
+            nic_on_timeout(live->nic, overdue.qp, live->now);
+        }
+    }
+}
