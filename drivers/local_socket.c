@@ -52,6 +52,17 @@ int local_listen(const struct local_name *name, int backlog)
 }
 
 /* Of a listener the kernel remembers who called listen, of a caller who called connect. */
+bool local_user(int socket, uid_t *user)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    const bool known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+    if (known) {
+        *user = peer.uid;
+    }
+    return known;
+}
+
 static bool same_user(int socket, pid_t *pid)
 {
     struct ucred peer;

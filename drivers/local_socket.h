@@ -55,6 +55,9 @@ MUST_USE int local_accept_anybody(int listener);
  * sleeping until it is would not be sleeping. */
 bool local_starved(void);
 
+/* Who is on the other side of a connection. False: it is not known. */
+MUST_USE bool local_user(int socket, uid_t *user);
+
 /* One message, with descriptors or without. */
 MUST_USE bool local_send(int socket, const void *bytes, size_t count, const int *fds,
                          uint32_t fd_count);

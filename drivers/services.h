@@ -3,14 +3,16 @@
  * services - who of this machine's processes serves a port of the RDMA connection manager.
  *
  * Purpose    One port space for all processes of a machine, whether each has an address of its own
- *            or shares one: a port is claimed once, and whoever connects finds its owner.
+ *            or shares one: a port is claimed once, by one user, and whoever connects finds its
+ *            owner, whatever names other users bind.
  * Inputs     services_claim, services_find; services_serve when its descriptor is readable.
  * Outputs    The GID of a port's owner, and its slot if it shares that GID, at once or later.
  * Ownership  A claim is an abstract socket: it ends with its owner, however that ends.
  * Threads    One caller at a time.
- * Time       An argument of services_on_time.
+ * Time       An argument of services_on_time. services_claim may wait for another process of our
+ *            user that has the port at another address, at most a second.
  * Units      Ports in host byte order; addresses of 16 bytes, IPv4 mapped, all zero: any.
- * Limits     What the system has of descriptors: one per claim, one per question under way.
+ * Limits     What the system has of descriptors: two per claim, one per question under way.
  * Source     docs/decisions/0013.
  */
 #ifndef DRIVERS_SERVICES_H

@@ -20,11 +20,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "drivers/services.h"
+#include "drivers/services_internal.h"
 
 #define PORT        7000
 #define SECOND      UINT64_C(1000000000)
 #define PATIENCE_MS 10000
+#define NOBODY      65534 /* A user without any rights. */
 
 /* One that no program has: tests may run side by side. */
 static uint16_t space;
@@ -227,13 +228,21 @@ static void test_patience(void **state)
         assert_int_equal(
             services_await(services, space, here4, PORT, (struct instant){1}, &context),
             SERVICE_ASKED);
+        services_serve(services); /* Whoever has bound the port says that it is not served. */
+        services_serve(services);
         const struct instant retry = services_deadline(services);
         assert_in_range(retry.ns, 2, SECOND / 10);
         services_on_time(services, retry);
         assert_false(services_next_answer(services, &whose, &found, &owner));
         if (late) {
+            services_serve(services);
+            services_serve(services);
             services_on_time(services, (struct instant){SECOND});
+            services_serve(services);
+            services_serve(services);
         } else {
+            services_serve(services);
+            services_serve(services);
             assert_int_equal(services_offer(services, service), 0);
             services_on_time(services, services_deadline(services));
             services_serve(services);
@@ -352,8 +361,27 @@ struct child {
     int ready, go; /* Pipes: the child says when it is ready, and ends when ours is closed. */
 };
 
-/* A process that owns PORT and serves it, if it `serves`. */
-static struct child start_owner(uint8_t number, bool serves)
+/* Answers everybody who asks at `listener`, as the owner of a port would. */
+static void mislead(int listener, const struct gid *gid)
+{
+    struct services_answer answer = {.magic = SERVICES_MAGIC_OWNER, .gid = *gid, .slot = -1};
+    int fd;
+    while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0) {
+        (void)!send(fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+        close(fd);
+    }
+}
+
+static int hold_name(const struct service_name *name)
+{
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&name->address, name->bytes), 0);
+    assert_int_equal(listen(fd, 100), 0);
+    return fd;
+}
+
+/* As start_owner, of another user, which root can become: misleads all who ask at the name. */
+static struct child start_stranger(const struct service_name *name, const struct gid *gid)
 {
     int ready[2], go[2];
     assert_int_equal(pipe(ready), 0);
@@ -363,9 +391,42 @@ static struct child start_owner(uint8_t number, bool serves)
     if (pid == 0) {
         close(ready[0]);
         close(go[1]);
+        assert_int_equal(setuid(NOBODY), 0);
+        const int listener = hold_name(name);
+        const char result = 0;
+        (void)!write(ready[1], &result, 1);
+        struct pollfd waits[] = {{.fd = go[0], .events = POLLIN},
+                                 {.fd = listener, .events = POLLIN}};
+        while (poll(waits, 2, -1) >= 0 && waits[0].revents == 0) {
+            mislead(listener, gid);
+        }
+        _exit(0);
+    }
+    close(ready[1]);
+    close(go[0]);
+    char result = 1;
+    assert_int_equal(read(ready[0], &result, 1), 1);
+    return (struct child){pid, ready[0], go[1]};
+}
+
+/* A process of `user` (0: ours) that owns PORT at the address and serves it, if it `serves`. */
+static struct services *holder;
+
+static struct child start_owner_of(const uint8_t address[16], uid_t user, uint8_t number,
+                                   bool serves)
+{
+    int ready[2], go[2];
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(ready[0]);
+        close(go[1]);
+        assert_int_equal(user == 0 ? 0 : setuid(user), 0);
         struct services *services = open_services(number);
         struct service *service;
-        const char result = (char)claim(services, any4, PORT, &service);
+        const char result = (char)claim(services, address, PORT, &service);
         (void)!write(ready[1], &result, 1);
         struct pollfd waits[] = {{.fd = go[0], .events = POLLIN},
                                  {.fd = serves ? services->fd : -1, .events = POLLIN}};
@@ -377,9 +438,19 @@ static struct child start_owner(uint8_t number, bool serves)
     close(ready[1]);
     close(go[0]);
     char result = 0;
+    struct pollfd waits[] = {{.fd = ready[0], .events = POLLIN},
+                             {.fd = holder == NULL ? -1 : holder->fd, .events = POLLIN}};
+    while (poll(waits, 2, PATIENCE_MS) > 0 && waits[0].revents == 0) {
+        services_serve(holder); /* It may want what we hold. */
+    }
     assert_int_equal(read(ready[0], &result, 1), 1);
     assert_int_equal(result, 0);
     return (struct child){pid, ready[0], go[1]};
+}
+
+static struct child start_owner(uint8_t number, bool serves)
+{
+    return start_owner_of(any4, 0, number, serves);
 }
 
 static void reap(struct child *child)
@@ -403,6 +474,121 @@ static void test_owner_in_another_process(void **state)
     assert_int_equal(find_alone(services, here4, PORT), 0);
     assert_int_equal(claim(services, any4, PORT, &service), 0);
     close_services(services);
+}
+
+/* Processes of one user hold one port at an address each, in whichever order they come and go; as
+ * long as one does, nobody has the port at all addresses. */
+static void test_owners_of_one_address_each(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    struct service *there, *any;
+    struct child owner = start_owner_of(here4, 0, 9, true);
+    assert_int_equal(claim(services, any4, PORT, &any), EADDRINUSE);
+    assert_int_equal(claim(services, here4, PORT, &there), EADDRINUSE);
+    assert_int_equal(claim(services, there4, PORT, &there), 0);
+    assert_int_equal(find_alone(services, here4, PORT), 9);
+    assert_int_equal(find_alone(services, there4, PORT), 1);
+    reap(&owner);
+    assert_int_equal(find_alone(services, here4, PORT), 0);
+    assert_int_equal(find_alone(services, there4, PORT), 1);
+    /* And once more: what was handed on is handed on again. */
+    holder = services;
+    struct child later = start_owner_of(here4, 0, 8, true);
+    holder = NULL;
+    assert_int_equal(find_alone(services, here4, PORT), 8);
+    services_release(there);
+    assert_int_equal(claim(services, any4, PORT, &any), EADDRINUSE);
+    reap(&later);
+    assert_int_equal(claim(services, any4, PORT, &any), 0);
+    close_services(services);
+}
+
+/* One that holds a port at its address and is stopped cannot give the port on: others are told that
+ * it is in use, soon. */
+static void test_holder_stopped(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    struct service *there;
+    struct child owner = start_owner_of(here4, 0, 9, true);
+    int status;
+    kill(owner.pid, SIGSTOP);
+    assert_int_equal(waitpid(owner.pid, &status, WUNTRACED), owner.pid);
+    assert_int_equal(claim(services, there4, PORT, &there), EADDRINUSE);
+    kill(owner.pid, SIGCONT);
+    assert_int_equal(claim(services, there4, PORT, &there), 0);
+    reap(&owner);
+    close_services(services);
+}
+
+static void need_root(void)
+{
+    if (geteuid() != 0) {
+        print_message("skipped: only root can become another user\n");
+        skip();
+    }
+}
+
+/* Another user binds the name that is more special than a claim of ours, and answers whoever asks:
+ * nobody is led there, since the port is ours. */
+static void test_stranger_at_a_more_special_name(void **state)
+{
+    (void)state;
+    need_root();
+    struct services *services = open_services(1);
+    struct service *service;
+    const struct service_name special = services_name(SCOPE_ADDRESS, space, here4, PORT);
+    const struct gid gid = gid_of(66);
+    assert_int_equal(claim(services, any4, PORT, &service), 0);
+    struct child stranger = start_stranger(&special, &gid);
+    assert_int_equal(find_alone(services, here4, PORT), 1);
+    services_release(service);
+    assert_int_equal(find_alone(services, here4, PORT), 0);
+    reap(&stranger);
+    close_services(services);
+}
+
+/* A port of another user is that user's: we cannot have it at any address, and what its owner says
+ * is believed, unless it sends us to another machine. */
+static void test_port_of_another_user(void **state)
+{
+    (void)state;
+    need_root();
+    const uint8_t *addresses[] = {any4, here4};
+    for (int i = 0; i < 2; i++) {
+        struct services *services = open_services(1);
+        struct service *service;
+        struct child owner = start_owner_of(addresses[i], NOBODY, 9, true);
+        assert_int_equal(find_alone(services, here4, PORT), 9);
+        assert_int_equal(find_alone(services, there4, PORT), i == 0 ? 9 : 0);
+        assert_int_equal(claim(services, any4, PORT, &service), EADDRINUSE);
+        assert_int_equal(claim(services, there4, PORT, &service), EADDRINUSE);
+        assert_int_equal(claim(services, here4, PORT, &service), EADDRINUSE);
+        reap(&owner);
+        close_services(services);
+    }
+}
+
+static void test_answers_that_lead_elsewhere(void **state)
+{
+    (void)state;
+    need_root();
+    static const struct gid gids[] = {
+        {{[10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1}}, /* TEST-NET-1 */
+        {{[10] = 0xff, [11] = 0xff, [12] = 224, [15] = 1}},
+        {{[10] = 0xff, [11] = 0xff}},
+        {{0}},
+        {{0x20, 0x01, 0x0d, 0xb8, [15] = 1}},
+    };
+    for (size_t i = 0; i < COUNT_OF(gids); i++) {
+        struct services *services = open_services(1);
+        const struct service_name door = services_name(SCOPE_ANY_IPV4, space, here4, PORT);
+        struct child stranger = start_stranger(&door, &gids[i]);
+        assert_int_equal(find_alone(services, here4, PORT), 0);
+        reap(&stranger);
+        close_services(services);
+    }
 }
 
 /* Killed before it answers: nobody serves the port, and that is known at once. */
@@ -549,6 +735,11 @@ int main(void)
         cmocka_unit_test(test_many_questions),
         cmocka_unit_test(test_no_descriptors),
         cmocka_unit_test(test_owner_in_another_process),
+        cmocka_unit_test(test_owners_of_one_address_each),
+        cmocka_unit_test(test_holder_stopped),
+        cmocka_unit_test(test_stranger_at_a_more_special_name),
+        cmocka_unit_test(test_port_of_another_user),
+        cmocka_unit_test(test_answers_that_lead_elsewhere),
         cmocka_unit_test(test_owner_dies_while_it_is_asked),
         cmocka_unit_test(test_owner_stopped),
         cmocka_unit_test(test_child_of_an_owner),

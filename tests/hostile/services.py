@@ -1,5 +1,107 @@
 """Who claims services of the connection manager, and what comes in as management datagrams."""
+import os
+import random
+import subprocess
+import sys
+
+from harness import Failure, Skipped, finish, start, test, wait_for_service
+
+NOBODY = '65534'
+AS_ANOTHER_USER = ('setpriv', '--reuid', NOBODY, '--regid', NOBODY, '--clear-groups')
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skipped('only root can become another user')
+
+
+def random_port():
+    return random.randrange(20000, 32000)
+
+
+def rping(role, port, wire='auto', inside=()):
+    return start(['rping', role, '-p', str(port), '-a', '127.0.0.1', '-C', '3', '-v'], wire, inside=inside)
+
+
+def serve_and_ask(server, client):
+    """The server of rping, then the client, which reaches it."""
+    port = random_port()
+    serving = rping('-s', port, **server)
+    try:
+        wait_for_service(port, serving)
+        asking = rping('-c', port, **client)
+        said = finish(asking, 60)
+        if asking.returncode or said.count('ping data: rdma-ping-') != 3:
+            raise Failure(f'the client ends with {asking.returncode}:\n{said[-1500:]}')
+    finally:
+        if serving.poll() is None:
+            serving.kill()
+        serving.communicate()
+
+
+# Holds the abstract name, and answers whoever asks that the address given serves the port.
+MISLEAD = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind(bytes.fromhex(sys.argv[1]))
+listener.listen(64)
+owner = bytes(10) + bytes(2 * [255]) + socket.inet_aton(sys.argv[2])
+print('ready', flush=True)
+while True:
+    asker, _ = listener.accept()
+    try:
+        asker.send((0x6e6f6e6963706f73).to_bytes(8, 'little') + owner + (-1).to_bytes(4, 'little', signed=True)
+                   + bytes(4))
+    except OSError:
+        pass
+    asker.close()
+"""
+
+
+def mislead(name, address):
+    """Another user's process that claims a name which is none of its business."""
+    process = subprocess.Popen([*AS_ANOTHER_USER, sys.executable, '-c', MISLEAD, name.hex(), address],
+                               stdout=subprocess.PIPE, text=True)
+    if process.stdout.readline() != 'ready\n':
+        process.wait()
+        raise Failure('the attacker does not get the name')
+    return process
+
+
+def another_user_at_a_more_special_name():
+    """A server listens at any address; another user binds the name of one address of the same port."""
+    need_root()
+    port = random_port()
+    attacker = None
+    serving = start(['rping', '-s', '-p', str(port), '-C', '3'], 'auto')
+    try:
+        wait_for_service(port, serving)
+        address = bytes(10) + b'\xff\xff' + bytes((127, 0, 0, 1))
+        attacker = mislead(b'\0nonic/port/0106/%d/' % port + address.hex().encode(), '127.66.66.66')
+        asking = rping('-c', port)
+        said = finish(asking, 60)
+        if asking.returncode or said.count('ping data: rdma-ping-') != 3:
+            raise Failure(f'the client was led astray, {asking.returncode}:\n{said[-1500:]}')
+    finally:
+        if attacker is not None:
+            attacker.kill()
+            attacker.wait()
+        serving.kill()
+        serving.communicate()
+
+
+def server_of_another_user(wire):
+    need_root()
+    serve_and_ask({'wire': wire, 'inside': AS_ANOTHER_USER}, {'wire': wire})
+
+
+def client_of_another_user(wire):
+    need_root()
+    serve_and_ask({'wire': wire}, {'wire': wire, 'inside': AS_ANOTHER_USER})
 
 
 def tests():
-    pass
+    test('a stranger at a more special name than a service', another_user_at_a_more_special_name)
+    for wire in ('auto', 'udp'):
+        test(f'{wire}: a server of another user', server_of_another_user, wire)
+        test(f'{wire}: a client of another user', client_of_another_user, wire)
