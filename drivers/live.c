@@ -148,6 +148,7 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     live->poll_fd = live->wake_fd = live->stat_fd = -1;
     live->services.fd = -1;
     list_init(&live->cm_parked);
+    list_init(&live->cm_lookups);
     live->driver = LIVE_WATCHED;
     lock_init(&live->lock);
     live->nowhere = (struct link){.kind = LINK_NOWHERE, .lost = true};

@@ -378,8 +378,21 @@ void live_cm_judge(struct live *live, const struct nic_arrival *arrival)
                        arrival->packet.payload, arrival->packet.payload_bytes, live->now);
 }
 
-void live_cm_arrival(struct live *live, const struct nic_arrival *arrival)
+/* What is judged is ours: a payload may lie in the memory of a peer, which goes on writing there.
+ * The manager looks into no MAD of another size. */
+static void take_mad(struct nic_arrival *arrival, uint8_t mad[CM_MAD_BYTES])
 {
+    if (arrival->packet.payload_bytes == CM_MAD_BYTES) {
+        memcpy(mad, arrival->packet.payload, CM_MAD_BYTES);
+        arrival->packet.payload = mad;
+    }
+}
+
+void live_cm_arrival(struct live *live, const struct nic_arrival *theirs)
+{
+    struct nic_arrival own = *theirs, *arrival = &own;
+    uint8_t mad[CM_MAD_BYTES];
+    take_mad(arrival, mad);
     if (!nic_on_management(live->nic, arrival)) {
         return;
     }

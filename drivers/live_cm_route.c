@@ -6,6 +6,11 @@
  * receiver chose, but a request (REQ, SIDR_REQ) names a service, so the port's owner is asked, and
  * the request kept meanwhile; its sender repeats it, so a copy of one that is kept need not be.
  * When nobody of the address serves the port, we say so.
+ *
+ * Anybody can send requests for ports that nobody serves, and those are kept longest. So a port is
+ * asked about once for all requests to it; a sender waits for few ports at a time; and a newcomer
+ * takes the place of the oldest request. A request for a port that is served is seldom kept long
+ * enough to become that. What has to go is dropped: its sender repeats it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +18,23 @@
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 
-/* Each costs a descriptor until the owner answers, which mostly takes microseconds. */
-#define PARKED_MAX 256
+#define PARKED_MAX            1024
+#define PARKED_MAX_OF_SENDER  256
+#define LOOKUPS_MAX_OF_SENDER 16
+
+/* A port whose owner is looked for. */
+struct lookup {
+    struct list node; /* In live.cm_lookups. */
+    struct list parked;
+    uint16_t port_space, port;
+    uint8_t address[16];
+    struct gid sender; /* Of the first request. */
+};
 
 struct parked {
-    struct list node;
+    struct list node;   /* In live.cm_parked, oldest first. */
+    struct list fellow; /* In lookup->parked. */
+    struct lookup *lookup;
     struct nic_arrival arrival; /* Its payload is `mad`. */
     uint8_t mad[CM_MAD_BYTES];
 };
@@ -45,12 +62,101 @@ static bool read_request(const struct nic_arrival *arrival, struct request *requ
     return cm_addresses_decode(request->message.private_data, &request->addresses);
 }
 
-static bool is_parked(const struct live *live, const struct nic_arrival *arrival)
+/* The lookup goes with its last request. */
+static void forget(struct live *live, struct parked *parked)
 {
+    struct lookup *lookup = parked->lookup;
+    list_remove(&parked->node);
+    list_remove(&parked->fellow);
+    live->cm_parked_count--;
+    free(parked);
+    if (list_empty(&lookup->parked)) {
+        services_forget(&live->services, lookup);
+        list_remove(&lookup->node);
+        free(lookup);
+    }
+}
+
+static bool same(const struct gid *a, const struct gid *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* The request that a new one of `sender` takes the place of; NULL: there is room. */
+static struct parked *oldest_to_go(const struct live *live, const struct gid *sender)
+{
+    struct parked *of_sender = NULL;
+    uint32_t count = 0;
     const struct list *head = &live->cm_parked;
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct parked *parked = CONTAINER_OF(node, struct parked, node);
+        if (same(&parked->arrival.source, sender)) {
+            of_sender = of_sender == NULL ? parked : of_sender;
+            count++;
+        }
+    }
+    return count >= PARKED_MAX_OF_SENDER         ? of_sender
+           : live->cm_parked_count >= PARKED_MAX ? CONTAINER_OF(head->next, struct parked, node)
+                                                 : NULL;
+}
+
+static void drop(struct live *live, struct parked *parked)
+{
+    live->cm->cm.counters.crowded_out++;
+    forget(live, parked);
+}
+
+static void make_room(struct live *live, const struct gid *sender)
+{
+    struct parked *oldest = oldest_to_go(live, sender);
+    if (oldest != NULL) {
+        drop(live, oldest);
+    }
+}
+
+/* One more port of `sender` may be asked about: its oldest one is not, if there are many. */
+static void make_room_for_lookup(struct live *live, const struct gid *sender)
+{
+    struct lookup *oldest = NULL;
+    uint32_t count = 0;
+    const struct list *head = &live->cm_lookups;
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct lookup *lookup = CONTAINER_OF(node, struct lookup, node);
+        if (same(&lookup->sender, sender)) {
+            oldest = oldest == NULL ? lookup : oldest;
+            count++;
+        }
+    }
+    if (count < LOOKUPS_MAX_OF_SENDER) {
+        return;
+    }
+    bool last;
+    do {
+        last = oldest->parked.next == oldest->parked.previous;
+        drop(live, CONTAINER_OF(oldest->parked.next, struct parked, fellow));
+    } while (!last);
+}
+
+static struct lookup *find_lookup(const struct live *live, const struct request *request)
+{
+    const struct list *head = &live->cm_lookups;
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct lookup *lookup = CONTAINER_OF(node, struct lookup, node);
+        if (lookup->port_space == (uint16_t)(request->service_id >> 16) &&
+            lookup->port == (uint16_t)request->service_id &&
+            memcmp(lookup->address, request->addresses.destination, 16) == 0) {
+            return lookup;
+        }
+    }
+    return NULL;
+}
+
+static bool is_parked(const struct lookup *lookup, const struct nic_arrival *arrival)
+{
+    const struct list *head = &lookup->parked;
     for (const struct list *node = head->next; node != head; node = node->next) {
-        const struct parked *parked = CONTAINER_OF_CONST(node, struct parked, node);
-        if (memcmp(&parked->arrival.source, &arrival->source, sizeof(arrival->source)) == 0 &&
+        const struct parked *parked = CONTAINER_OF_CONST(node, struct parked, fellow);
+        if (same(&parked->arrival.source, &arrival->source) &&
             memcmp(parked->mad, arrival->packet.payload, CM_MAD_BYTES) == 0) {
             return true;
         }
@@ -58,25 +164,40 @@ static bool is_parked(const struct live *live, const struct nic_arrival *arrival
     return false;
 }
 
-static struct parked *park(struct live *live, const struct nic_arrival *arrival)
+static struct lookup *make_lookup(struct live *live, const struct request *request,
+                                  const struct gid *sender)
 {
-    struct parked *parked = live->cm_parked_count < PARKED_MAX ? malloc(sizeof(*parked)) : NULL;
-    if (parked != NULL) {
-        parked->arrival = *arrival;
-        memcpy(parked->mad, arrival->packet.payload, CM_MAD_BYTES);
-        parked->arrival.packet.payload = parked->mad;
-        list_init(&parked->node);
-        list_append(&live->cm_parked, &parked->node);
-        live->cm_parked_count++;
+    make_room_for_lookup(live, sender);
+    struct lookup *lookup = malloc(sizeof(*lookup));
+    if (lookup != NULL) {
+        *lookup = (struct lookup){.port_space = (uint16_t)(request->service_id >> 16),
+                                  .port = (uint16_t)request->service_id,
+                                  .sender = *sender};
+        memcpy(lookup->address, request->addresses.destination, 16);
+        list_init(&lookup->node);
+        list_init(&lookup->parked);
+        list_append(&live->cm_lookups, &lookup->node);
     }
-    return parked;
+    return lookup;
 }
 
-static void forget(struct live *live, struct parked *parked)
+/* False: no memory. */
+static bool park(struct live *live, const struct nic_arrival *arrival, struct lookup *lookup)
 {
-    list_remove(&parked->node);
-    live->cm_parked_count--;
-    free(parked);
+    struct parked *parked = malloc(sizeof(*parked));
+    if (parked == NULL) {
+        return false;
+    }
+    parked->lookup = lookup;
+    parked->arrival = *arrival;
+    memcpy(parked->mad, arrival->packet.payload, CM_MAD_BYTES);
+    parked->arrival.packet.payload = parked->mad;
+    list_init(&parked->node);
+    list_init(&parked->fellow);
+    list_append(&live->cm_parked, &parked->node);
+    list_append(&lookup->parked, &parked->fellow);
+    live->cm_parked_count++;
+    return true;
 }
 
 /* A process without an id of its own has no memory for a peer's either, but it can say no. */
@@ -89,31 +210,6 @@ static void judge_here(struct live *live, const struct nic_arrival *arrival,
         cm_refuse(&live->cm->cm, arrival->source.bytes, arrival->destination.bytes,
                   &request->message);
     }
-}
-
-bool live_cm_route(struct live *live, const struct nic_arrival *arrival)
-{
-    struct request request;
-    if (!read_request(arrival, &request) ||
-        rdma_cm_listens(live->cm, request.service_id, &request.addresses,
-                        request.message.attribute == CM_SIDR_REQ)) {
-        return false;
-    }
-    if (is_parked(live, arrival)) {
-        return true;
-    }
-    struct parked *parked = park(live, arrival);
-    if (parked == NULL) {
-        nic_count(live->nic, COUNTER_drop_no_receive);
-        return true;
-    }
-    if (services_await(&live->services, (uint16_t)(request.service_id >> 16),
-                       request.addresses.destination, (uint16_t)request.service_id, live->now,
-                       parked) == SERVICE_NOBODY) {
-        forget(live, parked);
-        judge_here(live, arrival, &request);
-    }
-    return true;
 }
 
 static bool hand_on(struct live *live, const struct parked *parked, int slot)
@@ -135,32 +231,77 @@ static bool hand_on(struct live *live, const struct parked *parked, int slot)
     return handed;
 }
 
-static struct parked *find(struct live *live, const void *context)
+static void settle(struct live *live, struct lookup *lookup, bool found,
+                   const struct service_owner *owner)
 {
-    struct list *head = &live->cm_parked;
-    for (struct list *node = head->next; node != head; node = node->next) {
-        if (CONTAINER_OF(node, struct parked, node) == context) {
-            return CONTAINER_OF(node, struct parked, node);
+    const bool others = found && owner->slot != LOCAL_NO_SLOT &&
+                        owner->slot != (int)live->addresses.slot &&
+                        same(&owner->gid, &live->gids[0].gid);
+    bool last;
+    do {
+        struct parked *parked = CONTAINER_OF(lookup->parked.next, struct parked, fellow);
+        struct request request;
+        /* It was one when it came, and has been ours alone since. */
+        CHECK(read_request(&parked->arrival, &request));
+        if (!live_cm_prepare(live)) {
+            nic_count(live->nic, COUNTER_drop_no_receive);
+        } else if (!others || !hand_on(live, parked, owner->slot)) {
+            judge_here(live, &parked->arrival, &request);
         }
-    }
-    return NULL;
+        last = lookup->parked.next == lookup->parked.previous;
+        forget(live, parked);
+    } while (!last);
 }
 
 bool live_cm_routed(struct live *live, const void *context, bool found,
                     const struct service_owner *owner)
 {
-    struct parked *parked = find(live, context);
-    if (parked == NULL) {
+    struct list *head = &live->cm_lookups;
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct lookup *lookup = CONTAINER_OF(node, struct lookup, node);
+        if (lookup == context) {
+            settle(live, lookup, found, owner);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* It waits for the port's owner, who is looked for. */
+static void keep(struct live *live, const struct nic_arrival *arrival,
+                 const struct request *request)
+{
+    struct lookup *lookup = find_lookup(live, request);
+    if (lookup != NULL && is_parked(lookup, arrival)) {
+        return;
+    }
+    make_room(live, &arrival->source);
+    lookup = find_lookup(live, request); /* It may have gone to make room. */
+    const bool known = lookup != NULL;
+    lookup = known ? lookup : make_lookup(live, request, &arrival->source);
+    if (lookup == NULL || !park(live, arrival, lookup)) {
+        nic_count(live->nic, COUNTER_drop_no_receive);
+        if (lookup != NULL && !known) {
+            list_remove(&lookup->node);
+            free(lookup);
+        }
+        return;
+    }
+    if (!known && services_await(&live->services, lookup->port_space, lookup->address, lookup->port,
+                                 live->now, lookup) == SERVICE_NOBODY) {
+        settle(live, lookup, false, NULL);
+    }
+}
+
+bool live_cm_route(struct live *live, const struct nic_arrival *arrival)
+{
+    struct request request;
+    if (!read_request(arrival, &request) ||
+        rdma_cm_listens(live->cm, request.service_id, &request.addresses,
+                        request.message.attribute == CM_SIDR_REQ)) {
         return false;
     }
-    const bool others =
-        found && owner->slot != LOCAL_NO_SLOT && owner->slot != (int)live->addresses.slot;
-    struct request request;
-    CHECK(read_request(&parked->arrival, &request));
-    if (!others || !hand_on(live, parked, owner->slot)) {
-        judge_here(live, &parked->arrival, &request);
-    }
-    forget(live, parked);
+    keep(live, arrival, &request);
     return true;
 }
 

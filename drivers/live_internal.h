@@ -42,7 +42,7 @@ struct live {
     struct rdma_cm *cm; /* What programs connect with (live_cm.h). */
     struct services services;
     struct live_cm_listener cm_listener;
-    struct list cm_parked; /* live_cm_route.c: requests for somebody who is being looked for. */
+    struct list cm_parked, cm_lookups; /* live_cm_route.c: requests, and whom they are for. */
     uint32_t cm_parked_count;
     struct instant cm_due; /* When live_cm_on_time is wanted. */
     uint32_t cm_psn;       /* Of the next management datagram. */
@@ -136,7 +136,7 @@ void live_wake_for_work(struct live *live);
 /* live_cm.c: a packet for QP 1; the services' descriptor is readable; time has passed. */
 MUST_USE bool live_cm_open(struct live *live, uint64_t seed);
 void live_cm_close(struct live *live);
-void live_cm_arrival(struct live *live, const struct nic_arrival *arrival);
+void live_cm_arrival(struct live *live, const struct nic_arrival *theirs);
 void live_cm_serve(struct live *live);
 void live_cm_on_time(struct live *live);
 /* A request that came in is ours to judge. */

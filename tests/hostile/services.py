@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 
+import harness
 from harness import Failure, Skipped, finish, start, test, wait_for_service
 
 NOBODY = '65534'
@@ -100,7 +101,38 @@ def client_of_another_user(wire):
     serve_and_ask({'wire': wire}, {'wire': wire, 'inside': AS_ANOTHER_USER})
 
 
+def attacker(name):
+    return os.path.join(harness.arguments.build, 'tests', 'hostile', name)
+
+
+def served_in_a_flood():
+    """Two programs share an address; requests for ports that nobody serves pour in, and whoever asks for
+    one that is served gets it. They come from another address, so that all go through one socket."""
+    address = f'127.253.{random.randrange(256)}.{random.randrange(1, 255)}'
+    port = random_port()
+    servers = [start(['rping', '-s', '-P', '-p', str(port + i), '-a', address], 'udp', ['--device', address])
+               for i in range(2)]
+    flood = None
+    try:
+        for i, server in enumerate(servers):
+            wait_for_service(port + i, server)
+        flood = subprocess.Popen([attacker('request_flood'), address, '120'], stdout=subprocess.PIPE, text=True)
+        if flood.stdout.readline() != 'ready\n':
+            raise Failure('no flood')
+        for i in range(6):
+            client = start(['rping', '-c', '-p', str(port + i % 2), '-a', address, '-C', '3'], 'udp')
+            said = finish(client, 30)
+            if client.returncode:
+                raise Failure(f'client {i} is not served:\n{said[-1500:]}')
+    finally:
+        for process in (*servers, flood):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
 def tests():
+    test('services are found in a flood of requests for others', served_in_a_flood)
     test('a stranger at a more special name than a service', another_user_at_a_more_special_name)
     for wire in ('auto', 'udp'):
         test(f'{wire}: a server of another user', server_of_another_user, wire)
