@@ -250,7 +250,7 @@ void nic_forget_srq(struct srq *srq);
 /* Makes a shared receive queue, whose `xrcd` and `cq` are set, one that XRC requests can name:
  * gives it its number and counts it in both. STATUS_FULL: no number is left. */
 MUST_USE enum status srq_enter(struct nic *nic, struct srq *srq);
-/* Takes the name back: later requests for it are refused, completions still due are dropped. */
+/* Takes the name back, for good: later requests for it are refused, completions still due are dropped. */
 void srq_leave(struct nic *nic, struct srq *srq);
 
 /* Post to a shared receive queue and arm its limit. */

@@ -116,7 +116,7 @@ struct srq {
     struct pd *pd;
     struct xrcd *xrcd;    /* XRC, else NULL: its domain, ... */
     struct cq *cq;        /* ... where its receives complete, ... */
-    uint32_t number;      /* ... and its name: see srq_enter. */
+    uint32_t number;      /* ... and its name, see srq_enter; 0: none. */
     uint32_t limit_armed; /* Fires SRQ_LIMIT_REACHED once when fewer are left; 0: not armed. */
     uint32_t users;       /* Queue pairs attached. */
     uint32_t events;      /* 1 << enum nic_event_kind, not yet collected. */

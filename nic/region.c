@@ -253,6 +253,17 @@ void window_remove(struct region_table *table, struct region *window)
     window->pd->users--;
 }
 
+void region_shut(struct region_table *table, struct region *region)
+{
+    if (region->kind != REGION_MEMORY) {
+        unbind(table, region);
+        return;
+    }
+    region->whole_space = false;
+    region->access = 0;
+    region->bytes = 0;
+}
+
 /* Is [address, address + bytes) inside the region? A start plus its bytes never wraps, so an
  * address in front of `start` makes an offset larger than any `bytes`. */
 static bool inside(const struct region *region, uint64_t address, uint64_t bytes)

@@ -148,6 +148,10 @@ MUST_USE bool window_invalidate(struct region_table *table, uint32_t key, const 
  * same address inherits them. Cheap unless type 2 windows are bound. */
 void window_forget_owner(struct region_table *table, const struct qp *qp);
 
+/* Opens nothing any more, whoever asks by its key; a window is unbound. It stays in the table until
+ * its owner takes it out. */
+void region_shut(struct region_table *table, struct region *region);
+
 /* May `pd` (and `qp`, for type 2 windows) reach [address, address + bytes) through `key` with all
  * of `access`? Local work passes a `qp` of NULL and ACCESS_LOCAL_WRITE or, to read, 0. A window is
  * no lkey: it answers REGION_FORBIDDEN when `qp` is NULL or `access` has no remote bit.

@@ -45,6 +45,7 @@ void srq_leave(struct nic *nic, struct srq *srq)
     nic->srq_count--;
     srq->xrcd->users--;
     srq->cq->users--;
+    srq->number = 0;
 }
 
 struct srq *nic_find_srq(const struct nic *nic, uint32_t number)

@@ -64,9 +64,9 @@ void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr)
 
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-    struct verbs_ah *ah = calloc(1, sizeof(*ah));
+    struct verbs_ah *ah = object_make(pd->context, sizeof(*ah));
     if (ah == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     struct live *live = live_of(pd->context);
     struct ibv_ah_attr found = *attr;
@@ -82,7 +82,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     }
     live_unlock(live);
     if (reason != 0) {
-        free(ah);
+        object_free(pd->context, ah);
         return fail(reason);
     }
     ah->ibv.context = pd->context;
@@ -96,7 +96,7 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
     live_lock(live);
     ah_of(ibv)->pd->users--;
     live_unlock(live);
-    free(ah_of(ibv));
+    object_free(ibv->context, ah_of(ibv));
     return 0;
 }
 

@@ -46,7 +46,7 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
         return fail(EMFILE);
     }
     context->live = live;
-    list_init(&context->events);
+    event_open(context);
     pthread_mutex_init(&context->mutex, NULL);
     pthread_mutex_init(&ibv->mutex, NULL);
     ibv->device = device;
@@ -61,6 +61,7 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
     ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
     context_fill_slots(&context->verbs);
     pthread_mutex_lock(&contexts.mutex);
+    atomic_init(&context->holders, 1);
     list_append(&contexts.all, &context->node);
     pthread_mutex_unlock(&contexts.mutex);
     return ibv;
@@ -90,7 +91,7 @@ EXPORT struct ibv_context *ibv_import_device(int fd)
     pthread_mutex_lock(&contexts.mutex);
     for (struct list *node = contexts.all.next; node != &contexts.all; node = node->next) {
         const struct context *context = CONTAINER_OF(node, struct context, node);
-        if (context->file == file) {
+        if (context->file == file && !is_closed(&context->verbs.context)) {
             device = context->verbs.context.device;
         }
     }
@@ -98,21 +99,41 @@ EXPORT struct ibv_context *ibv_import_device(int fd)
     return device == NULL ? fail(EOPNOTSUPP) : make(device, fd);
 }
 
-EXPORT int ibv_close_device(struct ibv_context *ibv)
+/* Is another context with its file open? */
+static bool is_shared(const struct context *context)
 {
-    struct context *context = context_of(ibv);
-    struct list *node;
+    bool shared = false;
+    pthread_mutex_lock(&contexts.mutex);
+    for (struct list *node = contexts.all.next; node != &contexts.all; node = node->next) {
+        const struct context *other = CONTAINER_OF(node, struct context, node);
+        shared = shared || (other->file == context->file && !is_closed(&other->verbs.context));
+    }
+    pthread_mutex_unlock(&contexts.mutex);
+    return shared;
+}
+
+void context_free(struct context *context)
+{
     pthread_mutex_lock(&contexts.mutex);
     list_remove(&context->node);
     pthread_mutex_unlock(&contexts.mutex);
-    close(ibv->cmd_fd);
-    while ((node = list_pop(&context->events)) != NULL) {
-        free(CONTAINER_OF(node, struct async_event, node));
-    }
-    close(ibv->async_fd);
-    pthread_mutex_destroy(&ibv->mutex);
+    pthread_mutex_destroy(&context->verbs.context.mutex);
     pthread_mutex_destroy(&context->mutex);
     free(context);
+}
+
+EXPORT int ibv_close_device(struct ibv_context *ibv)
+{
+    struct context *context = context_of(ibv);
+    event_close(context);
+    if (!is_shared(context)) {
+        live_lock(context->live);
+        context_end_objects(context->live, context->file);
+        live_unlock(context->live);
+    }
+    close(ibv->cmd_fd);
+    close(ibv->async_fd);
+    context_release(ibv);
     return 0;
 }
 

@@ -21,14 +21,15 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
     if (entries == 0 || entries > live_limits()->cq_entries || vector != 0) {
         return fail(EINVAL);
     }
-    struct verbs_cq *cq = calloc(1, sizeof(*cq));
+    struct verbs_cq *cq = object_make(context, sizeof(*cq));
+    if (cq == NULL) {
+        return NULL;
+    }
     struct memory memory;
     struct completion *ring =
-        cq == NULL
-            ? NULL
-            : memory_take(parent, cq_ring_entries(entries) * sizeof(*ring), MEMORY_CQ, &memory);
+        memory_take(parent, cq_ring_entries(entries) * sizeof(*ring), MEMORY_CQ, &memory);
     if (ring == NULL) {
-        free(cq);
+        object_free(context, cq);
         return fail(ENOMEM);
     }
     cq->ring = ring;
@@ -37,6 +38,7 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
     cq_init(&cq->core, entries, ring);
     list_init(&cq->core.notify);
     list_init(&cq->core.event_link);
+    list_init(&cq->waiting);
     cq->ex.context = context;
     cq->ex.channel = channel;
     cq->ex.cq_context = cq_context;
@@ -86,7 +88,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);
     memory_give(cq->parent, cq->ring, &cq->memory, MEMORY_CQ);
-    free(cq);
+    object_free(ibv->context, cq);
     return 0;
 }
 

@@ -100,9 +100,9 @@ static struct device_memory *make(size_t bytes, uint32_t log_align, uint64_t fil
 
 static struct ibv_dm *make_handle(struct ibv_context *context, struct device_memory *memory)
 {
-    struct verbs_dm *dm = calloc(1, sizeof(*dm));
+    struct verbs_dm *dm = object_make(context, sizeof(*dm));
     if (dm == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     dm->memory = memory;
     dm->ibv = (struct ibv_dm){.context = context,
@@ -152,8 +152,9 @@ struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *a
     }
     struct ibv_dm *dm = make_handle(context, memory);
     if (dm == NULL) {
+        const int reason = errno;
         release(memory);
-        return fail(ENOMEM);
+        return fail(reason);
     }
     return dm;
 }
@@ -168,7 +169,7 @@ int dm_free(struct ibv_dm *ibv)
         return EBUSY;
     }
     release(memory);
-    free(dm_of(ibv));
+    object_free(ibv->context, dm_of(ibv));
     return 0;
 }
 
@@ -233,8 +234,9 @@ EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle
     }
     struct ibv_dm *dm = make_handle(context, found);
     if (dm == NULL) {
+        const int reason = errno;
         release(found);
-        return fail(ENOMEM);
+        return fail(reason);
     }
     return dm;
 }
@@ -242,5 +244,5 @@ EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle
 EXPORT void ibv_unimport_dm(struct ibv_dm *ibv)
 {
     release(dm_of(ibv)->memory);
-    free(dm_of(ibv));
+    object_free(ibv->context, dm_of(ibv));
 }

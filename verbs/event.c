@@ -35,14 +35,14 @@ static void take_back(const struct live *live, int fd)
 
 EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-    struct verbs_channel *channel = calloc(1, sizeof(*channel));
+    struct verbs_channel *channel = object_make(context, sizeof(*channel));
     if (channel == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     channel->ibv.context = context;
     channel->ibv.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     if (channel->ibv.fd < 0) {
-        free(channel);
+        object_free(context, channel);
         return fail(EMFILE);
     }
     list_init(&channel->events);
@@ -61,7 +61,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
     }
     close(ibv->fd);
     pthread_mutex_destroy(&channel->mutex);
-    free(channel);
+    object_free(ibv->context, channel);
     return 0;
 }
 
@@ -69,38 +69,49 @@ void event_on_completion(void *unused, struct cq *core)
 {
     (void)unused;
     struct verbs_cq *cq = CONTAINER_OF(core, struct verbs_cq, core);
-    struct channel_event *event = cq->ex.channel == NULL ? NULL : malloc(sizeof(*event));
-    if (event == NULL) {
+    if (cq->ex.channel == NULL || is_closed(cq->ex.context)) {
         return;
     }
     struct verbs_channel *channel = channel_of(cq->ex.channel);
-    event->cq = cq;
     pthread_mutex_lock(&channel->mutex);
-    list_append(&channel->events, &event->node);
+    if (cq->events++ == 0) {
+        list_append(&channel->events, &cq->waiting);
+    }
     pthread_mutex_unlock(&channel->mutex);
     uncancelled_count_up(channel->ibv.fd, 1);
+}
+
+/* One event of the queue that has waited longest; NULL: there is none. A queue with several goes to
+ * the end. */
+static struct verbs_cq *next_event(struct verbs_channel *channel)
+{
+    struct list *node = list_pop(&channel->events);
+    if (node == NULL) {
+        return NULL;
+    }
+    struct verbs_cq *cq = CONTAINER_OF(node, struct verbs_cq, waiting);
+    cq->comp_events_delivered++;
+    if (--cq->events > 0) {
+        list_append(&channel->events, &cq->waiting);
+    }
+    return cq;
 }
 
 EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
 {
     struct verbs_channel *channel = channel_of(ibv);
-    struct list *node = NULL;
+    struct verbs_cq *found = NULL;
     /* A count without an event is one that was withdrawn between the two. */
-    while (node == NULL) {
+    while (found == NULL) {
         if (!count_down(ibv->fd)) {
             return -1;
         }
         pthread_mutex_lock(&channel->mutex);
-        node = list_pop(&channel->events);
-        if (node != NULL) {
-            CONTAINER_OF(node, struct channel_event, node)->cq->comp_events_delivered++;
-        }
+        found = next_event(channel);
         pthread_mutex_unlock(&channel->mutex);
     }
-    struct channel_event *event = CONTAINER_OF(node, struct channel_event, node);
-    *cq = (struct ibv_cq *)(void *)&event->cq->ex;
-    *cq_context = event->cq->ex.cq_context;
-    free(event);
+    *cq = (struct ibv_cq *)(void *)&found->ex;
+    *cq_context = found->ex.cq_context;
     return 0;
 }
 
@@ -112,17 +123,12 @@ EXPORT void ibv_ack_cq_events(struct ibv_cq *ibv, unsigned int count)
     pthread_mutex_unlock(&ibv->mutex);
 }
 
-void channel_forget(struct verbs_channel *channel, const struct verbs_cq *cq)
+void channel_forget(struct verbs_channel *channel, struct verbs_cq *cq)
 {
     pthread_mutex_lock(&channel->mutex);
-    for (struct list *node = channel->events.next; node != &channel->events;) {
-        struct channel_event *event = CONTAINER_OF(node, struct channel_event, node);
-        node = node->next;
-        if (event->cq == cq) {
-            list_remove(&event->node);
-            free(event);
-            take_back(live_of(channel->ibv.context), channel->ibv.fd);
-        }
+    list_remove(&cq->waiting);
+    for (; cq->events > 0; cq->events--) {
+        take_back(live_of(channel->ibv.context), channel->ibv.fd);
     }
     channel->ibv.refcnt--;
     pthread_mutex_unlock(&channel->mutex);
@@ -130,19 +136,68 @@ void channel_forget(struct verbs_channel *channel, const struct verbs_cq *cq)
 
 /* -- Asynchronous events ------------------------------------------------------------------------*/
 
-static void queue_event(struct context *context, const struct ibv_async_event *what,
-                        const void *object)
+void event_open(struct context *context)
+{
+    list_init(&context->events);
+    list_init(&context->spare_events);
+    for (size_t i = 0; i < COUNT_OF(context->reserve); i++) {
+        list_append(&context->spare_events, &context->reserve[i].node);
+    }
+}
+
+static bool is_of_reserve(const struct context *context, const struct async_event *event)
+{
+    return event >= context->reserve && event < context->reserve + COUNT_OF(context->reserve);
+}
+
+/* Under the context's mutex, as all that follows. NULL: no memory. */
+static struct async_event *take_event(struct context *context)
 {
     struct async_event *event = malloc(sizeof(*event));
+    if (event != NULL) {
+        return event;
+    }
+    struct list *spare = list_pop(&context->spare_events);
+    return spare == NULL ? NULL : CONTAINER_OF(spare, struct async_event, node);
+}
+
+static void give_event(struct context *context, struct async_event *event)
+{
+    if (is_of_reserve(context, event)) {
+        list_append(&context->spare_events, &event->node);
+    } else {
+        free(event);
+    }
+}
+
+/* False: nobody is to be woken. */
+static bool append_event(struct context *context, const struct ibv_async_event *what,
+                         const void *object)
+{
+    if (is_closed(&context->verbs.context)) {
+        return false;
+    }
+    struct async_event *event = take_event(context);
     if (event == NULL) {
-        return;
+        const bool first = !context->lost_events;
+        context->lost_events = true;
+        return first;
     }
     event->event = *what;
     event->object = object;
-    pthread_mutex_lock(&context->mutex);
     list_append(&context->events, &event->node);
+    return true;
+}
+
+static void queue_event(struct context *context, const struct ibv_async_event *what,
+                        const void *object)
+{
+    pthread_mutex_lock(&context->mutex);
+    const bool wake = append_event(context, what, object);
     pthread_mutex_unlock(&context->mutex);
-    uncancelled_count_up(context->verbs.context.async_fd, 1);
+    if (wake) {
+        uncancelled_count_up(context->verbs.context.async_fd, 1);
+    }
 }
 
 static void on_qp_event(struct verbs_qp *qp, struct ibv_async_event *event)
@@ -219,24 +274,36 @@ static void note_delivered(const struct ibv_async_event *event)
     }
 }
 
+/* False: there is none. Where there was no memory for more, the last one says that the device has
+ * failed: what programs have to believe of it was lost. */
+static bool take_oldest(struct context *context, struct ibv_async_event *out)
+{
+    struct list *node = list_pop(&context->events);
+    if (node == NULL) {
+        *out = (struct ibv_async_event){.event_type = IBV_EVENT_DEVICE_FATAL};
+        const bool lost = context->lost_events;
+        context->lost_events = false;
+        return lost;
+    }
+    struct async_event *event = CONTAINER_OF(node, struct async_event, node);
+    *out = event->event;
+    note_delivered(out);
+    give_event(context, event);
+    return true;
+}
+
 EXPORT int ibv_get_async_event(struct ibv_context *ibv, struct ibv_async_event *out)
 {
     struct context *context = context_of(ibv);
-    struct list *node = NULL;
-    while (node == NULL) {
+    bool found = false;
+    while (!found) {
         if (!count_down(ibv->async_fd)) {
             return -1;
         }
         pthread_mutex_lock(&context->mutex);
-        node = list_pop(&context->events);
-        if (node != NULL) {
-            note_delivered(&CONTAINER_OF(node, struct async_event, node)->event);
-        }
+        found = take_oldest(context, out);
         pthread_mutex_unlock(&context->mutex);
     }
-    struct async_event *event = CONTAINER_OF(node, struct async_event, node);
-    *out = event->event;
-    free(event);
     return 0;
 }
 
@@ -278,9 +345,20 @@ void event_forget(struct context *context, const void *object)
         node = node->next;
         if (event->object == object) {
             list_remove(&event->node);
-            free(event);
+            give_event(context, event);
             take_back(context->live, context->verbs.context.async_fd);
         }
+    }
+    pthread_mutex_unlock(&context->mutex);
+}
+
+void event_close(struct context *context)
+{
+    struct list *node;
+    pthread_mutex_lock(&context->mutex);
+    atomic_store(&context->closed, true);
+    while ((node = list_pop(&context->events)) != NULL) {
+        give_event(context, CONTAINER_OF(node, struct async_event, node));
     }
     pthread_mutex_unlock(&context->mutex);
 }

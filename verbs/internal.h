@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "base/check.h"
 #include "base/list.h"
@@ -24,19 +26,27 @@
 
 /* -- Objects ------------------------------------------------------------------------------------*/
 
-struct context {
-    struct verbs_context verbs; /* First: programs hold a pointer to verbs.context. */
-    struct live *live;
-    uint64_t file;         /* Inode behind cmd_fd: contexts that were imported share it. */
-    struct list node;      /* Of all contexts. */
-    pthread_mutex_t mutex; /* Guards `events`. Taken inside the live lock, never around it. */
-    struct list events;    /* struct async_event, oldest first; one count in async_fd each. */
-};
-
 struct async_event {
     struct list node;
     struct ibv_async_event event;
     const void *object;
+};
+
+/* So many asynchronous events a context has room for when there is no memory. */
+#define EVENT_RESERVE 8
+
+struct context {
+    struct verbs_context verbs; /* First: programs hold a pointer to verbs.context. */
+    struct live *live;
+    uint64_t file;            /* Inode behind cmd_fd: contexts that were imported share it. */
+    atomic_bool closed;       /* By the program; objects that are left keep it. */
+    _Atomic uint32_t holders; /* Objects, and the program while it is open. */
+    struct list node;         /* Of all contexts. */
+    pthread_mutex_t mutex;    /* Guards the rest. Taken inside the live lock, never around it. */
+    struct list events;       /* struct async_event, oldest first; one count in async_fd each. */
+    struct list spare_events;
+    struct async_event reserve[EVENT_RESERVE];
+    bool lost_events; /* There was no room for more: a count, too. */
 };
 
 struct verbs_td {
@@ -98,12 +108,7 @@ struct verbs_ah {
 struct verbs_channel {
     struct ibv_comp_channel ibv;
     pthread_mutex_t mutex; /* Guards `events` and refcnt. Taken inside the live lock. */
-    struct list events;    /* struct channel_event, oldest first; one count in fd each. */
-};
-
-struct channel_event {
-    struct list node;
-    struct verbs_cq *cq;
+    struct list events;    /* struct verbs_cq with events, in turn; one count in fd each. */
 };
 
 struct verbs_cq {
@@ -113,6 +118,9 @@ struct verbs_cq {
     struct memory memory; /* Of the ring. */
     struct ibv_pd *parent;
     uint32_t comp_events_delivered, async_events_delivered;
+    /* Under the channel's mutex: */
+    struct list waiting; /* In the channel, ... */
+    uint32_t events;     /* ... while there are any that the program has not taken. */
     struct completion current;
 };
 
@@ -224,6 +232,42 @@ void pd_in_child(void);
 /* device.c: the port, without a context. */
 void port_describe(struct live *live, struct ibv_port_attr *attr);
 
+/* closing.c: an object of the context is made or gone. The context stays until then. False, EBADF:
+ * it was closed. */
+MUST_USE bool context_hold(struct ibv_context *context);
+void context_release(struct ibv_context *context);
+/* What was made on contexts of this file, all of which are closed, is out of everybody's reach.
+ * Locked. */
+void context_end_objects(struct live *live, uint64_t file);
+/* context.c: nobody holds it. */
+void context_free(struct context *context);
+
+static inline bool is_closed(const struct ibv_context *context)
+{
+    return atomic_load_explicit(&CONTAINER_OF_CONST(context, struct context, verbs.context)->closed,
+                                memory_order_relaxed);
+}
+
+/* Zeroed memory for an object of the context, which it holds. NULL with errno. */
+static inline void *object_make(struct ibv_context *context, size_t bytes)
+{
+    if (!context_hold(context)) {
+        return NULL;
+    }
+    void *object = calloc(1, bytes);
+    if (object == NULL) {
+        context_release(context);
+        errno = ENOMEM;
+    }
+    return object;
+}
+
+static inline void object_free(struct ibv_context *context, void *object)
+{
+    free(object);
+    context_release(context);
+}
+
 /* context.c: fills the slots programs call without a symbol. */
 void context_fill_slots(struct verbs_context *verbs);
 
@@ -232,7 +276,11 @@ void event_on_async(void *unused, const struct nic_event *event);
 void event_on_completion(void *unused, struct cq *cq);
 /* Withdraws what is queued about an object and waits until what was delivered is acknowledged. */
 void event_forget(struct context *context, const void *object);
-void channel_forget(struct verbs_channel *channel, const struct verbs_cq *cq);
+void channel_forget(struct verbs_channel *channel, struct verbs_cq *cq);
+/* A context that opens, and one that closes: from then on nothing is made on it, and it is told
+ * nothing. */
+void event_open(struct context *context);
+void event_close(struct context *context);
 
 /* ah.c: an address vector that names a LID gets the GRH of its owner, if there is one. Not locked:
  * the owner may be asked. */

@@ -99,9 +99,9 @@ static int judge_request(uint64_t address, uint64_t bytes, uint64_t iova, unsign
 
 struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *request)
 {
-    struct verbs_mr *mr = calloc(1, sizeof(*mr));
+    struct verbs_mr *mr = object_make(pd->context, sizeof(*mr));
     if (mr == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     struct live *live = live_of(pd->context);
     live_lock(live);
@@ -112,7 +112,7 @@ struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *reque
     }
     live_unlock(live);
     if (status != STATUS_OK) {
-        free(mr);
+        object_free(pd->context, mr);
         return fail(status_errno(status));
     }
     mr->ibv = (struct ibv_mr){.context = pd->context,
@@ -143,10 +143,13 @@ static void *map_nothing(void)
 
 struct ibv_mr *mr_alloc_null(struct ibv_pd *pd)
 {
-    struct verbs_mr *mr = calloc(1, sizeof(*mr));
-    void *pages = mr == NULL ? NULL : map_nothing();
+    struct verbs_mr *mr = object_make(pd->context, sizeof(*mr));
+    if (mr == NULL) {
+        return NULL;
+    }
+    void *pages = map_nothing();
     if (pages == NULL) {
-        free(mr);
+        object_free(pd->context, mr);
         return fail(ENOMEM);
     }
     struct live *live = live_of(pd->context);
@@ -156,7 +159,7 @@ struct ibv_mr *mr_alloc_null(struct ibv_pd *pd)
     live_unlock(live);
     if (status != STATUS_OK) {
         munmap(pages, NULL_BYTES);
-        free(mr);
+        object_free(pd->context, mr);
         return fail(status_errno(status));
     }
     mr->null_pages = pages;
@@ -227,7 +230,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
     if (mr->null_pages != NULL) {
         munmap(mr->null_pages, NULL_BYTES);
     }
-    free(mr);
+    object_free(ibv->context, mr);
     return 0;
 }
 
@@ -235,9 +238,9 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
     struct live *live = live_of(pd->context);
-    struct ibv_mr *mr = calloc(1, sizeof(*mr));
+    struct ibv_mr *mr = object_make(pd->context, sizeof(*mr));
     if (mr == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     live_lock(live);
     const struct region *region = region_find(nic_regions(live_nic(live)), handle);
@@ -252,7 +255,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
     }
     live_unlock(live);
     if (!found) {
-        free(mr);
+        object_free(pd->context, mr);
         return fail(EINVAL);
     }
     return mr;
@@ -260,7 +263,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 {
-    free(mr);
+    object_free(mr->context, mr);
 }
 
 static int rereg_failure(int reason)
@@ -279,6 +282,9 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || flags == 0 || (domain && pd == NULL) ||
         (translation && (memory == NULL || bytes == 0))) {
         return rereg_failure(EINVAL);
+    }
+    if (is_closed(ibv->context)) {
+        return rereg_failure(EBADF);
     }
     if (mr->device_memory != NULL || mr->null_pages != NULL) {
         return rereg_failure(EOPNOTSUPP);
@@ -356,9 +362,9 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
     if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
         return fail(EINVAL);
     }
-    struct verbs_mw *mw = calloc(1, sizeof(*mw));
+    struct verbs_mw *mw = object_make(pd->context, sizeof(*mw));
     if (mw == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     struct live *live = live_of(pd->context);
     live_lock(live);
@@ -367,7 +373,7 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
                    type == IBV_MW_TYPE_1 ? REGION_WINDOW_TYPE_1 : REGION_WINDOW_TYPE_2, &mw->core);
     live_unlock(live);
     if (status != STATUS_OK) {
-        free(mw);
+        object_free(pd->context, mw);
         return fail(status_errno(status));
     }
     mw->ibv = (struct ibv_mw){.context = pd->context,
@@ -384,6 +390,6 @@ int mw_dealloc(struct ibv_mw *ibv)
     live_lock(live);
     window_remove(nic_regions(live_nic(live)), &mw_of(ibv)->core);
     live_unlock(live);
-    free(mw_of(ibv));
+    object_free(ibv->context, mw_of(ibv));
     return 0;
 }

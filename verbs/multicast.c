@@ -12,6 +12,9 @@ static int change(struct ibv_qp *ibv, const union ibv_gid *gid,
 {
     struct live *live = live_of(ibv->context);
     struct gid group;
+    if (is_closed(ibv->context)) {
+        return EBADF;
+    }
     memcpy(group.bytes, gid->raw, sizeof(group.bytes));
     live_lock(live);
     const enum status status = how(live, &group, qp_of(ibv)->core);

@@ -21,9 +21,9 @@ static struct {
 
 static struct verbs_pd *make(struct ibv_context *context, struct pd *core)
 {
-    struct verbs_pd *pd = calloc(1, sizeof(*pd));
+    struct verbs_pd *pd = object_make(context, sizeof(*pd));
     if (pd == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     pd->ibv.context = context;
     pd->core = core == NULL ? &pd->own : core;
@@ -39,7 +39,7 @@ static void forget(struct verbs_pd *pd)
     pthread_mutex_lock(&domains.mutex);
     list_remove(&pd->node);
     pthread_mutex_unlock(&domains.mutex);
-    free(pd);
+    object_free(pd->ibv.context, pd);
 }
 
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -136,9 +136,9 @@ struct ibv_td *td_alloc(struct ibv_context *context, struct ibv_td_init_attr *at
     if (attr->comp_mask != 0) {
         return fail(EOPNOTSUPP);
     }
-    struct verbs_td *td = calloc(1, sizeof(*td));
+    struct verbs_td *td = object_make(context, sizeof(*td));
     if (td == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     td->ibv.context = context;
     return &td->ibv;
@@ -154,7 +154,7 @@ int td_dealloc(struct ibv_td *ibv)
     if (busy) {
         return EBUSY;
     }
-    free(td);
+    object_free(ibv->context, td);
     return 0;
 }
 

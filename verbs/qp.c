@@ -180,6 +180,9 @@ static struct verbs_qp *create(struct ingredients *from)
     if (!type_of(from->attr->qp_type, &type)) {
         return fail(EOPNOTSUPP);
     }
+    if (!context_hold(from->context)) {
+        return NULL;
+    }
     drop_unused(from);
     struct verbs_qp *qp = NULL;
     int reason = judge_ingredients(from);
@@ -187,6 +190,7 @@ static struct verbs_qp *create(struct ingredients *from)
         reason = create_block(from, type, &qp);
     }
     if (reason != 0) {
+        context_release(from->context);
         return fail(reason);
     }
     qp_fill_public(from->context, from->pd, from->attr, qp);
@@ -299,6 +303,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     if (is_attached(qp)) {
         return EBUSY;
     }
+    struct ibv_context *context = ibv->context;
     const bool opened = ibv->qp_type == IBV_QPT_XRC_RECV && !xrc_target_holds(qp);
     struct verbs_qp *holder = withdraw(qp);
     wait_for_events(qp);
@@ -312,6 +317,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
         const struct memory memory = holder->memory;
         memory_give(holder->ex.qp_base.pd, holder, &memory, MEMORY_QP);
     }
+    context_release(context);
     return 0;
 }
 
@@ -433,6 +439,9 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     struct verbs_qp *qp = qp_of(ibv);
     struct live *live = live_of(ibv->context);
     struct ibv_qp_attr found = *attr;
+    if (is_closed(ibv->context)) {
+        return EBADF;
+    }
     if (mask & IBV_QP_AV) {
         path_find_lid(live, &found.ah_attr);
     }

@@ -47,14 +47,14 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     if (attr->max_sge == 0) {
         attr->max_sge = 1;
     }
-    struct verbs_srq *srq = calloc(1, sizeof(*srq));
+    struct verbs_srq *srq = object_make(pd->context, sizeof(*srq));
     if (srq == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     srq->slots =
         memory_take(pd, receive_queue_bytes(attr->max_wr, attr->max_sge), MEMORY_SRQ, &srq->memory);
     if (srq->slots == NULL) {
-        free(srq);
+        object_free(pd->context, srq);
         return fail(ENOMEM);
     }
     struct live *live = live_of(pd->context);
@@ -63,7 +63,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     live_unlock(live);
     if (reason != 0) {
         memory_give(pd, srq->slots, &srq->memory, MEMORY_SRQ);
-        free(srq);
+        object_free(pd->context, srq);
         return fail(reason);
     }
     srq->ibv.context = pd->context;
@@ -152,7 +152,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
         return EBUSY;
     }
     nic_forget_srq(&srq->core);
-    if (srq->core.xrcd != NULL) {
+    if (srq->core.number != 0) {
         srq_leave(live_nic(live), &srq->core);
     }
     srq->core.pd->users--;
@@ -166,6 +166,6 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);
     memory_give(ibv->pd, srq->slots, &srq->memory, MEMORY_SRQ);
-    free(srq);
+    object_free(ibv->context, srq);
     return 0;
 }

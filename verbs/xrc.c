@@ -98,9 +98,9 @@ struct ibv_xrcd *xrcd_open(struct ibv_context *context, struct ibv_xrcd_init_att
     if (attr->fd != -1 && fstat(attr->fd, &file) != 0) {
         return NULL;
     }
-    struct verbs_xrcd *xrcd = calloc(1, sizeof(*xrcd));
+    struct verbs_xrcd *xrcd = object_make(context, sizeof(*xrcd));
     if (xrcd == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     struct live *live = live_of(context);
     live_lock(live);
@@ -111,7 +111,7 @@ struct ibv_xrcd *xrcd_open(struct ibv_context *context, struct ibv_xrcd_init_att
     live_unlock(live);
     if (xrcd->domain == NULL) {
         const int reason = errno;
-        free(xrcd);
+        object_free(context, xrcd);
         return fail(reason);
     }
     xrcd->ibv.context = context;
@@ -138,7 +138,7 @@ int xrcd_close(struct ibv_xrcd *ibv)
     if (last) {
         free(domain);
     }
-    free(CONTAINER_OF(ibv, struct verbs_xrcd, ibv));
+    object_free(ibv->context, CONTAINER_OF(ibv, struct verbs_xrcd, ibv));
     return 0;
 }
 
@@ -255,9 +255,9 @@ struct ibv_qp *xrc_open_qp(struct ibv_context *context, struct ibv_qp_open_attr 
     if (attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT)) {
         return fail(EOPNOTSUPP);
     }
-    struct verbs_qp *qp = calloc(1, sizeof(*qp));
+    struct verbs_qp *qp = object_make(context, sizeof(*qp));
     if (qp == NULL) {
-        return fail(ENOMEM);
+        return NULL;
     }
     const struct ibv_qp_init_attr shown = {
         .qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL,
@@ -270,7 +270,7 @@ struct ibv_qp *xrc_open_qp(struct ibv_context *context, struct ibv_qp_open_attr 
     }
     live_unlock(live);
     if (reason != 0) {
-        free(qp);
+        object_free(context, qp);
         return fail(reason);
     }
     return &qp->ex.qp_base;

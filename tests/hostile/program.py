@@ -30,6 +30,7 @@ def cancels(wire):
         alone([victim('cancelled')], wire, ['--capture', os.path.join(directory, 'a.pcapng')])
     alone([victim('cancelled')], wire)
 
+
 def more_rights():
     """A set-user-ID program of root, run by somebody else: whom it obeys is not that user's environment."""
     if os.geteuid() != 0:
@@ -56,11 +57,18 @@ def more_rights():
                 raise Failure("its user's environment made it write a file of root")
 
 
+def runs_out_of_memory(wire):
+    if harness.sanitizer:
+        raise Skipped('sanitizers have a malloc of their own')
+    alone([victim('no_memory')], wire)
+
+
 def tests():
     for wire in ('shm', 'udp'):
         for what in ('cm', 'verbs', 'threads'):
             test(f'{wire}: exit() in a signal handler ({what})', exits_in_handler, wire, what)
         test(f'{wire}: threads are cancelled inside calls', cancels, wire)
+        test(f'{wire}: events while memory is used up', runs_out_of_memory, wire)
         for what in ('ghost', 'anew', 'inherited'):
             test(f'{wire}: fork without exec ({what})', forks, wire, what)
             test(f'{wire}: fork without exec, shared address ({what})', forks, wire, what, '--device',

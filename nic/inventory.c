@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/inventory.h"
+
+#include "nic/internal.h"
+
+struct qp *nic_each_qp(const struct nic *nic, uint32_t *at)
+{
+    while (nic->qp_count > 0 && *at <= nic->qp_mask) {
+        struct qp *qp = nic->qps[(*at)++];
+        if (qp != NULL) {
+            return qp;
+        }
+    }
+    return NULL;
+}
+
+struct region *nic_each_region(const struct nic *nic, uint32_t *at)
+{
+    while (nic->regions.count > 0 && *at <= nic->regions.mask) {
+        struct region *region = nic->regions.slots[(*at)++];
+        if (region != NULL) {
+            return region;
+        }
+    }
+    return NULL;
+}
+
+struct srq *nic_each_srq(const struct nic *nic, uint32_t *at)
+{
+    while (nic->srq_count > 0 && *at <= nic->srq_mask) {
+        struct srq *srq = nic->srqs[(*at)++];
+        if (srq != NULL) {
+            return srq;
+        }
+    }
+    return NULL;
+}
+
+const struct gid *nic_group_of(const struct nic *nic, const struct qp *qp)
+{
+    const struct multicast_table *table = &nic->multicast;
+    for (uint32_t i = 0; i < table->group_count && qp->type == QP_UD; i++) {
+        uint32_t member = table->groups[i].first;
+        while (member != MULTICAST_NOBODY && table->members[member].qp != qp) {
+            member = table->members[member].next;
+        }
+        if (member != MULTICAST_NOBODY) {
+            return &table->groups[i].gid;
+        }
+    }
+    return NULL;
+}

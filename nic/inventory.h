@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * inventory - what a NIC has, one after the other, for who closes a device with objects in use.
+ *
+ * Purpose    A kernel destroys with a device whatever was made on it. Programs may still hold the
+ *            objects, so that they are made useless instead, and go when they are destroyed.
+ * Inputs     A position, which starts at 0; each call moves it on.
+ * Outputs    The next object; NULL: there are no more.
+ * Ownership  None.
+ * Threads    One caller at a time; nothing is made or destroyed between two calls.
+ * Time       Not used.
+ * Limits     None.
+ */
+#ifndef NIC_INVENTORY_H
+#define NIC_INVENTORY_H
+
+#include "nic/nic.h"
+
+struct qp *nic_each_qp(const struct nic *nic, uint32_t *at);
+/* Memory regions and windows. */
+struct region *nic_each_region(const struct nic *nic, uint32_t *at);
+/* Those that XRC requests can name. */
+struct srq *nic_each_srq(const struct nic *nic, uint32_t *at);
+
+/* A multicast group that the queue pair is attached to; NULL: none. */
+const struct gid *nic_group_of(const struct nic *nic, const struct qp *qp);
+
+#endif
