@@ -65,9 +65,12 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
 
 void live_serve_stat(struct live *live)
 {
-    struct stat_line lines[LINES_MAX];
-    const uint32_t count = collect(live, lines);
-    stat_server_serve(live->stat_fd, live_device_text(live), lines, count);
+    const int client = stat_server_accept(live->stat_fd);
+    if (client >= 0) {
+        struct stat_line lines[LINES_MAX];
+        const uint32_t count = collect(live, lines);
+        stat_server_answer(client, live_device_text(live), lines, count);
+    }
 }
 
 void live_print_stats(const struct live *live)

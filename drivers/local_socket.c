@@ -12,6 +12,10 @@
 
 #define NAME_PREFIX "nonic/"
 
+/* Connections of other users that are sent away in one turn: their flood takes a part of our time,
+ * under the NIC's lock, and not all of it. */
+#define STRANGERS_MAX 32
+
 struct local_name local_name(const char *purpose, const struct gid *gid, int slot)
 {
     struct local_name name = {.address = {.sun_family = AF_UNIX}};
@@ -113,12 +117,16 @@ int local_accept_anybody(int listener)
 
 int local_accept(int listener)
 {
-    int fd;
     pid_t pid;
-    while ((fd = local_accept_anybody(listener)) >= 0 && !same_user(fd, &pid)) {
+    for (int i = 0; i < STRANGERS_MAX; i++) {
+        const int fd = local_accept_anybody(listener);
+        if (fd < 0 || same_user(fd, &pid)) {
+            return fd;
+        }
         local_close(fd);
     }
-    return fd;
+    errno = EAGAIN;
+    return -1;
 }
 
 union control {

@@ -47,7 +47,8 @@ MUST_USE int local_listen(const struct local_name *name, int backlog);
 MUST_USE int local_dial(const struct local_name *name, pid_t *pid);
 
 /* The next process of our user that dialled; -1: none waits, or this process may have no more
- * descriptors: then it goes on waiting. Other users' are sent away. */
+ * descriptors: then it goes on waiting. Other users' are sent away, so many in a turn: -1 with
+ * EAGAIN may also mean that more are waiting, and the listener stays readable. */
 MUST_USE int local_accept(int listener);
 /* Likewise of any user. */
 MUST_USE int local_accept_anybody(int listener);

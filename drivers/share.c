@@ -36,6 +36,8 @@ _Static_assert(FD_COUNT <= LOCAL_FDS_MAX, "the descriptors go with one message")
 #define JOIN_MS  5000
 #define TAKEN_MS 2000
 #define PAUSE_US 2000
+/* Processes that are let in, in one turn. */
+#define NEWCOMERS_MAX 32
 /* At the list of sockets, while it moves. */
 #define LOOKS_MAX 8
 
@@ -248,7 +250,7 @@ void share_admit(const struct share *share)
     fds[0] = share->listener;
     memcpy(fds + 1, share->sockets, sizeof(share->sockets));
     int newcomer;
-    while ((newcomer = local_accept(share->listener)) >= 0) {
+    for (int i = 0; i < NEWCOMERS_MAX && (newcomer = local_accept(share->listener)) >= 0; i++) {
         const uint64_t magic = MAGIC_DESCRIPTORS;
         /* One that does not wait any more comes again. */
         (void)!local_send(newcomer, &magic, sizeof(magic), fds, FD_COUNT);

@@ -83,7 +83,7 @@ static bool accept_couriers(struct share *share)
 {
     bool any = false;
     int fd;
-    while ((fd = local_accept(share->slot_listener)) >= 0) {
+    for (int i = 0; i < SHARE_COURIERS && (fd = local_accept(share->slot_listener)) >= 0; i++) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.fd = fd};
         if (epoll_ctl(share->mail, EPOLL_CTL_ADD, fd, &event) != 0) {
             local_close(fd);

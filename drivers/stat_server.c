@@ -30,27 +30,32 @@ int stat_server_open(void)
     return fd;
 }
 
-static int allowed(int client)
+static bool allowed(int client)
 {
-    struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    return getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
+    uid_t user;
+    return local_user(client, &user) && (user == geteuid() || user == 0);
 }
 
-void stat_server_serve(int fd, const char *device, const struct stat_line *lines, uint32_t count)
+int stat_server_accept(int fd)
 {
     const int client = local_accept_anybody(fd);
-    if (client < 0) {
-        return;
+    if (client >= 0 && !allowed(client)) {
+        local_close(client);
+        return -1;
     }
+    return client;
+}
+
+void stat_server_answer(int client, const char *device, const struct stat_line *lines,
+                        uint32_t count)
+{
     char text[8192];
     size_t used = (size_t)snprintf(text, sizeof(text), "device %s\n", device);
     for (uint32_t i = 0; i < count && used < sizeof(text); i++) {
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %" PRIu64 "\n",
                                  lines[i].name, lines[i].value);
     }
-    if (allowed(client) && used < sizeof(text)) {
+    if (used < sizeof(text)) {
         (void)!send(client, text, used, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     local_close(client);

@@ -21,7 +21,10 @@ struct stat_line {
 /* A non-blocking listening descriptor of this process; -1 if there is none to be had. */
 int stat_server_open(void);
 
-/* Answers whoever waits on `fd`; never blocks. */
-void stat_server_serve(int fd, const char *device, const struct stat_line *lines, uint32_t count);
+/* Whoever waits on `fd` and may know the counters, to be answered; -1: nobody. Never blocks. */
+int stat_server_accept(int fd);
+/* Says all of it to `client`, and closes that. */
+void stat_server_answer(int client, const char *device, const struct stat_line *lines,
+                        uint32_t count);
 
 #endif
