@@ -131,7 +131,7 @@ static bool open_observers(struct live *live, char *error, size_t error_bytes)
 static bool open_manager(struct live *live, char *error, size_t error_bytes)
 {
     if (!live_cm_open(live, random_seed())) {
-        snprintf(error, error_bytes, "no memory or descriptor for the connection manager");
+        snprintf(error, error_bytes, "connection manager: %s", strerror(errno));
         return false;
     }
     return true;
@@ -191,13 +191,27 @@ static bool watch_all(struct live *live)
     return live->shm == NULL || watch(live, shm_port_fd(live->shm), EPOLLIN);
 }
 
+/* As before watch_all, so that a program may try again. */
+static void unwatch(struct live *live)
+{
+    descriptor_close(live->poll_fd);
+    descriptor_close(live->wake_fd);
+    descriptor_close(live->stat_fd);
+    live->poll_fd = live->wake_fd = live->stat_fd = -1;
+    live->udp_watched = false;
+}
+
 bool live_start(struct live *live, char *error, size_t error_bytes)
 {
     if (live->started) {
         return true;
     }
     if (!watch_all(live)) {
-        snprintf(error, error_bytes, "no descriptors for the progress thread");
+        const int reason = errno;
+        snprintf(error, error_bytes, "no descriptors for the progress thread: %s",
+                 strerror(reason));
+        unwatch(live);
+        errno = reason;
         return false;
     }
     /* The program's signals are the program's threads' business. */
@@ -208,6 +222,8 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
         snprintf(error, error_bytes, "no progress thread: %s", strerror(failed));
+        unwatch(live);
+        errno = failed;
         return false;
     }
     pthread_setname_np(live->thread, "nonic");
@@ -266,9 +282,7 @@ void live_close(struct live *live)
     live_forget_paths(live);
     udp_port_close(&live->udp);
     address_release(&live->addresses);
-    descriptor_close(live->poll_fd);
-    descriptor_close(live->wake_fd);
-    descriptor_close(live->stat_fd);
+    unwatch(live);
     if (live->nic_memory != NULL) {
         munmap(live->nic_memory, live->nic_memory_bytes);
     }

@@ -36,13 +36,13 @@ bool live_cm_open(struct live *live, uint64_t seed)
     const struct service_owner self = {.gid = live->gids[0].gid,
                                        .slot = shared ? (int)live->addresses.slot : LOCAL_NO_SLOT};
     live->cm = calloc(1, sizeof(*live->cm));
-    if (live->cm == NULL || !services_open(&live->services, &self)) {
+    if (live->cm == NULL) {
         return false;
     }
     /* Answers find the process by the id that it chose (share_route.h). */
     rdma_cm_init(live->cm, seed, (uint8_t)(shared ? live->addresses.slot : 0), live_guid(live));
     live->cm_due = INSTANT_NEVER;
-    return true;
+    return services_open(&live->services, &self);
 }
 
 void live_cm_close(struct live *live)

@@ -2,6 +2,7 @@
  *
  * context - an opened device, and the slots that programs call through it without a symbol.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -29,6 +30,14 @@ static bool identify(int fd, uint64_t *file)
     return true;
 }
 
+static void *refuse(int reason)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "no descriptor for an open device: %s", strerror(reason));
+    process_complain(text);
+    return fail(reason);
+}
+
 /* `fd` is the context's from now on, if there is one. */
 static struct ibv_context *make(struct ibv_device *device, int fd)
 {
@@ -42,8 +51,9 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
     }
     struct ibv_context *ibv = &context->verbs.context;
     if (!identify(fd, &context->file)) {
+        const int reason = errno;
         free(context);
-        return fail(EMFILE);
+        return refuse(reason);
     }
     context->live = live;
     event_open(context);
@@ -54,8 +64,9 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
     ibv->num_comp_vectors = 1;
     ibv->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     if (ibv->async_fd < 0) {
+        const int reason = errno;
         free(context);
-        return fail(EMFILE);
+        return refuse(reason);
     }
     context->verbs.sz = sizeof(context->verbs);
     ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -70,8 +81,11 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     const int fd = memfd_create(DEVICE_NAME, MFD_CLOEXEC);
+    if (fd < 0) {
+        return refuse(errno);
+    }
     struct ibv_context *context = make(device, fd);
-    if (context == NULL && fd >= 0) {
+    if (context == NULL) {
         const int reason = errno;
         close(fd);
         return fail(reason);

@@ -223,6 +223,8 @@ static inline void *fail(int reason)
 struct live *process_live(void);
 /* Likewise, with its progress thread running. */
 struct live *process_live_started(void);
+/* Tells people why a program gets no device, which its own messages do not say. errno stays. */
+void process_complain(const char *reason);
 
 /* In a child of fork: whoever was in these files' parts is not there. */
 void context_in_child(void);

@@ -20,9 +20,11 @@ static struct {
     bool refused; /* It could not be made: said once. */
 } process = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void complain(const char *reason)
+void process_complain(const char *reason)
 {
+    const int before = errno;
     fprintf(stderr, "nonic: %s\n", reason);
+    errno = before;
 }
 
 /* A child's copy of its parent's NIC is never touched: its threads are not here, and its sockets
@@ -84,7 +86,7 @@ static struct live *claim(void)
         live = live_claim(&config, error, sizeof(error));
     }
     if (live == NULL) {
-        complain(error);
+        process_complain(error);
         process.refused = true;
         return NULL;
     }
@@ -93,7 +95,7 @@ static struct live *claim(void)
                                            .on_leaving = cm_device_leave};
     live_listen(live, &listener);
     if (!share(live, error, sizeof(error))) {
-        complain(error);
+        process_complain(error);
         process.refused = true;
         live_close(live);
         return NULL;
@@ -127,13 +129,14 @@ struct live *process_live_started(void)
     char error[256];
     const int cancellation = uncancelled_begin();
     pthread_mutex_lock(&process.mutex);
+    errno = 0;
     const bool started = live_start(live, error, sizeof(error));
+    const int reason = errno;
     pthread_mutex_unlock(&process.mutex);
     uncancelled_end(cancellation);
     if (!started) {
-        complain(error);
-        errno = ENOMEM;
-        return NULL;
+        process_complain(error);
+        return fail(reason != 0 ? reason : ENOMEM);
     }
     return live;
 }

@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 
 import harness
-from harness import Failure, Skipped, alone, test
+from harness import Failure, Skipped, alone, finish, start, test
 
 NOBODY = 65534
 
@@ -63,6 +63,17 @@ def runs_out_of_memory(wire):
     alone([victim('no_memory')], wire)
 
 
+def few_descriptors(wire, limits, *options):
+    """However few a program may have: it gets a device, or people are told why not."""
+    for limit in limits:
+        process = start(['/bin/sh', '-c', f'ulimit -n {limit}; exec ibv_devinfo'], wire, options)
+        output = finish(process, 60)
+        # Its first few descriptors a program needs itself.
+        said = 'nonic: ' in output or 'error while loading shared libraries' in output
+        if process.returncode < 0 or not (said or 'hca_id' in output):
+            raise Failure(f'with {limit} descriptors, exit status {process.returncode}:\n{output}')
+
+
 def tests():
     for wire in ('shm', 'udp'):
         for what in ('cm', 'verbs', 'threads'):
@@ -73,4 +84,7 @@ def tests():
             test(f'{wire}: fork without exec ({what})', forks, wire, what)
             test(f'{wire}: fork without exec, shared address ({what})', forks, wire, what, '--device',
                  harness.shared_address())
+        test(f'{wire}: hardly any descriptors', few_descriptors, wire, range(6, 24))
+        test(f'{wire}: hardly any descriptors, shared address', few_descriptors, wire, range(66, 90),
+             '--device', harness.shared_address())
     test('a program with more rights than its user', more_rights)
