@@ -48,6 +48,7 @@ struct cq {
     uint32_t head, tail;
     enum cq_arming arming;
     bool overrun;           /* An entry was lost: the queue is in error. */
+    bool overrun_told;      /* The program was told. */
     uint32_t users;         /* Queue pairs that complete here. */
     uint32_t events;        /* 1 << enum nic_event_kind, not yet collected. */
     struct list notify;     /* On nic.cqs_to_notify while a notification waits to be collected. */

@@ -428,14 +428,18 @@ static enum nic_event_kind take_event(uint32_t *events, struct list *link)
 bool nic_next_event(struct nic *nic, struct nic_event *event)
 {
     *event = (struct nic_event){0};
-    if (!list_empty(&nic->qps_with_events)) {
-        event->qp = CONTAINER_OF(nic->qps_with_events.next, struct qp, event_link);
-        event->kind = take_event(&event->qp->events, &event->qp->event_link);
-        return true;
-    }
+    /* Causes come before effects. */
     if (!list_empty(&nic->cqs_with_events)) {
         event->cq = CONTAINER_OF(nic->cqs_with_events.next, struct cq, event_link);
         event->kind = take_event(&event->cq->events, &event->cq->event_link);
+        return true;
+    }
+    if (!list_empty(&nic->qps_with_events)) {
+        event->qp = CONTAINER_OF(nic->qps_with_events.next, struct qp, event_link);
+        event->kind = take_event(&event->qp->events, &event->qp->event_link);
+        if (event->kind == NIC_EVENT_QP_FATAL && event->qp->state != QP_RESET) {
+            qp_enter_error(event->qp);
+        }
         return true;
     }
     if (!list_empty(&nic->srqs_with_events)) {

@@ -238,7 +238,8 @@ struct nic_event {
     struct srq *srq;
 };
 
-/* The next asynchronous event; false if there is none. */
+/* The next asynchronous event; false if there is none. A queue pair enters the error state with its
+ * NIC_EVENT_QP_FATAL. */
 bool nic_next_event(struct nic *nic, struct nic_event *event);
 /* The next completion queue whose arming fired; NULL if none. */
 struct cq *nic_next_notification(struct nic *nic);

@@ -4,34 +4,44 @@
  */
 #include "nic/internal.h"
 
-static void push(struct nic *nic, struct cq *cq, const struct completion *completion)
+/* A queue pair that loses a completion cannot go on: its program would wait for it for ever (IBTA
+ * 11.6.3.2, the affiliated errors of a completion queue). It enters the error state when the event
+ * is collected, because here it may be in the middle of something. */
+static void overrun(struct qp *qp, struct cq *cq)
+{
+    nic_count(qp->nic, COUNTER_drop_cq_overrun);
+    if (!cq->overrun_told) {
+        cq->overrun_told = true;
+        list_append(&qp->nic->cqs_with_events, &cq->event_link);
+        cq->events |= 1u << NIC_EVENT_CQ_ERROR;
+    }
+    if (qp->state != QP_ERR) {
+        qp_raise(qp, NIC_EVENT_QP_FATAL);
+    }
+}
+
+static void push(struct qp *qp, struct cq *cq, const struct completion *completion)
 {
     switch (cq_push(cq, completion)) {
     case CQ_PUSHED: break;
     case CQ_PUSHED_NOTIFY:
         list_remove(&cq->notify);
-        list_append(&nic->cqs_to_notify, &cq->notify);
+        list_append(&qp->nic->cqs_to_notify, &cq->notify);
         break;
-    case CQ_OVERRUN:
-        nic_count(nic, COUNTER_drop_cq_overrun);
-        if (cq->events == 0) {
-            list_append(&nic->cqs_with_events, &cq->event_link);
-        }
-        cq->events |= 1u << NIC_EVENT_CQ_ERROR;
-        break;
+    case CQ_OVERRUN: overrun(qp, cq); break;
     }
 }
 
 void qp_complete_receive(struct qp *qp, uint32_t srqn, const struct completion *completion)
 {
     if (LIKELY(qp->receive_cq != NULL)) {
-        push(qp->nic, qp->receive_cq, completion);
+        push(qp, qp->receive_cq, completion);
         return;
     }
     /* The program may have destroyed the shared queue meanwhile: then there is nobody to tell. */
     const struct srq *srq = nic_find_srq(qp->nic, srqn);
     if (srq != NULL) {
-        push(qp->nic, srq->cq, completion);
+        push(qp, srq->cq, completion);
     }
 }
 
@@ -67,7 +77,7 @@ void qp_complete_work(struct qp *qp, struct work *work, enum completion_status s
         .status = (uint8_t)status,
         .kind = (uint8_t)kind_of(work),
     };
-    push(qp->nic, qp->send_cq, &completion);
+    push(qp, qp->send_cq, &completion);
 }
 
 void qp_flush_sends(struct qp *qp)

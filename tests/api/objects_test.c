@@ -343,7 +343,8 @@ static void test_resize_keeps_completions_in_order(void **state)
     api_expect(api->cqs[0], IBV_WC_SUCCESS);
 }
 
-/* A queue too small for what completes: the program is told, and nothing is overwritten. */
+/* A queue too small for what completes: the program is told, nothing is overwritten, and the queue
+ * pair that lost a completion fails, instead of leaving the program to wait for it. */
 static void test_overrun(void **state)
 {
     struct api *api = *state;
@@ -359,6 +360,19 @@ static void test_overrun(void **state)
                          0);
     }
     api_expect_event(api, IBV_EVENT_CQ_ERR);
+    api_expect_event(api, IBV_EVENT_QP_FATAL);
+    struct pollfd more = {.fd = api->context->async_fd, .events = POLLIN};
+    assert_int_equal(poll(&more, 1, 0), 0);
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    assert_int_equal(ibv_query_qp(sender, &attr, IBV_QP_STATE, &init), 0);
+    assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+    struct ibv_wc wc;
+    assert_int_equal(ibv_poll_cq(small, 1, &wc), 1);
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(ibv_poll_cq(small, 1, &wc), -1);
+    assert_int_equal(ibv_query_qp(receiver, &attr, IBV_QP_STATE, &init), 0);
+    assert_int_equal(attr.qp_state, IBV_QPS_RTS);
     assert_int_equal(ibv_destroy_qp(sender), 0);
     assert_int_equal(ibv_destroy_qp(receiver), 0);
     assert_int_equal(ibv_destroy_cq(small), 0);
