@@ -394,33 +394,3 @@ void live_listen(struct live *live, const struct live_listener *listener)
 {
     live->listener = *listener;
 }
-
-/* -- Direct access by local peers ---------------------------------------------------------------*/
-
-void live_publish_region(struct live *live, const struct region *region)
-{
-    if (live->shm != NULL) {
-        shm_port_publish_region(live->shm, region);
-    }
-}
-
-void live_withdraw_region(struct live *live, const struct region *region)
-{
-    if (live->shm != NULL) {
-        shm_port_withdraw_region(live->shm, region);
-    }
-}
-
-void live_publish_qp(struct live *live, const struct qp *qp)
-{
-    if (live->shm != NULL) {
-        shm_port_publish_qp(live->shm, qp);
-    }
-}
-
-void live_withdraw_qp(struct live *live, const struct qp *qp)
-{
-    if (live->shm != NULL) {
-        shm_port_withdraw_qp(live->shm, qp);
-    }
-}

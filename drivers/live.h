@@ -137,12 +137,21 @@ void live_reaped(struct live *live, bool armed);
  */
 void live_will_block(struct live *live);
 
-/* (locked) A region is no longer to be reached, or a queue pair left RTR/RTS: local peers that
- * access memory directly are told, and have stopped when these return. */
+/* (locked) What local peers may reach by themselves. Who looks after a withdrawal finds nothing;
+ * who looked before is out of reach once it is settled. A region is withdrawn before it is changed
+ * or removed, and published once; likewise a queue pair. */
 void live_publish_region(struct live *live, const struct region *region);
 void live_withdraw_region(struct live *live, const struct region *region);
 void live_publish_qp(struct live *live, const struct qp *qp);
 void live_withdraw_qp(struct live *live, const struct qp *qp);
+
+/* (locked) No local peer reaches any more through what was withdrawn so far: nearly always so at
+ * once. False: live_settle waits for it. */
+MUST_USE bool live_settled(struct live *live);
+
+/* (not locked) The same, after waiting as long as it takes, but some seconds at most. False: a
+ * peer is stopped inside, which the program was told; no memory may be given back. */
+MUST_USE bool live_settle(struct live *live);
 
 /* Called, locked and by whichever thread made progress, for each notification and event. Set once
  * by verbs before live_start. They may only queue and wake. */

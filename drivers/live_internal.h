@@ -49,6 +49,7 @@ struct live {
     uint16_t lid;          /* 0: not yet claimed. */
     bool cm_explained;     /* The program was told why it reaches nobody. */
     bool shm_explained;    /* The program was told that shared memory does not lead to its peer. */
+    pid_t other_layout;    /* The latest process that it was told is of another version. */
 
     struct lock lock;
     pthread_t thread;
@@ -113,6 +114,9 @@ void live_group_arrival(struct live *live, const struct nic_arrival *arrival);
 MUST_USE enum status live_resolve_group(struct live *live, struct nic_path *path);
 /* An acknowledgement as the peer of `departure` would send it: its memory is written. */
 void live_acknowledge(struct live *live, const struct nic_departure *departure);
+
+/* live_direct.c: what was withdrawn is settled, or some milliseconds are over. */
+void live_settle_locked(struct live *live);
 
 /* live_paths.c: the way to QP 1 of a process, for one management datagram: answers go to whoever
  * asks, so nothing is kept. STATUS_INVALID: no port reaches it. */

@@ -103,23 +103,46 @@ static void explain_other_user(struct live *live, const struct gid *peer)
     }
 }
 
+/* Says once for each such process that its rings are those of another version. */
+static void explain_other_version(struct live *live, const struct gid *peer, uint32_t slot)
+{
+    const int names[2] = {LOCAL_NO_SLOT, (int)slot};
+    for (int i = 0; i < 2; i++) {
+        const pid_t pid = shm_find_other_layout(peer, names[i]);
+        if (pid != 0 && pid != live->other_layout) {
+            live->other_layout = pid;
+            fprintf(stderr,
+                    "nonic: process %d speaks another version of shared memory than this program: "
+                    "without --wire shm the two use UDP\n",
+                    pid);
+        }
+    }
+}
+
 enum status live_resolve(struct live *live, struct nic_path *path, uint32_t destination_qpn)
 {
     const uint32_t slot = share_slot_of(destination_qpn);
     path->window_bytes = 0;
-    path->link = shm_link_to(live, path, slot);
-    if (path->link != NULL) {
+    struct link *link = shm_link_to(live, path, slot);
+    if (link != NULL) {
+        path->link = link;
         return STATUS_OK;
     }
     if (live->config.wire == LIVE_WIRE_SHM) {
         if (errno == EPERM) {
             explain_other_user(live, &path->destination);
+        } else {
+            explain_other_version(live, &path->destination, slot);
         }
         return STATUS_INVALID;
     }
-    path->link = use_udp(live, udp_link_to(live, path, slot));
+    link = use_udp(live, udp_link_to(live, path, slot));
+    if (link == NULL) {
+        return STATUS_INVALID;
+    }
+    path->link = link;
     path->window_bytes = udp_port_window_bytes(&live->udp);
-    return path->link == NULL ? STATUS_INVALID : STATUS_OK;
+    return STATUS_OK;
 }
 
 /* Over UDP it reaches whoever reads the peer's common socket, which hands it on. */

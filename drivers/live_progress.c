@@ -80,6 +80,7 @@ void live_notify(struct live *live)
     while (nic_next_event(live->nic, &event)) {
         if (event.kind == NIC_EVENT_ENTERED_ERROR) {
             live_withdraw_qp(live, event.qp);
+            live_settle_locked(live);
         } else if (live->listener.on_async_event != NULL) {
             live->listener.on_async_event(live->listener.context, &event);
         }
@@ -447,6 +448,9 @@ void live_finish(struct live *live)
 void *live_thread(void *argument)
 {
     struct live *live = argument;
+    if (live->shm != NULL) {
+        shm_port_own(live->shm);
+    }
     lock_take_unbiased(&live->lock);
     live->polls_to_believe = POLLS_TO_BELIEVE;
     live->posts.to_believe = POSTS_TO_BELIEVE;
@@ -473,5 +477,8 @@ void *live_thread(void *argument)
         live->listener.on_leaving(live->listener.context);
     }
     live_finish(live);
+    if (live->shm != NULL) {
+        shm_port_disown(live->shm);
+    }
     return NULL;
 }

@@ -55,6 +55,13 @@ int local_listen(const struct local_name *name, int backlog)
     return fd;
 }
 
+pid_t local_peer(int socket)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof(peer);
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
+}
+
 /* Of a listener the kernel remembers who called listen, of a caller who called connect. */
 bool local_user(int socket, uid_t *user)
 {

@@ -58,6 +58,8 @@ bool local_starved(void);
 
 /* Who is on the other side of a connection. False: it is not known. */
 MUST_USE bool local_user(int socket, uid_t *user);
+/* The process that dialled or listened, as this process sees it; 0: it does not see it. */
+pid_t local_peer(int socket);
 
 /* One message, with descriptors or without. */
 MUST_USE bool local_send(int socket, const void *bytes, size_t count, const int *fds,

@@ -2,21 +2,19 @@
  *
  * shm_connect - how two processes come to share rings, and how they part.
  *
- * Every process listens on an abstract socket named after its GID, and its slot if it shares the
- * address. Whoever wants to send makes a
- * ring (a sealed memfd), connects, and sends the ring's descriptor with a hello; it may use the
- * ring at once. The acceptor maps it and answers with its board. The connection then carries
- * doorbells, and its end is the end of the peer, however it came about.
+ * Every process listens on an abstract socket named after the layout of its rings, its GID, and its
+ * slot if it shares the address: builds of different layouts do not find one another. Whoever wants
+ * to send makes a ring (a sealed memfd), connects, and sends the ring's descriptor with a hello; it
+ * may use the ring at once. The acceptor maps it and answers with its board. The connection then
+ * carries doorbells, and its end is the end of the peer, however it came about.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
@@ -24,51 +22,7 @@
 #include "drivers/shm_internal.h"
 #include "drivers/uncancelled.h"
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
-/* -- Descriptors and memory ---------------------------------------------------------------------*/
-
-/* A child of fork has no business in what its parent shares with others. */
-static void *map_shared(int fd, size_t bytes, int protection)
-{
-    void *map = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
-    if (map != MAP_FAILED && madvise(map, bytes, MADV_DONTFORK) != 0) {
-        munmap(map, bytes);
-        return MAP_FAILED;
-    }
-    return map;
-}
-
-/* Shared memory that nobody can shrink under a reader's feet; -1 if there is none to be had. */
-static int make_memory(const char *name, size_t bytes, void **map)
-{
-    const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0) {
-        return -1;
-    }
-    *map = MAP_FAILED;
-    if (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0) {
-        *map = map_shared(fd, bytes, PROT_READ | PROT_WRITE);
-    }
-    if (*map == MAP_FAILED) {
-        local_close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-/* Memory from a peer: of the size and with the seals we ask for, or not at all. */
-static void *map_foreign(int fd, size_t bytes, int protection)
-{
-    struct stat status;
-    const int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &status) != 0 ||
-        status.st_size != (off_t)bytes) {
-        return NULL;
-    }
-    void *map = map_shared(fd, bytes, protection);
-    return map == MAP_FAILED ? NULL : map;
-}
+/* -- Opening and closing ------------------------------------------------------------------------*/
 
 static bool watch(struct shm_port *port, int fd, enum shm_watch *about)
 {
@@ -76,31 +30,44 @@ static bool watch(struct shm_port *port, int fd, enum shm_watch *about)
     return epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* -- Opening and closing ------------------------------------------------------------------------*/
+/* Closing alone is not enough: a child of fork may hold a copy. */
+static void unwatch_and_close(const struct shm_port *port, int fd)
+{
+    epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, NULL);
+    local_close(fd);
+}
 
 static bool make_board(struct shm_port *port)
 {
     void *map;
-    const int fd = make_memory("nonic-board", sizeof(struct shm_board), &map);
-    if (fd < 0) {
+    port->board_fd = shm_memory_make("nonic-board", sizeof(struct shm_board), true, &map);
+    if (port->board_fd < 0) {
         return false;
     }
     port->board = map;
     shm_board_init(port->board);
-    /* Peers get a descriptor that cannot be mapped for writing. */
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    port->board_fd = descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
-    local_close(fd);
-    return port->board_fd >= 0;
+    return true;
 }
 
 static bool listen_for_peers(struct shm_port *port)
 {
-    const struct local_name name = local_name("", &port->self, port->slot);
+    const struct local_name name = shm_name(SHM_LAYOUT, &port->self, port->slot);
     port->listener = local_listen(&name, 1024);
     port->watch = SHM_WATCH_LISTENER;
     return port->listener >= 0 && watch(port, port->listener, &port->watch);
+}
+
+/* Why there is no memory to share. */
+static void explain(char *text, size_t text_bytes, size_t wanted)
+{
+    if (errno == EFBIG) {
+        snprintf(text, text_bytes,
+                 "shared memory: the limit on the size of files (ulimit -f) is below the %zu bytes "
+                 "that it takes",
+                 wanted);
+    } else {
+        snprintf(text, text_bytes, "shared memory: memfd_create: %s", strerror(errno));
+    }
 }
 
 struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, size_t error_bytes)
@@ -114,7 +81,12 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
     port->slot = slot;
     port->listener = port->board_fd = -1;
     port->epoll = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
-    if (port->epoll < 0 || !make_board(port) || !listen_for_peers(port)) {
+    if (!make_board(port)) {
+        explain(error, error_bytes, sizeof(struct shm_board));
+        shm_port_close(port);
+        return NULL;
+    }
+    if (port->epoll < 0 || !listen_for_peers(port)) {
         snprintf(error, error_bytes, "shared memory: %s", strerror(errno));
         shm_port_close(port);
         return NULL;
@@ -124,12 +96,11 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
 
 void shm_link_lose(struct shm_port *port, struct shm_link *link)
 {
-    (void)port;
     if (link->link.lost) {
         return;
     }
     link->link.lost = true;
-    local_close(link->socket);
+    unwatch_and_close(port, link->socket);
     link->socket = -1;
     munmap(link->ring, sizeof(*link->ring));
     link->ring = NULL;
@@ -139,10 +110,17 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
     }
 }
 
+void shm_inbound_break(struct shm_port *port, struct shm_inbound *inbound)
+{
+    inbound->broken = true;
+    port->broken++;
+    shutdown(inbound->socket, SHUT_WR);
+}
+
 void shm_inbound_close(struct shm_port *port, uint32_t index)
 {
     struct shm_inbound *inbound = port->inbound[index];
-    local_close(inbound->socket);
+    unwatch_and_close(port, inbound->socket);
     munmap(inbound->ring, sizeof(*inbound->ring));
     free(inbound);
     port->inbound[index] = port->inbound[--port->inbound_count];
@@ -164,6 +142,7 @@ void shm_port_close(struct shm_port *port)
     local_close(port->epoll);
     local_close(port->board_fd);
     if (port->board != NULL) {
+        pthread_mutex_destroy(&port->board->owner.mutex);
         munmap(port->board, sizeof(*port->board));
     }
     free(port);
@@ -189,22 +168,23 @@ int shm_port_fd(const struct shm_port *port)
 bool shm_connect(struct shm_port *port, struct shm_link *link)
 {
     link->watch = SHM_WATCH_LINK;
-    const struct local_name name = local_name("", &link->link.peer, link->slot);
+    const struct local_name name = shm_name(SHM_LAYOUT, &link->link.peer, link->slot);
     link->socket = local_dial(&name, &link->pid);
     if (link->socket < 0) {
         return false;
     }
     void *map;
-    const int fd = make_memory("nonic-ring", sizeof(struct shm_ring), &map);
+    const int fd = shm_memory_make("nonic-ring", sizeof(struct shm_ring), false, &map);
     if (fd < 0) {
         local_close(link->socket);
         return false;
     }
     link->ring = map;
-    link->ring->magic = SHM_MAGIC;
+    link->ring->mark = shm_mark_of(sizeof(*link->ring));
     link->ring->source = port->self;
     link->ring->destination = link->link.peer;
-    const struct shm_hello hello = {.magic = SHM_MAGIC, .source = port->self};
+    const struct shm_hello hello = {
+        .mark = shm_mark_of(sizeof(hello)), .source = port->self, .slot = port->slot};
     const bool sent = local_send(link->socket, &hello, sizeof(hello), &fd, 1) &&
                       watch(port, link->socket, &link->watch);
     local_close(fd);
@@ -217,6 +197,7 @@ bool shm_connect(struct shm_port *port, struct shm_link *link)
     link->tail = link->consumed = 0;
     link->data_tail = link->data_freed = 0;
     link->stream.left = 0;
+    link->direct_refused = false;
     link->link.lost = false;
     return true;
 }
@@ -247,6 +228,34 @@ struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int sl
     link->next = port->links;
     port->links = link;
     return &link->link;
+}
+
+/* -- Both ways ----------------------------------------------------------------------------------*/
+
+void shm_link_tell_of_udp(struct link *base)
+{
+    struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
+    if (!base->lost) {
+        atomic_store_explicit(&link->ring->udp_too, 1, memory_order_release);
+    }
+}
+
+bool shm_port_has_rings(const struct shm_port *port)
+{
+    return port->inbound_count > 0;
+}
+
+bool shm_link_is_answered_by_ring(const struct shm_port *port, const struct link *base)
+{
+    const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
+    for (uint32_t i = 0; i < port->inbound_count && !base->lost; i++) {
+        const struct shm_inbound *inbound = port->inbound[i];
+        if (inbound->slot == link->slot && !inbound->hung_up && !inbound->broken &&
+            memcmp(&inbound->source, &base->peer, sizeof(base->peer)) == 0) {
+            return atomic_load_explicit(&inbound->ring->udp_too, memory_order_acquire) == 0;
+        }
+    }
+    return false;
 }
 
 /* -- Being connected to -------------------------------------------------------------------------*/
@@ -288,8 +297,8 @@ static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
 /* To a caller that is gone, nothing can be said; what it sent before is still delivered. */
 static bool answer(struct shm_port *port, int socket)
 {
-    const uint64_t magic = SHM_MAGIC;
-    return local_send(socket, &magic, sizeof(magic), &port->board_fd, 1) || errno == EPIPE ||
+    const struct shm_mark mark = shm_mark_of(sizeof(mark));
+    return local_send(socket, &mark, sizeof(mark), &port->board_fd, 1) || errno == EPIPE ||
            errno == ECONNRESET || errno == ECONNREFUSED;
 }
 
@@ -300,9 +309,10 @@ static bool greet(struct shm_port *port, int socket)
     int fd = -1;
     uint32_t fds = 1;
     const ssize_t received = local_receive(socket, &hello, sizeof(hello), &fd, &fds);
-    const bool sense = received == (ssize_t)sizeof(hello) && hello.magic == SHM_MAGIC && fds == 1;
+    const bool sense =
+        received == (ssize_t)sizeof(hello) && shm_mark_fits(&hello.mark, sizeof(hello)) && fds == 1;
     struct shm_ring *ring =
-        sense ? map_foreign(fd, sizeof(struct shm_ring), PROT_READ | PROT_WRITE) : NULL;
+        sense ? shm_memory_map(fd, sizeof(struct shm_ring), PROT_READ | PROT_WRITE) : NULL;
     local_close(fd);
     struct shm_inbound *inbound = ring == NULL ? NULL : malloc(sizeof(*inbound));
     if (inbound == NULL) {
@@ -312,7 +322,16 @@ static bool greet(struct shm_port *port, int socket)
         return false;
     }
     *inbound = (struct shm_inbound){
-        .watch = SHM_WATCH_INBOUND, .socket = socket, .ring = ring, .source = hello.source};
+        .watch = SHM_WATCH_INBOUND,
+        .socket = socket,
+        .ring = ring,
+        .source = hello.source,
+        .slot = hello.slot,
+        .pid = local_peer(socket),
+        /* It has not seen the board yet. */
+        .settled = port->withdrawals,
+        .looked_at = port->withdrawals,
+    };
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = &inbound->watch};
     if (epoll_ctl(port->epoll, EPOLL_CTL_MOD, socket, &event) != 0 || !answer(port, socket) ||
         !add_inbound(port, inbound)) {
@@ -326,7 +345,7 @@ static bool greet(struct shm_port *port, int socket)
 static void serve_caller(struct shm_port *port, struct shm_caller *caller)
 {
     if (!greet(port, caller->socket)) {
-        local_close(caller->socket);
+        unwatch_and_close(port, caller->socket);
     }
     free(caller);
 }
@@ -359,13 +378,13 @@ static void serve_inbound(struct shm_port *port, struct shm_inbound *inbound)
 
 static void serve_link(struct shm_port *port, struct shm_link *link)
 {
-    uint64_t magic = 0;
+    struct shm_mark mark;
     int fd = -1;
     uint32_t fds = 1;
-    const ssize_t received = local_receive(link->socket, &magic, sizeof(magic), &fd, &fds);
-    if (received == (ssize_t)sizeof(magic) && magic == SHM_MAGIC && fds == 1 &&
+    const ssize_t received = local_receive(link->socket, &mark, sizeof(mark), &fd, &fds);
+    if (received == (ssize_t)sizeof(mark) && shm_mark_fits(&mark, sizeof(mark)) && fds == 1 &&
         link->board == NULL) {
-        link->board = map_foreign(fd, sizeof(struct shm_board), PROT_READ);
+        link->board = shm_memory_map(fd, sizeof(struct shm_board), PROT_READ);
     } else if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) {
         shm_link_lose(port, link);
     }

@@ -8,13 +8,18 @@
  *
  * Taking something off the board has to be final: memory that was given back must never be touched.
  * A requester therefore opens a window in the shared ring, looks at the board, copies, and closes
- * the window; whoever takes an entry off waits until every window was seen closed. A requester that
- * is stopped inside its window (a few instructions and one system call) is waited for until it goes
- * on or dies: safety first.
+ * the window; whoever takes an entry off waits for windows (shm_window.c).
+ *
+ * The peer's memory is named by a process number, which may come to name another process once the
+ * peer has ended, or the same process with another program in it. Hang-ups come late, or never if a
+ * child of the peer holds its sockets. So a requester looks at the word of the board's owner: in its
+ * window before it writes, and once more after it has read, so that other memory is never taken for
+ * the peer's.
  */
 #include <errno.h>
-#include <poll.h>
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -23,8 +28,30 @@
 
 void shm_board_init(struct shm_board *board)
 {
-    board->magic = SHM_MAGIC;
+    board->mark = shm_mark_of(sizeof(*board));
     atomic_store(&board->direct, 1);
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&board->owner.mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+void shm_port_own(struct shm_port *port)
+{
+    CHECK(pthread_mutex_lock(&port->board->owner.mutex) == 0);
+}
+
+void shm_port_disown(struct shm_port *port)
+{
+    CHECK(pthread_mutex_unlock(&port->board->owner.mutex) == 0);
+}
+
+/* FUTEX_OWNER_DIED comes in place of the thread's number. */
+bool shm_board_is_owned(const struct shm_board *board)
+{
+    return atomic_load_explicit(&board->owner.word, memory_order_acquire) & FUTEX_TID_MASK;
 }
 
 void shm_port_set_direct(struct shm_port *port, bool welcome)
@@ -48,7 +75,7 @@ static uint32_t qp_place(uint32_t number, uint32_t attempt)
 /* What peers can do by themselves. */
 #define REACHABLE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
 
-/* Among the places of `key`: the first entry that has the key `wanted`, 0 for a free one; NULL: none. */
+/* Among the places of `key`, the first entry of key `wanted` (0: that is free); NULL: none. */
 static struct shm_board_region *find_region(struct shm_board *board, uint32_t key, uint32_t wanted)
 {
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
@@ -58,6 +85,15 @@ static struct shm_board_region *find_region(struct shm_board *board, uint32_t ke
         }
     }
     return NULL;
+}
+
+/* A number for a protection domain, which tells peers nothing about our memory. */
+static uint64_t number_of(struct shm_port *port, struct pd *pd)
+{
+    if (pd->number == 0) {
+        pd->number = ++port->domains;
+    }
+    return pd->number;
 }
 
 void shm_port_publish_region(struct shm_port *port, const struct region *region)
@@ -73,7 +109,7 @@ void shm_port_publish_region(struct shm_port *port, const struct region *region)
         return; /* No room: the region is reached through the ring only. */
     }
     entry->access = region->access & REACHABLE;
-    entry->domain = (uintptr_t)region->pd;
+    entry->domain = number_of(port, region->pd);
     entry->start = region->start;
     entry->bytes = region->bytes;
     entry->memory = region->memory;
@@ -95,37 +131,17 @@ void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)
         !(attributes.access & REACHABLE)) {
         return;
     }
-    shm_port_withdraw_qp(port, qp);
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
         struct shm_board_qp *entry = &port->board->qps[qp_place(qp_number(qp), i)];
-        if (atomic_load_explicit(&entry->number, memory_order_relaxed) == 0) {
+        const uint32_t number = atomic_load_explicit(&entry->number, memory_order_relaxed);
+        CHECK(number != qp_number(qp));
+        if (number == 0) {
             entry->peer_number = attributes.destination_qpn & ROCE_24_BITS;
             entry->access = granted_by(&attributes);
-            entry->domain = (uintptr_t)qp_pd(qp);
+            entry->domain = number_of(port, qp_pd(qp));
             entry->peer = attributes.path.destination;
             atomic_store_explicit(&entry->number, qp_number(qp), memory_order_release);
             return;
-        }
-    }
-}
-
-/* Until no writer can still act on what the board said before. */
-static void wait_for_windows(struct shm_port *port)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    for (uint32_t i = 0; i < port->inbound_count; i++) {
-        const struct shm_inbound *inbound = port->inbound[i];
-        for (uint32_t turn = 0;
-             atomic_load_explicit(&inbound->ring->window, memory_order_acquire) != 0; turn++) {
-            if (turn < 1000) {
-                __builtin_ia32_pause();
-                continue;
-            }
-            struct pollfd peer = {.fd = inbound->socket, .events = POLLRDHUP};
-            if (uncancelled_poll(&peer, 1, 1) > 0 &&
-                (peer.revents & (POLLRDHUP | POLLHUP | POLLERR))) {
-                break; /* Dead: its system call has ended with it. */
-            }
         }
     }
 }
@@ -136,7 +152,7 @@ void shm_port_withdraw_region(struct shm_port *port, const struct region *region
     while ((entry = find_region(port->board, region->key, region->key)) != NULL) {
         atomic_store_explicit(&entry->key, 0, memory_order_release);
     }
-    wait_for_windows(port);
+    shm_note_withdrawal(port);
 }
 
 void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp)
@@ -145,10 +161,9 @@ void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp)
         struct shm_board_qp *entry = &port->board->qps[qp_place(qp_number(qp), i)];
         if (atomic_load_explicit(&entry->number, memory_order_relaxed) == qp_number(qp)) {
             atomic_store_explicit(&entry->number, 0, memory_order_release);
-            wait_for_windows(port);
-            return;
         }
     }
+    shm_note_withdrawal(port);
 }
 
 /* -- Reaching -----------------------------------------------------------------------------------*/
@@ -214,14 +229,31 @@ static bool within_reach(const struct shm_link *link, const struct segment *segm
     return true;
 }
 
+/* The calling thread, as /proc names it; asked of the kernel once. A child of fork has its parent's
+ * copy, but a port of its own. */
+static uint32_t own_thread(const struct shm_port *port)
+{
+    static _Thread_local struct {
+        const struct shm_port *port;
+        uint32_t thread;
+    } known;
+    if (UNLIKELY(known.port != port)) {
+        known.thread = (uint32_t)syscall(SYS_gettid);
+        known.port = port;
+    }
+    return known.thread;
+}
+
 /* Opens the window and judges. The caller closes it in any case. */
-static bool open_window(struct shm_link *link, const struct nic_departure *departure,
-                        const struct reach *reach, uint64_t *memory)
+static bool open_window(const struct shm_port *port, struct shm_link *link,
+                        const struct nic_departure *departure, const struct reach *reach,
+                        uint64_t *memory)
 {
     uint64_t domain;
-    atomic_store_explicit(&link->ring->window, 1, memory_order_relaxed);
+    const shm_window window = (shm_window)++link->windows << 32 | own_thread(port);
+    atomic_store_explicit(&link->ring->window, window, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
-    return qp_admits(link, departure, reach, &domain) &&
+    return shm_board_is_owned(link->board) && qp_admits(link, departure, reach, &domain) &&
            region_admits(link->board, reach, domain, memory);
 }
 
@@ -307,8 +339,8 @@ bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_d
         !find_target(link, departure, traits, &target)) {
         return false;
     }
-    const bool written =
-        open_window(link, departure, &target, &memory) && write_memory(link, departure, memory);
+    const bool written = open_window(port, link, departure, &target, &memory) &&
+                         write_memory(link, departure, memory);
     close_window(link);
     if (!written) {
         link->stream.left = 0;
@@ -344,8 +376,9 @@ bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_d
     if (source.bytes == 0 || !within_reach(link, segments, segment_count)) {
         return false;
     }
-    const bool read = open_window(link, departure, &source, &memory) &&
-                      read_memory(link, segments, segment_count, memory, source.bytes);
+    const bool read = open_window(port, link, departure, &source, &memory) &&
+                      read_memory(link, segments, segment_count, memory, source.bytes) &&
+                      shm_board_is_owned(link->board);
     close_window(link);
     if (read) {
         shm_link_note_placed(port, link, departure);

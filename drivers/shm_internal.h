@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "drivers/local_socket.h"
 #include "drivers/shm_layout.h"
 #include "drivers/shm_port.h"
 
@@ -32,6 +33,7 @@ struct shm_link {
     uint64_t data_tail;            /* Free-running; next payload goes to it modulo the ring. */
     uint64_t data_freed;           /* Payload bytes up to here are free again. */
     uint64_t data_end[SHM_SLOTS];  /* data_tail behind each slot's payload. */
+    uint32_t windows;              /* Opened so far. */
     bool dirty;                    /* Written since the last flush, ... */
     bool unplaced;                 /* ... and not placed records alone. */
     bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
@@ -49,8 +51,17 @@ struct shm_inbound {
     int socket;
     struct shm_ring *ring;
     struct gid source;
+    int slot;  /* Of the peer. */
+    pid_t pid; /* Of the peer, as we see it; 0: unknown. */
     uint32_t head;
     bool hung_up; /* Goes away once it is drained. */
+    bool broken;  /* What was in it made no sense: nothing is taken from it any more. */
+    /* shm_window.c: all withdrawals up to `settled` are behind the peer, ... */
+    uint64_t settled;
+    /* ... whose window was `window` when those up to `looked_at` had been made. */
+    uint64_t looked_at;
+    shm_window window;
+    shm_window given_up; /* This one was waited for long enough. */
 };
 
 /* Somebody who connected and has not said hello yet. */
@@ -70,13 +81,18 @@ struct shm_port {
     struct shm_inbound **inbound;
     uint32_t inbound_count, inbound_max;
     bool any_dirty;
-    uint64_t broken; /* Rings closed because what was in them made no sense. */
+    uint64_t withdrawals; /* From the board, so far. */
+    uint64_t domains;     /* Numbered so far. */
+    uint64_t broken;      /* Rings given up because what was in them made no sense. */
 };
 
 /* shm_connect.c */
 bool shm_connect(struct shm_port *port, struct shm_link *link);
 void shm_link_lose(struct shm_port *port, struct shm_link *link);
 void shm_inbound_close(struct shm_port *port, uint32_t index);
+/* Nothing is taken from it any more, and its producer is told to leave. The ring stays until then,
+ * because its window may be open. */
+void shm_inbound_break(struct shm_port *port, struct shm_inbound *inbound);
 
 /* shm_ring.c: leaves a record of a packet whose payload is in place already. */
 void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
@@ -84,5 +100,21 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
 
 /* shm_direct.c */
 void shm_board_init(struct shm_board *board);
+bool shm_board_is_owned(const struct shm_board *board);
+
+/* shm_window.c: something has been taken off the board. */
+void shm_note_withdrawal(struct shm_port *port);
+
+/* shm_version.c: where processes whose rings have that layout listen. */
+struct local_name shm_name(uint32_t layout, const struct gid *gid, int slot);
+
+/* shm_memory.c: memory to share. `sealed_for_others`: only this mapping can write it, and the
+ * descriptor is for reading. -1 with errno; EFBIG: beyond the process's limit on files. */
+MUST_USE int shm_memory_make(const char *name, size_t bytes, bool sealed_for_others, void **map);
+/* Memory from a peer: of the size and with the seals we ask for, and with a mark of our layout; or
+ * NULL. */
+void *shm_memory_map(int fd, size_t bytes, int protection);
+struct shm_mark shm_mark_of(size_t bytes);
+bool shm_mark_fits(const struct shm_mark *mark, size_t bytes);
 
 #endif

@@ -10,6 +10,7 @@
 #ifndef DRIVERS_SHM_LAYOUT_H
 #define DRIVERS_SHM_LAYOUT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,12 +18,22 @@
 #include "nic/types.h"
 #include "wire/roce.h"
 
-#define SHM_MAGIC        0x43494e4f4e33u /* "3NONIC" */
+#define SHM_MAGIC UINT64_C(0x4d485343494e4f4e) /* "NONICSHM" */
+/* Grows with every change of this file that another build would misread. Rings were of layout 3
+ * when their number still stood in the magic; they had no number of their own. */
+#define SHM_LAYOUT       4u
 #define SHM_SLOTS        1024u
 #define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
 /* Of a raw packet whose damaged opcode names no headers, all but the first is payload. */
 #define SHM_PAYLOAD_BYTES_MAX (ROCE_PACKET_BYTES_MAX - ROCE_BTH_BYTES)
+
+/* At the head of everything that another process reads: whether it can. */
+struct shm_mark {
+    uint64_t magic;
+    uint32_t layout; /* SHM_LAYOUT of the build that wrote it. */
+    uint32_t bytes;  /* Of the whole. */
+};
 
 enum shm_slot_flag {
     SHM_SLOT_PLACED = 1 << 0,  /* A WRITE or READ whose producer has written or read the memory. */
@@ -41,12 +52,18 @@ struct shm_slot {
 };
 _Static_assert(sizeof(struct shm_slot) == 64, "a slot is a cache line");
 
+/* The producer's window: 0 while it is closed. Else the lower half is the thread that may be in the
+ * consumer's memory, the upper half a number that no two openings in a row have. */
+typedef uint64_t shm_window;
+
 struct shm_ring {
-    uint64_t magic;
+    struct shm_mark mark;
     struct gid source, destination;
+    /* Some queue pairs of the producer reach the consumer over UDP all the same. */
+    _Atomic uint32_t udp_too;
     _Alignas(128) _Atomic uint32_t consumed; /* Written by the consumer: slots it is done with. */
-    _Alignas(128) _Atomic uint32_t window;   /* Producer: 1 while it may be writing our memory. */
-    _Atomic uint32_t rung;                   /* The doorbell was rung since the consumer slept. */
+    _Alignas(128) _Atomic shm_window window;
+    _Atomic uint32_t rung; /* The doorbell was rung since the consumer slept. */
     _Alignas(4096) struct shm_slot slots[SHM_SLOTS];
     uint8_t data[SHM_DATA_BYTES];
 };
@@ -61,7 +78,7 @@ struct shm_ring {
 struct shm_board_region {
     _Atomic uint32_t key; /* 0: free. */
     uint32_t access;      /* ACCESS_REMOTE_WRITE and ACCESS_REMOTE_READ, as granted. */
-    uint64_t domain;      /* Of its protection domain. */
+    uint64_t domain;      /* A number of its protection domain's, which says nothing else. */
     uint64_t start, bytes, memory;
 };
 
@@ -74,18 +91,34 @@ struct shm_board_qp {
     struct gid peer;
 };
 
+/* Whether the board's process still lives, as itself: a robust mutex that its own thread holds for
+ * life. When that thread ends, with its process or because the process executes another program,
+ * the kernel writes FUTEX_OWNER_DIED over the thread's number (set_robust_list(2)), and does so
+ * before the process's number can name anybody else. Peers read the word and never lock. */
+union shm_owner {
+    pthread_mutex_t mutex;
+    _Atomic uint32_t word;
+};
+_Static_assert(sizeof(pthread_mutex_t) == 40, "the size is part of the layout");
+_Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the futex word comes first");
+
 struct shm_board {
-    uint64_t magic;
+    struct shm_mark mark;
     _Atomic uint32_t asleep; /* The consumer waits for a doorbell. */
     _Atomic uint32_t direct; /* Direct writes and reads are welcome. */
+    union shm_owner owner;
     struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
 };
+_Static_assert(offsetof(struct shm_board, regions) == 64, "what is looked at often is one line");
 
-/* The first message on a connection, with the ring's descriptor; the answer carries the board's. */
+/* The first message on a connection, with the ring's descriptor; the answer is a mark, with the
+ * board's. */
 struct shm_hello {
-    uint64_t magic;
+    struct shm_mark mark;
     struct gid source;
+    int32_t slot; /* The caller's own; LOCAL_NO_SLOT: it has its address alone. */
+    uint32_t reserved;
 };
 
 #endif

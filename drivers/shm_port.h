@@ -9,7 +9,7 @@
  * Ownership  Rings are memfds passed over abstract sockets: nothing has a name that could stay
  *            behind. Links live until shm_port_close.
  * Threads    One caller at a time.
- * Time       Not used, but for bounded waits in withdraw.
+ * Time       Not used.
  * Units      Bytes, packets.
  * Limits     SHM_SLOTS packets and SHM_DATA_BYTES of payload per ring, a little of both for raw
  *            packets alone.
@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/check.h"
 #include "drivers/link.h"
@@ -64,6 +65,18 @@ struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int sl
 uint32_t shm_link_mark(const struct link *link);
 bool shm_link_has_read(const struct link *link, uint32_t mark);
 void shm_link_nudge(struct link *link);
+/* The process number of a nonic process of our user there whose rings have another layout, that is,
+ * of another version of nonic; 0: none. */
+pid_t shm_find_other_layout(const struct gid *gid, int slot);
+
+/* The peer is told that queue pairs of ours reach it over UDP as well. */
+void shm_link_tell_of_udp(struct link *link);
+
+/* Does anybody send to us through a ring? */
+bool shm_port_has_rings(const struct shm_port *port);
+
+/* Does the peer that the link leads to send to us through a ring, and by no other way? */
+bool shm_link_is_answered_by_ring(const struct shm_port *port, const struct link *link);
 
 /* Room for one packet of any size, beside what is reserved for management. A lost link always has:
  * what is sent there vanishes. */
@@ -115,9 +128,33 @@ void shm_port_set_direct(struct shm_port *port, bool welcome);
 void shm_port_publish_region(struct shm_port *port, const struct region *region);
 void shm_port_publish_qp(struct shm_port *port, const struct qp *qp);
 
-/* When these return, no peer is reaching through the region or the queue pair any more, and none
- * will begin to. */
+/* Peers that look at the board from now on find it no more. Those that looked before may still be
+ * reaching through it, until the withdrawal is settled. */
 void shm_port_withdraw_region(struct shm_port *port, const struct region *region);
 void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp);
+
+/* The number of the latest withdrawal. */
+uint64_t shm_port_withdrawals(const struct shm_port *port);
+
+/* No peer reaches through anything that was withdrawn up to that number, nor ever will. Looks for
+ * some microseconds at most. */
+MUST_USE bool shm_port_settled(struct shm_port *port, uint64_t withdrawal);
+
+/* The same question about peers that take long, whose state the kernel is asked for. */
+enum shm_wait {
+    SHM_WAIT_OVER,    /* It is settled. */
+    SHM_WAIT_ON,      /* Some peer is still inside. */
+    SHM_WAIT_IN_VAIN, /* Only such peers are that were given up before. */
+};
+MUST_USE enum shm_wait shm_port_look_closely(struct shm_port *port, uint64_t withdrawal);
+
+/* Whoever is in the way of that withdrawal is not waited for again until it goes on. Returns the
+ * process number of one such peer if that is news, or 0. */
+pid_t shm_port_give_up(struct shm_port *port, uint64_t withdrawal);
+
+/* The calling thread, which lives as long as the process, vouches for it: before that, and after
+ * shm_port_disown (by the same thread) or its end, peers do not reach into memory. */
+void shm_port_own(struct shm_port *port);
+void shm_port_disown(struct shm_port *port);
 
 #endif

@@ -322,15 +322,15 @@ static void look_ahead(const struct shm_inbound *inbound, const struct nic *nic)
 }
 
 static uint32_t receive_from(struct shm_port *port, struct shm_inbound *inbound, uint32_t quantum,
-                             shm_sink sink, void *context, const struct nic *nic, bool *broken)
+                             shm_sink sink, void *context, const struct nic *nic)
 {
     uint32_t count = 0;
-    while (count < quantum && slot_ready(inbound)) {
+    while (count < quantum && slot_ready(inbound) && !inbound->broken) {
         if (nic != NULL) {
             look_ahead(inbound, nic);
         }
         if (!take(port, inbound, sink, context)) {
-            *broken = true;
+            shm_inbound_break(port, inbound);
             break;
         }
         inbound->head++;
@@ -348,11 +348,9 @@ uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink
     uint32_t total = 0;
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         struct shm_inbound *inbound = port->inbound[i];
-        bool broken = false;
-        const uint32_t count = receive_from(port, inbound, quantum, sink, context, nic, &broken);
+        const uint32_t count = receive_from(port, inbound, quantum, sink, context, nic);
         total += count;
-        port->broken += broken;
-        if (broken || (inbound->hung_up && count == 0)) {
+        if (UNLIKELY(inbound->hung_up) && count == 0) {
             shm_inbound_close(port, i--);
         }
     }
@@ -362,6 +360,9 @@ uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink
 /* Does anything but placed records wait? */
 static bool has_urgent(const struct shm_inbound *inbound)
 {
+    if (inbound->broken) {
+        return false;
+    }
     for (uint32_t i = 0; i < SHM_SLOTS; i++) {
         const uint32_t position = inbound->head + i;
         const struct shm_slot *slot = &inbound->ring->slots[position & SLOT_MASK];

@@ -421,7 +421,7 @@ const struct nic_path *qp_path(const struct qp *qp)
     return &qp->attributes.path;
 }
 
-const struct pd *qp_pd(const struct qp *qp)
+struct pd *qp_pd(const struct qp *qp)
 {
     return qp->pd;
 }

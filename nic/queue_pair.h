@@ -130,7 +130,7 @@ enum qp_type qp_type_of(const struct qp *qp);
 enum qp_state qp_state_of(const struct qp *qp);
 void *qp_context(const struct qp *qp);
 const struct nic_path *qp_path(const struct qp *qp);
-const struct pd *qp_pd(const struct qp *qp);
+struct pd *qp_pd(const struct qp *qp);
 const struct qp_capacity *qp_capacity_of(const struct qp *qp);
 bool qp_signals_all(const struct qp *qp);
 

@@ -212,16 +212,41 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
     return fail(EOPNOTSUPP);
 }
 
+/* (locked) Off the board, if the region can go or change at all. */
+static bool withdraw(struct live *live, struct verbs_mr *mr)
+{
+    const bool free_of_windows = mr->core.windows == 0;
+    if (free_of_windows) {
+        live_withdraw_region(live, &mr->core);
+    }
+    return free_of_windows;
+}
+
+/* Takes the lock, once no local peer is reaching into the region. False: it is bound to windows, or
+ * a peer does not come out. */
+static bool lock_withdrawn(struct live *live, struct verbs_mr *mr)
+{
+    live_lock(live);
+    if (!withdraw(live, mr)) {
+        return false;
+    }
+    if (live_settled(live)) {
+        return true;
+    }
+    live_unlock(live);
+    const bool settled = live_settle(live);
+    live_lock(live);
+    /* Windows may have been bound meanwhile. */
+    return settled && mr->core.windows == 0;
+}
+
 EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 {
     struct verbs_mr *mr = mr_of(ibv);
     struct live *live = live_of(ibv->context);
-    live_lock(live);
-    const bool bound = mr->core.windows > 0;
-    if (!bound) {
-        live_withdraw_region(live, &mr->core);
-    }
-    const enum status status = region_remove(nic_regions(live_nic(live)), &mr->core);
+    const bool withdrawn = lock_withdrawn(live, mr);
+    const enum status status =
+        withdrawn ? region_remove(nic_regions(live_nic(live)), &mr->core) : STATUS_BUSY;
     live_unlock(live);
     if (status != STATUS_OK) {
         return status_errno(status);
@@ -297,15 +322,12 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         return rereg_failure(reason);
     }
     struct live *live = live_of(ibv->context);
-    live_lock(live);
     /* While windows are bound to it the region stays as it is, published too. */
-    const bool changeable = mr->core.windows == 0;
-    if (changeable) {
-        live_withdraw_region(live, &mr->core);
-    }
-    const enum status status = region_change(&mr->core, domain ? pd_core(pd) : mr->core.pd,
-                                             &request, translation, domain, rights);
-    if (changeable) {
+    const bool withdrawn = lock_withdrawn(live, mr);
+    enum status status = STATUS_BUSY;
+    if (withdrawn) {
+        status = region_change(&mr->core, domain ? pd_core(pd) : mr->core.pd, &request, translation,
+                               domain, rights);
         live_publish_region(live, &mr->core);
     }
     live_unlock(live);

@@ -272,6 +272,8 @@ static struct verbs_qp *withdraw(struct verbs_qp *qp)
         destroy_core(live, qp->core);
     }
     live_unlock(live);
+    /* A peer that does not come out keeps regions, not queue pairs. */
+    (void)!live_settle(live);
     return holder;
 }
 
@@ -449,6 +451,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     const int reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     live_unlock(live);
+    /* As above. */
+    (void)!live_settle(live);
     return reason;
 }
 

@@ -1,5 +1,154 @@
 """Who reaches memory that is not, or no longer, theirs: windows, boards, process ids, unmapped pages."""
+import contextlib
+import mmap
+import os
+import re
+import signal
+import subprocess
+
+import harness
+from harness import Failure, Skipped
+
+
+def tool(name):
+    return os.path.join(harness.arguments.build, 'tests', 'hostile', name)
+
+
+class Reach:
+    """`reach MODE` under nonic, and what it has said so far."""
+
+    def __init__(self, mode, wire='auto', **options):
+        self.said = ''
+        self.process = harness.start([tool('reach'), mode], wire, **options)
+        os.set_blocking(self.process.stdout.fileno(), False)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in re.findall(r'^requester (\d+)$', self.said, re.M):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+
+    def listen(self):
+        with contextlib.suppress(BlockingIOError):
+            self.said += os.read(self.process.stdout.fileno(), 1 << 16).decode()
+        return self.said
+
+    def expect(self, pattern, since=0, seconds=30):
+        """The match, in what it said from there on."""
+        harness.wait_until(lambda: re.search(pattern, self.listen()[since:], re.M) or
+                           self.process.poll() is not None, seconds)
+        found = re.search(pattern, self.listen()[since:], re.M)
+        if not found:
+            raise Failure(f"no '{pattern}' after {seconds} s:\n{self.said[-1500:]}")
+        return found
+
+
+def stopped_peer():
+    """Wherever it is stopped, at most of the places in the middle of a READ."""
+    with Reach('read') as reach:
+        requester = int(reach.expect(r'^requester (\d+)$').group(1))
+        for _ in range(10):
+            reach.expect('^round', since=len(reach.listen()))
+            os.kill(requester, signal.SIGSTOP)
+            harness.wait_until(lambda: state(requester) == 'T')
+            asked = len(reach.listen())
+            for _ in range(3):
+                asked += reach.expect(r'^round \d+: .*\n', since=asked).end()
+            os.kill(requester, signal.SIGCONT)
+
+
+def state(pid):
+    with open(f'/proc/{pid}/stat') as file:
+        return file.read().rpartition(')')[2].split()[0]
+
+
+def traced_peer():
+    """In a debugger it may stand in front of its copy: then no region goes, and says why; the rest goes on."""
+    with Reach('read') as reach:
+        requester = reach.expect(r'^requester (\d+)$').group(1)
+        for _ in range(20):
+            asked = reach.expect('^round', since=len(reach.listen())) and len(reach.listen())
+            tracer = subprocess.Popen([tool('trace'), requester], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
+            try:
+                said = tracer.stdout.readline()
+                if 'not traced' in said:
+                    raise Skipped(said.strip())
+                for _ in range(3):
+                    asked += reach.expect(r'^round \d+: .*\n', since=asked).end()
+                    if 'busy' in reach.said:
+                        break
+            finally:
+                tracer.communicate('')
+            reach.expect(r'^round \d+: gone', since=len(reach.listen()))
+            if 'busy' in reach.said:
+                reach.expect(f'^nonic: process {requester} is stopped while it reaches into')
+                return
+    raise Skipped('never stopped in the middle of a READ')
+
+
+def stale_number():
+    with Reach('stale') as reach:
+        reach.process.wait(60)
+        if 'may not choose' in reach.listen():
+            raise Skipped('choosing process numbers takes privileges')
+        if not re.search('^memory of process .*: of another program$', reach.said, re.M) or \
+                'WRITE: success' in reach.said:
+            raise Failure(reach.said)
+
+
+def device_info(wire, inside):
+    process = harness.start(['ibv_devinfo'], wire, inside=inside)
+    return harness.finish(process, 30), process.returncode
+
+
+def no_shared_memory(inside, reason):
+    """What can use UDP does; the rest says what is missing."""
+    output, status = device_info('auto', inside)
+    if status or 'PORT_ACTIVE' not in output:
+        raise Failure(f'auto: {status}\n{output}')
+    output, status = device_info('shm', inside)
+    if status < 0 or reason not in output:
+        raise Failure(f'shm: {status}\n{output}')
+
+
+def board_for_others():
+    """By the descriptor that peers get, nobody can write what the process believes about itself."""
+    with Reach('listen', 'shm') as reach:
+        reach.expect('^target')
+        boards = 0
+        for pid in harness.children(reach.process.pid):
+            for name in os.listdir(f'/proc/{pid}/fd'):
+                path = f'/proc/{pid}/fd/{name}'
+                with contextlib.suppress(OSError):
+                    if 'nonic-board' in os.readlink(path):
+                        boards += 1
+                        expect_read_only(path)
+        if boards == 0:
+            raise Failure('no boards')
+
+
+def expect_read_only(path):
+    if not os.path.exists(path):
+        raise Failure(path)
+    try:
+        with open(path, 'r+b', buffering=0) as file:
+            mmap.mmap(file.fileno(), 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE).close()
+    except PermissionError:
+        return
+    raise Failure('a board was opened again and mapped for writing')
 
 
 def tests():
-    pass
+    harness.test('memory: a stopped peer holds up no deregistration', stopped_peer)
+    harness.test('memory: a traced peer holds up regions, and says so', traced_peer)
+    harness.test('memory: a process number that now names another process', stale_number)
+    harness.test('memory: a board is for reading', board_for_others)
+    harness.test('memory: a limit on the size of files', no_shared_memory,
+                 ('/bin/sh', '-c', 'ulimit -f 100; exec "$@"', 'sh'), 'the limit on the size of files')
+    harness.test('memory: a kernel without memfd_create', no_shared_memory, (tool('without'),),
+                 'memfd_create: Function not implemented')

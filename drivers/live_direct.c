@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_direct - what local peers may reach by themselves, and when they no longer do.
+ */
+#include <sched.h>
+#include <stdio.h>
+
+#include "drivers/clock.h"
+#include "drivers/live_internal.h"
+#include "drivers/uncancelled.h"
+
+/* A peer inside its window that is not seen to be done has so long. */
+#define SETTLE_NS 3000000000u
+/* Under the lock, for what nobody can wait for outside. */
+#define SETTLE_LOCKED_NS 5000000u
+/* Between two looks. */
+#define LOOK_NS 1000000
+
+void live_publish_region(struct live *live, const struct region *region)
+{
+    if (live->shm != NULL) {
+        shm_port_publish_region(live->shm, region);
+    }
+}
+
+void live_withdraw_region(struct live *live, const struct region *region)
+{
+    if (live->shm != NULL) {
+        shm_port_withdraw_region(live->shm, region);
+    }
+}
+
+void live_publish_qp(struct live *live, const struct qp *qp)
+{
+    if (live->shm != NULL) {
+        shm_port_publish_qp(live->shm, qp);
+    }
+}
+
+void live_withdraw_qp(struct live *live, const struct qp *qp)
+{
+    if (live->shm != NULL) {
+        shm_port_withdraw_qp(live->shm, qp);
+    }
+}
+
+bool live_settled(struct live *live)
+{
+    return live->shm == NULL || shm_port_settled(live->shm, shm_port_withdrawals(live->shm));
+}
+
+void live_settle_locked(struct live *live)
+{
+    if (live_settled(live)) {
+        return;
+    }
+    const uint64_t withdrawal = shm_port_withdrawals(live->shm);
+    const struct instant end = instant_after(clock_now(), SETTLE_LOCKED_NS);
+    while (!instant_reached(clock_now(), end) && !shm_port_settled(live->shm, withdrawal)) {
+        sched_yield();
+    }
+}
+
+static void complain(pid_t pid)
+{
+    fprintf(stderr,
+            "nonic: process %d is stopped while it reaches into this process's memory: "
+            "ibv_dereg_mr answers EBUSY until that process goes on or ends\n",
+            pid);
+}
+
+/* Not locked. */
+static bool wait_until_settled(struct live *live, uint64_t withdrawal)
+{
+    const struct instant end = instant_after(clock_now(), SETTLE_NS);
+    for (;;) {
+        live_lock(live);
+        const enum shm_wait wait = shm_port_look_closely(live->shm, withdrawal);
+        const bool late = wait == SHM_WAIT_ON && instant_reached(clock_now(), end);
+        const pid_t pid = late ? shm_port_give_up(live->shm, withdrawal) : 0;
+        live_unlock(live);
+        if (pid != 0) {
+            complain(pid);
+        }
+        if (wait != SHM_WAIT_ON || late) {
+            return wait == SHM_WAIT_OVER;
+        }
+        uncancelled_sleep(LOOK_NS);
+    }
+}
+
+bool live_settle(struct live *live)
+{
+    if (live->shm == NULL) {
+        return true;
+    }
+    live_lock(live);
+    const uint64_t withdrawal = shm_port_withdrawals(live->shm);
+    bool settled = shm_port_settled(live->shm, withdrawal);
+    live_unlock(live);
+    if (!settled) {
+        const int cancellation = uncancelled_begin();
+        settled = wait_until_settled(live, withdrawal);
+        uncancelled_end(cancellation);
+    }
+    return settled;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * shm_version - nonic processes whose rings have another layout than ours.
+ *
+ * A layout is part of the name that a process listens on, so builds that would misread one another
+ * never share a ring. That a program cannot be reached for this reason shall be said all the same.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "drivers/shm_internal.h"
+
+/* Builds of layout 3, the first ones, had the GID alone in the name. */
+#define FIRST_LAYOUT 3u
+
+struct local_name shm_name(uint32_t layout, const struct gid *gid, int slot)
+{
+    char purpose[32] = "";
+    if (layout != FIRST_LAYOUT) {
+        snprintf(purpose, sizeof(purpose), "layout-%u/", layout);
+    }
+    return local_name(purpose, gid, slot);
+}
+
+static pid_t who_listens(uint32_t layout, const struct gid *gid, int slot)
+{
+    const struct local_name name = shm_name(layout, gid, slot);
+    pid_t pid = 0;
+    const int socket = local_dial(&name, &pid);
+    local_close(socket);
+    return socket >= 0 ? pid : 0;
+}
+
+/* The layout in a line of /proc/net/unix, which ends with the name; 0: none. */
+static uint32_t layout_in(const char *line, const char *name)
+{
+    const char *found = strstr(line, " @nonic/layout-");
+    unsigned int layout;
+    char rest[128];
+    if (found == NULL || sscanf(found, " @nonic/layout-%u/%127s", &layout, rest) != 2) {
+        return 0;
+    }
+    return strcmp(rest, name) == 0 ? layout : 0;
+}
+
+pid_t shm_find_other_layout(const struct gid *gid, int slot)
+{
+    const pid_t first = who_listens(FIRST_LAYOUT, gid, slot);
+    FILE *list = first != 0 ? NULL : fopen("/proc/net/unix", "re");
+    if (list == NULL) {
+        return first;
+    }
+    const struct local_name bare = shm_name(FIRST_LAYOUT, gid, slot);
+    char line[512], name[sizeof(bare.address.sun_path)] = "";
+    /* Without the zero in front and "nonic/". */
+    const size_t prefix = sizeof("nonic/");
+    const size_t bytes = bare.bytes - offsetof(struct sockaddr_un, sun_path) - prefix;
+    memcpy(name, bare.address.sun_path + prefix, bytes);
+    pid_t found = 0;
+    while (found == 0 && fgets(line, sizeof(line), list) != NULL) {
+        const uint32_t layout = layout_in(line, name);
+        if (layout != 0 && layout != SHM_LAYOUT) {
+            found = who_listens(layout, gid, slot);
+        }
+    }
+    fclose(list);
+    return found;
+}
