@@ -70,6 +70,22 @@ static struct link *udp_link_to(struct live *live, const struct nic_path *path, 
 
 /* -- Connections --------------------------------------------------------------------------------*/
 
+static bool is_in_use(struct live *live, const struct nic_path *path, int slot)
+{
+    const struct link *link =
+        udp_port_known_link(&live->udp, &path->source, &path->destination, slot);
+    return link != NULL && link->connected;
+}
+
+/* The peer takes UDP for a stranger's from now on, unless it is told that some queue pairs found no
+ * ring when they were connected. */
+static void tell_of_udp(struct live *live, const struct nic_path *path, uint32_t slot)
+{
+    if (is_in_use(live, path, LOCAL_NO_SLOT) || is_in_use(live, path, (int)slot)) {
+        shm_link_tell_of_udp(path->link);
+    }
+}
+
 /* NULL: shared memory does not lead there; with errno EPERM if that is because the peer is a program
  * of another user. */
 static struct link *shm_link_to(struct live *live, const struct nic_path *path, uint32_t slot)
@@ -126,6 +142,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     struct link *link = shm_link_to(live, path, slot);
     if (link != NULL) {
         path->link = link;
+        tell_of_udp(live, path, slot);
         return STATUS_OK;
     }
     if (live->config.wire == LIVE_WIRE_SHM) {
@@ -140,6 +157,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     if (link == NULL) {
         return STATUS_INVALID;
     }
+    link->connected = true;
     path->link = link;
     path->window_bytes = udp_port_window_bytes(&live->udp);
     return STATUS_OK;

@@ -88,13 +88,29 @@ static bool take_datagram(struct live *live, const struct udp_datagram *datagram
     return verdict == ROCE_GOOD;
 }
 
+/* The peer of the queue pair sends through a ring to us: this comes from somebody else, since on a
+ * loopback address any user of the machine can name the peer's as the source. */
+static bool is_beside_ring(const struct live *live, const struct roce_packet *packet)
+{
+    if (live->shm == NULL || !shm_port_has_rings(live->shm)) {
+        return false;
+    }
+    const struct link *link = nic_connected_link(live->nic, packet->destination_qpn);
+    return link != NULL && link->kind == LINK_SHM && shm_link_is_answered_by_ring(live->shm, link);
+}
+
 static void on_datagram(void *context, const struct udp_datagram *datagram)
 {
     struct live *live = context;
     struct nic_arrival arrival;
-    if (take_datagram(live, datagram, &arrival)) {
-        live_arrival(live, &arrival);
+    if (!take_datagram(live, datagram, &arrival)) {
+        return;
     }
+    if (UNLIKELY(is_beside_ring(live, &arrival.packet))) {
+        nic_count(live->nic, COUNTER_drop_beside_ring);
+        return;
+    }
+    live_arrival(live, &arrival);
 }
 
 static void on_group_datagram(void *context, const struct udp_datagram *datagram)

@@ -6,7 +6,8 @@
  * The first block has the names and meaning of Soft-RoCE's hardware counters; then one counter for
  * each reason to drop a packet or to answer with a NAK. Packets that processes of one address
  * handed on to one another are counted by both; drop_no_process and drop_process_full by who read
- * them.
+ * them. drop_beside_ring counts packets that came by UDP for a queue pair whose peer sends through
+ * shared memory.
  */
 #ifndef NIC_COUNTERS_H
 #define NIC_COUNTERS_H
@@ -54,6 +55,7 @@
     X(drop_wrong_icrc)                                                                             \
     X(drop_no_process)                                                                             \
     X(drop_process_full)                                                                           \
+    X(drop_beside_ring)                                                                            \
     X(drop_wrong_pkey)                                                                             \
     X(drop_unknown_qp)                                                                             \
     X(drop_unknown_group)                                                                          \

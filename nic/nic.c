@@ -228,6 +228,12 @@ void *nic_qp_link(const struct qp *qp)
     return qp->attributes.path.link;
 }
 
+void *nic_connected_link(const struct nic *nic, uint32_t qpn)
+{
+    const struct qp *qp = nic_find_qp(nic, qpn);
+    return qp == NULL || qp->type == QP_UD ? NULL : qp->attributes.path.link;
+}
+
 uint32_t nic_qp_destination(const struct qp *qp)
 {
     return send_queue_at(&qp->sends, qp->sends.next)->datagram.qpn;

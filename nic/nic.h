@@ -169,6 +169,9 @@ void nic_foresee(struct nic *nic, struct qp *qp);
 /* The link (nic_path.link) of the next packet of `qp`: its path's, or for UD the next request's. */
 void *nic_qp_link(const struct qp *qp);
 
+/* The link of a connected queue pair (RC, UC, XRC) by its number; NULL: there is none. */
+void *nic_connected_link(const struct nic *nic, uint32_t qpn);
+
 /* The destination QPN of the next request of a UD queue pair that has one. */
 uint32_t nic_qp_destination(const struct qp *qp);
 

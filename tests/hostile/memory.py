@@ -101,6 +101,29 @@ def stale_number():
             raise Failure(reach.said)
 
 
+def forged_packet():
+    """Beside a ring, anybody's packets by UDP do not reach the queue pair; over UDP they do (the attack works)."""
+    for wire in ('udp', 'auto'):
+        with Reach('listen', wire) as reach:
+            source = reach.expect(r'^requester (127\.\S+)').group(1)
+            target = reach.expect(r'^target (127\.\S+) qpn (\d+) psn (\d+)$').groups()
+            pid = harness.children(reach.process.pid)[0]
+            subprocess.run([tool('forge'), source, *target], check=True)
+            if wire == 'udp':
+                reach.expect('^received: success')
+                continue
+            harness.wait_until(lambda: counter(pid, 'drop_beside_ring') == 1 or
+                               'received' in reach.listen())
+            if 'received' in reach.listen() or counter(pid, 'drop_beside_ring') != 1:
+                raise Failure(f'taken, or not counted:\n{reach.said}')
+
+
+def counter(pid, name):
+    done = subprocess.run([harness.nonic(), 'stat', '--json', str(pid)], capture_output=True, text=True)
+    found = re.search(rf'"{name}": (\d+)', done.stdout)
+    return int(found.group(1)) if found else 0
+
+
 def device_info(wire, inside):
     process = harness.start(['ibv_devinfo'], wire, inside=inside)
     return harness.finish(process, 30), process.returncode
@@ -148,6 +171,7 @@ def tests():
     harness.test('memory: a traced peer holds up regions, and says so', traced_peer)
     harness.test('memory: a process number that now names another process', stale_number)
     harness.test('memory: a board is for reading', board_for_others)
+    harness.test('memory: a forged packet beside a ring', forged_packet)
     harness.test('memory: a limit on the size of files', no_shared_memory,
                  ('/bin/sh', '-c', 'ulimit -f 100; exec "$@"', 'sh'), 'the limit on the size of files')
     harness.test('memory: a kernel without memfd_create', no_shared_memory, (tool('without'),),
