@@ -12,9 +12,9 @@
  *
  * The peer's memory is named by a process number, which may come to name another process once the
  * peer has ended, or the same process with another program in it. Hang-ups come late, or never if a
- * child of the peer holds its sockets. So a requester looks at the word of the board's owner: in its
- * window before it writes, and once more after it has read, so that other memory is never taken for
- * the peer's.
+ * child of the peer holds its sockets. So a requester looks at the word of the board's owner, in
+ * its window before it writes, and once more after it has read, so that other memory is never taken
+ * for the peer's.
  */
 #include <errno.h>
 #include <linux/futex.h>
