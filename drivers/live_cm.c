@@ -311,6 +311,15 @@ static void send_letter(struct live *live, const struct cm_letter *letter)
     }
 }
 
+void live_cm_say_again(struct live *live)
+{
+    struct cm_letter letter;
+    cm_say_again(&live->cm->cm, live_now(live));
+    while (cm_next_copy(&live->cm->cm, &letter)) {
+        send_letter(live, &letter);
+    }
+}
+
 static void put_questions(struct live *live)
 {
     struct rdma_id *id;
@@ -358,6 +367,7 @@ void live_cm_settle(struct live *live)
     struct cm_letter letter;
     while (cm_next_message(&live->cm->cm, &letter)) {
         send_letter(live, &letter);
+        cm_note_sent(&live->cm->cm, &letter, live->now);
     }
     struct rdma_id *id;
     while ((id = rdma_cm_next_released(live->cm)) != NULL) {

@@ -142,6 +142,8 @@ MUST_USE bool live_cm_open(struct live *live, uint64_t seed);
 void live_cm_close(struct live *live);
 void live_cm_arrival(struct live *live, const struct nic_arrival *theirs);
 void live_cm_serve(struct live *live);
+/* The process ends: answers that a peer may not have got leave once more. */
+void live_cm_say_again(struct live *live);
 void live_cm_on_time(struct live *live);
 /* A request that came in is ours to judge. */
 void live_cm_judge(struct live *live, const struct nic_arrival *arrival);

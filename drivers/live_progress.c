@@ -23,6 +23,9 @@
 
 /* For what a program that ends has sent, when the device is slower than it. */
 #define LAST_WORDS_MS 200
+/* So long a process that ends waits for peers to answer that they are disconnected, if anything was
+ * lost: as long as cm_hurry repeats it, and less than live_leave waits for us. */
+#define TAKE_LEAVE_NS UINT64_C(1400000000)
 
 /* Packets taken in between two looks at what wants to go out. */
 #define QUANTUM 32
@@ -445,6 +448,25 @@ void live_finish(struct live *live)
     lock_release(&live->lock);
 }
 
+/* Peers that we are connected with have been told so (DREQ), and when none of them owes an answer,
+ * this is over: at once, mostly. What is lost nobody would repeat when this process is gone. */
+static void take_leave(struct live *live)
+{
+    lock_take_unbiased(&live->lock);
+    live->driver = LIVE_WATCHED;
+    live->now = clock_now();
+    cm_hurry(&live->cm->cm, live->now);
+    live->cm_due = live->now;
+    const struct instant end = instant_after(live->now, TAKE_LEAVE_NS);
+    while (cm_is_parting(&live->cm->cm) && !instant_reached(live->now, end)) {
+        if (!go_round(live)) {
+            rest(live); /* Until the next datagram, doorbell or deadline. */
+        }
+    }
+    live_cm_say_again(live);
+    lock_release(&live->lock);
+}
+
 void *live_thread(void *argument)
 {
     struct live *live = argument;
@@ -476,6 +498,7 @@ void *live_thread(void *argument)
     if (live->listener.on_leaving != NULL) {
         live->listener.on_leaving(live->listener.context);
     }
+    take_leave(live);
     live_finish(live);
     if (live->shm != NULL) {
         shm_port_disown(live->shm);

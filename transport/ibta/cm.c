@@ -414,6 +414,20 @@ enum status cm_sidr_reply(struct cm *cm, struct cm_connection *connection, struc
 
 /* -- Letting go ---------------------------------------------------------------------------------*/
 
+/* A peer that has not got our REP heeds a REJ of its REQ, but no DREQ; one that has, and has not
+ * sent its RTU, heeds a REJ that names both IDs, as Linux sends it. */
+static void take_back_rep(struct cm *cm, const struct cm_connection *connection)
+{
+    struct cm_message rej = {.transaction_id = connection->opened_by,
+                             .attribute = CM_REJ,
+                             .local_id = connection->local_id,
+                             .remote_id = connection->remote_id,
+                             .rej = {.about = CM_ABOUT_REQ, .reason = CM_REASON_CONSUMER}};
+    cm_post_stray(cm, connection->source, connection->destination, &rej);
+    rej.rej.about = CM_ABOUT_OTHER;
+    cm_post_stray(cm, connection->source, connection->destination, &rej);
+}
+
 static void say_farewell(struct cm *cm, struct cm_connection *connection, struct instant now)
 {
     switch ((enum cm_state)connection->state) {
@@ -427,6 +441,9 @@ static void say_farewell(struct cm *cm, struct cm_connection *connection, struct
         cm_post_rej(cm, connection, CM_ABOUT_REP, CM_REASON_CONSUMER, NULL, 0);
         return;
     case CM_STATE_REP_SENT:
+        take_back_rep(cm, connection);
+        send_dreq(cm, connection, FAREWELL_TRIES, now);
+        return;
     case CM_STATE_ESTABLISHED: send_dreq(cm, connection, FAREWELL_TRIES, now); return;
     case CM_STATE_SIDR_REQ_RECEIVED: {
         struct cm_message reply = {

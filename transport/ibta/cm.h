@@ -25,6 +25,7 @@
 
 #define CM_BUCKETS    1024
 #define CM_STRAYS_MAX 16
+#define CM_SAID_MAX   64
 
 /* Time codes that we put into messages: an answer takes up to 4.3 s, a slow program up to 69 s. */
 #define CM_RESPONSE_TIMEOUT 20
@@ -78,6 +79,13 @@ struct cm_letter {
     uint8_t bytes[CM_MAD_BYTES];
 };
 
+/* An answer that nobody acknowledges. */
+struct cm_said {
+    struct cm_letter letter;
+    struct instant at; /* 0 ns: none. */
+    uint8_t copies;    /* To be sent. */
+};
+
 struct cm_counters {
     uint64_t received, sent, retransmitted;
     uint64_t malformed;    /* Not a message we speak: cm_decode's verdict was not CM_GOOD. */
@@ -97,7 +105,9 @@ struct cm {
     struct list outbox, timed;
     struct instant deadline; /* The earliest in `timed`, or earlier. */
     struct cm_letter strays[CM_STRAYS_MAX];
-    uint32_t stray_head, stray_tail; /* Free-running. */
+    uint32_t stray_head, stray_tail;  /* Free-running. */
+    struct cm_said said[CM_SAID_MAX]; /* The latest. */
+    uint32_t said_count;              /* Free-running. */
     struct cm_counters counters;
     struct cm_message message; /* The one an event speaks of. */
 };
@@ -174,6 +184,18 @@ void cm_refuse(struct cm *cm, const uint8_t source[16], const uint8_t destinatio
 /* Time has passed. Call again until the event is CM_EVENT_NONE. */
 void cm_on_time(struct cm *cm, struct instant now, struct cm_event *event);
 struct instant cm_deadline(const struct cm *cm);
+
+/* The process ends, and its owners have let go: DREQs that wait for an answer are repeated sooner,
+ * and for 1.3 s at most. */
+void cm_hurry(struct cm *cm, struct instant now);
+/* Is there a DREQ that waits for an answer? */
+bool cm_is_parting(const struct cm *cm);
+/* Copies of answers (DREP, REJ, SIDR_REP) of the last second, which nobody will repeat when their
+ * receiver asks again, come out of cm_next_copy. */
+void cm_say_again(struct cm *cm, struct instant now);
+bool cm_next_copy(struct cm *cm, struct cm_letter *letter);
+/* A message was sent: what cm_say_again may repeat. */
+void cm_note_sent(struct cm *cm, const struct cm_letter *letter, struct instant now);
 
 /* The next message to send; false if there is none. */
 bool cm_next_message(struct cm *cm, struct cm_letter *letter);

@@ -680,7 +680,7 @@ static void test_release_in_every_state(void **state)
         {CM_STATE_REQ_SENT, CM_REJ, true, CM_EVENT_REJECTED},
         {CM_STATE_REQ_RECEIVED, CM_REJ, true, CM_EVENT_REJECTED},
         {CM_STATE_REP_RECEIVED, CM_REJ, true, CM_EVENT_REJECTED},
-        {CM_STATE_REP_SENT, CM_DREQ, false, CM_EVENT_NONE}, /* It will be repeated. */
+        {CM_STATE_REP_SENT, CM_REJ, false, CM_EVENT_REJECTED},
         {CM_STATE_ESTABLISHED, CM_DREQ, false, CM_EVENT_DISCONNECTED},
         {CM_STATE_DREQ_SENT, 0, false, CM_EVENT_NONE},
         {CM_STATE_TIMEWAIT, 0, true, CM_EVENT_NONE},
@@ -700,6 +700,10 @@ static void test_release_in_every_state(void **state)
         check_side(side);
         if (farewells[f].said != 0) {
             assert_int_equal(deliver(pair, 0, farewells[f].said), farewells[f].peer);
+        }
+        if (places[i].state == CM_STATE_REP_SENT) {
+            lose(pair, 0, CM_REJ);
+            lose(pair, 0, CM_DREQ); /* It will be repeated. */
         }
         expect_silence(pair, 0);
         /* Whatever becomes of the farewell, the memory comes back once. */
@@ -856,6 +860,47 @@ static void test_farewells_lost(void **state)
         assert_int_equal(deliver(pair, 1, CM_DREP), CM_EVENT_DISCONNECTED);
         free(pair);
     }
+}
+
+/* A process that ends repeats its DREQ sooner, and not for long; and answers of the last second:
+ * nobody will be there when their receiver asks again. */
+static void test_last_words(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct side *side = &pair->sides[0];
+    struct cm_letter letter;
+    struct ends ends = establish(pair, 0);
+    assert_false(cm_is_parting(&side->cm));
+    assert_false(cm_release(&side->cm, ends.of[0], pair->now));
+    lose(pair, 0, CM_DREQ);
+    assert_true(cm_is_parting(&side->cm));
+    cm_hurry(&side->cm, pair->now);
+    const struct instant began = pair->now;
+    int copies = 0;
+    while (wait_for(pair, 0) == CM_EVENT_NONE) {
+        lose(pair, 0, CM_DREQ);
+        copies++;
+    }
+    assert_int_equal(side->event.kind, CM_EVENT_RELEASED);
+    assert_in_range(copies, 5, 10);
+    assert_in_range(pair->now.ns - began.ns, 500 * MS, 1500 * MS);
+    assert_false(cm_is_parting(&side->cm));
+    assert_false(cm_next_copy(&side->cm, &letter));
+    /* A farewell is answered; the answer, sent just now, is said again, an old one is not. */
+    for (int old = 0; old < 2; old++) {
+        const struct cm_message dreq = {.attribute = CM_DREQ, .local_id = 5, .remote_id = 6};
+        give(pair, 0, &dreq);
+        assert_int_equal(next(pair, 0, &letter), CM_DREP);
+        cm_note_sent(&side->cm, &letter, pair->now);
+        pair->now = instant_after(pair->now, old ? 2000 * MS : 100 * MS);
+        cm_say_again(&side->cm, pair->now);
+        for (copies = 0; cm_next_copy(&side->cm, &letter); copies++) {
+            assert_int_equal(load_be16(letter.bytes + 16), CM_DREP);
+        }
+        assert_int_equal(copies, old ? 0 : 3);
+    }
+    free(pair);
 }
 
 static void test_farewells_cross(void **state)
@@ -1500,6 +1545,7 @@ int main(void)
         cmocka_unit_test(test_connect_and_disconnect),
         cmocka_unit_test(test_each_message_lost),
         cmocka_unit_test(test_farewells_lost),
+        cmocka_unit_test(test_last_words),
         cmocka_unit_test(test_farewells_cross),
         cmocka_unit_test(test_exhaustion),
         cmocka_unit_test(test_giving_up_is_said),
