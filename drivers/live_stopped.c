@@ -21,7 +21,7 @@
 static bool unread_in_ring(struct live *live, struct link *link, struct instant since)
 {
     struct link_reading *reading = &link->reading;
-    if (shm_link_has_read(link, shm_link_mark(link))) {
+    if (!shm_link_is_alive(link) || shm_link_has_read(link, shm_link_mark(link))) {
         return false;
     }
     if (reading->at.ns != 0 && !shm_link_has_read(link, reading->mark)) {

@@ -60,6 +60,10 @@ void shm_port_serve(struct shm_port *port);
  * alone; NULL if no nonic process of our user is there. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 
+/* Is the peer's process there, running or stopped? A child that it forked may keep its sockets open
+ * after its end. */
+bool shm_link_is_alive(const struct link *link);
+
 /* How far we have written into the peer's ring, in packets, and whether the peer has taken out all
  * before such a mark. shm_link_nudge wakes it if it sleeps. A lost link has no mark to reach. */
 uint32_t shm_link_mark(const struct link *link);

@@ -6,6 +6,8 @@
  * consumer's position is looked at only when the ring seems full, so that in the usual case one
  * cache line travels per small message and nothing travels back.
  */
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -186,6 +188,12 @@ static void ring_doorbell(struct shm_link *link)
     }
     const char bell = 1;
     (void)!uncancelled_send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool shm_link_is_alive(const struct link *base)
+{
+    const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
+    return !base->lost && (link->pid == 0 || kill(link->pid, 0) == 0 || errno != ESRCH);
 }
 
 uint32_t shm_link_mark(const struct link *base)
