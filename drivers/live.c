@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
+#include "drivers/guard.h"
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/stat_server.h"
@@ -214,9 +215,12 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
         errno = reason;
         return false;
     }
-    /* The program's signals are the program's threads' business. */
+    /* The program's signals are the program's threads' business, but for faults of our copies. */
     sigset_t all, before;
+    guard_install();
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int failed = pthread_create(&live->thread, NULL, live_thread, live);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -6,42 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Keeps the compiler from merging or reordering the copies around it; the processor keeps the
- * order of stores by itself (x86-64 is total store order). */
-#define IN_ORDER() __asm__ volatile("" ::: "memory")
-
-#if !defined(__x86_64__)
-#error "copy_ascending relies on total store order"
-#endif
-
-/* To the program this is what a device does: it may poll the memory meanwhile, which between two of
- * its own threads would be a data race. */
-__attribute__((no_sanitize_thread)) static void copy_ascending(uint8_t *to, const uint8_t *from,
-                                                               uint32_t bytes)
-{
-    while (bytes > 64) {
-        memcpy(to, from, 64);
-        IN_ORDER();
-        to += 64;
-        from += 64;
-        bytes -= 64;
-    }
-    while (bytes > 8) {
-        memcpy(to, from, 8);
-        IN_ORDER();
-        to += 8;
-        from += 8;
-        bytes -= 8;
-    }
-    if (bytes == 8) {
-        memcpy(to, from, 8);
-        return;
-    }
-    for (uint32_t i = 0; i < bytes; i++) {
-        to[i] = from[i];
-        IN_ORDER();
-    }
-}
+#include "drivers/guard.h"
 
 static bool copy_through_kernel(uint64_t address, const uint8_t *from, uint32_t bytes)
 {
@@ -64,8 +29,7 @@ static bool put(const struct segment *segment, uint32_t offset, const uint8_t *f
     if (segment->may_fault) {
         return copy_through_kernel(address, from, bytes);
     }
-    copy_ascending((uint8_t *)(uintptr_t)address, from, bytes);
-    return true;
+    return guard_copy((uint8_t *)(uintptr_t)address, from, bytes);
 }
 
 /* Prefix and payload, one behind the other, over the segments. */
@@ -111,17 +75,14 @@ static bool atomic(struct nic_move *move, const uint8_t *payload)
     if (move->kind == NIC_MOVE_ATOMIC_WRITE) {
         uint64_t value;
         memcpy(&value, payload, sizeof(value));
-        __atomic_store_n(target, value, __ATOMIC_SEQ_CST);
-        return true;
+        return guard_exchange(target, value);
     }
     if (move->kind == NIC_MOVE_FETCH_ADD) {
-        move->original = __atomic_fetch_add(target, move->swap_or_add, __ATOMIC_SEQ_CST);
-        return true;
+        move->original = move->swap_or_add;
+        return guard_fetch_add(target, &move->original);
     }
     move->original = move->compare;
-    __atomic_compare_exchange_n(target, &move->original, move->swap_or_add, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
-    return true;
+    return guard_compare_swap(target, &move->original, move->swap_or_add);
 }
 
 enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload)
@@ -137,6 +98,18 @@ enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload)
     return good ? NIC_MOVED : NIC_MOVE_FAULTED;
 }
 
+bool memory_is_there(const struct segment *segments, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *from = (const uint8_t *)(uintptr_t)segments[i].address;
+        if (segments[i].bytes > 0 &&
+            !(guard_touch(from) && guard_touch(from + segments[i].bytes - 1))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool memory_gather(const struct segment *segments, uint32_t count, uint8_t *to)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -148,8 +121,8 @@ bool memory_gather(const struct segment *segments, uint32_t count, uint8_t *to)
             if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)segment->bytes) {
                 return false;
             }
-        } else {
-            memcpy(to, from, segment->bytes);
+        } else if (!guard_copy(to, from, segment->bytes)) {
+            return false;
         }
         to += segment->bytes;
     }

@@ -3,8 +3,8 @@
  * memory - the moves engines ask for, done in this process's memory.
  *
  * A remote write lands in ascending order with its last byte last, because programs poll memory for
- * it. Memory of on-demand regions may not be there: it is reached through the kernel, which says so
- * where a plain copy would end the program.
+ * it. Memory of on-demand regions may not be there: it is reached through the kernel, which says
+ * so. Other memory may have been unmapped under us: such a copy fails as well (guard.h).
  */
 #ifndef DRIVERS_MEMORY_H
 #define DRIVERS_MEMORY_H
@@ -15,6 +15,10 @@
 
 /* Performs a move; `payload` is the packet's. */
 enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload);
+
+/* Can the segments be read, each of at most a packet's payload? Looks at their first and last
+ * bytes, which lie on all pages they have. */
+bool memory_is_there(const struct segment *segments, uint32_t count);
 
 /* Copies the segments to `to`, one behind the other. False: one of them is not there. */
 bool memory_gather(const struct segment *segments, uint32_t count, uint8_t *to);

@@ -184,7 +184,7 @@ MUST_USE enum status udp_port_join(struct udp_port *port, const struct gid *grou
 void udp_port_leave(struct udp_port *port, const struct gid *group);
 
 /* Adds a packet to the batch. Its payload stays where it is until the flush. False: the payload is
- * not there (an on-demand region). */
+ * not there (an on-demand region, or unmapped). */
 MUST_USE bool udp_port_transmit(struct udp_port *port, struct link *link,
                                 const struct nic_departure *departure);
 

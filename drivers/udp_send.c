@@ -77,6 +77,8 @@ bool udp_port_transmit(struct udp_port *port, struct link *link,
         if (!memory_gather(departure->segments, departure->segment_count, port->bounce)) {
             return false;
         }
+    } else if (!memory_is_there(departure->segments, departure->segment_count)) {
+        return false; /* It was unmapped: at the flush we read it, and the kernel does. */
     }
     const uint32_t total = departure->headers_bytes + departure->payload_bytes +
                            departure->pad_bytes + ROCE_ICRC_BYTES;

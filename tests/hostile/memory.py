@@ -165,6 +165,42 @@ def expect_read_only(path):
         return
     raise Failure('a board was opened again and mapped for writing')
 
+import os
+import signal
+
+import harness
+from harness import Failure, finish, start, test
+
+USES = ('write', 'read', 'swap', 'add', 'send', 'file', 'local', 'large', 'half')
+
+# A device is open, and then the program itself does something about SIGSEGV.
+OPEN = """
+import ctypes, os, signal
+verbs = ctypes.CDLL('libibverbs.so.1')
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_open_device.restype = ctypes.c_void_p
+BEFORE
+assert verbs.ibv_open_device(ctypes.c_void_p(verbs.ibv_get_device_list(None)[0]))
+THEN
+"""
+
+
+def unmapped(wire, use):
+    """Registered memory is unmapped without ibv_dereg_mr. A NIC that pins pages does not notice; this one
+    does, refuses what needs them, and the program lives."""
+    process = harness.start([tool('unmapped'), use], wire)
+    output = harness.finish(process, 60)
+    if process.returncode:
+        raise Failure(f'exit status {process.returncode}:\n{output[-1500:]}')
+
+
+def ends(before, then, wanted):
+    """How a program ends whose own fault it is: as without us."""
+    process = harness.start(['/usr/bin/python3', '-c', OPEN.replace('BEFORE', before).replace('THEN', then)], 'shm')
+    output = harness.finish(process, 60)
+    if process.returncode != wanted:
+        raise Failure(f'exit status {process.returncode} instead of {wanted}:\n{output[-1500:]}')
+
 
 def tests():
     harness.test('memory: a stopped peer holds up no deregistration', stopped_peer)
@@ -176,3 +212,15 @@ def tests():
                  ('/bin/sh', '-c', 'ulimit -f 100; exec "$@"', 'sh'), 'the limit on the size of files')
     harness.test('memory: a kernel without memfd_create', no_shared_memory, (tool('without'),),
                  'memfd_create: Function not implemented')
+    for wire in ('shm', 'udp'):
+        for use in USES:
+            harness.test(f'{wire}: unmapped memory, {use}', unmapped, wire, use, smoke=use == 'write')
+    if harness.sanitizer:
+        return  # It has handlers of its own.
+    died = -signal.SIGSEGV
+    fault, sent = 'ctypes.string_at(8)', 'os.kill(os.getpid(), signal.SIGSEGV)'
+    ignore = 'signal.signal(signal.SIGSEGV, signal.SIG_IGN)'
+    harness.test('a fault of the program itself ends it', ends, '', fault, died)
+    harness.test('SIGSEGV from elsewhere ends a program', ends, '', sent, died)
+    harness.test('a fault ends a program that ignores it', ends, ignore, fault, died)
+    harness.test('SIGSEGV from elsewhere is ignored by a program that does', ends, ignore, sent, 0)

@@ -302,8 +302,25 @@ void rc_responder_report_gap(struct rc_responder *responder)
     responder->pending_psn = responder->expected;
 }
 
+/* What is refused, and what lies behind it, is not answered besides: the NAK would wait for that.
+ */
+static void drop_responses(struct rc_responder *responder, struct psn psn)
+{
+    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
+        struct rc_resource *resource = resource_at(responder, at);
+        if (resource->state != RC_RESOURCE_DONE &&
+            psn_distance(psn, psn_after(resource->first, resource->until)) > 0) {
+            resource->state = RC_RESOURCE_DONE;
+            resource->answered = true;
+            responder->due--;
+        }
+    }
+    skip_done(responder);
+}
+
 void rc_responder_refuse(struct rc_responder *responder, struct psn psn, uint8_t syndrome)
 {
+    drop_responses(responder, psn);
     responder->stream = RC_STREAM_IN_GAP;
     responder->pending = RC_REPLY_NAK;
     responder->syndrome = syndrome;

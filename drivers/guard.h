@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * guard - the program's memory, touched by us, may be gone.
+ *
+ * Purpose    Copies to and from a registered region whose pages were unmapped without ibv_dereg_mr
+ *            fail, where a plain one would end the program: a NIC that pins pages does not notice.
+ * Inputs     guard_install, once a device is opened; guard_copy, guard_touch and the atomics.
+ * Outputs    False: the memory is not there.
+ * Ownership  The program's handlers of SIGSEGV and SIGBUS stay its own: faults that are not ours go
+ *            to whoever was there before.
+ * Threads    Any. The signals must not be blocked in a thread that copies.
+ * Time       Not used. Nothing is added to a copy that does not fault: as the kernel does for its
+ *            own copies from user memory, each instruction that may fault is in a table of the
+ *            linker, with the place to go on at.
+ * Units      Bytes.
+ * Limits     x86-64. A program that installs handlers later takes faults over, ours too.
+ * Source     docs/decisions/0016.
+ */
+#ifndef DRIVERS_GUARD_H
+#define DRIVERS_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+
+#if !defined(__x86_64__)
+#error "guarded copies are written for x86-64"
+#endif
+
+/* Puts our handlers in front of the program's, unless they are there. */
+void guard_install(void);
+
+/* What is between the quotes may fault, and then control goes on at the label `gone`. */
+#define GUARDED(code) GUARD_BEGIN code GUARD_END
+#define GUARD_BEGIN   "661:\n\t"
+#define GUARD_END                                                                                  \
+    "\n662:\n\t"                                                                                   \
+    ".pushsection nonic_guard, \"a\"\n\t"                                                          \
+    ".balign 4\n\t"                                                                                \
+    ".long 661b - ., 662b - ., %l[gone] - .\n\t"                                                   \
+    ".popsection\n"
+
+/* In ascending order, the last bytes last: programs poll memory for them, and the processor keeps
+ * the order of stores by itself (x86-64 is total store order). False: what is not there begins
+ * somewhere in between, and what lies before it was copied. */
+MUST_USE static inline bool guard_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    while (bytes > 64) {
+        __asm__ goto(GUARDED("movdqu (%1), %%xmm0\n\t"
+                             "movdqu 16(%1), %%xmm1\n\t"
+                             "movdqu 32(%1), %%xmm2\n\t"
+                             "movdqu 48(%1), %%xmm3\n\t"
+                             "movdqu %%xmm0, (%0)\n\t"
+                             "movdqu %%xmm1, 16(%0)\n\t"
+                             "movdqu %%xmm2, 32(%0)\n\t"
+                             "movdqu %%xmm3, 48(%0)")
+                     :
+                     : "r"(to), "r"(from)
+                     : "memory", "xmm0", "xmm1", "xmm2", "xmm3"
+                     : gone);
+        to += 64;
+        from += 64;
+        bytes -= 64;
+    }
+    while (bytes >= 8) {
+        __asm__ goto(GUARDED("movq (%1), %%rax\n\t"
+                             "movq %%rax, (%0)")
+                     :
+                     : "r"(to), "r"(from)
+                     : "memory", "rax"
+                     : gone);
+        to += 8;
+        from += 8;
+        bytes -= 8;
+    }
+    while (bytes > 0) {
+        __asm__ goto(GUARDED("movb (%1), %%al\n\t"
+                             "movb %%al, (%0)")
+                     :
+                     : "r"(to), "r"(from)
+                     : "memory", "rax"
+                     : gone);
+        to++;
+        from++;
+        bytes--;
+    }
+    return true;
+gone:
+    return false;
+}
+
+/* Is the byte there, to be read? */
+MUST_USE static inline bool guard_touch(const uint8_t *at)
+{
+    __asm__ goto(GUARDED("movb (%0), %%al") : : "r"(at) : "rax" : gone);
+    return true;
+gone:
+    return false;
+}
+
+/* `*value` is added, and becomes what was there before. */
+MUST_USE static inline bool guard_fetch_add(uint64_t *at, uint64_t *value)
+{
+    __asm__ goto(GUARDED("movq (%1), %%rax\n\t"
+                         "lock xaddq %%rax, (%0)\n\t"
+                         "movq %%rax, (%1)")
+                 :
+                 : "r"(at), "r"(value)
+                 : "memory", "rax", "cc"
+                 : gone);
+    return true;
+gone:
+    return false;
+}
+
+/* If `*expected` is there it becomes `wanted`; `*expected` becomes what was there before. */
+MUST_USE static inline bool guard_compare_swap(uint64_t *at, uint64_t *expected, uint64_t wanted)
+{
+    __asm__ goto(GUARDED("movq (%1), %%rax\n\t"
+                         "lock cmpxchgq %2, (%0)\n\t"
+                         "movq %%rax, (%1)")
+                 :
+                 : "r"(at), "r"(expected), "r"(wanted)
+                 : "memory", "rax", "cc"
+                 : gone);
+    return true;
+gone:
+    return false;
+}
+
+MUST_USE static inline bool guard_exchange(uint64_t *at, uint64_t value)
+{
+    __asm__ goto(GUARDED("movq %1, %%rax\n\t"
+                         "xchgq %%rax, (%0)")
+                 :
+                 : "r"(at), "r"(value)
+                 : "memory", "rax"
+                 : gone);
+    return true;
+gone:
+    return false;
+}
+
+#endif
