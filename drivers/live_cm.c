@@ -169,8 +169,10 @@ static void explain_unreachable(struct live *live)
 {
     if (!live->cm_explained && live->config.device == NULL) {
         live->cm_explained = true;
+        const int cancellation = uncancelled_begin();
         fprintf(stderr, "nonic: the peer is on another machine, and this program has only an "
                         "address of its own on this one: use `nonic run --device`\n");
+        uncancelled_end(cancellation);
     }
 }
 

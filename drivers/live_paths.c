@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "drivers/live_internal.h"
+#include "drivers/uncancelled.h"
 #include "drivers/local_socket.h"
 
 /* A process that was not there, or is gone, is looked for again after this long. */
@@ -135,6 +136,18 @@ static void explain_other_version(struct live *live, const struct gid *peer, uin
     }
 }
 
+static void explain_no_ring(struct live *live, const struct nic_path *path, uint32_t slot,
+                            bool of_other_user)
+{
+    const int cancellation = uncancelled_begin();
+    if (of_other_user) {
+        explain_other_user(live, &path->destination);
+    } else {
+        explain_other_version(live, &path->destination, slot);
+    }
+    uncancelled_end(cancellation);
+}
+
 enum status live_resolve(struct live *live, struct nic_path *path, uint32_t destination_qpn)
 {
     const uint32_t slot = share_slot_of(destination_qpn);
@@ -146,11 +159,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
         return STATUS_OK;
     }
     if (live->config.wire == LIVE_WIRE_SHM) {
-        if (errno == EPERM) {
-            explain_other_user(live, &path->destination);
-        } else {
-            explain_other_version(live, &path->destination, slot);
-        }
+        explain_no_ring(live, path, slot, errno == EPERM);
         return STATUS_INVALID;
     }
     link = use_udp(live, udp_link_to(live, path, slot));

@@ -193,7 +193,12 @@ static void ring_doorbell(struct shm_link *link)
 bool shm_link_is_alive(const struct link *base)
 {
     const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
-    return !base->lost && (link->pid == 0 || kill(link->pid, 0) == 0 || errno != ESRCH);
+    if (base->lost) {
+        return false;
+    }
+    /* A number may name another process by now, so it is asked only before the peer's board came. */
+    return link->board != NULL ? shm_board_is_owned(link->board)
+                               : link->pid == 0 || kill(link->pid, 0) == 0 || errno != ESRCH;
 }
 
 uint32_t shm_link_mark(const struct link *base)

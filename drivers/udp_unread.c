@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "drivers/uncancelled.h"
 #include "wire/inet.h"
 #include "wire/roce.h"
 
@@ -26,6 +27,7 @@ bool udp_unread_at(const struct gid *peer)
 {
     char wanted[64], line[512], address[64];
     print_address(peer, wanted);
+    const int cancellation = uncancelled_begin();
     FILE *file = fopen(inet_is_ipv4(peer->bytes) ? "/proc/net/udp" : "/proc/net/udp6", "re");
     bool unread = false;
     while (file != NULL && !unread && fgets(line, sizeof(line), file) != NULL) {
@@ -36,5 +38,6 @@ bool udp_unread_at(const struct gid *peer)
     if (file != NULL) {
         fclose(file);
     }
+    uncancelled_end(cancellation);
     return unread;
 }

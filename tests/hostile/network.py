@@ -203,7 +203,7 @@ def unfragmented():
             sniffer.kill()
             lines = sniffer.communicate()[0].split('\n')[:-1]
         seen = [tuple(map(int, line.split())) for line in lines]
-        if len(seen) < 100:
+        if len(seen) < 20:  # The sniffer is slower than the programs.
             raise Failure(f'only {len(seen)} packets were seen')
         bad = [(number, fragment) for number, fragment in seen if fragment != 0x4000 or number >= 64]
         if bad:
