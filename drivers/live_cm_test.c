@@ -60,7 +60,8 @@ static struct gid sender_of(uint32_t number)
 static void make_request(const struct live *live, uint16_t port, uint8_t mad[CM_MAD_BYTES])
 {
     static uint32_t count;
-    struct cm_message request = {.attribute = CM_REQ, .local_id = ++count, .transaction_id = count};
+    count++;
+    struct cm_message request = {.attribute = CM_REQ, .local_id = count, .transaction_id = count};
     request.req = (struct cm_req){
         .service_id = cm_service_id(space, port), .qpn = 77, .path_mtu = 3, .pkey = 0xffff};
     struct cm_addresses addresses = {.source_port = 1000};

@@ -69,9 +69,8 @@ int shm_memory_make(const char *name, size_t bytes, bool sealed_for_others, void
         return -1;
     }
     int given = -1;
-    *map = ftruncate(fd, (off_t)bytes) == 0
-               ? map_shared(fd, bytes, PROT_READ | PROT_WRITE)
-               : MAP_FAILED;
+    *map = ftruncate(fd, (off_t)bytes) == 0 ? map_shared(fd, bytes, PROT_READ | PROT_WRITE)
+                                            : MAP_FAILED;
     if (*map != MAP_FAILED) {
         given = sealed_for_others ? for_others(fd) : fd;
     }

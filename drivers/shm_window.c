@@ -112,8 +112,8 @@ static bool is_stopped_behind_its_call(pid_t pid, uint32_t thread)
 static bool is_gone(const struct shm_inbound *inbound)
 {
     struct pollfd socket = {.fd = inbound->socket, .events = POLLRDHUP};
-    if (inbound->hung_up ||
-        (uncancelled_poll(&socket, 1, 0) > 0 && (socket.revents & (POLLHUP | POLLERR | POLLNVAL)))) {
+    if (inbound->hung_up || (uncancelled_poll(&socket, 1, 0) > 0 &&
+                             (socket.revents & (POLLHUP | POLLERR | POLLNVAL)))) {
         return true;
     }
     return inbound->pid > 0 && kill(inbound->pid, 0) != 0 && errno == ESRCH;

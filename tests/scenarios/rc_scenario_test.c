@@ -487,8 +487,9 @@ static struct scenario *scenario_make(uint64_t seed, bool xrc)
         const uint32_t psn =
             (uint32_t)prng_below(prng, 2) ? 0xffffe0u : (uint32_t)prng_next(prng) & 0xffffffu;
         const uint32_t window = prng_below(prng, 2) ? 0 : 8192 + (uint32_t)prng_below(prng, 100000);
-        const uint8_t reads = deep ? (uint8_t)(NIC_READS_MAX >> prng_below(prng, 3))
-                                   : (uint8_t)(1 + prng_below(prng, 16));
+        const uint64_t reads_out =
+            deep ? (uint64_t)NIC_READS_MAX >> prng_below(prng, 3) : 1 + prng_below(prng, 16);
+        const uint8_t reads = (uint8_t)reads_out;
         connect_side(scenario, 0, &pair[0], &pair[1], psn, psn + 99, window, reads);
         connect_side(scenario, 1, &pair[1], &pair[0], psn + 99, psn, window, reads);
     }
