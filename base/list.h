@@ -20,7 +20,7 @@ static inline void list_init(struct list *node)
     node->previous = node;
 }
 
-/* True of a head without nodes, and of a node on no list. */
+/* True for a head without nodes, and for a node on no list. */
 static inline bool list_empty(const struct list *head)
 {
     return head->next == head;
@@ -42,7 +42,7 @@ static inline void list_append(struct list *head, struct list *node)
     head->previous = node;
 }
 
-/* Takes the first node off, NULL if there is none. */
+/* Takes the first node off and returns it; NULL: there is none. */
 static inline struct list *list_pop(struct list *head)
 {
     if (list_empty(head)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nonic bench - measurements that need no other program: each is one of its own, beside the
- * library.
+ * nonic bench - measurements that need no foreign program: each is a program of nonic, beside
+ * the library.
  */
 #include <errno.h>
 #include <limits.h>

@@ -98,7 +98,7 @@ static const struct option options[] = {{"qps", required_argument, NULL, 'q'},
                                         {"help", no_argument, NULL, 'h'},
                                         {NULL, 0, NULL, 0}};
 
-/* What an option accepts; NULL: `text` is fine and taken. */
+/* Takes the value of an option. Returns NULL, or what the option accepts. */
 static const char *take_option(struct wishes *wishes, int option, const char *text)
 {
     struct plan *plan = &wishes->plan;

@@ -20,8 +20,8 @@
 /* One measurement. */
 struct plan {
     uint32_t qps;   /* Connections of the initiator. */
-    uint32_t peers; /* Processes they lead to, in turn. */
-    uint32_t bytes; /* Of a message. */
+    uint32_t peers; /* Processes to which the connections lead, in turn. */
+    uint32_t bytes; /* The size of a message. */
     uint32_t depth; /* Messages under way, all connections together. */
     uint32_t ring;  /* Send requests a queue pair has room for. */
     bool reads;     /* RDMA READ instead of WRITE. */
@@ -33,13 +33,12 @@ struct outcome {
     double rate;             /* Messages a second. */
     double latency_us;       /* Median of one message alone. */
     double setup_s;          /* Until all queue pairs of both sides were connected. */
-    double bytes_per_qp;     /* What the process grew by, without the send ring. */
+    double bytes_per_qp;     /* The growth of the process, without the send ring. */
     double ring_bytes;       /* The send ring of one queue pair. */
     char error[ERROR_BYTES]; /* Empty: all is well. */
 };
 
-/* One side's queue pairs, its memory (one slot of `bytes` for each), and how to reach
- * the others. */
+/* One side's queue pairs, its memory (one slot of `bytes` for each), and doors to the others. */
 struct world {
     struct ibv_context *context;
     struct ibv_pd *pd;
@@ -52,7 +51,7 @@ struct world {
     struct door *doors; /* By connection: where the other side's slot is. */
 };
 
-/* What the other side of a connection has to know. */
+/* What the other side of a connection has to know: where to find this one. */
 struct door {
     uint64_t address;
     uint32_t key, qpn;
@@ -67,11 +66,11 @@ struct door world_door(const struct world *world, uint32_t index);
 bool world_connect(struct world *world, uint32_t index, const union ibv_gid *gid,
                    const struct door *door, char *error);
 
-/* What a slot holds after `posted` messages on connection `index`: `bytes` of pattern. */
+/* Fills a slot with the `bytes` that it holds after `posted` messages on connection `index`. */
 void slot_fill(uint8_t *slot, uint32_t bytes, uint32_t index, uint32_t posted);
 bool slot_is(const uint8_t *slot, uint32_t bytes, uint32_t index, uint32_t posted);
 
-/* Messages over the first `qps` connections until memory and links are as they will be. */
+/* Sends messages over the first `qps` connections until memory and links have settled. */
 bool load_warm_up(struct world *world, const struct plan *plan, uint32_t qps, uint32_t *posted,
                   struct outcome *outcome);
 /* Runs the load. posted[i] counts the messages of connection i. */
@@ -81,7 +80,7 @@ bool load_run(struct world *world, const struct plan *plan, uint32_t *posted,
 /* A series: how the NIC of its processes is set up. */
 struct series {
     const char *name;
-    const char *batch; /* NONIC_BATCH; NULL: as it comes. */
+    const char *batch; /* The value of NONIC_BATCH; NULL: not set. */
 };
 
 /* Runs one point; outcome->error says what went wrong, if anything did. */

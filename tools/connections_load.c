@@ -13,7 +13,7 @@
 /* Enough for every page of rings and tables between two processes. */
 #define WARM_UP_MESSAGES 20000
 
-/* The connections in the order of their turns, and what each has under way. */
+/* The connections in the order of their turns, and how many messages each has under way. */
 struct load {
     struct world *world;
     const struct plan *plan;
@@ -107,7 +107,7 @@ static bool fill(struct load *load)
 
 static bool measure_rate(struct load *load)
 {
-    /* Every connection once, so that no page and no link is new any more. */
+    /* Uses every connection once, so that no page and no link is new any more. */
     while (load->completed < load->plan->qps) {
         if (!fill(load) || !reap(load)) {
             return false;
@@ -150,7 +150,7 @@ static bool measure_latency(struct load *load)
     return true;
 }
 
-/* The load over the first `qps` connections. */
+/* Runs the load over the first `qps` connections. */
 static bool load_open(struct load *load, struct world *world, const struct plan *plan,
                       uint32_t *posted, struct outcome *outcome)
 {

@@ -105,14 +105,14 @@ static bool hear(int fd, char *error)
     return good;
 }
 
-/* Connections of peer `peer`: every `peers`-th one. */
+/* The number of connections of peer `peer`: every `peers`-th one is its own. */
 static uint32_t share(const struct plan *plan, uint32_t peer)
 {
     return plan->qps / plan->peers + (peer < plan->qps % plan->peers);
 }
 
-/* The first connection to each peer is made, and used, before the others: what a peer costs is not
- * what a connection costs. */
+/* The first connection to each peer is made, and used, before the others: so the cost of a peer is
+ * not counted as the cost of a connection. */
 #define ROUNDS 2u
 
 static uint32_t round_from(uint32_t round)
@@ -140,7 +140,7 @@ static bool peer_check(const struct world *world, const struct plan *plan, uint3
     return true;
 }
 
-/* Connections [from, to) of a peer: its doors go, the initiator's come. */
+/* Makes connections [from, to) of a peer: sends its doors and receives the initiator's. */
 static bool peer_connect(struct world *world, const struct plan *plan, int fd, uint32_t from,
                          uint32_t to, struct door *doors, char *error)
 {
@@ -182,7 +182,7 @@ static bool peer_run(const struct plan *plan, uint32_t peer, int fd, char *error
             return false;
         }
     }
-    /* Connected; from here on the NIC alone works, until the initiator is done. */
+    /* All is connected. From here on only the NIC works, until the initiator is done. */
     if (!get(fd, posted, count * sizeof(uint32_t))) {
         return false;
     }
@@ -192,7 +192,7 @@ static bool peer_run(const struct plan *plan, uint32_t peer, int fd, char *error
 
 /* -- The initiator ------------------------------------------------------------------------------*/
 
-/* One peer's side of the exchange: its doors come, ours go, and connections are made. */
+/* One peer's part of the exchange: receives its doors, sends ours, and connects. */
 static bool connect_peer(struct world *world, const struct plan *plan, uint32_t peer, int fd,
                          uint32_t round, struct door *doors, char *error)
 {
@@ -234,7 +234,7 @@ static bool exchange(struct world *world, const struct plan *plan, const int *fd
     return connected;
 }
 
-/* READs: what came is what the peers have. WRITEs: the peers say whether it arrived. */
+/* READs: compares what came with what the peers have. WRITEs: the peers say whether all arrived. */
 static bool verify(struct world *world, const struct plan *plan, const int *fds,
                    const uint32_t *posted, char *error)
 {
@@ -318,7 +318,7 @@ static pid_t start_peer(const struct series *series, const struct plan *plan, ui
     return pid;
 }
 
-/* Every process ends with the point, whatever becomes of it. */
+/* Every process ends with the point, whatever becomes of the point. */
 static void end_all(pid_t *pids, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -13,7 +13,7 @@ static bool fail(char *error, const char *what)
     return false;
 }
 
-/* Resident from the start, so that it is not taken for the NIC's. */
+/* The memory is resident from the start, so that it is not counted as the NIC's. */
 static uint8_t *pages(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -125,7 +125,8 @@ static uint8_t pattern(uint32_t index, uint32_t posted, uint32_t at)
     return (uint8_t)((index * 0x9e3779b1u + posted * 0x85ebca6bu) >> 8) ^ (uint8_t)(at * 29u);
 }
 
-/* Only the ends change from message to message: the load is to be the NIC's, not the pattern's. */
+/* Only the ends change from message to message: the NIC should be the load, not the making of
+ * patterns. */
 void slot_fill(uint8_t *slot, uint32_t bytes, uint32_t index, uint32_t posted)
 {
     slot[0] = pattern(index, posted, 0);

@@ -85,7 +85,7 @@ static bool judge(const struct lab_job *job, char *error, size_t error_bytes)
     return true;
 }
 
-/* Said before a long run, not behind it. */
+/* This is said before a long run, not after it. */
 static bool can_write(const struct lab_job *job, char *error, size_t error_bytes)
 {
     struct sim_trace *trace = NULL;

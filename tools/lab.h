@@ -38,7 +38,7 @@ struct lab_job {
 bool lab_sweep_parse(struct lab_job *job, const char *text, char *error, size_t error_bytes);
 /* How many runs: the product of the sweeps. */
 uint32_t lab_job_points(const struct lab_job *job);
-/* Run `point` with its values set, ready to execute; the last sweep changes fastest. */
+/* Returns run `point` with its values set, ready to execute; the last sweep changes fastest. */
 bool lab_job_prepare(const struct lab_job *job, uint32_t point, struct lab_run *run, char *error,
                      size_t error_bytes);
 void lab_job_free(struct lab_job *job);
@@ -56,16 +56,16 @@ void lab_print_json(FILE *to, const struct lab_job *job, const struct lab_run *r
                     uint32_t count);
 bool lab_run_good(const struct lab_run *run);
 
-/* One page of HTML with everything; false and why if it cannot be written. */
+/* Writes one page of HTML with everything. False, and why, if it cannot be written. */
 bool lab_write_report(const char *directory, const struct lab_run *runs, uint32_t count,
                       char *error, size_t error_bytes);
 
 /* -- MPI ----------------------------------------------------------------------------------------*/
 
-/* Under mpirun: this rank and how many there are; else 0 of 1. */
+/* Under mpirun: this rank, and the number of ranks; else 0 and 1. */
 struct lab_ranks {
     int rank, size;
-    /* Every rank has the runs with index % size == rank; then rank 0 has all. */
+    /* Before, every rank has the runs with index % size == rank; afterwards rank 0 has all. */
     void (*gather)(struct lab_run *runs, uint32_t count);
     void (*finish)(void);
 };

@@ -90,7 +90,7 @@ static void write_grid(FILE *to, const struct lab_series *series, const struct a
     for (uint32_t i = 0; i < series->count; i++) {
         const double x = x_at(axes, series->points[i].x);
         if (x - last < 44) {
-            continue; /* No room for its number. */
+            continue; /* There is no room for its number. */
         }
         last = x;
         fprintf(to,

@@ -57,7 +57,7 @@ static bool parse_range(struct lab_sweep *sweep, const struct lab_parameter *par
                  text);
         return false;
     }
-    /* A hair beyond the end, for steps that are no binary fractions. */
+    /* The limit lies slightly beyond the end, for steps that are no binary fractions. */
     for (double value = from; value <= to * (1 + 1e-12);
          value = factor ? value * step : value + step) {
         if (!add_value(sweep, value)) {
@@ -158,7 +158,7 @@ void lab_job_free(struct lab_job *job)
 
 /* -- Cores --------------------------------------------------------------------------------------*/
 
-/* On a terminal, a line that says how far a run of more than a moment is. */
+/* On a terminal, prints a line that says how far a longer run is. */
 static void show_progress(const struct lab_run *run, double share)
 {
     static double shown;
@@ -185,7 +185,8 @@ static void execute_one(const struct lab_job *job, struct lab_run *run, uint32_t
     (void)lab_execute(run);
 }
 
-/* This process's share of the points, in so many children: their results are in shared memory. */
+/* Runs this process's share of the points in `children` processes, which leave their results in
+ * shared memory. */
 static bool execute_in_children(const struct lab_job *job, struct lab_run *runs, uint32_t points,
                                 const struct lab_ranks *ranks, uint32_t children)
 {

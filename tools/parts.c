@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "tools/nonic.h"
 
-/* Beside the command, in the rooms of a build, or in ../lib/nonic where installed. */
+/* A part lies beside the command, in the rooms of a build, or in ../lib/nonic where installed. */
 bool find_part(const char *name, char *path, size_t bytes)
 {
     static const char *const places[] = {"", "/verbs", "/tools", "/../verbs", "/../lib/nonic"};

@@ -33,7 +33,7 @@ static bool is_program(const char *path)
            faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
 }
 
-/* As execvp finds it. */
+/* Finds the file that execvp would run. */
 static bool find_program(const char *name, char *path, size_t bytes)
 {
     snprintf(path, bytes, "%s", name);

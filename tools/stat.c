@@ -32,9 +32,9 @@ static void print_help(void)
 struct request {
     bool json, all;
     unsigned watch;
-    int *pids; /* Those that were named; none: all. */
+    int *pids; /* The programs that were named; none: all. */
     size_t count;
-    size_t foreign, silent; /* As said last. */
+    size_t foreign, silent; /* The numbers that were said last. */
 };
 
 /* -- What others said ---------------------------------------------------------------------------*/
@@ -167,7 +167,7 @@ static void take(struct request *request, const struct stat_program *program, js
     json_object_set_new(memory, key, now);
 }
 
-/* The programs that were named, not asked yet, or all there are. */
+/* Returns the programs that were named, or all that there are; they have not been asked yet. */
 static size_t choose(const struct request *request, struct stat_program **programs)
 {
     if (request->count == 0) {

@@ -23,14 +23,14 @@ enum stat_outcome {
 };
 
 struct stat_program {
-    int pid; /* By name; the one that listens is `process`. */
+    int pid; /* The number in the name; the process that listens is `process`. */
     enum stat_outcome outcome;
-    pid_t process; /* By the kernel's word; 0 if it is not of our PID namespace. */
+    pid_t process; /* Who listens, as the kernel says; 0: a process outside our PID namespace. */
     uid_t user;
     char *text; /* Whatever a socket said: not to be printed as it is. NULL unless it answered. */
     /* While it is asked. */
     int socket;       /* -1: not connected. */
-    int64_t asked_at; /* In ns; 0: not yet. */
+    int64_t asked_at; /* In ns; 0: not asked yet. */
 };
 
 /* The names under which programs listen on this machine, each once. The caller owns *programs (to

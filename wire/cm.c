@@ -17,9 +17,10 @@
 /* Bit 0 is the highest of the first byte, as in the specification's figures. */
 struct field {
     uint16_t bit;
-    uint16_t width;        /* In bits. More than 64: bytes, copied as they are. */
+    /* The width in bits. A wider field than 64 bits is bytes, copied as they are. */
+    uint16_t width;
     uint16_t member;       /* Offset in struct cm_message. */
-    uint16_t member_bytes; /* Of an integer or bool. */
+    uint16_t member_bytes; /* The size of an integer or bool. */
 };
 
 #define MEMBER(name) offsetof(struct cm_message, name), sizeof(((const struct cm_message *)0)->name)
@@ -87,7 +88,7 @@ static const struct field rep_fields[] = {
     FIELD(28, 0, 64, rep.ca_guid),
 };
 
-/* RTU and DREP say no more than whose they are. */
+/* RTU and DREP only say to which connection they belong. */
 static const struct field bare_fields[] = {
     FIELD(0, 0, 32, local_id),
     FIELD(4, 0, 32, remote_id),
@@ -141,7 +142,7 @@ static void decode_fields(const struct field *fields, size_t count, const uint8_
     }
 }
 
-/* Into bytes that are 0. */
+/* Writes into bytes that are 0. */
 static void encode_fields(const struct field *fields, size_t count, uint8_t *bytes,
                           const struct cm_message *message)
 {
@@ -286,7 +287,7 @@ enum {
     ADDRESSES_PORT_AT = 2,
     ADDRESSES_SOURCE_AT = 4,
     ADDRESSES_DESTINATION_AT = 20,
-    IPV4_AT = 12, /* Of the 16 bytes of an address. */
+    IPV4_AT = 12, /* The offset of an IPv4 address in the 16 bytes of an address. */
 };
 
 static void decode_address(bool ipv6, const uint8_t from[16], uint8_t address[16])

@@ -28,7 +28,7 @@
 #define CM_MAD_BYTES      256
 #define CM_HEADER_BYTES   24
 #define CM_QPN            1
-#define CM_QKEY           0x80010000u /* Of QP 1 everywhere (IBTA 10.2.5). */
+#define CM_QKEY           0x80010000u /* The Q_Key of QP 1 everywhere (IBTA 10.2.5). */
 #define CM_PERMISSIVE_LID 0xffff
 
 /* Room for private data in each kind of message. */
@@ -68,7 +68,7 @@ enum cm_transport {
 enum cm_about {
     CM_ABOUT_REQ = 0,
     CM_ABOUT_REP = 1,
-    CM_ABOUT_OTHER = 2, /* MRA: a LAP. REJ: no message, but that none came. */
+    CM_ABOUT_OTHER = 2, /* MRA: a LAP. REJ: not a message, but the fact that none came. */
 };
 
 /* Why a connection is refused (table 107): the ones that occur on RoCE. */
@@ -113,12 +113,12 @@ struct cm_path {
 struct cm_req {
     uint64_t service_id;
     uint64_t ca_guid;
-    uint32_t vendor; /* 24 bits: 0, or who extends the message (ECE). */
+    uint32_t vendor; /* 24 bits: 0, or the vendor that extends the message (ECE). */
     uint32_t qkey;
     uint32_t qpn;
     uint8_t responder_resources;
     uint8_t initiator_depth;
-    uint8_t remote_response_timeout; /* 5 bits: so long may the answer take. */
+    uint8_t remote_response_timeout; /* 5 bits: the time that the answer may take. */
     uint8_t transport;               /* enum cm_transport. */
     bool flow_control;
     uint32_t starting_psn;
@@ -152,7 +152,7 @@ struct cm_rej {
     uint8_t about; /* enum cm_about. */
     uint16_t reason;
     uint8_t information_bytes;                     /* At most CM_REJ_INFORMATION_BYTES. */
-    uint8_t information[CM_REJ_INFORMATION_BYTES]; /* All the room there is. */
+    uint8_t information[CM_REJ_INFORMATION_BYTES]; /* All the room that a REJ has. */
 };
 
 struct cm_mra {
@@ -176,8 +176,8 @@ struct cm_message {
     uint64_t transaction_id;
     uint16_t attribute; /* enum cm_attribute. */
     uint32_t attribute_modifier;
-    uint32_t local_id; /* Of the sender. REQ to DREP: its communication ID; SIDR: the request ID. */
-    uint32_t remote_id; /* Of the receiver; not in REQ, SIDR_REQ and SIDR_REP. */
+    uint32_t local_id;  /* REQ to DREP: the sender's communication ID; SIDR: the request ID. */
+    uint32_t remote_id; /* The receiver's; not in REQ, SIDR_REQ and SIDR_REP. */
     union {
         struct cm_req req;
         struct cm_rep rep;
@@ -187,17 +187,18 @@ struct cm_message {
         struct cm_sidr_req sidr_req;
         struct cm_sidr_rep sidr_rep;
     };
-    uint8_t private_data[CM_PRIVATE_BYTES_MAX]; /* All the message has room for; zeroes behind. */
+    uint8_t private_data
+        [CM_PRIVATE_BYTES_MAX]; /* As much as the message has room for; zeroes behind. */
 };
 
-/* Why bytes are not such a message. What a REQ may not ask for is not judged here: it deserves a
- * REJ for an answer. */
+/* Why bytes are not such a message. A REQ that asks for something it may not have is not judged
+ * here: it deserves a REJ for an answer. */
 enum cm_verdict {
     CM_GOOD,
     CM_WRONG_SIZE,        /* Not CM_MAD_BYTES. */
     CM_WRONG_CLASS,       /* Base version, class, class version or method of another service. */
     CM_UNKNOWN_ATTRIBUTE, /* A message we do not speak. */
-    CM_WRONG_FIELD,       /* REJ, MRA: about nothing defined, or information beyond its room. */
+    CM_WRONG_FIELD,       /* REJ, MRA: about something undefined, or too much information. */
     CM_VERDICT_COUNT,
 };
 
@@ -225,7 +226,7 @@ struct cm_addresses {
                                           wire the mapping's ffff is 0. */
 };
 
-/* False, and nothing is written: another version of the header or of IP. */
+/* False, and nothing is written, if the version of the header or of IP is another one. */
 MUST_USE bool cm_addresses_decode(const uint8_t bytes[CM_ADDRESSES_BYTES],
                                   struct cm_addresses *addresses);
 void cm_addresses_encode(const struct cm_addresses *addresses, uint8_t out[CM_ADDRESSES_BYTES]);

@@ -22,7 +22,7 @@
 
 #include "base/check.h"
 
-#define FORTH_WORDS_MAX 512 /* Of one operation: 4,096 bytes. */
+#define FORTH_WORDS_MAX 512 /* QWords of one operation: 4,096 bytes. */
 #define FORTH_NODES     128
 
 enum forth_verdict {
@@ -37,7 +37,7 @@ enum forth_verdict {
 
 const char *forth_verdict_name(enum forth_verdict verdict);
 
-/* What an operation asks for, and its packets carry along. */
+/* What an operation asks for; its packets carry it along. */
 struct forth_flags {
     bool remote_notification;
     bool local_notification;
@@ -74,8 +74,9 @@ MUST_USE enum forth_verdict forth_header_decode(uint64_t word, struct forth_head
 /* x^16 + x^12 + x^5 + 1 from all ones, bit 63 first (3.4). */
 uint16_t forth_header_crc(uint64_t header);
 
-/* Header and CRC differ in one bit from a pair that fits? Then *header becomes what was sent. The
- * code tells two flipped bits from one. For accounts only: such a packet is not delivered. */
+/* Do header and CRC differ in one bit from a pair that fits? Then *header becomes the one that was
+ * sent. The code tells two flipped bits from one. This serves accounting only: such a packet is not
+ * delivered. */
 bool forth_header_repair(uint64_t *header, uint16_t crc);
 
 /* CRC-32 of Ethernet's polynomial from all ones, first byte's first bit first, neither reflected
@@ -84,7 +85,7 @@ bool forth_header_repair(uint64_t *header, uint16_t crc);
 #define FORTH_BODY_CRC_BEGIN 0xffffffffu
 uint32_t forth_body_crc(uint32_t crc, const uint8_t *payload, size_t bytes);
 
-/* A credit: bits 11..5 of how many words of a flow were taken out, ever (3.5). */
+/* A credit: bits 11..5 of the number of words of a flow that were ever taken out (3.5). */
 struct forth_credit {
     uint8_t flow;  /* 7 bits. */
     uint8_t value; /* 7 bits. */

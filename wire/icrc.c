@@ -17,7 +17,7 @@ enum {
     PREFIX_BYTES = 8, /* Ones, where the LRH of an InfiniBand packet would stand. */
     BTH_MASKED_AT = 4,
     TOGETHER_BYTES =
-        64, /* So much of a packet is copied with its BTH, to go through in one call. */
+        64, /* This much of a packet is copied with its BTH, so that one call computes both. */
 };
 
 uint32_t icrc_prefix(const struct inet_flow *flow, uint16_t identification,

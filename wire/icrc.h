@@ -29,8 +29,8 @@
 uint32_t icrc_begin(const struct inet_flow *flow, uint16_t identification, size_t udp_payload_bytes,
                     const uint8_t bth[12]);
 
-/* The same in two steps, for who computes many: the CRC behind the masked IP and UDP headers, ...
- */
+/* The same in two steps, for callers that compute many: the CRC behind the masked IP and UDP
+ * headers, ... */
 uint32_t icrc_prefix(const struct inet_flow *flow, uint16_t identification,
                      size_t udp_payload_bytes);
 
@@ -48,7 +48,7 @@ struct icrc_memo {
     } entries[ICRC_MEMO_ENTRIES];
 };
 
-/* icrc_prefix, from the memo where it is there. */
+/* Like icrc_prefix; takes the value from the memo if the memo has it. */
 uint32_t icrc_remembered_prefix(struct icrc_memo *memo, const struct inet_flow *flow,
                                 uint16_t identification, size_t udp_payload_bytes);
 

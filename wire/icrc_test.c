@@ -19,7 +19,7 @@
 #include "wire/icrc.h"
 
 enum {
-    REST_BYTES_MAX = 300,               /* Of what follows the BTH in a random packet. */
+    REST_BYTES_MAX = 300,               /* Bytes that follow the BTH in a random packet. */
     UDP_PAYLOAD_BYTES_MAX = 65535 - 28, /* Over IPv4. */
     MODEL_BYTES_MAX = 8 + 40 + 8 + 12 + REST_BYTES_MAX,
 };

@@ -108,7 +108,7 @@ size_t pcapng_encode_header(uint8_t *out, const char *application,
     return (size_t)(at - out);
 }
 
-/* Everything of a packet block but the packet. */
+/* Writes everything of a packet block except the packet. */
 static uint8_t *put_packet_head(uint8_t *block, uint64_t time, size_t kept_bytes, size_t bytes)
 {
     uint8_t *at = put_block(block, BLOCK_ENHANCED_PACKET);

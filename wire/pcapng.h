@@ -30,7 +30,7 @@
 
 enum pcapng_link {
     PCAPNG_LINK_IP = 101,    /* LINKTYPE_RAW: packets start at the IP header. */
-    PCAPNG_LINK_USER0 = 147, /* A format that no number was given to. */
+    PCAPNG_LINK_USER0 = 147, /* The link type of a format that has no registered number. */
 };
 
 struct pcapng_interface {
@@ -51,7 +51,7 @@ size_t pcapng_encode_header(uint8_t *out, const char *application,
 size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_flow *flow,
                             uint16_t identification, const uint8_t *payload, size_t payload_bytes);
 
-/* The same of a packet in a format of its own; what is longer than PCAPNG_SNAP_BYTES is cut. */
+/* The same for a packet in a format of its own. A packet longer than PCAPNG_SNAP_BYTES is cut. */
 size_t pcapng_encode_bytes(uint8_t *out, uint64_t time, const uint8_t *packet, size_t bytes);
 
 #endif

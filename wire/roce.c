@@ -283,7 +283,7 @@ const char *roce_verdict_name(enum roce_verdict verdict)
     UNREACHABLE("a verdict outside its enum");
 }
 
-/* Judges what stands in the headers. */
+/* Judges the values in the headers. */
 static inline enum roce_verdict judge_headers(const uint8_t *headers, size_t count)
 {
     if (UNLIKELY(count < ROCE_BTH_BYTES)) {
@@ -300,7 +300,7 @@ static inline enum roce_verdict judge_headers(const uint8_t *headers, size_t cou
     return UNLIKELY(count < opcode->headers_bytes) ? ROCE_SHORT : ROCE_GOOD;
 }
 
-/* Judges what stands behind the headers: payload and pad together are `padded_bytes` long. */
+/* Judges the bytes behind the headers: payload and pad together are `padded_bytes` long. */
 static inline enum roce_verdict judge_payload(uint32_t traits, size_t padded_bytes,
                                               size_t pad_bytes)
 {
@@ -319,7 +319,7 @@ static inline enum roce_verdict judge_payload(uint32_t traits, size_t padded_byt
         at += (bytes);                                                                             \
     }
 
-/* Behind headers that were judged good: judges the payload, then decodes. */
+/* The headers were judged good: judges the payload, then decodes. */
 static inline enum roce_verdict decode_judged(const uint8_t *headers, const uint8_t *payload,
                                               size_t padded_bytes, struct roce_packet *packet)
 {
