@@ -27,8 +27,8 @@ static void wake(struct sim_bus *bus, uint64_t cycle)
     sim_reschedule(bus->sim, &bus->event, sim_clock_at(bus->clock, cycle));
 }
 
-/* With somebody waiting, the holder keeps the bus up to the end of its latency timer, or of the
- * cycle that is under way if that has run out. */
+/* While another user waits, the holder keeps the bus until its latency timer ends. If the timer has
+ * run out already, it keeps the bus until the cycle under way ends. */
 static void shorten(struct sim_bus *bus)
 {
     const struct sim_bus_tenure *tenure = &bus->tenure;
@@ -49,7 +49,7 @@ static void grant(struct sim_bus *bus)
     if (bus->waiting == 0) {
         return;
     }
-    /* Those behind the last one first. */
+    /* Users behind the last one come first. */
     const uint32_t behind = bus->waiting >> (bus->last + 1) << (bus->last + 1);
     bus->last = (uint32_t)__builtin_ctz(behind != 0 ? behind : bus->waiting);
     bus->waiting &= ~(1u << bus->last);
@@ -85,7 +85,7 @@ static void on_event(struct sim *sim, struct sim_event *event)
     if (bus->holder != NULL) {
         end(bus);
     }
-    /* What `ended` asked for has waited no longer than the others. */
+    /* A request made by `ended` has waited no longer than the others. */
     if (bus->holder == NULL) {
         grant(bus);
     }

@@ -36,9 +36,9 @@ struct sim_bus_tenure {
 struct sim_bus_user {
     /* The bus is granted: what for? Called once for each grant. */
     struct sim_bus_tenure (*granted)(struct sim_bus_user *user);
-    /* The tenure is over, `moved` data cycles of it done; fewer than wanted: disconnected. */
+    /* The tenure is over and moved `moved` data cycles; fewer than wanted mean a disconnect. */
     void (*ended)(struct sim_bus_user *user, uint32_t moved);
-    const char *name; /* In a trace. */
+    const char *name; /* The name in a trace. */
     uint32_t index;   /* Set by the bus. */
 };
 
@@ -50,7 +50,7 @@ struct sim_bus {
     uint32_t count, last;
     uint32_t waiting;             /* Bit i: user i wants the bus. */
     struct sim_bus_user *holder;  /* NULL: free. */
-    struct sim_bus_tenure tenure; /* The holder's. */
+    struct sim_bus_tenure tenure; /* The tenure of the holder. */
     uint64_t began;               /* Cycle of the grant. */
     uint32_t latency_timer;       /* Cycles from the first data cycle on; 0: none. */
     uint64_t busy_cycles, tenures, disconnects;
@@ -61,11 +61,11 @@ struct sim_bus {
 void sim_bus_init(struct sim_bus *bus, struct sim *sim, struct sim_clock clock);
 void sim_bus_attach(struct sim_bus *bus, struct sim_bus_user *user);
 
-/* The user wants the bus; asking again changes nothing. */
+/* Asks for the bus; asking again changes nothing. */
 void sim_bus_request(struct sim_bus *bus, struct sim_bus_user *user);
 void sim_bus_withdraw(struct sim_bus *bus, struct sim_bus_user *user);
 
-/* The cycle it is, rounded up to the next edge. */
+/* The present cycle, rounded up to the next edge. */
 uint64_t sim_bus_cycle(const struct sim_bus *bus);
 
 #endif

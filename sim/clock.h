@@ -35,7 +35,7 @@ static inline struct sim_clock sim_clock_period(uint64_t numerator, uint64_t den
     return (struct sim_clock){numerator / divisor, denominator / divisor};
 }
 
-/* Of a frequency in hertz that is `ppm` millionths faster than it should be. */
+/* The clock of a frequency in hertz that is `ppm` millionths too fast. */
 static inline struct sim_clock sim_clock_hz_ppm(uint64_t hertz, int32_t ppm)
 {
     CHECK(hertz > 0 && ppm > -SIM_MILLION);
@@ -49,7 +49,7 @@ static inline struct sim_clock sim_clock_hz(uint64_t hertz)
     return sim_clock_hz_ppm(hertz, 0);
 }
 
-/* When edge `cycle` is; edge 0 is at time 0. */
+/* The time of edge `cycle`; edge 0 is at time 0. */
 static inline uint64_t sim_clock_at(struct sim_clock clock, uint64_t cycle)
 {
     return clock.denominator == 1

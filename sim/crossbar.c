@@ -10,7 +10,7 @@
 #include "sim/trace.h"
 
 #define LINE_BYTES  64u
-#define LINES_AHEAD 10u /* Of a packet: more are found by the processor itself. */
+#define LINES_AHEAD 10u /* Lines of a packet; the processor finds further ones by itself. */
 
 static struct crosspoint *point_at(struct crossbar *crossbar, uint32_t input, uint32_t output)
 {
@@ -40,7 +40,7 @@ static uint64_t later_of(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Schedules the event at `at_ps` unless it comes earlier anyway. */
+/* Schedules the event at `at_ps`, unless it is scheduled earlier already. */
 static void wake(struct crossbar *crossbar, struct sim_event *event, uint64_t at_ps)
 {
     if (!sim_event_scheduled(event)) {
@@ -57,7 +57,7 @@ static bool overdue(const struct crossbar_port *port)
     return port->refreshes_due > 1;
 }
 
-/* Sends what has changed, from `begin_ps` on; and a repetition if it is overdue. */
+/* Sends the credits that have changed, from `begin_ps` on, and a repetition if one is overdue. */
 static void send_credits(struct crossbar_port *port, uint64_t begin_ps)
 {
     struct forth_credit credit;
@@ -80,7 +80,9 @@ static void tell(struct sim *sim, struct sim_event *event)
     } else if (port->out->free_ps <= sim->now_ps) {
         send_credits(port, sim->now_ps);
     } else if (!sim_event_scheduled(&port->serve)) {
-        sim_schedule(sim, event, port->out->free_ps); /* Busy; else they go before the packet. */
+        sim_schedule(
+            sim, event,
+            port->out->free_ps); /* The link is busy; else the credits go in front of the packet. */
     }
 }
 
@@ -98,8 +100,8 @@ static void departed(struct crossbar *crossbar, uint32_t input, uint32_t output,
     }
 }
 
-/* A credit may be lost: those that have not changed are repeated when the link is idle, and when
- * it is not for two periods, between packets. */
+/* A credit may be lost, so credits that have not changed are repeated while the link is idle. If it
+ * was not idle for two periods, they are repeated between packets. */
 static void refresh(struct sim *sim, struct sim_event *event)
 {
     struct crossbar_port *port = CONTAINER_OF(event, struct crossbar_port, refresh);
@@ -115,8 +117,8 @@ static void refresh(struct sim *sim, struct sim_event *event)
 
 /* -- Packets out --------------------------------------------------------------------------------*/
 
-/* The header is the one that came, so its CRC, made anew, is too; the body CRC is the sender's,
- * right or wrong (2.11). */
+/* The header is the one that came, so the CRC made anew for it is the one that came, too. The body
+ * CRC is the sender's, right or wrong (2.11). */
 static void depart(struct crossbar_port *port, uint32_t input, struct crosspoint *point,
                    struct forth_packet *packet)
 {
@@ -144,8 +146,8 @@ static void depart(struct crossbar_port *port, uint32_t input, struct crosspoint
     departed(crossbar, input, port->index, words, begin_ps);
 }
 
-/* The packet that would be chosen now. It may have stood for so long that no near cache knows it:
- * it is asked for a packet's time ahead. */
+/* The packet that would be chosen now. It may have waited so long that no near cache has it, so its
+ * lines are asked for one packet's time ahead. */
 static const void *likely_next(struct crossbar_port *port)
 {
     const struct forth_output_scheduler *scheduler = &port->scheduler;
@@ -200,8 +202,8 @@ static void serve(struct sim *sim, struct sim_event *event)
 
 /* -- Arrivals -----------------------------------------------------------------------------------*/
 
-/* Nothing of it is delivered, but its words have been paid for: they are given back to the flow it
- * was of (4.3). */
+/* Nothing of the packet is delivered, but its words have been paid for: they are given back to its
+ * flow (4.3). */
 static void discard(struct crossbar_port *port, struct forth_packet *packet, uint32_t output)
 {
     port->discarded++;
@@ -215,7 +217,7 @@ static uint32_t output_of(const struct crossbar *crossbar, uint64_t header)
     return crossbar->route[header >> 56 & (FORTH_NODES - 1)];
 }
 
-/* Which flow that is stands in the header, if not more than one of its bits is wrong. */
+/* The header names the flow, if no more than one of its bits is wrong. */
 static void discard_spoilt(struct crossbar_port *port, struct forth_packet *packet)
 {
     uint64_t header = packet->header;
@@ -228,8 +230,8 @@ static void discard_spoilt(struct crossbar_port *port, struct forth_packet *pack
     sim_pool_give(&port->crossbar->fabric->packets, packet);
 }
 
-/* Most words that are in the buffer while this packet comes in and another one may go out: both
- * at a word a cycle. False: more than there is room for. */
+/* Works out the most words that the buffer holds while this packet comes in and another one may go
+ * out, both at a word a cycle. False: that is more than it has room for. */
 static bool fits(struct crossbar *crossbar, struct crosspoint *point, uint32_t words)
 {
     const uint64_t now = crossbar->fabric->sim->now_ps;
@@ -253,11 +255,11 @@ static void on_packet(struct forth_end *end, struct forth_packet *packet)
     struct crosspoint *point = point_at(crossbar, port->index, output);
     struct crossbar_port *to = &crossbar->ports[output];
     if (to->out == NULL) {
-        discard(port, packet, output); /* Nobody is there. */
+        discard(port, packet, output); /* No node is attached there. */
         return;
     }
     if (!fits(crossbar, point, words)) {
-        /* Somebody was told of room that is not there: three flipped bits can look like one. */
+        /* A sender was told of room that does not exist: three flipped bits can look like one. */
         port->overflows++;
         discard(port, packet, output);
         return;
@@ -356,7 +358,7 @@ void crossbar_attach(struct crossbar *crossbar, uint32_t port, struct forth_link
 {
     crossbar->ports[port].out = out;
     if (crossbar->config.refresh_ps > 0) {
-        /* Not all at once. */
+        /* The outputs do not all repeat at the same time. */
         sim_after(crossbar->fabric->sim, &crossbar->ports[port].refresh,
                   crossbar->config.refresh_ps * (port + 1) / crossbar->config.ports);
     }

@@ -27,37 +27,37 @@ struct crossbar_config {
     uint32_t ports;
     struct sim_clock clock;
     uint32_t sync;         /* Cycles until the other clock domain sees a packet or a departure. */
-    uint32_t decide;       /* Cycles of an output scheduler's choice, */
-    uint32_t inform;       /* and until its interface knows. */
+    uint32_t decide;       /* Cycles that an output scheduler takes to choose, */
+    uint32_t inform;       /* and until its interface knows the choice. */
     uint32_t lead;         /* So many cycles before a packet's end the next one is chosen. */
     uint32_t change_over;  /* Cycles between packets of different crosspoints. */
     uint32_t credit;       /* Cycles of the link that a credit occupies. */
     uint64_t refresh_ps;   /* A credit that has not changed is repeated this often; 0: never. */
-    uint32_t buffer_words; /* Of a crosspoint. */
-    uint32_t node_words;   /* Of the attached node's incoming FIFO. */
+    uint32_t buffer_words; /* The buffer of a crosspoint. */
+    uint32_t node_words;   /* The incoming FIFO of the attached node. */
 };
 
 struct crosspoint {
     struct list packets; /* Their heads have come; they have not begun to leave. */
-    uint32_t words;      /* Of those packets. */
+    uint32_t words;      /* The words of `packets`. */
     uint32_t peak;       /* Most words that were ever in the buffer. */
     uint32_t leaving;    /* Words of the packet that left last, */
     uint64_t left_ps;    /* and when all of it is gone. */
-    uint32_t track;      /* Of the trace. */
+    uint32_t track;      /* The number of its track in the trace. */
 };
 
 struct crossbar;
 
 struct crossbar_port {
-    struct sim_event serve; /* The output is to choose. What it needs for that follows. */
+    struct sim_event serve; /* The output is to choose. The members up to `end` serve that. */
     struct crossbar *crossbar;
     struct forth_link *out;     /* To the attached node. */
-    struct forth_window window; /* Of the attached node. */
+    struct forth_window window; /* The words that the attached node has room for. */
     uint32_t index;
-    int chosen;             /* Waits for room at the node: its input; -1: none. */
-    int served;             /* Whose packet went last. */
-    uint64_t packet_end_ps; /* Of that packet. */
-    uint64_t told_ps;       /* From when on the newest departure can be told. */
+    int chosen;             /* The input whose packet waits for room at the node; -1: none. */
+    int served;             /* The input whose packet went last. */
+    uint64_t packet_end_ps; /* When the packet that went last ends. */
+    uint64_t told_ps;       /* The time from which on the newest departure can be told. */
     uint32_t refreshes_due;
     uint64_t packets_out, words_out;
     struct forth_output_scheduler scheduler;
@@ -78,7 +78,7 @@ struct crossbar {
     struct crosspoint *points; /* [input * ports + output]. */
     uint8_t route[FORTH_NODES];
     uint64_t cycle_ps;
-    uint64_t flight_ps_last; /* From a head's coming in to the packet's first word out, last one. */
+    uint64_t flight_ps_last; /* The newest packet: from its head in to its first word out. */
 };
 
 /* Allocates ports and crosspoints. Routes: flow f to output f modulo the ports. */

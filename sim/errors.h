@@ -16,7 +16,7 @@
 struct sim_errors {
     double bit_error_rate;
     uint64_t good_bits;       /* Until the next flipped one. */
-    uint32_t loss_millionths; /* Of whole units: credits, packets. */
+    uint32_t loss_millionths; /* How many of a million whole units (credits, packets) are lost. */
     struct prng prng;
     uint64_t flipped, lost;
 };
@@ -38,8 +38,8 @@ static inline bool sim_errors_pass(struct sim_errors *errors, uint64_t bits)
     return true;
 }
 
-/* The next flipped bit at or behind `from`, of `bits`; `bits`: there is none, and all have
- * passed. Start with `from` 0 and go on with one more than the answer. */
+/* The next flipped bit of `bits`, at or behind `from`. The answer `bits` means that there is none,
+ * and that all have passed. Start with `from` 0 and go on with one more than the answer. */
 uint64_t sim_errors_next(struct sim_errors *errors, uint64_t from, uint64_t bits);
 
 /* Is this unit lost? */

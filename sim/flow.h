@@ -42,7 +42,7 @@ struct sim_onoff {
     bool stopped; /* What the sender was told last. */
 };
 
-/* Both return whether the sender is to be told `stopped` anew. */
+/* Both return whether the sender has to be told the new value of `stopped`. */
 static inline bool sim_onoff_stored(struct sim_onoff *flow, uint32_t units)
 {
     flow->stored += units;
@@ -65,7 +65,7 @@ static inline bool sim_onoff_taken(struct sim_onoff *flow, uint32_t units)
 #define SIM_PAUSE_QUANTUM_BITS 512
 
 struct sim_pause {
-    uint64_t until_ps; /* Nothing begins before. */
+    uint64_t until_ps; /* No transmission begins before this time. */
 };
 
 /* A pause of `quanta` at a link of `bit_ps` picoseconds a bit; 0 quanta: go on at once. */

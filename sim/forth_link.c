@@ -10,7 +10,7 @@
 #define WORD_BITS 32u
 #define SOP_BITS  8u
 #define KEPT_MOST 32u
-/* Room for credits on their way, beside that for packets. */
+/* Events for credits on their way, beside those for packets. */
 #define CREDITS_A_PACKET 4u
 #define CREDIT_CYCLES    2 /* SOP, and the word: more are turn-around. */
 
@@ -62,14 +62,15 @@ void forth_packet_flip(struct forth_packet *packet, uint32_t bit)
     const uint32_t mask = UINT32_C(1) << (WORD_BITS - 1 - bit % WORD_BITS);
     const uint32_t payload_words = 2 * (uint32_t)packet->qwords;
     if (word == 0) {
-        /* The commas that fill the word up are not looked at. */
+        /* The receiver ignores the commas that fill the word up. */
         packet->fate = bit < SOP_BITS ? FORTH_FATE_SOP : packet->fate;
     } else if (word == 1) {
         packet->header ^= (uint64_t)mask << WORD_BITS;
     } else if (word == 2) {
         packet->header ^= mask;
     } else if (word == 3) {
-        packet->header_crc ^= (uint16_t)(mask >> 16); /* What fills the word up is not looked at. */
+        packet->header_crc ^=
+            (uint16_t)(mask >> 16); /* The receiver ignores the bits that fill the word up. */
     } else if (word < 4 + payload_words) {
         uint8_t *at = &packet->payload[4 * (size_t)(word - 4)];
         store_be32(at, load_be32(at) ^ mask);
@@ -201,8 +202,8 @@ void forth_link_await(struct forth_link *link)
     watch(link);
 }
 
-/* A credit's word: bits of its lower half are not looked at, a flipped bit 15 makes it no credit,
- * and a lost SOP leaves nothing to look at. */
+/* A credit is one word. The receiver ignores the bits of its lower half; a flipped bit 15 makes the
+ * word no credit; without its SOP the word is not seen at all. */
 static bool credit_spoilt(struct forth_link *link, uint16_t *word)
 {
     const uint32_t bits = 2 * WORD_BITS;
@@ -239,7 +240,7 @@ void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint
         return;
     }
     struct credit_on_link *travelling = sim_pool_take(&link->fabric->credits);
-    if (travelling == NULL) { /* Longer links than the fabric has memory for. */
+    if (travelling == NULL) { /* The links are longer than the fabric has memory for. */
         link->lost_credits++;
         return;
     }
@@ -248,7 +249,7 @@ void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint
     list_init(&travelling->node);
     list_append(&link->travelling, &travelling->node);
     link->kept++;
-    /* An end that never sends anything never asks for them. */
+    /* An end that never sends anything never asks for credits. */
     if (link->kept > KEPT_MOST) {
         forth_link_collect(link);
     }

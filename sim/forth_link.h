@@ -42,14 +42,15 @@ enum forth_fate {
 
 struct forth_packet {
     struct sim_event event; /* Its arrival. */
-    struct list node;       /* Of the buffer where it stands. */
+    struct list node;       /* Its place in the list of the buffer where it stands. */
     struct forth_end *to;
     uint64_t header;     /* As on the link. */
-    uint16_t header_crc; /* Made anew for every link; stands here only where somebody looks. */
-    uint16_t qwords;     /* Of payload. */
+    uint16_t header_crc; /* Made anew for every link; set only where it is looked at. */
+    uint16_t qwords;     /* The length of the payload. */
     uint32_t body_crc;
-    uint8_t fate;                  /* enum forth_fate, on the link it came by. */
-    uint64_t began_ps, ended_ps;   /* First and behind the last word, where it arrived. */
+    uint8_t fate; /* enum forth_fate, on the link it came by. */
+    /* When its first word came to the receiver, and when its last one was over. */
+    uint64_t began_ps, ended_ps;
     _Alignas(8) uint8_t payload[]; /* In the order of the link; as much as the fabric's most. */
 };
 
@@ -61,7 +62,7 @@ struct forth_packet {
 struct forth_end {
     uint32_t lead, part, of_parts;
     bool eager;            /* Every credit is an event, at its own time. */
-    bool waiting;          /* For credits: set by forth_link_await. */
+    bool waiting;          /* The end waits for credits: set by forth_link_await. */
     struct forth_link *in; /* The link that leads here. */
     void (*on_packet)(struct forth_end *end, struct forth_packet *packet);
     void (*on_credit)(struct forth_end *end, uint16_t credit);
@@ -72,7 +73,7 @@ struct forth_fabric {
     struct sim *sim;
     struct sim_pool packets, credits;
     struct sim_trace *trace;     /* NULL: nobody looks. */
-    struct sim_capture *capture; /* The same. */
+    struct sim_capture *capture; /* NULL: nobody captures. */
 };
 
 /* `packets` of up to `qwords` each can exist at a time. */
@@ -87,15 +88,15 @@ struct forth_link {
     uint64_t latency_ps;
     uint64_t free_ps; /* When the next word can begin. */
     uint32_t lanes;
-    uint32_t track; /* Of the trace. */
-    /* What packets and what credits count stands apart: a compiler that adds to two neighbours at
-     * once would wait until both have left the store buffer. */
+    uint32_t track; /* The number of its track in the trace. */
+    /* The counters of packets stand apart from those of credits: a compiler that adds to two
+     * neighbours at once would make the load wait until both have left the store buffer. */
     uint64_t packets, qwords;                   /* Sent. */
     uint64_t bad_bodies, bad_headers, bad_sops; /* Ground truth. */
-    uint64_t busy_cycles;                       /* Carrying either. */
+    uint64_t busy_cycles; /* Cycles in which the link carries packets or credits. */
     uint64_t lost_credits, credits;
-    struct list travelling; /* Credits that have not been handed over, */
-    uint32_t kept;          /* and how many they are. */
+    struct list travelling; /* Credits that have not been handed over yet, */
+    uint32_t kept;          /* and the number of them. */
     struct sim_event credit_event;
     struct sim_errors errors;
 };
@@ -124,8 +125,8 @@ void forth_link_packet(struct forth_link *link, struct forth_packet *packet, uin
 void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint64_t begin_ps,
                        uint32_t cycles);
 
-/* Hands over what has come by now; and the same for what comes later, as events, until the end is
- * told of one. */
+/* Hands over the credits that have come by now. Credits that come later are events, until the end
+ * is told of one. */
 void forth_link_collect(struct forth_link *link);
 void forth_link_await(struct forth_link *link);
 

@@ -121,7 +121,7 @@ static void test_flips(void **state)
         make_packet(&prng, packet);
         const uint32_t frame_bits = 32 * forth_frame_words(packet->qwords);
         for (uint32_t k = 0; k < bit_count; k++) {
-            /* Half of them in what surrounds the payload. */
+            /* Half of the flipped bits lie in what surrounds the payload. */
             const uint64_t among = i % 2 ? frame_bits / 3 : 40;
             bits[k] = (uint32_t)(k * among + prng_below(&prng, among)); /* No bit twice. */
         }
@@ -163,7 +163,7 @@ static void test_times(void **state)
         while (sim_step(&sim)) {
         }
         assert_ptr_equal(inbox.packet, packet);
-        const uint32_t quarter = lanes == 1 ? 31 : 16; /* Of 124, of 62. */
+        const uint32_t quarter = lanes == 1 ? 31 : 16; /* A quarter of 124 words, of 62. */
         assert_int_equal(sim.now_ps, 1000 + 288000 + (4 + quarter) * 12800);
         assert_int_equal(packet->ended_ps, 1000 + 288000 + cycles * 12800);
         forth_fabric_close(&fabric);

@@ -66,12 +66,12 @@ static struct list *heap_lowest(struct sim_heap *heap)
         if (!list_empty(bucket)) {
             return bucket;
         }
-        heap->filled &= heap->filled - 1; /* Everything in it was cancelled. */
+        heap->filled &= heap->filled - 1; /* All events in the bucket were cancelled. */
     }
     return NULL;
 }
 
-/* What was cancelled may have been the earliest. */
+/* The cancelled event may have been the earliest one. */
 static uint64_t heap_least(struct sim_heap *heap)
 {
     if (!list_empty(&heap->buckets[0])) {
@@ -105,8 +105,8 @@ static bool near(const struct sim *sim, uint64_t at_ps)
     return (at_ps >> SIM_SLOT_BITS) - (sim->now_ps >> SIM_SLOT_BITS) < SIM_SLOTS;
 }
 
-/* Behind everything that is earlier, or was scheduled before it for the same time: nearly always
- * at the end. */
+/* The event goes behind all events that are earlier, and behind those that were scheduled before it
+ * for the same time: nearly always at the end. */
 static void wheel_put(struct sim *sim, struct sim_event *event)
 {
     const uint32_t slot = (uint32_t)(event->at_ps >> SIM_SLOT_BITS) & SLOT_MASK;
@@ -120,7 +120,7 @@ static void wheel_put(struct sim *sim, struct sim_event *event)
         }
         before = before->previous;
     }
-    list_append(before->next, &event->node); /* In front of what follows. */
+    list_append(before->next, &event->node); /* The event goes in front of the one that follows. */
     sim->filled[slot / 64] |= UINT64_C(1) << slot % 64;
 }
 
@@ -166,7 +166,7 @@ void sim_cancel(struct sim_event *event)
     list_remove(&event->node);
 }
 
-/* Everything in the heap that the wheel reaches now comes into it. */
+/* All events of the heap that the wheel reaches now move into the wheel. */
 static void approach(struct sim *sim)
 {
     while (heap_least(&sim->far) != UINT64_MAX && near(sim, sim->far.least_ps)) {
@@ -186,9 +186,9 @@ static void prefetch_owner(const struct list *node)
     __builtin_prefetch(owner + 2 * LINE_BYTES);
 }
 
-/* In a large world every event finds its owner out of the cache: the one that comes next is asked
- * for now, with the lines around it; if it stands in the same slot, so is what it will look at,
- * and the one behind it. */
+/* In a large world the owner of an event is never in the cache. So the lines of the next event, and
+ * those around it, are asked for now; if it stands in the same slot, so are its hint and the event
+ * behind it. */
 static void prefetch_behind(struct sim *sim, const struct list *slot)
 {
     const struct list *following = slot->next;
@@ -204,12 +204,13 @@ static void prefetch_behind(struct sim *sim, const struct list *slot)
     }
 }
 
-/* The next event, if it is due by `until_ps`; time is then its. NULL: there is none. */
+/* Takes the next event if it is due by `until_ps`, and sets the time to that of the event. NULL:
+ * there is none. */
 static struct sim_event *next(struct sim *sim, uint64_t until_ps)
 {
     struct list *slot = wheel_first(sim);
     if (UNLIKELY(slot == NULL || event_of(slot->next)->at_ps >= sim->far.least_ps)) {
-        /* What is far may be as early: that of the heap, if it comes first, sets the time. */
+        /* An event of the heap may be as early: if it comes first, it sets the time. */
         const uint64_t least_ps = heap_least(&sim->far);
         const uint64_t near_ps = slot == NULL ? UINT64_MAX : event_of(slot->next)->at_ps;
         const uint64_t at_ps = least_ps < near_ps ? least_ps : near_ps;

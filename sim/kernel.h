@@ -33,8 +33,10 @@ typedef void (*sim_action)(struct sim *sim, struct sim_event *event);
 struct sim_event {
     struct list node; /* Linked to itself: not scheduled. */
     uint64_t at_ps;
-    uint64_t order;   /* Of scheduling: what is told apart by it has the same time. */
-    const void *hint; /* What the action will look at first, beside its owner; NULL: nothing. */
+    /* The number of its scheduling, which decides between events of the same time. */
+    uint64_t order;
+    const void
+        *hint; /* The memory that the action will look at first, beside its owner; NULL: none. */
     sim_action act;
 };
 
@@ -42,7 +44,8 @@ struct sim_event {
 #define SIM_SLOT_BITS 12
 #define SIM_SLOTS     1024u
 
-/* Bucket 0 holds what is due at `floor_ps`; bucket b what first differs from it in bit b-1. */
+/* Bucket 0 holds the events that are due at `floor_ps`; bucket b holds those whose time first
+ * differs from `floor_ps` in bit b-1. */
 #define SIM_BUCKETS 65
 
 struct sim_heap {
@@ -59,8 +62,8 @@ struct sim {
     uint64_t digest;
     struct prng prng;
     uint64_t filled[SIM_SLOTS / 64]; /* Bit s: slot s may hold something. */
-    struct list slots[SIM_SLOTS];    /* Each in order. */
-    struct sim_heap far;             /* What lies beyond the wheel. */
+    struct list slots[SIM_SLOTS];    /* Every slot is a list in order. */
+    struct sim_heap far;             /* The events beyond the wheel. */
 };
 
 /* `sim` must not move afterwards: its lists point into it. */
@@ -80,7 +83,7 @@ static inline bool sim_event_scheduled(const struct sim_event *event)
     return !list_empty(&event->node);
 }
 
-/* At a time that is not in the past; the event is not scheduled yet. */
+/* Schedules an event that is not scheduled yet, at a time that is not in the past. */
 void sim_schedule(struct sim *sim, struct sim_event *event, uint64_t at_ps);
 
 static inline void sim_after(struct sim *sim, struct sim_event *event, uint64_t delay_ps)
@@ -88,10 +91,10 @@ static inline void sim_after(struct sim *sim, struct sim_event *event, uint64_t 
     sim_schedule(sim, event, sim->now_ps + delay_ps);
 }
 
-/* Does nothing if it is not scheduled. */
+/* Does nothing if the event is not scheduled. */
 void sim_cancel(struct sim_event *event);
 
-/* Moves it if it is scheduled, else schedules it. */
+/* Moves the event if it is scheduled, else schedules it. */
 static inline void sim_reschedule(struct sim *sim, struct sim_event *event, uint64_t at_ps)
 {
     sim_cancel(event);
@@ -107,7 +110,7 @@ void sim_run_until(struct sim *sim, uint64_t until_ps);
 /* When the next event is due; UINT64_MAX: never. */
 uint64_t sim_next_ps(struct sim *sim);
 
-/* Something happened that two runs must agree on. */
+/* Notes something on which two runs must agree. */
 static inline void sim_note(struct sim *sim, uint64_t what)
 {
     sim->digest = (sim->digest ^ what ^ sim->now_ps) * 0x9e3779b97f4a7c15u;

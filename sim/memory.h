@@ -27,15 +27,16 @@ enum sim_memory_verdict {
     SIM_MEMORY_GOOD,
     SIM_MEMORY_OUTSIDE, /* No such address: a bus answers with an abort. */
     SIM_MEMORY_ABSENT,  /* The page is not there: a fault that can be served. */
-    SIM_MEMORY_CROSSES, /* Pages that are not neighbours in memory: ask for less. */
+    SIM_MEMORY_CROSSES, /* The pages are not neighbours in memory: ask for fewer bytes. */
 };
 
 struct sim_memory {
     uint8_t *bytes;
-    size_t size;      /* Whole pages. */
-    uint32_t pages;   /* Virtual ones. */
-    uint32_t *frames; /* By virtual page: frame + 1; 0: absent. NULL: addresses are physical. */
-    uint64_t latency_ps, fault_ps; /* Of an access; of bringing a page in. */
+    size_t size;    /* Whole pages. */
+    uint32_t pages; /* The number of virtual pages. */
+    uint32_t
+        *frames; /* The frame + 1 of each virtual page; 0: absent. NULL: addresses are physical. */
+    uint64_t latency_ps, fault_ps; /* The time of an access; the time of bringing a page in. */
     uint64_t faults;
 };
 

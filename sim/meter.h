@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counts from `from_ps` on: what comes before is warming up. */
+/* Counts from `from_ps` on: everything before belongs to the warm-up. */
 struct sim_rate {
     uint64_t from_ps;
-    uint64_t first_ps, last_ps; /* Of what was counted. */
+    uint64_t first_ps, last_ps; /* When the first and the last amount were counted. */
     uint64_t amount, events;
-    uint64_t first_amount; /* Came at first_ps: it opens the interval, and is not part of it. */
+    uint64_t first_amount; /* The amount at first_ps, which is not part of the interval. */
 };
 
 void sim_rate_count(struct sim_rate *rate, uint64_t now_ps, uint64_t amount);

@@ -21,7 +21,7 @@ void sim_pool_open(struct sim_pool *pool, uint32_t count, size_t bytes)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pool->free = calloc(count, sizeof(pool->free[0]));
     CHECK(pool->memory != MAP_FAILED && pool->free != NULL);
-    /* A large pool is spread over fewer pages than a TLB has entries. */
+    /* With huge pages a large pool takes fewer pages than a TLB has entries. */
     if (all >= HUGE_PAGE_BYTES) {
         (void)madvise(pool->memory, pages, MADV_HUGEPAGE);
     }

@@ -16,15 +16,15 @@ struct sim_pool {
     uint8_t *memory;
     void **free; /* A stack. */
     uint32_t left, count;
-    size_t bytes;  /* Of an object, rounded up to a cache line. */
-    size_t mapped; /* Of all of them, in whole pages. */
+    size_t bytes;  /* The size of an object, rounded up to a cache line. */
+    size_t mapped; /* The size of all objects together, in whole pages. */
 };
 
-/* `count` zeroed objects; what is never used costs no memory. Aborts without memory. */
+/* Makes `count` zeroed objects; those that are never used cost no memory. Aborts without memory. */
 void sim_pool_open(struct sim_pool *pool, uint32_t count, size_t bytes);
 void sim_pool_close(struct sim_pool *pool);
 
-/* NULL: all are taken. What is in it is what its last user left there. */
+/* NULL: all are taken. The object holds what its last user left there. */
 static inline void *sim_pool_take(struct sim_pool *pool)
 {
     return pool->left == 0 ? NULL : pool->free[--pool->left];

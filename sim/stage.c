@@ -34,7 +34,8 @@ static void wake(struct sim_stage *stage, uint64_t at_ps)
 
 /* -- Flow control -------------------------------------------------------------------------------*/
 
-/* The words of one stage travel at one speed: they arrive in the order of being sent. */
+/* The words of one stage travel at one speed, so they arrive in the order in which they were
+ * sent. */
 static void tell(struct sim_stage *stage, uint32_t value)
 {
     CHECK(stage->word_count < SIM_STAGE_WORDS);
@@ -82,7 +83,7 @@ static void stored(struct sim_stage *stage, uint32_t bytes)
         stage->config.control == SIM_FLOW_CREDIT) {
         return;
     }
-    /* A pause runs out by itself: it is asked for again with every unit above the mark. */
+    /* A pause runs out by itself, so every unit above the mark asks for it again. */
     const bool stop = sim_onoff_stored(&stage->marks, bytes);
     if (stop || (is_pause(stage) && stage->marks.stopped)) {
         tell(stage, is_pause(stage) ? stage->config.pause_quanta : 1);
@@ -102,8 +103,8 @@ static void taken(struct sim_stage *stage, uint32_t bytes)
     }
 }
 
-/* When the next stage will take a unit of so many bytes; UINT64_MAX: when it says so. Takes the
- * credits if that is now. */
+/* When the next stage will take a unit of `bytes`; UINT64_MAX: when it says so. Takes the credits
+ * if that is now. */
 static uint64_t admitted_ps(struct sim_stage *stage, uint32_t bytes)
 {
     const uint64_t now = stage->sim->now_ps;

@@ -27,8 +27,8 @@
 #define SIM_STAGE_WORDS 256u
 
 enum sim_flow_control {
-    SIM_FLOW_NONE,   /* What does not fit is lost. */
-    SIM_FLOW_CREDIT, /* Bytes. */
+    SIM_FLOW_NONE,   /* A unit that does not fit is lost. */
+    SIM_FLOW_CREDIT, /* Credits count bytes. */
     SIM_FLOW_ONOFF,
     SIM_FLOW_PAUSE,
 };
@@ -37,22 +37,22 @@ struct sim_stage;
 
 /* Something that travels. */
 struct sim_unit {
-    struct sim_event event; /* Its head reaches the next stage; at a sink: its tail. */
+    struct sim_event event; /* The head reaches the next stage; at a sink, the tail. */
     struct list node;
     struct sim_stage *at;
     uint32_t bytes;
-    uint64_t tail_ps; /* At the stage where it is. */
+    uint64_t tail_ps; /* When its tail is at the stage where it is. */
 };
 
 struct sim_stage_config {
     bool cut_through;
     uint64_t delay_ps;             /* From head (or tail) to the first byte on the link behind. */
-    uint64_t byte_ps;              /* Of the link behind. */
+    uint64_t byte_ps;              /* The time of a byte on the link behind. */
     uint64_t link_ps;              /* How long the link to the next stage is, either way. */
-    uint32_t buffer_bytes;         /* Room for what waits here. */
-    enum sim_flow_control control; /* By which this stage holds the one in front of it. */
-    uint32_t high, low;            /* Its marks, for SIM_FLOW_ONOFF and SIM_FLOW_PAUSE. */
-    uint16_t pause_quanta;         /* Of a pause: longer than it takes to empty down to `low`. */
+    uint32_t buffer_bytes;         /* Room for the units that wait here. */
+    enum sim_flow_control control; /* How this stage holds back the one in front of it. */
+    uint32_t high, low;            /* The marks for SIM_FLOW_ONOFF and SIM_FLOW_PAUSE. */
+    uint16_t pause_quanta; /* The length of a pause: longer than it takes to empty down to `low`. */
 };
 
 /* A word of flow control on its way to the stage in front. */
@@ -67,26 +67,26 @@ struct sim_stage {
     struct sim_stage *previous, *next; /* NULL: nobody; a sink. */
     struct sim_event output;           /* The output is free, or may go on. */
     struct list waiting;
-    uint64_t free_ps; /* The output's. */
+    uint64_t free_ps; /* When the output is free. */
     uint32_t leaving; /* Bytes of the unit that is on the link. */
     /* What this stage knows of the next one's room. */
     struct sim_credits credits;
     struct sim_pause pause;
     bool stopped;
-    /* What it tells the previous one. */
+    /* What this stage tells the previous one. */
     struct sim_onoff marks;
     struct sim_event told;
     struct sim_stage_word words[SIM_STAGE_WORDS];
     uint32_t first_word, word_count;
     uint32_t stored, peak;
     uint64_t delivered, lost;
-    void (*sink)(struct sim_stage *stage, struct sim_unit *unit); /* It has come whole. */
+    void (*sink)(struct sim_stage *stage, struct sim_unit *unit); /* A unit has come whole. */
     void *owner;
 };
 
 void sim_stage_init(struct sim_stage *stage, struct sim *sim,
                     const struct sim_stage_config *config);
-/* What leaves `from` goes to `to`; once, before anything moves. */
+/* Units that leave `from` go to `to`. To be called once, before anything moves. */
 void sim_stage_join(struct sim_stage *from, struct sim_stage *to);
 /* The unit's head is at the stage now, its tail will be at `unit->tail_ps`. False: there is no
  * room, and it is lost. */

@@ -55,8 +55,8 @@ static void enqueue(struct station *station, uint32_t to)
     station->eligible |= UINT64_C(1) << (station->config.one_queue ? 0 : to);
 }
 
-/* A saturated source of virtual output queues has a packet for everyone at any time: only its size
- * is drawn ahead. */
+/* A saturated source of virtual output queues has a packet for every destination at any time: only
+ * the size of that packet is drawn ahead. */
 static bool always_ready(const struct station *station)
 {
     return saturated(station) && !station->config.one_queue;
@@ -92,7 +92,7 @@ static void begin(struct station *station)
 
 static void send(struct sim *sim, struct sim_event *event);
 
-/* The next arrival, so that the link would be loaded as asked: by the packets' own time. */
+/* Draws the next arrival so that the packets' own time loads the link as asked. */
 static void schedule_arrival(struct station *station)
 {
     const struct station_config *config = &station->config;
@@ -135,7 +135,8 @@ static void transmit(struct station *station, uint32_t to, uint32_t qwords, uint
     packet->qwords = (uint16_t)qwords;
     packet->header =
         forth_header_encode(&(struct forth_header){.node = (uint8_t)to, .words = packet->qwords});
-    /* By way of a copy, which is much faster than filling in place: docs/performance.md. */
+    /* The payload goes by way of a copy, which is much faster than filling in place:
+     * docs/performance.md. */
     sim_payload_fill(payload, qwords, flow_of(station->config.index, to), flow->number++);
     memcpy(packet->payload, payload, 8 * (size_t)qwords);
     forth_packet_seal(packet);
@@ -249,12 +250,14 @@ static void deliver(struct station *station, const struct forth_packet *packet)
     const size_t bytes = 8 * (size_t)packet->qwords;
     const uint64_t *payload = (const uint64_t *)(const void *)packet->payload;
     const uint32_t from = (uint32_t)(payload[0] >> 48) & (FORTH_PORTS_MAX - 1);
-    __builtin_prefetch(&station->sinks[from], 1); /* There behind the CRC. */
+    __builtin_prefetch(&station->sinks[from],
+                       1); /* The line is there when the CRC has been checked. */
     const bool body_good =
         forth_body_crc(FORTH_BODY_CRC_BEGIN, packet->payload, bytes) == packet->body_crc;
     station->received++;
     if (!body_good) {
-        /* Known to be wrong: it takes its place in the order, and is judged no further. */
+        /* The packet is known to be wrong: it takes its place in the order, and is judged no
+         * further. */
         station->flagged++;
         return;
     }
@@ -304,7 +307,7 @@ void station_open(struct station *station, struct forth_fabric *fabric, struct f
     CHECK(config->nodes <= FORTH_PORTS_MAX && config->index < config->nodes);
     CHECK(config->least >= 1 && config->least <= config->most && config->load > 0);
     *station = (struct station){
-        /* The whole packet: what is checked has come in full. */
+        /* The end waits for the whole packet, so all that is checked has come. */
         .end = {.lead = 5,
                 .part = 1,
                 .of_parts = 1,

@@ -18,11 +18,11 @@ struct track {
 };
 
 struct record {
-    uint64_t begin_ps, end_ps; /* The same for a value. */
+    uint64_t begin_ps, end_ps; /* A value has both at the same time. */
     uint64_t number;
     const char *what;
     uint32_t track;
-    uint32_t order; /* Of being recorded: ties are told apart by it. */
+    uint32_t order; /* The number of the record, which decides between records of the same time. */
 };
 
 struct sim_trace {
@@ -179,7 +179,7 @@ static int by_time(const void *left, const void *right)
     if (a->at_ps != b->at_ps) {
         return a->at_ps < b->at_ps ? -1 : 1;
     }
-    /* What ends does so before what begins. */
+    /* At one time, ends come before beginnings. */
     if (a->over != b->over) {
         return a->over ? -1 : 1;
     }

@@ -34,7 +34,7 @@ struct sim_trace *sim_trace_open(const char *path, char *error, size_t error_byt
 uint32_t sim_trace_track(struct sim_trace *trace, const char *group, int number, const char *name,
                          uint32_t bits);
 
-/* Something named `what`, with a number, lasted from begin to end. */
+/* Records that something named `what`, with a number, lasted from begin to end. */
 void sim_trace_span(struct sim_trace *trace, uint32_t track, const char *what, uint64_t number,
                     uint64_t begin_ps, uint64_t end_ps);
 void sim_trace_value(struct sim_trace *trace, uint32_t track, uint64_t at_ps, uint64_t value);

@@ -10,7 +10,7 @@
 #define NUMBER_BITS 40
 #define STRIDE      UINT64_C(0x9e3779b97f4a7c15)
 
-/* Two words at once: what every machine of 64 bits can do. */
+/* Two words at once, which every 64-bit machine can do. */
 struct pair {
     uint64_t words __attribute__((vector_size(16)));
 };

@@ -23,11 +23,11 @@ void sim_payload_fill(uint64_t *payload, size_t words, uint32_t flow, uint64_t n
 enum sim_payload_verdict {
     SIM_PAYLOAD_GOOD,
     SIM_PAYLOAD_WRONG_BYTES,
-    SIM_PAYLOAD_EARLIER, /* Repeated, or overtaken. */
-    SIM_PAYLOAD_LATER,   /* Some before it are missing. */
+    SIM_PAYLOAD_EARLIER, /* The payload is a repetition, or was overtaken. */
+    SIM_PAYLOAD_LATER,   /* Some payloads before it are missing. */
 };
 
-/* What a sink knows of one flow. */
+/* What a sink knows about one flow. */
 struct sim_sink {
     uint64_t expected; /* The next number. */
     uint64_t good, wrong_bytes, earlier, missing;
