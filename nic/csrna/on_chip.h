@@ -12,7 +12,7 @@
 struct on_chip_memory {
     uint64_t sq_table_bytes;
     uint64_t cache_bytes;
-    uint64_t order_bytes; /* What answering out of order takes: the source's formula 2. */
+    uint64_t order_bytes; /* The memory for answering out of order: the source's formula 2. */
     uint64_t total_bytes;
 };
 

@@ -35,7 +35,7 @@ struct pending_ring {
 };
 
 struct pending_fifo {
-    uint32_t places; /* Of each FIFO: 3 * oocap. */
+    uint32_t places; /* The places of each FIFO: 3 * oocap. */
     uint32_t online; /* 0 or 1: which of the two. */
     struct pending_ring rings[2];
 };
@@ -95,7 +95,7 @@ static inline bool pending_fifo_shows_posted(const struct pending_fifo *fifo)
     return ring->head != ring->tail && ring->elements[ring->head].posted;
 }
 
-/* Port 2: the oldest element of the online FIFO, there being one. */
+/* Port 2: the oldest element of the online FIFO; there must be one. */
 static inline struct pending pending_fifo_pop_returned(struct pending_fifo *fifo)
 {
     return pending_ring_pop(&fifo->rings[fifo->online]);
@@ -107,7 +107,7 @@ static inline void pending_fifo_push_checked(struct pending_fifo *fifo, struct p
     pending_ring_push(&fifo->rings[fifo->online], fifo->places, element);
 }
 
-/* Port 4: the oldest element of the offline FIFO, there being one. */
+/* Port 4: the oldest element of the offline FIFO; there must be one. */
 static inline struct pending pending_fifo_pop_check(struct pending_fifo *fifo)
 {
     return pending_ring_pop(&fifo->rings[!fifo->online]);

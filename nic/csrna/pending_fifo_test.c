@@ -38,7 +38,7 @@ static void check(struct pending_fifo *fifo, struct model *model, struct prng *p
     const struct pending element = pending_fifo_pop_check(fifo);
     if (prng_below(prng, 3) == 0) {
         take(model, before, element.qpn);
-        if (prng_below(prng, 3) == 0) { /* Of Type 2, becomes Type 1. */
+        if (prng_below(prng, 3) == 0) { /* An element of Type 2 becomes Type 1. */
             pending_fifo_push(fifo, element);
             model->qpns[model->count++] = element.qpn;
         }

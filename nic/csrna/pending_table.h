@@ -22,7 +22,7 @@ struct pending_record {
     uint32_t qpn;
     uint8_t count; /* The source's pnd_cnt: elements in the pending FIFO; 0: not valid. */
     bool returned; /* dma_rtn: the context has come since it was last asked for. */
-    uint8_t next;  /* Of the same hash: how we search what the NIC compares all at once. */
+    uint8_t next;  /* The next record of the same hash; the NIC compares all at once. */
 };
 
 struct pending_table {
@@ -47,11 +47,11 @@ struct pending_record *pending_table_find(struct pending_table *table, uint32_t 
  * which is free. */
 void pending_table_write(struct pending_table *table, uint32_t address, uint32_t qpn);
 
-/* Another one waits: counts it, and moves the record to its `address`, which is free. */
+/* Another request waits: counts it, and moves the record to its `address`, which is free. */
 void pending_table_add(struct pending_table *table, struct pending_record *record,
                        uint32_t address);
 
-/* One is answered: counts it off. The record vanishes with the last one: false. */
+/* A request is answered: counts it off. The record vanishes with the last one: false. */
 bool pending_table_answered(struct pending_table *table, struct pending_record *record);
 
 #endif

@@ -27,7 +27,7 @@ static void list(struct qp_scheduler *scheduler, uint32_t slot)
     scheduler->listed++;
 }
 
-/* `slot` isn't in the row nor in a visit: does it belong there? */
+/* Puts `slot`, which is neither in the row nor in a visit, where it belongs. */
 static void settle(struct qp_scheduler *scheduler, uint32_t slot)
 {
     struct qp_scheduled *qp = &scheduler->qps[slot];
@@ -77,7 +77,7 @@ bool qp_scheduler_next(struct qp_scheduler *scheduler, struct qp_visit *visit)
     struct qp_scheduled *qp = &scheduler->qps[slot];
     scheduler->first = qp->next;
     scheduler->listed--;
-    /* No message is less than a packet, so nobody needs to read more WQEs than the window takes. */
+    /* A message has at least one packet, so more WQEs than the window takes need not be read. */
     const uint32_t room = scheduler->parameters.window - qp->in_flight;
     qp->turn = QP_VISITED;
     qp->visited = (uint8_t)least(least(qp->pending, scheduler->parameters.visit_wqes), room);

@@ -33,9 +33,9 @@
 /* What a program stores to ring: 8 bytes. */
 struct qp_doorbell {
     uint32_t slot;   /* 24 bits. */
-    uint8_t opcode;  /* Of the first WQE; each WQE names its own, so nobody needs this one. */
+    uint8_t opcode;  /* The first WQE's; not used, because each WQE names its own. */
     uint16_t count;  /* New WQEs. */
-    uint16_t offset; /* Of the first, in the send queue. */
+    uint16_t offset; /* The offset of the first new WQE in the send queue. */
 };
 
 static inline uint64_t qp_doorbell_pack(struct qp_doorbell doorbell)
@@ -61,11 +61,11 @@ enum qp_turn {
 
 struct qp_scheduled {
     uint32_t next;      /* In the row. */
-    uint32_t pending;   /* WQEs rung for and not taken. */
+    uint32_t pending;   /* WQEs that were rung for and not taken yet. */
     uint32_t in_flight; /* Packets sent and not acknowledged. */
-    uint16_t offset;    /* Of the first pending WQE. */
+    uint16_t offset;    /* The offset of the first pending WQE. */
     uint8_t turn;       /* enum qp_turn. */
-    uint8_t visited;    /* WQEs of the visit. */
+    uint8_t visited;    /* WQEs of the visit that is open. */
 };
 _Static_assert(sizeof(struct qp_scheduled) <= 24, "a queue pair takes little");
 
@@ -73,14 +73,14 @@ struct qp_scheduler_parameters {
     uint32_t qps;         /* 1 .. QP_SLOTS_MAX. */
     uint32_t sq_wqes;     /* A send queue's length: a power of two, 65,536 at most. */
     uint32_t visit_wqes;  /* 1 .. 255. */
-    uint32_t visit_bytes; /* Of data, but one message at least. */
+    uint32_t visit_bytes; /* The most data of a visit, but one message at least. */
     uint32_t window;      /* Packets in flight per queue pair, at which it is blocked; not 0. */
 };
 
 struct qp_scheduler {
     struct qp_scheduler_parameters parameters;
     struct qp_scheduled *qps;
-    uint32_t first, last; /* Of the row, if it isn't empty. */
+    uint32_t first, last; /* The ends of the row, if it is not empty. */
     uint32_t listed;
     uint64_t coalesced; /* Doorbells that found work pending. */
     uint64_t blocked;   /* Times a queue pair had work and a full window. */
@@ -90,7 +90,7 @@ struct qp_scheduler {
 struct qp_visit {
     uint32_t slot;
     uint32_t wqes;   /* At least one; they may go around the end of the send queue. */
-    uint32_t offset; /* Of the first. */
+    uint32_t offset; /* The offset of the first one. */
 };
 
 /* What a WQE that has been read stands for. */
@@ -107,8 +107,8 @@ static inline size_t qp_scheduler_bytes(uint32_t qps)
 void qp_scheduler_init(struct qp_scheduler *scheduler,
                        const struct qp_scheduler_parameters *parameters, void *memory);
 
-/* A program rings. STATUS_INVALID: no such slot, no WQEs, or not those that follow the last ones
- * rung for (some would be lost); STATUS_FULL: more than the send queue holds. */
+/* A program rings the doorbell. STATUS_INVALID: no such slot, no WQEs, or not the WQEs that follow
+ * the last ones rung for (some would be lost). STATUS_FULL: more than the send queue holds. */
 MUST_USE enum status qp_scheduler_doorbell(struct qp_scheduler *scheduler,
                                            const struct qp_doorbell *doorbell);
 
@@ -121,7 +121,7 @@ bool qp_scheduler_next(struct qp_scheduler *scheduler, struct qp_visit *visit);
 uint32_t qp_scheduler_take(struct qp_scheduler *scheduler, uint32_t slot,
                            const struct qp_message *messages);
 
-/* `packets` of those in flight are acknowledged. */
+/* `packets` of the packets in flight have been acknowledged. */
 void qp_scheduler_acknowledged(struct qp_scheduler *scheduler, uint32_t slot, uint32_t packets);
 
 #endif

@@ -17,7 +17,7 @@
 /* A queue pair's context as it lies in host memory and in the cache. */
 struct qpc {
     uint64_t sq_address;
-    uint32_t sq_offset; /* Of the next WQE, in WQEs. */
+    uint32_t sq_offset; /* The offset of the next WQE, in WQEs. */
     uint32_t qpn;
     uint32_t version; /* Counts updates. */
     struct psn next_psn, acknowledged_psn, expected_psn;
@@ -25,7 +25,7 @@ struct qpc {
 };
 _Static_assert(sizeof(struct qpc) == QPC_BYTES, "a context is 256 bytes long");
 
-/* Who asks: one requester of contexts stands in each of these units. */
+/* The units that ask for contexts: each has one requester. */
 enum qpc_channel {
     QPC_DESCRIPTOR,
     QPC_REQUESTER,
@@ -45,7 +45,7 @@ enum qpc_operation {
 struct qpc_request {
     uint32_t qpn;      /* Below QPC_QPN_LIMIT. */
     uint8_t channel;   /* enum qpc_channel. */
-    uint8_t index;     /* Of the channel's requester; below oocap. */
+    uint8_t index;     /* The index of the channel's requester; below oocap. */
     uint8_t operation; /* enum qpc_operation. */
 };
 

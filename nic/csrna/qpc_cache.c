@@ -16,8 +16,8 @@ _Static_assert(sizeof(struct rc_requester) + sizeof(struct rc_responder) <=
 
 struct qpc_cache_entry {
     uint32_t qpn;
-    uint16_t next;         /* In its bucket. */
-    uint16_t older, newer; /* By use. */
+    uint16_t next;         /* The next entry in its bucket. */
+    uint16_t older, newer; /* Neighbours in the order of use. */
     bool dirty;
 };
 
@@ -26,7 +26,7 @@ static size_t aligned(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* Two for an entry, so that most are alone; a whole word of them at least. */
+/* Two buckets for an entry, so that most entries are alone; at least a whole word of buckets. */
 static uint32_t bucket_count(uint32_t capacity)
 {
     const uint32_t count = (uint32_t)power_of_two(2 * capacity);

@@ -26,25 +26,25 @@
 
 enum qpc_victim_policy {
     QPC_VICTIM_LRU,
-    /* What the public model does, whose "least recently used" never learns of uses: the first in
-     * the order of its hash table. */
+    /* The policy of the public model, whose "least recently used" never learns of uses: it evicts
+     * the first context in the order of its hash table. */
     QPC_VICTIM_HASH_ORDER,
 };
 
 struct qpc_cache {
     struct qpc *contexts;
-    struct qpc_cache_entry *entries; /* What is known of contexts[i]. */
+    struct qpc_cache_entry *entries; /* What the cache knows about contexts[i]. */
     uint16_t *buckets;               /* The first entry of each. */
     uint64_t *occupied;              /* Bit b: bucket b has entries. */
     uint64_t *summary;               /* Bit w: occupied[w] is not 0. */
     uint32_t capacity;
     uint32_t count;
     uint32_t bucket_mask;
-    uint16_t newest, oldest; /* By use; QPC_VICTIM_LRU. */
+    uint16_t newest, oldest; /* The ends of the order of use, for QPC_VICTIM_LRU. */
     uint8_t policy;          /* enum qpc_victim_policy. */
 };
 
-/* What a new context put out. `qpn` and `context` are meant only if it is dirty. */
+/* The context that a new one evicted. `qpn` and `context` are valid only if it is dirty. */
 struct qpc_victim {
     bool evicted;
     bool dirty; /* Changed since it was installed: must be written back. */
@@ -52,19 +52,20 @@ struct qpc_victim {
     struct qpc context;
 };
 
-/* Memory for `capacity` entries. */
+/* Bytes of memory for `capacity` entries. */
 size_t qpc_cache_bytes(uint32_t capacity);
 /* `capacity` is 1 .. QPC_CACHE_ENTRIES_MAX; `memory` is 64-byte aligned. */
 void qpc_cache_init(struct qpc_cache *cache, uint32_t capacity, enum qpc_victim_policy policy,
                     void *memory);
 
-/* Is it there? Counts as no use. */
+/* Is the context there? The question does not count as a use. */
 bool qpc_cache_holds(const struct qpc_cache *cache, uint32_t qpn);
 /* The context of `qpn`, from now on the most recently used; NULL if it is not there. O(1). */
 struct qpc *qpc_cache_use(struct qpc_cache *cache, uint32_t qpn);
-/* `context`, which qpc_cache_use or qpc_cache_install gave, is being changed. */
+/* Says that `context`, which qpc_cache_use or qpc_cache_install gave, is being changed. */
 void qpc_cache_changed(struct qpc_cache *cache, const struct qpc *context);
-/* Copies in a context that is not there. Says in `victim` what had to go, and returns its place. */
+/* Copies in a context that is not there. Says in `victim` which one had to go, and returns the
+ * place of the new one. */
 struct qpc *qpc_cache_install(struct qpc_cache *cache, uint32_t qpn, const struct qpc *context,
                               struct qpc_victim *victim);
 

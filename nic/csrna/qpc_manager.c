@@ -42,7 +42,7 @@ void qpc_manager_request(struct qpc_manager *manager, const struct qpc_request *
     manager->channels_waiting |= (uint8_t)(1u << channel);
 }
 
-/* The channel arbiter: takes the oldest request of the next channel in turn, there being one. */
+/* The channel arbiter: takes the oldest request of the next channel in turn; there must be one. */
 static struct qpc_request take_request(struct qpc_manager *manager)
 {
     uint32_t channel = manager->last_channel;
@@ -147,7 +147,7 @@ static void follow(struct qpc_manager *manager, const struct qpc_request *reques
                    struct pending_record *record, struct qpc_action *action)
 {
     if (request->operation == QPC_PREFETCH) {
-        manager->counters.prefetch_pendings++; /* The context comes without it. */
+        manager->counters.prefetch_pendings++; /* The context comes without this prefetch. */
         answer(manager, request, NULL, action);
         return;
     }
@@ -211,7 +211,7 @@ static uint32_t returned_qpn(const struct qpc_manager *manager)
     return manager->responses[manager->response_head].qpn;
 }
 
-/* The oldest response is that of `element`. */
+/* Is the oldest response the one for `element`? */
 static void serve_returned(struct qpc_manager *manager, const struct pending *element,
                            struct qpc_action *action)
 {

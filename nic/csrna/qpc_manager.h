@@ -61,9 +61,9 @@ struct qpc_manager_parameters {
 struct qpc_counters {
     uint64_t hits;              /* Requests answered from the cache at once. */
     uint64_t misses;            /* Requests that found their context neither cached nor pending. */
-    uint64_t prefetches;        /* All of them: */
-    uint64_t prefetch_hits;     /* found the context cached; */
-    uint64_t prefetch_pendings; /* found it pending; the others made it so. */
+    uint64_t prefetches;        /* All prefetches; */
+    uint64_t prefetch_hits;     /* those that found the context cached; */
+    uint64_t prefetch_pendings; /* those that found it pending. The others asked for it. */
     uint64_t fetches;           /* Contexts asked for. */
     uint64_t type_1;            /* Elements that came to wait for their context. */
     uint64_t type_2;            /* Requests that came to wait for an earlier one. */
@@ -71,16 +71,16 @@ struct qpc_counters {
     uint64_t checks;            /* Elements looked at in the offline FIFO. */
     uint64_t swaps;
     uint64_t evictions;
-    uint64_t write_backs; /* Of them dirty. */
+    uint64_t write_backs; /* Evictions whose context was dirty. */
 };
 
 struct qpc_answer {
     uint32_t qpn;
-    uint8_t channel, index, operation; /* The request's. */
+    uint8_t channel, index, operation; /* The channel, index and operation of the request. */
     struct qpc *context;               /* NULL for a prefetch. */
 };
 
-/* What one cycle makes the world do. Flags say which of the rest is meant. */
+/* What one cycle makes the world do. The flags say which of the other members are valid. */
 struct qpc_action {
     bool answers;
     bool fetches;     /* Read the context `fetch_qpn`; say qpc_manager_on_fetched, in order. */
@@ -124,10 +124,10 @@ size_t qpc_manager_bytes(const struct qpc_manager_parameters *parameters);
 void qpc_manager_init(struct qpc_manager *manager, const struct qpc_manager_parameters *parameters,
                       void *memory);
 
-/* A unit asks. There is room, because every request has an index of its channel. */
+/* A unit asks for a context. There is room, because every request has an index of its channel. */
 void qpc_manager_request(struct qpc_manager *manager, const struct qpc_request *request);
 
-/* The oldest fetch that has not returned, of `qpn`, has; copies `context`. */
+/* The oldest fetch under way, which is for `qpn`, has returned; copies `context`. */
 void qpc_manager_on_fetched(struct qpc_manager *manager, uint32_t qpn, const struct qpc *context);
 
 /* One cycle of the pending handling unit. False: there is nothing to do, and `action` is empty.

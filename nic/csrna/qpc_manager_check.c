@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What can be seen of the invariants between two steps; walks through everything.
+ * The invariants, as far as they can be seen between two steps; walks through everything.
  */
 #include "base/check.h"
 #include "nic/csrna/qpc_manager.h"
@@ -75,7 +75,8 @@ static void check_records(struct qpc_manager *manager)
         if (record->count == 0) {
             continue;
         }
-        CHECK(pending_table_find(&manager->table, record->qpn) == record); /* And no other. */
+        CHECK(pending_table_find(&manager->table, record->qpn) ==
+              record); /* No other record is found. */
         check_record(manager, address);
         records++;
         elements += record->count;

@@ -36,7 +36,7 @@ static inline size_t qpc_requester_bytes(uint32_t oocap, uint32_t info_bytes)
 void qpc_requester_init(struct qpc_requester *requester, uint32_t oocap, uint32_t info_bytes,
                         void *memory);
 
-/* Takes the index that has been free longest; -1: none is. */
+/* Takes the index that has been free longest; -1: none is free. */
 int qpc_requester_reserve(struct qpc_requester *requester);
 
 /* Where the info of `index`, which is out, waits. */

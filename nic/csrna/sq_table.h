@@ -31,7 +31,7 @@
 
 struct sq_entry {
     uint64_t address; /* Odd: free; the rest says which free slot comes next. */
-    uint16_t offset;  /* Of the next WQE; wraps with the send queue. */
+    uint16_t offset;  /* The offset of the next WQE; wraps with the send queue. */
 } __attribute__((packed));
 _Static_assert(sizeof(struct sq_entry) == 10, "10 bytes for a queue pair");
 
@@ -41,7 +41,7 @@ struct sq_table {
     uint32_t sq_wqes;
     uint32_t count;
     uint32_t touched;    /* Slots from here on have never been used. */
-    uint32_t first_free; /* Of those before; SQ_TABLE_MAX: none. */
+    uint32_t first_free; /* The first free slot before `touched`; SQ_TABLE_MAX: none. */
 };
 
 static inline size_t sq_table_bytes(uint32_t capacity)
@@ -83,7 +83,7 @@ static inline uint32_t sq_table_contiguous(const struct sq_table *table, uint32_
     return table->sq_wqes - sq_table_entry(table, slot)->offset;
 }
 
-/* `wqes` of them have been read. */
+/* `wqes` WQEs have been read. */
 static inline void sq_table_advance(struct sq_table *table, uint32_t slot, uint32_t wqes)
 {
     struct sq_entry *entry = sq_table_entry(table, slot);

@@ -20,7 +20,7 @@
 /* Offsets. */
 enum {
     FORTH_CONFIG_ID = 0x00,
-    FORTH_CONFIG_COMMAND = 0x04, /* And status in the upper half. */
+    FORTH_CONFIG_COMMAND = 0x04, /* The status is the upper half. */
     FORTH_CONFIG_CLASS = 0x08,
     FORTH_CONFIG_LATENCY = 0x0c,
     FORTH_CONFIG_BAR0 = 0x10,
@@ -47,8 +47,8 @@ struct forth_config_space {
 
 void forth_config_init(struct forth_config_space *space);
 
-/* Aligned; where no register stands, 0. The pointers of the request queue show in the
- * application interrupt register, their low 7 bits. */
+/* Reads at an aligned offset; 0 where no register stands. The application interrupt register shows
+ * the low 7 bits of the pointers of the request queue. */
 uint32_t forth_config_read(const struct forth_config_space *space, uint32_t offset, uint32_t head,
                            uint32_t tail);
 /* Bit i of `enables`: byte i is written. */

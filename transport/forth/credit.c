@@ -24,7 +24,8 @@ void forth_window_sent(struct forth_window *window, uint32_t words)
     window->sent = (uint16_t)((window->sent + words) & FORTH_COUNTER_MASK);
 }
 
-/* The low bits of the receiver's count are not told: taken as 0, they never grant too much. */
+/* A credit does not carry the low bits of the receiver's count; taken as 0 they never grant too
+ * much. */
 void forth_window_credit(struct forth_window *window, uint8_t value)
 {
     const struct forth_window told = {.sent = window->sent,

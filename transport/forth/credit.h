@@ -19,19 +19,20 @@
 #define FORTH_CREDIT_SHIFT 5 /* A credit every 32 words. */
 /* What a packet is charged for beside its payload: header, its CRC, body CRC (C-6, C-12). */
 #define FORTH_OVERHEAD_WORDS 2
-/* The counters tell full from empty up to here. */
+/* The largest buffer for which the counters tell full from empty. */
 #define FORTH_BUFFER_WORDS_MAX 1024
 
 /* The sender's side of one flow. */
 struct forth_window {
-    uint16_t sent;      /* Words ever sent, 12 bits. */
-    uint16_t forwarded; /* Of those, taken out again, as far as credits have told. */
-    uint16_t buffer;    /* Words the receiver has room for. */
+    uint16_t sent; /* Words ever sent, 12 bits. */
+    /* Words of those that the receiver took out, as far as credits have told. */
+    uint16_t forwarded;
+    uint16_t buffer; /* Words the receiver has room for. */
 };
 
 void forth_window_init(struct forth_window *window, uint16_t buffer_words);
 bool forth_window_admits(const struct forth_window *window, uint32_t words);
-/* Words that were admitted are on their way. */
+/* Notes that words which were admitted are on their way. */
 void forth_window_sent(struct forth_window *window, uint32_t words);
 void forth_window_credit(struct forth_window *window, uint8_t value);
 
@@ -42,7 +43,7 @@ struct forth_ledger {
 };
 
 void forth_ledger_forwarded(struct forth_ledger *ledger, uint32_t words);
-/* The value of a credit; it is taken as sent. */
+/* Returns the value of a credit, which then counts as sent. */
 uint8_t forth_ledger_take(struct forth_ledger *ledger);
 
 #endif

@@ -15,13 +15,13 @@
 
 #include "base/check.h"
 
-/* Of 1,024 places one stays empty: that is how full is told from empty. */
+/* One of 1,024 places stays empty, which tells full from empty. */
 #define FORTH_FIFO_WORDS 1023
 
 struct forth_fifo {
-    uint32_t used; /* Words in it, or promised to what is on its way into it. */
+    uint32_t used; /* Words in the FIFO, and words promised to a packet on its way into it. */
     uint32_t peak;
-    uint32_t packets;  /* Whole ones: pckt_cntr. */
+    uint32_t packets;  /* Whole packets: pckt_cntr. */
     uint32_t overflow; /* Words lost. */
 };
 
@@ -47,7 +47,7 @@ static inline void forth_fifo_take(struct forth_fifo *fifo, uint32_t words)
     fifo->used -= words;
 }
 
-/* The pulse that a packet is whole, and its being taken; both may come in one cycle. */
+/* A packet has become whole; a packet is taken. Both may come in one cycle. */
 static inline void forth_fifo_count(struct forth_fifo *fifo, bool whole, bool taken)
 {
     CHECK(!taken || fifo->packets > 0 || whole);

@@ -51,20 +51,20 @@ enum forth_fetch_state {
 
 struct forth_fetch {
     uint8_t state;  /* enum forth_fetch_state. */
-    uint32_t moved; /* QWords of the request that have come. */
+    uint32_t moved; /* QWords of the request that have come so far. */
     struct forth_request request;
 };
 
 /* Zeroed memory is idle. An idle one takes a request. */
 void forth_fetch_begin(struct forth_fetch *fetch, const struct forth_request *request);
-/* What it wants of the bus; `notify_at`: the Local-Notification address. */
+/* The transfer that it wants of the bus next; `notify_at`: the Local-Notification address. */
 struct forth_transfer forth_fetch_next(const struct forth_fetch *fetch, uint64_t notify_at);
-/* The step's end: the address phase was answered with a split; the split's data is ready; `qwords`
- * were moved, which may be fewer than wanted. */
+/* The ways in which a step ends: a split answered the address phase; the data of the split is
+ * ready; `qwords` were moved, which may be fewer than wanted. */
 void forth_fetch_split(struct forth_fetch *fetch);
 void forth_fetch_ready(struct forth_fetch *fetch);
 void forth_fetch_moved(struct forth_fetch *fetch, uint32_t qwords);
-/* Counters are updated, the queue's head has moved on. */
+/* The world has updated the counters and moved the queue's head on. */
 void forth_fetch_end(struct forth_fetch *fetch);
 
 /* The header of the packet that carries a request's data. */
@@ -84,8 +84,8 @@ struct forth_transfer forth_delivery_next(const struct forth_delivery *delivery,
 /* True: the packet is delivered, and its notification if it asked for one. */
 bool forth_delivery_moved(struct forth_delivery *delivery, uint32_t qwords);
 
-/* The word that is written as a notification: of so many QWords, for or from `node`, the
- * `count`th (C-25). */
+/* The word that is written as the `count`th notification: about `qwords`, for or from `node`
+ * (C-25). */
 uint64_t forth_notification(uint16_t qwords, uint8_t node, uint32_t count);
 
 #endif

@@ -31,7 +31,7 @@ void forth_elastic_init(struct forth_elastic *elastic)
     }
 }
 
-/* Back to half full, where a whole frame of the largest drift fits either way. */
+/* Goes back to half full, where a whole frame fits with the largest drift either way. */
 void forth_elastic_put(struct forth_elastic *elastic, struct forth_word word)
 {
     if (is_idle(word) && elastic->count > HALF_FULL) {
@@ -51,7 +51,7 @@ struct forth_word forth_elastic_take(struct forth_elastic *elastic)
         return FORTH_IDLE_WORD;
     }
     if (is_idle(word) && elastic->count < HALF_FULL) {
-        elastic->repeated++; /* Given, and kept. */
+        elastic->repeated++; /* The comma was given, and stays in the buffer. */
         return word;
     }
     elastic->head = (elastic->head + 1) % FORTH_ELASTIC_WORDS;

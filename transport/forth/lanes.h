@@ -27,12 +27,12 @@ struct forth_elastic {
     struct forth_word words[FORTH_ELASTIC_WORDS];
     uint32_t head, count;
     uint64_t dropped, repeated; /* Commas. */
-    uint64_t lost;              /* Words that found it full, and takes that found it empty. */
+    uint64_t lost; /* Words that found the buffer full, and takes that found it empty. */
 };
 
-/* Half full with commas. */
+/* Makes it half full with commas. */
 void forth_elastic_init(struct forth_elastic *elastic);
-/* By the sender's clock, and by the receiver's. */
+/* Called by the sender's clock, and by the receiver's. */
 void forth_elastic_put(struct forth_elastic *elastic, struct forth_word word);
 struct forth_word forth_elastic_take(struct forth_elastic *elastic);
 
@@ -44,7 +44,7 @@ struct forth_deskew {
     uint64_t errors; /* Start symbols further apart than FORTH_SKEW_WORDS_MAX. */
 };
 
-/* Zeroed memory is empty. One word of each lane a cycle. */
+/* Zeroed memory is empty. Takes one word of each lane a cycle. */
 void forth_deskew_put(struct forth_deskew *deskew, const struct forth_word words[FORTH_LANES]);
 /* The words that belong together; false: none are ready yet. */
 bool forth_deskew_take(struct forth_deskew *deskew, struct forth_word words[FORTH_LANES]);

@@ -80,7 +80,7 @@ static enum forth_rx_event on_qword(struct forth_receiver *receiver, struct fort
 static enum forth_rx_event on_data(struct forth_receiver *receiver, struct forth_word word)
 {
     switch ((enum forth_rx_state)receiver->state) {
-    case FORTH_RX_START: /* A packet that is longer than it said: counted once. */
+    case FORTH_RX_START: /* The packet is longer than its header said: counted once. */
         receiver->state = FORTH_RX_SKIPPING;
         receiver->skipped = 1;
         return FORTH_RX_ALIGNMENT;
@@ -114,7 +114,7 @@ enum forth_rx_event forth_receive(struct forth_receiver *receiver, struct forth_
     if (is_data(word)) {
         return on_data(receiver, word);
     }
-    /* Idle or the next frame: where a packet stands open, it has ended too soon. */
+    /* The line is idle, or a frame begins: a packet that is still open has ended too soon. */
     const enum forth_rx_state state = receiver->state;
     const bool open =
         state != FORTH_RX_START && state != FORTH_RX_OPENED && state != FORTH_RX_SKIPPING;
@@ -137,7 +137,7 @@ static int begins_at(struct forth_word word)
     return -1;
 }
 
-/* SOP stands first in its word, so it tells the offset; idle words look the same at any. */
+/* SOP stands first in its word, so it tells the offset; idle words look the same at any offset. */
 struct forth_word forth_align(struct forth_aligner *aligner, struct forth_word raw)
 {
     const int begin = begins_at(raw);

@@ -46,25 +46,25 @@ struct forth_frame {
     uint64_t header;
     uint16_t header_crc;
     uint32_t body_crc;
-    const uint8_t *payload; /* In the order of the link. */
+    const uint8_t *payload; /* The bytes, in the order of the link. */
     uint32_t qwords;        /* How much is sent; a good frame's header says the same. */
 };
 
-/* SOP, credits, and (frame not NULL) a packet behind them. Returns the number of words, for which
- * `out` has room. */
+/* Encodes SOP, credits, and (frame not NULL) a packet behind them. Returns the number of words, for
+ * which `out` has room. */
 uint32_t forth_link_encode(const uint16_t *credits, uint32_t credit_count,
                            const struct forth_frame *frame, struct forth_word *out);
 
 enum forth_rx_event {
     FORTH_RX_NOTHING,
-    FORTH_RX_CREDIT,        /* In `credit`. */
+    FORTH_RX_CREDIT,        /* A credit: `credit`. */
     FORTH_RX_CREDIT_PARITY, /* A credit that is to be ignored. */
-    FORTH_RX_HEADER,        /* In `header`; its CRC is right. */
+    FORTH_RX_HEADER,        /* A header with a right CRC: `header`. */
     FORTH_RX_HEADER_CRC,    /* Nothing of this packet is delivered. */
-    FORTH_RX_QWORD,         /* In `qword`; `last`: the packet's last by its size. */
-    FORTH_RX_END,           /* The body CRC is right. */
-    FORTH_RX_BODY_CRC,      /* It is not; the data is delivered already. */
-    FORTH_RX_ALIGNMENT,     /* The packet ended elsewhere than its size says. */
+    FORTH_RX_QWORD,     /* A QWord of data: `qword`; `last`: the packet's last one by its size. */
+    FORTH_RX_END,       /* The body CRC is right. */
+    FORTH_RX_BODY_CRC,  /* The body CRC is wrong; the data is delivered already. */
+    FORTH_RX_ALIGNMENT, /* The packet ended elsewhere than its size says. */
 };
 
 enum forth_rx_state {
@@ -82,7 +82,7 @@ struct forth_receiver {
     uint8_t state;    /* enum forth_rx_state. */
     uint32_t left;    /* QWords of the packet still to come. */
     uint32_t high;    /* First half of a QWord. */
-    uint32_t crc;     /* Of the body so far. */
+    uint32_t crc;     /* The CRC of the body so far. */
     uint32_t skipped; /* Words of the packet that is being skipped (4.3). */
     /* What the last event is about. */
     struct forth_credit credit;
@@ -91,7 +91,7 @@ struct forth_receiver {
     bool last;
 };
 
-/* One aligned word. Zeroed memory is a receiver at start. */
+/* Takes one aligned word. Zeroed memory is a receiver at start. */
 enum forth_rx_event forth_receive(struct forth_receiver *receiver, struct forth_word word);
 
 /* Restores word alignment: control symbols tell where words begin. */

@@ -7,7 +7,7 @@
 #define CONTROL_LOOPBACK       (3u << 30)
 #define CONTROL_STAYS          (CONTROL_INITIATOR | CONTROL_LOOPBACK)
 #define TAIL_MASK              0x3ffu
-#define HEAD_MASK              0x7ffu /* Its lowest bit tells which QWord of a request. */
+#define HEAD_MASK              0x7ffu /* The lowest bit: which QWord of a request. */
 
 struct row {
     const char *name;

@@ -45,7 +45,7 @@
     X(host2net_fifo_full, 0x74, 32)                                                                \
     X(net2host_fifo_full, 0x78, 32)
 
-/* Cleared by reading, and all of them by any write to the first. */
+/* Counters that reading clears; any write to the first one clears all. */
 #define FORTH_NETWORK_COUNTERS(X)                                                                  \
     X(outgoing_cycles, 0x80, 32)                                                                   \
     X(incoming_cycles, 0x84, 32)                                                                   \
@@ -80,7 +80,7 @@ enum {
     FORTH_REGISTER_REMOTE_HIGH = 0x0c,
     FORTH_REGISTER_LOCAL_LOW = 0x10,
     FORTH_REGISTER_LOCAL_HIGH = 0x14,
-    FORTH_REGISTER_TIMER = 0x70, /* Cumulative. */
+    FORTH_REGISTER_TIMER = 0x70, /* The cumulative timer. */
     FORTH_REGISTERS_BYTES = 0x100,
 };
 
@@ -93,9 +93,9 @@ enum forth_command {
 
 struct forth_registers {
     uint32_t counters[FORTH_COUNTER_COUNT];
-    uint32_t control; /* What stays of it: loopback, initiator enable. */
+    uint32_t control; /* The bits of the control register that stay: loopback, initiator enable. */
     uint64_t remote_notification, local_notification;
-    uint32_t timer;   /* As last latched. */
+    uint32_t timer;   /* The value that was latched last. */
     bool timer_armed; /* Written, and waiting for the first request. */
     bool timer_runs;
     uint64_t timer_started; /* In PCI cycles, less what was written. */
@@ -117,8 +117,8 @@ MUST_USE enum forth_command forth_registers_write(struct forth_registers *regist
 bool forth_registers_initiator_enabled(const struct forth_registers *registers);
 bool forth_registers_loops_back(const struct forth_registers *registers);
 
-/* The bus is requested for the first time since the timer was written: it runs. An operation is
- * complete: what it shows. */
+/* forth_timer_request: the bus is requested; the first time since the timer was written starts it.
+ * The other one: an operation is complete, and the timer shows this time. */
 void forth_timer_request(struct forth_registers *registers, uint64_t cycle);
 void forth_timer_completed(struct forth_registers *registers, uint64_t cycle);
 

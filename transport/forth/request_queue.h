@@ -27,9 +27,9 @@
 struct forth_queue {
     uint64_t words[2 * FORTH_QUEUE_REQUESTS];
     uint16_t tail; /* Where the host's next request is complete. */
-    uint16_t head; /* Being served. */
+    uint16_t head; /* The request that is being served. */
     uint16_t pending;
-    uint16_t released;    /* Of the pending ones: up to and including the newest start flag. */
+    uint16_t released;    /* Pending requests up to the newest start flag, that one included. */
     bool full_by_pointer; /* Full at tail + 1 == head: 1,023 requests. Else 1,024 (the source's). */
     uint32_t refused;     /* Requests written while the queue was full. */
 };
@@ -43,14 +43,14 @@ void forth_queue_reset(struct forth_queue *queue);
  * DWord of request `tail` makes it pending, or is refused and counted if the queue is full. */
 void forth_queue_write(struct forth_queue *queue, uint32_t offset, uint64_t value, uint32_t bytes);
 
-/* Is there one to serve? */
+/* Is there a request to serve? */
 bool forth_queue_released(const struct forth_queue *queue);
 
-/* The oldest released request, there being one. */
+/* The oldest released request; there must be one. */
 MUST_USE enum forth_verdict forth_queue_next(const struct forth_queue *queue,
                                              struct forth_request *request);
 
-/* The request at the head is served (or was none that can be). */
+/* The request at the head has been served, or cannot be. */
 void forth_queue_advance(struct forth_queue *queue);
 
 #endif

@@ -25,22 +25,22 @@ struct forth_sample {
 struct forth_sampler {
     uint32_t interval; /* PCI cycles. */
     uint32_t wanted, taken;
-    bool waiting; /* For the first DMA. */
+    bool waiting; /* The sampler waits for the first DMA. */
     bool running;
     uint64_t next; /* The cycle of the next sample, while running. */
     uint32_t read; /* Halves read so far. */
     struct forth_sample samples[FORTH_SAMPLES_MAX];
 };
 
-/* The host's writes: 0 is taken as 1 cycle; more than FORTH_SAMPLES_MAX as that many. Writing the
- * count arms the sampler and puts reading back to the start. */
+/* The host writes the interval (0 counts as 1 cycle) and the count (at most FORTH_SAMPLES_MAX).
+ * Writing the count arms the sampler and puts reading back to the start. */
 void forth_sampler_set_interval(struct forth_sampler *sampler, uint32_t cycles);
 void forth_sampler_set_count(struct forth_sampler *sampler, uint32_t samples);
 
 /* A DMA transaction at PCI cycle `now`: the first one starts an armed sampler. */
 void forth_sampler_dma(struct forth_sampler *sampler, uint64_t now);
 
-/* When the next sample is due; UINT64_MAX: none is. At that cycle the world takes it. */
+/* The cycle at which the world takes the next sample; UINT64_MAX: none is due. */
 uint64_t forth_sampler_due(const struct forth_sampler *sampler);
 void forth_sampler_take(struct forth_sampler *sampler, struct forth_sample sample);
 

@@ -8,7 +8,7 @@ int forth_round_robin(uint64_t eligible, uint32_t last, uint32_t ports)
     if (eligible == 0) {
         return -1;
     }
-    /* Those behind `last` first: a shift by 64 would be undefined. */
+    /* Ports behind `last` come first. (A shift by 64 would be undefined.) */
     const uint64_t behind = last == 63 ? 0 : eligible >> (last + 1) << (last + 1);
     return __builtin_ctzll(behind != 0 ? behind : eligible);
 }

@@ -24,7 +24,7 @@ int forth_round_robin(uint64_t eligible, uint32_t last, uint32_t ports);
 /* One output: packets that stand in its crosspoints, by input. */
 struct forth_output_scheduler {
     uint32_t ports;
-    uint32_t last; /* Served before. */
+    uint32_t last; /* The input that was served last. */
     uint64_t eligible;
     uint16_t waiting[FORTH_PORTS_MAX];
 };
@@ -32,10 +32,10 @@ struct forth_output_scheduler {
 void forth_output_init(struct forth_output_scheduler *scheduler, uint32_t ports);
 /* The head of a packet has come into the crosspoint of `input`. */
 void forth_output_arrived(struct forth_output_scheduler *scheduler, uint32_t input);
-/* Takes one packet of the next input in turn; -1: there is none. */
+/* Takes one packet of the next input in turn and returns that input; -1: there is none. */
 int forth_output_next(struct forth_output_scheduler *scheduler);
 
-/* One input: what has left its crosspoints, by output, as its sender is to be told. */
+/* One input: the words that have left its crosspoints, by output, as its sender has to be told. */
 struct forth_credit_scheduler {
     uint32_t ports;
     uint32_t last_modified, last_refreshed;
@@ -47,8 +47,9 @@ void forth_credits_init(struct forth_credit_scheduler *scheduler, uint32_t ports
 /* `words` of a packet to `output` have left. */
 void forth_credits_departed(struct forth_credit_scheduler *scheduler, uint32_t output,
                             uint32_t words);
-/* One credit to send: of the outputs whose value has changed, in turn; if there is none and
- * `refresh`, of the others, so that a lost one is repaired. False: nothing to send. */
+/* Chooses one credit to send, from the outputs whose value has changed, in turn. If there is none,
+ * `refresh` chooses from the others, so that a lost credit is repaired. False: there is nothing to
+ * send. */
 bool forth_credits_next(struct forth_credit_scheduler *scheduler, bool refresh,
                         struct forth_credit *credit);
 
