@@ -5,10 +5,10 @@
 
 #include "lab/csrna_machine.h"
 
-/* A span shorter than this in a trace was answered from the cache. */
+/* In a trace, a span shorter than this was answered from the cache. */
 #define HIT_PS 50000
 
-/* The cache must know what the engine knows: both change at the same places only. */
+/* The cache must hold the state of the engine: both change at the same places only. */
 static void check_context(struct csrna_nic *nic, const struct csrna_qp *qp,
                           const struct qpc *context)
 {
@@ -40,7 +40,7 @@ static bool gather(const struct nic_departure *departure, uint8_t *to)
     return departure->payload_bytes + departure->pad_bytes > 0;
 }
 
-/* The engine's next packet of a queue pair; NULL: it has none now. */
+/* Takes the engine's next packet of a queue pair; NULL: it has none now. */
 static struct csrna_packet *pull(struct csrna_nic *nic, struct qp *qp)
 {
     struct nic_departure departure;
@@ -57,8 +57,8 @@ static struct csrna_packet *pull(struct csrna_nic *nic, struct qp *qp)
     return packet;
 }
 
-/* Its payload is read first; a packet without one stays behind those of its queue pair
- * that have. */
+/* Reads the payload first. A packet without payload stays behind the packets of its queue pair that
+ * have one. */
 void csrna_depart(struct csrna_nic *nic, struct csrna_packet *packet, uint32_t slot)
 {
     if (!packet->reads_payload && nic->qps[slot].reading == 0) {
@@ -83,7 +83,7 @@ static void descriptor_answer(struct csrna_nic *nic, uint32_t slot)
     }
 }
 
-/* The requester unit sends one packet: of a message, or one that was lost. */
+/* The requester unit sends one packet: the next one of a message, or one that was lost. */
 static void requester_answer(struct csrna_nic *nic, uint32_t entry)
 {
     const uint32_t slot = entry & ~CSRNA_RESEND;
@@ -127,7 +127,7 @@ static void on_packet(struct csrna_nic *nic, const struct csrna_packet *packet)
     if (!nic_on_packet(nic->engine, &arrival, now, &move)) {
         return;
     }
-    /* Writes to memory are posted: nothing waits for them, and what follows comes behind them. */
+    /* Writes to memory are posted: nothing waits for them, and later accesses come behind them. */
     CHECK(move.kind == NIC_MOVE_SCATTER || move.kind == NIC_MOVE_NOTHING);
     if (move.segment_count > 0) {
         move_memory(&move, arrival.packet.payload);
@@ -161,7 +161,8 @@ static void responder_answer(struct csrna_nic *nic, struct csrna_packet *packet)
 
 void csrna_nic_resend(struct csrna_nic *nic)
 {
-    /* The engine lists whoever may send. Who has messages only is sent for by his doorbell. */
+    /* The engine lists every queue pair that may send. A queue pair that only has new messages is
+     * left to its doorbell. */
     struct qp *next;
     while ((next = nic_next_qp(nic->engine)) != NULL) {
         const uint32_t slot = csrna_nic_slot(nic, next);

@@ -8,22 +8,23 @@
 
 #include "lab/csrna_nic.h"
 
-/* An entry of `messages` that stands for no message: something has to be sent again. */
+/* An entry of `messages` that stands for no message but for a resending. */
 #define CSRNA_RESEND (1u << 31)
 
 /* csrna_nic.c */
-/* The NIC has something to do at `at_ps`, or in the next cycle if that is later. */
+/* Says that the NIC has something to do at `at_ps`, or in the next cycle if that is later. */
 void csrna_wake(struct csrna_nic *nic, uint64_t at_ps);
 void csrna_ring_push(struct csrna_ring *ring, uint32_t value);
 void csrna_queue_push(struct csrna_packets *queue, struct csrna_packet *packet);
-/* The WQEs of a visit and their context are there: splits them. */
+/* The WQEs of a visit and their context have come: splits the WQEs into messages. */
 void csrna_split(struct csrna_nic *nic, uint32_t slot);
-/* A read is done. */
+/* A read has been done. */
 void csrna_on_read(struct csrna_nic *nic, const struct csrna_dma *dma);
 
 /* csrna_memory.c */
 struct csrna_qp *csrna_qp_of_number(struct csrna_nic *nic, uint32_t qpn);
-/* Reads over a port, answered in order; of 0 bytes it is only kept in order. */
+/* Reads over a port, which answers in order. A read of 0 bytes only keeps its place in that
+ * order. */
 void csrna_read_bytes(struct csrna_nic *nic, struct csrna_reads *reads, struct csrna_port *port,
                       uint32_t bytes, struct csrna_dma dma);
 void csrna_read_context(struct csrna_nic *nic, uint32_t qpn);
@@ -33,9 +34,10 @@ void csrna_on_reads(struct sim *sim, struct sim_event *event);
 
 /* csrna_answer.c */
 void csrna_store_context(const struct csrna_qp *qp, struct qpc *context);
-/* A packet's payload is read first; one without stays behind those of its queue pair that have. */
+/* Reads the packet's payload first. A packet without payload stays behind the packets of its queue
+ * pair that have one. */
 void csrna_depart(struct csrna_nic *nic, struct csrna_packet *packet, uint32_t slot);
-/* What a cycle of the context management asks for. */
+/* Does what a cycle of the context management asks for. */
 void csrna_act(struct csrna_nic *nic, const struct qpc_action *action);
 
 #endif

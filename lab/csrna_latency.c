@@ -9,7 +9,8 @@
 #include "lab/csrna_experiments.h"
 
 #define MILLION 1e6
-/* Of a round over the connections: a sixth of 51,200 fills every cache several times over. */
+/* The part of a round over the connections that is measured: a sixth of 51,200 fills every cache
+ * several times over. */
 #define PART (1.0 / 6)
 
 static double latency(struct lab_run *run, enum csrna_policy policy, bool reads, uint32_t qps,
@@ -30,7 +31,7 @@ static double latency(struct lab_run *run, enum csrna_policy policy, bool reads,
 
 struct latencies {
     double few, many, worst_hidden, most;
-    uint32_t disorder; /* Points where the policies are not in order. */
+    uint32_t disorder; /* Points at which the policies are not in the expected order. */
 };
 
 /* -- Policies -----------------------------------------------------------------------------------*/

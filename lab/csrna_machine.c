@@ -17,9 +17,9 @@
 #define FRAME_BYTES (38u + 28u + 4u)
 /* Batches of large messages go to one place: memory for more would be gigabytes. */
 #define SPREAD_BYTES_MAX 256u
-/* How often the engines are told the time, if packets can be lost. */
+/* How often the engines are told the time; needed if packets can be lost. */
 #define TIMER_PS 50000000u
-/* A run without a message for so many timeouts stands still. */
+/* A run without a message for this many timeouts stands still. */
 #define PATIENCE_TIMEOUTS 20u
 
 const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT] = {
@@ -86,7 +86,7 @@ void csrna_later_add(struct csrna_later *later, uint64_t at_ps, uint32_t slot)
 {
     CHECK(later->tail - later->head <= later->mask);
     if (later->head != later->tail) {
-        /* In order even where a bus was busy. */
+        /* The order is kept even where a bus was busy. */
         const uint64_t last_ps = later->entries[(later->tail - 1) & later->mask].at_ps;
         at_ps = at_ps > last_ps ? at_ps : last_ps;
     }
@@ -132,7 +132,7 @@ void csrna_machine_free(struct csrna_machine *machine, struct csrna_packet *pack
     sim_pool_give(&machine->packets, packet);
 }
 
-/* As a real wire would carry it. */
+/* Writes the packet as a real wire would carry it. */
 static void capture(struct csrna_machine *machine, const struct csrna_packet *packet)
 {
     struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
@@ -152,8 +152,8 @@ static void capture(struct csrna_machine *machine, const struct csrna_packet *pa
     sim_capture_packet(machine->capture, machine->sim.now_ps, bytes, before + count);
 }
 
-/* Links are serial; the switch cuts through, and its output queues. Every way is equally long, so
- * what is sent first is first at an output. */
+/* Links are serial. The switch cuts through, and queues at its outputs. All paths are equally long,
+ * so the packet that is sent first is the first one at an output. */
 void csrna_machine_send(struct csrna_machine *machine, struct csrna_packet *packet)
 {
     struct csrna_nic *from = &machine->nodes[packet->from].nic;
@@ -347,8 +347,8 @@ static void connect_qp(struct csrna_machine *machine, uint32_t number, uint32_t 
     }
 }
 
-/* The transport timer's code: several times what a message can take while everybody waits for the
- * slowest part. */
+/* The code of the transport timer: several times the longest time of a message while all wait for
+ * the slowest part. */
 static uint8_t timeout_code(const struct csrna_machine *machine, const struct csrna_config *config)
 {
     const uint64_t slowest_fs =
@@ -387,7 +387,8 @@ static void open_nodes(struct csrna_machine *machine)
     }
 }
 
-/* A share of a round over all connections, and as much again; more if they are few. */
+/* A part of a round over all connections, and as much again before it; more if the connections are
+ * few. */
 static void plan(struct csrna_machine *machine)
 {
     const struct csrna_load *load = &machine->load;

@@ -22,35 +22,37 @@
 
 extern const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT];
 
-/* What is asked of a machine: the rest comes from the run's parameters. */
+/* What an experiment asks of a machine; the rest comes from the run's parameters. */
 struct csrna_load {
     enum csrna_policy policy;
     uint32_t qps, clients, bytes;
     uint32_t cache_entries, oocap;
     bool reads;
     bool on_board;
-    bool hash_victims; /* Contexts are put out in the order of a hash table. */
-    /* Every core one message at a time over its connections in turn, and its latency; else every
-     * connection a batch at a time, all at once, and the rate. */
+    bool hash_victims; /* The cache evicts contexts in the order of a hash table. */
+    /* True: every core sends one message at a time, over its connections in turn, and latency is
+     * measured. False: every connection sends a batch at a time, all at once, and the rate is
+     * measured. */
     bool one_at_a_time;
-    /* Of a round over all connections that is measured, and as much before that is not; at least
-     * what makes a steady state. All of them have messages waiting all the time. */
+    /* The part of a round over all connections that is measured; as much before it is not. Both
+     * are at least long enough for a steady state. All connections have messages waiting all the
+     * time. */
     double share;
 };
 
 struct csrna_result {
     double rate;                /* Messages a second. */
     double latency_us;          /* Mean. */
-    struct qpc_counters server; /* Of the whole run. */
-    double pcie;                /* Share of the time in which the server's was busy. */
-    double most;                /* Messages a second that the slowest part lets through. */
+    struct qpc_counters server; /* The counters of the whole run. */
+    double pcie;                /* The share of the time in which the server's PCIe was busy. */
+    double most;                /* The messages a second that the slowest part lets through. */
     uint64_t messages, events, lost, resent;
     /* 0, or the run has failed: messages with a wrong byte; cached contexts other than the engine's
      * state; packets out of order, repeated or timed out though none was lost. */
     uint64_t wrong, stale, disorder;
 };
 
-/* The load as the run's parameters have it. */
+/* Reads the load from the run's parameters. */
 struct csrna_load csrna_load_of(struct lab_run *run);
 
 /* Builds the machine, loads it until the result is steady, checks every byte, takes it down. */
@@ -63,12 +65,12 @@ uint16_t csrna_gid_node(const struct gid *gid);
 
 struct csrna_packet *csrna_machine_packet(struct csrna_machine *machine);
 void csrna_machine_free(struct csrna_machine *machine, struct csrna_packet *packet);
-/* Onto the wire of packet->from, as soon as that is free. */
+/* Sends the packet over the wire of packet->from, as soon as that is free. */
 void csrna_machine_send(struct csrna_machine *machine, struct csrna_packet *packet);
 /* The engine of a node may have completed something. */
 void csrna_machine_completions(struct csrna_machine *machine, struct csrna_nic *nic);
 
-/* What happens after a fixed delay, in order. */
+/* Things that happen after a fixed delay, in order. */
 struct csrna_later {
     struct sim_event event;
     struct csrna_machine *machine;
@@ -83,21 +85,21 @@ struct csrna_later {
 struct csrna_node {
     struct csrna_nic nic;
     void *engine_memory;
-    uint8_t *memory; /* What its region spans. */
+    uint8_t *memory; /* The memory of its region. */
     size_t memory_bytes;
     uint8_t *qp_memory;
     struct pd pd;
     struct cq cq;
     struct completion *ring;
     struct region region;
-    uint64_t port_free_ps; /* The switch's, towards this node. */
+    uint64_t port_free_ps; /* When the switch's port towards this node is free. */
 };
 
 /* A connection as the server's program knows it. */
 struct csrna_connection {
     uint64_t posted_ps;
-    uint32_t batch;  /* Number of the one that is under way. */
-    uint16_t offset; /* Of the next WQE in the send queue. */
+    uint32_t batch;  /* The number of the batch that is under way. */
+    uint16_t offset; /* The offset of the next WQE in the send queue. */
 };
 
 struct csrna_machine {
@@ -107,8 +109,7 @@ struct csrna_machine {
     struct sim_trace *trace;
     struct sim_capture *capture;
     uint32_t clients, cores;
-    uint32_t
-        copies; /* Slots of memory a connection has: messages of a batch go to different ones. */
+    uint32_t copies; /* Slots of memory for each connection: one for each message of a batch. */
     struct csrna_node *nodes; /* The server is the first. */
     struct csrna_connection *connections;
     struct sim_pool packets;
@@ -117,9 +118,9 @@ struct csrna_machine {
     uint64_t wire_byte_fs, link_ps, software_ps, write_ps;
     uint32_t loss_millionths;
     uint8_t timeout_code;
-    uint32_t turns[64]; /* Of each core: which of its connections. */
+    uint32_t turns[64]; /* Which of its connections has its turn, for each core. */
     uint64_t lost;
-    /* Measuring. */
+    /* The members from here on are for measuring. */
     uint64_t messages, warm_messages, all_messages;
     uint64_t warm_ps, end_ps;
     uint64_t last_ps; /* When the newest message was done. */

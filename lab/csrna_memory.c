@@ -16,8 +16,8 @@ static void take_port(struct csrna_nic *nic, struct csrna_port *port, uint32_t b
     port->free_ps += access_ps(nic, port, bytes);
 }
 
-/* What was put out is written while nobody else wants the bus: in the time since it was
- * last free. */
+/* Evicted contexts are written while nothing else wants the bus: in the time since it was last
+ * free. */
 static void write_victims(struct csrna_nic *nic, struct csrna_port *port, uint64_t now_ps)
 {
     const uint64_t each_ps = access_ps(nic, port, QPC_BYTES);
@@ -55,7 +55,7 @@ void csrna_read_bytes(struct csrna_nic *nic, struct csrna_reads *reads, struct c
                       uint32_t bytes, struct csrna_dma dma)
 {
     CHECK(reads->tail - reads->head < CSRNA_DMA_MAX);
-    /* Nothing to read, but in order with what is. */
+    /* There is nothing to read, but the answer keeps its place in the order of reads. */
     dma.done_ps =
         bytes == 0 ? nic->sim->now_ps : csrna_port_move(nic, port, bytes) + port->latency_ps;
     if (reads->head != reads->tail) {
@@ -88,8 +88,8 @@ void csrna_read_context(struct csrna_nic *nic, uint32_t qpn)
     }
 }
 
-/* Whoever reads it later finds it: in memory, or still on its way there. Blocked, the management
- * waits until it is written. */
+/* A later reader finds the context in memory, or still on its way there. If the management blocks,
+ * it waits until the context is written. */
 void csrna_write_context(struct csrna_nic *nic, const struct qpc_victim *victim)
 {
     csrna_qp_of_number(nic, victim->qpn)->context = victim->context;

@@ -48,7 +48,7 @@ static struct csrna_packet *queue_pop(struct csrna_packets *queue)
 
 /* -- The clock ----------------------------------------------------------------------------------*/
 
-/* The NIC has something to do at `at_ps`, or in the next cycle if that is later. */
+/* Says that the NIC has something to do at `at_ps`, or in the next cycle if that is later. */
 void csrna_wake(struct csrna_nic *nic, uint64_t at_ps)
 {
     const uint64_t cycle = nic->config.cycle_ps;
@@ -59,8 +59,8 @@ void csrna_wake(struct csrna_nic *nic, uint64_t at_ps)
     }
 }
 
-/* What may wait for the wire, in time, before the requester unit stops: twice the time that
- * payloads take to come, or the wire would run dry. */
+/* The work that may wait for the wire before the requester unit stops, as a time: twice the time
+ * that payloads take to come. With less the wire would run dry. */
 static uint64_t backlog_ps(const struct csrna_nic *nic)
 {
     return 2 * nic->config.read_ps;
@@ -88,7 +88,7 @@ static bool reserve(struct csrna_nic *nic, enum qpc_channel channel, uint32_t *i
     return got >= 0;
 }
 
-/* What the unit's processing has room for. */
+/* Whether the unit's processing has room for one more. */
 static bool may_process(const struct csrna_nic *nic)
 {
     const uint64_t now_ps = nic->sim->now_ps;
@@ -130,7 +130,7 @@ static void scheduler_step(struct csrna_nic *nic)
         return;
     }
     csrna_read_wqes(nic, visit.slot);
-    /* A hint: without an index the context is asked for when the WQEs are there. */
+    /* This is a hint: without an index the context is asked for when the WQEs have come. */
     const int spare = qpc_requester_reserve(&nic->requesters[QPC_DESCRIPTOR]);
     nic->prefetches_skipped += spare < 0;
     if (spare >= 0) {
@@ -138,7 +138,7 @@ static void scheduler_step(struct csrna_nic *nic)
     }
 }
 
-/* Hiding: the WQEs are there, and their context is asked for. */
+/* Hiding: the WQEs have come, and their context is asked for. */
 static void descriptor_step(struct csrna_nic *nic)
 {
     uint32_t index;
@@ -149,7 +149,7 @@ static void descriptor_step(struct csrna_nic *nic)
     }
 }
 
-/* The WQEs of a visit and their context are there: splits them. */
+/* The WQEs of a visit and their context have come: splits the WQEs into messages. */
 void csrna_split(struct csrna_nic *nic, uint32_t slot)
 {
     struct qp_message messages[CSRNA_VISIT_WQES];
@@ -364,7 +364,7 @@ void csrna_nic_open(struct csrna_nic *nic, struct csrna_machine *machine, uint32
     const bool hiding = config->policy == CSRNA_HIDING;
     nic->visits_max = hiding && config->oocap < CSRNA_VISITS_MAX ? config->oocap : CSRNA_VISITS_MAX;
     nic->qps = csrna_zeroed(qps * sizeof(struct csrna_qp));
-    /* QPNs are given out one after the other, but for four that are never given out. */
+    /* QPNs are given out one after the other, except four that are never given out. */
     nic->slot_mask = (uint32_t)power_of_two(qps + 4) - 1;
     nic->slots = csrna_zeroed((nic->slot_mask + 1) * sizeof(uint32_t));
     nic->pcie = (struct csrna_port){.byte_fs = config->pcie_byte_fs, .latency_ps = config->read_ps};

@@ -6,7 +6,7 @@
 
 #include "lab/csrna_machine.h"
 
-/* Between the first posts of two cores. */
+/* The time between the first posts of two cores. */
 #define CORE_OFFSET_PS 397000u
 
 static uint64_t word(uint64_t tag, uint32_t at)
@@ -84,7 +84,7 @@ void csrna_post(struct csrna_machine *machine, uint32_t slot)
     }
     struct qp *qp = server->nic.qps[slot].qp;
     CHECK(qp_post_sends(qp, requests, count) == STATUS_OK);
-    /* The doorbell says when; the engine's list of who is ready is not asked. */
+    /* The doorbell says when to send; the engine's list of ready queue pairs is not asked. */
     csrna_nic_resend(&server->nic);
     csrna_later_add(&machine->doorbells,
                     machine->sim.now_ps + machine->software_ps + machine->write_ps, slot);

@@ -8,9 +8,9 @@
 #include "nic/csrna/on_chip.h"
 
 #define MILLION 1e6
-/* A run that is slower stands still. */
+/* A run slower than this stands still. */
 #define LEAST_RATE 10.0
-/* What other NICs have room for (table 1). */
+/* The connections that other NICs have room for (table 1). */
 #define ERNIC_CONNECTIONS 127u
 #define SRNIC_CONNECTIONS 10000u
 
@@ -27,7 +27,7 @@ struct curve {
     const char *name;
     enum csrna_policy policy;
     bool reads;
-    uint32_t clients; /* 0: the run's. */
+    uint32_t clients; /* 0: as many as the run's parameters say. */
     bool hash_victims;
 };
 
@@ -54,7 +54,8 @@ static double add_curve(struct lab_run *run, const struct curve *curve, double *
     return rate;
 }
 
-/* Other NICs keep what fits their memory, and refuse the rest (table 1: an input, not a result). */
+/* Other NICs keep the connections that fit their memory, and refuse the rest (table 1: an input,
+ * not a result). */
 static void add_fixed(struct lab_run *run, const char *name, uint32_t capacity, double peak)
 {
     struct lab_series *series =
@@ -67,7 +68,8 @@ static void add_fixed(struct lab_run *run, const char *name, uint32_t capacity, 
     }
 }
 
-/* Of the first curve, at its first point with more connections than `capacity`; 0: it has none. */
+/* The rate of the first curve, at its first point with more connections than `capacity`; 0: there
+ * is no such point. */
 static double rate_beyond(const struct lab_run *run, uint32_t capacity)
 {
     const struct lab_series *series = &run->series[0];
@@ -136,7 +138,7 @@ static void one(struct lab_run *run)
     const struct csrna_load load = csrna_load_of(run);
     const struct csrna_result result = csrna_run(run, &load);
     const struct qpc_counters *seen = &result.server;
-    /* Of a finite run, and so a little off a steady state's. */
+    /* The share is that of a finite run, and so differs a little from that of a steady state. */
     lab_judge_range(lab_add_row(run, "A17", "M/s", "%u connections, policy %u; least and bound",
                                 load.qps, (uint32_t)load.policy),
                     LEAST_RATE / MILLION, 1.01 * result.most / MILLION, result.rate / MILLION);

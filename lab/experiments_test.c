@@ -54,7 +54,7 @@ static void expect_good(struct lab_run *run)
     assert_true(run->row_count + run->series_count > 0);
 }
 
-/* Of the document that the command line names, or of all. */
+/* The experiments of the document that the command line names, or all. */
 static const char *document = "";
 
 static void test_acceptance(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Page 0 tells what this is; inodes follow, then the bitmap of used pages, then files.
+ * Page 0 names the format; inodes follow, then the bitmap of used pages, then the files.
  */
 #include "lab/filesystem.h"
 

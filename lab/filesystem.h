@@ -16,13 +16,13 @@
 #define FILESYSTEM_NAME_BYTES 44u
 #define FILESYSTEM_FILES      4096u
 
-/* Where it is kept. Both return false if the device failed. */
+/* The device that keeps it. Both functions return false if the device failed. */
 struct filesystem_device {
     bool (*read)(void *owner, uint64_t page, uint32_t pages, void *bytes);
     bool (*write)(void *owner, uint64_t page, uint32_t pages, const void *bytes);
     void *owner;
     uint64_t pages;
-    uint32_t request_pages; /* At most so many at a time. */
+    uint32_t request_pages; /* The most pages of one request. */
 };
 
 struct filesystem_inode {
@@ -49,7 +49,7 @@ bool filesystem_unmount(struct filesystem *fs);
 bool filesystem_write(struct filesystem *fs, const char *name, const void *bytes, uint32_t count);
 /* The size of a file; -1: there is none. */
 int64_t filesystem_size(const struct filesystem *fs, const char *name);
-/* The whole file into `bytes`, which has room for its size rounded up to pages. */
+/* Reads the whole file into `bytes`, which has room for its size rounded up to pages. */
 bool filesystem_read(struct filesystem *fs, const char *name, void *bytes);
 bool filesystem_remove(struct filesystem *fs, const char *name);
 /* The name of the `index`th file whose name begins with `prefix`; NULL: there are fewer. */

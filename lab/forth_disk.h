@@ -29,7 +29,7 @@ enum forth_disk_operation {
     FORTH_DISK_DONE = 4,
 };
 
-/* What both write into each other's mailboxes: 64 bytes, little-endian words. */
+/* The message that both write into each other's mailboxes: 64 bytes, little-endian words. */
 struct forth_disk_message {
     uint64_t operation, page, pages, tag, spare[4];
 };
@@ -37,7 +37,7 @@ struct forth_disk_message {
 /* A remote write that waits to be posted, in packets of up to the machine's size. */
 struct forth_disk_transfer {
     uint32_t source, destination, qwords;
-    bool notify; /* With its last packet. */
+    bool notify; /* The last packet asks for a notification. */
 };
 
 #define FORTH_DISK_TRANSFERS 512u
@@ -46,7 +46,7 @@ struct forth_disk_side {
     struct forth_disk *disk;
     struct forth_disk_transfer queue[FORTH_DISK_TRANSFERS]; /* A ring. */
     uint32_t head, count;
-    uint32_t arrived_qwords; /* Of the data that is expected. */
+    uint32_t arrived_qwords; /* QWords that have arrived of the data that is expected. */
     struct forth_disk_message sent, asked;
 };
 
@@ -67,8 +67,8 @@ void forth_disk_open(struct forth_disk *disk, struct lab_run *run, bool switched
 /* True: every request was answered, all at the right address. */
 void forth_disk_close(struct forth_disk *disk);
 
-/* `pages` from `page` on, which lie within the disk. Runs the world until it is done; false if it
- * never is. */
+/* Moves `pages` pages from `page` on, which lie within the disk. Runs the world until that is done;
+ * false if it never is. */
 bool forth_disk_read(struct forth_disk *disk, uint64_t page, uint32_t pages, void *bytes);
 bool forth_disk_write(struct forth_disk *disk, uint64_t page, uint32_t pages, const void *bytes);
 

@@ -123,7 +123,8 @@ static bool enabled(const struct forth_node *node)
            forth_config_master_enabled(&node->config_space);
 }
 
-/* Room for the packet is taken before its data is asked for: two of the largest do not fit. */
+/* Room for the packet is reserved before its data is asked for, because two of the largest packets
+ * do not fit. */
 static bool reserve(struct forth_node *node, uint32_t words)
 {
     const uint64_t room_ps = forth_node_room_ps(node, words);
@@ -186,7 +187,7 @@ static struct forth_transfer next_fetch(const struct forth_node *node)
     return forth_fetch_next(&node->fetch, node->registers.local_notification);
 }
 
-/* A read's overhead: half of it asks, half of it heads the answer. */
+/* The overhead of a read: half of it precedes the request, half of it the answer. */
 static struct sim_bus_tenure reader_granted(struct sim_bus_user *user)
 {
     struct forth_node *node = CONTAINER_OF(user, struct forth_node, reader);
@@ -206,7 +207,7 @@ static struct sim_bus_tenure reader_granted(struct sim_bus_user *user)
     UNREACHABLE("a fetch that wants nothing of the bus");
 }
 
-/* The request at the head is done with, unless the queue was reset meanwhile. */
+/* The request at the head is done, unless the queue was reset meanwhile. */
 static void leave_queue(struct forth_node *node)
 {
     if (node->fetch_queued) {
@@ -312,7 +313,7 @@ static void reader_ended(struct sim_bus_user *user, uint32_t moved)
     switch (transfer.step) {
     case FORTH_STEP_ADDRESS: await_split(node); return;
     case FORTH_STEP_DATA:
-        /* From the split's response to the first datum. */
+        /* The time from the split's response to the first datum. */
         forth_node_count(node, FORTH_split_duration,
                          forth_node_cycle(node) - moved - node->split_from);
         data_came(node, &transfer, moved);

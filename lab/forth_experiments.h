@@ -34,8 +34,8 @@ extern const struct lab_experiment forth_one_way, forth_to_itself, forth_three_t
 
 struct forth_yard {
     struct lab_run *run;
-    struct sim *sim; /* Its own, */
-    struct sim own;  /* if it is not in a world with others. */
+    struct sim *sim; /* Its own world, */
+    struct sim own;  /* unless it shares a world with others. */
     struct forth_fabric fabric;
     struct crossbar crossbar;
     uint32_t count;
@@ -44,13 +44,14 @@ struct forth_yard {
 };
 
 void forth_yard_open(struct forth_yard *yard, struct lab_run *run, uint32_t nodes);
-/* In a world that is there already. */
+/* Opens a yard in a world that exists already. */
 void forth_yard_open_in(struct forth_yard *yard, struct lab_run *run, struct sim *sim,
                         uint32_t nodes);
 /* A station's usual set-up: all sizes, to all others, as much as the link takes. */
 struct station_config forth_station_config(struct lab_run *run, uint32_t index, uint32_t nodes);
 void forth_yard_station(struct forth_yard *yard, const struct station_config *config);
-/* No byte wrong, nothing missing or repeated that errors did not take; else the run fails. */
+/* Checks that no byte is wrong, and that no packet is missing or repeated but for the errors that
+ * were asked for. Otherwise the run fails. */
 void forth_yard_check(const struct forth_yard *yard);
 void forth_yard_close(struct forth_yard *yard);
 

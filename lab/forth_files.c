@@ -51,7 +51,7 @@ struct vocabulary {
     char words[WORDS][12];
 };
 
-/* The language is the same for every seed: only what is said in it differs. */
+/* The vocabulary is the same for every seed; only the texts made of it differ. */
 static void make_words(struct vocabulary *vocabulary)
 {
     struct prng words;
@@ -93,7 +93,7 @@ static void make_trace(struct buffer *trace, struct prng *prng, uint32_t lines)
     }
 }
 
-/* Like source code: words of a vocabulary, most of them from a few, and repeated lines. */
+/* Text like source code: words of a vocabulary, a few of them most often, and repeated lines. */
 static void make_source(struct buffer *file, struct prng *prng, const struct vocabulary *vocabulary,
                         size_t bytes)
 {
@@ -178,7 +178,7 @@ static bool same(const struct buffer *a, const struct buffer *b)
 
 /* -- The archive (FNX-63) -----------------------------------------------------------------------*/
 
-/* Every file of the archive onto the disk. */
+/* Writes every file of the archive to the disk. */
 static bool untar(struct filesystem *fs, const struct buffer *tar)
 {
     for (size_t at = 0; at + TAR_BLOCK <= tar->count;) {
@@ -222,7 +222,7 @@ static uint32_t remove_tree(struct filesystem *fs)
     return removed;
 }
 
-/* Returns how many bytes its files have. */
+/* Returns the bytes of all its files. */
 static size_t make_tree(struct buffer *tar, struct prng *prng, double bytes)
 {
     size_t sum = 0;
@@ -275,7 +275,8 @@ static void handle_archive(struct lab_run *run, struct filesystem *fs, double sc
 
 /* -- The trace (FNX-64) -------------------------------------------------------------------------*/
 
-/* As a wc that reads a byte at a time: the device is asked for a page at its first byte. */
+/* Counts like a wc that reads a byte at a time: it asks the device for a page at the first byte of
+ * that page. */
 static double count_lines(struct forth_disk *disk, const struct filesystem *fs, const char *name)
 {
     const struct filesystem_inode *inode = fs->inodes;
@@ -343,7 +344,7 @@ static void files(struct lab_run *run)
         lab_progress(run, 0.5);
         handle_trace(run, &disk, &fs, scale);
         good = filesystem_remove(&fs, "trace") && filesystem_unmount(&fs);
-        /* Mounted again, it holds what was not removed. */
+        /* Mounted again, the disk holds the files that were not removed. */
         good = good && filesystem_mount(&fs, &device) && filesystem_size(&fs, "trace") < 0 &&
                filesystem_size(&fs, "trace.bz2") > 0 && filesystem_unmount(&fs);
     }

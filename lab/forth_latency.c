@@ -28,7 +28,7 @@ static double credit_round_trip(struct lab_run *run, uint32_t qwords)
         forth_stream_open(&streams[i], &machine, i, qwords, 0);
     }
     streams[0].limit = packets;
-    /* Held back until all stand in the FIFO: else the bus would space them. */
+    /* The packets are held back until all stand in the FIFO; else the bus would space them. */
     node->windows[1].buffer = 0;
     forth_stream_to(&streams[0], 1);
     sim_run_until(&machine.sim, PATIENCE_PS / 10);
@@ -122,7 +122,7 @@ static void ping_pong(struct lab_run *run)
 {
     static const struct {
         uint32_t bytes;
-        double us; /* As the acceptance table gives it; 0: by its formula. */
+        double us; /* The value of the acceptance table; 0: compute it by the formula. */
     } sizes[] = {{8, 1.21}, {64, 0}, {496, 2.62}, {1024, 0}, {4096, 13.1}};
     struct lab_series *series =
         lab_add_series(run, "ping-pong, two nodes direct", "payload, B", "us one way", true);
@@ -160,7 +160,7 @@ static void cut_through(struct lab_run *run)
             forth_yard_station(&yard, &config);
         }
         sim_run_until(yard.sim, PATIENCE_PS / 10);
-        /* Its SOP is a cycle ahead of the head. */
+        /* The SOP is a cycle ahead of the head. */
         const double cycles = (double)yard.crossbar.flight_ps_last / cycle - 1;
         lab_judge_absolute(lab_add_row(run, "A10", "cycles",
                                        "head in to head ready at the output, %u B packet",

@@ -47,8 +47,8 @@ static double throughput(struct lab_run *run, uint32_t ports, double load, doubl
            ((double)(lab_ps(run, "duration") - forth_warm_ps(run)) / PS_PER_US);
 }
 
-/* Load 1 is what a pair of ports carries alone. Of a link that carries packets only it is a little
- * less, because each packet's credits travel too. */
+/* Load 1 is the rate of a pair of ports alone. It is a little less than that of a link that carries
+ * packets only, because the credits of each packet travel, too. */
 static double share_of_link(struct lab_run *run, double alone)
 {
     const double cycle_us = (double)sim_clock_at(forth_net_clock(run, 0), 1) / 1e6;
@@ -77,7 +77,7 @@ static double last(struct lab_run *run, uint32_t series)
 
 static void saturation(struct lab_run *run)
 {
-    /* What a pair of ports carries with nobody in its way. */
+    /* The rate of a pair of ports when no other port sends. */
     const double alone = throughput(run, 2, 1, 0, false);
     if (alone <= 0) {
         lab_fail(run, "nothing arrives in the time that is measured");
@@ -107,7 +107,7 @@ static bool all_done(const struct forth_yard *yard)
 
 struct totals {
     double made, good, flagged, discarded, wrong, again, flips, lost_credits, unrepaired, peak;
-    double bad_bodies, bad_heads, bits; /* What the links know of it. */
+    double bad_bodies, bad_heads, bits; /* Ground truth from the links. */
 };
 
 static void add_link(struct totals *totals, const struct forth_link *link)
@@ -148,7 +148,8 @@ static void heal(struct sim_errors *errors)
     errors->loss_millionths = 0;
 }
 
-/* Windows that still lack words when links no longer fail and every credit was repeated. */
+/* Counts the windows that still lack words after links have stopped failing and every credit was
+ * repeated. */
 static double windows_lacking(struct forth_yard *yard, uint64_t refresh_ps)
 {
     double lacking = 0;
@@ -179,7 +180,7 @@ static void soak(struct lab_run *run)
         config.packets = each;
         forth_yard_station(&yard, &config);
     }
-    /* A packet takes less than 2 us; twenty times that is standing still. */
+    /* A packet takes less than 2 us; after twenty times that the world stands still. */
     const uint64_t step_ps = each * 2000000 / 100 + 1000000;
     uint32_t steps = 0;
     while (!all_done(&yard) && steps++ < 2000) {

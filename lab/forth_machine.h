@@ -29,7 +29,7 @@ struct forth_machine {
     uint32_t count;
     bool switched;
     struct forth_node *nodes;
-    struct forth_link *up, *down; /* From node i; to it (switched only). */
+    struct forth_link *up, *down; /* The link from node i, and the link to it (switched only). */
     struct crossbar crossbar;
 };
 
@@ -38,16 +38,17 @@ void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint
 /* Compares every NIC's counters with what happened (A19), then frees it all. */
 void forth_machine_close(struct forth_machine *machine);
 
-/* When measuring begins: behind the warm-up, or half-way if that is earlier. */
+/* When measuring begins: after the warm-up, or half-way through the run if that is earlier. */
 uint64_t forth_warm_ps(struct lab_run *run);
 
 /* The switch as the parameters describe it, with so many ports. */
 struct crossbar_config forth_crossbar_config(struct lab_run *run, uint32_t ports);
 struct sim_clock forth_net_clock(struct lab_run *run, uint32_t unit);
 uint64_t forth_link_latency_ps(struct lab_run *run);
-/* Of one direction of a link, seeded by its number. */
+/* The errors of one direction of a link, seeded by its number. */
 void forth_link_errors(struct forth_link *link, struct lab_run *run, uint32_t number);
-/* Eighths of a packet that must have come before the bus may take it: the bus must not run dry. */
+/* The eighths of a packet that must have come before the bus may take it, so that the bus does not
+ * run dry. */
 uint32_t forth_cut_through_eighths(struct lab_run *run, uint32_t lanes);
 
 /* Payload of a link in MB/s: framing costs 20 bytes of a packet on one link, 4 QWords of two. */
@@ -59,29 +60,30 @@ double forth_dma_rate(struct lab_run *run, uint32_t qwords);
  *
  * Posts packets of one size to its destinations in turn, and checks what it gets. */
 
-#define FORTH_STREAM_PENDING 16u /* Requests it keeps in the queue. */
+#define FORTH_STREAM_PENDING 16u /* Requests that a stream keeps in the queue. */
 
 struct forth_stream {
     struct forth_machine *machine;
     uint32_t self;
     uint8_t destinations[FORTH_PORTS_MAX];
-    uint32_t destination_count, turn; /* 0: it only receives. */
+    uint32_t destination_count, turn; /* 0 destinations: the node only receives. */
     uint32_t least, most;             /* QWords of a packet; drawn uniformly if they differ. */
     uint64_t limit;                   /* Packets to post; UINT64_MAX: no end. */
     uint64_t posted;
     struct prng prng;
     uint64_t numbers[FORTH_PORTS_MAX];
-    struct sim_sink sinks[FORTH_PORTS_MAX];   /* By source. */
+    struct sim_sink sinks[FORTH_PORTS_MAX];   /* One sink for each source. */
     struct sim_rate arrived[FORTH_PORTS_MAX]; /* Bytes, by source. */
     struct sim_rate all;
     uint64_t flagged, strays; /* Strays: for addresses outside the targets. */
 };
 
-/* As node `self` of the machine, with what comes before `warm_ps` not measured. */
+/* Starts the stream of node `self` of the machine; packets before `warm_ps` are not measured. */
 void forth_stream_open(struct forth_stream *stream, struct forth_machine *machine, uint32_t self,
                        uint32_t qwords, uint64_t warm_ps);
 void forth_stream_to(struct forth_stream *stream, uint32_t node);
-/* Every byte was right, and nothing missing or repeated; else the run has failed. */
+/* Checks that every byte was right, and no packet missing or repeated. Otherwise the run has
+ * failed. */
 void forth_stream_check(const struct forth_stream *stream, struct lab_run *run);
 double forth_stream_rate(const struct sim_rate *rate); /* MB/s. */
 

@@ -6,7 +6,7 @@
 #include "sim/trace.h"
 
 #define HEADER_WORDS 1u
-/* So many periods in which the link was never idle make a repeated credit urgent. */
+/* After this many periods in which the link was never idle a repeated credit is urgent. */
 #define QUIET_MAX 8u
 
 static uint64_t net_ps(const struct forth_node *node, uint64_t cycles)
@@ -102,7 +102,7 @@ static void send_packet(struct forth_node *node, struct forth_packet *packet)
     forth_node_count(node, FORTH_dequeued_words, node->leaving);
     node->truth.packets_out++;
     forth_link_packet(node->out, packet, node->fabric->sim->now_ps);
-    forth_node_fetch(node); /* There will be room. */
+    forth_node_fetch(node); /* There will be room for another packet. */
 }
 
 static void transmit(struct sim *sim, struct sim_event *event)
@@ -155,7 +155,7 @@ void forth_node_forwarded(struct forth_node *node, uint32_t words)
     }
 }
 
-/* Its words have been paid for: they count as taken out (4.3). */
+/* The words of the packet have been paid for, so they count as taken out (4.3). */
 static void discard(struct forth_node *node, struct forth_packet *packet,
                     enum forth_counter counter)
 {
@@ -250,7 +250,7 @@ static void drop_all(struct forth_node *node, struct list *packets)
     }
 }
 
-/* What waited to go was not sent yet; what came counts as taken out. */
+/* Packets that waited to leave were not sent yet; packets that came count as taken out. */
 void forth_node_reset_link(struct forth_node *node)
 {
     drop_all(node, &node->outgoing);
@@ -267,7 +267,7 @@ void forth_node_reset_link(struct forth_node *node)
 void forth_node_attach_link(struct forth_node *node)
 {
     const struct forth_node_config *config = &node->config;
-    /* Behind SOP, header and header CRC, and into the other clock domain. */
+    /* The receiver acts behind SOP, header and header CRC, in the other clock domain. */
     const uint32_t head = config->lanes == 1 ? 4 : 3;
     node->end = (struct forth_end){.lead = head + config->to_pci,
                                    .part = config->part,

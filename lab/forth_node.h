@@ -42,14 +42,15 @@ struct forth_node_config {
     size_t memory_bytes;
     uint32_t read_overhead;  /* PCI cycles of a DMA read beside data and memory, */
     uint32_t write_overhead; /* and of a DMA write. */
-    uint32_t post;           /* Of writing a request. */
-    uint32_t memory_cycles;  /* From split response to data. */
+    uint32_t post;           /* PCI cycles of writing a request. */
+    uint32_t memory_cycles;  /* PCI cycles from the split response to the data. */
     uint32_t latency_timer;
     uint32_t to_pci, to_net; /* Net cycles until the other clock domain sees a packet. */
-    uint32_t part, of_parts; /* Of a packet that must be here before the bus may take it. */
-    uint32_t credit;         /* Net cycles of the link a credit occupies. */
+    /* The part of a packet that must be here before the bus may take it. */
+    uint32_t part, of_parts;
+    uint32_t credit; /* Net cycles for which a credit occupies the link. */
     uint64_t refresh_ps;
-    uint32_t window_words; /* Of what the link leads to: a crosspoint, or a NIC's FIFO. */
+    uint32_t window_words; /* The room where the link leads: a crosspoint, or a NIC's FIFO. */
     bool full_by_pointer;
 };
 
@@ -57,7 +58,8 @@ struct forth_node;
 
 /* What runs on the host. A callback may post, and may change memory. */
 struct forth_program {
-    /* The next request to write into the queue; false: none now. Called when the bus is ours. */
+    /* Gives the next request to write into the queue; false: none now. Called when the node holds
+     * the bus. */
     bool (*post)(struct forth_node *node, struct forth_request *request);
     /* A packet's payload is in memory. `flagged`: its body CRC was wrong. */
     void (*delivered)(struct forth_node *node, const struct forth_header *header, bool flagged);
@@ -67,7 +69,7 @@ struct forth_program {
     void *owner;
 };
 
-/* What really happened, for comparison with what the NIC counts. */
+/* What really happened, to be compared with the counters of the NIC. */
 struct forth_truth {
     uint64_t posted, fetched, delivered, qwords_out, qwords_in, flagged, header_errors, bad_credits;
     uint64_t local_notifications, remote_notifications, interrupts, credits_in, credits_out;
@@ -84,7 +86,8 @@ struct forth_node {
     struct sim_memory memory;
     struct sim_bus bus;
     struct sim_bus_user host, reader, writer;
-    bool reader_stale, writer_stale; /* It holds the bus for what a reset has ended. */
+    /* The unit holds the bus for an operation that a reset has ended. */
+    bool reader_stale, writer_stale;
     /* The NIC. */
     struct forth_config_space config_space;
     struct forth_registers registers;
@@ -98,15 +101,17 @@ struct forth_node {
     /* The world's side of it. */
     struct forth_request next; /* What the program posts next, if `has_next`. */
     bool has_next;
-    struct forth_packet *filling; /* Of the fetch. */
-    bool fetch_queued; /* Its request still stands at the queue's head: no reset since. */
+    struct forth_packet *filling; /* The packet that the fetch fills. */
+    bool fetch_queued;            /* Its request is still the queue's head: there was no reset. */
     struct list outgoing, incoming;
     struct sim_event transmit, split, room, forward, refresh, sample;
     uint32_t leaving; /* Words of the packet that is leaving Host2Net, */
     uint64_t leaving_from_ps;
-    uint32_t credits_due; /* The ledger's value has changed so often since the last one sent. */
+    /* How often the ledger's value has changed since the last credit was sent. */
+    uint32_t credits_due;
     uint32_t quiet_refreshes;
-    uint32_t forwarded, to_forward; /* Words of the tenure under way that the host has, of all. */
+    /* Words of the tenure under way: those that the host has, and all. */
+    uint32_t forwarded, to_forward;
     uint64_t forward_from_ps;
     uint64_t fetch_from, delivery_from, split_from; /* PCI cycles. */
     uint64_t blocked_from_ps, irq_from;
@@ -114,7 +119,7 @@ struct forth_node {
     uint32_t samples_out, samples_in; /* QWords at the sampler's start. */
     uint32_t notifications;
     uint64_t credit_told_ps; /* When the last credit that changed a window came. */
-    uint32_t fifo_track;     /* Of the trace: words in Host2Net. */
+    uint32_t fifo_track;     /* The track in the trace that shows the words in Host2Net. */
     struct forth_truth truth;
 };
 
@@ -122,7 +127,7 @@ void forth_node_open(struct forth_node *node, struct forth_fabric *fabric, struc
                      const struct forth_node_config *config);
 void forth_node_close(struct forth_node *node);
 
-/* The program has something to post. */
+/* Says that the program has something to post. */
 void forth_node_kick(struct forth_node *node);
 
 /* The driver, outside of measured time: registers by offset from BAR1, and configuration space. */
@@ -130,22 +135,23 @@ uint32_t forth_node_read(struct forth_node *node, uint32_t offset);
 void forth_node_write(struct forth_node *node, uint32_t offset, uint32_t value);
 void forth_node_configure(struct forth_node *node, uint32_t offset, uint32_t value);
 
-/* Memory of the host, which `length` bytes at `address` must lie in. */
+/* Memory of the host. `length` bytes at `address` must lie in it. */
 uint8_t *forth_node_memory(struct forth_node *node, uint64_t address, size_t length);
 
 /* -- Between the files of a node ----------------------------------------------------------------*/
 
-uint64_t forth_node_cycle(const struct forth_node *node); /* PCI. */
+uint64_t forth_node_cycle(const struct forth_node *node); /* The PCI cycle now. */
 void forth_node_count(struct forth_node *node, enum forth_counter counter, uint64_t amount);
 void forth_node_attach_bus(struct forth_node *node);  /* forth_dma.c */
 void forth_node_attach_link(struct forth_node *node); /* forth_net.c */
-void forth_node_fetch(struct forth_node *node);       /* Begins what can begin. */
+void forth_node_fetch(
+    struct forth_node *node); /* Begins every fetch and delivery that can begin. */
 void forth_node_deliver(struct forth_node *node);
-void forth_node_transmit(struct forth_node *node); /* A packet or a credit is ready. */
+void forth_node_transmit(struct forth_node *node); /* A packet or a credit is ready to be sent. */
 void forth_node_forwarded(struct forth_node *node, uint32_t words);
 /* When Host2Net has room for so many words; UINT64_MAX: not before another packet begins. */
 uint64_t forth_node_room_ps(struct forth_node *node, uint32_t words);
-void forth_node_show_fifo(struct forth_node *node); /* In the trace. */
+void forth_node_show_fifo(struct forth_node *node); /* Shows its level in the trace. */
 void forth_node_reset_link(struct forth_node *node);
 void forth_node_reset_dma(struct forth_node *node);
 

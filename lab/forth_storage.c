@@ -34,7 +34,7 @@ static bool pages_right(const uint64_t *bytes, uint64_t page, uint32_t pages, ui
 
 /* -- xdd (A17) ----------------------------------------------------------------------------------*/
 
-/* MB/s of sequential requests of so many pages, one behind the other. */
+/* MB/s of sequential requests of `pages` each, one behind the other. */
 static double sequential(struct forth_disk *disk, bool write, uint32_t pages, uint64_t bytes)
 {
     static uint64_t buffer[FORTH_DISK_REQUEST_PAGES * FORTH_DISK_PAGE_BYTES / 8];
@@ -102,15 +102,15 @@ static void xdd(struct lab_run *run)
 /* -- PostMark (A16) -----------------------------------------------------------------------------*/
 
 #define FILES       1000u
-#define TABLE       (2 * FILES) /* As many as can exist at a time. */
+#define TABLE       (2 * FILES) /* As many files as can exist at a time. */
 #define SIZE_LEAST  (10u << 10)
 #define SIZE_MOST   (10u << 20)
-#define REPETITIONS 10u /* Averaged, as single ones spread by 2.5 %. */
+#define REPETITIONS 10u /* The number of runs that are averaged; single ones spread by 2.5 %. */
 
 struct file {
-    uint32_t bytes; /* 0: does not exist. */
+    uint32_t bytes; /* 0: the file does not exist. */
     uint32_t version;
-    uint64_t first_page; /* On the disk, if it is carried. */
+    uint64_t first_page; /* The first page on the disk, if the data moves. */
 };
 
 struct postmark {
@@ -118,7 +118,7 @@ struct postmark {
     struct file files[TABLE];
     uint32_t count;
     uint64_t read, written;
-    /* Of the part whose data moves: a disk, and where its free pages begin. */
+    /* For the part whose data moves: a disk, and where its free pages begin. */
     struct forth_disk *disk;
     uint64_t free_page;
     uint32_t versions;
@@ -234,7 +234,7 @@ static struct postmark *begin(uint64_t seed, uint32_t files, struct forth_disk *
     return mark;
 }
 
-/* A part of the benchmark with its data on the disk: fewer files, so that they fit. */
+/* The part of the benchmark whose data moves. It has fewer files, so that they fit on the disk. */
 static void carry_part(struct lab_run *run, bool switched)
 {
     enum {

@@ -4,8 +4,8 @@
 #include "lab/forth_machine.h"
 
 #define SLOT_BYTES   4096u
-#define SOURCE_SLOTS 64u /* More than pend and stand in the FIFO together. */
-#define TARGET_SLOTS 8u  /* For each source. */
+#define SOURCE_SLOTS 64u /* More than the requests that pend and the packets in the FIFO. */
+#define TARGET_SLOTS 8u  /* Target slots for each source. */
 #define TARGETS_AT   (SOURCE_SLOTS * SLOT_BYTES)
 
 static uint32_t flow_of(uint32_t from, uint32_t to)
@@ -54,10 +54,10 @@ static void delivered(struct forth_node *node, const struct forth_header *header
 {
     struct forth_stream *stream = node->program.owner;
     if (flagged) {
-        stream->flagged++; /* Known to be wrong: judged no further. */
+        stream->flagged++; /* The packet is known to be wrong: it is judged no further. */
         return;
     }
-    /* Below TARGETS_AT the difference wraps, and is large. */
+    /* For an address below TARGETS_AT the difference wraps, and is large. */
     const uint32_t from = (header->destination - TARGETS_AT) / SLOT_BYTES / TARGET_SLOTS;
     if (from >= FORTH_PORTS_MAX || header->destination % SLOT_BYTES != 0) {
         stream->strays++;

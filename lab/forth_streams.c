@@ -12,7 +12,7 @@
 #define SAMPLE_CYCLES 10000u
 #define SAMPLES       16u
 
-/* 0, and the run has failed: the payload is not one that a packet through the switch can have. */
+/* Returns 0, and the run has failed, if no packet through the switch can have this payload. */
 static uint32_t payload_qwords(struct lab_run *run)
 {
     const uint32_t bytes = (uint32_t)lab_value(run, "payload");
@@ -47,7 +47,7 @@ static void run_for(struct forth_machine *machine, uint64_t duration_ps)
 
 /* -- One way (A1, A2, A13, A15) -----------------------------------------------------------------*/
 
-/* Of one link: the words of a packet over the time for which it holds the link. */
+/* The rate of one link: the words of a packet over the time for which it holds the link. */
 static double raw_rate(struct lab_run *run)
 {
     struct forth_yard yard;
@@ -66,14 +66,14 @@ static double raw_rate(struct lab_run *run)
     return bytes / seconds / FORTH_MB;
 }
 
-/* What the sampling facility says of the same stream (A15). */
+/* The rate that the sampling facility reports for the same stream (A15). */
 static double sampled_rate(struct forth_node *node)
 {
     uint32_t last = 0;
     uint32_t first = 0;
     const uint32_t taken = node->sampler.taken;
     for (uint32_t i = 0; i < taken; i++) {
-        (void)forth_node_read(node, FORTH_SAMPLE_DATA); /* Outgoing. */
+        (void)forth_node_read(node, FORTH_SAMPLE_DATA); /* The outgoing half, which is not used. */
         last = forth_node_read(node, FORTH_SAMPLE_DATA);
         first = i == 0 ? last : first;
     }

@@ -49,7 +49,7 @@ const struct lab_experiment *lab_find(const char *name)
     return NULL;
 }
 
-/* From the whole name, or from what stands behind the document's. */
+/* The distance from the whole name, or from the part behind the document's name. */
 static size_t distance_of_experiment(const char *name, const char *experiment)
 {
     const char *slash = strchr(experiment, '/');
@@ -278,7 +278,7 @@ struct lab_row *lab_add_row(struct lab_run *run, const char *id, const char *uni
     return row;
 }
 
-/* A result of virtual time is exact; what is compared are decimal figures. */
+/* A result in virtual time is exact, but the published figures are decimal. */
 static bool within(double difference, double bound)
 {
     return fabs(difference) <= bound + 1e-9 * fabs(bound) + 1e-12;

@@ -25,7 +25,7 @@
 #include "sim/kernel.h"
 #include "sim/trace.h"
 
-/* Instead of a value that there is none of; instead of a bound. */
+/* Stands for a value or a bound that does not exist. */
 #define LAB_NOTHING   ((double)NAN)
 #define LAB_UNBOUNDED ((double)INFINITY)
 
@@ -42,7 +42,7 @@ struct lab_parameter {
     const char *unit; /* As printed, and as accepted behind a value; "" for a number. */
     double value, least, most;
     bool whole;         /* Whole numbers only. */
-    bool fitted;        /* Chosen so that a measurement is met, not taken from the document. */
+    bool fitted;        /* The value was fitted to a measurement, not taken from the document. */
     const char *source; /* Section of the document, or "OC": our choice. */
     const char *what;
 };
@@ -68,7 +68,7 @@ struct lab_series {
     bool logarithmic;
     uint32_t count;
     struct {
-        double x, y, expected; /* LAB_NOTHING: nothing to expect. */
+        double x, y, expected; /* `expected` is LAB_NOTHING where nothing is expected. */
     } points[LAB_POINTS_MAX];
 };
 
@@ -77,11 +77,11 @@ struct lab_experiment;
 struct lab_run {
     const struct lab_experiment *experiment;
     uint64_t seed;
-    double values[LAB_PARAMETERS_MAX]; /* By index in the experiment's parameters. */
+    double values[LAB_PARAMETERS_MAX]; /* The values, by index in the experiment's parameters. */
     bool set[LAB_PARAMETERS_MAX];
-    bool used[LAB_PARAMETERS_MAX];         /* Somebody asked for its value. */
-    const char *trace_path, *capture_path; /* NULL: none. Of the first world. */
-    /* Told now and then how far the run is, 0..1; NULL: nobody wants to know. */
+    bool used[LAB_PARAMETERS_MAX]; /* The experiment asked for the value of this parameter. */
+    const char *trace_path, *capture_path; /* Files for the first world; NULL: none. */
+    /* Called now and then with the progress of the run, 0..1; may be NULL. */
     void (*progress)(const struct lab_run *run, double share);
     struct lab_row rows[LAB_ROWS_MAX];
     struct lab_series series[LAB_SERIES_MAX];
@@ -89,7 +89,7 @@ struct lab_run {
     uint64_t digest, events;
     uint32_t worlds;
     double wall_s;
-    char failure[LAB_TEXT_BYTES]; /* Not empty: the run itself went wrong. */
+    char failure[LAB_TEXT_BYTES]; /* If not empty, the run itself went wrong, and this says how. */
 };
 
 struct lab_experiment {
@@ -97,10 +97,10 @@ struct lab_experiment {
     const struct lab_parameter *parameters;
     uint32_t parameter_count;
     void (*run)(struct lab_run *run);
-    const char *explains; /* What the model explains of the document, and what not. */
+    const char *explains; /* What the model explains about the document, and what it does not. */
 };
 
-/* All of them; the last has no name. */
+/* All experiments; the last entry has no name. */
 extern const struct lab_experiment *const lab_experiments[];
 const struct lab_experiment *lab_find(const char *name);
 
@@ -124,21 +124,22 @@ bool lab_execute(struct lab_run *run);
 /* -- For experiments ----------------------------------------------------------------------------*/
 
 double lab_value(struct lab_run *run, const char *name);
-uint64_t lab_ps(struct lab_run *run, const char *name); /* Of a parameter in us. */
+uint64_t lab_ps(struct lab_run *run,
+                const char *name); /* The value of a parameter in us, as picoseconds. */
 
 struct lab_row *lab_add_row(struct lab_run *run, const char *id, const char *unit, const char *what,
                             ...) __attribute__((format(printf, 4, 5)));
 void lab_judge_relative(struct lab_row *row, double published, double measured, double bound);
 void lab_judge_absolute(struct lab_row *row, double published, double measured, double bound);
 void lab_judge_range(struct lab_row *row, double least, double most, double measured);
-/* How the bound is printed: "±2 %". */
+/* Prints the bound: "±2 %". */
 void lab_bound_text(const struct lab_row *row, char *text, size_t bytes);
 
 struct lab_series *lab_add_series(struct lab_run *run, const char *name, const char *x,
                                   const char *y, bool logarithmic);
 void lab_add_point(struct lab_series *series, double x, double y, double expected);
 
-/* A world of the run begins (opening trace and capture for the first), and has ended. */
+/* A world of the run begins (for the first one trace and capture are opened); a world has ended. */
 void lab_world_begin(struct lab_run *run, struct sim *sim, struct sim_trace **trace,
                      struct sim_capture **capture, enum pcapng_link link);
 void lab_world_end(struct lab_run *run, struct sim *sim, struct sim_trace *trace,
