@@ -144,7 +144,7 @@ static void udp_consumer(void)
     }
 }
 
-/* Sends calls of `bytes` in segments of `segment`; what arrives counts. */
+/* Sends calls of `bytes` in segments of `segment`; only bytes that arrive count. */
 static double udp_producer(size_t bytes, int segment)
 {
     if (segment != 0) {
@@ -153,7 +153,7 @@ static double udp_producer(size_t bytes, int segment)
     const double began = now();
     uint64_t sent = 0;
     while (now() - began < SECONDS) {
-        /* No more in flight than a receive buffer holds, as any sender with sense would. */
+        /* Like any sensible sender, has no more in flight than a receive buffer holds. */
         while (sent - atomic_load_explicit(&shared->received, memory_order_relaxed) > (1u << 18) &&
                now() - began < SECONDS) {
         }

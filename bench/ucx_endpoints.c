@@ -60,7 +60,7 @@ double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The first reason is the one that is told. */
+/* The first reason is the one that is reported. */
 void set_error(const char *format, ...)
 {
     va_list arguments;
@@ -86,7 +86,7 @@ static void on_signal(int number)
     _exit(128 + number);
 }
 
-/* Zero in the child, as fork. */
+/* Returns 0 in the child, like fork. */
 static pid_t fork_child(void)
 {
     sigset_t all, old;
@@ -114,7 +114,7 @@ static pid_t fork_child(void)
     return pid;
 }
 
-/* Says why nothing more is to be expected, if so. */
+/* Returns the reason if nothing more can be expected. */
 static void look_after(double end, uint32_t qps)
 {
     siginfo_t child = {0};
@@ -131,7 +131,7 @@ static void look_after(double end, uint32_t qps)
     }
 }
 
-/* Waits for the doorbell: a byte when set up, its end when the initiator is gone. */
+/* Waits for the doorbell: a byte when the initiator is set up, end of file when it is gone. */
 static void supervise(int doorbell, uint32_t qps)
 {
     double end = now() + options.limit_s;
@@ -142,7 +142,7 @@ static void supervise(int doorbell, uint32_t qps)
         if (rung && read(doorbell, &byte, 1) == 1) {
             end = now() + options.limit_s + 4 * options.seconds;
         } else if (rung) {
-            /* It is gone, and a moment later its status is there. */
+            /* The process is gone, and a moment later its status is there. */
             usleep(10000);
         }
         look_after(end, qps);
@@ -309,7 +309,8 @@ static void parse_options(int argc, char **argv)
     }
 }
 
-/* UCX reads these when it is loaded: again, with them. Its log would be on standard output. */
+/* UCX reads these variables when it is loaded, so the program starts again with them. Its log would
+ * be on standard output. */
 static void set_environment(char **argv)
 {
     if (getenv("UCX_LOG_FILE") == NULL) {

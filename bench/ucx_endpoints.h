@@ -18,12 +18,13 @@ struct options {
     bool read, allocated, acknowledged, json;
 };
 
-/* What processes hold. Of a page that is mapped k times, `bytes` has 1/k each, `resident` all. */
+/* The memory that processes hold. A page that is mapped k times counts 1/k for each in `bytes`, and
+ * whole in `resident`. */
 struct usage {
     uint64_t bytes, resident, tables, files, mappings;
 };
 
-/* In memory that all processes share: they die of what they cannot do. */
+/* Results, in memory that all processes share: a process that cannot go on ends. */
 struct outcome {
     char error[200];
     bool set_up, finished, wrong_data;
@@ -38,7 +39,7 @@ extern struct outcome *outcome;
 double now(void);
 void set_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* They talk over `fd`; neither returns. */
+/* The two sides talk over `fd`; neither function returns. */
 _Noreturn void run_peer(int fd, uint32_t peer, uint32_t qps);
 /* Writes a byte to `doorbell` when all endpoints are set up. */
 _Noreturn void run_initiator(const int *peers, uint32_t qps, int doorbell);

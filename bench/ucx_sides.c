@@ -18,7 +18,8 @@
 #define WORDS         8
 #define SLOT_BYTES    (WORDS * sizeof(uint64_t))
 #define LATENCIES_MAX 4096
-/* Posts between two polls: no more than a poll of UCX's queues takes of what they cause. */
+/* Posts between two polls: no more than the number of completions that one poll of UCX's queues
+ * takes. */
 #define POSTS_A_POLL 16
 
 #define fail(...) (set_error(__VA_ARGS__), _exit(1))
@@ -256,7 +257,7 @@ static void on_complete(void *request, ucs_status_t status, void *user)
     release(user);
 }
 
-/* Nothing is returned for what is done already: then there is no callback. */
+/* UCX returns NULL for an operation that is done already: then there is no callback. */
 static void account(struct operation *operation, ucs_status_ptr_t request)
 {
     if (UCS_PTR_IS_ERR(request)) {
@@ -300,7 +301,7 @@ static void on_flushed(void *request, ucs_status_t status, void *user)
     *(bool *)user = true;
 }
 
-/* All that was posted is done at the peers as well. */
+/* Waits until all that was posted is done at the peers as well. */
 static void flush_all(void)
 {
     bool done = false;
@@ -338,7 +339,7 @@ static void connect_endpoint(uint32_t index)
     }
 }
 
-/* Operations round robin until `end`, then all are done: how many. */
+/* Runs operations round robin until `end`, finishes them, and returns how many there were. */
 static uint64_t run_until(double end)
 {
     uint64_t count = 0;
@@ -352,7 +353,7 @@ static uint64_t run_until(double end)
             self.next = self.next + 1 == self.qps ? 0 : self.next + 1;
             count++;
         }
-        /* What is done at once on this side is still answered by the other. */
+        /* An operation that is done at once on this side is still answered by the other one. */
         ucp_worker_progress(self.worker);
     } while (now() < end);
     flush_all();
@@ -365,7 +366,7 @@ static int compare_handles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* UCX is asked for the same address again and again: nothing says that it must not share. */
+/* UCX is asked for the same address again and again: nothing forbids it to share connections. */
 static void check_distinct(void)
 {
     uintptr_t *handles = must_have(calloc(self.qps, sizeof(handles[0])), "handles");
@@ -456,7 +457,7 @@ static void open_initiator(uint32_t qps)
     }
     self.qps = qps;
     self.endpoints = must_have(calloc(qps, sizeof(self.endpoints[0])), "endpoints");
-    /* Touched before anything is counted: the program's own table is not UCX's memory. */
+    /* The program's own table is touched before anything is counted: it is not UCX's memory. */
     memset(self.endpoints, 0xff, qps * sizeof(self.endpoints[0]));
     memset(self.endpoints, 0, qps * sizeof(self.endpoints[0]));
     self.operations = must_have(calloc(options.depth, sizeof(struct operation)), "operations");

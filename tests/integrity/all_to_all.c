@@ -53,7 +53,7 @@ struct address {
 
 /* What all processes see. */
 static struct {
-    struct address addresses[PROCESSES_MAX][PROCESSES_MAX]; /* Of whom, for whom. */
+    struct address addresses[PROCESSES_MAX][PROCESSES_MAX]; /* By process, and by its peer. */
     uint64_t memory_kb[PROCESSES_MAX][2];                   /* After set-up, at the end. */
     double set_up_s[PROCESSES_MAX];
     _Atomic int arrived[PHASES];
@@ -84,7 +84,7 @@ static bool is_stopped(int process)
     return process >= kills && process < kills + stops;
 }
 
-/* Everybody who is still there comes here. */
+/* Waits until every process that is still there has come here. */
 static void meet(int phase, int expected)
 {
     const double began = now();
@@ -276,7 +276,7 @@ static void expect(const uint8_t *block, int from, int to, int round)
     }
 }
 
-/* All write to all, itself included, look at what they got, and read back what they gave. */
+/* Each process writes to all, itself included, checks what it got, and reads back what it wrote. */
 static void go_round(int round, int *phase, bool trouble)
 {
     const int present = trouble ? processes - kills - stops : processes;

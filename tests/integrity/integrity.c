@@ -53,8 +53,8 @@ struct address {
 
 enum stage {
     FREE,
-    WRITING, /* Then read back. */
-    READING, /* Back into `echo`, compared when done. */
+    WRITING, /* The slot is written, and then read back. */
+    READING, /* The slot is read back into `echo`, and compared when that is done. */
     SENDING,
     ADDING,
 };
@@ -505,7 +505,7 @@ static void run(void)
     }
 }
 
-/* Both sides go on serving until both are done, then the messages must all be there. */
+/* Both sides go on serving until both are done; then all messages must have arrived. */
 static void settle(int fd)
 {
     uint32_t sent[QPS_MAX], expected[QPS_MAX];

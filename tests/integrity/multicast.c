@@ -169,7 +169,7 @@ static void on_message(const struct ibv_wc *wc)
                  pattern(tag, i));
         }
     }
-    /* Who reads on the board that it was heard may count on the receive. */
+    /* A member that reads on the board that its message was heard may count on the receive. */
     post_receive(l, (uint32_t)wc->wr_id);
     _Atomic uint32_t *heard = &board->members[member].heard[l][from];
     if (number == atomic_load(heard)) {
@@ -198,7 +198,7 @@ static bool poll_once(void)
     return count > 0;
 }
 
-/* What others note on the board wakes nobody: a sleep is short. */
+/* A note on the board wakes no process, so a sleep is short. */
 static void sleep_for_event(void)
 {
     if (ibv_req_notify_cq(cq, 0) != 0) {
@@ -242,7 +242,7 @@ static void send_message(uint32_t number)
     in_flight[place]++;
 }
 
-/* How many messages of `from` everybody has heard. */
+/* How many messages of `from` all members have heard. */
 static uint32_t heard_by_all(int from)
 {
     uint32_t least = UINT32_MAX;
@@ -390,7 +390,7 @@ static void close_device(void)
     }
 }
 
-/* Everybody gets here before anybody goes on; messages are heard meanwhile. */
+/* All members get here before any goes on; messages are heard meanwhile. */
 static void meet(enum stage stage)
 {
     const double began = seconds();
