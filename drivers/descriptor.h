@@ -37,8 +37,8 @@ void descriptor_close(int fd);
 void descriptors_close_all(void);
 
 /* A program closes what it knows nothing of: the numbers become those of other files. A child of
- * vfork, which closes its own alone, changes nothing. Compiled into its caller, because it is called
- * before a sanitizer's runtime is ready. */
+ * vfork, which closes its own alone, changes nothing. Compiled into its caller, because it is
+ * called before a sanitizer's runtime is ready. */
 static inline void descriptors_disown(uint32_t first, uint32_t last)
 {
     const int highest = atomic_load_explicit(&descriptor_highest, memory_order_relaxed);

@@ -32,7 +32,7 @@ enum fault_direction {
 
 struct fault_decision {
     bool drop, duplicate, reorder, corrupt;
-    uint32_t corrupt_bit; /* Of the packet, BTH to ICRC. */
+    uint32_t corrupt_bit; /* A bit of the packet, BTH to ICRC. */
     uint64_t delay_ns;
 };
 

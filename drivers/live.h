@@ -86,7 +86,8 @@ uint64_t live_guid(const struct live *live); /* Host byte order. */
 /* A local identifier, which ports on Ethernet do not have: unique on this machine, for programs
  * that know no GIDs. 0: none to be had. */
 uint16_t live_lid(struct live *live);
-/* Whose it is; may wait for that process. Not locked. False: nobody's. */
+/* The GID of the process that owns `lid`; may wait for that process. Not locked. False: no process
+ * owns it. */
 MUST_USE bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid);
 enum path_mtu live_active_mtu(const struct live *live);
 const char *live_device_text(
@@ -158,7 +159,7 @@ MUST_USE bool live_settle(struct live *live);
 struct live_listener {
     void (*on_completion_event)(void *context, struct cq *cq);
     void (*on_async_event)(void *context, const struct nic_event *event);
-    void (*on_leaving)(void *context); /* Of our thread, before it stops; not locked. */
+    void (*on_leaving)(void *context); /* Called by our thread before it stops; not locked. */
     void *context;
 };
 void live_listen(struct live *live, const struct live_listener *listener);

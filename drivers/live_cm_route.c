@@ -28,7 +28,7 @@ struct lookup {
     struct list parked;
     uint16_t port_space, port;
     uint8_t address[16];
-    struct gid sender; /* Of the first request. */
+    struct gid sender; /* The sender of the first request. */
 };
 
 struct parked {

@@ -45,7 +45,7 @@ struct live {
     struct list cm_parked, cm_lookups; /* live_cm_route.c: requests, and whom they are for. */
     uint32_t cm_parked_count;
     struct instant cm_due; /* When live_cm_on_time is wanted. */
-    uint32_t cm_psn;       /* Of the next management datagram. */
+    uint32_t cm_psn;       /* The PSN of the next management datagram. */
     uint16_t lid;          /* 0: not yet claimed. */
     bool cm_explained;     /* The program was told why it reaches nobody. */
     bool shm_explained;    /* The program was told that shared memory does not lead to its peer. */
@@ -69,13 +69,13 @@ struct live {
     uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
     uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
     uint32_t polls_to_believe; /* So many of those, and we believe that the program polls. */
-    _Atomic uint64_t rounds;   /* Of programs, ever: the thread sees whether they go on. */
+    _Atomic uint64_t rounds;   /* Rounds of programs, ever: do they go on? */
     struct instant sleeps_until;  /* The thread's; 0 ns: it does not sleep for long. */
     struct instant now;           /* When the clock was last read. */
-    struct udp_counters udp_seen; /* Of the port's counts, what is already in the NIC's. */
+    struct udp_counters udp_seen; /* The port's counts that the NIC's already include. */
     uint32_t small_reads;         /* READ requests since a large one. */
-    uint32_t fetched_bytes;       /* Of the round of sending that is under way. */
-    uint32_t placed_records;      /* Of the round of receiving that is under way. */
+    uint32_t fetched_bytes;       /* In the round of sending under way. */
+    uint32_t placed_records;      /* In the round of receiving under way. */
     uint32_t unpolled_places;     /* Direct writes and reads since the program last reaped. */
     struct {
         bool together;       /* Posts may wait for one another, ... */
@@ -89,7 +89,7 @@ struct live {
         struct instant at;   /* When the last post was done with; not kept while together. */
     } posts;                 /* docs/decisions/0009. */
     uint32_t rounds_without_time;
-    uint32_t rounds_without_udp; /* Of the thread: nobody is known to be reached over UDP. */
+    uint32_t rounds_without_udp; /* The thread's rounds without a peer over UDP. */
 };
 
 /* live_transmit.c: everything ready leaves, as far as links have room. Returns how many packets

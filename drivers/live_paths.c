@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "drivers/live_internal.h"
-#include "drivers/uncancelled.h"
 #include "drivers/local_socket.h"
+#include "drivers/uncancelled.h"
 
 /* A process that was not there, or is gone, is looked for again after this long. */
 #define LOOK_AGAIN_NS 100000000
 
-/* Of all processes that share one peer address. */
+/* The way to all processes that share one peer address. */
 struct live_fan {
     struct link link;
     struct live_fan *next;
@@ -87,8 +87,8 @@ static void tell_of_udp(struct live *live, const struct nic_path *path, uint32_t
     }
 }
 
-/* NULL: shared memory does not lead there; with errno EPERM if that is because the peer is a program
- * of another user. */
+/* NULL: shared memory does not lead there. errno is EPERM if the peer is a program of another
+ * user. */
 static struct link *shm_link_to(struct live *live, const struct nic_path *path, uint32_t slot)
 {
     if (live->shm == NULL) {

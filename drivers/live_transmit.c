@@ -24,9 +24,10 @@
 #define PLACE_BYTES_MAX    65536
 #define PLACE_UNPOLLED_MAX 4
 
-/* A READ that is alone and of so many bytes is fetched by a system call of ours: always, or if the
- * program waits for each, or if one of the last READs was large: UCX reads what comes before a
- * boundary by itself, and all behind it would be answered, too. */
+/* A READ that is alone is fetched by a system call of ours if it has FETCH_BYTES_ALWAYS bytes. With
+ * FETCH_BYTES_LONE bytes it is fetched if the program waits for each READ, or if one of the last
+ * SMALL_READS_MAX READs was large: UCX sends a short READ up to a 512-byte boundary first, and if
+ * that one went by packets, the large one behind it would too. */
 #define FETCH_BYTES_ALWAYS 16384
 #define FETCH_BYTES_LONE   RC_READ_WAITS_BYTES
 #define SMALL_READS_MAX    4
@@ -45,7 +46,7 @@ static bool has_room(struct live *live, struct link *link)
     return true;
 }
 
-/* Of an address that several processes share, the queue pair says which. */
+/* Where several processes share the address, the queue pair number says which one it is. */
 static struct link *choose(struct live *live, struct link *link, uint32_t destination_qpn)
 {
     return LIKELY(link->kind != LINK_FAN) ? link : live_fan_link(live, link, destination_qpn);

@@ -62,7 +62,7 @@ pid_t local_peer(int socket)
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
 }
 
-/* Of a listener the kernel remembers who called listen, of a caller who called connect. */
+/* The kernel remembers which process called listen or connect on the other end. */
 bool local_user(int socket, uid_t *user)
 {
     struct ucred peer;
@@ -103,7 +103,7 @@ int local_dial(const struct local_name *name, pid_t *pid)
     return fd;
 }
 
-/* Of the process, as its descriptors are. */
+/* A flag of the process, as descriptors belong to the process. */
 static atomic_bool starved;
 
 bool local_starved(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    However many processes of other users connect, one turn of accepting ends soon, and who is
- *         of our user is let in all the same.
+ * Goal    However many processes of other users connect, one turn of accepting ends soon, and
+ *         processes of our user are let in all the same.
  * Method  A child that becomes another user, which needs root.
  */
 #include <setjmp.h>

@@ -26,22 +26,22 @@
 #define LOCK_TO_BELIEVE 4096
 #define LOCK_SEATS      8
 
-/* Of one thread for good: one that was the favourite, and has not seen yet that it no longer is,
- * may write here at any time. Threads that came to an end leave theirs to who inherits their
- * lock_self. */
+/* Belongs to one thread for life: a thread that was the favourite, and has not noticed yet that it
+ * no longer is, may write here at any time. A thread that ends leaves its seat to the thread that
+ * inherits its lock_self. */
 struct lock_seat {
     uintptr_t thread;
     _Atomic uint32_t inside; /* It holds the lock, or is about to look if it may. */
 };
 
 struct lock {
-    _Atomic(struct lock_seat *) favourite; /* Of the thread it is biased to; NULL: nobody. */
-    /* Of the holder: */
+    _Atomic(struct lock_seat *) favourite; /* The seat of the favourite; NULL: none. */
+    /* The next members belong to the holder of the lock. */
     struct lock_seat *seat; /* Taken from here; NULL: by the mutex. */
     bool may_be_biased;     /* There is membarrier. */
     uint32_t in_a_row;      /* Times that `latest` took the mutex with nobody in between. */
     uintptr_t latest;
-    _Atomic uintptr_t holder; /* Of the mutex; 0: nobody. */
+    _Atomic uintptr_t holder; /* Who holds the mutex; 0: nobody. */
     struct lock_seat seats[LOCK_SEATS];
     pthread_mutex_t mutex;
 };
@@ -49,7 +49,7 @@ struct lock {
 void lock_init(struct lock *lock);
 void lock_destroy(struct lock *lock);
 
-/* Of threads that live at the same time, no two have the same. */
+/* A number that no two threads have which live at the same time. */
 static inline uintptr_t lock_self(void)
 {
     return (uintptr_t)pthread_self();

@@ -28,13 +28,13 @@
 
 struct service_owner {
     struct gid gid;
-    int slot; /* Of those who share the GID; LOCAL_NO_SLOT: it has it alone. */
+    int slot; /* Which of those that share the GID; LOCAL_NO_SLOT: it has the GID alone. */
 };
 
 struct services {
     int fd; /* epoll: claims that are asked and questions that are answered. */
     struct list claims, questions;
-    struct list node; /* Of all there are: a child of fork closes what it inherits. */
+    struct list node; /* In the list of all services: a child of fork closes what it inherits. */
     struct service_owner self;
 };
 

@@ -46,7 +46,7 @@ struct service {
     struct services *services;
     /* Any IPv6 address usually stands for any IPv4 address, too: two doors. -1: none. */
     int doors[2];
-    struct service_name names[2]; /* Of the doors. */
+    struct service_name names[2]; /* The names of the doors. */
     int own;                      /* The name of one address; -1: a claim of any. */
     bool any;
 };

@@ -123,7 +123,8 @@ static void test_common_socket(void **state)
     open_pair(&pair);
     const int common = share_common_socket(pair.sets[0].entries[0].share);
     const int also_common = share_common_socket(pair.sets[1].entries[0].share);
-    /* Of the two and of a slot that nobody has; an id of 0, also in slot 0, would be no id. */
+    /* Ids of the two members, and of a slot that no process has. An id of 0, also in slot 0, would
+     * be no id. */
     const uint32_t nobody = pair.sets[0].slot + pair.sets[1].slot + 1 + SHARE_SOCKETS;
     const uint32_t ids[3] = {pair.sets[0].slot << 24 | 7, pair.sets[1].slot << 24 | 7,
                              nobody << 24 | 7};

@@ -22,7 +22,7 @@
 /* One of three: ours, another slot's, or nobody's. */
 struct share_route {
     bool mine;     /* Or nothing that makes sense: whoever read it judges it. */
-    uint32_t slot; /* Of its owner, if it is neither ours nor nobody's. */
+    uint32_t slot; /* The owner's, if it is neither ours nor nobody's. */
     bool nobody;
 };
 

@@ -75,7 +75,8 @@ static uint32_t qp_place(uint32_t number, uint32_t attempt)
 /* What peers can do by themselves. */
 #define REACHABLE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
 
-/* Among the places of `key`, the first entry of key `wanted` (0: that is free); NULL: none. */
+/* Among the places of `key`, the first entry that has the key `wanted` (0: a free one); NULL:
+ * none. */
 static struct shm_board_region *find_region(struct shm_board *board, uint32_t key, uint32_t wanted)
 {
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {

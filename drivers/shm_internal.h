@@ -23,9 +23,9 @@ enum shm_watch {
 struct shm_link {
     struct link link;
     enum shm_watch watch;
-    int slot;                      /* Of the peer; LOCAL_NO_SLOT: it has its address alone. */
+    int slot;                      /* The peer's; LOCAL_NO_SLOT: it has its address alone. */
     int socket;                    /* Doorbell out; the board and the hang-up in. -1 when lost. */
-    pid_t pid;                     /* Of the peer, as we see it; 0: unknown. */
+    pid_t pid;                     /* The peer, as we see it; 0: unknown. */
     struct shm_ring *ring;         /* NULL when lost. */
     const struct shm_board *board; /* NULL until the peer answered. */
     uint32_t tail;                 /* Next slot to fill. */
@@ -51,8 +51,8 @@ struct shm_inbound {
     int socket;
     struct shm_ring *ring;
     struct gid source;
-    int slot;  /* Of the peer. */
-    pid_t pid; /* Of the peer, as we see it; 0: unknown. */
+    int slot;  /* The peer's. */
+    pid_t pid; /* The peer's, as we see it; 0: unknown. */
     uint32_t head;
     bool hung_up; /* Goes away once it is drained. */
     bool broken;  /* What was in it made no sense: nothing is taken from it any more. */

@@ -25,14 +25,14 @@
 #define SHM_SLOTS        1024u
 #define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
-/* Of a raw packet whose damaged opcode names no headers, all but the first is payload. */
+/* The damaged opcode of a raw packet may name no headers; then all behind the BTH is payload. */
 #define SHM_PAYLOAD_BYTES_MAX (ROCE_PACKET_BYTES_MAX - ROCE_BTH_BYTES)
 
 /* At the head of everything that another process reads: whether it can. */
 struct shm_mark {
     uint64_t magic;
     uint32_t layout; /* SHM_LAYOUT of the build that wrote it. */
-    uint32_t bytes;  /* Of the whole. */
+    uint32_t bytes;  /* The size of the whole. */
 };
 
 enum shm_slot_flag {
@@ -47,7 +47,7 @@ struct shm_slot {
     uint8_t header_bytes;
     uint8_t flags; /* enum shm_slot_flag. */
     uint16_t payload_bytes;
-    uint32_t data_offset; /* Of a payload that is not inline. */
+    uint32_t data_offset; /* Where a payload lies that is not inline. */
     uint8_t bytes[SHM_INLINE_BYTES];
 };
 _Static_assert(sizeof(struct shm_slot) == 64, "a slot is a cache line");
@@ -78,7 +78,7 @@ struct shm_ring {
 struct shm_board_region {
     _Atomic uint32_t key; /* 0: free. */
     uint32_t access;      /* ACCESS_REMOTE_WRITE and ACCESS_REMOTE_READ, as granted. */
-    uint64_t domain;      /* A number of its protection domain's, which says nothing else. */
+    uint64_t domain;      /* The number of its protection domain, which says nothing else. */
     uint64_t start, bytes, memory;
 };
 

@@ -196,7 +196,8 @@ bool shm_link_is_alive(const struct link *base)
     if (base->lost) {
         return false;
     }
-    /* A number may name another process by now, so it is asked only before the peer's board came. */
+    /* The process number may name another process by now, so we ask for it only before the peer's
+     * board came. */
     return link->board != NULL ? shm_board_is_owned(link->board)
                                : link->pid == 0 || kill(link->pid, 0) == 0 || errno != ESRCH;
 }

@@ -51,7 +51,7 @@ enum udp_answers {
 
 struct udp_link {
     struct link link;
-    int slot;                  /* Of the peer's processes; LOCAL_NO_SLOT: it has but one. */
+    int slot;                  /* The peer's process; LOCAL_NO_SLOT: it has only one. */
     uint8_t answers;           /* enum udp_answers. */
     uint8_t hop_limit;         /* To a multicast group; 0: unicast, or not beyond this machine. */
     uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
@@ -59,7 +59,7 @@ struct udp_link {
     uint64_t confirmed;        /* ... and that the peer says it has taken in. */
     struct instant blocked_at; /* Since when there is no room; 0 ns: there is. */
     struct inet_flow flow;
-    struct icrc_memo icrcs; /* Of `flow`. */
+    struct icrc_memo icrcs; /* The CRCs of `flow`. */
     struct sockaddr_storage to;
     socklen_t to_bytes;
     int fd;
@@ -100,7 +100,7 @@ struct udp_counters {
     uint64_t probes_sent, probes_answered, probes_lost;
     uint64_t send_failed; /* Refused by the kernel: lost, the transport's retries deal with it. */
     uint64_t send_waited; /* Calls' worth of packets that waited for room in the send buffer. */
-    /* Of an address that is shared, packets: */
+    /* Packets on an address that is shared: */
     uint64_t handed_on, handed_to_us; /* Read by the one process, owned by another. */
     uint64_t no_process;              /* Nobody owns them, ... */
     uint64_t process_full;            /* ... or the owner does not take them. */
@@ -124,7 +124,7 @@ struct udp_port {
     uint32_t batch_count, piece_count;
     bool blocked;                  /* The send buffer was full: something waits. */
     uint32_t fruitful_looks;       /* Calls of udp_port_receive in a row that brought something. */
-    uint32_t order[UDP_BATCH_MAX]; /* Of the batch, during a flush: link by link. */
+    uint32_t order[UDP_BATCH_MAX]; /* The batch link by link, during a flush. */
     bool answering;                /* The batch holds an answer that a peer may be waiting for. */
     bool anyone_waiting;           /* Queue pairs may be parked on links without room. */
     uint8_t *arena;                /* Headers, pads and ICRCs of a flush; bounced payloads. */

@@ -140,7 +140,8 @@ struct udp_layout {
         _Alignas(struct cmsghdr) char bytes[UDP_CONTROL_BYTES];
     } control[UDP_BATCH_MAX];
     struct iovec vectors[UDP_PIECES_MAX + 2 * UDP_BATCH_MAX];
-    uint32_t places[UDP_BATCH_MAX + 1]; /* Of the first packet of each message; then of the next. */
+    /* The place of each message's first packet; the last entry is where the next one begins. */
+    uint32_t places[UDP_BATCH_MAX + 1];
     uint32_t message_count, vector_count;
     uint8_t *arena; /* Next free byte. */
 };

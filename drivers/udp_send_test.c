@@ -26,7 +26,7 @@
 
 static struct {
     int segmented_reason; /* What it says of segmented messages; 0: it takes them. */
-    size_t bytes_max;     /* Of a datagram; 0: no limit. */
+    size_t bytes_max;     /* Limit of a datagram; 0: no limit. */
     uint32_t room;        /* Messages before the send buffer is full. */
     uint32_t calls, explained;
 } kernel;
@@ -216,8 +216,8 @@ static void test_kernel_that_refuses_segments(void **state)
     segments_are_refused(*state, EINVAL);
 }
 
-/* Of segments that are too large it says the same as of segments at all: those that fit go on
- * together, and each that does not is counted. */
+/* The kernel answers segments that are too large as it answers segments that it refuses altogether:
+ * those that fit go on together, and each one that does not fit is counted. */
 static void test_packets_too_large_for_the_interface(void **state)
 {
     struct bench *bench = *state;

@@ -198,7 +198,7 @@ static bool watch(int epoll, int fd, uint32_t events)
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* Of what all members hold, one is woken, and one that sleeps: a stopped one does not. */
+/* EPOLLEXCLUSIVE wakes one sleeping member per event, and never one that is stopped (SIGSTOP). */
 bool udp_port_watch_shared(const struct udp_port *port, int epoll)
 {
     bool good = true;

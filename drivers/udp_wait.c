@@ -30,7 +30,7 @@ struct udp_waiting {
         _Alignas(struct cmsghdr) char control[UDP_CONTROL_BYTES];
     } parts[UDP_BATCH_MAX]; /* What the messages point to. */
     uint32_t first, count;  /* Those before `first` have left. */
-    size_t used;            /* Of `bytes`. */
+    size_t used;            /* Used part of `bytes`. */
     uint8_t bytes[WAITING_BYTES_MAX];
 };
 

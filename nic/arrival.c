@@ -83,7 +83,7 @@ bool nic_on_management(struct nic *nic, const struct nic_arrival *arrival)
     return true;
 }
 
-/* Of the peer that the queue pair is connected to. */
+/* Handles a packet from the peer that the queue pair is connected to. */
 static bool on_connected(struct qp *qp, const struct nic_arrival *arrival, uint32_t traits,
                          struct nic_move *move, struct instant now)
 {

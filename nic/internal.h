@@ -107,7 +107,7 @@ struct qp {
     struct receive_queue receives;
     struct receive *taken; /* Copy of a shared receive. */
     struct list node;      /* In a waiting list of the world's. */
-    struct srq *srq;       /* Of an XRC target: only while a request is looked at, as is `pd`. */
+    struct srq *srq;       /* XRC target: only while a request is looked at, like `pd`. */
     struct list event_link;
     struct rc_resource *resources;
 };

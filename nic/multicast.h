@@ -22,12 +22,12 @@
 
 struct multicast_group {
     struct gid gid;
-    uint32_t first; /* Of its members. */
+    uint32_t first; /* The first member. */
 };
 
 struct multicast_member {
     struct qp *qp;
-    uint32_t next; /* Of the same group, or of those that are free; MULTICAST_NOBODY: none. */
+    uint32_t next; /* In the group, or among the free; MULTICAST_NOBODY: none. */
 };
 
 struct multicast_table {

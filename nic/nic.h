@@ -72,8 +72,8 @@ struct nic_arrival {
     uint8_t traffic_class; /* DSCP and ECN bits as received, 0 if the world cannot see them. */
     uint8_t hop_limit;
     bool placed; /* An RC WRITE without immediate data, or an RC READ request, whose sender judged
-                    the memory and wrote or read it (docs/decisions/0003). Of any other packet it is
-                    not believed. */
+                    the memory and wrote or read it (docs/decisions/0003). It is not believed of
+                    any other packet. */
 };
 
 enum nic_move_kind {
@@ -98,7 +98,7 @@ struct nic_move {
     struct work *work; /* READ and atomic responses: the request they belong to. */
     uint32_t psn;
     uint32_t srqn;  /* XRC targets: whose receive `completion` is about. */
-    uint32_t epoch; /* Of the queue pair: a reset in between voids the move. */
+    uint32_t epoch; /* The queue pair's: a reset in between voids the move. */
     uint8_t action;
     bool ack_request;
     bool completes; /* `completion` is due when the move is done. */
@@ -254,7 +254,8 @@ void nic_forget_srq(struct srq *srq);
 /* Makes a shared receive queue, whose `xrcd` and `cq` are set, one that XRC requests can name:
  * gives it its number and counts it in both. STATUS_FULL: no number is left. */
 MUST_USE enum status srq_enter(struct nic *nic, struct srq *srq);
-/* Takes the name back, for good: later requests for it are refused, completions still due are dropped. */
+/* Takes the name back for good: later requests for it are refused, and completions still due are
+ * dropped. */
 void srq_leave(struct nic *nic, struct srq *srq);
 
 /* Post to a shared receive queue and arm its limit. */

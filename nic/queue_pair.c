@@ -68,7 +68,7 @@ void *qp_take_resources(struct qp *qp)
     return resources;
 }
 
-/* Of the two halves of an XRC connection one sends and the other receives from shared queues. */
+/* An XRC connection has two halves: one sends, the other receives from shared queues. */
 static bool shape_valid(const struct qp_request *request)
 {
     if (request->type == QP_XRC_TARGET) {

@@ -137,7 +137,7 @@ bool qp_signals_all(const struct qp *qp);
 /* Where a reliable connection stands, for a world that keeps contexts apart from queue pairs. */
 struct qp_flow {
     struct psn next, unacked; /* PSN after the newest sent; oldest not acknowledged. */
-    struct psn expected;      /* Of the next request to execute. */
+    struct psn expected;      /* The next request to execute. */
     bool resending;           /* The next request packet was sent before. */
 };
 struct qp_flow qp_flow_of(const struct qp *qp);

@@ -45,7 +45,7 @@ struct timer_wheel {
     uint64_t base;                                  /* Tick up to which the wheel has turned. */
     uint32_t levels;                                /* Bit l: occupied[l] is not 0. */
     uint64_t occupied[TIMER_LEVELS];                /* Bit i: slot i has nodes. */
-    uint32_t first[TIMER_LEVELS * TIMER_SLOTS + 1]; /* Of each slot; the last is the due list. */
+    uint32_t first[TIMER_LEVELS * TIMER_SLOTS + 1]; /* By slot; the last is the due list. */
 };
 
 void timer_wheel_init(struct timer_wheel *wheel, struct timer_link *links, uint32_t capacity);

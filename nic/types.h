@@ -133,7 +133,7 @@ struct segment {
 struct nic_path {
     struct gid source; /* One of the device's GIDs. */
     struct gid destination;
-    uint8_t source_index; /* Of `source` in the GID table. */
+    uint8_t source_index; /* The place of `source` in the GID table. */
     uint8_t hop_limit;
     uint8_t traffic_class;
     uint8_t service_level;

@@ -69,7 +69,7 @@ int cm_command_bind(struct cm_command *command)
     return bind_sockaddr(command, in.id, &in.addr, in.addr_size);
 }
 
-/* Of an id that is bound; unless peers find it then, it is as it was. */
+/* Offers the service of an id that is bound. If that fails, the id is as it was. */
 static int offer(const struct cm_command *command, struct cm_id *id)
 {
     const bool unclaimed = id->service == NULL;

@@ -31,7 +31,7 @@ static _Atomic(pid_t)
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int files_open;
 
-/* -- Calls as the kernel does them -------------------------------------------------------------- */
+/* -- Calls as the kernel does them --------------------------------------------------------------*/
 
 /* What a thread was before it entered the device. */
 struct outside {
@@ -41,8 +41,8 @@ struct outside {
 
 /* Nothing comes in between while a kernel executes a command: a thread is cancelled, and its signal
  * handlers run, before that, after it, or while it waits. So must it be with us: we hold locks, and
- * a handler may leave us for good, by exit() or longjmp(). Signals that tell of errors of the thread
- * itself cannot wait. */
+ * a handler may leave us for good, by exit() or longjmp(). Signals that tell of errors of the
+ * thread itself cannot wait. */
 static void enter_device(struct outside *outside)
 {
     sigset_t all;

@@ -24,7 +24,7 @@ struct cm_file {
     pid_t reader;   /* The thread that waited last; 0: none. */
     bool readable;  /* What `fd` says. */
     bool closed;    /* What it had is gone; commands that come late fail. */
-    int flags;      /* Of the descriptor when it was closed. */
+    int flags;      /* The descriptor's when it was closed. */
     uint32_t users; /* The descriptor and commands under way; under a mutex of cm_device.c. */
 };
 

@@ -94,8 +94,8 @@ static void fill_attributes(struct live *live, struct ibv_device_attr *attr)
     attr->max_qp_rd_atom = (int)limits->reads_per_qp;
     attr->max_res_rd_atom = (int)(limits->reads_per_qp * limits->qps);
     attr->max_qp_init_rd_atom = (int)limits->reads_per_qp;
-    /* They are atomic beside the processors' own, too. But no NIC there is promises that, and UCX
-     * uses the atomics of those that promise what all do. */
+    /* Our atomics are even atomic with the CPU's own. We report IBV_ATOMIC_HCA all the same, as
+     * every real NIC does: UCX expects it. */
     attr->atomic_cap = IBV_ATOMIC_HCA;
     attr->max_mw = (int)limits->regions;
     attr->max_mcast_grp = (int)limits->groups;

@@ -16,7 +16,7 @@
 static _Atomic size_t taken;
 
 struct device_memory {
-    struct list node; /* Of all, for those who import. */
+    struct list node; /* In the list of all, for imports. */
     uint8_t *bytes;
     size_t count;
     uint64_t file;

@@ -41,7 +41,7 @@ struct context {
     uint64_t file;            /* Inode behind cmd_fd: contexts that were imported share it. */
     atomic_bool closed;       /* By the program; objects that are left keep it. */
     _Atomic uint32_t holders; /* Objects, and the program while it is open. */
-    struct list node;         /* Of all contexts. */
+    struct list node;         /* In the list of all contexts. */
     pthread_mutex_t mutex;    /* Guards the rest. Taken inside the live lock, never around it. */
     struct list events;       /* struct async_event, oldest first; one count in async_fd each. */
     struct list spare_events;
@@ -91,7 +91,7 @@ struct verbs_mr {
     struct ibv_mr ibv;
     struct region core;
     struct device_memory *device_memory; /* NULL: the program's own. */
-    void *null_pages;                    /* Of a null region. */
+    void *null_pages;                    /* The pages of a null region. */
 };
 
 struct verbs_mw {
@@ -115,7 +115,7 @@ struct verbs_cq {
     struct ibv_cq_ex ex; /* struct ibv_cq is its prefix. */
     struct cq core;
     struct completion *ring;
-    struct memory memory; /* Of the ring. */
+    struct memory memory; /* The memory of the ring. */
     struct ibv_pd *parent;
     uint32_t comp_events_delivered, async_events_delivered;
     /* Under the channel's mutex: */
@@ -128,7 +128,7 @@ struct verbs_srq {
     struct ibv_srq ibv;
     struct srq core;
     void *slots;
-    struct memory memory; /* Of the slots. */
+    struct memory memory; /* The memory of the slots. */
     uint32_t async_events_delivered;
 };
 
@@ -141,7 +141,7 @@ struct verbs_qp {
         struct builder *builder;   /* `extended`. */
         struct xrc_target *target; /* XRC targets, which send nothing. */
     };
-    struct memory memory; /* Of the block. */
+    struct memory memory; /* The memory of the block. */
     uint32_t async_events_delivered;
     bool extended; /* Made with send_ops_flags. */
     /* Last, because only what was made with send_ops_flags has all of it: others end with its first
@@ -296,8 +296,9 @@ struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *reque
 /* dm.c: a region on device memory (NULL: it was none) is gone. */
 void dm_release(struct device_memory *memory);
 
-/* pd.c: zeroed memory for a part of an object that is made with a domain (NULL: none) and, when it
- * is given back, still has it. NULL: no memory. Without the live lock. */
+/* pd.c: allocates zeroed memory for a part of an object that is created in `pd`. `pd` may be NULL,
+ * and must still exist when memory_give is called. Returns NULL if there is no memory. Not to be
+ * called with the live lock held. */
 void *memory_take(struct ibv_pd *pd, size_t bytes, enum memory_kind kind, struct memory *memory);
 void memory_give(struct ibv_pd *pd, void *block, const struct memory *memory,
                  enum memory_kind kind);

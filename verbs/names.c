@@ -98,7 +98,7 @@ EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 
 static const struct {
     enum ibv_rate rate;
-    int multiple; /* Of 2.5 Gb/s; -1 where it is no whole number. */
+    int multiple; /* Multiple of 2.5 Gb/s; -1 where it is not whole. */
     int mbps;
 } rates[] = {
     {IBV_RATE_2_5_GBPS, 1, 2500},       {IBV_RATE_5_GBPS, 2, 5000},

@@ -29,8 +29,8 @@ struct ingredients {
     bool extended;
 };
 
-/* Of the two halves of an XRC connection, a receiver has neither memory nor queues, and a sender no
- * receives, whatever else the program has filled in. */
+/* An XRC receiver has neither memory nor queues, and an XRC sender has no receives, whatever else
+ * the program has filled in. */
 static void drop_unused(struct ingredients *from)
 {
     struct ibv_qp_init_attr *attr = from->attr;

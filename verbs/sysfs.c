@@ -9,13 +9,13 @@
 #include "base/check.h"
 #include "verbs/sysfs.h"
 
-#define DEPTH_MAX 16 /* Of the tree: "/" is the first. */
+#define DEPTH_MAX 16 /* Levels of the tree: "/" is the first. */
 #define LINKS_MAX 8  /* The kernel follows 40; ours lead nowhere near that. */
 
 struct walk {
     const struct sysfs_entry *stack[DEPTH_MAX]; /* The directories from the root to here. */
     uint32_t depth;
-    char rest[SYSFS_PATH_BYTES]; /* Of the path, behind here. */
+    char rest[SYSFS_PATH_BYTES]; /* The path behind this node. */
     uint32_t links;
 };
 

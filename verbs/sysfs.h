@@ -48,7 +48,7 @@ struct sysfs_entry {
     const char *name; /* NULL: the end of a directory's entries. */
     enum sysfs_kind kind;
     bool shared; /* The kernel may have this directory too, with entries of its own. */
-    const struct sysfs_entry *entries; /* Of a directory. */
+    const struct sysfs_entry *entries; /* The entries of a directory. */
     const struct sysfs_table *table;   /* Further entries of a directory. */
     /* What a file holds, or where a link leads; or text. False: the NIC cannot be made. */
     bool (*value)(char value[SYSFS_VALUE_BYTES]);

@@ -18,7 +18,7 @@ struct virtual_directory {
     int mark;
     int fd; /* -1 until somebody asks for it. */
     DIR *kernel;
-    uint32_t next; /* Of ours, with "." and ".." where the kernel has none. */
+    uint32_t next; /* Our next entry; "." and ".." count where the kernel has none. */
     struct dirent entry;
     struct sysfs_node node;
 };

@@ -18,7 +18,7 @@
 /* Two devices, each with one queue pair, connected to the other's. */
 struct both {
     struct api *stays, *goes;
-    struct ibv_comp_channel *channel; /* Of the one that goes. */
+    struct ibv_comp_channel *channel; /* The channel of the device that is closed. */
     struct ibv_cq *cq;
 };
 

@@ -21,7 +21,7 @@ enum {
     RECEIVES = 300,
     SLOT_BYTES = 10000,
     MESSAGES = 5000,
-    IN_FLIGHT = 16, /* Of each pair: what api_create_qp makes room for. */
+    IN_FLIGHT = 16, /* For each pair: what api_create_qp makes room for. */
     KEPT_MAX = RECEIVES - PAIRS * IN_FLIGHT
 };
 

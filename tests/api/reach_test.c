@@ -390,7 +390,7 @@ static void test_what_was_closed_again(void **state)
     api_expect(api->cqs[0], IBV_WC_SUCCESS);
     assert_int_equal(ibv_dereg_mr(mr), 0);
     expect_both_refused(api, &regions, 0, key, EVERYTHING);
-    /* Of another protection domain than the queue pair's. */
+    /* A region in another protection domain than the queue pair's. */
     struct ibv_pd *pd = ibv_alloc_pd(api->context);
     mr = ibv_reg_mr(pd, regions.theirs, LARGE_BYTES, EVERYTHING);
     assert_non_null(mr);

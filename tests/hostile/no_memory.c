@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * no_memory - a program whose memory is used up while it waits for events: it wakes all the same.
- * Of completion events none is lost. Asynchronous ones come as long as there is room; that there
- * was none is told, too.
+ * No completion event is lost. Asynchronous events come as long as there is room for them; the
+ * program is also told that there was none.
  */
 #include <errno.h>
 #include <poll.h>

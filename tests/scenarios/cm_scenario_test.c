@@ -40,7 +40,7 @@ struct end {
     bool waiting;         /* Its program waits for an outcome. */
     uint32_t established; /* Events. */
     uint32_t peer;        /* The end it believes to talk to. */
-    uint32_t try;         /* Of the active side's attempts, which. */
+    uint32_t try;         /* Which attempt of the active side it is. */
     uint32_t qpn, psn, remote_psn;
 };
 

@@ -56,13 +56,13 @@ struct cm_connection {
     struct list out;                 /* In cm.outbox: `message` is to be sent. */
     struct list timed;               /* In cm.timed: `deadline` counts. */
     uint8_t source[16], destination[16];
-    uint32_t process; /* Of several behind `destination`, in the world's words; 0: unknown. */
-    uint64_t transaction_id; /* Of the message sent last. */
-    uint64_t opened_by;      /* Of the REQ or SIDR_REQ, whoever's: its answers repeat it. */
+    uint32_t process; /* Which process behind `destination`; the world's number; 0: unknown. */
+    uint64_t transaction_id; /* That of the message sent last. */
+    uint64_t opened_by;      /* That of the REQ or SIDR_REQ: answers repeat it. */
     uint64_t service_id;
     uint32_t local_id, remote_id; /* 0: not yet known. */
     uint32_t local_qpn, remote_qpn;
-    uint64_t peer_guid; /* Of who asked us: the CA GUID in its REQ. */
+    uint64_t peer_guid; /* If the peer asked: the CA GUID in its REQ. */
     uint8_t state;      /* enum cm_state. */
     bool asked;         /* Ours was the REQ. */
     bool abandoned;     /* By its owner: only the farewell is left. */

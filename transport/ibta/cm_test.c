@@ -1464,7 +1464,7 @@ static void test_communication_ids(void **state)
     (void)state;
     struct pair *pair = pair_make();
     struct cm *cm = &pair->sides[1].cm;
-    /* Of this manager's range, never 0, never one in use. */
+    /* The id is in this manager's range, never 0, never one in use. */
     cm->next_id = UINT32_MAX;
     struct cm_connection *first = request(pair, 1);
     assert_int_equal(first->local_id, 0x01ffffff);

@@ -58,7 +58,7 @@ struct rc_requester {
     uint8_t timeout_code;
     bool credits_known; /* The responder limits us: credit_serial is valid. */
     bool window_shut;   /* It was full, and a quarter of it is not free yet. */
-    bool reads_wait;    /* Until they are alone: the last one that was has been fetched. */
+    bool reads_wait;    /* READs wait for an idle queue pair: the last idle one was fetched. */
     uint32_t mtu_bytes;
     uint32_t window_max;      /* Bytes in flight the path can hold; 0: no limit. */
     uint32_t window;          /* What we allow now: halved by a loss, grown by progress; 0: all. */

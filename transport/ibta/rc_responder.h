@@ -83,7 +83,7 @@ struct rc_responder {
     uint32_t msn;          /* Messages executed, 24 bits. */
     uint8_t stream;        /* enum rc_stream. */
     uint8_t pending;       /* NONE, ACK or NAK: newest unsent reply, a later one replaces it. */
-    uint8_t syndrome;      /* Of a pending NAK. */
+    uint8_t syndrome;      /* The syndrome of a pending NAK. */
     uint8_t resource_mask; /* The array has 2^n entries. */
     struct psn pending_psn;
     struct psn moved; /* One past the newest PSN whose memory moves are done. */

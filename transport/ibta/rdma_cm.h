@@ -21,9 +21,9 @@
 #include "transport/ibta/cm.h"
 
 #define RDMA_CM_PRIVATE_BYTES_MAX 256
-#define RDMA_UDP_QKEY             0x01234567u /* Of UD, unless a program chooses another. */
+#define RDMA_UDP_QKEY             0x01234567u /* For UD, unless a program chooses another. */
 
-/* Of librdmacm's connections; the manager says which queue pairs a connection needs. */
+/* The port spaces of librdmacm; the port space says which queue pairs a connection needs. */
 enum rdma_port_space {
     RDMA_PORT_SPACE_IPOIB = 0x0002,
     RDMA_PORT_SPACE_TCP = 0x0106,
@@ -142,7 +142,7 @@ struct rdma_event {
     struct rdma_id *listener;         /* CONNECT_REQUEST. */
     struct rdma_multicast *multicast; /* MULTICAST_*. */
     struct rdma_parameters parameters;
-    uint8_t peer_gid[16]; /* Of UD: where to send. */
+    uint8_t peer_gid[16]; /* UD: where to send. */
 };
 
 /* What the world is asked; it answers at once or later. */

@@ -26,7 +26,8 @@ static void copy_private(struct rdma_parameters *to, const struct cm_message *fr
 
 /* -- Requests -----------------------------------------------------------------------------------*/
 
-/* Of a listener on any address: on IPv6 it serves both, unless its program wants no IPv4. */
+/* Does a listener on any address take this one? On IPv6 it serves both families, unless its program
+ * wants no IPv4. */
 static bool takes(const struct rdma_id *id, const uint8_t destination[16])
 {
     return inet_is_ipv4(destination) ? !id->source.ipv6 || !id->ipv6_only : id->source.ipv6;

@@ -16,7 +16,7 @@
 /* One packet of a message. */
 struct piece {
     enum roce_operation operation;
-    uint32_t offset; /* Of its payload in the message. */
+    uint32_t offset; /* Where its payload lies in the message. */
     uint32_t bytes;  /* Its payload. */
     bool last;
 };
