@@ -1,4 +1,5 @@
-"""Who claims services of the connection manager, and what comes in as management datagrams."""
+"""Who claims services of the connection manager, what comes in as management datagrams, and what a process
+that ends still says."""
 import os
 import random
 import subprocess
@@ -131,7 +132,42 @@ def served_in_a_flood():
                 process.communicate()
 
 
+# -- What a process says last -------------------------------------------------------------------------
+
+def last_words(server, client):
+    """Both sides of a connection on a network that loses a tenth of all packets: both have to end."""
+    for _ in range(20 if harness.arguments.full else 4):
+        port = random_port()
+        seed = random.randrange(1, 1 << 20)
+        ends = []
+        try:
+            ends.append(start([*server, str(port)], 'udp', ['--fault', f'drop=0.1,seed={seed}']))
+            wait_for_service(port, ends[0])
+            ends.append(start([*client, str(port)], 'udp', ['--fault', f'drop=0.1,seed={seed + 1}']))
+            for process, name in zip(reversed(ends), ('client', 'server')):
+                said = finish(process, 60)
+                if process.returncode or 'hear' in process.args and 'heard: ' not in said:
+                    raise Failure(f'seed {seed}: the {name} ends with {process.returncode}:\n{said[-1500:]}')
+        finally:
+            for process in ends:
+                if process.poll() is None:
+                    process.kill()
+                    process.communicate()
+
+
+def last_words_tests():
+    test('last words: ucmatose', last_words, ['ucmatose', '-c', '5', '-C', '3', '-p'],
+         ['ucmatose', '-c', '5', '-C', '3', '-s', '127.0.0.1', '-p'])
+    program = attacker('last_words')
+    for side, how in (('server', 'disconnect'), ('client', 'disconnect'), ('server', 'exit'), ('client', 'exit'),
+                      ('server', 'reject')):
+        ways = {'server': 'hear', 'client': 'hear', side: how}
+        test(f'last words: the {side} ends ({how})', last_words,
+             [program, 'server', ways['server']], [program, 'client', ways['client']])
+
+
 def tests():
+    last_words_tests()
     test('services are found in a flood of requests for others', served_in_a_flood)
     test('a stranger at a more special name than a service', another_user_at_a_more_special_name)
     for wire in ('auto', 'udp'):
