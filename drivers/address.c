@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
+#include "drivers/local_socket.h"
+#include "drivers/taken.h"
 #include "wire/roce.h"
 
 /* IPv6 and UDP headers, the longest RoCE headers, and the ICRC around a payload. */
@@ -83,7 +85,7 @@ static bool add(struct address_set *set, union socket_address *address, uint32_t
     if (fd < 0) {
         return false;
     }
-    set->entries[set->count++] = (struct address){gid_of(address), interface_index, fd, NULL};
+    set->entries[set->count++] = (struct address){gid_of(address), interface_index, fd, NULL, -1};
     return true;
 }
 
@@ -106,7 +108,7 @@ static bool add_shared(struct address_set *set, union socket_address *address, c
         free(share);
         return false;
     }
-    set->entries[set->count++] = (struct address){gid, interface_index, -1, share};
+    set->entries[set->count++] = (struct address){gid, interface_index, -1, share, -1};
     return true;
 }
 
@@ -164,9 +166,25 @@ static bool take_mtu(struct address_set *set, const char *interface, char *error
 /* Any address of 127.0.0.0/8 is this interface's, though it lists but one. */
 static const char loopback[] = "lo";
 
+/* Where UDP is not to be had, a name is the claim: it is as exclusive, and vanishes likewise. */
+static bool add_name(struct address_set *set, union socket_address *address,
+                     uint32_t interface_index)
+{
+    const struct gid gid = gid_of(address);
+    const struct local_name name = local_name("alone/", &gid, LOCAL_NO_SLOT);
+    const int claim = local_listen(&name, 0);
+    if (claim < 0) {
+        return false;
+    }
+    set->entries[set->count++] = (struct address){gid, interface_index, -1, NULL, claim};
+    return true;
+}
+
 /* A loopback address of this process alone: the bind itself is the claim, so nothing has to be
- * agreed on and nothing is left behind. */
-static bool claim_loopback(struct address_set *set, char *error, size_t error_bytes)
+ * agreed on and nothing is left behind. `add_one` binds. */
+static bool claim_loopback(struct address_set *set,
+                           bool (*add_one)(struct address_set *, union socket_address *, uint32_t),
+                           char *error, size_t error_bytes)
 {
     uint32_t drawn = (uint32_t)getpid();
     if (!take_mtu(set, loopback, error, error_bytes)) {
@@ -183,7 +201,7 @@ static bool claim_loopback(struct address_set *set, char *error, size_t error_by
         }
         union socket_address address = {.v4 = {.sin_family = AF_INET}};
         address.v4.sin_addr.s_addr = htonl(0x7f000000u | host);
-        if (add(set, &address, if_nametoindex(loopback))) {
+        if (add_one(set, &address, if_nametoindex(loopback))) {
             char text[INET6_ADDRSTRLEN];
             snprintf(set->text, sizeof(set->text), "%s (loopback, this process alone)",
                      to_text(&address, text, sizeof(text)));
@@ -193,7 +211,11 @@ static bool claim_loopback(struct address_set *set, char *error, size_t error_by
             break;
         }
     }
-    snprintf(error, error_bytes, "no loopback address to be had: %s", strerror(errno));
+    const int reason = errno;
+    if (reason != EADDRINUSE || !taken_everywhere(error, error_bytes)) {
+        snprintf(error, error_bytes, "no loopback address to be had: %s", strerror(reason));
+    }
+    errno = reason;
     return false;
 }
 
@@ -280,7 +302,7 @@ bool address_find(struct address_set *set, const char *device, char *error, size
     set->count = 0;
     set->shared = false;
     if (device == NULL) {
-        return claim_loopback(set, error, error_bytes);
+        return claim_loopback(set, add, error, error_bytes);
     }
     if (!find_named(set, device, error, error_bytes) || !claim_slot(set, error, error_bytes)) {
         address_release(set);
@@ -289,10 +311,17 @@ bool address_find(struct address_set *set, const char *device, char *error, size
     return true;
 }
 
+bool address_find_without_udp(struct address_set *set, char *error, size_t error_bytes)
+{
+    set->count = 0;
+    set->shared = false;
+    return claim_loopback(set, add_name, error, error_bytes);
+}
+
 void address_forget(struct address_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
-        set->entries[i].fd = -1;
+        set->entries[i].fd = set->entries[i].claim = -1;
         if (set->entries[i].share != NULL) {
             share_forget(set->entries[i].share);
         }
@@ -305,6 +334,7 @@ void address_release(struct address_set *set)
         struct address *address = &set->entries[i];
         if (address->share == NULL) {
             descriptor_close(address->fd);
+            descriptor_close(address->claim);
         } else {
             share_leave(address->share);
             free(address->share);

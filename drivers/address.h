@@ -4,7 +4,7 @@
  * user names is shared by all nonic programs of that user.
  *
  * Purpose    Turns what a user names (nothing, an interface, an address) into GIDs.
- * Inputs     address_find.
+ * Inputs     address_find; address_find_without_udp where somebody else has the UDP port.
  * Outputs    An address_set; a reason in words when there is none.
  * Ownership  The set owns its sockets until address_release; zeroed memory is an empty set.
  * Threads    One caller at a time.
@@ -29,8 +29,9 @@
 struct address {
     struct gid gid;
     uint32_t interface_index;
-    int fd;              /* A datagram socket bound to this address and port 4791. */
+    int fd;              /* A datagram socket bound to this address and port 4791; -1: none. */
     struct share *share; /* Its other processes; NULL: the address is ours alone. */
+    int claim;           /* Without a datagram socket: what makes it ours. -1: the socket does. */
 };
 
 struct address_set {
@@ -46,6 +47,8 @@ struct address_set {
  * all of whose addresses are taken, or one address of this machine. */
 MUST_USE bool address_find(struct address_set *set, const char *device, char *error,
                            size_t error_bytes);
+/* A loopback address without UDP, for a process that shared memory is enough for. */
+MUST_USE bool address_find_without_udp(struct address_set *set, char *error, size_t error_bytes);
 void address_release(struct address_set *set);
 /* The sockets are closed already. */
 void address_forget(struct address_set *set);

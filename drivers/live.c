@@ -87,9 +87,25 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
     return true;
 }
 
+/* Shared memory takes no UDP, as long as nobody insists on UDP or on an address. */
+static bool find_addresses(struct live *live, char *error, size_t error_bytes)
+{
+    if (address_find(&live->addresses, live->config.device, error, error_bytes)) {
+        return true;
+    }
+    return errno == EADDRINUSE && live->config.device == NULL &&
+           live->config.wire != LIVE_WIRE_UDP &&
+           address_find_without_udp(&live->addresses, error, error_bytes);
+}
+
+static bool has_udp(const struct live *live)
+{
+    return udp_port_fd_count(&live->udp) > 0;
+}
+
 static bool open_ports(struct live *live, char *error, size_t error_bytes)
 {
-    if (!address_find(&live->addresses, live->config.device, error, error_bytes)) {
+    if (!find_addresses(live, error, error_bytes)) {
         return false;
     }
     live->gid_count = live->addresses.count;
@@ -105,7 +121,7 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
     }
     const int slot = live->addresses.shared ? (int)live->addresses.slot : LOCAL_NO_SLOT;
     live->shm = shm_port_open(&live->gids[0].gid, slot, error, error_bytes);
-    return live->shm != NULL || live->config.wire == LIVE_WIRE_AUTO;
+    return live->shm != NULL || (live->config.wire == LIVE_WIRE_AUTO && has_udp(live));
 }
 
 static bool open_observers(struct live *live, char *error, size_t error_bytes)
@@ -333,7 +349,7 @@ const char *live_device_text(const struct live *live)
 void live_describe_ports(const struct live *live, struct live_ports *ports)
 {
     *ports = (struct live_ports){
-        .udp = udp_port_fd_count(&live->udp) > 0,
+        .udp = has_udp(live),
         .segmentation = live->udp.segmenting,
         .shm = live->shm != NULL,
         .receive_bytes = live->udp.receive_bytes,

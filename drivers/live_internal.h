@@ -49,6 +49,7 @@ struct live {
     uint16_t lid;          /* 0: not yet claimed. */
     bool cm_explained;     /* The program was told why it reaches nobody. */
     bool shm_explained;    /* The program was told that shared memory does not lead to its peer. */
+    bool udp_explained;    /* The program was told why it has no UDP. */
     pid_t other_layout;    /* The latest process that it was told is of another version. */
 
     struct lock lock;

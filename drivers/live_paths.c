@@ -14,6 +14,7 @@
 
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
+#include "drivers/taken.h"
 #include "drivers/uncancelled.h"
 
 /* A process that was not there, or is gone, is looked for again after this long. */
@@ -136,6 +137,21 @@ static void explain_other_version(struct live *live, const struct gid *peer, uin
     }
 }
 
+/* Says once why a peer that shared memory does not lead to is not reached over UDP either. */
+static void explain_no_udp(struct live *live)
+{
+    char text[256];
+    if (live->udp_explained || udp_port_fd_count(&live->udp) > 0) {
+        return;
+    }
+    const int cancellation = uncancelled_begin();
+    live->udp_explained = true;
+    fprintf(stderr, "nonic: no shared memory leads to the peer, and there is no UDP: %s\n",
+            taken_everywhere(text, sizeof(text)) ? text
+                                                 : "its port was taken when this program began");
+    uncancelled_end(cancellation);
+}
+
 static void explain_no_ring(struct live *live, const struct nic_path *path, uint32_t slot,
                             bool of_other_user)
 {
@@ -164,6 +180,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     }
     link = use_udp(live, udp_link_to(live, path, slot));
     if (link == NULL) {
+        explain_no_udp(live);
         return STATUS_INVALID;
     }
     link->connected = true;

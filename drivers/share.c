@@ -24,6 +24,7 @@
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
+#include "drivers/taken.h"
 #include "wire/roce.h"
 
 #define MAGIC_DESCRIPTORS 0x31455241485343u /* "CSHARE1" */
@@ -268,6 +269,9 @@ static void explain(enum outcome outcome, const char *text, char *error, size_t 
         return;
     case OUTCOME_NOBODY:
     case OUTCOME_TAKEN:
+        if (taken_everywhere(error, error_bytes)) {
+            return;
+        }
         snprintf(error, error_bytes,
                  "UDP port %d of %s is taken by a program that does not share it (nonic with "
                  "another user, or not a nonic)",

@@ -27,7 +27,7 @@ static const struct address *address_for(const struct udp_port *port, const stru
 {
     for (uint32_t i = 0; i < port->addresses->count; i++) {
         const struct address *address = &port->addresses->entries[i];
-        if (inet_is_ipv4(address->gid.bytes) == inet_is_ipv4(group->bytes)) {
+        if (address->fd >= 0 && inet_is_ipv4(address->gid.bytes) == inet_is_ipv4(group->bytes)) {
             return address;
         }
     }

@@ -69,7 +69,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
         snprintf(error, error_bytes, "no descriptor for multicast: %s", strerror(errno));
         return false;
     }
-    for (uint32_t i = 0; i < addresses->count; i++) {
+    for (uint32_t i = 0; i < addresses->count && udp_port_fd_count(port) > 0; i++) {
         const struct address *address = &addresses->entries[i];
         const bool ipv4 = inet_is_ipv4(address->gid.bytes);
         if (!udp_prepare_socket(port, address->fd, ipv4) ||
@@ -166,7 +166,8 @@ uint32_t udp_port_window_bytes(const struct udp_port *port)
 
 uint32_t udp_port_fd_count(const struct udp_port *port)
 {
-    return port->addresses == NULL ? 0 : port->addresses->count + 1;
+    const struct address_set *set = port->addresses;
+    return set == NULL || set->count == 0 || set->entries[0].fd < 0 ? 0 : set->count + 1;
 }
 
 int udp_port_fd(const struct udp_port *port, uint32_t index)
@@ -236,13 +237,16 @@ static struct udp_link *known_link(const struct udp_port *port, const struct gid
     return link;
 }
 
-/* The address of ours to send from; NULL: none, or of another family than the destination. */
+/* The address of ours to send from; NULL: none, or without UDP, or of another family than the
+ * destination. */
 static const struct address *address_towards(const struct udp_port *port, const struct gid *source,
                                              const struct gid *destination)
 {
-    return inet_is_ipv4(source->bytes) == inet_is_ipv4(destination->bytes)
-               ? address_of(port, source)
-               : NULL;
+    if (inet_is_ipv4(source->bytes) != inet_is_ipv4(destination->bytes)) {
+        return NULL;
+    }
+    const struct address *address = address_of(port, source);
+    return address == NULL || address->fd < 0 ? NULL : address;
 }
 
 static void init_link(struct udp_link *link, const struct address *address,

@@ -207,10 +207,10 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < port->addresses->count; i++) {
-        bool more = true;
+        const struct address *address = &port->addresses->entries[i];
+        bool more = address->fd >= 0;
         for (uint32_t calls = 0; more && calls < 8 && count < quantum; calls++) {
-            count +=
-                udp_receive_once(port, &port->addresses->entries[i], sink, context, nic, &more);
+            count += udp_receive_once(port, address, sink, context, nic, &more);
         }
     }
     port->fruitful_looks = count > 0 ? port->fruitful_looks + 1 : 0;

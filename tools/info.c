@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "drivers/live.h"
+#include "drivers/taken.h"
 #include "tools/nonic.h"
 
 static void print_help(void)
@@ -69,6 +70,25 @@ static json_t *describe(struct live *live)
         "open", ports.shm, "direct_writes", direct_text());
 }
 
+static void print_udp(const struct live_ports *ports)
+{
+    if (!ports->udp) {
+        char text[256];
+        printf("UDP         none: %s\n"
+               "            shared memory alone: no other machines or users, no multicast\n",
+               taken_everywhere(text, sizeof(text)) ? text : "the port was taken a moment ago");
+        return;
+    }
+    printf("UDP         port 4791, %s; receive buffer %u KB, so %u KB in flight to a peer\n",
+           ports->segmentation ? "many packets a system call (UDP_SEGMENT, UDP_GRO)"
+                               : "one packet a message (the kernel has no UDP_SEGMENT)",
+           ports->receive_bytes >> 10, ports->window_bytes >> 10);
+    const long most = number_in("/proc/sys/net/core/rmem_max");
+    if (most >= 0 && most < (4 << 20)) {
+        printf("            more with: sysctl -w net.core.rmem_max=8388608\n");
+    }
+}
+
 static void print_text(struct live *live)
 {
     const struct nic_limits *limits = nic_limits(live_nic(live));
@@ -87,14 +107,7 @@ static void print_text(struct live *live)
            "            pair, %u SGEs, %u bytes inline, %u READs or atomics outstanding\n",
            limits->qps, limits->regions, limits->sends_per_qp, limits->receives_per_qp,
            limits->sges, limits->inline_bytes, limits->reads_per_qp);
-    printf("UDP         port 4791, %s; receive buffer %u KB, so %u KB in flight to a peer\n",
-           ports.segmentation ? "many packets a system call (UDP_SEGMENT, UDP_GRO)"
-                              : "one packet a message (the kernel has no UDP_SEGMENT)",
-           ports.receive_bytes >> 10, ports.window_bytes >> 10);
-    const long most = number_in("/proc/sys/net/core/rmem_max");
-    if (most >= 0 && most < (4 << 20)) {
-        printf("            more with: sysctl -w net.core.rmem_max=8388608\n");
-    }
+    print_udp(&ports);
     printf("shared mem  %s\n", ports.shm ? "to nonic programs of this machine and user"
                                          : "off (--wire udp), or not to be had");
     if (ports.shm) {

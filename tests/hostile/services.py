@@ -166,7 +166,99 @@ def last_words_tests():
              [program, 'server', ways['server']], [program, 'client', ways['client']])
 
 
+# -- UDP port 4791 in other hands ---------------------------------------------------------------------
+
+# In a network namespace of its own, as another user: it has the port at every address.
+HOLD = """
+import socket, time
+holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+holder.bind(('0.0.0.0', 4791))
+print('ready', flush=True)
+time.sleep(600)
+"""
+RXE_IS_LOADED = ('unshare', '-m', 'sh', '-c',
+                 'mount -t tmpfs none /sys/module && mkdir /sys/module/rdma_rxe && exec "$@"', 'sh')
+
+
+def port_held(body, *words):
+    """`body` gets the command that runs others where the port is taken."""
+    need_root()
+    shell = f'ip link set lo up && exec {" ".join(AS_ANOTHER_USER)} "$0" -c "$1"'
+    holder = subprocess.Popen(['unshare', '-n', 'sh', '-c', shell, sys.executable, HOLD],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        if holder.stdout.readline() != 'ready\n':
+            raise Skipped('no network namespace with a loopback')
+        body(('nsenter', '-t', str(holder.pid), '-n'), *words)
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def taken_port_is_said(inside, wire, says, *options):
+    process = start(['ibv_devinfo'], wire, options, inside)
+    said = finish(process, 60)
+    if says not in said or process.returncode == 0:
+        raise Failure(f'{process.returncode}, not {says!r}:\n{said}')
+
+
+def works_without_udp(inside, wire):
+    """Programs that reach one another by shared memory need no UDP."""
+    port = harness.free_port()
+    args = ['ibv_rc_pingpong', '-g', '0', '-p', port]
+    ends = [start(args, wire, (), inside)]
+    try:
+        harness.wait_for_listener(port, ends[0])
+        ends.append(start([*args, '127.0.0.1'], wire, (), inside))
+        for process in reversed(ends):
+            said = finish(process, 60)
+            if process.returncode:
+                raise Failure(f'{process.returncode}:\n{said[-1500:]}')
+    finally:
+        for process in ends:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+    serve_and_ask({'wire': wire, 'inside': inside}, {'wire': wire, 'inside': inside})
+    info = subprocess.run([*inside, harness.nonic(), 'info', '--wire', wire], capture_output=True, text=True,
+                          timeout=60)
+    if 'UDP         none: ' not in info.stdout or '0.0.0.0:4791' not in info.stdout:
+        raise Failure(f'nonic info: {info.stdout}{info.stderr}')
+
+
+def stranger_without_udp(inside):
+    """Shared memory does not lead to another user's program, nor does anything else: that is said."""
+    port = harness.free_port()
+    args = ['ibv_rc_pingpong', '-g', '0', '-p', port]
+    server = start(args, 'auto', (), (*inside, *AS_ANOTHER_USER))
+    try:
+        harness.wait_for_listener(port, server)
+        client = start([*args, '127.0.0.1'], 'auto', (), inside)
+        said = [finish(process, 60) for process in (client, server)]
+        if not any('there is no UDP: UDP port 4791 is taken' in output for output in said):
+            raise Failure('\n'.join(said))
+    finally:
+        if server.poll() is None:
+            server.kill()
+            server.communicate()
+
+
+def with_rxe(inside, wire, *words):
+    taken_port_is_said((*inside, *RXE_IS_LOADED), wire, *words)
+
+
+def port_tests():
+    for wire, options in (('udp', ()), ('udp', ('--device', '127.66.1.1')), ('auto', ('--device', '127.66.1.1'))):
+        name = f'UDP port 4791 is taken, {" ".join(("--wire", wire, *options))}'
+        test(name, port_held, taken_port_is_said, wire, 'taken by another program (0.0.0.0:4791)', *options)
+        test(f'{name}, by rdma_rxe', port_held, with_rxe, wire, 'modprobe -r rdma_rxe', *options)
+    for wire in ('shm', 'auto'):
+        test(f'{wire}: programs of one user meet where UDP port 4791 is taken', port_held, works_without_udp, wire)
+    test('auto: two users where UDP port 4791 is taken', port_held, stranger_without_udp)
+
+
 def tests():
+    port_tests()
     last_words_tests()
     test('services are found in a flood of requests for others', served_in_a_flood)
     test('a stranger at a more special name than a service', another_user_at_a_more_special_name)

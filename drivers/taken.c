@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/taken.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "wire/roce.h"
+
+/* The kernel lists its own sockets, too. */
+static bool any_address_in(const char *path, const char *any)
+{
+    FILE *list = fopen(path, "re");
+    char line[512], local[64], wanted[64];
+    bool found = false;
+    if (list == NULL) {
+        return false;
+    }
+    snprintf(wanted, sizeof(wanted), "%s:%04X", any, ROCE_UDP_PORT);
+    while (!found && fgets(line, sizeof(line), list) != NULL) {
+        found = sscanf(line, "%*s %63s", local) == 1 && strcmp(local, wanted) == 0;
+    }
+    fclose(list);
+    return found;
+}
+
+bool taken_everywhere(char *text, size_t text_bytes)
+{
+    const bool ipv4 = any_address_in("/proc/net/udp", "00000000");
+    if (!ipv4 && !any_address_in("/proc/net/udp6", "00000000000000000000000000000000")) {
+        return false;
+    }
+    if (access("/sys/module/rdma_rxe", F_OK) == 0) {
+        snprintf(
+            text, text_bytes,
+            "the kernel's rdma_rxe is loaded and has UDP port %d (%s:%d): modprobe -r rdma_rxe, "
+            "or use nonic with --wire shm and without --device",
+            ROCE_UDP_PORT, ipv4 ? "0.0.0.0" : "[::]", ROCE_UDP_PORT);
+    } else {
+        snprintf(text, text_bytes, "UDP port %d is taken by another program (%s:%d)", ROCE_UDP_PORT,
+                 ipv4 ? "0.0.0.0" : "[::]", ROCE_UDP_PORT);
+    }
+    return true;
+}
