@@ -433,6 +433,32 @@ static bool open_mail(struct share *share)
            epoll_ctl(share->mail, EPOLL_CTL_ADD, share->slot_listener, &event) == 0;
 }
 
+/* Names have no permissions: any user can bind those of slots. */
+static bool held_by_strangers(const struct share *share)
+{
+    for (uint32_t slot = 0; slot < SHARE_SLOTS; slot++) {
+        const struct local_name name = local_name("slot/", &share->gid, (int)slot);
+        pid_t pid;
+        const int fd = local_dial(&name, &pid);
+        if (fd < 0 && errno == EPERM) {
+            return true;
+        }
+        local_close(fd);
+    }
+    return false;
+}
+
+/* Why no slot is free. */
+static const char *no_room(struct share *const *shares, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (held_by_strangers(shares[i])) {
+            return "another user's program holds the names of free slots";
+        }
+    }
+    return "there are 256 processes";
+}
+
 bool share_claim_slot(struct share *const *shares, uint32_t count, char *error, size_t error_bytes)
 {
     uint32_t drawn = (uint32_t)getpid();
@@ -452,7 +478,7 @@ bool share_claim_slot(struct share *const *shares, uint32_t count, char *error, 
     }
     if (!claimed) {
         snprintf(error, error_bytes, "no room among those who share the address: %s",
-                 errno == EADDRINUSE ? "there are 256 processes" : strerror(errno));
+                 errno == EADDRINUSE ? no_room(shares, count) : strerror(errno));
     }
     return claimed;
 }

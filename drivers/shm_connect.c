@@ -87,7 +87,9 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
         return NULL;
     }
     if (port->epoll < 0 || !listen_for_peers(port)) {
-        snprintf(error, error_bytes, "shared memory: %s", strerror(errno));
+        snprintf(error, error_bytes, "shared memory: %s",
+                 errno == EADDRINUSE ? "another program holds the name that peers look for"
+                                     : strerror(errno));
         shm_port_close(port);
         return NULL;
     }

@@ -2,6 +2,8 @@
 that ends still says."""
 import os
 import random
+import re
+import socket
 import subprocess
 import sys
 
@@ -247,7 +249,51 @@ def with_rxe(inside, wire, *words):
     taken_port_is_said((*inside, *RXE_IS_LOADED), wire, *words)
 
 
+# Binds the names given, each for all 256 slots.
+SQUAT = """
+import socket, sys, time
+held = []
+for name in (f'{prefix}/{slot}' for prefix in sys.argv[1:] for slot in range(256)):
+    held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    try:
+        held[-1].bind(b'\\0' + name.encode())
+        held[-1].listen(1)
+    except OSError:
+        pass
+print('ready', flush=True)
+time.sleep(600)
+"""
+
+
+def ring_layout():
+    """Names of rings have it, so that builds that would misread one another do not meet."""
+    with open(os.path.join(harness.ROOT, 'drivers', 'shm_layout.h')) as file:
+        return re.search(r'define SHM_LAYOUT +(\d+)', file.read()).group(1)
+
+
+def squatted(kind, wire, says):
+    """Another user can keep programs from an address that is shared (a denial, no more): that is said."""
+    need_root()
+    address = f'127.252.{random.randrange(256)}.{random.randrange(1, 255)}'
+    name = f'nonic/{kind}/' + (bytes(10) + b'\xff\xff' + socket.inet_aton(address)).hex()
+    squatter = subprocess.Popen([*AS_ANOTHER_USER, sys.executable, '-c', SQUAT, name], stdout=subprocess.PIPE,
+                                text=True)
+    try:
+        if squatter.stdout.readline() != 'ready\n':
+            raise Failure('the squatter does not get the names')
+        process = start(['ibv_devinfo'], wire, ['--device', address])
+        said = finish(process, 60)
+        if says not in said:
+            raise Failure(f'{process.returncode}, not {says!r}:\n{said}')
+    finally:
+        squatter.kill()
+        squatter.communicate()
+
+
 def port_tests():
+    test("another user holds an address' slots", squatted, 'slot', 'auto', "another user's program holds the names")
+    for wire, says in (('shm', 'another program holds the name'), ('auto', 'hca_id')):
+        test(f'{wire}: another user holds the names of rings', squatted, f'layout-{ring_layout()}', wire, says)
     for wire, options in (('udp', ()), ('udp', ('--device', '127.66.1.1')), ('auto', ('--device', '127.66.1.1'))):
         name = f'UDP port 4791 is taken, {" ".join(("--wire", wire, *options))}'
         test(name, port_held, taken_port_is_said, wire, 'taken by another program (0.0.0.0:4791)', *options)
