@@ -292,6 +292,8 @@ void rc_requester_blocked(struct rc_requester *requester, struct instant now)
 void rc_requester_wait_on(struct rc_requester *requester, struct instant now)
 {
     CHECK(requester->mode == RC_REQUESTER_SENDING);
+    /* All retries are there again: the peer needs time to answer when it has read at last. */
+    requester->retries_left = requester->retry_limit;
     requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
 }
 

@@ -153,7 +153,8 @@ struct work *rc_requester_oldest(const struct rc_requester *requester,
 MUST_USE struct rc_progress rc_requester_on_time(struct rc_requester *requester,
                                                  struct send_queue *queue, struct instant now);
 
-/* retry_at was reached, but the peer has not read what it is to answer: the timer starts anew. */
+/* retry_at was reached, but the peer has not read what it is to answer: the timer starts anew, and
+ * all retries are there again. */
 void rc_requester_wait_on(struct rc_requester *requester, struct instant now);
 
 /* Starts the transport timer though nothing was sent: the link has no room, and a peer that never
