@@ -6,12 +6,12 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 import zlib
 
 import harness
-from harness import Failure, Skipped, finish, free_port, nonic, start, test, wait_for_listener, wait_until
+from harness import Failure, finish, free_port, nonic, start, test, wait_for_listener, wait_until
+from namespaces import Namespaces, ip
 
 ROCE_PORT = 4791
 IP_PKTINFO, IP_MTU_DISCOVER, IP_PMTUDISC_DO = 8, 10, 2  # Linux' own; Python does not name them.
@@ -123,39 +123,8 @@ def send_farewell(forger, number):
 
 # -- Interfaces ---------------------------------------------------------------------------------------
 
-def needs_root():
-    if os.geteuid() != 0:
-        raise Skipped('makes network namespaces, for which it takes root')
-
-
-def ip(*args):
-    return subprocess.run(['ip', *args], check=True, capture_output=True, text=True).stdout
-
-
-class Cable:
-    """Two namespaces, 10.77.0.1 and 10.77.0.2, joined by one; or one namespace that has a loopback alone."""
-
-    def __init__(self, mtu=1500, ends=2):
-        needs_root()
-        self.names = [f'hostile{os.getpid()}{threading.get_ident() % 1000000}{end}' for end in 'ab'[:ends]]
-        self.inside = [['ip', 'netns', 'exec', name] for name in self.names]
-        self.mtu = mtu
-
-    def __enter__(self):
-        for name in self.names:
-            ip('netns', 'add', name)
-            ip('-n', name, 'link', 'set', 'lo', 'up')
-        if len(self.names) == 2:
-            a, b = self.names
-            ip('link', 'add', 'rdma0', 'netns', a, 'type', 'veth', 'peer', 'name', 'rdma0', 'netns', b)
-            for number, name in enumerate(self.names, 1):
-                ip('-n', name, 'address', 'add', f'10.77.0.{number}/24', 'dev', 'rdma0')
-                ip('-n', name, 'link', 'set', 'rdma0', 'mtu', str(self.mtu), 'up')
-        return self
-
-    def __exit__(self, *reason):
-        for name in self.names:
-            subprocess.run(['ip', 'netns', 'delete', name], capture_output=True)
+class Cable(Namespaces):
+    """With a program at each end."""
 
     def pair(self, args, between=lambda server: None):
         """A server at 10.77.0.1, and its client; what is between the two happens when the server waits."""
