@@ -157,6 +157,7 @@ def in_directory(body):
 
 def run(args, says, status=0, **others):
     """`nonic run` says that (None: nothing) and ends so (None: in any way)."""
+    others.setdefault('env', harness.environment())
     try:
         done = subprocess.run([nonic(), 'run', '--', *args], capture_output=True, text=True, timeout=60,
                               **others)
@@ -171,7 +172,7 @@ def run(args, says, status=0, **others):
 def static_program(directory):
     static = program(f'{directory}/static')
     run([static], 'linked statically')
-    run(['static'], 'linked statically', env={**os.environ, 'PATH': f'/nowhere:{directory}'})
+    run(['static'], 'linked statically', env=harness.environment(PATH=f'/nowhere:{directory}'))
     with open(f'{directory}/script', 'w') as file:
         file.write(f'#!{static} -x\n')
     os.chmod(file.name, 0o755)
@@ -245,7 +246,8 @@ def pingpong(user, port, *server):
     """One end of a pingpong whose packets may only go through shared memory."""
     return subprocess.Popen([nonic(), 'run', '--wire', 'shm', '--', 'ibv_rc_pingpong', '-g', '0', '-p', port,
                              *server], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True, user=user, start_new_session=True)
+                            stderr=subprocess.STDOUT, text=True, user=user, start_new_session=True,
+                            env=harness.environment())
 
 
 def is_listening(port):

@@ -23,6 +23,7 @@
 #define CONNECTIONS 4
 #define SERVICE     UINT64_C(0x01061234)
 #define MS          UINT64_C(1000000)
+#define HOUR        (3600 * 1000 * MS)
 #define EVENT_COUNT (CM_EVENT_RELEASED + 1)
 
 struct side {
@@ -1531,6 +1532,31 @@ static void test_many_deadlines_at_once(void **state)
     free(pair);
 }
 
+/* The process did not run for hours: one event a call, and no deadline is before that of all. */
+static void test_deadlines_passed_long_ago(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct side *side = &pair->sides[0];
+    for (int i = 0; i < CONNECTIONS; i++) {
+        request(pair, 0);
+        pass_time(pair, 0, MS);
+    }
+    for (int round = 0; round < CM_RETRIES; round++) {
+        assert_int_equal(pass_time(pair, 0, HOUR), CM_EVENT_NONE);
+        for (int i = 0; i < CONNECTIONS; i++) {
+            lose(pair, 0, CM_REQ);
+        }
+    }
+    for (int i = 0; i < CONNECTIONS; i++) {
+        assert_int_equal(pass_time(pair, 0, i == 0 ? HOUR : 0), CM_EVENT_UNREACHABLE);
+        check_side(side);
+    }
+    assert_int_equal(pass_time(pair, 0, 0), CM_EVENT_NONE);
+    assert_true(cm_deadline(&side->cm).ns == UINT64_MAX);
+    free(pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1569,6 +1595,7 @@ int main(void)
         cmocka_unit_test(test_communication_ids),
         cmocka_unit_test(test_sidr),
         cmocka_unit_test(test_many_deadlines_at_once),
+        cmocka_unit_test(test_deadlines_passed_long_ago),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
