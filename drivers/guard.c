@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "drivers/guard.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -8,6 +9,8 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+bool guard_fast_strings;
 
 /* Distances from each field, so that nothing is to be relocated. */
 struct guard_entry {
@@ -101,6 +104,13 @@ static void install(int signal, struct sigaction *program)
     sigaction(signal, &ours, NULL);
 }
 
+/* Enhanced REP MOVSB: bit 9 of EBX in leaf 7 of CPUID. */
+static bool has_fast_strings(void)
+{
+    unsigned a, b = 0, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 9 & 1) != 0;
+}
+
 /* Once: who came later may have kept ours as what was there before, and passing faults to and fro
  * would never end. */
 void guard_install(void)
@@ -109,6 +119,7 @@ void guard_install(void)
     pthread_mutex_lock(&installing);
     if (!installed) {
         installed = true;
+        guard_fast_strings = has_fast_strings();
         install(SIGSEGV, &program_segv);
         install(SIGBUS, &program_bus);
     }
