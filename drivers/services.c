@@ -152,24 +152,32 @@ int services_dial(const struct service_name *name, uid_t *user)
     return -1;
 }
 
+/* A claim of one address is believed if its user holds the port's door: names have no permissions,
+ * so anybody can bind the more special one. Where nobody answers at the door, it may be a claim by a
+ * build of nonic that knew no doors; whoever has the port and does not listen just now loses nothing
+ * if we then believe our own user, who decides for us anyway, and root. */
+static bool may_be_believed(uid_t owner, bool has_door, uid_t door_user)
+{
+    return has_door ? owner == door_user : owner == geteuid() || owner == 0;
+}
+
 /* Connects to the port's owner: -1 with errno, ECONNREFUSED if there is none. A claim of the very
- * address goes before one of any, but only if it is of the user who holds the port's door: names
- * have no permissions, so anybody can bind the more special one. */
+ * address goes before one of any. */
 static int dial_owner(const struct question *question)
 {
     const uint16_t port_space = question->port_space, port = question->port;
     const struct service_name names[2] = {
         services_name(services_door(question->address), port_space, question->address, port),
         services_name(SCOPE_ADDRESS, port_space, question->address, port)};
-    uid_t users[2];
+    uid_t users[2] = {0, 0};
     const int door = services_dial(&names[0], &users[0]);
-    if (door < 0) {
+    if (door < 0 && errno != ECONNREFUSED) {
         return -1;
     }
     const int own = services_dial(&names[1], &users[1]);
     const bool later = own < 0 && errno != ECONNREFUSED;
-    const bool special = own >= 0 && users[0] == users[1];
-    const int reason = errno;
+    const bool special = own >= 0 && may_be_believed(users[1], door >= 0, users[0]);
+    const int reason = own < 0 ? errno : ECONNREFUSED;
     local_close(special || later ? door : own);
     errno = reason;
     return later ? -1 : special ? own : door;
@@ -333,23 +341,35 @@ enum reply {
     REPLY_OWNER,
     REPLY_NOBODY,   /* There is no claim of any address. */
     REPLY_NONSENSE, /* Or none at all. */
+    REPLY_VERSION,  /* From another version of nonic: its layout is not ours. */
 };
+
+/* What begins as all answers of nonic do is an answer, though we cannot read it. */
+static enum reply judge_unknown(const struct services_answer *answer, ssize_t count)
+{
+    const bool named = count >= (ssize_t)sizeof(answer->magic) &&
+                       answer->magic >> SERVICES_KIND_BITS == SERVICES_MAGIC_FAMILY;
+    return named && answer->magic != SERVICES_MAGIC_OWNER && answer->magic != SERVICES_MAGIC_DOOR
+               ? REPLY_VERSION
+               : REPLY_NONSENSE;
+}
 
 /* An owner is a process of this machine: whoever answers with another address wants to send us
  * where a stranger waits. */
 static enum reply read_answer(int fd, struct service_owner *owner, int flags)
 {
     struct services_answer answer;
-    const ssize_t count = recv(fd, &answer, sizeof(answer), flags);
-    if (count != (ssize_t)sizeof(answer)) {
-        return REPLY_NONSENSE;
+    const ssize_t count = recv(fd, &answer, sizeof(answer), flags | MSG_TRUNC);
+    if (count != (ssize_t)sizeof(answer) ||
+        (answer.magic != SERVICES_MAGIC_DOOR && answer.magic != SERVICES_MAGIC_OWNER)) {
+        return judge_unknown(&answer, count);
     }
     if (answer.magic == SERVICES_MAGIC_DOOR) {
         return REPLY_NOBODY;
     }
-    if (answer.magic != SERVICES_MAGIC_OWNER || answer.slot < LOCAL_NO_SLOT ||
-        answer.slot >= SHARE_SLOTS || inet_is_any(answer.gid.bytes) ||
-        inet_is_multicast(answer.gid.bytes) || !address_is_local(answer.gid.bytes)) {
+    if (answer.slot < LOCAL_NO_SLOT || answer.slot >= SHARE_SLOTS ||
+        inet_is_any(answer.gid.bytes) || inet_is_multicast(answer.gid.bytes) ||
+        !address_is_local(answer.gid.bytes)) {
         return REPLY_NONSENSE;
     }
     *owner = (struct service_owner){.gid = answer.gid, .slot = answer.slot};
@@ -382,6 +402,9 @@ static void take_answer(struct services *services, struct question *question)
         settle(services, question, true);
     } else if (reply == REPLY_NOBODY) {
         note_nobody(services, question);
+    } else if (reply == REPLY_VERSION) {
+        services->other_version = local_peer(question->fd);
+        settle(services, question, false);
     } else if (question->believed_at.ns == question->asked_at.ns || ++question->lost == LOST_MAX) {
         settle(services, question, false);
     } else {

@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/check.h"
 #include "base/instant.h"
@@ -36,6 +37,8 @@ struct services {
     struct list claims, questions;
     struct list node; /* In the list of all services: a child of fork closes what it inherits. */
     struct service_owner self;
+    /* The latest process that answered in the words of another version of nonic; 0: none. */
+    pid_t other_version;
 };
 
 /* A port of ours. */

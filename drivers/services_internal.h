@@ -17,11 +17,15 @@
 #include "drivers/services.h"
 
 /* The names of what an answer says, and of its layout: "nonicpos" and "nonicdoo". Whoever changes
- * the layout changes them. */
+ * the layout changes the last three letters: what begins with "nonic" and goes on in an unknown way
+ * is known to be the answer of another version. */
 #define SERVICES_MAGIC_OWNER UINT64_C(0x6e6f6e6963706f73) /* This process serves the port. */
 #define SERVICES_MAGIC_DOOR                                                                        \
     UINT64_C(0x6e6f6e6963646f6f) /* No claim of any address. The door
                                                            * comes along for those of its user. */
+
+#define SERVICES_MAGIC_FAMILY UINT64_C(0x6e6f6e6963)
+#define SERVICES_KIND_BITS    24
 
 struct services_answer {
     uint64_t magic;

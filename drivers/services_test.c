@@ -380,8 +380,9 @@ static int hold_name(const struct service_name *name)
     return fd;
 }
 
-/* As start_owner, of another user, which root can become: misleads all who ask at the name. */
-static struct child start_stranger(const struct service_name *name, const struct gid *gid)
+/* As start_owner, of that user: misleads all who ask at the name. */
+static struct child start_misleader(const struct service_name *name, const struct gid *gid,
+                                    uid_t user)
 {
     int ready[2], go[2];
     assert_int_equal(pipe(ready), 0);
@@ -391,7 +392,7 @@ static struct child start_stranger(const struct service_name *name, const struct
     if (pid == 0) {
         close(ready[0]);
         close(go[1]);
-        assert_int_equal(setuid(NOBODY), 0);
+        assert_int_equal(setuid(user), 0);
         const int listener = hold_name(name);
         const char result = 0;
         (void)!write(ready[1], &result, 1);
@@ -407,6 +408,12 @@ static struct child start_stranger(const struct service_name *name, const struct
     char result = 1;
     assert_int_equal(read(ready[0], &result, 1), 1);
     return (struct child){pid, ready[0], go[1]};
+}
+
+/* Of another user, which root can become. */
+static struct child start_stranger(const struct service_name *name, const struct gid *gid)
+{
+    return start_misleader(name, gid, NOBODY);
 }
 
 /* A process of `user` (0: ours) that owns PORT at the address and serves it, if it `serves`. */
@@ -566,6 +573,67 @@ static void test_port_of_another_user(void **state)
         assert_int_equal(claim(services, there4, PORT, &service), EADDRINUSE);
         assert_int_equal(claim(services, here4, PORT, &service), EADDRINUSE);
         reap(&owner);
+        close_services(services);
+    }
+}
+
+/* Builds before doors claimed one address by its name alone. Such a claim is believed if it is of
+ * our user and nobody answers at the door: another user's would be a way to get our clients. */
+static void test_claim_without_a_door(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    struct service *service;
+    const struct service_name special = services_name(SCOPE_ADDRESS, space, here4, PORT);
+    const struct gid gid = gid_of(66);
+    struct child owner = start_misleader(&special, &gid, geteuid());
+    assert_int_equal(find_alone(services, here4, PORT), 66);
+    assert_int_equal(find_alone(services, there4, PORT), 0);
+    assert_int_equal(claim(services, here4, PORT, &service), EADDRINUSE);
+    reap(&owner);
+    assert_int_equal(find_alone(services, here4, PORT), 0);
+    if (geteuid() == 0) {
+        owner = start_misleader(&special, &gid, NOBODY);
+        assert_int_equal(find_alone(services, here4, PORT), 0);
+        reap(&owner);
+    }
+    close_services(services);
+}
+
+/* An answer of another version is no answer, and who gave it is noted, for people. */
+static void test_answer_of_another_version(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t count;
+        bool noted;
+    } answers[] = {
+        {"9opcinon", 8, true},
+        {"9opcinon, and much more than any answer that this build knows has", 65, true},
+        {"sopcinon", 8, false},
+        {"9opcino", 7, false},
+        {"anything", 8, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(answers); i++) {
+        struct services *services = open_services(1);
+        const struct service_name door = services_name(SCOPE_ANY_IPV4, space, any4, PORT);
+        const int listener = hold_name(&door);
+        int context = 0;
+        assert_int_equal(services_find(services, space, here4, PORT, (struct instant){1}, &context),
+                         SERVICE_ASKED);
+        const int fd = accept4(listener, NULL, NULL, 0);
+        assert_int_equal(send(fd, answers[i].bytes, answers[i].count, MSG_NOSIGNAL),
+                         answers[i].count);
+        services_serve(services);
+        void *whose;
+        bool found = true;
+        struct service_owner owner;
+        assert_true(services_next_answer(services, &whose, &found, &owner));
+        assert_false(found);
+        assert_int_equal(services->other_version, answers[i].noted ? getpid() : 0);
+        close(fd);
+        close(listener);
         close_services(services);
     }
 }
@@ -739,6 +807,8 @@ int main(void)
         cmocka_unit_test(test_holder_stopped),
         cmocka_unit_test(test_stranger_at_a_more_special_name),
         cmocka_unit_test(test_port_of_another_user),
+        cmocka_unit_test(test_claim_without_a_door),
+        cmocka_unit_test(test_answer_of_another_version),
         cmocka_unit_test(test_answers_that_lead_elsewhere),
         cmocka_unit_test(test_owner_dies_while_it_is_asked),
         cmocka_unit_test(test_owner_stopped),
