@@ -27,7 +27,10 @@
 #include "drivers/taken.h"
 #include "wire/roce.h"
 
-#define MAGIC_DESCRIPTORS 0x31455241485343u /* "CSHARE1" */
+/* "CSHARE1": the version of all that members share, which are the sockets and how one is chosen, the
+ * slots, the letters, and which messages belong to which slot. Whoever changes any of that changes
+ * the number, so that builds which would misunderstand one another never share an address. */
+#define MAGIC_DESCRIPTORS 0x31455241485343u
 #define FD_COUNT          (SHARE_SOCKETS + 2)
 _Static_assert(FD_COUNT <= LOCAL_FDS_MAX, "the descriptors go with one message");
 
@@ -164,6 +167,7 @@ enum outcome {
     OUTCOME_SILENT,    /* There are members, but none answered. */
     OUTCOME_TAKEN,     /* The port is bound, and nobody gives it away. */
     OUTCOME_FOREIGN,   /* By another user's nonic. */
+    OUTCOME_VERSION,   /* By another version of nonic. */
     OUTCOME_DISTURBED, /* Sockets of the same user are among ours. */
     OUTCOME_FEW,       /* Not as many descriptors as it takes. */
     OUTCOME_FAILED,    /* errno says why. */
@@ -225,7 +229,9 @@ static enum outcome take_descriptors(struct share *share, int member)
         local_close(fds[i]);
     }
     /* The kernel gives as many as we may have; no message at all: the last member went. */
-    return received > 0 ? OUTCOME_FEW : OUTCOME_NOBODY;
+    return received <= 0                ? OUTCOME_NOBODY
+           : magic != MAGIC_DESCRIPTORS ? OUTCOME_VERSION
+                                        : OUTCOME_FEW;
 }
 
 static enum outcome ask_member(struct share *share)
@@ -279,6 +285,13 @@ static void explain(enum outcome outcome, const char *text, char *error, size_t 
         return;
     case OUTCOME_FOREIGN:
         snprintf(error, error_bytes, "%s is shared by nonic programs of another user", text);
+        return;
+    case OUTCOME_VERSION:
+        snprintf(
+            error, error_bytes,
+            "%s is shared by nonic programs of another version than this one: end them, or use "
+            "another address",
+            text);
         return;
     case OUTCOME_DISTURBED:
         snprintf(error, error_bytes,

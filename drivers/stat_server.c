@@ -50,7 +50,8 @@ void stat_server_answer(int client, const char *device, const struct stat_line *
                         uint32_t count)
 {
     char text[8192];
-    size_t used = (size_t)snprintf(text, sizeof(text), "device %s\n", device);
+    size_t used = (size_t)snprintf(text, sizeof(text), "device %s\n" STAT_VERSION_NAME " %d\n",
+                                   device, STAT_VERSION);
     for (uint32_t i = 0; i < count && used < sizeof(text); i++) {
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %" PRIu64 "\n",
                                  lines[i].name, lines[i].value);

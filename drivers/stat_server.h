@@ -4,7 +4,8 @@
  *
  * A process listens on the abstract socket "nonic-stat/PID" (SOCK_SEQPACKET): the name vanishes
  * with the process. A client of the same user, or root, connects and is sent lines of text: first
- * "device TEXT", then "NAME VALUE" for each counter, then the connection is closed.
+ * "device TEXT", then "NAME VALUE" for each counter, the first of which is the version of this
+ * protocol, then the connection is closed.
  */
 #ifndef DRIVERS_STAT_SERVER_H
 #define DRIVERS_STAT_SERVER_H
@@ -12,6 +13,10 @@
 #include <stdint.h>
 
 #define STAT_SOCKET_PREFIX "nonic-stat/"
+/* Grows with every change that an older `nonic stat` would misread. New counters are none. Builds
+ * that did not say their version spoke version 1, too. */
+#define STAT_VERSION_NAME "stat_version"
+#define STAT_VERSION      1
 
 struct stat_line {
     const char *name;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/stat_server.h"
 #include "tools/nonic.h"
 #include "tools/stat_ask.h"
 
@@ -34,7 +35,9 @@ struct request {
     unsigned watch;
     int *pids; /* The programs that were named; none: all. */
     size_t count;
-    size_t foreign, silent; /* The numbers that were said last. */
+    struct left_out {
+        size_t foreign, silent, newer;
+    } left_out; /* What was said last. */
 };
 
 /* -- What others said ---------------------------------------------------------------------------*/
@@ -76,11 +79,12 @@ static bool parse_count(const char *text, json_int_t *count)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
 }
 
-/* Lines that are neither the device nor a counter are left out. Takes the text apart. */
+/* Lines that are neither the device nor a counter are left out. Takes the text apart. NULL: the
+ * program speaks a later version than we know. */
 static json_t *parse(char *text)
 {
     json_t *counters = json_object();
-    json_int_t count;
+    json_int_t count, version = STAT_VERSION;
     char *line;
     while ((line = strsep(&text, "\n")) != NULL) {
         char *value = strchr(line, ' ');
@@ -91,9 +95,15 @@ static json_t *parse(char *text)
         if (strcmp(line, "device") == 0) {
             clean(value);
             json_object_set_new(counters, line, json_string(value));
+        } else if (strcmp(line, STAT_VERSION_NAME) == 0) {
+            version = parse_count(value, &count) ? count : STAT_VERSION + 1;
         } else if (is_counter_name(line) && parse_count(value, &count)) {
             json_object_set_new(counters, line, json_integer(count));
         }
+    }
+    if (version > STAT_VERSION) {
+        json_decref(counters);
+        return NULL;
     }
     return counters;
 }
@@ -135,29 +145,39 @@ static void show(const struct stat_program *program, const json_t *now, const js
 }
 
 /* What is not shown, and why; said again when it changes. */
-static void say_left_out(struct request *request, size_t foreign, size_t silent)
+static void say_left_out(struct request *request, const struct left_out *now)
 {
-    if (foreign == request->foreign && silent == request->silent) {
+    const struct left_out *said = &request->left_out;
+    if (now->foreign == said->foreign && now->silent == said->silent && now->newer == said->newer) {
         return;
     }
-    request->foreign = foreign;
-    request->silent = silent;
+    const char *separator = "";
+    request->left_out = *now;
     fprintf(stderr, "nonic: left out:");
-    if (foreign > 0) {
-        fprintf(stderr, " %zu of other users%s", foreign, silent > 0 ? "," : "");
+    if (now->foreign > 0) {
+        fprintf(stderr, " %zu of other users", now->foreign);
+        separator = ",";
     }
-    if (silent > 0) {
-        fprintf(stderr, " %zu that did not answer", silent);
+    if (now->silent > 0) {
+        fprintf(stderr, "%s %zu that did not answer", separator, now->silent);
+        separator = ",";
     }
-    fprintf(stderr, "%s\n", foreign + silent > 0 ? "" : " nothing any more");
+    if (now->newer > 0) {
+        fprintf(stderr, "%s %zu of a later version of nonic", separator, now->newer);
+    }
+    fprintf(stderr, "%s\n", now->foreign + now->silent + now->newer > 0 ? "" : " nothing any more");
 }
 
-static void take(struct request *request, const struct stat_program *program, json_t *memory,
+/* False: it cannot be read. */
+static bool take(struct request *request, const struct stat_program *program, json_t *memory,
                  json_t *list)
 {
     char key[32];
     snprintf(key, sizeof(key), "%d", program->pid);
     json_t *now = parse(program->text);
+    if (now == NULL) {
+        return false;
+    }
     if (request->json) {
         json_array_append_new(list, json_pack("{s:i, s:I, s:O}", "pid", program->pid, "uid",
                                               (json_int_t)program->user, "counters", now));
@@ -165,6 +185,7 @@ static void take(struct request *request, const struct stat_program *program, js
         show(program, now, json_object_get(memory, key), request);
     }
     json_object_set_new(memory, key, now);
+    return true;
 }
 
 /* Returns the programs that were named, or all that there are; they have not been asked yet. */
@@ -185,13 +206,13 @@ static size_t look(struct request *request, json_t *memory)
 {
     struct stat_program *programs;
     const size_t count = choose(request, &programs);
-    size_t seen[STAT_SILENT + 1] = {0};
+    size_t seen[STAT_SILENT + 1] = {0}, newer = 0;
     json_t *list = json_array();
     stat_ask(programs, count);
     for (size_t i = 0; i < count; i++) {
         seen[programs[i].outcome]++;
         if (programs[i].outcome == STAT_ANSWERED) {
-            take(request, &programs[i], memory, list);
+            newer += !take(request, &programs[i], memory, list);
         }
     }
     stat_forget(programs, count);
@@ -201,8 +222,9 @@ static size_t look(struct request *request, json_t *memory)
     }
     json_decref(list);
     fflush(stdout);
-    say_left_out(request, seen[STAT_FOREIGN], seen[STAT_SILENT]);
-    return seen[STAT_ANSWERED];
+    const struct left_out left_out = {seen[STAT_FOREIGN], seen[STAT_SILENT], newer};
+    say_left_out(request, &left_out);
+    return seen[STAT_ANSWERED] - newer;
 }
 
 /* -- The command line ---------------------------------------------------------------------------*/
