@@ -248,6 +248,7 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
     }
     pthread_setname_np(live->thread, "nonic");
     live->started = true;
+    live_explain_other_layouts(live);
     return true;
 }
 

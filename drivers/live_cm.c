@@ -346,6 +346,8 @@ static void take_answers(struct live *live)
             continue;
         }
         struct rdma_id *id = context;
+        found = found &&
+                !live_is_out_of_reach(live, &owner.gid, owner.slot < 0 ? 0 : (uint32_t)owner.slot);
         if (found) {
             id->connection.process = (uint32_t)(owner.slot + 1);
         }
@@ -421,6 +423,8 @@ void live_cm_arrival(struct live *live, const struct nic_arrival *theirs)
 void live_cm_serve(struct live *live)
 {
     services_serve(&live->services);
+    live_explain_other_version(live);
+    live_explain_other_layouts(live);
     live_cm_settle(live);
 }
 

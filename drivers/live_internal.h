@@ -50,7 +50,9 @@ struct live {
     bool cm_explained;     /* The program was told why it reaches nobody. */
     bool shm_explained;    /* The program was told that shared memory does not lead to its peer. */
     bool udp_explained;    /* The program was told why it has no UDP. */
-    pid_t other_layout;    /* The latest process that it was told is of another version. */
+    pid_t other_layout;    /* The latest process that it was told has other rings than ours, ... */
+    pid_t other_version;   /* ... and that cannot be asked for its ports. */
+    struct instant others_due; /* When to look again for processes that have other rings. */
 
     struct lock lock;
     pthread_t thread;
@@ -123,9 +125,23 @@ void live_settle_locked(struct live *live);
  * asks, so nothing is kept. STATUS_INVALID: no port reaches it. */
 MUST_USE enum status live_resolve_management(struct live *live, struct nic_path *path,
                                              uint32_t slot);
+/* Is the peer one that shared memory, the only wire we may use, never leads to? Then the user is told
+ * why. */
+MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 /* The link to the process that has the queue pair. */
 struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
 void live_forget_paths(struct live *live);
+
+/* live_explain.c: what stands in the way to a peer is said, once. True: it is known why no ring leads
+ * there. */
+bool live_explain_no_ring(struct live *live, const struct gid *peer, uint32_t slot,
+                          bool of_other_user);
+/* With --wire shm: that there are processes on this machine whose rings are of another layout. The
+ * side that fails first may be theirs, and an old build does not say why. */
+void live_explain_other_layouts(struct live *live);
+/* A process answered a question for a port, and we cannot read its answer. */
+void live_explain_other_version(struct live *live);
+void live_explain_no_udp(struct live *live);
 
 /* live_stopped.c: transport timers that are due. */
 void live_check_retries(struct live *live);

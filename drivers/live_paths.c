@@ -8,14 +8,11 @@
  * leads to a fan, and every datagram chooses.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
-#include "drivers/taken.h"
-#include "drivers/uncancelled.h"
 
 /* A process that was not there, or is gone, is looked for again after this long. */
 #define LOOK_AGAIN_NS 100000000
@@ -108,62 +105,6 @@ static struct link *shm_link_to(struct live *live, const struct nic_path *path, 
     return link;
 }
 
-/* Says once why shared memory does not lead to a process whose user is not ours. */
-static void explain_other_user(struct live *live, const struct gid *peer)
-{
-    const uint8_t *ip = peer->bytes + 12;
-    if (!live->shm_explained && inet_is_ipv4(peer->bytes)) {
-        live->shm_explained = true;
-        fprintf(stderr,
-                "nonic: the peer at %u.%u.%u.%u is a program of another user, to which no shared "
-                "memory leads: use `nonic run --wire auto`\n",
-                ip[0], ip[1], ip[2], ip[3]);
-    }
-}
-
-/* Says once for each such process that its rings are those of another version. */
-static void explain_other_version(struct live *live, const struct gid *peer, uint32_t slot)
-{
-    const int names[2] = {LOCAL_NO_SLOT, (int)slot};
-    for (int i = 0; i < 2; i++) {
-        const pid_t pid = shm_find_other_layout(peer, names[i]);
-        if (pid != 0 && pid != live->other_layout) {
-            live->other_layout = pid;
-            fprintf(stderr,
-                    "nonic: process %d speaks another version of shared memory than this program: "
-                    "without --wire shm the two use UDP\n",
-                    pid);
-        }
-    }
-}
-
-/* Says once why a peer that shared memory does not lead to is not reached over UDP either. */
-static void explain_no_udp(struct live *live)
-{
-    char text[256];
-    if (live->udp_explained || udp_port_fd_count(&live->udp) > 0) {
-        return;
-    }
-    const int cancellation = uncancelled_begin();
-    live->udp_explained = true;
-    fprintf(stderr, "nonic: no shared memory leads to the peer, and there is no UDP: %s\n",
-            taken_everywhere(text, sizeof(text)) ? text
-                                                 : "its port was taken when this program began");
-    uncancelled_end(cancellation);
-}
-
-static void explain_no_ring(struct live *live, const struct nic_path *path, uint32_t slot,
-                            bool of_other_user)
-{
-    const int cancellation = uncancelled_begin();
-    if (of_other_user) {
-        explain_other_user(live, &path->destination);
-    } else {
-        explain_other_version(live, &path->destination, slot);
-    }
-    uncancelled_end(cancellation);
-}
-
 enum status live_resolve(struct live *live, struct nic_path *path, uint32_t destination_qpn)
 {
     const uint32_t slot = share_slot_of(destination_qpn);
@@ -175,12 +116,12 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
         return STATUS_OK;
     }
     if (live->config.wire == LIVE_WIRE_SHM) {
-        explain_no_ring(live, path, slot, errno == EPERM);
+        (void)live_explain_no_ring(live, &path->destination, slot, errno == EPERM);
         return STATUS_INVALID;
     }
     link = use_udp(live, udp_link_to(live, path, slot));
     if (link == NULL) {
-        explain_no_udp(live);
+        live_explain_no_udp(live);
         return STATUS_INVALID;
     }
     link->connected = true;
@@ -189,11 +130,20 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     return STATUS_OK;
 }
 
+bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot)
+{
+    const struct nic_path path = {.destination = *peer};
+    return live->config.wire == LIVE_WIRE_SHM && shm_link_to(live, &path, slot) == NULL &&
+           live_explain_no_ring(live, peer, slot, errno == EPERM);
+}
+
 /* Over UDP it reaches whoever reads the peer's common socket, which hands it on. */
 enum status live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot)
 {
     path->link = shm_link_to(live, path, slot);
-    if (path->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
+    if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
+        (void)live_explain_no_ring(live, &path->destination, slot, errno == EPERM);
+    } else if (path->link == NULL) {
         path->link =
             udp_port_passing_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
     }
@@ -236,12 +186,16 @@ enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
     }
     path->link =
         live->shm == NULL ? NULL : shm_port_link(live->shm, &path->destination, LOCAL_NO_SLOT);
+    const bool refused = path->link == NULL && errno == EPERM;
     if (path->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
         path->link = use_udp(live, link_to_lone(live, path));
     }
     if (path->link == NULL && is_reachable(live, path)) {
         struct live_fan *fan = fan_of(live, path);
         path->link = fan == NULL ? NULL : &fan->link;
+    }
+    if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
+        (void)live_explain_no_ring(live, &path->destination, 0, refused);
     }
     return path->link == NULL ? STATUS_INVALID : STATUS_OK;
 }
@@ -270,6 +224,9 @@ struct link *live_fan_link(struct live *live, struct link *base, uint32_t destin
         return way->link;
     }
     struct link *found = look_for(live, fan, slot);
+    if (found == NULL && way->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
+        (void)live_explain_no_ring(live, &base->peer, slot, errno == EPERM);
+    }
     way->link = found != NULL ? found : &live->nowhere;
     way->look_at = instant_after(live->now, LOOK_AGAIN_NS);
     return way->link;

@@ -72,6 +72,8 @@ void shm_link_nudge(struct link *link);
 /* The process number of a nonic process of our user there whose rings have another layout, that is,
  * of another version of nonic; 0: none. */
 pid_t shm_find_other_layout(const struct gid *gid, int slot);
+/* The same, at any address of this machine. Looks through the names of all its sockets. */
+pid_t shm_find_any_other_layout(void);
 
 /* The peer is told that queue pairs of ours reach it over UDP as well. */
 void shm_link_tell_of_udp(struct link *link);

@@ -12,6 +12,10 @@
 
 /* Builds of layout 3, the first ones, had the GID alone in the name. */
 #define FIRST_LAYOUT 3u
+/* Listeners that are tried, when any will do: those of other users do not answer us. */
+#define TRIES_MAX  32
+#define LISTENS    " 00010000 " /* As /proc/net/unix says it. */
+#define GID_DIGITS 32
 
 struct local_name shm_name(uint32_t layout, const struct gid *gid, int slot)
 {
@@ -64,5 +68,62 @@ pid_t shm_find_other_layout(const struct gid *gid, int slot)
         }
     }
     fclose(list);
+    return found;
+}
+
+/* Is it what follows "nonic/" in the name of a listener: a layout that is not ours, but for the first
+ * one, then the digits of a GID, and the slot of a process that shares it? */
+static bool is_of_other_layout(const char *name)
+{
+    unsigned int layout, slot;
+    int read = 0;
+    if (sscanf(name, "layout-%u/%n", &layout, &read) == 1 && read > 0) {
+        if (layout == SHM_LAYOUT) {
+            return false;
+        }
+        name += read;
+    }
+    if (strspn(name, "0123456789abcdef") != GID_DIGITS) {
+        return false;
+    }
+    name += GID_DIGITS;
+    read = 0;
+    return *name == '\0' || (sscanf(name, "/%u%n", &slot, &read) == 1 && name[read] == '\0');
+}
+
+static pid_t who_has(const char *text)
+{
+    struct local_name name = {.address = {.sun_family = AF_UNIX}};
+    pid_t pid = 0;
+    const size_t bytes = strlen(text);
+    if (bytes >= sizeof(name.address.sun_path)) {
+        return 0;
+    }
+    memcpy(name.address.sun_path + 1, text, bytes);
+    name.bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
+    const int socket = local_dial(&name, &pid);
+    local_close(socket);
+    return socket >= 0 ? pid : 0;
+}
+
+pid_t shm_find_any_other_layout(void)
+{
+    FILE *list = fopen("/proc/net/unix", "re");
+    char line[512];
+    pid_t found = 0;
+    int tries = 0;
+    while (list != NULL && found == 0 && tries < TRIES_MAX &&
+           fgets(line, sizeof(line), list) != NULL) {
+        const char *name = strstr(line, " @nonic/");
+        line[strcspn(line, "\n")] = '\0';
+        if (name != NULL && strstr(line, LISTENS) != NULL &&
+            is_of_other_layout(name + sizeof(" @nonic/") - 1)) {
+            tries++;
+            found = who_has(name + 2);
+        }
+    }
+    if (list != NULL) {
+        fclose(list);
+    }
     return found;
 }

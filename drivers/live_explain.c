@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_explain - tells the user why a program does not reach its peer.
+ *
+ * Programs learn only an error, or wait. What stands in the way (another user, another version of
+ * nonic, a port that is taken) is said to standard error, once each.
+ */
+#include <stdio.h>
+
+#include "drivers/live_internal.h"
+#include "drivers/local_socket.h"
+#include "drivers/taken.h"
+#include "drivers/uncancelled.h"
+
+/* The names of all sockets of the machine are looked through so often at most. */
+#define LOOK_NS UINT64_C(1000000000)
+
+static void explain_other_user(struct live *live, const struct gid *peer)
+{
+    const uint8_t *ip = peer->bytes + 12;
+    if (!live->shm_explained && inet_is_ipv4(peer->bytes)) {
+        live->shm_explained = true;
+        fprintf(stderr,
+                "nonic: the peer at %u.%u.%u.%u is a program of another user, to which no shared "
+                "memory leads: use `nonic run --wire auto`\n",
+                ip[0], ip[1], ip[2], ip[3]);
+    }
+}
+
+/* Once for each such process. */
+static void explain_layout(struct live *live, pid_t pid)
+{
+    if (pid != live->other_layout) {
+        live->other_layout = pid;
+        fprintf(stderr,
+                "nonic: process %d speaks another version of shared memory than this program: "
+                "without --wire shm the two use UDP\n",
+                pid);
+    }
+}
+
+bool live_explain_no_ring(struct live *live, const struct gid *peer, uint32_t slot,
+                          bool of_other_user)
+{
+    const int names[2] = {LOCAL_NO_SLOT, (int)slot};
+    const int cancellation = uncancelled_begin();
+    bool explained = of_other_user;
+    if (of_other_user) {
+        explain_other_user(live, peer);
+    }
+    for (int i = 0; i < 2 && !explained; i++) {
+        const pid_t pid = shm_find_other_layout(peer, names[i]);
+        explained = pid != 0;
+        if (explained) {
+            explain_layout(live, pid);
+        }
+    }
+    uncancelled_end(cancellation);
+    return explained;
+}
+
+void live_explain_other_layouts(struct live *live)
+{
+    if (live->config.wire != LIVE_WIRE_SHM || !instant_reached(live_now(live), live->others_due)) {
+        return;
+    }
+    const int cancellation = uncancelled_begin();
+    live->others_due = instant_after(live_now(live), LOOK_NS);
+    const pid_t pid = shm_find_any_other_layout();
+    if (pid != 0) {
+        explain_layout(live, pid);
+    }
+    uncancelled_end(cancellation);
+}
+
+void live_explain_other_version(struct live *live)
+{
+    const pid_t pid = live->services.other_version;
+    live->services.other_version = 0;
+    if (pid == 0 || pid == live->other_version) {
+        return;
+    }
+    const int cancellation = uncancelled_begin();
+    live->other_version = pid;
+    fprintf(stderr,
+            "nonic: process %d has the port that was asked for, and is of another version of nonic "
+            "than this program: it cannot be asked for its address\n",
+            pid);
+    uncancelled_end(cancellation);
+}
+
+void live_explain_no_udp(struct live *live)
+{
+    char text[256];
+    if (live->udp_explained || udp_port_fd_count(&live->udp) > 0) {
+        return;
+    }
+    const int cancellation = uncancelled_begin();
+    live->udp_explained = true;
+    fprintf(stderr, "nonic: no shared memory leads to the peer, and there is no UDP: %s\n",
+            taken_everywhere(text, sizeof(text)) ? text
+                                                 : "its port was taken when this program began");
+    uncancelled_end(cancellation);
+}
