@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Unread datagrams are seen at the very address and port, for IPv4 and IPv6, and no others.
+ * Method  Sockets of this test, in the kernel's own list.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "drivers/udp_unread.h"
+#include "wire/roce.h"
+
+union any_address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+/* Loopback addresses that no other run of this test has. */
+static struct gid gid_of(uint8_t last)
+{
+    const uint32_t pid = (uint32_t)getpid();
+    return (struct gid){.bytes = {[10] = 0xff,
+                                  [11] = 0xff,
+                                  [12] = 127,
+                                  [13] = (uint8_t)(100 + (pid >> 8) % 100),
+                                  [14] = (uint8_t)pid,
+                                  [15] = last}};
+}
+
+static union any_address address_of(const struct gid *gid, uint16_t port)
+{
+    union any_address address = {.v4 = {.sin_family = AF_INET, .sin_port = htons(port)}};
+    memcpy(&address.v4.sin_addr, gid->bytes + 12, 4);
+    return address;
+}
+
+/* A socket that nobody reads yet. */
+static int open_at(const union any_address *address)
+{
+    const int fd = socket(address->any.sa_family, SOCK_DGRAM, 0);
+    assert_true(fd >= 0);
+    const int failure = bind(fd, &address->any, sizeof(*address));
+    assert_int_equal(failure, 0);
+    return fd;
+}
+
+static void send_to(const union any_address *address)
+{
+    const int fd = socket(address->any.sa_family, SOCK_DGRAM, 0);
+    assert_int_equal(sendto(fd, "packet", 6, 0, &address->any, sizeof(*address)), 6);
+    close(fd);
+}
+
+static void read_from(int fd)
+{
+    char bytes[16];
+    assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), 6);
+}
+
+static void test_unread_until_all_is_read(void **state)
+{
+    (void)state;
+    const struct gid gid = gid_of(1);
+    const union any_address address = address_of(&gid, ROCE_UDP_PORT);
+    assert_false(udp_unread_at(&gid)); /* Nobody is there. */
+    const int fd = open_at(&address);
+    assert_false(udp_unread_at(&gid));
+    send_to(&address);
+    send_to(&address);
+    assert_true(udp_unread_at(&gid));
+    read_from(fd);
+    assert_true(udp_unread_at(&gid));
+    read_from(fd);
+    assert_false(udp_unread_at(&gid));
+    send_to(&address);
+    assert_true(udp_unread_at(&gid));
+    close(fd); /* With its owner, what is unread is gone. */
+    assert_false(udp_unread_at(&gid));
+}
+
+static void test_other_sockets(void **state)
+{
+    (void)state;
+    const struct gid gid = gid_of(2), other = gid_of(3);
+    const union any_address here = address_of(&gid, ROCE_UDP_PORT);
+    const union any_address another_port = address_of(&gid, ROCE_UDP_PORT + 1);
+    const union any_address another_address = address_of(&other, ROCE_UDP_PORT);
+    const int fds[] = {open_at(&here), open_at(&another_port), open_at(&another_address)};
+    send_to(&another_port);
+    assert_false(udp_unread_at(&gid));
+    send_to(&another_address);
+    assert_false(udp_unread_at(&gid));
+    assert_true(udp_unread_at(&other));
+    for (int i = 0; i < 3; i++) {
+        close(fds[i]);
+    }
+}
+
+/* An address that processes share has several sockets: any of them counts. */
+static void test_shared_address(void **state)
+{
+    (void)state;
+    const struct gid gid = gid_of(4);
+    const union any_address address = address_of(&gid, ROCE_UDP_PORT);
+    int fds[4];
+    for (int i = 0; i < 4; i++) {
+        const int one = 1;
+        fds[i] = socket(AF_INET, SOCK_DGRAM, 0);
+        assert_int_equal(setsockopt(fds[i], SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);
+        assert_int_equal(bind(fds[i], &address.any, sizeof(address.v4)), 0);
+    }
+    assert_false(udp_unread_at(&gid));
+    send_to(&address);
+    assert_true(udp_unread_at(&gid));
+    for (int i = 0; i < 4; i++) {
+        close(fds[i]);
+    }
+}
+
+static void test_ipv6(void **state)
+{
+    (void)state;
+    const struct gid gid = {.bytes = {[15] = 1}};
+    union any_address address = {.v6 = {.sin6_family = AF_INET6,
+                                        .sin6_port = htons(ROCE_UDP_PORT),
+                                        .sin6_addr = {{{[15] = 1}}}}};
+    const int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+    if (fd < 0 || bind(fd, &address.any, sizeof(address.v6)) != 0) {
+        close(fd);
+        skip(); /* No IPv6, or another program has the only loopback address. */
+    }
+    assert_false(udp_unread_at(&gid));
+    send_to(&address);
+    assert_true(udp_unread_at(&gid));
+    read_from(fd);
+    assert_false(udp_unread_at(&gid));
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unread_until_all_is_read),
+        cmocka_unit_test(test_other_sockets),
+        cmocka_unit_test(test_shared_address),
+        cmocka_unit_test(test_ipv6),
+    };
+    return cmocka_run_group_tests_name("udp_unread", tests, NULL, NULL);
+}
