@@ -27,8 +27,8 @@
 #include "drivers/taken.h"
 #include "wire/roce.h"
 
-/* "CSHARE1": the version of all that members share, which are the sockets and how one is chosen, the
- * slots, the letters, and which messages belong to which slot. Whoever changes any of that changes
+/* "CSHARE1": the version of all that members share: the sockets and how one is chosen, the slots,
+ * the letters, and which messages belong to which slot. Whoever changes any of that changes
  * the number, so that builds which would misunderstand one another never share an address. */
 #define MAGIC_DESCRIPTORS 0x31455241485343u
 #define FD_COUNT          (SHARE_SOCKETS + 2)

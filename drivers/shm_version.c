@@ -71,8 +71,8 @@ pid_t shm_find_other_layout(const struct gid *gid, int slot)
     return found;
 }
 
-/* Is it what follows "nonic/" in the name of a listener: a layout that is not ours, but for the first
- * one, then the digits of a GID, and the slot of a process that shares it? */
+/* Is it what follows "nonic/" in the name of a listener: a layout that is not ours, but for the
+ * first one, then the digits of a GID, and the slot of a process that shares it? */
 static bool is_of_other_layout(const char *name)
 {
     unsigned int layout, slot;
