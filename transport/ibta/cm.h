@@ -190,8 +190,8 @@ struct instant cm_deadline(const struct cm *cm);
 void cm_hurry(struct cm *cm, struct instant now);
 /* Is there a DREQ that waits for an answer? */
 bool cm_is_parting(const struct cm *cm);
-/* Copies of answers (DREP, REJ, SIDR_REP) of the last second, which nobody will repeat when their
- * receiver asks again, come out of cm_next_copy. */
+/* Copies of answers (DREP, REJ, SIDR_REP) of the last seven seconds, which nobody will repeat when
+ * their receiver asks again, come out of cm_next_copy. */
 void cm_say_again(struct cm *cm, struct instant now);
 bool cm_next_copy(struct cm *cm, struct cm_letter *letter);
 /* A message was sent: what cm_say_again may repeat. */
