@@ -45,7 +45,7 @@ static void fill(uint8_t *bytes, uint32_t count, uint32_t seed)
     }
 }
 
-/* From just before the end of one room to somewhere in another, so that no byte too many is read. */
+/* The source ends where its room ends, so that no byte too many is read. */
 static void check_copy(uint8_t *from_room, uint8_t *to_room, uint32_t bytes, uint32_t offset)
 {
     static uint8_t wanted[ROOM];

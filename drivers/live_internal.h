@@ -125,15 +125,15 @@ void live_settle_locked(struct live *live);
  * asks, so nothing is kept. STATUS_INVALID: no port reaches it. */
 MUST_USE enum status live_resolve_management(struct live *live, struct nic_path *path,
                                              uint32_t slot);
-/* Is the peer one that shared memory, the only wire we may use, never leads to? Then the user is told
- * why. */
+/* Is the peer one that shared memory, the only wire we may use, never leads to? Then the user is
+ * told why. */
 MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 /* The link to the process that has the queue pair. */
 struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
 void live_forget_paths(struct live *live);
 
-/* live_explain.c: what stands in the way to a peer is said, once. True: it is known why no ring leads
- * there. */
+/* live_explain.c: what stands in the way to a peer is said, once. True: it is known why no ring
+ * leads there. */
 bool live_explain_no_ring(struct live *live, const struct gid *peer, uint32_t slot,
                           bool of_other_user);
 /* With --wire shm: that there are processes on this machine whose rings are of another layout. The

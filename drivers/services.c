@@ -153,9 +153,9 @@ int services_dial(const struct service_name *name, uid_t *user)
 }
 
 /* A claim of one address is believed if its user holds the port's door: names have no permissions,
- * so anybody can bind the more special one. Where nobody answers at the door, it may be a claim by a
- * build of nonic that knew no doors; whoever has the port and does not listen just now loses nothing
- * if we then believe our own user, who decides for us anyway, and root. */
+ * so anybody can bind the more special one. Where nobody answers at the door, the claim may be that
+ * of a build of nonic that knew no doors. The port's user, who may not listen just now, loses
+ * nothing if we then believe our own user, who decides for us anyway, and root. */
 static bool may_be_believed(uid_t owner, bool has_door, uid_t door_user)
 {
     return has_door ? owner == door_user : owner == geteuid() || owner == 0;

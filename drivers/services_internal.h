@@ -16,13 +16,12 @@
 
 #include "drivers/services.h"
 
-/* The names of what an answer says, and of its layout: "nonicpos" and "nonicdoo". Whoever changes
- * the layout changes the last three letters: what begins with "nonic" and goes on in an unknown way
- * is known to be the answer of another version. */
+/* The names of what an answer says, and of its layout: "nonicpos" and "nonicdoo". A change of the
+ * layout changes the last three letters: a message that begins with "nonic" and goes on otherwise
+ * is the answer of another version. */
 #define SERVICES_MAGIC_OWNER UINT64_C(0x6e6f6e6963706f73) /* This process serves the port. */
-#define SERVICES_MAGIC_DOOR                                                                        \
-    UINT64_C(0x6e6f6e6963646f6f) /* No claim of any address. The door
-                                                           * comes along for those of its user. */
+/* No claim of any address. The door comes along for those of its user. */
+#define SERVICES_MAGIC_DOOR UINT64_C(0x6e6f6e6963646f6f)
 
 #define SERVICES_MAGIC_FAMILY UINT64_C(0x6e6f6e6963)
 #define SERVICES_KIND_BITS    24

@@ -410,7 +410,7 @@ static struct child start_misleader(const struct service_name *name, const struc
     return (struct child){pid, ready[0], go[1]};
 }
 
-/* Of another user, which root can become. */
+/* A process of another user, which root can become. */
 static struct child start_stranger(const struct service_name *name, const struct gid *gid)
 {
     return start_misleader(name, gid, NOBODY);

@@ -490,7 +490,7 @@ void cm_on_time(struct cm *cm, struct instant now, struct cm_event *event)
         next = node->next;
         if (instant_reached(now, connection->deadline)) {
             if (connection->state == CM_STATE_TIMEWAIT || connection->tries_left == 0) {
-                /* Those that follow wait for the next call, which is due at once: `deadline` stays. */
+                /* Those that follow wait for the next call, due at once as `deadline` stays. */
                 give_up(cm, connection, now, event);
                 return;
             }

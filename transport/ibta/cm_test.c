@@ -863,8 +863,8 @@ static void test_farewells_lost(void **state)
     }
 }
 
-/* A process that ends repeats its DREQ sooner, and not for long; and its latest answers: nobody will
- * be there when their receiver asks again, which Linux does after up to 6.4 s. */
+/* A process that ends repeats its DREQ sooner, and not for long; and its latest answers: nobody
+ * will be there when their receiver asks again, which Linux does after up to 6.4 s. */
 static void test_last_words(void **state)
 {
     (void)state;
@@ -888,7 +888,7 @@ static void test_last_words(void **state)
     assert_in_range(pair->now.ns - began.ns, 500 * MS, 1500 * MS);
     assert_false(cm_is_parting(&side->cm));
     assert_false(cm_next_copy(&side->cm, &letter));
-    /* A farewell is answered; the answer is said again until its receiver would have asked again. */
+    /* A farewell is answered. The answer is repeated if its receiver may still ask again. */
     static const struct {
         uint64_t age_ns;
         int copies;
