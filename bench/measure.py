@@ -1,4 +1,5 @@
 """What bench/run and bench/compare measure: figures of nonic, and of what a user would pick instead."""
+import collections
 import itertools
 import json
 import os
@@ -145,7 +146,8 @@ MPI_KINDS = {
     'MPI UCX shared memory': ('posix,cma,self', False, MPI_UCX),
 }
 MPI_SIZES = [8, 512, 4096, 16384, 65536, 262144, 1048576, 4194304]
-mpi_rounds = []  # Of each, by kind: {bytes: (microseconds, MB/s)}
+mpi_kinds = list(MPI_KINDS)  # Those that are measured.
+mpi_rounds = {}  # By build, a list: by kind, {bytes: (microseconds, MB/s)}
 
 
 def mpi_measure(kind):
@@ -165,15 +167,15 @@ def mpi_measure(kind):
 
 def mpi(kind, size, column):
     """A figure of a kind: the rounds of all kinds are run one after another, and all rows share them."""
-    rounds_of_row = itertools.count()
+    rounds_of_row = collections.defaultdict(itertools.count)
 
     def figure():
-        number = next(rounds_of_row)
-        if number == len(mpi_rounds):
-            mpi_rounds.append({each: mpi_measure(each) for each in MPI_KINDS})
-        if size not in mpi_rounds[number][kind]:
+        rounds, number = mpi_rounds.setdefault(build, []), next(rounds_of_row[build])
+        if number == len(rounds):
+            rounds.append({each: mpi_measure(each) for each in mpi_kinds})
+        if size not in rounds[number][kind]:
             raise RuntimeError(f'mpi_pair over {kind} has no figure for {size} bytes')
-        return mpi_rounds[number][kind][size][column]
+        return rounds[number][kind][size][column]
     return figure
 
 
