@@ -158,13 +158,17 @@ void shm_port_withdraw_region(struct shm_port *port, const struct region *region
 
 void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp)
 {
+    bool found = false;
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
         struct shm_board_qp *entry = &port->board->qps[qp_place(qp_number(qp), i)];
         if (atomic_load_explicit(&entry->number, memory_order_relaxed) == qp_number(qp)) {
             atomic_store_explicit(&entry->number, 0, memory_order_release);
+            found = true;
         }
     }
-    shm_note_withdrawal(port);
+    if (found) {
+        shm_note_withdrawal(port);
+    }
 }
 
 /* -- Reaching -----------------------------------------------------------------------------------*/

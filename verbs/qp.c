@@ -250,6 +250,17 @@ EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
     return qp_of(ibv)->extended ? &qp_of(ibv)->ex : NULL;
 }
 
+/* Unlocks, and waits for peers that may still act on what was withdrawn. One that does not come out
+ * keeps regions, not queue pairs. */
+static void unlock_settled(struct live *live)
+{
+    const bool settled = live_settled(live);
+    live_unlock(live);
+    if (!settled) {
+        (void)!live_settle(live);
+    }
+}
+
 /* -- Destruction --------------------------------------------------------------------------------*/
 
 static void destroy_core(struct live *live, struct qp *core)
@@ -271,9 +282,7 @@ static struct verbs_qp *withdraw(struct verbs_qp *qp)
     if (holder != NULL) {
         destroy_core(live, qp->core);
     }
-    live_unlock(live);
-    /* A peer that does not come out keeps regions, not queue pairs. */
-    (void)!live_settle(live);
+    unlock_settled(live);
     return holder;
 }
 
@@ -450,9 +459,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     live_lock(live);
     const int reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
-    live_unlock(live);
-    /* As above. */
-    (void)!live_settle(live);
+    unlock_settled(live);
     return reason;
 }
 
