@@ -231,6 +231,7 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
         errno = reason;
         return false;
     }
+    live_explain_other_layouts(live);
     /* The program's signals are the program's threads' business, but for faults of our copies. */
     sigset_t all, before;
     guard_install();
@@ -248,7 +249,6 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
     }
     pthread_setname_np(live->thread, "nonic");
     live->started = true;
-    live_explain_other_layouts(live);
     return true;
 }
 
