@@ -27,10 +27,13 @@
 #define CM_STRAYS_MAX 16
 #define CM_SAID_MAX   64
 
-/* Time codes that we put into messages: an answer takes up to 4.3 s, a slow program up to 69 s. */
-#define CM_RESPONSE_TIMEOUT 20
-#define CM_SERVICE_TIMEOUT  24
-#define CM_RETRIES          15
+/* Time codes that we put into messages: an answer takes up to 4.3 s, a slow program up to 69 s.
+ * While our program looks at a REP we ask for 0.5 s at first, then for twice as much each time: the
+ * peer repeats nothing meanwhile, and only its REP makes us repeat an RTU that was lost. */
+#define CM_RESPONSE_TIMEOUT      20
+#define CM_SERVICE_TIMEOUT       24
+#define CM_SERVICE_TIMEOUT_FIRST 17
+#define CM_RETRIES               15
 
 /* Whoever connects may be a little faster than the one who is about to listen: a request that finds
  * no listener is sent again after 8, 16, ... 128 ms, a quarter of a second in all. */
@@ -68,6 +71,7 @@ struct cm_connection {
     bool abandoned;     /* By its owner: only the farewell is left. */
     uint8_t tries_left;
     uint8_t refusals; /* "Nobody listens", as often as the program was not told. */
+    uint8_t patience; /* The service timeout that our next MRA about a REP names. */
     uint64_t wait_ns; /* Before the next retransmission. */
     struct instant deadline;
     uint8_t message[CM_MAD_BYTES]; /* Sent last: again, should the peer not have got it. */

@@ -78,10 +78,10 @@ static void adopt(struct cm *cm, const struct arrival *arrival, struct cm_connec
                 &connection->by_remote);
 }
 
-static void send_mra(struct cm *cm, struct cm_connection *connection, enum cm_about about)
+static void send_mra(struct cm *cm, struct cm_connection *connection, enum cm_about about,
+                     uint8_t service_timeout)
 {
-    struct cm_message mra = {
-        .mra = {.about = (uint8_t)about, .service_timeout = CM_SERVICE_TIMEOUT}};
+    struct cm_message mra = {.mra = {.about = (uint8_t)about, .service_timeout = service_timeout}};
     cm_post(cm, connection, CM_MRA, &mra);
 }
 
@@ -118,7 +118,7 @@ static void on_repeated_req(struct cm *cm, const struct arrival *arrival,
 {
     cm->counters.out_of_state++;
     switch ((enum cm_state)connection->state) {
-    case CM_STATE_REQ_RECEIVED: send_mra(cm, connection, CM_ABOUT_REQ); return;
+    case CM_STATE_REQ_RECEIVED: send_mra(cm, connection, CM_ABOUT_REQ, CM_SERVICE_TIMEOUT); return;
     case CM_STATE_REP_SENT: cm_post_again(cm, connection); return;
     case CM_STATE_DREQ_SENT:
     case CM_STATE_TIMEWAIT:
@@ -198,13 +198,17 @@ static void on_rep(struct cm *cm, const struct arrival *arrival, struct cm_conne
         connection->remote_id = arrival->message->local_id;
         connection->remote_qpn = arrival->message->rep.qpn;
         connection->state = CM_STATE_REP_RECEIVED;
+        connection->patience = CM_SERVICE_TIMEOUT_FIRST;
         list_remove(&connection->out);
         cm_clear_deadline(connection);
         tell(arrival, CM_EVENT_REPLIED, connection);
         return;
     case CM_STATE_REP_RECEIVED:
         cm->counters.out_of_state++;
-        send_mra(cm, connection, CM_ABOUT_REP);
+        send_mra(cm, connection, CM_ABOUT_REP, connection->patience);
+        if (connection->patience < CM_SERVICE_TIMEOUT) {
+            connection->patience++;
+        }
         return;
     case CM_STATE_ESTABLISHED:
         cm->counters.out_of_state++;

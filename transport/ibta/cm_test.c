@@ -841,6 +841,55 @@ static void test_each_message_lost(void **state)
     }
 }
 
+/* Our first MRA asks for little: if the RTU behind it is lost, the REP comes again soon, and not
+ * after the minute that a slow program may need. */
+static void test_rtu_lost_behind_mra(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_connection *a = request(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
+    struct cm_connection *b = pair->sides[1].event.connection;
+    assert_int_equal(reply(pair, 1, b), STATUS_OK);
+    assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
+    assert_int_equal(wait_for(pair, 1), CM_EVENT_NONE);
+    assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_NONE);
+    assert_int_equal(deliver(pair, 0, CM_MRA), CM_EVENT_NONE);
+    assert_int_equal(confirm(pair, 0, a), STATUS_OK);
+    lose(pair, 0, CM_RTU);
+    const struct instant lost = pair->now;
+    for (int i = 0; i < 5 && list_empty(&b->out); i++) {
+        assert_int_equal(wait_for(pair, 1), CM_EVENT_NONE);
+    }
+    assert_in_range(pair->now.ns - lost.ns, 500 * MS, 2000 * MS);
+    assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_NONE);
+    assert_int_equal(deliver(pair, 0, CM_RTU), CM_EVENT_ESTABLISHED);
+    free(pair);
+}
+
+/* A program that stays slow gets more time each time, up to a minute. */
+static void test_patience_grows(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    request(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
+    assert_int_equal(reply(pair, 1, pair->sides[1].event.connection), STATUS_OK);
+    assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
+    for (int code = CM_SERVICE_TIMEOUT_FIRST; code < CM_SERVICE_TIMEOUT + 3; code++) {
+        struct cm_letter letter;
+        struct cm_message mra;
+        assert_int_equal(wait_for(pair, 1), CM_EVENT_NONE);
+        assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_NONE);
+        assert_int_equal(next(pair, 0, &letter), CM_MRA);
+        assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &mra), CM_GOOD);
+        assert_int_equal(mra.mra.about, CM_ABOUT_REP);
+        assert_int_equal(mra.mra.service_timeout,
+                         code < CM_SERVICE_TIMEOUT ? code : CM_SERVICE_TIMEOUT);
+    }
+    free(pair);
+}
+
 static void test_farewells_lost(void **state)
 {
     (void)state;
@@ -1575,6 +1624,8 @@ int main(void)
         cmocka_unit_test(test_every_message_to_an_abandoned_connection),
         cmocka_unit_test(test_connect_and_disconnect),
         cmocka_unit_test(test_each_message_lost),
+        cmocka_unit_test(test_rtu_lost_behind_mra),
+        cmocka_unit_test(test_patience_grows),
         cmocka_unit_test(test_farewells_lost),
         cmocka_unit_test(test_last_words),
         cmocka_unit_test(test_farewells_cross),
