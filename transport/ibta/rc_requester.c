@@ -44,10 +44,9 @@ static void check_psns(const struct rc_requester *requester, const struct send_q
             return;
         }
         CHECK(at == queue->head || psn_equal(work->first, end));
-        CHECK(at != queue->head || psn_distance(work->first, requester->next) >= 0);
         end = work_end(work);
         /* Only the newest one can be half sent. */
-        CHECK(psn_distance(requester->next, end) <= 0 || at + 1 == queue->tail ||
+        CHECK(!work_ends_behind(work, requester->next) || at + 1 == queue->tail ||
               !send_queue_at(queue, at + 1)->started);
     }
 }
@@ -263,8 +262,7 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
     if (psn_distance(requester->next, requester->send) > 0) {
         requester->next = requester->send;
         requester->cost =
-            work->cost +
-            rc_cost_of(requester, work, (uint32_t)psn_distance(work->first, requester->send));
+            work->cost + rc_cost_of(requester, work, psn_count(work->first, requester->send));
     }
     if (psn_equal(requester->send, work_end(work))) {
         queue->next++;
@@ -305,7 +303,7 @@ struct work *rc_requester_completed(const struct rc_requester *requester,
     }
     struct work *work = send_queue_at(queue, queue->head);
     CHECK(work->started);
-    const bool acknowledged = psn_distance(requester->unacked, work_end(work)) <= 0;
+    const bool acknowledged = !work_ends_behind(work, requester->unacked);
     return acknowledged && work->moves_pending == 0 ? work : NULL;
 }
 

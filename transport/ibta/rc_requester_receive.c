@@ -60,7 +60,7 @@ static void skip_acknowledged(const struct rc_requester *requester, struct send_
         if (!work->started) {
             return;
         }
-        if (work->packets != 0 && psn_distance(requester->send, work_end(work)) > 0) {
+        if (work->packets != 0 && work_ends_behind(work, requester->send)) {
             return;
         }
         queue->next++;
@@ -105,7 +105,7 @@ static bool acknowledge(struct rc_requester *requester, struct send_queue *queue
         if (!work->started || psn_distance(work->first, upto) <= 0) {
             break;
         }
-        if (work_wants_response(work) && psn_distance(requester->unacked, work_end(work)) > 0) {
+        if (work_wants_response(work) && work_ends_behind(work, requester->unacked)) {
             missing = true;
             upto = work->first;
             break;
@@ -158,8 +158,7 @@ static struct work *work_of(const struct send_queue *queue, struct psn psn)
         if (!work->started) {
             return NULL;
         }
-        if (work->packets != 0 && psn_distance(work->first, psn) >= 0 &&
-            psn_distance(psn, work_end(work)) > 0) {
+        if (psn_count(work->first, psn) < work->packets) {
             return work;
         }
     }

@@ -743,9 +743,76 @@ static void test_pieces_of_a_large_read(void **state)
     end(bench);
 }
 
+/* -- 2^31 bytes in packets of 256: half of all PSNs ---------------------------------------------*/
+
+static struct bench *begin_largest(uint32_t window_bytes)
+{
+    struct rc_requester_config config = usual();
+    config.mtu_bytes = 256;
+    config.window_bytes = window_bytes;
+    return begin(config);
+}
+
+static void test_largest_write(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_largest(1u << 20);
+    uint32_t packets = 0;
+    post(bench, WORK_WRITE, 1u << 31, WORK_SIGNALED);
+    while (packets < 1u << 23) {
+        if (rc_requester_next(&bench->requester, &bench->queue, false, bench->now, &bench->out)) {
+            packets++;
+            continue;
+        }
+        assert_int_equal(collect(bench), 0);
+        rc_requester_check(&bench->requester, &bench->queue);
+        assert_int_equal(ack(bench, 0xfffffe + packets - 1).verdict, RC_PROGRESS);
+    }
+    assert_int_equal(bench->out.operation, ROCE_WRITE_LAST);
+    assert_int_equal(collect(bench), 0);
+    assert_false(pull(bench));
+    ack(bench, 0xfffffe + packets - 1);
+    assert_int_equal(collect(bench), 1);
+    end(bench);
+}
+
+/* Nothing was acknowledged yet: all of it is sent again. */
+static void test_largest_write_is_resent(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_largest(0);
+    post(bench, WORK_WRITE, 1u << 31, WORK_SIGNALED);
+    expect(bench, ROCE_WRITE_FIRST, 0xfffffe);
+    assert_int_equal(collect(bench), 0);
+    assert_non_null(rc_requester_oldest(&bench->requester, &bench->queue));
+    aeth(bench, 0xfffffe, ROCE_NAK_PSN_SEQUENCE, 0);
+    expect(bench, ROCE_WRITE_FIRST, 0xfffffe);
+    expect(bench, ROCE_WRITE_MIDDLE, 0xffffff);
+    end(bench);
+}
+
+static void test_largest_read(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_largest(0);
+    post(bench, WORK_READ, 1u << 31, WORK_SIGNALED);
+    post(bench, WORK_WRITE, 8, 0);
+    for (uint32_t psn = 0; psn < 1u << 23; psn += RC_READ_PACKETS_MAX) {
+        assert_int_equal(collect(bench), 0);
+        expect(bench, ROCE_READ_REQUEST, 0xfffffe + psn);
+        rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);
+    }
+    assert_int_equal(collect(bench), 1);
+    expect(bench, ROCE_WRITE_ONLY, 0xfffffe + (1u << 23));
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_largest_write),
+        cmocka_unit_test(test_largest_write_is_resent),
+        cmocka_unit_test(test_largest_read),
         cmocka_unit_test(test_numbers_over_the_wrap),
         cmocka_unit_test(test_ignores_what_cannot_be),
         cmocka_unit_test(test_asks_for_acknowledgements),

@@ -35,13 +35,20 @@ static struct rc_resource *find_resource(const struct rc_responder *responder, s
 {
     for (uint32_t at = responder->newest; at != responder->oldest; at--) {
         struct rc_resource *resource = resource_at(responder, at - 1);
-        const int32_t index = psn_distance(resource->first, psn);
-        if (index >= 0) {
+        const uint32_t index = psn_count(resource->first, psn);
+        if (index < PSN_HALF) {
             *position = at - 1;
-            return (uint32_t)index < resource->packets ? resource : NULL;
+            return index < resource->packets ? resource : NULL;
         }
     }
     return NULL;
+}
+
+/* The next response to send, behind all of them if none is left. It stands for the whole entry
+ * where PSNs are compared: what is sent may lie more than half of all PSNs back. */
+static struct psn next_response_psn(const struct rc_resource *resource)
+{
+    return psn_after(resource->first, resource->sent);
 }
 
 static struct rc_resource *resource_of(const struct rc_responder *responder, struct psn psn)
@@ -63,7 +70,7 @@ void rc_responder_check(const struct rc_responder *responder)
         CHECK(resource->state == RC_RESOURCE_DONE || (int32_t)(at - responder->first_due) >= 0);
         CHECK(resource->state != RC_RESOURCE_READY || resource->sent < resource->until);
         CHECK(resource->begun < resource->until && resource->until <= resource->packets);
-        CHECK(psn_distance(resource->first, responder->expected) >= (int32_t)resource->packets);
+        CHECK(psn_count(resource->first, responder->expected) >= resource->packets);
     }
     CHECK(due == responder->due);
 }
@@ -92,6 +99,27 @@ static enum rc_verdict judge_duplicate(const struct rc_responder *responder,
     return RC_VERDICT_REPLAY_READ;
 }
 
+/* The oldest PSN that its requester cannot know to be answered. */
+static struct psn oldest_in_flight(const struct rc_responder *responder)
+{
+    for (uint32_t at = responder->first_due; at != responder->newest; at++) {
+        const struct rc_resource *resource = resource_at(responder, at);
+        if (!resource->answered) {
+            return next_response_psn(resource);
+        }
+    }
+    return responder->moved;
+}
+
+/* What is in flight must not be more than half of all PSNs, or nobody could tell old from new ones
+ * (9.7.2). */
+static bool fits_flight(const struct rc_responder *responder, uint32_t read_bytes)
+{
+    return psn_count(oldest_in_flight(responder), responder->expected) +
+               packets_of(read_bytes, responder->incoming.mtu_bytes) <=
+           PSN_HALF;
+}
+
 static enum rc_verdict judge_in_order(const struct rc_responder *responder,
                                       const struct roce_packet *packet, uint32_t traits)
 {
@@ -105,6 +133,9 @@ static enum rc_verdict judge_in_order(const struct rc_responder *responder,
     }
     if ((traits & ROCE_IS_READ) && packet->reth.bytes > MESSAGE_BYTES_MAX) {
         return RC_VERDICT_WRONG_LENGTH;
+    }
+    if ((traits & ROCE_IS_READ) && !fits_flight(responder, packet->reth.bytes)) {
+        return RC_VERDICT_NO_RESOURCES;
     }
     /* The ring keeps answered entries for duplicates: only those never answered are in the way. One
      * that is being replayed is not: a requester that asks for more has all of it by now. */
@@ -209,13 +240,31 @@ static struct rc_resource *add_resource(struct rc_responder *responder,
     return resource;
 }
 
+/* Entries that lie half of all PSNs behind what is expected next are kept for nothing: duplicates
+ * of them would be taken for what is still to come. */
+static void forget_oldest(struct rc_responder *responder, uint32_t packets)
+{
+    while (responder->oldest != responder->newest) {
+        const struct rc_resource *oldest = resource_at(responder, responder->oldest);
+        const struct psn end = psn_after(oldest->first, oldest->packets);
+        if (oldest->state != RC_RESOURCE_DONE ||
+            psn_count(end, responder->expected) + packets < PSN_HALF) {
+            return;
+        }
+        responder->first_due += responder->first_due == responder->oldest;
+        responder->oldest++;
+    }
+}
+
 static struct rc_resource *accept_read(struct rc_responder *responder,
                                        const struct roce_packet *packet)
 {
     CHECK(psn_equal(psn_of(packet->psn), responder->expected));
+    const uint32_t packets = packets_of(packet->reth.bytes, responder->incoming.mtu_bytes);
+    forget_oldest(responder, packets);
     struct rc_resource *resource = add_resource(responder, packet);
-    resource->packets = packets_of(packet->reth.bytes, responder->incoming.mtu_bytes);
-    resource->until = resource->packets;
+    resource->packets = packets;
+    resource->until = packets;
     resource->address = packet->reth.address;
     resource->key = packet->reth.key;
     resource->bytes = packet->reth.bytes;
@@ -309,7 +358,7 @@ static void drop_responses(struct rc_responder *responder, struct psn psn)
     for (uint32_t at = responder->oldest; at != responder->newest; at++) {
         struct rc_resource *resource = resource_at(responder, at);
         if (resource->state != RC_RESOURCE_DONE &&
-            psn_distance(psn, psn_after(resource->first, resource->until)) > 0) {
+            psn_before_end(psn, next_response_psn(resource), resource->until - resource->sent)) {
             resource->state = RC_RESOURCE_DONE;
             resource->answered = true;
             responder->due--;
@@ -347,7 +396,7 @@ static struct rc_resource *first_due(const struct rc_responder *responder)
 static bool response_ready(const struct rc_responder *responder, const struct rc_resource *resource)
 {
     return resource->state == RC_RESOURCE_READY &&
-           psn_distance(resource->first, responder->moved) >= 0;
+           psn_count(next_response_psn(resource), responder->moved) <= PSN_HALF;
 }
 
 /* An acknowledgement must not overtake the response of an earlier request, which it would declare
@@ -355,11 +404,11 @@ static bool response_ready(const struct rc_responder *responder, const struct rc
 static bool pending_ready(const struct rc_responder *responder, const struct rc_resource *due)
 {
     if (responder->pending == RC_REPLY_NONE ||
-        (due != NULL && psn_distance(due->first, responder->pending_psn) >= 0)) {
+        (due != NULL && psn_count(next_response_psn(due), responder->pending_psn) <= PSN_HALF)) {
         return false;
     }
     return responder->pending == RC_REPLY_ACK ||
-           psn_distance(responder->pending_psn, responder->moved) >= 0;
+           psn_count(responder->pending_psn, responder->moved) <= PSN_HALF;
 }
 
 bool rc_responder_ready(const struct rc_responder *responder)

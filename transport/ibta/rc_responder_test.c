@@ -346,6 +346,73 @@ static void test_no_resources_at_all(void **state)
     assert_int_equal(rc_responder_judge(&responder, &packet), RC_VERDICT_NO_RESOURCES);
 }
 
+/* -- READs of 2^31 bytes in packets of 256: half of all PSNs ------------------------------------*/
+
+#define LARGEST_BYTES   (1u << 31)
+#define LARGEST_PACKETS (1u << 23)
+
+static struct bench *begin_largest(void)
+{
+    struct bench *bench = begin(0);
+    bench->responder.incoming.mtu_bytes = 256;
+    return bench;
+}
+
+/* Its responses begin, and what lies behind it waits for them. */
+static void test_largest_read(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_largest();
+    accept_read(bench, 0, LARGEST_BYTES);
+    expect_response(bench, 0, ROCE_READ_RESPONSE_FIRST, 0, 256);
+    execute(bench, ROCE_WRITE_ONLY, LARGEST_PACKETS, true);
+    expect_response(bench, 1, ROCE_READ_RESPONSE_MIDDLE, 256, 256);
+    end(bench);
+}
+
+static void test_largest_read_is_refused(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_largest();
+    accept_read(bench, 0, LARGEST_BYTES);
+    rc_responder_refuse(&bench->responder, psn_of(0), ROCE_NAK_REMOTE_ACCESS);
+    expect_nak(bench, 0, ROCE_NAK_REMOTE_ACCESS);
+    expect_silence(bench);
+    end(bench);
+}
+
+/* The whole of it may be asked for again; of what came before it nothing, since those PSNs are
+ * ahead by now. */
+static void test_largest_reads_are_kept(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_largest();
+    for (uint32_t i = 0; i < 5; i++) {
+        const uint32_t psn = i * LARGEST_PACKETS;
+        assert_int_equal(judge(bench, ROCE_READ_REQUEST, psn, 0, LARGEST_BYTES),
+                         RC_VERDICT_EXECUTE);
+        rc_responder_accept_fetched(&bench->responder, &bench->packet);
+        assert_int_equal(judge(bench, ROCE_READ_REQUEST, psn, 0, LARGEST_BYTES),
+                         RC_VERDICT_REPLAY_READ);
+    }
+    expect_silence(bench);
+    end(bench);
+}
+
+/* A requester has no more than half of all PSNs in flight, so that a responder can tell old ones
+ * from new ones. One that has is not obeyed. */
+static void test_too_much_in_flight(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_largest();
+    accept_read(bench, 0, LARGEST_BYTES / 2);
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, LARGEST_PACKETS / 2, 0, LARGEST_BYTES),
+                     RC_VERDICT_NO_RESOURCES);
+    accept_read(bench, LARGEST_PACKETS / 2, LARGEST_BYTES / 2);
+    expect_response(bench, 0, ROCE_READ_RESPONSE_FIRST, 0, 256);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +432,10 @@ int main(void)
         cmocka_unit_test(test_atomic_is_executed_once),
         cmocka_unit_test(test_no_more_resources_than_agreed),
         cmocka_unit_test(test_no_resources_at_all),
+        cmocka_unit_test(test_largest_read),
+        cmocka_unit_test(test_largest_read_is_refused),
+        cmocka_unit_test(test_largest_reads_are_kept),
+        cmocka_unit_test(test_too_much_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
