@@ -90,9 +90,9 @@ static bool take_datagram(struct live *live, const struct udp_datagram *datagram
 
 /* The peer of the queue pair sends through a ring to us: this comes from somebody else, since on a
  * loopback address any user of the machine can name the peer's as the source. */
-static bool is_beside_ring(const struct live *live, const struct roce_packet *packet)
+static bool is_beside_ring(struct live *live, const struct roce_packet *packet)
 {
-    if (live->shm == NULL || !shm_port_has_rings(live->shm)) {
+    if (live->shm == NULL || !shm_port_has_links(live->shm)) {
         return false;
     }
     const struct link *link = nic_connected_link(live->nic, packet->destination_qpn);

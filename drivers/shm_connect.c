@@ -242,22 +242,37 @@ void shm_link_tell_of_udp(struct link *base)
     }
 }
 
-bool shm_port_has_rings(const struct shm_port *port)
+bool shm_port_has_links(const struct shm_port *port)
 {
-    return port->inbound_count > 0;
+    return port->links != NULL;
 }
 
-bool shm_link_is_answered_by_ring(const struct shm_port *port, const struct link *base)
+/* The ring through which the peer of a link sends to us; NULL if there is none. */
+static const struct shm_inbound *find_inbound(const struct shm_port *port,
+                                              const struct shm_link *link)
 {
-    const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
-    for (uint32_t i = 0; i < port->inbound_count && !base->lost; i++) {
+    for (uint32_t i = 0; i < port->inbound_count; i++) {
         const struct shm_inbound *inbound = port->inbound[i];
         if (inbound->slot == link->slot && !inbound->hung_up && !inbound->broken &&
-            memcmp(&inbound->source, &base->peer, sizeof(base->peer)) == 0) {
-            return atomic_load_explicit(&inbound->ring->udp_too, memory_order_acquire) == 0;
+            memcmp(&inbound->source, &link->link.peer, sizeof(link->link.peer)) == 0) {
+            return inbound;
         }
     }
-    return false;
+    return NULL;
+}
+
+bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *base)
+{
+    const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
+    const struct shm_inbound *inbound = find_inbound(port, link);
+    if (inbound == NULL && !base->lost) {
+        /* A call is accepted first, and then greeted. */
+        shm_port_serve(port);
+        shm_port_serve(port);
+        inbound = find_inbound(port, link);
+    }
+    return inbound != NULL && !base->lost &&
+           atomic_load_explicit(&inbound->ring->udp_too, memory_order_acquire) == 0;
 }
 
 /* -- Being connected to -------------------------------------------------------------------------*/

@@ -78,11 +78,12 @@ pid_t shm_find_any_other_layout(void);
 /* The peer is told that queue pairs of ours reach it over UDP as well. */
 void shm_link_tell_of_udp(struct link *link);
 
-/* Does anybody send to us through a ring? */
-bool shm_port_has_rings(const struct shm_port *port);
+/* Do we send to anybody through a ring? */
+bool shm_port_has_links(const struct shm_port *port);
 
-/* Does the peer that the link leads to send to us through a ring, and by no other way? */
-bool shm_link_is_answered_by_ring(const struct shm_port *port, const struct link *link);
+/* Does the peer that the link leads to send to us through a ring, and by no other way? If it has
+ * called to set up its ring, and waits to be served, it is served now. */
+bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *link);
 
 /* Room for one packet of any size, beside what is reserved for management. A lost link always has:
  * what is sent there vanishes. */
