@@ -9,7 +9,7 @@
  *            each checks what it got. Then some are killed and some stopped, and the others go on.
  *            A write to a killed one must fail; one to a stopped one ends well, once that is
  *            continued. Usage: all_to_all [--processes N] [--bytes N] [--rounds N] [--kill N]
- *            [--stop N]
+ *            [--stop N] [--timeout CODE]
  */
 #include <errno.h>
 #include <getopt.h>
@@ -31,10 +31,11 @@
 #define PROCESSES_MAX 256
 #define PHASES        64
 #define GIVE_UP_S     120
-/* For so long some are stopped: longer than their peers' retries would last. */
-#define STOPPED_S 5
+#define RETRIES       7
 
 static int processes = 64, bytes = 3000, rounds = 3, kills, stops;
+/* 0.27 s, as IBTA codes it: others need the processor, too. All retries: 2.1 s. */
+static int timeout_code = 16;
 static int self = -1;
 
 #define FAIL(...)                                                                                  \
@@ -159,6 +160,13 @@ static void open_device(void)
     }
 }
 
+/* For so long some are stopped: twice as long as all retries last, in whole seconds. */
+static unsigned int stopped_s(void)
+{
+    const uint64_t timeout_ns = UINT64_C(4096) << timeout_code;
+    return (unsigned int)(2 * (RETRIES + 1) * timeout_ns / 1000000000 + 1);
+}
+
 static void connect_qp(int to)
 {
     const struct address *peer = &shared->addresses[to][self];
@@ -171,8 +179,8 @@ static void connect_qp(int to)
         .max_dest_rd_atomic = 1,
         .min_rnr_timer = 12,
         .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = peer->gid, .hop_limit = 64}},
-        .timeout = 16, /* 0.27 s: others need the processor, too. All retries: 2.1 s. */
-        .retry_cnt = 7,
+        .timeout = (uint8_t)timeout_code,
+        .retry_cnt = RETRIES,
         .rnr_retry = 7,
         .max_rd_atomic = 1,
     };
@@ -345,7 +353,7 @@ static void make_trouble(const pid_t *pids, int phase)
     }
     meet(phase, processes - kills - stops + 1);
     for (int i = kills; stops > 0 && i < kills + stops; i++) {
-        sleep(i == kills ? STOPPED_S : 0);
+        sleep(i == kills ? stopped_s() : 0);
         kill(pids[i], SIGCONT);
     }
 }
@@ -377,8 +385,8 @@ static void report(void)
            "%.0f KB after %d rounds of %d bytes\n",
            processes, processes * processes, set_up, before, after, rounds, bytes);
     if (kills + stops > 0) {
-        printf("%d killed: %d writes to them failed, all; %d stopped for %d s: none failed\n",
-               kills, shared->refused, stops, STOPPED_S);
+        printf("%d killed: %d writes to them failed, all; %d stopped for %u s: none failed\n",
+               kills, shared->refused, stops, stopped_s());
     }
     for (int i = 0; i < processes; i++) {
         const union ibv_gid *gid = &shared->addresses[i][0].gid;
@@ -394,10 +402,13 @@ static void report(void)
 
 static bool parse(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"processes", required_argument, NULL, 'p'}, {"bytes", required_argument, NULL, 'b'},
-        {"rounds", required_argument, NULL, 'r'},    {"kill", required_argument, NULL, 'k'},
-        {"stop", required_argument, NULL, 's'},      {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"processes", required_argument, NULL, 'p'},
+                                            {"bytes", required_argument, NULL, 'b'},
+                                            {"rounds", required_argument, NULL, 'r'},
+                                            {"kill", required_argument, NULL, 'k'},
+                                            {"stop", required_argument, NULL, 's'},
+                                            {"timeout", required_argument, NULL, 't'},
+                                            {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
@@ -406,11 +417,13 @@ static bool parse(int argc, char **argv)
         case 'r': rounds = atoi(optarg); break;
         case 'k': kills = atoi(optarg); break;
         case 's': stops = atoi(optarg); break;
+        case 't': timeout_code = atoi(optarg); break;
         default: return false;
         }
     }
     return processes > 0 && processes <= PROCESSES_MAX && bytes > 0 && rounds > 0 &&
-           2 * rounds + 8 <= PHASES && kills >= 0 && stops >= 0 && kills + stops < processes;
+           2 * rounds + 8 <= PHASES && kills >= 0 && stops >= 0 && kills + stops < processes &&
+           timeout_code >= 1 && timeout_code <= 20;
 }
 
 int main(int argc, char **argv)
@@ -419,7 +432,7 @@ int main(int argc, char **argv)
     if (!parse(argc, argv)) {
         fprintf(stderr,
                 "usage: all_to_all [--processes 1..%d] [--bytes N] [--rounds N] "
-                "[--kill N] [--stop N]\n",
+                "[--kill N] [--stop N] [--timeout 1..20]\n",
                 PROCESSES_MAX);
         return 2;
     }
