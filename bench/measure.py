@@ -1,5 +1,6 @@
 """What bench/run and bench/compare measure: figures of nonic, and of what a user would pick instead."""
 import collections
+import functools
 import itertools
 import json
 import os
@@ -94,6 +95,32 @@ def crossbar(what, ports, packets, switches=1):
     args = [program('crossbar'), str(ports), str(packets), str(switches)]
     return json.loads(subprocess.run(['taskset', '-c', '1', *args], capture_output=True, text=True,
                                      check=True).stdout)[what]
+
+
+def hold(pending, delays):
+    """The laboratory's event queue: nanoseconds of an event among so many."""
+    return json.loads(subprocess.run(['taskset', '-c', '1', program('hold'), str(pending), delays],
+                                     capture_output=True, text=True, check=True).stdout)['ns']
+
+
+def other_queue(which, pending, delays):
+    built = program('hold_others')
+    source = os.path.join(ROOT, 'bench', 'hold_others.cc')
+    if not os.path.exists(built) or os.path.getmtime(built) < os.path.getmtime(source):
+        subprocess.run(['g++', '-O2', '-I', ROOT, '-o', built, source], check=True)
+    return json.loads(subprocess.run(['taskset', '-c', '1', built, which, str(pending), delays],
+                                     capture_output=True, text=True, check=True).stdout)['ns']
+
+
+def queue_rows():
+    for delays, how in (('random', 'random delays'), ('fixed', 'nine delays')):
+        for pending in (1000, 30000, 300000):
+            what = f'lab: an event among {pending:,}, {how}'
+            for which, name in (('heap', 'a binary heap'), ('map', 'std::multimap')):
+                yield (what, 'ns', functools.partial(hold, pending, delays),
+                       functools.partial(other_queue, which, pending, delays), name, ('<=', 1))
+        yield (what, 'ns', functools.partial(hold, 300000, delays), functools.partial(hold, 1000, delays),
+               'among 1,000', ('<=', 5))
 
 
 def ns3(ports, packets):
@@ -254,6 +281,7 @@ ROWS = [
      lambda: crossbar('events_per_s', 4, 2000000) / 1e6, '4-port crossbar', None),
     ('lab: cost of an event, 1,024 nodes', 'ns', lambda: 1e9 / crossbar('events_per_s', 64, 8000000, 16),
      lambda: 1e9 / crossbar('events_per_s', 4, 2000000), '4 nodes', ('<=', 2)),
+    *queue_rows(),
 ]
 
 

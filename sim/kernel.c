@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Events that are near stand in a wheel of slots, by time, then by order of scheduling; those that
- * are far in a radix heap, from which they come into the wheel as it turns. An event of a network
- * is put in at the end of a slot and taken out at its beginning: both touch a line or two.
+ * No two events are ever compared. Those that are far stand in a radix heap, from which they come
+ * into a wheel of slots as it turns; a slot whose turn has come is opened into 64 parts, and a part
+ * into 64 lists of one time each. Every list keeps the order of scheduling, and so does what moves
+ * from one into another. That gives the order of time, then of scheduling, if an event never comes
+ * in behind one that was scheduled later for the same time. Therefore an event leaves the heap as
+ * soon as the wheel reaches its time, before anything can be scheduled there by itself; and nothing
+ * is put into a slot or a part while it is opened, but only into what was made of it.
  */
 #include "sim/kernel.h"
 
 #define SLOT_MASK  (SIM_SLOTS - 1)
+#define PART_MASK  (SIM_PARTS - 1)
 #define LINE_BYTES 64
+#define NONE       UINT64_MAX
+
+static void parts_init(struct sim_parts *parts)
+{
+    parts->opened = NONE;
+    for (uint32_t i = 0; i < SIM_PARTS; i++) {
+        list_init(&parts->parts[i]);
+    }
+}
 
 void sim_init(struct sim *sim, uint64_t seed)
 {
     *sim = (struct sim){.far = {.least_ps = UINT64_MAX}};
     prng_init(&sim->prng, seed);
+    parts_init(&sim->times);
+    parts_init(&sim->slot);
     for (uint32_t i = 0; i < SIM_BUCKETS; i++) {
         list_init(&sim->far.buckets[i]);
     }
@@ -98,30 +114,59 @@ static void heap_settle(struct sim_heap *heap)
     }
 }
 
+/* -- Parts --------------------------------------------------------------------------------------*/
+
+static void parts_put(struct sim_parts *parts, struct sim_event *event, int shift)
+{
+    const uint32_t part = (uint32_t)(event->at_ps >> shift) & PART_MASK;
+    list_append(&parts->parts[part], &event->node);
+    parts->filled |= UINT64_C(1) << part;
+}
+
+/* The first part that holds something; NULL: none does. */
+static struct list *parts_first(struct sim_parts *parts)
+{
+    while (parts->filled != 0) {
+        struct list *part = &parts->parts[__builtin_ctzll(parts->filled)];
+        if (!list_empty(part)) {
+            return part;
+        }
+        parts->filled &= parts->filled - 1; /* All events in it were cancelled. */
+    }
+    return NULL;
+}
+
+/* Makes parts of what a list holds; `parts` are empty. */
+static void parts_open(struct sim_parts *parts, struct list *whole, uint64_t opened, int shift)
+{
+    struct list *node = whole->next;
+    list_init(whole);
+    parts->opened = opened;
+    while (node != whole) {
+        struct list *following = node->next;
+        parts_put(parts, event_of(node), shift);
+        node = following;
+    }
+}
+
+/* Puts them together again. */
+static void parts_close(struct sim_parts *parts, struct list *whole)
+{
+    struct list *part;
+    parts->opened = NONE;
+    while ((part = parts_first(parts)) != NULL) {
+        struct list *node;
+        while ((node = list_pop(part)) != NULL) {
+            list_append(whole, node);
+        }
+    }
+}
+
 /* -- The wheel ----------------------------------------------------------------------------------*/
 
 static bool near(const struct sim *sim, uint64_t at_ps)
 {
     return (at_ps >> SIM_SLOT_BITS) - (sim->now_ps >> SIM_SLOT_BITS) < SIM_SLOTS;
-}
-
-/* The event goes behind all events that are earlier, and behind those that were scheduled before it
- * for the same time: nearly always at the end. */
-static void wheel_put(struct sim *sim, struct sim_event *event)
-{
-    const uint32_t slot = (uint32_t)(event->at_ps >> SIM_SLOT_BITS) & SLOT_MASK;
-    struct list *head = &sim->slots[slot];
-    struct list *before = head->previous;
-    while (before != head) {
-        const struct sim_event *other = CONTAINER_OF_CONST(before, struct sim_event, node);
-        if (other->at_ps < event->at_ps ||
-            (other->at_ps == event->at_ps && other->order < event->order)) {
-            break;
-        }
-        before = before->previous;
-    }
-    list_append(before->next, &event->node); /* The event goes in front of the one that follows. */
-    sim->filled[slot / 64] |= UINT64_C(1) << slot % 64;
 }
 
 /* The first slot from the present one on that holds something; NULL: none does. */
@@ -146,16 +191,93 @@ static struct list *wheel_first(struct sim *sim)
     return NULL;
 }
 
-/* -- Both ---------------------------------------------------------------------------------------*/
+/* -- What is opened -----------------------------------------------------------------------------
+ *
+ * While there are events in `times` they come before all others, and those in `slot` before those
+ * in the wheel. The part of `times` is one of the slot in `slot`. */
+
+static void close_times(struct sim *sim)
+{
+    const uint32_t part = (uint32_t)sim->times.opened & PART_MASK;
+    if (sim->times.filled != 0) {
+        sim->slot.filled |= UINT64_C(1) << part;
+        parts_close(&sim->times, &sim->slot.parts[part]);
+    }
+    sim->times.opened = NONE;
+}
+
+static void close_slot(struct sim *sim)
+{
+    const uint32_t slot = (uint32_t)sim->slot.opened & SLOT_MASK;
+    close_times(sim);
+    if (sim->slot.filled != 0) {
+        sim->filled[slot / 64] |= UINT64_C(1) << slot % 64;
+        parts_close(&sim->slot, &sim->slots[slot]);
+    }
+    sim->slot.opened = NONE;
+}
+
+/* Puts an event that is near where it belongs. If it is earlier than what is opened, because the
+ * next event was looked for before this one was scheduled, that is closed first. */
+static void put(struct sim *sim, struct sim_event *event)
+{
+    const uint64_t slot = event->at_ps >> SIM_SLOT_BITS, part = event->at_ps >> SIM_PART_BITS;
+    if (part == sim->times.opened) {
+        parts_put(&sim->times, event, 0);
+        return;
+    }
+    if (slot == sim->slot.opened) {
+        if (UNLIKELY(part < sim->times.opened)) {
+            close_times(sim);
+        }
+        parts_put(&sim->slot, event, SIM_PART_BITS);
+        return;
+    }
+    if (UNLIKELY(slot < sim->slot.opened)) {
+        close_slot(sim);
+    }
+    list_append(&sim->slots[slot & SLOT_MASK], &event->node);
+    sim->filled[(slot & SLOT_MASK) / 64] |= UINT64_C(1) << slot % 64;
+}
+
+static bool has_one(const struct list *head)
+{
+    return head->next == head->previous;
+}
+
+/* The list that begins with the next of the events that are near; NULL: there is none. */
+static struct list *first(struct sim *sim)
+{
+    struct list *list = parts_first(&sim->times);
+    if (list != NULL) {
+        return list;
+    }
+    list = parts_first(&sim->slot);
+    if (list == NULL) {
+        list = wheel_first(sim);
+        if (list == NULL || has_one(list)) {
+            return list;
+        }
+        sim->times.opened = NONE;
+        parts_open(&sim->slot, list, event_of(list->next)->at_ps >> SIM_SLOT_BITS, SIM_PART_BITS);
+        list = parts_first(&sim->slot);
+    }
+    if (!has_one(list)) {
+        parts_open(&sim->times, list, event_of(list->next)->at_ps >> SIM_PART_BITS, 0);
+        list = parts_first(&sim->times);
+    }
+    return list;
+}
+
+/* -- Wheel and heap -----------------------------------------------------------------------------*/
 
 void sim_schedule(struct sim *sim, struct sim_event *event, uint64_t at_ps)
 {
     CHECK(at_ps >= sim->now_ps);
     CHECK(!sim_event_scheduled(event));
     event->at_ps = at_ps;
-    event->order = sim->scheduled++;
     if (LIKELY(near(sim, at_ps))) {
-        wheel_put(sim, event);
+        put(sim, event);
     } else {
         heap_put(&sim->far, event);
     }
@@ -173,8 +295,16 @@ static void approach(struct sim *sim)
         heap_settle(&sim->far);
         struct list *node;
         while ((node = list_pop(&sim->far.buckets[0])) != NULL) {
-            wheel_put(sim, event_of(node));
+            put(sim, event_of(node));
         }
+    }
+}
+
+static void set_time(struct sim *sim, uint64_t now_ps)
+{
+    sim->now_ps = now_ps;
+    if (UNLIKELY(near(sim, sim->far.least_ps))) {
+        approach(sim);
     }
 }
 
@@ -187,18 +317,20 @@ static void prefetch_owner(const struct list *node)
 }
 
 /* In a large world the owner of an event is never in the cache. So the lines of the next event, and
- * those around it, are asked for now; if it stands in the same slot, so are its hint and the event
- * behind it. */
-static void prefetch_behind(struct sim *sim, const struct list *slot)
+ * those around it, are asked for now; if it has the same time, so are its hint and the event behind
+ * it. */
+static void prefetch_behind(struct sim *sim, const struct list *list)
 {
-    const struct list *following = slot->next;
-    if (following != slot) {
+    const struct list *following = list->next;
+    if (following != list) {
         prefetch_owner(following);
         __builtin_prefetch(following->next);
         __builtin_prefetch(CONTAINER_OF_CONST(following, struct sim_event, node)->hint);
         return;
     }
-    const struct list *ahead = wheel_first(sim);
+    const struct list *ahead = parts_first(&sim->times);
+    ahead = ahead != NULL ? ahead : parts_first(&sim->slot);
+    ahead = ahead != NULL ? ahead : wheel_first(sim);
     if (ahead != NULL) {
         prefetch_owner(ahead->next);
     }
@@ -208,38 +340,29 @@ static void prefetch_behind(struct sim *sim, const struct list *slot)
  * there is none. */
 static struct sim_event *next(struct sim *sim, uint64_t until_ps)
 {
-    struct list *slot = wheel_first(sim);
-    if (UNLIKELY(slot == NULL || event_of(slot->next)->at_ps >= sim->far.least_ps)) {
-        /* An event of the heap may be as early: if it comes first, it sets the time. */
+    struct list *list = first(sim);
+    if (UNLIKELY(list == NULL)) {
         const uint64_t least_ps = heap_least(&sim->far);
-        const uint64_t near_ps = slot == NULL ? UINT64_MAX : event_of(slot->next)->at_ps;
-        const uint64_t at_ps = least_ps < near_ps ? least_ps : near_ps;
-        if (at_ps > until_ps || (slot == NULL && least_ps == UINT64_MAX)) {
+        if (least_ps == UINT64_MAX || least_ps > until_ps) {
             return NULL;
         }
-        sim->now_ps = at_ps;
-        approach(sim);
-        slot = wheel_first(sim);
+        set_time(sim, least_ps);
+        list = first(sim);
     }
-    struct sim_event *event = event_of(slot->next);
+    struct sim_event *event = event_of(list->next);
     if (event->at_ps > until_ps) {
         return NULL;
     }
     list_remove(&event->node);
-    sim->now_ps = event->at_ps;
-    prefetch_behind(sim, slot);
+    set_time(sim, event->at_ps);
+    prefetch_behind(sim, list);
     return event;
 }
 
 uint64_t sim_next_ps(struct sim *sim)
 {
-    const struct list *slot = wheel_first(sim);
-    const uint64_t near_ps = slot == NULL ? UINT64_MAX : event_of(slot->next)->at_ps;
-    if (near_ps < sim->far.least_ps) {
-        return near_ps;
-    }
-    const uint64_t far_ps = heap_least(&sim->far);
-    return far_ps < near_ps ? far_ps : near_ps;
+    const struct list *list = first(sim);
+    return list != NULL ? event_of(list->next)->at_ps : heap_least(&sim->far);
 }
 
 static void run(struct sim *sim, struct sim_event *event)
@@ -265,5 +388,5 @@ void sim_run_until(struct sim *sim, uint64_t until_ps)
     while ((event = next(sim, until_ps)) != NULL) {
         run(sim, event);
     }
-    sim->now_ps = until_ps;
+    set_time(sim, until_ps);
 }

@@ -9,7 +9,8 @@
  * Threads    A world is a value: several may run side by side, one thread each.
  * Time       Integer picoseconds; 2^64 of them are 213 days.
  * Units      Picoseconds.
- * Limits     None on the number of events.
+ * Limits     None on the number of events: an event costs the same among a thousand and, but for
+ *            the caches, among a million.
  * Source     Varghese, Lauck, "Hashed and hierarchical timing wheels" (1987), for what is near;
  *            Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem"
  *            (1990), the radix heap, for what is far. docs/decisions/0007.
@@ -33,8 +34,6 @@ typedef void (*sim_action)(struct sim *sim, struct sim_event *event);
 struct sim_event {
     struct list node; /* Linked to itself: not scheduled. */
     uint64_t at_ps;
-    /* The number of its scheduling, which decides between events of the same time. */
-    uint64_t order;
     const void
         *hint; /* The memory that the action will look at first, beside its owner; NULL: none. */
     sim_action act;
@@ -43,6 +42,10 @@ struct sim_event {
 /* The wheel: a slot is 4,096 ps, and it reaches 4.2 us ahead; most delays of networks lie there. */
 #define SIM_SLOT_BITS 12
 #define SIM_SLOTS     1024u
+
+/* A slot that is opened: 64 parts of 64 ps; and a part of it: 64 times of 1 ps. */
+#define SIM_PART_BITS 6
+#define SIM_PARTS     64u
 
 /* Bucket 0 holds the events that are due at `floor_ps`; bucket b holds those whose time first
  * differs from `floor_ps` in bit b-1. */
@@ -55,14 +58,21 @@ struct sim_heap {
     struct list buckets[SIM_BUCKETS];
 };
 
+struct sim_parts {
+    uint64_t opened; /* Which slot, or which part, of all time is in here. */
+    uint64_t filled; /* Bit p: part p may hold something. */
+    struct list parts[SIM_PARTS];
+};
+
 struct sim {
     uint64_t now_ps;
     uint64_t events; /* Run so far. */
-    uint64_t scheduled;
     uint64_t digest;
     struct prng prng;
+    struct sim_parts times;          /* The part that comes next: lists of events of one time. */
+    struct sim_parts slot;           /* The rest of the slot that comes next. */
     uint64_t filled[SIM_SLOTS / 64]; /* Bit s: slot s may hold something. */
-    struct list slots[SIM_SLOTS];    /* Every slot is a list in order. */
+    struct list slots[SIM_SLOTS];    /* The wheel. */
     struct sim_heap far;             /* The events beyond the wheel. */
 };
 
@@ -73,7 +83,6 @@ static inline void sim_event_init(struct sim_event *event, sim_action act)
 {
     list_init(&event->node);
     event->at_ps = 0;
-    event->order = 0;
     event->hint = NULL;
     event->act = act;
 }
