@@ -60,7 +60,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: crossbar PORTS PACKETS [SWITCHES [LOAD]]\n");
         return 2;
     }
+    char error[LAB_TEXT_BYTES];
     lab_prepare(&run, lab_find("forth/soak"), 1);
+    CHECK(lab_set_all(&run, "bit_errors=0 lost_credits=0 drift=0", error, sizeof(error)));
     struct sim *sim = calloc(1, sizeof(*sim));
     struct forth_yard *yards = calloc(switches, sizeof(yards[0]));
     CHECK(sim != NULL && yards != NULL);

@@ -279,7 +279,7 @@ ROWS = [
      lambda: ns3(64, 1000000) / 1e6, 'ns-3', ('>=', 5)),
     ('lab: events, 64-port crossbar', 'M/s', lambda: crossbar('events_per_s', 64, 2000000) / 1e6,
      lambda: crossbar('events_per_s', 4, 2000000) / 1e6, '4-port crossbar', None),
-    ('lab: cost of an event, 1,024 nodes', 'ns', lambda: 1e9 / crossbar('events_per_s', 64, 8000000, 16),
+    ('lab: cost of an event, 1,024 nodes of 16 stars', 'ns', lambda: 1e9 / crossbar('events_per_s', 64, 8000000, 16),
      lambda: 1e9 / crossbar('events_per_s', 4, 2000000), '4 nodes', ('<=', 2)),
     *queue_rows(),
 ]

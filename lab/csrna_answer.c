@@ -5,16 +5,21 @@
 
 #include "lab/csrna_machine.h"
 
+/* In the byte before a packet's PSN. */
+#define BTH_ACK_REQUEST 0x80u
+
 /* In a trace, a span shorter than this was answered from the cache. */
 #define HIT_PS 50000
 
-/* The cache must hold the state of the engine: both change at the same places only. */
+/* The cache must hold the state of the engine: both change at the same places only. What is not
+ * acknowledged is not in the context if the window is on the chip. */
 static void check_context(struct csrna_nic *nic, const struct csrna_qp *qp,
                           const struct qpc *context)
 {
     const struct qp_flow flow = qp_flow_of(qp->qp);
+    const bool acked = nic->config.acks == CSRNA_ACKS_CONTEXT;
     nic->incoherent += !psn_equal(context->next_psn, flow.next) ||
-                       !psn_equal(context->acknowledged_psn, flow.unacked) ||
+                       (acked && !psn_equal(context->acknowledged_psn, flow.unacked)) ||
                        !psn_equal(context->expected_psn, flow.expected);
 }
 
@@ -48,12 +53,18 @@ static struct csrna_packet *pull(struct csrna_nic *nic, struct qp *qp)
         return NULL;
     }
     struct csrna_packet *packet = csrna_machine_packet(nic->machine);
+    if (packet == NULL) {
+        return NULL;
+    }
     packet->from = (uint16_t)nic->node;
     packet->to = csrna_gid_node(&departure.path->destination);
     packet->headers_bytes = departure.headers_bytes;
     packet->payload_bytes = departure.payload_bytes + departure.pad_bytes;
     memcpy(packet->headers, departure.headers, departure.headers_bytes);
     packet->reads_payload = gather(&departure, packet->payload);
+    if (nic->config.ack_each && csrna_is_request(packet)) {
+        packet->headers[8] |= BTH_ACK_REQUEST;
+    }
     return packet;
 }
 
@@ -62,26 +73,17 @@ static struct csrna_packet *pull(struct csrna_nic *nic, struct qp *qp)
 void csrna_depart(struct csrna_nic *nic, struct csrna_packet *packet, uint32_t slot)
 {
     if (!packet->reads_payload && nic->qps[slot].reading == 0) {
-        csrna_machine_send(nic->machine, packet);
+        csrna_send(nic, packet);
         return;
     }
     nic->reads++;
     nic->qps[slot].reading++;
     csrna_read_bytes(
-        nic, &nic->pcie_reads, &nic->pcie, packet->payload_bytes,
+        nic, &nic->pcie_reads, &nic->pcie_in, packet->payload_bytes,
         (struct csrna_dma){.kind = CSRNA_DMA_PAYLOAD, .number = slot, .packet = packet});
 }
 
 /* -- Answers ------------------------------------------------------------------------------------*/
-
-static void descriptor_answer(struct csrna_nic *nic, uint32_t slot)
-{
-    if (nic->config.policy == CSRNA_HIDING) {
-        csrna_split(nic, slot);
-    } else {
-        csrna_read_wqes(nic, slot);
-    }
-}
 
 /* The requester unit sends one packet: the next one of a message, or one that was lost. */
 static void requester_answer(struct csrna_nic *nic, uint32_t entry)
@@ -91,11 +93,14 @@ static void requester_answer(struct csrna_nic *nic, uint32_t entry)
     const bool again = qp_flow_of(qp->qp).resending;
     if ((entry & CSRNA_RESEND) && !again) {
         qp->resend_asked = false;
+        nic->resends_asked--;
         return;
     }
     struct csrna_packet *packet = pull(nic, qp->qp);
     if (packet != NULL) {
         packet->slot = slot;
+        packet->again = again;
+        nic->resends += again;
         csrna_queue_push(&nic->ready, packet);
     }
     if (qp_state_of(qp->qp) != QP_RTS) {
@@ -131,32 +136,42 @@ static void on_packet(struct csrna_nic *nic, const struct csrna_packet *packet)
     CHECK(move.kind == NIC_MOVE_SCATTER || move.kind == NIC_MOVE_NOTHING);
     if (move.segment_count > 0) {
         move_memory(&move, arrival.packet.payload);
-        csrna_port_move(nic, &nic->pcie, arrival.packet.payload_bytes);
+        csrna_port_move(nic, &nic->pcie_out, arrival.packet.payload_bytes);
     }
     nic_on_moved(nic->engine, &move, NIC_MOVED, now);
+}
+
+/* An acknowledgement, or data that was read. */
+void csrna_acknowledge(struct csrna_nic *nic, struct csrna_packet *packet)
+{
+    const uint32_t slot = packet->slot;
+    const struct csrna_qp *qp = &nic->qps[slot];
+    const struct psn before = qp_flow_of(qp->qp).unacked;
+    on_packet(nic, packet);
+    csrna_machine_free(nic->machine, packet);
+    const int32_t packets = psn_distance(before, qp_flow_of(qp->qp).unacked);
+    if (packets > 0) {
+        CHECK((uint32_t)packets <= nic->in_flight);
+        nic->in_flight -= (uint32_t)packets;
+        qp_scheduler_acknowledged(&nic->scheduler, slot, (uint32_t)packets);
+    }
+    csrna_nic_resend(nic);
+    csrna_machine_completions(nic->machine, nic);
 }
 
 static void responder_answer(struct csrna_nic *nic, struct csrna_packet *packet)
 {
     const uint32_t slot = packet->slot;
-    struct csrna_qp *qp = &nic->qps[slot];
-    const bool request = roce_opcode(packet->headers[0])->traits & ROCE_IS_REQUEST;
-    const struct psn before = qp_flow_of(qp->qp).unacked;
-    on_packet(nic, packet);
-    csrna_machine_free(nic->machine, packet);
-    if (request) {
-        struct csrna_packet *reply;
-        while ((reply = pull(nic, qp->qp)) != NULL) {
-            csrna_depart(nic, reply, slot);
-        }
+    if (!csrna_is_request(packet)) {
+        csrna_acknowledge(nic, packet);
         return;
     }
-    const int32_t packets = psn_distance(before, qp_flow_of(qp->qp).unacked);
-    if (packets > 0) {
-        qp_scheduler_acknowledged(&nic->scheduler, slot, (uint32_t)packets);
+    on_packet(nic, packet);
+    csrna_machine_free(nic->machine, packet);
+    struct csrna_packet *reply;
+    while ((reply = pull(nic, nic->qps[slot].qp)) != NULL) {
+        csrna_depart(nic, reply, slot);
     }
-    csrna_nic_resend(nic);
-    csrna_machine_completions(nic->machine, nic);
 }
 
 void csrna_nic_resend(struct csrna_nic *nic)
@@ -169,6 +184,7 @@ void csrna_nic_resend(struct csrna_nic *nic)
         nic_unready(nic->engine, next);
         if (qp_flow_of(next).resending && !nic->qps[slot].resend_asked) {
             nic->qps[slot].resend_asked = true;
+            nic->resends_asked++;
             csrna_ring_push(&nic->messages, slot | CSRNA_RESEND);
             csrna_wake(nic, nic->sim->now_ps);
         }
@@ -209,7 +225,7 @@ static void on_answer(struct csrna_nic *nic, const struct qpc_answer *answer)
         const uint32_t entry = *(const uint32_t *)info;
         qpc_requester_release(requester, answer->index);
         if (answer->channel == QPC_DESCRIPTOR) {
-            descriptor_answer(nic, entry);
+            csrna_read_wqes(nic, entry);
         } else {
             requester_answer(nic, entry);
         }

@@ -16,21 +16,9 @@ static void take_port(struct csrna_nic *nic, struct csrna_port *port, uint32_t b
     port->free_ps += access_ps(nic, port, bytes);
 }
 
-/* Evicted contexts are written while nothing else wants the bus: in the time since it was last
- * free. */
-static void write_victims(struct csrna_nic *nic, struct csrna_port *port, uint64_t now_ps)
-{
-    const uint64_t each_ps = access_ps(nic, port, QPC_BYTES);
-    while (port->victims > 0 && port->free_ps + each_ps <= now_ps) {
-        port->victims--;
-        take_port(nic, port, QPC_BYTES);
-    }
-}
-
 uint64_t csrna_port_move(struct csrna_nic *nic, struct csrna_port *port, uint32_t bytes)
 {
     const uint64_t now_ps = nic->sim->now_ps;
-    write_victims(nic, port, now_ps);
     port->free_ps = port->free_ps > now_ps ? port->free_ps : now_ps;
     take_port(nic, port, bytes);
     return port->free_ps;
@@ -38,17 +26,7 @@ uint64_t csrna_port_move(struct csrna_nic *nic, struct csrna_port *port, uint32_
 
 uint64_t csrna_nic_write_cqe(struct csrna_nic *nic)
 {
-    struct csrna_port *port = &nic->pcie;
-    const uint64_t now_ps = nic->sim->now_ps;
-    if (now_ps < nic->cqes_begin_ps && nic->cqes < CSRNA_CQES_MAX) {
-        nic->cqes++;
-        port->bytes += CSRNA_CQE_BYTES;
-        port->free_ps += CSRNA_CQE_BYTES * port->byte_fs / 1000;
-        return port->free_ps;
-    }
-    nic->cqes_begin_ps = port->free_ps > now_ps ? port->free_ps : now_ps;
-    nic->cqes = 1;
-    return csrna_port_move(nic, port, CSRNA_CQE_BYTES);
+    return csrna_port_move(nic, &nic->pcie_out, nic->config.cqe_bytes);
 }
 
 void csrna_read_bytes(struct csrna_nic *nic, struct csrna_reads *reads, struct csrna_port *port,
@@ -77,38 +55,78 @@ uint32_t csrna_nic_slot(const struct csrna_nic *nic, const struct qp *qp)
     return nic->slots[qp_number(qp) & nic->slot_mask];
 }
 
+/* -- Contexts -----------------------------------------------------------------------------------*/
+
+static bool on_board(const struct csrna_nic *nic)
+{
+    return nic->config.placement == CSRNA_BOARD;
+}
+
+/* The oldest access that has not begun takes its place on its port. */
+static void begin_access(struct csrna_nic *nic)
+{
+    struct csrna_accesses *accesses = &nic->accesses;
+    const uint32_t at = accesses->head++ % CSRNA_ACCESSES_MAX;
+    const uint32_t bytes = nic->config.context_bytes, qpn = accesses->entries[at].qpn;
+    const bool writes = accesses->entries[at].writes;
+    struct csrna_port *port = on_board(nic) ? &nic->board : writes ? &nic->pcie_out : &nic->pcie_in;
+    const uint64_t now_ps = nic->sim->now_ps;
+    accesses->begun_ps = port->free_ps > now_ps ? port->free_ps : now_ps;
+    if (writes) {
+        csrna_port_move(nic, port, bytes);
+    } else {
+        csrna_read_bytes(nic, on_board(nic) ? &nic->board_reads : &nic->pcie_reads, port, bytes,
+                         (struct csrna_dma){.kind = CSRNA_DMA_CONTEXT, .number = qpn});
+    }
+}
+
+static void begin_accesses(struct csrna_nic *nic)
+{
+    struct csrna_accesses *accesses = &nic->accesses;
+    while (accesses->head != accesses->tail && accesses->begun_ps <= nic->sim->now_ps) {
+        begin_access(nic);
+    }
+    if (accesses->head != accesses->tail && !sim_event_scheduled(&accesses->event)) {
+        sim_schedule(nic->sim, &accesses->event, accesses->begun_ps);
+    }
+}
+
+void csrna_on_accesses(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    begin_accesses(CONTAINER_OF(event, struct csrna_accesses, event)->nic);
+}
+
+static void access_context(struct csrna_nic *nic, uint32_t qpn, bool writes)
+{
+    struct csrna_accesses *accesses = &nic->accesses;
+    CHECK(accesses->tail - accesses->head < CSRNA_ACCESSES_MAX);
+    const uint32_t at = accesses->tail++ % CSRNA_ACCESSES_MAX;
+    accesses->entries[at].qpn = qpn;
+    accesses->entries[at].writes = writes;
+    begin_accesses(nic);
+}
+
 void csrna_read_context(struct csrna_nic *nic, uint32_t qpn)
 {
     csrna_qp_of_number(nic, qpn)->began_ps = nic->sim->now_ps;
-    const struct csrna_dma dma = {.kind = CSRNA_DMA_CONTEXT, .number = qpn};
-    if (nic->config.on_board) {
-        csrna_read_bytes(nic, &nic->board_reads, &nic->board, QPC_BYTES, dma);
-    } else {
-        csrna_read_bytes(nic, &nic->pcie_reads, &nic->pcie, QPC_BYTES, dma);
+    access_context(nic, qpn, false);
+}
+
+/* Nobody waits until it is written: a later reader comes behind it. */
+void csrna_write_context(struct csrna_nic *nic, const struct qpc_victim *victim)
+{
+    if (nic->config.write_back) {
+        csrna_qp_of_number(nic, victim->qpn)->context = victim->context;
+        access_context(nic, victim->qpn, true);
     }
 }
 
-/* A later reader finds the context in memory, or still on its way there. If the management blocks,
- * it waits until the context is written. */
-void csrna_write_context(struct csrna_nic *nic, const struct qpc_victim *victim)
-{
-    csrna_qp_of_number(nic, victim->qpn)->context = victim->context;
-    struct csrna_port *port = nic->config.on_board ? &nic->board : &nic->pcie;
-    if (nic->config.policy == CSRNA_FCFS) {
-        nic->manager_until_ps = csrna_port_move(nic, port, QPC_BYTES) + nic->config.write_ps;
-        return;
-    }
-    write_victims(nic, port, nic->sim->now_ps);
-    if (port->victims < CSRNA_VICTIMS_MAX) {
-        port->victims++;
-    } else {
-        csrna_port_move(nic, port, QPC_BYTES);
-    }
-}
+/* -- Reads --------------------------------------------------------------------------------------*/
 
 void csrna_read_wqes(struct csrna_nic *nic, uint32_t slot)
 {
-    csrna_read_bytes(nic, &nic->pcie_reads, &nic->pcie, nic->qps[slot].wqes * SQ_WQE_BYTES,
+    csrna_read_bytes(nic, &nic->pcie_reads, &nic->pcie_in, nic->qps[slot].wqes * SQ_WQE_BYTES,
                      (struct csrna_dma){.kind = CSRNA_DMA_WQES, .number = slot});
 }
 

@@ -2,7 +2,6 @@
 #include "lab/csrna_internal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -59,13 +58,6 @@ void csrna_wake(struct csrna_nic *nic, uint64_t at_ps)
     }
 }
 
-/* The work that may wait for the wire before the requester unit stops, as a time: twice the time
- * that payloads take to come. With less the wire would run dry. */
-static uint64_t backlog_ps(const struct csrna_nic *nic)
-{
-    return 2 * nic->config.read_ps;
-}
-
 /* -- The units ----------------------------------------------------------------------------------*/
 
 static void ask(struct csrna_nic *nic, enum qpc_channel channel, uint32_t index, uint32_t slot,
@@ -88,12 +80,31 @@ static bool reserve(struct csrna_nic *nic, enum qpc_channel channel, uint32_t *i
     return got >= 0;
 }
 
+/* While packets are to be sent again, everything may go on: one of them may be the one that opens
+ * the window. */
+static bool resends(const struct csrna_nic *nic)
+{
+    return nic->resends + nic->resends_asked > 0;
+}
+
+static bool window_open(const struct csrna_nic *nic)
+{
+    return nic->in_flight < nic->config.nic_window || resends(nic);
+}
+
+/* Whether a packet before the unit's processing may go on, but for the time. */
+static bool may_go_on(const struct csrna_nic *nic)
+{
+    return nic->ready.count > 0 &&
+           (nic->reads + nic->leaving.count < nic->config.payloads || resends(nic));
+}
+
 /* Whether the unit's processing has room for one more. */
 static bool may_process(const struct csrna_nic *nic)
 {
     const uint64_t now_ps = nic->sim->now_ps;
-    return nic->ready.count > 0 && now_ps >= nic->processing_until_ps &&
-           nic->reads < CSRNA_READS_MAX && nic->wire_free_ps <= now_ps + backlog_ps(nic);
+    return may_go_on(nic) && now_ps >= nic->processing_until_ps &&
+           nic->wire_free_ps <= now_ps + nic->config.backlog_ps;
 }
 
 static void process(struct csrna_nic *nic)
@@ -103,56 +114,42 @@ static void process(struct csrna_nic *nic)
     }
     struct csrna_packet *packet = queue_pop(&nic->ready);
     nic->processing_until_ps = nic->sim->now_ps + nic->config.processing * nic->config.cycle_ps;
-    nic->processed++;
     csrna_depart(nic, packet, packet->slot);
 }
 
 static bool may_visit(const struct csrna_nic *nic)
 {
-    return nic->scheduler.listed > 0 && nic->visits < nic->visits_max &&
-           nic->messages.tail - nic->messages.head < CSRNA_MESSAGES_MAX;
+    const uint32_t waiting = nic->messages.tail - nic->messages.head;
+    return nic->scheduler.listed > 0 && waiting + nic->reading_wqes < nic->config.wqe_room;
 }
 
+/* With hiding the WQEs are read at once, and the context is on its way when their messages ask for
+ * it; else the WQEs wait for the context. */
 static void scheduler_step(struct csrna_nic *nic)
 {
     struct qp_visit visit;
     uint32_t index = 0;
     const bool hiding = nic->config.policy == CSRNA_HIDING;
-    if (!may_visit(nic) || (!hiding && !reserve(nic, QPC_DESCRIPTOR, &index))) {
+    const bool asks = !hiding || nic->config.prefetch;
+    if (!may_visit(nic) || (asks && !reserve(nic, QPC_DESCRIPTOR, &index))) {
         return;
     }
     CHECK(qp_scheduler_next(&nic->scheduler, &visit));
-    nic->visits++;
+    nic->reading_wqes += visit.wqes;
     nic->qps[visit.slot].wqes = (uint16_t)visit.wqes;
-    if (!hiding) {
+    if (hiding) {
+        csrna_read_wqes(nic, visit.slot);
+    }
+    if (asks) {
         *(uint32_t *)qpc_requester_info(&nic->requesters[QPC_DESCRIPTOR], index) = visit.slot;
-        ask(nic, QPC_DESCRIPTOR, index, visit.slot, QPC_READ);
-        return;
-    }
-    csrna_read_wqes(nic, visit.slot);
-    /* This is a hint: without an index the context is asked for when the WQEs have come. */
-    const int spare = qpc_requester_reserve(&nic->requesters[QPC_DESCRIPTOR]);
-    nic->prefetches_skipped += spare < 0;
-    if (spare >= 0) {
-        ask(nic, QPC_DESCRIPTOR, (uint32_t)spare, visit.slot, QPC_PREFETCH);
+        ask(nic, QPC_DESCRIPTOR, index, visit.slot, hiding ? QPC_PREFETCH : QPC_READ);
     }
 }
 
-/* Hiding: the WQEs have come, and their context is asked for. */
-static void descriptor_step(struct csrna_nic *nic)
-{
-    uint32_t index;
-    if (!ring_empty(&nic->arrived) && reserve(nic, QPC_DESCRIPTOR, &index)) {
-        const uint32_t slot = ring_pop(&nic->arrived);
-        *(uint32_t *)qpc_requester_info(&nic->requesters[QPC_DESCRIPTOR], index) = slot;
-        ask(nic, QPC_DESCRIPTOR, index, slot, QPC_READ);
-    }
-}
-
-/* The WQEs of a visit and their context have come: splits the WQEs into messages. */
+/* The WQEs of a visit have come: splits the WQEs into messages. */
 void csrna_split(struct csrna_nic *nic, uint32_t slot)
 {
-    struct qp_message messages[CSRNA_VISIT_WQES];
+    struct qp_message messages[CSRNA_VISIT_WQES_MAX];
     for (uint32_t i = 0; i < nic->qps[slot].wqes; i++) {
         messages[i] = (struct qp_message){.bytes = nic->config.message_bytes, .packets = 1};
     }
@@ -161,13 +158,13 @@ void csrna_split(struct csrna_nic *nic, uint32_t slot)
     for (uint32_t i = 0; i < taken; i++) {
         csrna_ring_push(&nic->messages, slot);
     }
-    nic->visits--;
+    nic->reading_wqes -= nic->qps[slot].wqes;
 }
 
 static void requester_step(struct csrna_nic *nic)
 {
     uint32_t index;
-    if (!ring_empty(&nic->messages) && nic->ready.count < CSRNA_READY_MAX &&
+    if (!ring_empty(&nic->messages) && nic->ready.count < nic->config.ready &&
         reserve(nic, QPC_REQUESTER, &index)) {
         const uint32_t entry = ring_pop(&nic->messages);
         *(uint32_t *)qpc_requester_info(&nic->requesters[QPC_REQUESTER], index) = entry;
@@ -185,17 +182,44 @@ static void responder_step(struct csrna_nic *nic)
     }
 }
 
+/* Requests leave as the NIC's window allows. */
+static void send_leaving(struct csrna_nic *nic)
+{
+    while (nic->leaving.count > 0 && window_open(nic)) {
+        struct csrna_packet *packet = queue_pop(&nic->leaving);
+        nic->in_flight += !packet->again;
+        nic->sent += !packet->again;
+        nic->resends -= packet->again;
+        csrna_machine_send(nic->machine, packet);
+    }
+}
+
+void csrna_send(struct csrna_nic *nic, struct csrna_packet *packet)
+{
+    if (csrna_is_request(packet)) {
+        csrna_queue_push(&nic->leaving, packet);
+        send_leaving(nic);
+    } else {
+        csrna_machine_send(nic->machine, packet);
+    }
+}
+
+/* An answer to one of our packets. */
+static void window_step(struct csrna_nic *nic)
+{
+    if (nic->acks.count > 0) {
+        csrna_acknowledge(nic, queue_pop(&nic->acks));
+    }
+    send_leaving(nic);
+}
+
 static void manager_step(struct csrna_nic *nic)
 {
     struct qpc_action action;
-    if (nic->sim->now_ps < nic->manager_until_ps) {
-        return;
-    }
     if (qpc_manager_step_pending(&nic->manager, &action)) {
         csrna_act(nic, &action);
     }
-    if (nic->sim->now_ps >= nic->manager_until_ps &&
-        qpc_manager_step_requests(&nic->manager, &action)) {
+    if (qpc_manager_step_requests(&nic->manager, &action)) {
         csrna_act(nic, &action);
     }
 }
@@ -210,10 +234,8 @@ static bool has_index(const struct csrna_nic *nic, enum qpc_channel channel)
 /* Does any unit have work that it can do in the next cycle? */
 static bool busy(const struct csrna_nic *nic)
 {
-    const bool visits =
-        may_visit(nic) && (nic->config.policy == CSRNA_HIDING || has_index(nic, QPC_DESCRIPTOR));
-    return visits || (!ring_empty(&nic->arrived) && has_index(nic, QPC_DESCRIPTOR)) ||
-           (!ring_empty(&nic->messages) && nic->ready.count < CSRNA_READY_MAX &&
+    return (may_visit(nic) && has_index(nic, QPC_DESCRIPTOR)) || nic->acks.count > 0 ||
+           (!ring_empty(&nic->messages) && nic->ready.count < nic->config.ready &&
             has_index(nic, QPC_REQUESTER)) ||
            (nic->received.count > 0 && has_index(nic, QPC_RESPONDER));
 }
@@ -225,11 +247,12 @@ static void sleep_until_due(struct csrna_nic *nic)
         csrna_wake(nic, now_ps);
     }
     if (!qpc_manager_idle(&nic->manager)) {
-        csrna_wake(nic, nic->manager_until_ps > now_ps ? nic->manager_until_ps : now_ps);
+        csrna_wake(nic, now_ps);
     }
-    if (nic->ready.count > 0 && nic->reads < CSRNA_READS_MAX) {
+    if (may_go_on(nic)) {
+        const uint64_t backlog_ps = nic->config.backlog_ps;
         const uint64_t wire_ps =
-            nic->wire_free_ps < backlog_ps(nic) ? 0 : nic->wire_free_ps - backlog_ps(nic);
+            nic->wire_free_ps < backlog_ps ? 0 : nic->wire_free_ps - backlog_ps;
         const uint64_t due_ps =
             nic->processing_until_ps > wire_ps ? nic->processing_until_ps : wire_ps;
         csrna_wake(nic, due_ps > now_ps ? due_ps : now_ps);
@@ -241,9 +264,9 @@ static void tick(struct sim *sim, struct sim_event *event)
     struct csrna_nic *nic = CONTAINER_OF(event, struct csrna_nic, tick);
     nic->next_cycle_ps = sim->now_ps + nic->config.cycle_ps;
     manager_step(nic);
+    window_step(nic);
     process(nic);
     requester_step(nic);
-    descriptor_step(nic);
     scheduler_step(nic);
     responder_step(nic);
     sleep_until_due(nic);
@@ -252,13 +275,7 @@ static void tick(struct sim *sim, struct sim_event *event)
 void csrna_on_read(struct csrna_nic *nic, const struct csrna_dma *dma)
 {
     switch ((enum csrna_dma_kind)dma->kind) {
-    case CSRNA_DMA_WQES:
-        if (nic->config.policy == CSRNA_HIDING) {
-            csrna_ring_push(&nic->arrived, dma->number);
-        } else {
-            csrna_split(nic, dma->number);
-        }
-        break;
+    case CSRNA_DMA_WQES: csrna_split(nic, dma->number); break;
     case CSRNA_DMA_CONTEXT: {
         const struct csrna_qp *qp = csrna_qp_of_number(nic, dma->number);
         qpc_manager_on_fetched(&nic->manager, dma->number, &qp->context);
@@ -272,7 +289,7 @@ void csrna_on_read(struct csrna_nic *nic, const struct csrna_dma *dma)
     case CSRNA_DMA_PAYLOAD:
         nic->reads--;
         nic->qps[dma->number].reading--;
-        csrna_machine_send(nic->machine, dma->packet);
+        csrna_send(nic, dma->packet);
         break;
     }
 }
@@ -296,17 +313,24 @@ void csrna_nic_receive(struct csrna_nic *nic, struct csrna_packet *packet)
         csrna_machine_free(nic->machine, packet);
         return;
     }
-    csrna_queue_push(&nic->received, packet);
+    const bool acks = nic->config.acks == CSRNA_ACKS_ON_CHIP && !csrna_is_request(packet);
+    csrna_queue_push(acks ? &nic->acks : &nic->received, packet);
     csrna_wake(nic, nic->sim->now_ps);
 }
 
 /* -- Opening ------------------------------------------------------------------------------------*/
 
-static void open_ring(struct csrna_ring *ring, uint32_t least)
+/* Memory for a NIC. */
+static void *take(struct csrna_nic *nic, size_t bytes)
+{
+    nic->bytes += bytes;
+    return csrna_zeroed(bytes);
+}
+
+static void open_ring(struct csrna_nic *nic, struct csrna_ring *ring, uint32_t least)
 {
     const uint32_t count = (uint32_t)power_of_two(least);
-    *ring = (struct csrna_ring){.entries = calloc(count, sizeof(uint32_t)), .mask = count - 1};
-    CHECK(ring->entries != NULL);
+    *ring = (struct csrna_ring){.entries = take(nic, count * sizeof(uint32_t)), .mask = count - 1};
 }
 
 static void open_units(struct csrna_nic *nic)
@@ -314,27 +338,27 @@ static void open_units(struct csrna_nic *nic)
     const struct csrna_config *config = &nic->config;
     const struct qpc_manager_parameters manager = {
         .policy = config->policy == CSRNA_FCFS ? QPC_FCFS : QPC_NONBLOCKING,
-        .victim = config->victim,
+        .victim = config->victims,
         .oocap = config->oocap,
         .cache_entries = config->cache_entries,
     };
-    nic->memory[0] = csrna_zeroed(qpc_manager_bytes(&manager));
+    nic->memory[0] = take(nic, qpc_manager_bytes(&manager));
     qpc_manager_init(&nic->manager, &manager, nic->memory[0]);
     for (uint32_t c = 0; c < QPC_CHANNELS; c++) {
         const uint32_t bytes = c == QPC_RESPONDER ? sizeof(void *) : sizeof(uint32_t);
-        nic->memory[1 + c] = csrna_zeroed(qpc_requester_bytes(config->oocap, bytes));
+        nic->memory[1 + c] = take(nic, qpc_requester_bytes(config->oocap, bytes));
         qpc_requester_init(&nic->requesters[c], config->oocap, bytes, nic->memory[1 + c]);
     }
     const struct qp_scheduler_parameters scheduler = {
         .qps = nic->qp_count,
         .sq_wqes = CSRNA_SQ_WQES,
-        .visit_wqes = CSRNA_VISIT_WQES,
-        .visit_bytes = CSRNA_VISIT_BYTES,
-        .window = config->window,
+        .visit_wqes = config->visit_wqes,
+        .visit_bytes = config->visit_bytes,
+        .window = config->qp_window,
     };
-    nic->memory[4] = csrna_zeroed(qp_scheduler_bytes(nic->qp_count));
+    nic->memory[4] = take(nic, qp_scheduler_bytes(nic->qp_count));
     qp_scheduler_init(&nic->scheduler, &scheduler, nic->memory[4]);
-    nic->memory[5] = csrna_zeroed(sq_table_bytes(nic->qp_count));
+    nic->memory[5] = take(nic, sq_table_bytes(nic->qp_count));
     sq_table_init(&nic->sq_table, nic->qp_count, CSRNA_SQ_WQES, nic->memory[5]);
 }
 
@@ -360,25 +384,27 @@ void csrna_nic_open(struct csrna_nic *nic, struct csrna_machine *machine, uint32
                               .config = *config,
                               .node = node,
                               .qp_count = qps,
-                              .trace = trace};
-    const bool hiding = config->policy == CSRNA_HIDING;
-    nic->visits_max = hiding && config->oocap < CSRNA_VISITS_MAX ? config->oocap : CSRNA_VISITS_MAX;
-    nic->qps = csrna_zeroed(qps * sizeof(struct csrna_qp));
+                              .trace = trace,
+                              .bytes = sizeof(*nic)};
+    nic->qps = take(nic, qps * sizeof(struct csrna_qp));
     /* QPNs are given out one after the other, except four that are never given out. */
     nic->slot_mask = (uint32_t)power_of_two(qps + 4) - 1;
-    nic->slots = csrna_zeroed((nic->slot_mask + 1) * sizeof(uint32_t));
-    nic->pcie = (struct csrna_port){.byte_fs = config->pcie_byte_fs, .latency_ps = config->read_ps};
+    nic->slots = take(nic, (nic->slot_mask + 1) * sizeof(uint32_t));
+    nic->pcie_in =
+        (struct csrna_port){.byte_fs = config->pcie_byte_fs, .latency_ps = config->read_ps};
+    nic->pcie_out = (struct csrna_port){.byte_fs = config->pcie_byte_fs};
     nic->board =
-        (struct csrna_port){.byte_fs = config->pcie_byte_fs, .latency_ps = config->board_ps};
+        (struct csrna_port){.byte_fs = config->board_byte_fs, .latency_ps = config->board_ps};
     sim_event_init(&nic->tick, tick);
     struct csrna_reads *reads[] = {&nic->pcie_reads, &nic->board_reads};
     for (uint32_t i = 0; i < COUNT_OF(reads); i++) {
         reads[i]->nic = nic;
+        reads[i]->entries = csrna_zeroed(CSRNA_DMA_MAX * sizeof(struct csrna_dma));
         sim_event_init(&reads[i]->event, csrna_on_reads);
     }
-    open_ring(&nic->arrived, nic->visits_max);
-    open_ring(&nic->messages,
-              CSRNA_MESSAGES_MAX + nic->visits_max * CSRNA_VISIT_WQES + 3 * QPC_OOCAP_MAX + qps);
+    nic->accesses.nic = nic;
+    sim_event_init(&nic->accesses.event, csrna_on_accesses);
+    open_ring(nic, &nic->messages, config->wqe_room + config->visit_wqes + 3 * QPC_OOCAP_MAX + qps);
     open_units(nic);
     if (trace != NULL) {
         open_tracks(nic);
@@ -403,8 +429,9 @@ void csrna_nic_close(struct csrna_nic *nic)
     for (uint32_t i = 0; i < COUNT_OF(nic->memory); i++) {
         csrna_free(nic->memory[i]);
     }
-    free(nic->arrived.entries);
-    free(nic->messages.entries);
+    csrna_free(nic->pcie_reads.entries);
+    csrna_free(nic->board_reads.entries);
+    csrna_free(nic->messages.entries);
     csrna_free(nic->slots);
     csrna_free(nic->qps);
 }

@@ -10,13 +10,16 @@
  * Threads    One world, one thread.
  * Time       One tick is a cycle of the NIC's clock; a NIC without work does not tick.
  * Units      Bytes, picoseconds.
- * Limits     CSRNA_VISITS_MAX visits of the scheduler and CSRNA_READS_MAX payload reads at once.
+ * Limits     CSRNA_PACKETS_MAX packets under way; the rest is configured.
  * Source     Specification csRNA, sections 2 and 4.
  *
  * A message's way: doorbell, scheduler, WQE read (before or beside its context's: the policy),
  * descriptor unit, requester unit (context, engine, `processing` cycles), payload read, wire. At
- * the other end: responder unit (context, engine), memory write, acknowledgement; and back through
- * the responder unit here.
+ * the other end: responder unit (context, engine), memory write, acknowledgement. Here the
+ * requester unit takes it, whose window is on the chip, or else the responder unit, by a context.
+ *
+ * PCIe has two directions, each with its own bandwidth: reads and what they bring; writes. Contexts
+ * are read and written in one order: an access begins when the one before it has begun.
  */
 #ifndef LAB_CSRNA_NIC_H
 #define LAB_CSRNA_NIC_H
@@ -31,29 +34,37 @@
 #include "sim/pool.h"
 #include "sim/trace.h"
 
-/* The most WQEs that a visit reads, and the most data that they stand for. */
-#define CSRNA_VISIT_WQES  16u
-#define CSRNA_VISIT_BYTES 8192u
-/* Visits under way: twice what the round trip takes at the peak rate. With hiding never more than
- * oocap, since each needs an index while its WQEs are read. */
-#define CSRNA_VISITS_MAX 12u
-#define CSRNA_READS_MAX  64u
-/* With this many messages before the requester unit no queue pair is visited. */
-#define CSRNA_MESSAGES_MAX 64u
-/* With this many messages between the requester's context and its processing it asks for no more
- * contexts. */
-#define CSRNA_READY_MAX 16u
-#define CSRNA_SQ_WQES   64u
-#define CSRNA_CQE_BYTES 16u
-/* CQEs that wait for the bus go together as far as they share a line of 64 bytes. */
-#define CSRNA_CQES_MAX 4u
-/* The places in which evicted contexts wait until the bus is idle. */
-#define CSRNA_VICTIMS_MAX 4u
+#define CSRNA_VISIT_WQES_MAX 64u
+/* Packets under way in a machine; a run with more fails. */
+#define CSRNA_PACKETS_MAX (1u << 17)
+/* A send queue's length in WQEs. */
+#define CSRNA_SQ_WQES 64u
 
+/* The words of the parameters with these names, in their order. */
 enum csrna_policy {
-    CSRNA_FCFS,   /* First come, first served: a miss blocks. */
-    CSRNA_NB,     /* Non-blocking. */
     CSRNA_HIDING, /* Non-blocking, and the WQE is read beside the context. */
+    CSRNA_NB,     /* Non-blocking. */
+    CSRNA_FCFS,   /* First come, first served: a miss blocks. */
+};
+
+enum csrna_placement {
+    CSRNA_HOST,
+    CSRNA_BOARD, /* Contexts live in the memory of the board. */
+};
+
+enum csrna_switch {
+    CSRNA_ON,
+    CSRNA_OFF,
+};
+
+enum csrna_acks {
+    CSRNA_ACKS_ON_CHIP, /* An acknowledgement needs no context at the sender. */
+    CSRNA_ACKS_CONTEXT,
+};
+
+enum csrna_window_of {
+    CSRNA_WINDOW_OF_CONNECTION,
+    CSRNA_WINDOW_OF_NIC,
 };
 
 struct csrna_machine;
@@ -68,6 +79,7 @@ struct csrna_packet {
     uint32_t headers_bytes, payload_bytes;
     uint32_t slot;      /* The slot of its queue pair at the node where the packet is. */
     bool reads_payload; /* Its payload comes over PCIe before it leaves. */
+    bool again;         /* It was sent before. */
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
     uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
 };
@@ -77,13 +89,12 @@ struct csrna_packets {
     uint32_t count;
 };
 
-/* Where contexts live: a port that moves bytes one access after the other. */
+/* One direction of PCIe, or on-board memory: moves bytes, one access after the other. */
 struct csrna_port {
-    uint64_t byte_fs; /* Femtoseconds a byte takes. */
-    uint64_t latency_ps;
+    uint64_t byte_fs;    /* Femtoseconds a byte takes. */
+    uint64_t latency_ps; /* From a read's last byte to the answer. */
     uint64_t free_ps;
-    uint64_t bytes;   /* Bytes moved, and those that each access costs. */
-    uint32_t victims; /* Evicted contexts that have not been written yet. */
+    uint64_t bytes; /* Bytes moved, and those that each access costs. */
 };
 
 enum csrna_dma_kind {
@@ -100,12 +111,27 @@ struct csrna_dma {
 };
 
 /* Reads that are under way on one port, which answers in order. */
-#define CSRNA_DMA_MAX 512u
+#define CSRNA_DMA_MAX (2 * CSRNA_PACKETS_MAX)
 struct csrna_reads {
     struct sim_event event; /* The oldest read is done. */
     struct csrna_nic *nic;
     uint32_t head, tail;
-    struct csrna_dma entries[CSRNA_DMA_MAX];
+    struct csrna_dma *entries;
+};
+
+/* Accesses to contexts that have not begun, in their order. There are at most as many reads as
+ * requests, and each write comes from a read that is done. */
+#define CSRNA_ACCESSES_MAX 1024u
+_Static_assert(CSRNA_ACCESSES_MAX > 4 * QPC_CHANNELS * QPC_OOCAP_MAX, "all find room");
+struct csrna_accesses {
+    struct sim_event event; /* The next one may begin. */
+    struct csrna_nic *nic;
+    uint64_t begun_ps; /* When the newest one that has left began, or will begin. */
+    uint32_t head, tail;
+    struct {
+        uint32_t qpn;
+        bool writes;
+    } entries[CSRNA_ACCESSES_MAX];
 };
 
 /* One connection's side at this node. */
@@ -120,16 +146,34 @@ struct csrna_qp {
 
 struct csrna_config {
     enum csrna_policy policy;
-    bool on_board; /* Contexts live in the memory of the board. */
+    enum csrna_placement placement;
+    enum csrna_acks acks;
+    bool prefetch;   /* CSRNA_HIDING: the context is asked for while the WQEs are read. */
+    bool write_back; /* Evicted contexts that were changed are written to memory. */
     uint32_t oocap, cache_entries;
-    enum qpc_victim_policy victim;
+    enum qpc_victim_policy victims;
     uint32_t processing; /* Cycles of the slowest unit. */
-    uint32_t window;     /* The most packets that a queue pair has in flight. */
+    /* The most packets that a queue pair, and that the NIC, has in flight. */
+    uint32_t qp_window, nic_window;
+    /* Each packet asks for an acknowledgement, as in the public model, and not only the last one of
+     * a batch: for a window that could close in the midst of one. */
+    bool ack_each;
     uint64_t cycle_ps;
     uint64_t read_ps, write_ps, board_ps;
-    uint64_t pcie_byte_fs;
+    uint64_t pcie_byte_fs, board_byte_fs;
     uint32_t access_bytes; /* The bytes that each access costs beside its own. */
+    uint32_t context_bytes, cqe_bytes;
     uint32_t message_bytes;
+    /* With this many WQEs before the requester unit or on their way no queue pair is visited. */
+    uint32_t wqe_room;
+    uint32_t visit_wqes;  /* The most WQEs that a visit reads, */
+    uint32_t visit_bytes; /* and the most data that they stand for. */
+    /* With this many messages between the requester's context and its processing it asks for no
+     * more contexts. */
+    uint32_t ready;
+    uint32_t payloads; /* Payloads that are being read, or wait for the window. */
+    /* The requester stops while its packets have to wait longer than this for the wire. */
+    uint64_t backlog_ps;
 };
 
 struct csrna_ring {
@@ -153,24 +197,26 @@ struct csrna_nic {
     struct qpc_requester requesters[QPC_CHANNELS];
     struct sq_table sq_table;
     struct qp_scheduler scheduler;
-    struct csrna_port pcie, board;
+    struct csrna_port pcie_in, pcie_out; /* From the host's memory, and to it. */
+    struct csrna_port board;
     struct csrna_reads pcie_reads, board_reads;
-    /* Slots of visits whose WQEs have come; they wait before the descriptor unit. */
-    struct csrna_ring arrived;
+    struct csrna_accesses accesses;
     /* Slots, one for each message; they wait before the requester unit. */
     struct csrna_ring messages;
     struct csrna_packets ready;    /* Packets before the requester's processing. */
     struct csrna_packets received; /* Packets before the responder unit. */
-    uint32_t visits, reads;        /* Visits and reads under way. */
-    uint32_t visits_max;
-    uint64_t cqes_begin_ps;       /* The newest write of CQEs: when it begins, */
-    uint32_t cqes;                /* and how many it holds. */
+    struct csrna_packets acks;     /* Answers before the requester unit's window. */
+    struct csrna_packets leaving;  /* Requests with their payload that wait for the window. */
+    uint32_t reading_wqes, reads;  /* WQEs and payloads that are being read. */
+    uint32_t in_flight;            /* Packets sent and not acknowledged, for the NIC's window. */
+    uint32_t resends;             /* The packets from `ready` to `leaving` that were sent before. */
+    uint32_t resends_asked;       /* Queue pairs with `resend_asked`. */
+    uint64_t sent;                /* Requests, each counted once. */
     uint64_t processing_until_ps; /* When the slowest unit is done with its message. */
-    uint64_t manager_until_ps;    /* FCFS: the victim is being written back. */
     uint64_t next_cycle_ps;
     uint64_t wire_free_ps;
 
-    uint64_t processed, prefetches_skipped, stalls[QPC_CHANNELS];
+    uint64_t stalls[QPC_CHANNELS];
     uint64_t incoherent, bad_packets, failed; /* These are 0, or the run fails. */
     struct sim_trace *trace;
     /* One track for each index, since requests of a channel overlap. Names live as long as the
@@ -179,6 +225,7 @@ struct csrna_nic {
     char track_names[QPC_CHANNELS][QPC_OOCAP_MAX][24];
     uint64_t asked_ps[QPC_CHANNELS][QPC_OOCAP_MAX]; /* When the request of an index was made. */
     void *memory[6];
+    size_t bytes; /* What all of this takes. */
 };
 
 void csrna_nic_open(struct csrna_nic *nic, struct csrna_machine *machine, uint32_t node,

@@ -6,9 +6,6 @@
 
 #include "lab/csrna_machine.h"
 
-/* The time between the first posts of two cores. */
-#define CORE_OFFSET_PS 397000u
-
 static uint64_t word(uint64_t tag, uint32_t at)
 {
     return (tag + at) * 0x9e3779b97f4a7c15u;
@@ -35,7 +32,7 @@ static bool holds(const uint8_t *bytes, uint32_t count, uint64_t tag)
 
 static uint32_t batch_of(const struct csrna_machine *machine, uint32_t slot)
 {
-    return machine->load.one_at_a_time ? 1 : slot % CSRNA_BATCH_MAX + 1;
+    return slot % machine->world.batch + 1;
 }
 
 uint64_t csrna_tag(const struct csrna_machine *machine, uint32_t slot)
@@ -48,6 +45,17 @@ uint64_t csrna_tag(const struct csrna_machine *machine, uint32_t slot)
 size_t csrna_offset(const struct csrna_machine *machine, uint32_t slot, uint32_t copy)
 {
     return ((size_t)slot * machine->copies + copy % machine->copies) * machine->load.bytes;
+}
+
+/* The time of the software, from a post to its doorbell. */
+static uint64_t software_ps(struct csrna_machine *machine)
+{
+    const struct csrna_world *world = &machine->world;
+    if (world->jitter_ps == 0) {
+        return world->software_ps;
+    }
+    return world->software_ps - world->jitter_ps +
+           prng_below(&machine->sim.prng, 2 * world->jitter_ps + 1);
 }
 
 void csrna_post(struct csrna_machine *machine, uint32_t slot)
@@ -86,8 +94,9 @@ void csrna_post(struct csrna_machine *machine, uint32_t slot)
     CHECK(qp_post_sends(qp, requests, count) == STATUS_OK);
     /* The doorbell says when to send; the engine's list of ready queue pairs is not asked. */
     csrna_nic_resend(&server->nic);
-    csrna_later_add(&machine->doorbells,
-                    machine->sim.now_ps + machine->software_ps + machine->write_ps, slot);
+    const struct csrna_world *world = &machine->world;
+    const uint64_t at_ps = machine->sim.now_ps + software_ps(machine) + world->write_ps;
+    csrna_later_add(&machine->doorbells, at_ps, slot, false);
 }
 
 void csrna_on_doorbell(struct csrna_machine *machine, uint32_t slot)
@@ -106,8 +115,8 @@ void csrna_machine_completions(struct csrna_machine *machine, struct csrna_nic *
             lab_fail(machine->run, "a message failed with status %u", completion.status);
         }
         const uint64_t written_ps = csrna_nic_write_cqe(nic);
-        csrna_later_add(&machine->completions, written_ps + machine->write_ps,
-                        (uint32_t)completion.wr_id);
+        csrna_later_add(&machine->completions, written_ps + machine->world.write_ps,
+                        (uint32_t)completion.wr_id, true);
     }
 }
 
@@ -130,11 +139,11 @@ static uint32_t next_of(struct csrna_machine *machine, uint32_t slot)
     if (!machine->load.one_at_a_time) {
         return slot;
     }
-    const uint32_t core = slot % machine->cores;
-    const uint32_t own =
-        machine->load.qps / machine->cores + (core < machine->load.qps % machine->cores);
+    const uint32_t cores = machine->world.cores;
+    const uint32_t core = slot % cores;
+    const uint32_t own = machine->load.qps / cores + (core < machine->load.qps % cores);
     machine->turns[core] = machine->turns[core] + 1 == own ? 0 : machine->turns[core] + 1;
-    return machine->turns[core] * machine->cores + core;
+    return machine->turns[core] * cores + core;
 }
 
 void csrna_on_completion(struct csrna_machine *machine, uint32_t slot)
@@ -144,25 +153,30 @@ void csrna_on_completion(struct csrna_machine *machine, uint32_t slot)
     machine->wrong_slots += !arrived_whole(machine, slot);
     machine->messages += batch_of(machine, slot);
     machine->last_ps = now_ps;
-    if (machine->warm_ps == 0 && machine->messages >= machine->warm_messages) {
+    if (machine->warm_ps == 0 && csrna_done(machine) >= machine->warm_messages) {
         machine->warm_ps = now_ps;
-        machine->warm_messages = machine->messages;
+        machine->warm_done = csrna_done(machine);
     } else if (machine->warm_ps != 0) {
         sim_spread_count(machine->latencies, now_ps - connection->posted_ps);
         machine->end_ps = now_ps;
+        machine->end_done = csrna_done(machine);
     }
-    if (machine->messages < machine->all_messages) {
+    if (csrna_done(machine) < machine->all_messages) {
         csrna_post(machine, next_of(machine, slot));
     }
 }
 
-/* Cores do not begin together: side by side they would ask for everything at the same time. */
+uint64_t csrna_done(const struct csrna_machine *machine)
+{
+    return machine->load.one_at_a_time ? machine->messages : machine->nodes[0].nic.sent;
+}
+
 void csrna_start(struct csrna_machine *machine)
 {
     const struct csrna_load *load = &machine->load;
-    const bool cores = load->one_at_a_time && load->qps > machine->cores;
-    const uint32_t first = cores ? machine->cores : load->qps;
+    const uint32_t cores = machine->world.cores;
+    const uint32_t first = load->one_at_a_time && load->qps > cores ? cores : load->qps;
     for (uint32_t i = 0; i < first; i++) {
-        csrna_later_add(&machine->starts, load->one_at_a_time ? i * CORE_OFFSET_PS : 0, i);
+        csrna_later_add(&machine->starts, i * machine->world.stagger_ps, i, true);
     }
 }

@@ -154,7 +154,7 @@ static void on_data_at_target(struct forth_disk *disk, uint32_t qwords)
 static void on_answer(struct forth_disk *disk, const struct forth_disk_message *message)
 {
     struct forth_disk_side *side = &disk->initiator;
-    if (message->tag != disk->tag) {
+    if (message->tag != disk->tag || message->pages != disk->asked_pages) {
         disk->wrong++;
     } else if (message->operation == FORTH_DISK_PUSH) {
         send_pages(side, (uint32_t)message->pages);
@@ -198,6 +198,7 @@ static bool ask(struct forth_disk *disk, enum forth_disk_operation operation, ui
         return false;
     }
     disk->done = false;
+    disk->asked_pages = pages;
     disk->requests++;
     send_message(&disk->initiator, INITIATOR, &message);
     forth_node_kick(node_of(disk, INITIATOR));
@@ -256,6 +257,12 @@ void forth_disk_close(struct forth_disk *disk)
         lab_fail(disk->machine.run, "%llu messages or packets were wrong",
                  (unsigned long long)disk->wrong);
     }
+    uint64_t written = 0;
+    for (uint64_t i = 0; i < disk->page_count; i++) {
+        written += disk->pages[i] != NULL;
+    }
+    lab_add_memory(disk->machine.run, "disk page", written,
+                   written * FORTH_DISK_PAGE_BYTES + disk->page_count * sizeof(disk->pages[0]));
     forth_machine_close(&disk->machine);
     for (uint64_t i = 0; i < disk->page_count; i++) {
         free(disk->pages[i]);

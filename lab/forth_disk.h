@@ -57,8 +57,8 @@ struct forth_disk {
     uint8_t **pages; /* NULL: never written, reads as zeros. */
     struct forth_disk_side initiator, target;
     bool done;
-    bool dead; /* A request was never answered: no more are sent. */
-    uint64_t tag;
+    bool dead;                 /* A request was never answered: no more are sent. */
+    uint64_t tag, asked_pages; /* What is asked for now. */
     uint64_t requests, bytes_read, bytes_written, wrong;
 };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A node's bus: the program's requests, the fetching of their data, the delivery of what arrived.
+ * A node's bus: the program's requests, and the fetching of their data.
  *
- * The NIC's core is target or initiator, not both: while the answer to a split read is awaited or
- * comes, requests of the host are held off (specification 2.1: a request takes at least
- * post + read + memory + n cycles).
+ * By default the NIC's core is target or initiator, not both: while the answer to a split read is
+ * awaited or comes, requests of the host are held off. With `core_shared` the host posts while
+ * memory is read. The document says nothing of this; only the former takes post + read + memory + n
+ * cycles for a request (specification 2.1).
  */
 #include <string.h>
 
@@ -13,15 +14,8 @@
 
 #define HEADER_WORDS 1u
 #define WORD_BYTES   8u
-#define CREDIT_WORDS (1u << FORTH_CREDIT_SHIFT)
 
-static uint64_t pci_ps(const struct forth_node *node, uint64_t cycles)
-{
-    return sim_clock_at(node->config.pci, cycles);
-}
-
-/* A word on the link begins with bits 63..56, in memory with bits 7..0. */
-static void swap_words(void *to, const void *from, uint32_t words)
+void forth_node_swap_words(void *to, const void *from, uint32_t words)
 {
     const uint8_t *source = from;
     uint8_t *target = to;
@@ -32,7 +26,7 @@ static void swap_words(void *to, const void *from, uint32_t words)
     }
 }
 
-static void count_dma(struct forth_node *node)
+void forth_node_count_dma(struct forth_node *node)
 {
     const uint64_t now = forth_node_cycle(node);
     const bool waiting = node->sampler.waiting;
@@ -42,7 +36,7 @@ static void count_dma(struct forth_node *node)
         node->samples_out = (uint32_t)node->truth.qwords_out;
         node->samples_in = (uint32_t)node->truth.qwords_in;
         sim_schedule(node->fabric->sim, &node->sample,
-                     pci_ps(node, forth_sampler_due(&node->sampler)));
+                     forth_node_pci_ps(node, forth_sampler_due(&node->sampler)));
     }
 }
 
@@ -53,14 +47,17 @@ static void take_sample(struct sim *sim, struct sim_event *event)
         &node->sampler,
         (struct forth_sample){.out = (uint32_t)node->truth.qwords_out - node->samples_out,
                               .in = (uint32_t)node->truth.qwords_in - node->samples_in});
+    if (node->config.samples_apart) {
+        node->samples_out = (uint32_t)node->truth.qwords_out;
+        node->samples_in = (uint32_t)node->truth.qwords_in;
+    }
     const uint64_t due = forth_sampler_due(&node->sampler);
     if (due != UINT64_MAX) {
-        sim_schedule(sim, event, pci_ps(node, due));
+        sim_schedule(sim, event, forth_node_pci_ps(node, due));
     }
 }
 
-/* A write of one word, if there is memory at its address. */
-static void write_notification(struct forth_node *node, uint64_t address, uint64_t word)
+void forth_node_notify(struct forth_node *node, uint64_t address, uint64_t word)
 {
     uint8_t *at;
     if (sim_memory_at(&node->memory, address, WORD_BYTES, &at) != SIM_MEMORY_GOOD) {
@@ -75,7 +72,8 @@ static void write_notification(struct forth_node *node, uint64_t address, uint64
 
 static bool held_off(const struct forth_node *node)
 {
-    return node->fetch.state == FORTH_FETCH_SPLIT || node->fetch.state == FORTH_FETCH_DATA;
+    return !node->config.core_shared &&
+           (node->fetch.state == FORTH_FETCH_SPLIT || node->fetch.state == FORTH_FETCH_DATA);
 }
 
 static bool queue_full(const struct forth_node *node)
@@ -162,7 +160,7 @@ static void begin_fetch(struct forth_node *node, const struct forth_request *req
     node->host2net.used += request->words + HEADER_WORDS;
     forth_node_show_fifo(node);
     node->fetch_from = forth_node_cycle(node);
-    count_dma(node);
+    forth_node_count_dma(node);
     sim_bus_request(&node->bus, &node->reader);
 }
 
@@ -226,7 +224,10 @@ static void end_fetch(struct forth_node *node)
     leave_queue(node);
     node->truth.fetched++;
     forth_node_fetch(node);
-    forth_node_kick(node);
+    /* A core that can be posted to while it fetches is, so that the bus goes on fetching. */
+    if (!node->config.core_shared || node->fetch.state == FORTH_FETCH_IDLE) {
+        forth_node_kick(node);
+    }
 }
 
 /* There is no memory to read: the operation ends without a packet. */
@@ -259,7 +260,8 @@ static void data_came(struct forth_node *node, const struct forth_transfer *tran
         abort_fetch(node);
         return;
     }
-    swap_words(&node->filling->payload[(size_t)node->fetch.moved * WORD_BYTES], at, moved);
+    forth_node_swap_words(&node->filling->payload[(size_t)node->fetch.moved * WORD_BYTES], at,
+                          moved);
     node->truth.qwords_out += moved;
     forth_node_count(node, FORTH_host2nic_qwords, moved);
     forth_node_count(node, FORTH_host2nic_requests, 1);
@@ -274,7 +276,7 @@ static void notify_locally(struct forth_node *node)
 {
     const struct forth_request *request = &node->fetch.request;
     const uint64_t word = forth_notification(request->words, request->node, ++node->notifications);
-    write_notification(node, node->registers.local_notification, word);
+    forth_node_notify(node, node->registers.local_notification, word);
     forth_node_count(node, FORTH_local_notifications, 1);
     node->truth.local_notifications++;
     forth_fetch_moved(&node->fetch, 1);
@@ -283,13 +285,24 @@ static void notify_locally(struct forth_node *node)
     }
 }
 
+/* PCI cycles until memory has the data. */
+static uint64_t memory_cycles(struct forth_node *node)
+{
+    const uint32_t jitter = node->config.jitter;
+    return node->config.memory_cycles + (jitter > 0 ? prng_below(&node->prng, jitter + 1) : 0);
+}
+
 static void await_split(struct forth_node *node)
 {
     forth_fetch_split(&node->fetch);
     forth_node_count(node, FORTH_split_operations, 1);
     node->split_from = forth_node_cycle(node);
-    sim_bus_withdraw(&node->bus, &node->host);
-    sim_after(node->fabric->sim, &node->split, pci_ps(node, node->config.memory_cycles));
+    if (held_off(node)) {
+        sim_bus_withdraw(&node->bus, &node->host);
+    } else {
+        forth_node_kick(node);
+    }
+    sim_after(node->fabric->sim, &node->split, forth_node_pci_ps(node, memory_cycles(node)));
 }
 
 static void split_is_ready(struct sim *sim, struct sim_event *event)
@@ -331,163 +344,6 @@ static void reader_ended(struct sim_bus_user *user, uint32_t moved)
     }
 }
 
-/* -- Delivering ---------------------------------------------------------------------------------*/
-
-static struct forth_packet *arrived(const struct forth_node *node)
-{
-    return CONTAINER_OF(node->incoming.next, struct forth_packet, node);
-}
-
-void forth_node_deliver(struct forth_node *node)
-{
-    if (node->delivery.busy || list_empty(&node->incoming)) {
-        return;
-    }
-    struct forth_header header;
-    CHECK(forth_header_decode(arrived(node)->header, &header) == FORTH_GOOD);
-    forth_delivery_begin(&node->delivery, &header);
-    node->delivery_from = forth_node_cycle(node);
-    count_dma(node);
-    sim_bus_request(&node->bus, &node->writer);
-}
-
-static struct forth_transfer next_delivery(const struct forth_node *node)
-{
-    return forth_delivery_next(&node->delivery, node->registers.remote_notification);
-}
-
-/* The next moment at which the ledger's value changes while words go to the host. */
-static void watch_credit(struct forth_node *node)
-{
-    const uint32_t next = CREDIT_WORDS - node->ledger.forwarded % CREDIT_WORDS;
-    if (node->forwarded + next <= node->to_forward) {
-        sim_schedule(node->fabric->sim, &node->forward,
-                     node->forward_from_ps + pci_ps(node, node->forwarded + next));
-    }
-}
-
-static void forward(struct sim *sim, struct sim_event *event)
-{
-    (void)sim;
-    struct forth_node *node = CONTAINER_OF(event, struct forth_node, forward);
-    const uint32_t words = CREDIT_WORDS - node->ledger.forwarded % CREDIT_WORDS;
-    node->forwarded += words;
-    forth_node_forwarded(node, words);
-    watch_credit(node);
-}
-
-static struct sim_bus_tenure writer_granted(struct sim_bus_user *user)
-{
-    struct forth_node *node = CONTAINER_OF(user, struct forth_node, writer);
-    const struct forth_transfer transfer = next_delivery(node);
-    const uint32_t overhead = node->config.write_overhead;
-    if (transfer.step == FORTH_STEP_WRITE) {
-        node->forwarded = 0;
-        node->to_forward = transfer.qwords;
-        node->forward_from_ps = pci_ps(node, node->bus.began + overhead);
-        watch_credit(node);
-    }
-    return (struct sim_bus_tenure){overhead, transfer.qwords};
-}
-
-static void raise_interrupt(struct forth_node *node)
-{
-    forth_config_raise_interrupt(&node->config_space);
-    node->truth.interrupts++;
-    if (!node->irq && forth_config_interrupts(&node->config_space)) {
-        node->irq = true;
-        node->irq_from = forth_node_cycle(node);
-        forth_node_count(node, FORTH_irq_assertions, 1);
-        if (node->program.interrupted != NULL) {
-            node->program.interrupted(node);
-        }
-    }
-}
-
-/* The packet's overhead leaves the FIFO with its last word. */
-static void end_delivery(struct forth_node *node)
-{
-    struct forth_packet *packet = arrived(node);
-    const struct forth_header header = node->delivery.header;
-    const uint64_t now = forth_node_cycle(node);
-    const bool good = forth_body_crc(FORTH_BODY_CRC_BEGIN, packet->payload,
-                                     (size_t)packet->qwords * WORD_BYTES) == packet->body_crc;
-    forth_node_count(node, FORTH_nic2host_dma_ops, 1);
-    forth_node_count(node, FORTH_nic2host_dma_active, now - node->delivery_from);
-    forth_node_count(node, FORTH_body_crc_errors, !good);
-    forth_timer_completed(&node->registers, now);
-    forth_fifo_take(&node->net2host, packet->qwords + HEADER_WORDS);
-    forth_node_forwarded(node, FORTH_OVERHEAD_WORDS);
-    node->truth.delivered++;
-    node->truth.flagged += !good;
-    sim_note(node->fabric->sim, packet->header ^ packet->body_crc);
-    list_remove(&packet->node);
-    sim_pool_give(&node->fabric->packets, packet);
-    if (node->program.delivered != NULL) {
-        node->program.delivered(node, &header, !good);
-    }
-    if (header.flags.remote_interrupt) {
-        raise_interrupt(node);
-    }
-    forth_node_deliver(node);
-}
-
-static void data_went(struct forth_node *node, const struct forth_transfer *transfer,
-                      uint32_t moved)
-{
-    const struct forth_packet *packet = arrived(node);
-    uint8_t *at = NULL;
-    sim_cancel(&node->forward);
-    if (moved > 0 && sim_memory_at(&node->memory, transfer->address, (size_t)moved * WORD_BYTES,
-                                   &at) == SIM_MEMORY_GOOD) {
-        swap_words(at, &packet->payload[(size_t)node->delivery.moved * WORD_BYTES], moved);
-    } else if (moved > 0) {
-        forth_config_raise_status(&node->config_space, FORTH_STATUS_GOT_MASTER_ABORT);
-        node->truth.aborts++;
-    }
-    /* The bus must not have overtaken the link. */
-    CHECK(node->delivery.moved + moved < packet->qwords ||
-          node->fabric->sim->now_ps + pci_ps(node, 1) >= packet->ended_ps);
-    node->truth.qwords_in += moved;
-    forth_node_forwarded(node, moved - node->forwarded);
-    forth_node_count(node, FORTH_nic2host_qwords, moved);
-    forth_node_count(node, FORTH_nic2host_requests, 1);
-    forth_node_count(node, FORTH_nic2host_disconnects, moved < transfer->qwords);
-}
-
-static void notify_remotely(struct forth_node *node)
-{
-    const struct forth_header *header = &node->delivery.header;
-    const uint64_t word = forth_notification(header->words, header->node, ++node->notifications);
-    write_notification(node, node->registers.remote_notification, word);
-    forth_node_count(node, FORTH_remote_notifications, 1);
-    node->truth.remote_notifications++;
-    if (node->program.notified != NULL) {
-        node->program.notified(node, true, word);
-    }
-}
-
-static void writer_ended(struct sim_bus_user *user, uint32_t moved)
-{
-    struct forth_node *node = CONTAINER_OF(user, struct forth_node, writer);
-    const struct forth_transfer transfer = next_delivery(node);
-    if (node->writer_stale) {
-        node->writer_stale = false;
-        return;
-    }
-    forth_node_count(node, FORTH_nic2host_bus_granted, forth_node_cycle(node) - node->bus.began);
-    if (transfer.step == FORTH_STEP_NOTIFY) {
-        notify_remotely(node);
-    } else {
-        data_went(node, &transfer, moved);
-    }
-    if (forth_delivery_moved(&node->delivery, moved)) {
-        end_delivery(node);
-    } else {
-        sim_bus_request(&node->bus, &node->writer);
-    }
-}
-
 /* -- Construction -------------------------------------------------------------------------------*/
 
 void forth_node_reset_dma(struct forth_node *node)
@@ -513,17 +369,14 @@ void forth_node_attach_bus(struct forth_node *node)
 {
     sim_event_init(&node->split, split_is_ready);
     sim_event_init(&node->room, room_is_there);
-    sim_event_init(&node->forward, forward);
     sim_event_init(&node->sample, take_sample);
     node->host =
         (struct sim_bus_user){.name = "post", .granted = host_granted, .ended = host_ended};
     node->reader =
         (struct sim_bus_user){.name = "read", .granted = reader_granted, .ended = reader_ended};
-    node->writer =
-        (struct sim_bus_user){.name = "write", .granted = writer_granted, .ended = writer_ended};
     sim_bus_init(&node->bus, node->fabric->sim, node->config.pci);
     sim_bus_attach(&node->bus, &node->host);
     sim_bus_attach(&node->bus, &node->reader);
-    sim_bus_attach(&node->bus, &node->writer);
+    forth_node_attach_writer(node);
     node->bus.latency_timer = node->config.latency_timer;
 }

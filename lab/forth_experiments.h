@@ -14,21 +14,33 @@
 
 #define FORTH_DOCUMENT "FORTH-ICS TR376: multi-gigabit NIC and buffered crossbar (2006)"
 
-#define FORTH_EXPERIMENT(symbol, title, says, function, why)                                       \
-    const struct lab_experiment symbol = {                                                         \
-        .name = title,                                                                             \
-        .document = FORTH_DOCUMENT,                                                                \
-        .what = says,                                                                              \
-        .parameters = forth_parameters,                                                            \
-        .parameter_count = FORTH_PARAMETER_COUNT,                                                  \
-        .run = function,                                                                           \
-        .explains = why,                                                                           \
-    }
+/* What all experiments on this document have in common, and an experiment's claims. */
+#define FORTH_COMMON                                                                               \
+    .document = FORTH_DOCUMENT, .parameters = forth_parameters,                                    \
+    .parameter_count = FORTH_PARAMETER_COUNT
+#define FORTH_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 
 /* In the order of the list. */
 extern const struct lab_experiment forth_one_way, forth_to_itself, forth_three_to_one, forth_sizes,
     forth_round_trip, forth_direct, forth_ping_pong, forth_cut_through, forth_all_to_all,
     forth_saturation, forth_soak, forth_xdd, forth_postmark, forth_files;
+
+#define FORTH_SWITCHED_NODES 4u
+#define FORTH_QWORD_BYTES    8u
+
+/* -- What experiments share ---------------------------------------------------------------------*/
+
+/* The parameter "payload" in QWords. 0, and the run has failed, if no packet through the switch can
+ * have it. */
+uint32_t forth_payload_qwords(struct lab_run *run);
+/* A row's id: the claim's, and which one. */
+const char *forth_row_id(char *id, const char *claim, const char *which, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The sum of the times of a message's parts between two nodes without a switch, in ns: post, read,
+ * the way over the links until enough is there, write. */
+double forth_one_way_ns(struct lab_run *run, uint32_t qwords);
+/* Half of the time from one ball of a ping-pong to the next, in ns. */
+double forth_ping_pong_ns(struct lab_run *run, uint32_t nodes, bool switched, uint32_t qwords);
 
 /* -- A yard: a crossbar with stations, without hosts --------------------------------------------*/
 

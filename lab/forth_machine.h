@@ -18,9 +18,22 @@
 /* "MB/s" of the document is 2^20 bytes a second (C-1). */
 #define FORTH_MB 1048576.0
 
-#define FORTH_PARAMETER_COUNT 31
+#define FORTH_PARAMETER_COUNT 49
 
 extern const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT];
+
+/* The parameters that each part of a machine asks for, for lists of `uses`. */
+#define FORTH_USES_LINKS  "net_clock link_latency commas credit repeat refresh flow_control crc "
+#define FORTH_USES_ERRORS "bit_errors lost_credits drift "
+#define FORTH_USES_NODES                                                                           \
+    "pci_clock post read_overhead write_overhead memory latency_timer to_pci to_net cut_through "  \
+    "core credit_rule queue_full samples "
+#define FORTH_USES_SWITCH   "sync decide inform lead change_over arbiter crosspoint "
+#define FORTH_USES_TIME     "duration warm_up "
+#define FORTH_USES_MACHINE  FORTH_USES_LINKS FORTH_USES_ERRORS FORTH_USES_NODES
+#define FORTH_USES_DIRECT   FORTH_USES_MACHINE "jitter "
+#define FORTH_USES_SWITCHED FORTH_USES_DIRECT FORTH_USES_SWITCH "ports "
+#define FORTH_USES_YARD     FORTH_USES_LINKS FORTH_USES_SWITCH
 
 struct forth_machine {
     struct lab_run *run;
@@ -35,7 +48,8 @@ struct forth_machine {
 
 void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint32_t nodes,
                         bool switched);
-/* Compares every NIC's counters with what happened (A19), then frees it all. */
+/* Compares every NIC's counters of its link with what the link carried (A19), tells what the
+ * machine's parts took, then frees it all. */
 void forth_machine_close(struct forth_machine *machine);
 
 /* When measuring begins: after the warm-up, or half-way through the run if that is earlier. */
@@ -44,9 +58,13 @@ uint64_t forth_warm_ps(struct lab_run *run);
 /* The switch as the parameters describe it, with so many ports. */
 struct crossbar_config forth_crossbar_config(struct lab_run *run, uint32_t ports);
 struct sim_clock forth_net_clock(struct lab_run *run, uint32_t unit);
-uint64_t forth_link_latency_ps(struct lab_run *run);
-/* The errors of one direction of a link, seeded by its number. */
-void forth_link_errors(struct forth_link *link, struct lab_run *run, uint32_t number);
+/* A direction of a link as the parameters describe it, with the errors of its number. */
+void forth_link_open(struct forth_link *link, struct forth_fabric *fabric, struct forth_end *to,
+                     struct lab_run *run, uint32_t clock, uint32_t lanes, uint32_t number);
+/* The period of repeated credits; 0: they are not repeated. */
+uint64_t forth_refresh_ps(struct lab_run *run);
+/* The window for a buffer of so many words. */
+uint32_t forth_window_words(struct lab_run *run, uint32_t words);
 /* The eighths of a packet that must have come before the bus may take it, so that the bus does not
  * run dry. */
 uint32_t forth_cut_through_eighths(struct lab_run *run, uint32_t lanes);
@@ -55,6 +73,14 @@ uint32_t forth_cut_through_eighths(struct lab_run *run, uint32_t lanes);
 double forth_link_rate(struct lab_run *run, uint32_t lanes, uint32_t qwords);
 /* What the DMA initiator can fetch, in MB/s. */
 double forth_dma_rate(struct lab_run *run, uint32_t qwords);
+
+/* How many packets can exist at a time: `usual` ones, and without flow control as many of the
+ * smallest as fill the links. */
+uint32_t forth_packets(struct lab_run *run, uint32_t nodes, uint32_t usual);
+
+/* What a fabric's pools, and a switch, take. */
+void forth_tell_fabric(struct lab_run *run, const struct forth_fabric *fabric);
+void forth_tell_switch(struct lab_run *run, const struct crossbar *crossbar);
 
 /* -- A program that streams -----------------------------------------------------------------------
  *
@@ -67,6 +93,7 @@ struct forth_stream {
     uint32_t self;
     uint8_t destinations[FORTH_PORTS_MAX];
     uint32_t destination_count, turn; /* 0 destinations: the node only receives. */
+    bool at_random;                   /* Destinations are drawn, not taken in turn. */
     uint32_t least, most;             /* QWords of a packet; drawn uniformly if they differ. */
     uint64_t limit;                   /* Packets to post; UINT64_MAX: no end. */
     uint64_t posted;

@@ -150,7 +150,7 @@ void forth_node_forwarded(struct forth_node *node, uint32_t words)
     const uint32_t changes = ((node->ledger.forwarded >> FORTH_CREDIT_SHIFT) - before) &
                              (FORTH_COUNTER_MASK >> FORTH_CREDIT_SHIFT);
     if (changes > 0) {
-        node->credits_due += changes;
+        node->credits_due = node->config.credits_coalesce ? 1 : node->credits_due + changes;
         forth_node_transmit(node);
     }
 }
@@ -177,7 +177,7 @@ static void on_packet(struct forth_end *end, struct forth_packet *packet)
 {
     struct forth_node *node = CONTAINER_OF(end, struct forth_node, end);
     forth_node_count(node, FORTH_incoming_cycles, forth_link_cycles(node->out, packet->qwords));
-    if (packet->fate == FORTH_FATE_HEADER) {
+    if (packet->fate == FORTH_FATE_HEADER && !node->config.crc_ignored) {
         discard(node, packet, FORTH_header_crc_errors);
         return;
     }
@@ -234,7 +234,7 @@ static void refresh(struct sim *sim, struct sim_event *event)
     const bool idle = node->out->free_ps <= sim->now_ps && node->credits_due == 0;
     node->quiet_refreshes++;
     if (idle || node->quiet_refreshes > QUIET_MAX) {
-        node->credits_due++;
+        node->credits_due = node->config.credits_coalesce ? 1 : node->credits_due + 1;
         forth_node_transmit(node);
     }
     sim_after(sim, event, node->config.refresh_ps);

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/prng.h"
 #include "sim/bus.h"
 #include "sim/forth_link.h"
 #include "sim/memory.h"
@@ -43,15 +44,22 @@ struct forth_node_config {
     uint32_t read_overhead;  /* PCI cycles of a DMA read beside data and memory, */
     uint32_t write_overhead; /* and of a DMA write. */
     uint32_t post;           /* PCI cycles of writing a request. */
-    uint32_t memory_cycles;  /* PCI cycles from the split response to the data. */
+    uint32_t memory_cycles;  /* PCI cycles from the split response to the data, */
+    uint32_t jitter;         /* and up to so many more, at random. */
+    uint64_t seed;           /* For that. */
     uint32_t latency_timer;
     uint32_t to_pci, to_net; /* Net cycles until the other clock domain sees a packet. */
     /* The part of a packet that must be here before the bus may take it. */
     uint32_t part, of_parts;
     uint32_t credit; /* Net cycles for which a credit occupies the link. */
     uint64_t refresh_ps;
-    uint32_t window_words; /* The room where the link leads: a crosspoint, or a NIC's FIFO. */
+    /* The room where the link leads: a crosspoint's, a NIC's FIFO's, or FORTH_BUFFER_UNBOUNDED. */
+    uint32_t window_words;
     bool full_by_pointer;
+    bool core_shared;      /* The host posts while the core awaits what it fetches. */
+    bool credits_coalesce; /* However often the counter changes, one credit tells of it. */
+    bool crc_ignored;      /* Wrong packets are taken for good ones. */
+    bool samples_apart;    /* A sample counts from the one before, not from the first one. */
 };
 
 struct forth_node;
@@ -118,6 +126,7 @@ struct forth_node {
     bool blocked, irq;
     uint32_t samples_out, samples_in; /* QWords at the sampler's start. */
     uint32_t notifications;
+    struct prng prng;
     uint64_t credit_told_ps; /* When the last credit that changed a window came. */
     uint32_t fifo_track;     /* The track in the trace that shows the words in Host2Net. */
     struct forth_truth truth;
@@ -142,8 +151,18 @@ uint8_t *forth_node_memory(struct forth_node *node, uint64_t address, size_t len
 
 uint64_t forth_node_cycle(const struct forth_node *node); /* The PCI cycle now. */
 void forth_node_count(struct forth_node *node, enum forth_counter counter, uint64_t amount);
-void forth_node_attach_bus(struct forth_node *node);  /* forth_dma.c */
-void forth_node_attach_link(struct forth_node *node); /* forth_net.c */
+static inline uint64_t forth_node_pci_ps(const struct forth_node *node, uint64_t cycles)
+{
+    return sim_clock_at(node->config.pci, cycles);
+}
+/* A word on the link begins with bits 63..56, in memory with bits 7..0. */
+void forth_node_swap_words(void *to, const void *from, uint32_t words);
+void forth_node_count_dma(struct forth_node *node); /* For the timer and the sampler. */
+/* A write of one word, if there is memory at its address. */
+void forth_node_notify(struct forth_node *node, uint64_t address, uint64_t word);
+void forth_node_attach_bus(struct forth_node *node);    /* forth_dma.c */
+void forth_node_attach_writer(struct forth_node *node); /* forth_delivery.c */
+void forth_node_attach_link(struct forth_node *node);   /* forth_net.c */
 void forth_node_fetch(
     struct forth_node *node); /* Begins every fetch and delivery that can begin. */
 void forth_node_deliver(struct forth_node *node);

@@ -420,6 +420,85 @@ static void test_loopback(void **state)
 
 /* -- Counters -----------------------------------------------------------------------------------*/
 
+/* Whether the host posts while the NIC fetches. */
+static void test_core(void **state)
+{
+    (void)state;
+    for (uint32_t shared = 0; shared < 2; shared++) {
+        const char *const sets[] = {shared ? "core=shared" : "core=exclusive", NULL};
+        struct bench *bench = open_bench(sets);
+        add(bench, request(10));
+        add(bench, request(10));
+        forth_node_kick(bench->a);
+        while (bench->a->fetch.state != FORTH_FETCH_DATA) {
+            assert_true(sim_step(&bench->machine.sim));
+        }
+        assert_int_equal(bench->a->truth.posted, 1 + shared);
+        run_us(bench, 20);
+        assert_int_equal(bench->delivered, 2);
+        close_bench(bench);
+    }
+}
+
+/* Credits of a link that is busy: one for every 32 words, or fewer. */
+static void test_credit_kinds(void **state)
+{
+    (void)state;
+    uint64_t credits[2];
+    for (uint32_t coalesced = 0; coalesced < 2; coalesced++) {
+        const char *const sets[] = {coalesced ? "credit_rule=coalesced"
+                                              : "credit_rule=each-32-words",
+                                    "refresh=1000", NULL};
+        struct bench *bench = open_bench(sets);
+        forth_node_write(bench->a, FORTH_REGISTER_CONTROL, 3u << 30 | 1);
+        for (uint32_t i = 0; i < 20; i++) {
+            struct forth_request made = request(500);
+            made.node = 0;
+            add(bench, made);
+        }
+        run_us(bench, 500);
+        assert_int_equal(bench->delivered, 20);
+        credits[coalesced] = bench->a->truth.credits_out;
+        close_bench(bench);
+    }
+    assert_int_equal(credits[0], 20 * 502 / 32);
+    assert_in_range(credits[1], 20, credits[0] - 1);
+}
+
+/* A packet that the bus takes late is taken when its last word is there. */
+static void test_late_delivery(void **state)
+{
+    (void)state;
+    uint64_t times[2];
+    for (uint32_t late = 0; late < 2; late++) {
+        const char *const sets[] = {late ? "cut_through=late" : "cut_through=early", NULL};
+        struct bench *bench = open_bench(sets);
+        add(bench, request(512));
+        forth_node_kick(bench->a);
+        while (bench->delivered == 0) {
+            assert_true(sim_step(&bench->machine.sim));
+        }
+        times[late] = bench->machine.sim.now_ps;
+        close_bench(bench);
+    }
+    /* Three quarters of 512 network cycles, to the next PCI cycle. */
+    assert_in_range(times[1] - times[0], 384 * 12800 - 10000, 384 * 12800 + 10000);
+}
+
+/* Memory that takes a random time longer. */
+static void test_jitter(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"jitter=20", NULL};
+    struct bench *bench = open_bench(sets);
+    for (uint32_t i = 0; i < 7; i++) {
+        add(bench, request(10));
+    }
+    run_us(bench, 50);
+    assert_in_range(counter(bench->a, FORTH_split_duration), 7 * 52 + 1, 7 * 72);
+    close_bench(bench);
+}
+
 /* FNX-36: backpressure is the time a ready packet waits for credit. */
 static void test_backpressure(void **state)
 {
@@ -635,7 +714,9 @@ int main(void)
         cmocka_unit_test(test_loopback),       cmocka_unit_test(test_backpressure),
         cmocka_unit_test(test_counters),       cmocka_unit_test(test_forced_overflow),
         cmocka_unit_test(test_sampling),       cmocka_unit_test(test_user_level_timing),
-        cmocka_unit_test(test_bad_addresses),  cmocka_unit_test(test_lying_headers),
+        cmocka_unit_test(test_bad_addresses),  cmocka_unit_test(test_core),
+        cmocka_unit_test(test_credit_kinds),   cmocka_unit_test(test_late_delivery),
+        cmocka_unit_test(test_jitter),         cmocka_unit_test(test_lying_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,9 @@ static bool post(struct forth_node *node, struct forth_request *request)
         node->queue.pending >= FORTH_STREAM_PENDING) {
         return false;
     }
+    if (stream->at_random) {
+        stream->turn = (uint32_t)prng_below(&stream->prng, stream->destination_count);
+    }
     const uint32_t to = stream->destinations[stream->turn];
     const uint32_t qwords = pick_size(stream);
     const uint64_t source = stream->posted % SOURCE_SLOTS * SLOT_BYTES;

@@ -11,7 +11,8 @@ static void assemble(struct forth_yard *yard)
 {
     struct lab_run *run = yard->run;
     const uint32_t nodes = yard->count;
-    forth_fabric_open(&yard->fabric, yard->sim, PACKETS_A_PORT * nodes, QWORDS_MOST);
+    forth_fabric_open(&yard->fabric, yard->sim, forth_packets(run, nodes, PACKETS_A_PORT * nodes),
+                      QWORDS_MOST);
     const struct crossbar_config config = forth_crossbar_config(run, nodes);
     crossbar_open(&yard->crossbar, &yard->fabric, &config);
     yard->stations = calloc(nodes, sizeof(yard->stations[0]));
@@ -19,12 +20,10 @@ static void assemble(struct forth_yard *yard)
     yard->down = calloc(nodes, sizeof(yard->down[0]));
     CHECK(yard->stations != NULL && yard->up != NULL && yard->down != NULL);
     for (uint32_t i = 0; i < nodes; i++) {
-        forth_link_init(&yard->up[i], &yard->fabric, crossbar_end(&yard->crossbar, i),
-                        forth_net_clock(run, i + 1), forth_link_latency_ps(run), 1);
-        forth_link_init(&yard->down[i], &yard->fabric, &yard->stations[i].end,
-                        forth_net_clock(run, 0), forth_link_latency_ps(run), 1);
-        forth_link_errors(&yard->up[i], run, 2 * i);
-        forth_link_errors(&yard->down[i], run, 2 * i + 1);
+        forth_link_open(&yard->up[i], &yard->fabric, crossbar_end(&yard->crossbar, i), run, i + 1,
+                        1, 2 * i);
+        forth_link_open(&yard->down[i], &yard->fabric, &yard->stations[i].end, run, 0, 1,
+                        2 * i + 1);
         crossbar_attach(&yard->crossbar, i, &yard->down[i]);
     }
 }
@@ -69,10 +68,10 @@ struct station_config forth_station_config(struct lab_run *run, uint32_t index, 
         .least = QWORDS_LEAST,
         .most = QWORDS_MOST,
         .packets = UINT64_MAX,
-        .crosspoint_words = (uint32_t)lab_value(run, "crosspoint"),
-        .node_words = FORTH_FIFO_WORDS,
+        .crosspoint_words = forth_window_words(run, (uint32_t)lab_value(run, "crosspoint")),
+        .crc_ignored = lab_word(run, "crc") != 0,
         .credit = (uint32_t)lab_value(run, "credit"),
-        .refresh_ps = lab_ps(run, "refresh"),
+        .refresh_ps = forth_refresh_ps(run),
     };
 }
 
@@ -112,8 +111,20 @@ void forth_yard_check(const struct forth_yard *yard)
     }
 }
 
+static void tell_memory(const struct forth_yard *yard)
+{
+    const uint64_t count = yard->count;
+    const uint64_t station_bytes =
+        sizeof(yard->stations[0]) + sim_pool_bytes(&yard->stations[0].waiting);
+    lab_add_memory(yard->run, "station", count, count * station_bytes);
+    lab_add_memory(yard->run, "link", 2 * count, 2 * count * sizeof(yard->up[0]));
+    forth_tell_fabric(yard->run, &yard->fabric);
+    forth_tell_switch(yard->run, &yard->crossbar);
+}
+
 void forth_yard_close(struct forth_yard *yard)
 {
+    tell_memory(yard);
     if (yard->sim == &yard->own) {
         lab_world_end(yard->run, yard->sim, yard->fabric.trace, yard->fabric.capture);
     }

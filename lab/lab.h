@@ -3,14 +3,16 @@
  * lab - experiments: what they are called, what can be set, what they found.
  *
  * Purpose    An experiment reproduces a row or figure of a document; it is a function of its
- *            parameters and a seed, and gives rows to compare and series to plot.
+ *            parameters and a seed, and gives rows to compare and figures to draw. What it claims,
+ *            and what must break each claim, is said before it runs.
  * Inputs     Parameters by name, a seed, files for traces.
- * Outputs    Rows with verdicts, series, a digest that repeats.
+ * Outputs    Rows with verdicts, figures, what parts take of memory, a digest that repeats.
  * Ownership  A run owns what it found.
  * Threads    A run belongs to one thread; several may go on side by side.
  * Time       Virtual; only the run's wall time is real, and it is nobody's result.
  * Units      Each parameter, row and series says.
- * Limits     LAB_ROWS_MAX rows, LAB_SERIES_MAX series of LAB_POINTS_MAX points.
+ * Limits     LAB_ROWS_MAX rows, LAB_FIGURES_MAX figures, LAB_SERIES_MAX series of LAB_POINTS_MAX
+ *            points.
  * Source     The documents' specifications, by section.
  */
 #ifndef LAB_LAB_H
@@ -29,22 +31,84 @@
 #define LAB_NOTHING   ((double)NAN)
 #define LAB_UNBOUNDED ((double)INFINITY)
 
-#define LAB_PARAMETERS_MAX 48
+#define LAB_PARAMETERS_MAX 64
 #define LAB_ROWS_MAX       128
+#define LAB_FIGURES_MAX    16
+#define LAB_MARKS_MAX      24
 #define LAB_SERIES_MAX     32
 #define LAB_POINTS_MAX     128
+#define LAB_MEMORIES_MAX   16
 #define LAB_TEXT_BYTES     160
+#define LAB_ID_BYTES       32
 
 /* -- Parameters ---------------------------------------------------------------------------------*/
+
+enum lab_kind {
+    LAB_IS_REAL,
+    LAB_IS_WHOLE, /* Whole numbers only. */
+    LAB_IS_WORD,  /* One of some words; its value is the word's index, from 0 on. */
+};
 
 struct lab_parameter {
     const char *name;
     const char *unit; /* As printed, and as accepted behind a value; "" for a number. */
+    enum lab_kind kind;
     double value, least, most;
-    bool whole;         /* Whole numbers only. */
-    bool fitted;        /* The value was fitted to a measurement, not taken from the document. */
+    const char *words;  /* The valid words, with a space between two; NULL: a number. */
+    const char *fitted; /* The row to which the value was fitted; NULL: it was not fitted. */
     const char *source; /* Section of the document, or "OC": our choice. */
     const char *what;
+};
+
+/* Entries of tables of parameters. The first of the words is the value. */
+#define LAB_REAL(name, unit, value, least, most, source, what)                                     \
+    {                                                                                              \
+        name, unit, LAB_IS_REAL, value, least, most, NULL, NULL, source, what                      \
+    }
+#define LAB_WHOLE(name, unit, value, least, most, source, what)                                    \
+    {                                                                                              \
+        name, unit, LAB_IS_WHOLE, value, least, most, NULL, NULL, source, what                     \
+    }
+#define LAB_WORD(name, words, source, what)                                                        \
+    {                                                                                              \
+        name, "", LAB_IS_WORD, 0, 0, 0, words, NULL, source, what                                  \
+    }
+#define LAB_FITTED_REAL(row, name, unit, value, least, most, source, what)                         \
+    {                                                                                              \
+        name, unit, LAB_IS_REAL, value, least, most, NULL, row, source, what                       \
+    }
+#define LAB_FITTED_WHOLE(row, name, unit, value, least, most, source, what)                        \
+    {                                                                                              \
+        name, unit, LAB_IS_WHOLE, value, least, most, NULL, row, source, what                      \
+    }
+
+/* -- Claims --------------------------------------------------------------------------------------
+ *
+ * What an experiment says about its document, before it runs: each row belongs to one claim. A
+ * claim that nothing could break says nothing, so it names the settings that must put each of its
+ * rows out of tolerance; `nonic lab falsify` tries them. */
+
+enum lab_reference {
+    LAB_PRINTED,   /* The document prints the figure. */
+    LAB_DERIVED,   /* It follows from what the document prints. */
+    LAB_PREDICTED, /* It is ours: the document says nothing, or only in words. */
+};
+
+enum lab_ground {
+    LAB_MECHANISM,  /* The row comes out of parts that act on one another. */
+    LAB_ARITHMETIC, /* Between the parameters and the row there is one formula. */
+    LAB_FITTED,     /* A parameter was fitted to this row. */
+};
+
+struct lab_claim {
+    const char *id; /* Unique among all experiments, shorter than LAB_ID_BYTES. */
+    enum lab_reference reference;
+    enum lab_ground ground;
+    const char *source;    /* Where the document prints it, or what it is derived from. */
+    const char *broken_by; /* Settings, NAME=VALUE, with a space between two. */
+    const char *because;   /* What these settings take away. */
+    /* NULL, or why the model does not reproduce the figure. The row must be out of tolerance. */
+    const char *not_reproduced;
 };
 
 /* -- Results ------------------------------------------------------------------------------------*/
@@ -56,20 +120,48 @@ enum lab_bound {
 };
 
 struct lab_row {
-    char id[16], what[LAB_TEXT_BYTES], unit[24];
+    char id[LAB_ID_BYTES]; /* The claim's, and behind a '/' which of its rows, if there are more. */
+    char what[LAB_TEXT_BYTES], unit[24];
+    uint32_t claim; /* Index in the experiment's claims. */
     double published, upper, measured, bound;
     enum lab_bound kind;
-    bool predicted; /* "Published" is our derivation: the document's own figure is lost. */
-    bool ok;
+    bool within; /* Within its tolerance. */
+};
+
+enum lab_verdict {
+    LAB_OK,
+    LAB_OUT,
+    LAB_NOT_REPRODUCED, /* Out of tolerance, as the claim says, which gives the reason. */
+    LAB_UNEXPECTED,     /* Within tolerance, though the claim says that it is not reproduced. */
+    LAB_NOT_JUDGED,     /* The run explores: its parameters are not the document's. */
+};
+
+/* What is drawn on one pair of axes. */
+struct lab_figure {
+    char id[LAB_ID_BYTES]; /* Unique in its experiment; a part of file names. */
+    char title[LAB_TEXT_BYTES], x[LAB_TEXT_BYTES], y[LAB_TEXT_BYTES];
+    bool log_x;
+    bool from_zero; /* The y axis begins at 0. */
+    uint32_t mark_count;
+    struct {
+        double x, y; /* x is LAB_NOTHING for a level: a line across. */
+        char text[48];
+    } marks[LAB_MARKS_MAX];
 };
 
 struct lab_series {
-    char name[LAB_TEXT_BYTES], x[LAB_TEXT_BYTES], y[LAB_TEXT_BYTES];
-    bool logarithmic;
+    char name[LAB_TEXT_BYTES];
+    uint32_t figure; /* Index of its figure. */
     uint32_t count;
     struct {
         double x, y, expected; /* `expected` is LAB_NOTHING where nothing is expected. */
     } points[LAB_POINTS_MAX];
+};
+
+/* What one kind of a machine's parts takes, in the largest world of the run. */
+struct lab_memory {
+    char part[LAB_ID_BYTES]; /* "node", "link". */
+    uint64_t count, bytes;   /* How many there were, and what all of them took. */
 };
 
 struct lab_experiment;
@@ -80,13 +172,17 @@ struct lab_run {
     double values[LAB_PARAMETERS_MAX]; /* The values, by index in the experiment's parameters. */
     bool set[LAB_PARAMETERS_MAX];
     bool used[LAB_PARAMETERS_MAX]; /* The experiment asked for the value of this parameter. */
+    bool judged;                   /* Rows are compared with the document. */
     const char *trace_path, *capture_path; /* Files for the first world; NULL: none. */
     /* Called now and then with the progress of the run, 0..1; may be NULL. */
     void (*progress)(const struct lab_run *run, double share);
     struct lab_row rows[LAB_ROWS_MAX];
+    struct lab_figure figures[LAB_FIGURES_MAX];
     struct lab_series series[LAB_SERIES_MAX];
-    uint32_t row_count, series_count;
+    struct lab_memory memories[LAB_MEMORIES_MAX];
+    uint32_t row_count, figure_count, series_count, memory_count;
     uint64_t digest, events;
+    uint64_t pending; /* The most events that were pending when a world ended. */
     uint32_t worlds;
     double wall_s;
     char failure[LAB_TEXT_BYTES]; /* If not empty, the run itself went wrong, and this says how. */
@@ -94,50 +190,93 @@ struct lab_run {
 
 struct lab_experiment {
     const char *name, *document, *what;
-    const struct lab_parameter *parameters;
+    const struct lab_parameter *parameters; /* All of its document's. */
     uint32_t parameter_count;
+    /* The names of the parameters on which it depends, with a space between two. NAME=VALUE gives
+     * one another value in this experiment. */
+    const char *uses;
+    const struct lab_claim *claims;
+    uint32_t claim_count;
+    bool quick; /* A run takes a second or two. */
     void (*run)(struct lab_run *run);
     const char *explains; /* What the model explains about the document, and what it does not. */
 };
 
-/* All experiments; the last entry has no name. */
+/* All experiments; the last entry is NULL. */
 extern const struct lab_experiment *const lab_experiments[];
 const struct lab_experiment *lab_find(const char *name);
+const char *lab_nearest_experiment(const char *name);
 
-/* A run with the experiment's own values. */
+/* -- Settings -----------------------------------------------------------------------------------*/
+
+/* Whether the experiment depends on the parameter with this index. */
+bool lab_uses(const struct lab_experiment *experiment, uint32_t index);
+/* The index of a parameter on which the experiment depends; -1, and the nearest name in `nearest`
+ * (never NULL). */
+int lab_parameter_index(const struct lab_experiment *experiment, const char *name,
+                        const char **nearest);
+/* Reads a number with or without its unit, or a word. */
+bool lab_parse_value(const struct lab_parameter *parameter, const char *text, double *value,
+                     char *error, size_t error_bytes);
+/* The value as lab_parse_value reads it, without the unit. */
+void lab_value_text(const struct lab_parameter *parameter, double value, char *text, size_t bytes);
+/* The valid values: "1..64", or the words. */
+void lab_range_text(const struct lab_parameter *parameter, char *text, size_t bytes);
+
+/* A run with the experiment's own values, which is judged. */
 void lab_prepare(struct lab_run *run, const struct lab_experiment *experiment, uint64_t seed);
 /* "name=value" or "name=valueUNIT". False, and why with the nearest valid name or range. */
 bool lab_set(struct lab_run *run, const char *assignment, char *error, size_t error_bytes);
+/* Several of them, with a space between two. */
+bool lab_set_all(struct lab_run *run, const char *assignments, char *error, size_t error_bytes);
 bool lab_set_value(struct lab_run *run, uint32_t index, double value, char *error,
                    size_t error_bytes);
-/* The index of a parameter; -1, and the nearest name in `nearest` (never NULL). */
-int lab_parameter_index(const struct lab_experiment *experiment, const char *name,
-                        const char **nearest);
-/* Reads a value with or without its unit. */
-bool lab_parse_value(const struct lab_parameter *parameter, const char *text, double *value,
-                     char *error, size_t error_bytes);
-const char *lab_nearest_experiment(const char *name);
 
-/* Runs it; true if every row is within its tolerance. */
+/* Runs it. False if the run went wrong, or if it is judged and a row is not as its claim says. */
 bool lab_execute(struct lab_run *run);
+bool lab_run_good(const struct lab_run *run);
+
+/* -- Rows, as they are read ---------------------------------------------------------------------*/
+
+const struct lab_claim *lab_claim_of(const struct lab_run *run, const struct lab_row *row);
+enum lab_verdict lab_verdict_of(const struct lab_run *run, const struct lab_row *row);
+const char *lab_verdict_text(enum lab_verdict verdict);
+const char *lab_reference_text(enum lab_reference reference);
+const char *lab_ground_text(enum lab_ground ground);
+/* The share of the tolerance that is used up: 0 in its middle, 1 at a bound, more beyond. Where
+ * there is one bound only, its own size is the measure, and what is far within uses none. */
+double lab_tolerance_used(const struct lab_row *row);
+/* Prints the bound: "±2 %"; and the figure that it bounds: "287", ">= 0.97", "0.5..0.55". */
+void lab_bound_text(const struct lab_row *row, char *text, size_t bytes);
+void lab_published_text(const struct lab_row *row, char *text, size_t bytes);
 
 /* -- For experiments ----------------------------------------------------------------------------*/
 
 double lab_value(struct lab_run *run, const char *name);
-uint64_t lab_ps(struct lab_run *run,
-                const char *name); /* The value of a parameter in us, as picoseconds. */
+/* The value of a parameter in us, as picoseconds. */
+uint64_t lab_ps(struct lab_run *run, const char *name);
+/* The index of a parameter's word. */
+uint32_t lab_word(struct lab_run *run, const char *name);
 
+/* `id` is that of a claim; if the claim has several rows, '/' and a name of the row follow. */
 struct lab_row *lab_add_row(struct lab_run *run, const char *id, const char *unit, const char *what,
                             ...) __attribute__((format(printf, 4, 5)));
 void lab_judge_relative(struct lab_row *row, double published, double measured, double bound);
 void lab_judge_absolute(struct lab_row *row, double published, double measured, double bound);
 void lab_judge_range(struct lab_row *row, double least, double most, double measured);
-/* Prints the bound: "±2 %". */
-void lab_bound_text(const struct lab_row *row, char *text, size_t bytes);
 
-struct lab_series *lab_add_series(struct lab_run *run, const char *name, const char *x,
-                                  const char *y, bool logarithmic);
+/* A figure's y axis begins at 0 unless `from_zero` is cleared. */
+struct lab_figure *lab_add_figure(struct lab_run *run, const char *id, const char *title,
+                                  const char *x, const char *y, bool log_x);
+/* What the document prints of this figure: a point, or a level if x is LAB_NOTHING. */
+void lab_add_mark(struct lab_figure *figure, double x, double y, const char *text);
+/* A curve of the figure that was added last. */
+struct lab_series *lab_add_curve(struct lab_run *run, const char *name, ...)
+    __attribute__((format(printf, 2, 3)));
 void lab_add_point(struct lab_series *series, double x, double y, double expected);
+
+/* A world has `count` of these parts, which take `bytes` in all, what they point to included. */
+void lab_add_memory(struct lab_run *run, const char *part, uint64_t count, uint64_t bytes);
 
 /* A world of the run begins (for the first one trace and capture are opened); a world has ended. */
 void lab_world_begin(struct lab_run *run, struct sim *sim, struct sim_trace **trace,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A packet costs an output one event: three cycles before the last word of one packet the next is
- * chosen and its transmission is fixed, beginning with its credit words if there are any.
+ * A packet costs an output one event: `lead` cycles before the end of one packet the output looks
+ * for the next, and fixes its transmission, beginning with its credit words if there are any. The
+ * packet begins when the choice has been made and told, and not before the one in front has ended.
  */
 #include "sim/crossbar.h"
 
@@ -125,13 +126,12 @@ static void depart(struct crossbar_port *port, uint32_t input, struct crosspoint
     struct crossbar *crossbar = port->crossbar;
     const uint32_t words = words_of(packet);
     uint64_t begin_ps = later_of(crossbar->fabric->sim->now_ps, port->out->free_ps);
+    begin_ps = later_of(begin_ps, port->informed_ps);
     if (port->served >= 0 && (uint32_t)port->served != input) {
         begin_ps = later_of(begin_ps, port->packet_end_ps +
                                           cycles_ps(crossbar, crossbar->config.change_over));
     }
-    if (crossbar->fabric->sim->now_ps < port->packet_end_ps) { /* Chosen ahead of time. */
-        port->gap_ps += begin_ps - port->packet_end_ps;
-    }
+    port->gap_ps += port->ahead ? begin_ps - port->packet_end_ps : 0;
     crossbar->flight_ps_last = begin_ps - packet->began_ps;
     point->words -= words;
     show(crossbar, point);
@@ -150,8 +150,7 @@ static void depart(struct crossbar_port *port, uint32_t input, struct crosspoint
  * lines are asked for one packet's time ahead. */
 static const void *likely_next(struct crossbar_port *port)
 {
-    const struct forth_output_scheduler *scheduler = &port->scheduler;
-    const int input = forth_round_robin(scheduler->eligible, scheduler->last, scheduler->ports);
+    const int input = forth_output_likely(&port->scheduler);
     if (input < 0) {
         return NULL;
     }
@@ -161,6 +160,22 @@ static const void *likely_next(struct crossbar_port *port)
         __builtin_prefetch(packet + (size_t)line * LINE_BYTES, 0, 2);
     }
     return packet;
+}
+
+static uint64_t choice_ps(const struct crossbar *crossbar)
+{
+    return cycles_ps(crossbar, crossbar->config.decide + crossbar->config.inform);
+}
+
+/* The output will look for its next packet before this one has ended. */
+static void look_ahead(struct crossbar_port *port)
+{
+    const struct crossbar *crossbar = port->crossbar;
+    const uint64_t at_ps = port->out->free_ps - cycles_ps(crossbar, crossbar->config.lead);
+    port->serve.hint = likely_next(port);
+    port->ahead = true;
+    port->informed_ps = at_ps + choice_ps(crossbar);
+    sim_schedule(crossbar->fabric->sim, &port->serve, at_ps);
 }
 
 static void serve(struct sim *sim, struct sim_event *event)
@@ -188,6 +203,7 @@ static void serve(struct sim *sim, struct sim_event *event)
     }
     if (!forth_window_admits(&port->window, words_of(packet))) {
         forth_link_await(port->end.in);
+        port->ahead = false;
         if (port->credits.modified != 0) {
             wake(crossbar, &port->tell, later_of(port->told_ps, port->out->free_ps));
         }
@@ -196,8 +212,7 @@ static void serve(struct sim *sim, struct sim_event *event)
     list_remove(&packet->node);
     port->chosen = -1;
     depart(port, input, point, packet);
-    port->serve.hint = likely_next(port);
-    sim_schedule(sim, event, port->out->free_ps - cycles_ps(crossbar, crossbar->config.lead));
+    look_ahead(port);
 }
 
 /* -- Arrivals -----------------------------------------------------------------------------------*/
@@ -246,7 +261,8 @@ static void on_packet(struct forth_end *end, struct forth_packet *packet)
 {
     struct crossbar_port *port = CONTAINER_OF(end, struct crossbar_port, end);
     struct crossbar *crossbar = port->crossbar;
-    if (packet->fate == FORTH_FATE_HEADER || packet->fate == FORTH_FATE_SOP) {
+    if (packet->fate == FORTH_FATE_SOP ||
+        (packet->fate == FORTH_FATE_HEADER && !crossbar->config.crc_ignored)) {
         discard_spoilt(port, packet);
         return;
     }
@@ -271,8 +287,8 @@ static void on_packet(struct forth_end *end, struct forth_packet *packet)
     show(crossbar, point);
     forth_output_arrived(&to->scheduler, port->index);
     if (to->chosen < 0 && !sim_event_scheduled(&to->serve)) {
-        sim_after(crossbar->fabric->sim, &to->serve,
-                  cycles_ps(crossbar, crossbar->config.decide + crossbar->config.inform));
+        to->ahead = false;
+        sim_after(crossbar->fabric->sim, &to->serve, choice_ps(crossbar));
     }
 }
 
@@ -311,6 +327,7 @@ static void open_port(struct crossbar *crossbar, uint32_t index)
     sim_event_init(&port->tell, tell);
     sim_event_init(&port->refresh, refresh);
     forth_output_init(&port->scheduler, crossbar->config.ports);
+    port->scheduler.arbiter = crossbar->config.arbiter;
     forth_credits_init(&port->credits, crossbar->config.ports);
     forth_window_init(&port->window, (uint16_t)crossbar->config.node_words);
 }

@@ -26,15 +26,17 @@
 struct crossbar_config {
     uint32_t ports;
     struct sim_clock clock;
-    uint32_t sync;         /* Cycles until the other clock domain sees a packet or a departure. */
-    uint32_t decide;       /* Cycles that an output scheduler takes to choose, */
-    uint32_t inform;       /* and until its interface knows the choice. */
-    uint32_t lead;         /* So many cycles before a packet's end the next one is chosen. */
+    uint32_t sync;   /* Cycles until the other clock domain sees a packet or a departure. */
+    uint32_t decide; /* Cycles that an output scheduler takes to choose, */
+    uint32_t inform; /* and until its interface knows the choice. */
+    uint32_t lead; /* So many cycles before a packet's end the output begins to choose the next. */
+    enum forth_arbiter arbiter;
     uint32_t change_over;  /* Cycles between packets of different crosspoints. */
     uint32_t credit;       /* Cycles of the link that a credit occupies. */
     uint64_t refresh_ps;   /* A credit that has not changed is repeated this often; 0: never. */
     uint32_t buffer_words; /* The buffer of a crosspoint. */
-    uint32_t node_words;   /* The incoming FIFO of the attached node. */
+    uint32_t node_words;   /* The incoming FIFO of the attached node; or FORTH_BUFFER_UNBOUNDED. */
+    bool crc_ignored;      /* Packets with a wrong header go where the wrong header says. */
 };
 
 struct crosspoint {
@@ -57,8 +59,10 @@ struct crossbar_port {
     int chosen;             /* The input whose packet waits for room at the node; -1: none. */
     int served;             /* The input whose packet went last. */
     uint64_t packet_end_ps; /* When the packet that went last ends. */
+    uint64_t informed_ps;   /* When the interface knows the choice that is made last. */
     uint64_t told_ps;       /* The time from which on the newest departure can be told. */
     uint32_t refreshes_due;
+    bool ahead; /* The choice that is made last began before the last packet's end. */
     uint64_t packets_out, words_out;
     struct forth_output_scheduler scheduler;
     struct forth_credit_scheduler credits;
@@ -66,7 +70,7 @@ struct crossbar_port {
     uint64_t packets_in, words_in;
     struct sim_event tell; /* A credit is to be sent. */
     struct sim_event refresh;
-    uint64_t gap_ps; /* Idle times before packets that were chosen ahead, summed. */
+    uint64_t gap_ps; /* Idle times before packets that waited when the one before ended, summed. */
     uint64_t discarded, bad_credits, unrepaired;
     uint64_t overflows; /* Packets that a crosspoint had no room for. */
 };

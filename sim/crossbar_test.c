@@ -56,7 +56,6 @@ static struct station_config station_config(uint32_t index, uint32_t ports)
         .most = 62,
         .packets = UINT64_MAX,
         .crosspoint_words = 256,
-        .node_words = 1023,
         .credit = 4,
         .refresh_ps = 10000000,
     };
@@ -266,30 +265,59 @@ static void test_cut_through(void **state)
     }
 }
 
+/* Idle cycles between the packets of so many crosspoints, which fill, then empty at once. */
+static uint64_t idle_between(const struct crossbar_config *config, uint32_t senders)
+{
+    struct world *world = open_world_of(config, 0);
+    for (uint32_t i = 0; i < senders; i++) {
+        struct station_config station = station_config(i, 4);
+        station.only = 3;
+        station.least = station.most = 20;
+        station.packets = 11;
+        add_station(world, &station);
+    }
+    add_sinks(world, senders);
+    struct crossbar_port *port = &world->crossbar.ports[3];
+    port->window.buffer = 0;
+    run_us(world, 50);
+    port->window.buffer = 1023;
+    run_us(world, 200);
+    assert_int_equal(port->packets_out, 11 * senders);
+    assert_int_equal(port->gap_ps % CYCLE_PS, 0);
+    const uint64_t cycles = port->gap_ps / CYCLE_PS;
+    close_world(world);
+    return cycles;
+}
+
 /* FNX-41: no gap within a crosspoint, the configured one between two. */
 static void test_gaps(void **state)
 {
     (void)state;
-    for (uint32_t senders = 1; senders <= 2; senders++) {
-        struct world *world = open_world(4);
-        for (uint32_t i = 0; i < senders; i++) {
-            struct station_config config = station_config(i, 4);
-            config.only = 3;
-            config.least = config.most = 20;
-            config.packets = 11;
-            add_station(world, &config);
-        }
-        add_sinks(world, senders);
-        /* The crosspoints fill, then empty at once. */
-        struct crossbar_port *port = &world->crossbar.ports[3];
-        port->window.buffer = 0;
-        run_us(world, 50);
-        port->window.buffer = 1023;
-        run_us(world, 200);
-        assert_int_equal(port->packets_out, 11 * senders);
-        assert_int_equal(port->gap_ps, (senders == 1 ? 0 : 3 * (11 * senders - 1)) * CYCLE_PS);
-        close_world(world);
+    const struct crossbar_config config = crossbar_config(4);
+    assert_int_equal(idle_between(&config, 1), 0);
+    assert_int_equal(idle_between(&config, 2), 3 * 21);
+}
+
+/* FNX-41: a choice takes its time: one that begins too late leaves the link idle, so much for each
+ * packet but the first. */
+static void test_late_choice(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t lead, decide, inform, idle;
+    } cases[] = {{0, 1, 1, 2}, {1, 1, 1, 1}, {2, 1, 1, 0},
+                 {6, 1, 1, 0}, {3, 3, 1, 1}, {3, 5, 5, 7}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct crossbar_config config = crossbar_config(4);
+        config.lead = cases[i].lead;
+        config.decide = cases[i].decide;
+        config.inform = cases[i].inform;
+        assert_int_equal(idle_between(&config, 1), cases[i].idle * 10);
     }
+    /* The choice hides in a longer gap between two crosspoints. */
+    struct crossbar_config config = crossbar_config(4);
+    config.lead = 0;
+    assert_int_equal(idle_between(&config, 2), 3 * 21);
 }
 
 /* -- Fairness -----------------------------------------------------------------------------------*/
@@ -318,6 +346,28 @@ static void test_round_robin(void **state)
         }
         close_world(world);
     }
+}
+
+/* FNX-39: without round robin the lowest input starves the others. */
+static void test_fixed_arbiter(void **state)
+{
+    (void)state;
+    struct crossbar_config config = crossbar_config(4);
+    config.arbiter = FORTH_ARBITER_FIXED;
+    struct world *world = open_world_of(&config, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct station_config station = station_config(i, 4);
+        station.only = 3;
+        station.least = station.most = 62;
+        add_station(world, &station);
+    }
+    add_sinks(world, 3);
+    run_us(world, 3000);
+    expect_clean(world);
+    const struct sim_sink *sinks = world->stations[3].sinks;
+    assert_in_range(sinks[0].good, 1500, 2000);
+    assert_in_range(sinks[1].good + sinks[2].good, 0, 100);
+    close_world(world);
 }
 
 static void test_newcomer(void **state)
@@ -382,6 +432,32 @@ static void test_windows_apart(void **state)
     close_world(world);
 }
 
+/* FNX-32: senders that do not wait for credit overflow a crosspoint: the packets without room are
+ * counted, and the others are whole. */
+static void test_no_flow_control(void **state)
+{
+    (void)state;
+    struct world *world = open_world(4);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct station_config config = station_config(i, 4);
+        config.only = 3;
+        config.crosspoint_words = FORTH_BUFFER_UNBOUNDED;
+        add_station(world, &config);
+    }
+    add_sinks(world, 3);
+    run_us(world, 1000);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct crossbar_port *port = &world->crossbar.ports[i];
+        assert_in_range(crossbar_point(&world->crossbar, i, 3)->peak, 257, 512);
+        assert_in_range(port->overflows, 100, 100000);
+        assert_int_equal(port->overflows, port->discarded);
+        assert_int_equal(world->stations[3].sinks[i].wrong_bytes, 0);
+        assert_int_equal(world->stations[3].sinks[i].earlier, 0);
+        assert_in_range(world->stations[3].sinks[i].missing, 100, port->overflows);
+    }
+    close_world(world);
+}
+
 /* -- Errors -------------------------------------------------------------------------------------*/
 
 static void add_errors(struct world *world, double bits, uint32_t credits_millionths)
@@ -433,7 +509,7 @@ static void test_bit_errors(void **state)
 {
     (void)state;
     struct world *world = open_world(8);
-    uint64_t good = 0, flagged = 0, discarded = 0, bad_bodies = 0, bad_heads = 0;
+    uint64_t good = 0, flagged = 0, discarded = 0, bad_bodies = 0, bad_before = 0, bad_heads = 0;
     add_errors(world, 2e-6, 1000);
     for (uint32_t i = 0; i < 8; i++) {
         struct station_config config = station_config(i, 8);
@@ -447,6 +523,7 @@ static void test_bit_errors(void **state)
         flagged += station->flagged;
         discarded += station->header_errors + world->crossbar.ports[i].discarded;
         bad_bodies += world->up[i].bad_bodies + world->down[i].bad_bodies;
+        bad_before += world->down[i].bad_before;
         bad_heads += world->up[i].bad_headers + world->up[i].bad_sops + world->down[i].bad_headers +
                      world->down[i].bad_sops;
         for (uint32_t k = 0; k < 8; k++) {
@@ -456,6 +533,7 @@ static void test_bit_errors(void **state)
         }
     }
     assert_in_range(flagged, 100, bad_bodies);
+    assert_int_equal(flagged, bad_bodies - bad_before);
     assert_int_equal(discarded, bad_heads);
     assert_int_equal(good + flagged + discarded, 80000);
     expect_no_leak(world);
@@ -465,12 +543,14 @@ static void test_bit_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs_and_sizes),   cmocka_unit_test(test_random),
-        cmocka_unit_test(test_hot_output),        cmocka_unit_test(test_drift),
-        cmocka_unit_test(test_cut_through),       cmocka_unit_test(test_gaps),
-        cmocka_unit_test(test_round_robin),       cmocka_unit_test(test_newcomer),
-        cmocka_unit_test(test_shares_of_packets), cmocka_unit_test(test_windows_apart),
-        cmocka_unit_test(test_lost_credits),      cmocka_unit_test(test_bit_errors),
+        cmocka_unit_test(test_pairs_and_sizes), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_hot_output),      cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_cut_through),     cmocka_unit_test(test_gaps),
+        cmocka_unit_test(test_late_choice),     cmocka_unit_test(test_fixed_arbiter),
+        cmocka_unit_test(test_no_flow_control), cmocka_unit_test(test_round_robin),
+        cmocka_unit_test(test_newcomer),        cmocka_unit_test(test_shares_of_packets),
+        cmocka_unit_test(test_windows_apart),   cmocka_unit_test(test_lost_credits),
+        cmocka_unit_test(test_bit_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

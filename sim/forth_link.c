@@ -96,6 +96,9 @@ static void spoil(struct forth_link *link, struct forth_packet *packet, uint32_t
 {
     uint64_t at = sim_errors_next(&link->errors, 0, bits);
     packet->header_crc = forth_header_crc(packet->header);
+    forth_packet_judge(packet);
+    link->bad_before += packet->fate == FORTH_FATE_BODY;
+    packet->fate = FORTH_FATE_GOOD;
     while (at < bits) {
         forth_packet_flip(packet, (uint32_t)at);
         at = sim_errors_next(&link->errors, at + 1, bits);
@@ -133,7 +136,8 @@ void forth_link_packet(struct forth_link *link, struct forth_packet *packet, uin
     CHECK(begin_ps >= link->free_ps);
     const uint32_t cycles = forth_link_cycles(link, packet->qwords);
     const struct forth_end *to = link->to;
-    link->free_ps = begin_ps + forth_link_ps(link, cycles);
+    const uint64_t end_ps = begin_ps + forth_link_ps(link, cycles);
+    link->free_ps = end_ps + link->commas_ps;
     link->packets++;
     link->qwords += packet->qwords;
     link->busy_cycles += cycles;
@@ -144,14 +148,14 @@ void forth_link_packet(struct forth_link *link, struct forth_packet *packet, uin
     }
     if (UNLIKELY(link->fabric->trace != NULL)) {
         sim_trace_span(link->fabric->trace, link->track, "packet to node", packet->header >> 56,
-                       begin_ps, link->free_ps);
+                       begin_ps, end_ps);
     }
     if (UNLIKELY(link->fabric->capture != NULL)) {
         write_capture(link->fabric->capture, packet, begin_ps);
     }
     packet->to = link->to;
     packet->began_ps = begin_ps + link->latency_ps;
-    packet->ended_ps = link->free_ps + link->latency_ps;
+    packet->ended_ps = end_ps + link->latency_ps;
     const uint32_t payload_cycles = link->lanes == 1 ? 2u * packet->qwords : packet->qwords;
     const uint32_t wait =
         to->part == 0 ? 0 : (payload_cycles * to->part + to->of_parts - 1) / to->of_parts;

@@ -91,14 +91,16 @@ struct forth_link {
     uint32_t track; /* The number of its track in the trace. */
     /* The counters of packets stand apart from those of credits: a compiler that adds to two
      * neighbours at once would make the load wait until both have left the store buffer. */
-    uint64_t packets, qwords;                   /* Sent. */
-    uint64_t bad_bodies, bad_headers, bad_sops; /* Ground truth. */
+    uint64_t packets, qwords; /* Sent. */
+    uint64_t commas_ps;   /* Idle words behind each packet: the document's interface has none. */
     uint64_t busy_cycles; /* Cycles in which the link carries packets or credits. */
     uint64_t lost_credits, credits;
     struct list travelling; /* Credits that have not been handed over yet, */
     uint32_t kept;          /* and the number of them. */
     struct sim_event credit_event;
     struct sim_errors errors;
+    uint64_t bad_bodies, bad_headers, bad_sops; /* Ground truth: packets that this link spoilt, */
+    uint64_t bad_before; /* and how many of them had a wrong body when they came to it. */
 };
 
 void forth_link_init(struct forth_link *link, struct forth_fabric *fabric, struct forth_end *to,
@@ -119,7 +121,7 @@ static inline uint64_t forth_link_ps(const struct forth_link *link, uint64_t cyc
 void forth_packet_seal(struct forth_packet *packet);
 
 /* Sends from `begin_ps` on, which is not before the link is free; it is free again behind the last
- * word. `began_ps` and `ended_ps` are then the receiver's. */
+ * word, and the commas if there are any. `began_ps` and `ended_ps` are then the receiver's. */
 void forth_link_packet(struct forth_link *link, struct forth_packet *packet, uint64_t begin_ps);
 /* Occupies the link for `cycles`; the credit is at the other end behind SOP and its own word. */
 void forth_link_credit(struct forth_link *link, struct forth_credit credit, uint64_t begin_ps,

@@ -390,3 +390,22 @@ void sim_run_until(struct sim *sim, uint64_t until_ps)
     }
     set_time(sim, until_ps);
 }
+
+/* -- For statistics -----------------------------------------------------------------------------*/
+
+static uint64_t length(const struct list *lists, uint32_t count)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        for (const struct list *at = lists[i].next; at != &lists[i]; at = at->next) {
+            sum++;
+        }
+    }
+    return sum;
+}
+
+uint64_t sim_pending(const struct sim *sim)
+{
+    return length(sim->times.parts, SIM_PARTS) + length(sim->slot.parts, SIM_PARTS) +
+           length(sim->slots, SIM_SLOTS) + length(sim->far.buckets, SIM_BUCKETS);
+}

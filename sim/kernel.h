@@ -119,6 +119,9 @@ void sim_run_until(struct sim *sim, uint64_t until_ps);
 /* When the next event is due; UINT64_MAX: never. */
 uint64_t sim_next_ps(struct sim *sim);
 
+/* Counts the events that are scheduled: it walks over all of them. */
+uint64_t sim_pending(const struct sim *sim);
+
 /* Notes something on which two runs must agree. */
 static inline void sim_note(struct sim *sim, uint64_t what)
 {

@@ -36,6 +36,12 @@ static inline void sim_pool_give(struct sim_pool *pool, void *object)
     pool->free[pool->left++] = object;
 }
 
+/* What the pool takes: the objects, and the stack. */
+static inline size_t sim_pool_bytes(const struct sim_pool *pool)
+{
+    return pool->mapped + pool->count * sizeof(pool->free[0]);
+}
+
 static inline uint32_t sim_pool_taken(const struct sim_pool *pool)
 {
     return pool->count - pool->left;

@@ -27,13 +27,14 @@ struct station_config {
     bool one_queue; /* One queue for all destinations: its head blocks the others. */
     /* The load on the link, 0..1; at 1 there is always a packet for every destination. */
     double load;
-    double unbalance;     /* 0: uniform over the others; 1: all to the station opposite. */
-    int only;             /* A single destination, which may be the station itself; -1: all. */
-    uint32_t least, most; /* QWords of a packet: uniform between the two. */
-    uint64_t packets;     /* How many packets the station makes in all. */
-    uint64_t warm_ps;     /* Packets before this time are not counted in the rates. */
-    uint32_t crosspoint_words, node_words;
-    uint32_t credit; /* Cycles of a credit on the link. */
+    double unbalance;          /* 0: uniform over the others; 1: all to the station opposite. */
+    int only;                  /* A single destination, which may be the station itself; -1: all. */
+    uint32_t least, most;      /* QWords of a packet: uniform between the two. */
+    uint64_t packets;          /* How many packets the station makes in all. */
+    uint64_t warm_ps;          /* Packets before this time are not counted in the rates. */
+    uint32_t crosspoint_words; /* The room of a crosspoint; or FORTH_BUFFER_UNBOUNDED. */
+    bool crc_ignored;          /* Wrong packets are taken for good ones. */
+    uint32_t credit;           /* Cycles of a credit on the link. */
     uint64_t refresh_ps;
 };
 

@@ -15,30 +15,44 @@
 
 static void print_help(FILE *to)
 {
-    fprintf(to,
-            "usage: nonic lab list [--json]\n"
-            "       nonic lab run NAME [--seed N] [--set PARAMETER=VALUE]... "
-            "[--sweep PARAMETER=VALUES]...\n"
-            "                     [--json] [--trace FILE.json|FILE.vcd] [--pcap FILE.pcapng]\n"
-            "       nonic lab show NAME\n"
-            "       nonic lab report [-o DIRECTORY] [--seed N]\n\n"
-            "Runs models of published NICs and switches under a virtual clock and compares them "
-            "with what\ntheir documents measured. A run with the same seed and values gives the "
-            "same digest anywhere.\n\n"
-            "  list      the experiments\n"
-            "  show      an experiment's parameters: values, ranges, sources\n"
-            "  run       one experiment; exit status 1 if a row is out of its tolerance\n"
-            "  report    all of them, as one HTML page with plots\n\n"
-            "  --seed N         of everything random (default 1)\n"
-            "  --set K=V        a parameter's value, with or without its unit: link_latency=30, "
-            "refresh=20us\n"
-            "  --sweep K=...    a run for each of a,b,c or LOW..HIGH:xFACTOR or LOW..HIGH:+STEP;\n"
-            "                   several sweep all combinations, on all cores (and MPI ranks)\n"
-            "  --json           for machines: one object, or an array of them for a sweep\n"
-            "  --trace FILE     a timeline of the first world: .json for Perfetto, .vcd for "
-            "GTKWave\n"
-            "  --pcap FILE      its packets; formats without a number are USER0 (147)\n\n"
-            "Try: nonic lab run forth/one-way\n");
+    fprintf(
+        to,
+        "usage: nonic lab list [--json]\n"
+        "       nonic lab show NAME [--json]\n"
+        "       nonic lab run NAME [--seed N] [--repeat N] [--set PARAMETER=VALUE]... "
+        "[--sweep PARAMETER=VALUES]...\n"
+        "                     [--judge] [--stats] [--json] [--trace FILE.json|FILE.vcd] "
+        "[--pcap FILE.pcapng]\n"
+        "       nonic lab falsify [NAME|DOCUMENT]... [--quick] [--seed N] [--json]\n"
+        "       nonic lab report [-o DIRECTORY] [--seed N]\n\n"
+        "Runs models of published NICs and switches under a virtual clock and compares them "
+        "with what\ntheir documents measured. A run with the same seed and values gives the "
+        "same digest anywhere.\n\n"
+        "  list      the experiments\n"
+        "  show      an experiment's parameters (values, ranges, sources) and claims (what each "
+        "row is\n"
+        "            compared with, what it rests on, and what must break it)\n"
+        "  run       one experiment; exit status 1 if a row is not as its claim says\n"
+        "  falsify   each row with and without what it rests on; exit status 1 if one survives;\n"
+        "            all experiments, or those named, or those of a document (forth, csrna)\n"
+        "  report    all of them, as one HTML page; figures beside it as SVG and CSV\n\n"
+        "  --seed N         of everything random (default 1)\n"
+        "  --repeat N       so many runs, with seeds from --seed on: means and the half of "
+        "their 95 %%\n"
+        "                   intervals\n"
+        "  --set K=V        a parameter's value, a word or a number with or without its unit:\n"
+        "                   link_latency=30, refresh=20us\n"
+        "  --sweep K=...    a run for each of a,b,c or LOW..HIGH:xFACTOR or LOW..HIGH:+STEP;\n"
+        "                   several sweep all combinations, on all cores (and MPI ranks)\n"
+        "  --judge          compares rows with the document although --set or --sweep changes "
+        "the model\n"
+        "  --stats          what events, links, nodes and other parts take of memory\n"
+        "  --quick          only experiments that take a second or two\n"
+        "  --json           for machines: one object, or an array of them for a sweep\n"
+        "  --trace FILE     a timeline of the first world: .json for Perfetto, .vcd for "
+        "GTKWave\n"
+        "  --pcap FILE      its packets; formats without a number are USER0 (147)\n\n"
+        "Try: nonic lab run forth/one-way\n");
 }
 
 static int usage_error(const char *text)
@@ -59,6 +73,19 @@ static const struct lab_experiment *find_or_say(const char *name)
     return experiment;
 }
 
+static bool parse_repeats(const char *text, uint32_t *repeats)
+{
+    char *end;
+    const unsigned long value = strtoul(text, &end, 10);
+    if (end == text || *end != '\0' || text[0] == '-' || value < 1 || value > LAB_REPEATS_MAX) {
+        fprintf(stderr, "nonic: --repeat takes a whole number of 1 to %u, not '%s'\n",
+                LAB_REPEATS_MAX, text);
+        return false;
+    }
+    *repeats = (uint32_t)value;
+    return true;
+}
+
 static bool parse_seed(const char *text, uint64_t *seed)
 {
     char *end;
@@ -73,16 +100,37 @@ static bool parse_seed(const char *text, uint64_t *seed)
 
 /* -- run ----------------------------------------------------------------------------------------*/
 
-/* Every point is judged before any of them runs. */
-static bool judge(const struct lab_job *job, char *error, size_t error_bytes)
+/* On a terminal, prints a line that says how far a longer run is. */
+static void show_progress(const struct lab_run *run, double share)
 {
-    static struct lab_run run;
-    for (uint32_t i = 0; i < lab_job_points(job); i++) {
-        if (!lab_job_prepare(job, i, &run, error, error_bytes)) {
-            return false;
+    static double shown;
+    if (share < shown) {
+        shown = 0;
+    }
+    if (isatty(STDERR_FILENO) && share - shown >= 0.01) {
+        shown = share;
+        fprintf(stderr, "\r%s: %3.0f %%%s", run->experiment->name, share * 100,
+                share >= 1 ? "\r\033[K" : "");
+    }
+}
+
+/* All runs, ready to execute; every value is judged before any of them begins. NULL, and why. */
+static struct lab_run *prepare(const struct lab_job *job, uint32_t count, char *error,
+                               size_t error_bytes)
+{
+    struct lab_run *runs = lab_runs_open(count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!lab_job_prepare(job, i, &runs[i], error, error_bytes)) {
+            lab_runs_close(runs, count);
+            return NULL;
         }
     }
-    return true;
+    runs[0].trace_path = job->trace_path;
+    runs[0].capture_path = job->capture_path;
+    if (count == 1) {
+        runs[0].progress = show_progress;
+    }
+    return runs;
 }
 
 /* This is said before a long run, not after it. */
@@ -105,61 +153,74 @@ static bool can_write(const struct lab_job *job, char *error, size_t error_bytes
     return true;
 }
 
-/* A value that changes nothing is likely to be a mistake. */
-static void say_unused(const struct lab_run *run)
+static bool print(const struct lab_job *job, const struct lab_run *runs, char *error,
+                  size_t error_bytes)
 {
-    for (uint32_t i = 0; i < run->experiment->parameter_count; i++) {
-        if (run->set[i] && !run->used[i]) {
-            fprintf(stderr, "nonic: %s does not depend on %s: its value changes nothing\n",
-                    run->experiment->name, run->experiment->parameters[i].name);
+    const uint32_t points = lab_job_points(job);
+    bool good = true;
+    for (uint32_t i = 0; i < points * job->repeats; i++) {
+        good &= lab_run_good(&runs[i]);
+    }
+    for (uint32_t i = 0; i < points; i++) {
+        if (!lab_repeats_match(&runs[(size_t)i * job->repeats], job->repeats, error, error_bytes)) {
+            return false;
         }
     }
+    if (job->json) {
+        lab_print_json(stdout, job, runs, points);
+        return good;
+    }
+    for (uint32_t i = 0; i < points; i++) {
+        if (i > 0) {
+            printf("\n");
+        }
+        lab_print_runs(stdout, job, &runs[(size_t)i * job->repeats]);
+    }
+    return good;
 }
 
 static int execute(const struct lab_job *job)
 {
     char error[2 * LAB_TEXT_BYTES] = "";
-    if (!judge(job, error, sizeof(error)) || !can_write(job, error, sizeof(error))) {
+    const uint32_t count = lab_job_points(job) * job->repeats;
+    if (!can_write(job, error, sizeof(error))) {
         return usage_error(error);
     }
-    struct lab_run *runs = lab_job_execute(job, error, sizeof(error));
+    struct lab_run *runs = prepare(job, count, error, sizeof(error));
     if (runs == NULL) {
-        if (error[0] != '\0') {
-            fprintf(stderr, "nonic: %s\n", error);
-        }
-        return error[0] != '\0';
+        return usage_error(error);
     }
-    const uint32_t count = lab_job_points(job);
-    bool good = true;
-    say_unused(&runs[0]);
-    if (job->json) {
-        lab_print_json(stdout, job, runs, count);
+    int status = 0; /* Also of an MPI rank whose results another one prints. */
+    if (lab_runs_execute(runs, count, NULL, error, sizeof(error))) {
+        status = print(job, runs, error, sizeof(error)) ? 0 : 1;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (!job->json) {
-            if (i > 0) {
-                printf("\n");
-            }
-            lab_print_run(stdout, job, &runs[i]);
-        }
-        good &= lab_run_good(&runs[i]);
+    if (error[0] != '\0') {
+        fprintf(stderr, "nonic: %s\n", error);
+        status = 1;
     }
-    free(runs);
-    return good ? 0 : 1;
+    lab_runs_close(runs, count);
+    return status;
 }
 
 static int parse_and_run(struct lab_job *job, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},  {"set", required_argument, NULL, 'k'},
-        {"sweep", required_argument, NULL, 'w'}, {"json", no_argument, NULL, 'j'},
-        {"trace", required_argument, NULL, 't'}, {"pcap", required_argument, NULL, 'p'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
+                                            {"set", required_argument, NULL, 'k'},
+                                            {"sweep", required_argument, NULL, 'w'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"trace", required_argument, NULL, 't'},
+                                            {"pcap", required_argument, NULL, 'p'},
+                                            {"repeat", required_argument, NULL, 'r'},
+                                            {"judge", no_argument, NULL, 'J'},
+                                            {"stats", no_argument, NULL, 'm'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     const char *sweeps[LAB_SWEEPS_MAX];
     uint32_t sweep_count = 0;
     char error[LAB_TEXT_BYTES];
     int option;
     job->seed = 1;
+    job->repeats = 1;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
         case 's':
@@ -179,13 +240,20 @@ static int parse_and_run(struct lab_job *job, int argc, char **argv)
             }
             sweeps[sweep_count++] = optarg;
             break;
+        case 'r':
+            if (!parse_repeats(optarg, &job->repeats)) {
+                return EXIT_USAGE;
+            }
+            break;
+        case 'J': job->judge = true; break;
+        case 'm': job->stats = true; break;
         case 'j': job->json = true; break;
         case 't': job->trace_path = optarg; break;
         case 'p': job->capture_path = optarg; break;
         case 'h': print_help(stdout); return 0;
         default:
-            return usage_error("valid options of 'lab run' are --seed, --set, --sweep, --json, "
-                               "--trace, --pcap, --help");
+            return usage_error("valid options of 'lab run' are --seed, --repeat, --set, --sweep, "
+                               "--judge, --stats, --json, --trace, --pcap, --help");
         }
     }
     if (optind + 1 != argc) {
@@ -212,7 +280,7 @@ static int lab_run_command(int argc, char **argv)
     return status;
 }
 
-/* -- list, show, report -------------------------------------------------------------------------*/
+/* -- list, show ---------------------------------------------------------------------------------*/
 
 static int lab_list_command(int argc, char **argv)
 {
@@ -226,14 +294,25 @@ static int lab_list_command(int argc, char **argv)
 
 static int lab_show_command(int argc, char **argv)
 {
-    if (argc != 2) {
-        return usage_error("'lab show' takes the name of one experiment");
+    const bool json = argc == 3 && strcmp(argv[2], "--json") == 0;
+    if (argc != 2 && !json) {
+        return usage_error("'lab show' takes the name of one experiment, and --json");
     }
     const struct lab_experiment *experiment = find_or_say(argv[1]);
     if (experiment == NULL) {
         return EXIT_USAGE;
     }
-    lab_print_parameters(stdout, experiment);
+    if (!json) {
+        lab_print_experiment(stdout, experiment);
+        return 0;
+    }
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:o}", "name", experiment->name, "document",
+        experiment->document, "what", experiment->what, "explains", experiment->explains,
+        "parameters", lab_json_parameters(experiment), "claims", lab_json_claims(experiment));
+    json_dumpf(object, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(object);
     return 0;
 }
 
@@ -246,20 +325,103 @@ static uint32_t experiment_count(void)
     return count;
 }
 
-/* Runs everything, telling how far it is. */
-static struct lab_run *run_all(uint64_t seed)
+/* -- falsify ------------------------------------------------------------------------------------*/
+
+/* Whether a word of the command line means this experiment: by name, or by the part of the name
+ * before the '/', which is the document's. */
+static bool means(const char *word, const struct lab_experiment *experiment)
+{
+    const size_t length = strlen(word);
+    return strcmp(word, experiment->name) == 0 ||
+           (strncmp(word, experiment->name, length) == 0 && experiment->name[length] == '/');
+}
+
+/* Which experiments the words mean; all without words. False, and it is said: a word means none. */
+static bool choose(char **words, int count, bool quick, const struct lab_experiment **chosen,
+                   uint32_t *chosen_count)
+{
+    *chosen_count = 0;
+    for (int k = 0; k < count; k++) {
+        bool any = false;
+        for (size_t i = 0; lab_experiments[i] != NULL; i++) {
+            any |= means(words[k], lab_experiments[i]);
+        }
+        if (!any) {
+            (void)find_or_say(words[k]);
+            return false;
+        }
+    }
+    for (size_t i = 0; lab_experiments[i] != NULL; i++) {
+        bool wanted = count == 0;
+        for (int k = 0; k < count; k++) {
+            wanted |= means(words[k], lab_experiments[i]);
+        }
+        if (wanted && (lab_experiments[i]->quick || !quick)) {
+            chosen[(*chosen_count)++] = lab_experiments[i];
+        }
+    }
+    return true;
+}
+
+static int lab_falsify_command(int argc, char **argv)
+{
+    static const struct option options[] = {{"quick", no_argument, NULL, 'q'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    uint64_t seed = 1;
+    bool quick = false, json = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (option) {
+        case 'q': quick = true; break;
+        case 's':
+            if (!parse_seed(optarg, &seed)) {
+                return EXIT_USAGE;
+            }
+            break;
+        case 'j': json = true; break;
+        case 'h': print_help(stdout); return 0;
+        default:
+            return usage_error("valid options of 'lab falsify' are --quick, --seed, --json, "
+                               "--help");
+        }
+    }
+    uint32_t count;
+    const struct lab_experiment **chosen = calloc(experiment_count(), sizeof(const void *));
+    CHECK(chosen != NULL);
+    const bool good = choose(argv + optind, argc - optind, quick, chosen, &count);
+    const int status = !good        ? EXIT_USAGE
+                       : count == 0 ? usage_error("none of these experiments is quick")
+                                    : lab_falsify(chosen, count, seed, json);
+    free(chosen);
+    return status;
+}
+
+/* -- report -------------------------------------------------------------------------------------*/
+
+static void say_finished(const struct lab_run *run, uint32_t number, uint32_t count)
+{
+    fprintf(stderr, "[%u/%u] %s: %s, %.1f s\n", number, count, run->experiment->name,
+            lab_run_good(run) ? "ok" : "NOT AS ITS CLAIMS SAY", run->wall_s);
+}
+
+/* Runs everything and writes it down. */
+static bool report(const char *directory, uint64_t seed, char *error, size_t error_bytes)
 {
     const uint32_t count = experiment_count();
-    struct lab_run *runs = calloc(count, sizeof(*runs));
-    CHECK(runs != NULL);
+    struct lab_run *runs = lab_runs_open(count);
     for (uint32_t i = 0; i < count; i++) {
-        fprintf(stderr, "[%u/%u] %s ", i + 1, count, lab_experiments[i]->name);
         lab_prepare(&runs[i], lab_experiments[i], seed);
-        (void)lab_execute(&runs[i]);
-        fprintf(stderr, "%s, %.1f s\n", lab_run_good(&runs[i]) ? "ok" : "OUT OF TOLERANCE",
-                runs[i].wall_s);
     }
-    return runs;
+    bool good = lab_runs_execute(runs, count, say_finished, error, error_bytes) &&
+                lab_write_report(directory, runs, count, error, error_bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        good &= lab_run_good(&runs[i]);
+    }
+    lab_runs_close(runs, count);
+    return good;
 }
 
 static int lab_report_command(int argc, char **argv)
@@ -286,20 +448,13 @@ static int lab_report_command(int argc, char **argv)
     if (optind != argc) {
         return usage_error("'lab report' takes options only");
     }
-    char error[LAB_TEXT_BYTES];
-    struct lab_run *runs = run_all(seed);
-    const uint32_t count = experiment_count();
-    bool good = true;
-    for (uint32_t i = 0; i < count; i++) {
-        good &= lab_run_good(&runs[i]);
-    }
-    if (!lab_write_report(directory, runs, count, error, sizeof(error))) {
+    char error[2 * LAB_TEXT_BYTES] = "";
+    const bool good = report(directory, seed, error, sizeof(error));
+    if (error[0] != '\0') {
         fprintf(stderr, "nonic: %s\n", error);
-        good = false;
     } else {
         printf("%s/report.html\n", directory);
     }
-    free(runs);
     return good ? 0 : 1;
 }
 
@@ -311,6 +466,7 @@ int command_lab(int argc, char **argv)
     } commands[] = {{"list", lab_list_command},
                     {"run", lab_run_command},
                     {"show", lab_show_command},
+                    {"falsify", lab_falsify_command},
                     {"report", lab_report_command}};
     if (argc < 2) {
         print_help(stderr);
@@ -325,6 +481,7 @@ int command_lab(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "nonic: there is no 'lab %s'; valid are list, show, run and report\n", argv[1]);
+    fprintf(stderr, "nonic: there is no 'lab %s'; valid are list, show, run, falsify and report\n",
+            argv[1]);
     return EXIT_USAGE;
 }

@@ -5,6 +5,7 @@
 #ifndef TOOLS_LAB_H
 #define TOOLS_LAB_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,10 +13,11 @@
 
 #include "lab/lab.h"
 
-#define LAB_SWEEPS_MAX 8
-#define LAB_SETS_MAX   LAB_PARAMETERS_MAX
+#define LAB_SWEEPS_MAX  8
+#define LAB_SETS_MAX    LAB_PARAMETERS_MAX
+#define LAB_REPEATS_MAX 10000u
 
-/* -- What to run --------------------------------------------------------------------------------*/
+/* -- What to run (lab_sweep.c) ------------------------------------------------------------------*/
 
 struct lab_sweep {
     uint32_t parameter;
@@ -26,39 +28,84 @@ struct lab_sweep {
 struct lab_job {
     const struct lab_experiment *experiment;
     uint64_t seed;
+    uint32_t repeats; /* Runs for each point, with as many seeds; at least 1. */
     const char *sets[LAB_SETS_MAX];
     uint32_t set_count;
     struct lab_sweep sweeps[LAB_SWEEPS_MAX];
     uint32_t sweep_count;
     const char *trace_path, *capture_path;
-    bool json, quiet;
+    bool json;
+    bool judge; /* Also where the parameters are not the document's. */
+    bool stats; /* Memory is printed, too. */
 };
 
 /* "name=a,b,c", "name=lo..hi:xF" (each F times the one before) or "name=lo..hi:+S". */
 bool lab_sweep_parse(struct lab_job *job, const char *text, char *error, size_t error_bytes);
-/* How many runs: the product of the sweeps. */
+/* How many combinations of values: the product of the sweeps. */
 uint32_t lab_job_points(const struct lab_job *job);
-/* Returns run `point` with its values set, ready to execute; the last sweep changes fastest. */
-bool lab_job_prepare(const struct lab_job *job, uint32_t point, struct lab_run *run, char *error,
+/* Prepares one of the points * repeats runs: the last sweep changes fastest, but for the seed. */
+bool lab_job_prepare(const struct lab_job *job, uint32_t index, struct lab_run *run, char *error,
                      size_t error_bytes);
 void lab_job_free(struct lab_job *job);
 
-/* Executes all points on all cores, and on all MPI ranks if there are several; results in order.
- * Returns `points` runs, or NULL on every rank but the first. The caller frees. */
-struct lab_run *lab_job_execute(const struct lab_job *job, char *error, size_t error_bytes);
+/* -- Many runs (lab_cores.c) --------------------------------------------------------------------*/
 
-/* -- What came out ------------------------------------------------------------------------------*/
+/* Zeroed runs in memory that child processes share. Aborts without memory. */
+struct lab_run *lab_runs_open(uint32_t count);
+void lab_runs_close(struct lab_run *runs, uint32_t count);
+
+/* Executes runs that are prepared, on all cores, and on all MPI ranks if there are several.
+ * `finished`, which may be NULL, is called for each as it ends, in the process that ran it. False,
+ * and why: a run ended early, or this rank is not the first, which has all results (no error). */
+bool lab_runs_execute(struct lab_run *runs, uint32_t count,
+                      void (*finished)(const struct lab_run *run, uint32_t number, uint32_t count),
+                      char *error, size_t error_bytes);
+
+/* -- Repeated runs (lab_repeat.c) ---------------------------------------------------------------*/
+
+/* Mean over runs that differ in the seed, and half of the interval that has the true mean in it
+ * with a probability of 95 % (Student's t); 0 if there is no chance in it, or one run only. */
+struct lab_mean {
+    double mean, half;
+};
+
+struct lab_mean lab_row_mean(const struct lab_run *runs, uint32_t count, uint32_t row);
+struct lab_mean lab_point_mean(const struct lab_run *runs, uint32_t count, uint32_t series,
+                               uint32_t point);
+/* False, and why: the runs do not have the same rows and points. */
+bool lab_repeats_match(const struct lab_run *runs, uint32_t count, char *error, size_t error_bytes);
+
+/* -- What came out (lab_output.c, lab_json.c) ---------------------------------------------------*/
 
 void lab_print_list(FILE *to, bool json);
-void lab_print_parameters(FILE *to, const struct lab_experiment *experiment);
-void lab_print_run(FILE *to, const struct lab_job *job, const struct lab_run *run);
+void lab_print_experiment(FILE *to, const struct lab_experiment *experiment);
+/* One point: its runs, which differ in the seed. */
+void lab_print_runs(FILE *to, const struct lab_job *job, const struct lab_run *runs);
 void lab_print_json(FILE *to, const struct lab_job *job, const struct lab_run *runs,
-                    uint32_t count);
-bool lab_run_good(const struct lab_run *run);
+                    uint32_t points);
+/* A value, or null where there is none. */
+json_t *lab_json_number(double value);
+json_t *lab_json_parameters(const struct lab_experiment *experiment);
+json_t *lab_json_claims(const struct lab_experiment *experiment);
 
-/* Writes one page of HTML with everything. False, and why, if it cannot be written. */
+/* -- What must break rows (lab_falsify.c) -------------------------------------------------------*/
+
+/* Runs experiments as they are and without what their rows rest on. Returns the exit status: 0 if
+ * every row breaks, or is known not to be reproduced. */
+int lab_falsify(const struct lab_experiment *const *experiments, uint32_t count, uint64_t seed,
+                bool json);
+
+/* -- The report (lab_report.c, lab_figure.c) ----------------------------------------------------*/
+
+/* Writes report.html, and for each figure an .svg and a .csv. False, and why, if it cannot. */
 bool lab_write_report(const char *directory, const struct lab_run *runs, uint32_t count,
                       char *error, size_t error_bytes);
+/* The file name of a figure, without folder and suffix. */
+void lab_figure_name(const struct lab_run *run, const struct lab_figure *figure, char *name,
+                     size_t bytes);
+bool lab_draw_figure(const char *directory, const struct lab_run *run, uint32_t figure, char *error,
+                     size_t error_bytes);
+void lab_write_escaped(FILE *to, const char *text);
 
 /* -- MPI ----------------------------------------------------------------------------------------*/
 
@@ -69,7 +116,5 @@ struct lab_ranks {
     void (*gather)(struct lab_run *runs, uint32_t count);
     void (*finish)(void);
 };
-
-bool lab_ranks_open(struct lab_ranks *ranks, char *error, size_t error_bytes);
 
 #endif

@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a run found, as a table and as JSON.
+ * What a run found, for people.
  */
 #include <inttypes.h>
-#include <jansson.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "tools/lab.h"
-
-bool lab_run_good(const struct lab_run *run)
-{
-    bool good = run->failure[0] == '\0';
-    for (uint32_t i = 0; i < run->row_count; i++) {
-        good &= run->rows[i].ok;
-    }
-    return good;
-}
 
 /* -- Lists --------------------------------------------------------------------------------------*/
 
@@ -41,148 +30,165 @@ void lab_print_list(FILE *to, bool json)
     json_decref(list);
 }
 
-void lab_print_parameters(FILE *to, const struct lab_experiment *experiment)
+/* -- An experiment ------------------------------------------------------------------------------*/
+
+static void print_parameters(FILE *to, const struct lab_experiment *experiment)
 {
-    fprintf(to, "%s: %s\n%s\n\n%-16s %10s %-7s %-22s %s\n", experiment->name, experiment->what,
-            experiment->document, "parameter", "value", "unit", "range", "what (source)");
+    static struct lab_run run;
+    lab_prepare(&run, experiment, 1);
+    fprintf(to, "%-16s %12s %-7s %-26s %s\n", "parameter", "value", "unit", "range",
+            "what (section of the document; OC: our choice)");
     for (uint32_t i = 0; i < experiment->parameter_count; i++) {
         const struct lab_parameter *parameter = &experiment->parameters[i];
-        char range[48];
-        snprintf(range, sizeof(range), "%g..%g", parameter->least, parameter->most);
-        fprintf(to, "%-16s %10g %-7s %-22s %s (%s%s)\n", parameter->name, parameter->value,
-                parameter->unit, range, parameter->what, parameter->source,
-                parameter->fitted ? ", fitted" : "");
+        char value[48], range[160];
+        if (!lab_uses(experiment, i)) {
+            continue;
+        }
+        lab_value_text(parameter, run.values[i], value, sizeof(value));
+        lab_range_text(parameter, range, sizeof(range));
+        fprintf(to, "%-16s %12s %-7s %-26s %s (%s%s%s)\n", parameter->name, value, parameter->unit,
+                range, parameter->what, parameter->source,
+                parameter->fitted != NULL ? ", fitted to " : "",
+                parameter->fitted != NULL ? parameter->fitted : "");
     }
+}
+
+static void print_claims(FILE *to, const struct lab_experiment *experiment)
+{
+    fprintf(to, "\n%-20s %-10s %-10s %-28s %s\n", "claim", "figure is", "rests on", "source",
+            "broken by");
+    for (uint32_t i = 0; i < experiment->claim_count; i++) {
+        const struct lab_claim *claim = &experiment->claims[i];
+        fprintf(to, "%-20s %-10s %-10s %-28s %s: %s\n", claim->id,
+                lab_reference_text(claim->reference), lab_ground_text(claim->ground), claim->source,
+                claim->broken_by, claim->because);
+        if (claim->not_reproduced != NULL) {
+            fprintf(to, "%-20s not reproduced: %s\n", "", claim->not_reproduced);
+        }
+    }
+}
+
+void lab_print_experiment(FILE *to, const struct lab_experiment *experiment)
+{
+    fprintf(to, "%s: %s\n%s\n%s\n\n", experiment->name, experiment->what, experiment->document,
+            experiment->explains);
+    print_parameters(to, experiment);
+    print_claims(to, experiment);
 }
 
 /* -- The table ----------------------------------------------------------------------------------*/
 
-static void published_text(const struct lab_row *row, char *text, size_t bytes)
+/* Pads to `width` columns: "±" is two bytes and one column. */
+static void print_padded(FILE *to, const char *text, int width)
 {
-    if (row->kind != LAB_RANGE) {
-        snprintf(text, bytes, "%.4g", row->published);
-    } else if (isinf(row->upper)) {
-        snprintf(text, bytes, ">= %.4g", row->published);
-    } else if (row->published == row->upper) {
-        snprintf(text, bytes, "%.4g", row->published);
-    } else {
-        snprintf(text, bytes, "%.4g..%.4g", row->published, row->upper);
-    }
+    fprintf(to, "%-*s ", width + (strstr(text, "±") != NULL), text);
 }
 
-static void print_row(FILE *to, const struct lab_row *row)
+/* How many of the runs have this row within its tolerance. */
+static uint32_t count_within(const struct lab_run *runs, uint32_t count, uint32_t row)
 {
-    char published[48];
-    char bound[48];
-    published_text(row, published, sizeof(published));
+    uint32_t good = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        good += runs[i].rows[row].within;
+    }
+    return good;
+}
+
+static void print_row(FILE *to, const struct lab_run *runs, uint32_t count, uint32_t index)
+{
+    const struct lab_row *row = &runs[0].rows[index];
+    char published[48], bound[48], interval[48] = "";
+    const struct lab_mean mean = lab_row_mean(runs, count, index);
+    lab_published_text(row, published, sizeof(published));
     lab_bound_text(row, bound, sizeof(bound));
-    /* "±" is two bytes and one column. */
-    const int width = 16 + (strstr(bound, "±") != NULL);
-    fprintf(to, "%-7s %-64s %12s%s %12.6g %-7s %-*s %s\n", row->id, row->what, published,
-            row->predicted ? "*" : " ", row->measured, row->unit, width, bound,
-            row->ok ? "ok" : "OUT");
+    fprintf(to, "%-20s %-60s %14s %-10s %12.6g ", row->id, row->what, published,
+            lab_reference_text(lab_claim_of(&runs[0], row)->reference), mean.mean);
+    if (count > 1) {
+        snprintf(interval, sizeof(interval), "±%.3g", mean.half);
+        print_padded(to, interval, 9);
+    }
+    fprintf(to, "%-7s ", row->unit);
+    print_padded(to, bound, 16);
+    if (count > 1) {
+        fprintf(to, "%u of %u within\n", count_within(runs, count, index), count);
+    } else {
+        fprintf(to, "%s\n", lab_verdict_text(lab_verdict_of(&runs[0], row)));
+    }
 }
 
-void lab_print_run(FILE *to, const struct lab_job *job, const struct lab_run *run)
+static void print_reasons(FILE *to, const struct lab_run *run)
 {
-    bool predicted = false;
-    fprintf(to, "%s: %s", run->experiment->name, run->experiment->what);
-    for (uint32_t i = 0; i < job->sweep_count; i++) {
-        const struct lab_parameter *parameter =
-            &run->experiment->parameters[job->sweeps[i].parameter];
-        fprintf(to, "%s %s=%g", i == 0 ? "  --" : ",", parameter->name,
-                run->values[job->sweeps[i].parameter]);
-    }
-    fprintf(to, "\n%-7s %-64s %12s  %12s %-7s %-16s %s\n", "row", "what", "document", "nonic",
-            "unit", "tolerance", "verdict");
-    for (uint32_t i = 0; i < run->row_count; i++) {
-        print_row(to, &run->rows[i]);
-        predicted |= run->rows[i].predicted;
-    }
-    if (predicted) {
-        fprintf(to, "* not measured by the document (or lost with its figures): our derivation\n");
-    }
-    if (run->failure[0] != '\0') {
-        fprintf(to, "FAILED: %s\n", run->failure);
-    }
-    fprintf(to, "seed %" PRIu64 ", digest %016" PRIx64 ", %" PRIu64 " events in %.2f s\n",
-            run->seed, run->digest, run->events, run->wall_s);
-}
-
-/* -- JSON ---------------------------------------------------------------------------------------*/
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *rows_json(const struct lab_run *run)
-{
-    json_t *rows = json_array();
+    uint32_t last = UINT32_MAX;
     for (uint32_t i = 0; i < run->row_count; i++) {
         const struct lab_row *row = &run->rows[i];
-        char bound[48];
-        lab_bound_text(row, bound, sizeof(bound));
-        json_t *published = number(row->published);
-        if (row->kind == LAB_RANGE && row->published != row->upper) {
-            published = json_pack("[o, o]", published, number(row->upper));
-        }
-        json_array_append_new(rows,
-                              json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:b, s:b}", "id", row->id,
-                                        "what", row->what, "published", published, "measured",
-                                        number(row->measured), "unit", row->unit, "tolerance",
-                                        bound, "ok", row->ok, "predicted", row->predicted));
-    }
-    return rows;
-}
-
-static json_t *series_json(const struct lab_run *run)
-{
-    json_t *all = json_array();
-    for (uint32_t i = 0; i < run->series_count; i++) {
-        const struct lab_series *series = &run->series[i];
-        json_t *points = json_array();
-        for (uint32_t k = 0; k < series->count; k++) {
-            json_array_append_new(points,
-                                  json_pack("{s:o, s:o, s:o}", "x", number(series->points[k].x),
-                                            "y", number(series->points[k].y), "expected",
-                                            number(series->points[k].expected)));
-        }
-        json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:o}", "name", series->name, "x",
-                                             series->x, "y", series->y, "points", points));
-    }
-    return all;
-}
-
-static json_t *run_json(const struct lab_run *run)
-{
-    char digest[20];
-    snprintf(digest, sizeof(digest), "%016" PRIx64, run->digest);
-    json_t *object = json_pack("{s:s, s:I, s:s, s:I, s:f, s:o, s:o}", "experiment",
-                               run->experiment->name, "seed", (json_int_t)run->seed, "digest",
-                               digest, "events", (json_int_t)run->events, "wall_s", run->wall_s,
-                               "rows", rows_json(run), "series", series_json(run));
-    json_t *set = json_object();
-    for (uint32_t i = 0; i < run->experiment->parameter_count; i++) {
-        if (run->set[i]) {
-            json_object_set_new(set, run->experiment->parameters[i].name,
-                                json_real(run->values[i]));
+        if (lab_verdict_of(run, row) == LAB_NOT_REPRODUCED && row->claim != last) {
+            last = row->claim;
+            fprintf(to, "%s is not reproduced: %s\n", lab_claim_of(run, row)->id,
+                    lab_claim_of(run, row)->not_reproduced);
         }
     }
-    json_object_set_new(object, "set", set);
-    if (run->failure[0] != '\0') {
-        json_object_set_new(object, "failure", json_string(run->failure));
-    }
-    return object;
 }
 
-void lab_print_json(FILE *to, const struct lab_job *job, const struct lab_run *runs, uint32_t count)
+static void print_memory(FILE *to, const struct lab_run *run)
 {
-    json_t *all = json_array();
-    for (uint32_t i = 0; i < count; i++) {
-        json_array_append_new(all, run_json(&runs[i]));
+    fprintf(to, "%-24s %12s %14s %12s\n", "memory of", "how many", "bytes", "bytes each");
+    for (uint32_t i = 0; i < run->memory_count; i++) {
+        const struct lab_memory *memory = &run->memories[i];
+        fprintf(to, "%-24s %12" PRIu64 " %14" PRIu64 " %12.1f\n", memory->part, memory->count,
+                memory->bytes, (double)memory->bytes / (double)memory->count);
     }
-    json_dumpf(job->sweep_count > 0 ? all : json_array_get(all, 0), to, JSON_INDENT(2));
-    fprintf(to, "\n");
-    json_decref(all);
+    fprintf(to, "%-24s %12" PRIu64 " %14" PRIu64 " %12zu (inside the parts)\n", "pending event",
+            run->pending, run->pending * sizeof(struct sim_event), sizeof(struct sim_event));
+    fprintf(to, "%-24s %12d %14zu %12zu\n", "event queue", 1, sizeof(struct sim),
+            sizeof(struct sim));
+}
+
+static void print_title(FILE *to, const struct lab_job *job, const struct lab_run *run)
+{
+    fprintf(to, "%s: %s", run->experiment->name, run->experiment->what);
+    for (uint32_t i = 0; i < job->sweep_count; i++) {
+        const uint32_t index = job->sweeps[i].parameter;
+        const struct lab_parameter *parameter = &run->experiment->parameters[index];
+        char value[48];
+        lab_value_text(parameter, run->values[index], value, sizeof(value));
+        fprintf(to, "%s %s=%s", i == 0 ? "  --" : ",", parameter->name, value);
+    }
+    fprintf(to, "\n%-20s %-60s %14s %-10s %12s %s%-7s %-16s %s\n", "row", "what", "document", "is",
+            job->repeats > 1 ? "nonic, mean" : "nonic", job->repeats > 1 ? "95 %      " : "",
+            "unit", "tolerance", "verdict");
+}
+
+void lab_print_runs(FILE *to, const struct lab_job *job, const struct lab_run *runs)
+{
+    const struct lab_run *run = &runs[0];
+    uint64_t events = 0;
+    double wall_s = 0;
+    bool chance = false;
+    print_title(to, job, run);
+    for (uint32_t i = 0; i < run->row_count; i++) {
+        print_row(to, runs, job->repeats, i);
+    }
+    print_reasons(to, run);
+    for (uint32_t i = 0; i < job->repeats; i++) {
+        if (runs[i].failure[0] != '\0') {
+            fprintf(to, "FAILED with seed %" PRIu64 ": %s\n", runs[i].seed, runs[i].failure);
+        }
+        events += runs[i].events;
+        wall_s += runs[i].wall_s;
+        chance |= runs[i].digest != run->digest;
+    }
+    if (!run->judged) {
+        fprintf(to, "not judged: the values are not the document's (--judge judges them)\n");
+    }
+    if (job->stats) {
+        print_memory(to, run);
+    }
+    if (job->repeats > 1) {
+        fprintf(to, "seeds %" PRIu64 "..%" PRIu64 "%s, %" PRIu64 " events in %.2f s\n", run->seed,
+                run->seed + job->repeats - 1, chance ? "" : ": no chance in it, all runs are alike",
+                events, wall_s);
+    } else {
+        fprintf(to, "seed %" PRIu64 ", digest %016" PRIx64 ", %" PRIu64 " events in %.2f s\n",
+                run->seed, run->digest, events, wall_s);
+    }
 }

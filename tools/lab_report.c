@@ -4,24 +4,13 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/check.h"
 #include "tools/lab.h"
 
-enum {
-    WIDTH = 640,
-    HEIGHT = 300,
-    LEFT = 64,
-    RIGHT = 28,
-    TOP = 16,
-    BOTTOM = 44,
-    TICKS = 5
-};
-
-static void escaped(FILE *to, const char *text)
+void lab_write_escaped(FILE *to, const char *text)
 {
     for (; *text != '\0'; text++) {
         switch (*text) {
@@ -34,168 +23,134 @@ static void escaped(FILE *to, const char *text)
     }
 }
 
-/* -- Plots --------------------------------------------------------------------------------------*/
+/* -- Figures ------------------------------------------------------------------------------------*/
 
-struct axes {
-    double least_x, most_x, most_y;
-    bool logarithmic;
-};
-
-static struct axes axes_of(const struct lab_series *series)
+/* Copies the drawing into the page, from its <svg> on. */
+static bool copy_drawing(FILE *to, const char *path)
 {
-    struct axes axes = {.least_x = LAB_UNBOUNDED, .logarithmic = series->logarithmic};
-    for (uint32_t i = 0; i < series->count; i++) {
-        axes.least_x = fmin(axes.least_x, series->points[i].x);
-        axes.most_x = fmax(axes.most_x, series->points[i].x);
-        axes.most_y = fmax(axes.most_y, series->points[i].y);
-        if (isfinite(series->points[i].expected)) {
-            axes.most_y = fmax(axes.most_y, series->points[i].expected);
+    char line[4096];
+    bool inside = false;
+    FILE *from = fopen(path, "re");
+    if (from == NULL) {
+        return false;
+    }
+    while (fgets(line, sizeof(line), from) != NULL) {
+        inside |= strstr(line, "<svg") != NULL;
+        if (inside) {
+            fputs(line, to);
         }
     }
-    return axes;
+    return fclose(from) == 0 && inside;
 }
 
-/* A round step that divides `most` into about TICKS parts. */
-static double round_step(double most)
+static bool write_figures(FILE *to, const char *directory, const struct lab_run *run, char *error,
+                          size_t error_bytes)
 {
-    const double raw = most / TICKS;
-    const double power = pow(10, floor(log10(raw)));
-    const double leading = raw / power;
-    return (leading <= 1 ? 1 : leading <= 2 ? 2 : leading <= 5 ? 5 : 10) * power;
-}
-
-static double x_at(const struct axes *axes, double x)
-{
-    const double share = axes->logarithmic
-                             ? log(x / axes->least_x) / log(axes->most_x / axes->least_x)
-                             : (x - axes->least_x) / (axes->most_x - axes->least_x);
-    return LEFT + share * (WIDTH - LEFT - RIGHT);
-}
-
-static double y_at(double top, double y)
-{
-    return HEIGHT - BOTTOM - y / top * (HEIGHT - TOP - BOTTOM);
-}
-
-static void write_grid(FILE *to, const struct lab_series *series, const struct axes *axes,
-                       double step, double top)
-{
-    for (double y = 0; y <= top * (1 + 1e-9); y += step) {
-        fprintf(to,
-                "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                "<text class=\"tick\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%g</text>\n",
-                LEFT, WIDTH - RIGHT, y_at(top, y), y_at(top, y), LEFT - 6, y_at(top, y) + 4, y);
-    }
-    double last = -LAB_UNBOUNDED;
-    for (uint32_t i = 0; i < series->count; i++) {
-        const double x = x_at(axes, series->points[i].x);
-        if (x - last < 44) {
-            continue; /* There is no room for its number. */
+    for (uint32_t i = 0; i < run->figure_count; i++) {
+        char name[2 * LAB_ID_BYTES + 64], path[4096];
+        if (!lab_draw_figure(directory, run, i, error, error_bytes)) {
+            return false;
         }
-        last = x;
-        fprintf(to,
-                "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
-                "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%g</text>\n",
-                x, x, TOP, HEIGHT - BOTTOM, x, HEIGHT - BOTTOM + 16, series->points[i].x);
-    }
-}
-
-static void write_curve(FILE *to, const struct lab_series *series, const struct axes *axes,
-                        double top, bool expected)
-{
-    fprintf(to, "<polyline class=\"%s\" points=\"", expected ? "expected" : "measured");
-    for (uint32_t i = 0; i < series->count; i++) {
-        const double y = expected ? series->points[i].expected : series->points[i].y;
-        if (isfinite(y)) {
-            fprintf(to, "%.1f,%.1f ", x_at(axes, series->points[i].x), y_at(top, y));
+        lab_figure_name(run, &run->figures[i], name, sizeof(name));
+        snprintf(path, sizeof(path), "%s/%s.svg", directory, name);
+        fprintf(to, "<figure><figcaption>");
+        lab_write_escaped(to, run->figures[i].title);
+        fprintf(to, " <a href=\"%s.csv\">CSV</a> <a href=\"%s.svg\">SVG</a></figcaption>\n", name,
+                name);
+        if (!copy_drawing(to, path)) {
+            snprintf(error, error_bytes, "%s is no drawing", path);
+            return false;
         }
+        fprintf(to, "</figure>\n");
     }
-    fprintf(to, "\"/>\n");
-    for (uint32_t i = 0; !expected && i < series->count; i++) {
-        fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%g: %g</title></circle>\n",
-                x_at(axes, series->points[i].x), y_at(top, series->points[i].y),
-                series->points[i].x, series->points[i].y);
-    }
-}
-
-static void write_plot(FILE *to, const struct lab_series *series)
-{
-    if (series->count < 2) {
-        return;
-    }
-    const struct axes axes = axes_of(series);
-    const double step = round_step(axes.most_y > 0 ? axes.most_y : 1);
-    const double top = ceil(axes.most_y / step - 1e-9) * step;
-    fprintf(to, "<figure><figcaption>");
-    escaped(to, series->name);
-    fprintf(to, "</figcaption><svg viewBox=\"0 0 %d %d\" role=\"img\">\n", WIDTH, HEIGHT);
-    write_grid(to, series, &axes, step, top);
-    write_curve(to, series, &axes, top, true);
-    write_curve(to, series, &axes, top, false);
-    fprintf(to, "<text class=\"axis\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">",
-            LEFT + (WIDTH - LEFT - RIGHT) / 2, HEIGHT - 8);
-    escaped(to, series->x);
-    fprintf(to,
-            "</text><text class=\"axis\" text-anchor=\"middle\" transform=\"translate(14 %d) "
-            "rotate(-90)\">",
-            TOP + (HEIGHT - TOP - BOTTOM) / 2);
-    escaped(to, series->y);
-    fprintf(to, "</text></svg></figure>\n");
+    return true;
 }
 
 /* -- Tables -------------------------------------------------------------------------------------*/
 
-static void write_published(FILE *to, const struct lab_row *row)
+static void write_cell(FILE *to, const char *class, const char *text)
 {
-    if (row->kind != LAB_RANGE || row->published == row->upper) {
-        fprintf(to, "%.4g", row->published);
-    } else if (isinf(row->upper)) {
-        fprintf(to, "≥ %.4g", row->published);
-    } else {
-        fprintf(to, "%.4g … %.4g", row->published, row->upper);
-    }
-    fputs(row->predicted ? "<sup>*</sup>" : "", to);
+    fprintf(to, "<td%s%s>", class[0] != '\0' ? " class=" : "", class);
+    lab_write_escaped(to, text);
+    fprintf(to, "</td>");
+}
+
+static const char *class_of(enum lab_verdict verdict)
+{
+    return verdict == LAB_OK ? "ok" : verdict == LAB_NOT_REPRODUCED ? "missed" : "out";
+}
+
+static void write_row(FILE *to, const struct lab_run *run, const struct lab_row *row)
+{
+    const struct lab_claim *claim = lab_claim_of(run, row);
+    const enum lab_verdict verdict = lab_verdict_of(run, row);
+    char published[48], bound[48], broken[LAB_TEXT_BYTES];
+    lab_published_text(row, published, sizeof(published));
+    lab_bound_text(row, bound, sizeof(bound));
+    snprintf(broken, sizeof(broken), "%s", claim->not_reproduced == NULL ? claim->broken_by : "");
+    fprintf(to, "<tr>");
+    write_cell(to, "", row->id);
+    write_cell(to, "", row->what);
+    write_cell(to, "n", published);
+    write_cell(to, "", lab_reference_text(claim->reference));
+    fprintf(to, "<td class=n>%.6g</td>", row->measured);
+    write_cell(to, "", row->unit);
+    write_cell(to, "", bound);
+    write_cell(to, "", lab_ground_text(claim->ground));
+    write_cell(to, "setting", broken);
+    write_cell(to, class_of(verdict), lab_verdict_text(verdict));
+    fprintf(to, "</tr>\n");
 }
 
 static void write_rows(FILE *to, const struct lab_run *run)
 {
-    fprintf(to, "<table><tr><th>row</th><th>what</th><th class=\"n\">document</th>"
-                "<th class=\"n\">nonic</th><th>unit</th><th>tolerance</th><th>verdict</th></tr>\n");
+    if (run->row_count == 0) {
+        return;
+    }
+    fprintf(to, "<table><tr><th>row</th><th>what</th><th class=n>document</th><th>which is</th>"
+                "<th class=n>nonic</th><th>unit</th><th>tolerance</th><th>rests on</th>"
+                "<th>broken by</th><th>verdict</th></tr>\n");
     for (uint32_t i = 0; i < run->row_count; i++) {
-        const struct lab_row *row = &run->rows[i];
-        char bound[48];
-        lab_bound_text(row, bound, sizeof(bound));
-        fprintf(to, "<tr><td>%s</td><td>", row->id);
-        escaped(to, row->what);
-        fprintf(to, "</td><td class=\"n\">");
-        write_published(to, row);
-        fprintf(
-            to,
-            "</td><td class=\"n\">%.6g</td><td>%s</td><td>%s</td><td class=\"%s\">%s</td></tr>\n",
-            row->measured, row->unit, bound, row->ok ? "ok" : "out",
-            row->ok ? "ok" : "out of tolerance");
+        write_row(to, run, &run->rows[i]);
     }
     fprintf(to, "</table>\n");
+    for (uint32_t i = 0; i < run->experiment->claim_count; i++) {
+        const struct lab_claim *claim = &run->experiment->claims[i];
+        if (claim->not_reproduced != NULL) {
+            fprintf(to, "<p class=missed>%s is not reproduced: ", claim->id);
+            lab_write_escaped(to, claim->not_reproduced);
+            fprintf(to, "</p>\n");
+        }
+    }
 }
 
 static void write_parameters(FILE *to, const struct lab_experiment *experiment)
 {
-    fprintf(
-        to,
-        "<h2 id=\"parameters\">Parameters</h2><p>Nothing is tuned to meet a result, but what is "
-        "named as fitted.</p>\n<table><tr><th>parameter</th><th class=\"n\">value</th>"
-        "<th>unit</th><th>what</th><th>source (section; OC: our choice)</th></tr>\n");
+    static struct lab_run run;
+    lab_prepare(&run, experiment, 1);
+    fprintf(to, "<details><summary>Parameters</summary><table><tr><th>parameter</th>"
+                "<th class=n>value</th><th>unit</th><th>what</th>"
+                "<th>section of the document (OC: our choice)</th></tr>\n");
     for (uint32_t i = 0; i < experiment->parameter_count; i++) {
         const struct lab_parameter *parameter = &experiment->parameters[i];
-        fprintf(to, "<tr%s><td>%s</td><td class=\"n\">%g</td><td>%s</td><td>",
-                parameter->fitted ? " class=\"fitted\"" : "", parameter->name, parameter->value,
-                parameter->unit);
-        escaped(to, parameter->what);
-        fprintf(to, "</td><td>");
-        escaped(to, parameter->source);
-        fprintf(to, "%s</td></tr>\n", parameter->fitted ? " <b>fitted</b>" : "");
+        char value[48];
+        if (!lab_uses(experiment, i)) {
+            continue;
+        }
+        lab_value_text(parameter, run.values[i], value, sizeof(value));
+        fprintf(to, "<tr%s>", parameter->fitted != NULL ? " class=fitted" : "");
+        write_cell(to, "", parameter->name);
+        write_cell(to, "n", value);
+        write_cell(to, "", parameter->unit);
+        write_cell(to, "", parameter->what);
+        fprintf(to, "<td>");
+        lab_write_escaped(to, parameter->source);
+        if (parameter->fitted != NULL) {
+            fprintf(to, ", <b>fitted</b> to %s", parameter->fitted);
+        }
+        fprintf(to, "</td></tr>\n");
     }
-    fprintf(to, "</table>\n");
+    fprintf(to, "</table></details>\n");
 }
 
 /* -- The page -----------------------------------------------------------------------------------*/
@@ -203,89 +158,113 @@ static void write_parameters(FILE *to, const struct lab_experiment *experiment)
 static const char head[] =
     "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">"
     "<meta name=\"viewport\" content=\"width=device-width\"><title>nonic lab</title><style>\n"
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;padding:0 1em;"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:84em;margin:2em auto;padding:0 1em;"
     "color:#1c2024;background:#fff}\n"
     "h1{font-size:1.7em}h2{font-size:1.25em;margin-top:2.2em;border-bottom:1px solid #d8dde3}\n"
     "table{border-collapse:collapse;margin:1em 0;font-variant-numeric:tabular-nums}\n"
     "th,td{text-align:left;padding:.2em .7em;border-bottom:1px solid #e6e9ed;vertical-align:top}\n"
     "th{font-weight:600;color:#57606a}.n{text-align:right}\n"
     ".ok{color:#1a7f37}.out{color:#b42318;font-weight:600}.fitted{background:#fff8e1}\n"
-    ".note{color:#57606a}figure{display:inline-block;width:31em;max-width:100%;margin:.5em 1em "
+    ".note{color:#57606a}figure{display:inline-block;width:38em;max-width:100%;margin:.5em 1em "
     ".5em 0}\n"
-    "figcaption{font-weight:600}svg{width:100%;height:auto}\n"
-    ".grid{stroke:#e6e9ed}.tick{font-size:11px;fill:#57606a}.axis{font-size:12px;fill:#1c2024}\n"
-    ".measured{fill:none;stroke:#0a58ca;stroke-width:2}circle{fill:#0a58ca}\n"
-    ".expected{fill:none;stroke:#b26a00;stroke-width:2;stroke-dasharray:5 4}\n"
-    "code{background:#f3f4f6;padding:0 .3em}\n"
+    "figcaption{font-weight:600}figcaption a{font-weight:400;font-size:.85em}svg{width:100%;"
+    "height:auto}\n"
+    ".missed{color:#8a5a00}.setting{font-family:monospace;font-size:.85em}\n"
+    "summary{cursor:pointer;color:#57606a}code{background:#f3f4f6;padding:0 .3em}\n"
     "</style></head><body>\n";
 
 static void write_summary(FILE *to, const struct lab_run *runs, uint32_t count)
 {
-    fprintf(to, "<table><tr><th>experiment</th><th>what</th><th class=\"n\">rows</th>"
-                "<th class=\"n\">within tolerance</th><th class=\"n\">events</th>"
-                "<th>digest</th></tr>\n");
+    fprintf(to, "<table><tr><th>experiment</th><th>what</th><th class=n>rows</th>"
+                "<th class=n>within tolerance</th><th class=n>not reproduced</th>"
+                "<th class=n>events</th><th>digest</th></tr>\n");
     for (uint32_t i = 0; i < count; i++) {
         const struct lab_run *run = &runs[i];
-        uint32_t good = 0;
+        uint32_t verdicts[LAB_NOT_JUDGED + 1] = {0};
         for (uint32_t k = 0; k < run->row_count; k++) {
-            good += run->rows[k].ok;
+            verdicts[lab_verdict_of(run, &run->rows[k])]++;
         }
-        fprintf(to, "<tr><td><a href=\"#%s\">%s</a></td><td>", run->experiment->name,
+        fprintf(to, "<tr><td><a href=\"#%s\">%s</a></td>", run->experiment->name,
                 run->experiment->name);
-        escaped(to, run->experiment->what);
+        write_cell(to, "", run->experiment->what);
         fprintf(to,
-                "</td><td class=\"n\">%u</td><td class=\"n %s\">%u</td><td class=\"n\">%" PRIu64
-                "</td><td><code>%016" PRIx64 "</code></td></tr>\n",
-                run->row_count, lab_run_good(run) ? "ok" : "out", good, run->events, run->digest);
+                "<td class=n>%u</td><td class=\"n %s\">%u</td><td class=n>%u</td>"
+                "<td class=n>%" PRIu64 "</td><td><code>%016" PRIx64 "</code></td></tr>\n",
+                run->row_count, lab_run_good(run) ? "ok" : "out", verdicts[LAB_OK],
+                verdicts[LAB_NOT_REPRODUCED], run->events, run->digest);
     }
     fprintf(to, "</table>\n");
 }
 
-static void write_experiment(FILE *to, const struct lab_run *run)
+static void write_grounds(FILE *to, const struct lab_run *runs, uint32_t count)
+{
+    uint32_t rows = 0, references[LAB_PREDICTED + 1] = {0}, grounds[LAB_FITTED + 1] = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < runs[i].row_count; k++) {
+            const struct lab_claim *claim = lab_claim_of(&runs[i], &runs[i].rows[k]);
+            rows++;
+            references[claim->reference]++;
+            grounds[claim->ground]++;
+        }
+    }
+    fprintf(to,
+            "<p>Of %u rows, %u are compared with a figure that a document prints, %u with one "
+            "derived from what it prints, %u with a prediction of ours. %u rest on a mechanism, "
+            "%u on arithmetic between parameters and row, %u on a fitted parameter.</p>\n",
+            rows, references[LAB_PRINTED], references[LAB_DERIVED], references[LAB_PREDICTED],
+            grounds[LAB_MECHANISM], grounds[LAB_ARITHMETIC], grounds[LAB_FITTED]);
+}
+
+static bool write_experiment(FILE *to, const char *directory, const struct lab_run *run,
+                             char *error, size_t error_bytes)
 {
     fprintf(to, "<h2 id=\"%s\">%s</h2><p>", run->experiment->name, run->experiment->name);
-    escaped(to, run->experiment->what);
-    fprintf(to, ".</p><p class=\"note\">");
-    escaped(to, run->experiment->explains);
+    lab_write_escaped(to, run->experiment->what);
+    fprintf(to, ".</p><p class=note>");
+    lab_write_escaped(to, run->experiment->explains);
     fprintf(to, "</p>\n");
     if (run->failure[0] != '\0') {
-        fprintf(to, "<p class=\"out\">");
-        escaped(to, run->failure);
+        fprintf(to, "<p class=out>");
+        lab_write_escaped(to, run->failure);
         fprintf(to, "</p>\n");
     }
     write_rows(to, run);
-    for (uint32_t i = 0; i < run->series_count; i++) {
-        write_plot(to, &run->series[i]);
+    if (!write_figures(to, directory, run, error, error_bytes)) {
+        return false;
     }
+    write_parameters(to, run->experiment);
+    return true;
 }
 
-static void write_page(FILE *to, const struct lab_run *runs, uint32_t count)
+static bool write_page(FILE *to, const char *directory, const struct lab_run *runs, uint32_t count,
+                       char *error, size_t error_bytes)
 {
     fputs(head, to);
     fprintf(to,
             "<h1>nonic lab</h1><p>Models of published NICs and switches under a virtual clock, "
             "beside what their documents measured. Seed %" PRIu64 "; the same seed gives the same "
-            "digests on any machine.</p>\n"
-            "<p class=\"note\">In plots, blue is what the model does, dashed what the document "
-            "says or implies. <sup>*</sup> marks figures that the document does not give (or that "
-            "are lost with its drawings): derived from its parameters. MB/s are 2<sup>20</sup> "
-            "bytes a second, which is how the two rates of the document that can be checked "
-            "exactly are given; rows name the other reading, 10<sup>6</sup>, too.</p>\n",
+            "digests on any machine.</p>\n",
             runs[0].seed);
+    write_grounds(to, runs, count);
+    fprintf(to,
+            "<p class=note>Each row names the setting that must break it; <code>nonic lab "
+            "falsify</code> tries them all. In figures, dashed lines are what our formulas expect, "
+            "red what the document prints. FORTH's MB/s are 2<sup>20</sup> bytes a second, which "
+            "is how the two rates of the document that can be checked exactly are given; rows name "
+            "the other reading, 10<sup>6</sup>, too.</p>\n");
     write_summary(to, runs, count);
     for (uint32_t i = 0; i < count; i++) {
         if (i == 0 || strcmp(runs[i].experiment->document, runs[i - 1].experiment->document) != 0) {
             fprintf(to, "<h1>");
-            escaped(to, runs[i].experiment->document);
+            lab_write_escaped(to, runs[i].experiment->document);
             fprintf(to, "</h1>\n");
         }
-        write_experiment(to, &runs[i]);
-        if (i + 1 == count ||
-            strcmp(runs[i].experiment->document, runs[i + 1].experiment->document) != 0) {
-            write_parameters(to, runs[i].experiment);
+        if (!write_experiment(to, directory, &runs[i], error, error_bytes)) {
+            return false;
         }
     }
     fputs("</body></html>\n", to);
+    return true;
 }
 
 bool lab_write_report(const char *directory, const struct lab_run *runs, uint32_t count,
@@ -302,11 +281,11 @@ bool lab_write_report(const char *directory, const struct lab_run *runs, uint32_
         snprintf(error, error_bytes, "cannot write %s: %s", path, strerror(errno));
         return false;
     }
-    write_page(file, runs, count);
+    const bool written = write_page(file, directory, runs, count, error, error_bytes);
     const bool good = !ferror(file);
     const bool closed = fclose(file) == 0;
-    if (!good || !closed) {
+    if (written && (!good || !closed)) {
         snprintf(error, error_bytes, "cannot write %s", path);
     }
-    return good && closed;
+    return written && good && closed;
 }

@@ -16,12 +16,25 @@ struct on_chip_memory {
     uint64_t total_bytes;
 };
 
-/* `oocap` as in QPC_OOCAP_MAX; a cache of `cache_entries`; `qps` in the send queue table. */
-struct on_chip_memory on_chip_memory(uint32_t oocap, uint32_t cache_entries, uint32_t qps);
+/* How wide the fields are that answering out of order takes, in bits. The source gives two of
+ * them: `fifo_index` is 8, and a queue pair's number has 24 by the InfiniBand specification. */
+struct on_chip_widths {
+    uint32_t fifo_index; /* An index in a requester's FIFO. */
+    uint32_t qpn;
+    uint32_t channel;
+    uint32_t index; /* The index in an element of the pending FIFO. */
+    uint32_t count; /* The requests of a queue pair that wait: pnd_cnt. */
+};
 
 /* Formula 2 for oocap 1, from the fields: the index FIFOs of three channels, two pending FIFOs and
- * the pending record table. In bits; and in bytes, as the source gives it: 40. */
-uint32_t on_chip_order_bits(void);
-uint32_t on_chip_order_bytes(void);
+ * the pending record table. In bits, and in whole bytes. Not counted: the operation, which the
+ * source doesn't mention, and the waiting memory: it stands for what a unit would hold anyway. */
+uint32_t on_chip_order_bits(const struct on_chip_widths *widths);
+uint32_t on_chip_order_bytes(const struct on_chip_widths *widths);
+
+/* `oocap` as in QPC_OOCAP_MAX; a cache of `cache_entries` of `context_bytes`; `qps` in the send
+ * queue table. */
+struct on_chip_memory on_chip_memory(const struct on_chip_widths *widths, uint32_t oocap,
+                                     uint32_t cache_entries, uint32_t context_bytes, uint32_t qps);
 
 #endif

@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct rc_requester) + sizeof(struct rc_responder) <=
 struct qpc_cache_entry {
     uint32_t qpn;
     uint16_t next;         /* The next entry in its bucket. */
-    uint16_t older, newer; /* Neighbours in the order of use. */
+    uint16_t older, newer; /* Neighbours in the order of use, or of arrival. */
     bool dirty;
 };
 
@@ -26,25 +26,17 @@ static size_t aligned(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* Two buckets for an entry, so that most entries are alone; at least a whole word of buckets. */
+/* Two buckets for an entry, so that most entries are alone. */
 static uint32_t bucket_count(uint32_t capacity)
 {
-    const uint32_t count = (uint32_t)power_of_two(2 * capacity);
-    return count < 64 ? 64 : count;
-}
-
-static size_t summary_words(uint32_t buckets)
-{
-    return (buckets / 64 + 63) / 64;
+    return (uint32_t)power_of_two(2 * capacity);
 }
 
 size_t qpc_cache_bytes(uint32_t capacity)
 {
     const uint32_t buckets = bucket_count(capacity);
     return aligned(capacity * sizeof(struct qpc)) +
-           aligned(capacity * sizeof(struct qpc_cache_entry)) +
-           aligned(buckets * sizeof(uint16_t)) + aligned(buckets / 8) +
-           aligned(summary_words(buckets) * sizeof(uint64_t));
+           aligned(capacity * sizeof(struct qpc_cache_entry)) + aligned(buckets * sizeof(uint16_t));
 }
 
 void qpc_cache_init(struct qpc_cache *cache, uint32_t capacity, enum qpc_victim_policy policy,
@@ -63,19 +55,13 @@ void qpc_cache_init(struct qpc_cache *cache, uint32_t capacity, enum qpc_victim_
     cache->entries = (struct qpc_cache_entry *)(void *)at;
     at += aligned(capacity * sizeof(struct qpc_cache_entry));
     cache->buckets = (uint16_t *)(void *)at;
-    at += aligned(buckets * sizeof(uint16_t));
-    cache->occupied = (uint64_t *)(void *)at;
-    at += aligned(buckets / 8);
-    cache->summary = (uint64_t *)(void *)at;
     memset(cache->buckets, 0xff, buckets * sizeof(uint16_t));
-    memset(cache->occupied, 0, buckets / 8);
-    memset(cache->summary, 0, summary_words(buckets) * sizeof(uint64_t));
+    prng_init(&cache->prng, capacity);
 }
 
 /* -- Buckets ------------------------------------------------------------------------------------*/
 
-/* QPNs are given out one after the other, so the number itself spreads them best. It is also the
- * public model's hash: with the policy of that model, low QPNs go first. */
+/* QPNs are given out one after the other, so the number itself spreads them best. */
 static uint32_t bucket_of(const struct qpc_cache *cache, uint32_t qpn)
 {
     return qpn & cache->bucket_mask;
@@ -96,8 +82,6 @@ static void add_to_bucket(struct qpc_cache *cache, uint16_t place)
     const uint32_t bucket = bucket_of(cache, entry->qpn);
     entry->next = cache->buckets[bucket];
     cache->buckets[bucket] = place;
-    cache->occupied[bucket / 64] |= UINT64_C(1) << bucket % 64;
-    cache->summary[bucket / 4096] |= UINT64_C(1) << bucket / 64 % 64;
 }
 
 static void remove_from_bucket(struct qpc_cache *cache, uint16_t place)
@@ -109,28 +93,11 @@ static void remove_from_bucket(struct qpc_cache *cache, uint16_t place)
         link = &cache->entries[*link].next;
     }
     *link = cache->entries[place].next;
-    if (cache->buckets[bucket] != NONE) {
-        return;
-    }
-    cache->occupied[bucket / 64] &= ~(UINT64_C(1) << bucket % 64);
-    if (cache->occupied[bucket / 64] == 0) {
-        cache->summary[bucket / 4096] &= ~(UINT64_C(1) << bucket / 64 % 64);
-    }
 }
 
-static uint16_t first_in_buckets(const struct qpc_cache *cache)
-{
-    uint32_t top = 0;
-    while (cache->summary[top] == 0) {
-        top++;
-    }
-    const uint32_t word = top * 64 + (uint32_t)__builtin_ctzll(cache->summary[top]);
-    return cache->buckets[word * 64 + (uint32_t)__builtin_ctzll(cache->occupied[word])];
-}
+/* -- Order --------------------------------------------------------------------------------------*/
 
-/* -- Recency ------------------------------------------------------------------------------------*/
-
-static void forget_use(struct qpc_cache *cache, uint16_t place)
+static void leave_order(struct qpc_cache *cache, uint16_t place)
 {
     const struct qpc_cache_entry *entry = &cache->entries[place];
     if (entry->older == NONE) {
@@ -145,7 +112,7 @@ static void forget_use(struct qpc_cache *cache, uint16_t place)
     }
 }
 
-static void remember_use(struct qpc_cache *cache, uint16_t place)
+static void join_order(struct qpc_cache *cache, uint16_t place)
 {
     cache->entries[place].older = cache->newest;
     cache->entries[place].newer = NONE;
@@ -171,8 +138,8 @@ struct qpc *qpc_cache_use(struct qpc_cache *cache, uint32_t qpn)
         return NULL;
     }
     if (cache->policy == QPC_VICTIM_LRU && cache->newest != place) {
-        forget_use(cache, place);
-        remember_use(cache, place);
+        leave_order(cache, place);
+        join_order(cache, place);
     }
     return &cache->contexts[place];
 }
@@ -187,8 +154,9 @@ void qpc_cache_changed(struct qpc_cache *cache, const struct qpc *context)
 /* Frees the victim's place. */
 static uint16_t evict(struct qpc_cache *cache, struct qpc_victim *victim)
 {
-    const uint16_t place =
-        cache->policy == QPC_VICTIM_LRU ? cache->oldest : first_in_buckets(cache);
+    const uint16_t place = cache->policy == QPC_VICTIM_RANDOM
+                               ? (uint16_t)prng_below(&cache->prng, cache->count)
+                               : cache->oldest;
     const struct qpc_cache_entry *entry = &cache->entries[place];
     victim->evicted = true;
     victim->dirty = entry->dirty;
@@ -197,9 +165,7 @@ static uint16_t evict(struct qpc_cache *cache, struct qpc_victim *victim)
         victim->context = cache->contexts[place];
     }
     remove_from_bucket(cache, place);
-    if (cache->policy == QPC_VICTIM_LRU) {
-        forget_use(cache, place);
-    }
+    leave_order(cache, place);
     return place;
 }
 
@@ -214,8 +180,6 @@ struct qpc *qpc_cache_install(struct qpc_cache *cache, uint32_t qpn, const struc
     cache->entries[place] = (struct qpc_cache_entry){.qpn = qpn};
     cache->contexts[place] = *context;
     add_to_bucket(cache, place);
-    if (cache->policy == QPC_VICTIM_LRU) {
-        remember_use(cache, place);
-    }
+    join_order(cache, place);
     return &cache->contexts[place];
 }

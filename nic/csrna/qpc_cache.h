@@ -20,28 +20,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/prng.h"
 #include "nic/csrna/qpc.h"
 
 #define QPC_CACHE_ENTRIES_MAX 32768
 
+/* Which context has to go. */
 enum qpc_victim_policy {
-    QPC_VICTIM_LRU,
-    /* The policy of the public model, whose "least recently used" never learns of uses: it evicts
-     * the first context in the order of its hash table. */
-    QPC_VICTIM_HASH_ORDER,
+    QPC_VICTIM_LRU,    /* The least recently used one: the source's. */
+    QPC_VICTIM_FIFO,   /* The one that came first: what the public model's search amounts to. */
+    QPC_VICTIM_RANDOM, /* Any, by chance: connections in turn do not all miss. */
 };
 
 struct qpc_cache {
     struct qpc *contexts;
     struct qpc_cache_entry *entries; /* What the cache knows about contexts[i]. */
     uint16_t *buckets;               /* The first entry of each. */
-    uint64_t *occupied;              /* Bit b: bucket b has entries. */
-    uint64_t *summary;               /* Bit w: occupied[w] is not 0. */
     uint32_t capacity;
     uint32_t count;
     uint32_t bucket_mask;
-    uint16_t newest, oldest; /* The ends of the order of use, for QPC_VICTIM_LRU. */
-    uint8_t policy;          /* enum qpc_victim_policy. */
+    /* The ends of the order of use, or of arrival with QPC_VICTIM_FIFO. */
+    uint16_t newest, oldest;
+    uint8_t policy;   /* enum qpc_victim_policy. */
+    struct prng prng; /* For QPC_VICTIM_RANDOM; each cache draws the same numbers. */
 };
 
 /* The context that a new one evicted. `qpn` and `context` are valid only if it is dirty. */

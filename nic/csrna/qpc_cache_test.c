@@ -3,7 +3,7 @@
  * Goal    The cache holds what was installed last, puts out the right context when it is full, and
  *         hands out what was changed. Behaviours CSR-22, CSR-23, CSR-44.
  * Method  Random uses, changes and installs beside a model that searches an unsorted array; all
- *         small capacities, few and many QPNs, both ways to choose a victim. The memory is exactly
+ *         small capacities, few and many QPNs, every way to choose a victim. The memory is exactly
  *         qpc_cache_bytes long and guarded by the sanitizer.
  */
 #include <setjmp.h>
@@ -48,12 +48,23 @@ static struct known *model_find(struct model *model, uint32_t qpn)
 
 static bool goes_before(const struct qpc_cache *cache, const struct known *a, const struct known *b)
 {
-    if (cache->policy == QPC_VICTIM_LRU) {
-        return a->used < b->used;
+    return cache->policy == QPC_VICTIM_LRU ? a->used < b->used : a->installed < b->installed;
+}
+
+/* The one that the policy puts out; with QPC_VICTIM_RANDOM, the one that is not there any more. */
+static struct known *model_victim(struct model *model, const struct qpc_cache *cache)
+{
+    struct known *first = NULL;
+    for (uint32_t i = 0; i < model->count; i++) {
+        struct known *known = &model->known[i];
+        if (cache->policy != QPC_VICTIM_RANDOM) {
+            first = first == NULL || goes_before(cache, known, first) ? known : first;
+        } else if (!qpc_cache_holds(cache, known->context.qpn)) {
+            assert_null(first);
+            first = known;
+        }
     }
-    const uint32_t bucket_a = a->context.qpn & cache->bucket_mask;
-    const uint32_t bucket_b = b->context.qpn & cache->bucket_mask;
-    return bucket_a != bucket_b ? bucket_a < bucket_b : a->installed > b->installed;
+    return first;
 }
 
 static void model_install(struct model *model, const struct qpc_cache *cache,
@@ -61,12 +72,8 @@ static void model_install(struct model *model, const struct qpc_cache *cache,
 {
     assert_int_equal(victim->evicted, model->count == cache->capacity);
     if (victim->evicted) {
-        struct known *first = &model->known[0];
-        for (uint32_t i = 1; i < model->count; i++) {
-            if (goes_before(cache, &model->known[i], first)) {
-                first = &model->known[i];
-            }
-        }
+        struct known *first = model_victim(model, cache);
+        assert_non_null(first);
         assert_int_equal(victim->dirty, first->dirty);
         if (victim->dirty) { /* CSR-23 */
             assert_int_equal(victim->qpn, first->context.qpn);
@@ -135,13 +142,57 @@ static void test_least_recently_used(void **state)
     run(1, 300, QPC_VICTIM_LRU);
 }
 
-static void test_hash_order(void **state)
+static void test_first_in_first_out(void **state)
 {
     (void)state;
     for (uint32_t capacity = 1; capacity < 80; capacity++) {
-        run(capacity, capacity, QPC_VICTIM_HASH_ORDER);
+        run(capacity, capacity, QPC_VICTIM_FIFO);
     }
-    run(1, 300, QPC_VICTIM_HASH_ORDER);
+    run(1, 300, QPC_VICTIM_FIFO);
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    for (uint32_t capacity = 1; capacity < 80; capacity++) {
+        run(capacity, capacity, QPC_VICTIM_RANDOM);
+    }
+    run(1, 300, QPC_VICTIM_RANDOM);
+}
+
+/* The share of uses that find their context, after two rounds, if `qpns` are used in turn. */
+static double hits_in_turn(enum qpc_victim_policy policy, uint32_t qpns)
+{
+    enum {
+        CAPACITY = 300,
+        ROUNDS = 10
+    };
+    struct qpc_cache cache;
+    struct qpc_victim victim;
+    void *memory = aligned_alloc(64, qpc_cache_bytes(CAPACITY));
+    uint32_t hits = 0;
+    qpc_cache_init(&cache, CAPACITY, policy, memory);
+    for (uint32_t i = 0; i < (2 + ROUNDS) * qpns; i++) {
+        const struct qpc context = {.qpn = i % qpns};
+        if (qpc_cache_use(&cache, i % qpns) != NULL) {
+            hits += i >= 2 * qpns;
+        } else {
+            qpc_cache_install(&cache, i % qpns, &context, &victim);
+        }
+    }
+    free(memory);
+    return (double)hits / (ROUNDS * qpns);
+}
+
+/* In turn, the context that has to go is always the next one to be used; unless chance decides. */
+static void test_in_turn(void **state)
+{
+    (void)state;
+    assert_true(hits_in_turn(QPC_VICTIM_LRU, 301) == 0);
+    assert_true(hits_in_turn(QPC_VICTIM_FIFO, 301) == 0);
+    assert_true(hits_in_turn(QPC_VICTIM_RANDOM, 301) > 0.9);
+    assert_true(hits_in_turn(QPC_VICTIM_RANDOM, 400) > 0.4);
+    assert_true(hits_in_turn(QPC_VICTIM_RANDOM, 3000) < 0.01);
 }
 
 /* A full cache of the greatest size, whose only other bucket is the last one. */
@@ -151,7 +202,7 @@ static void test_greatest(void **state)
     struct qpc_cache cache;
     struct qpc_victim victim;
     void *memory = aligned_alloc(64, qpc_cache_bytes(QPC_CACHE_ENTRIES_MAX));
-    qpc_cache_init(&cache, QPC_CACHE_ENTRIES_MAX, QPC_VICTIM_HASH_ORDER, memory);
+    qpc_cache_init(&cache, QPC_CACHE_ENTRIES_MAX, QPC_VICTIM_FIFO, memory);
     const uint32_t first = cache.bucket_mask + 1 - QPC_CACHE_ENTRIES_MAX;
     for (uint32_t i = 0; i < QPC_CACHE_ENTRIES_MAX; i++) {
         const struct qpc context = {.qpn = first + i};
@@ -174,7 +225,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_least_recently_used),
-        cmocka_unit_test(test_hash_order),
+        cmocka_unit_test(test_first_in_first_out),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_in_turn),
         cmocka_unit_test(test_greatest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,7 +112,7 @@ static struct world *world_make(uint64_t seed, bool small)
     struct prng *prng = &world->prng;
     struct qpc_manager_parameters *parameters = &world->parameters;
     parameters->policy = prng_below(prng, 4) == 0 ? QPC_FCFS : QPC_NONBLOCKING;
-    parameters->victim = prng_below(prng, 3) == 0 ? QPC_VICTIM_HASH_ORDER : QPC_VICTIM_LRU;
+    parameters->victim = (enum qpc_victim_policy)prng_below(prng, QPC_VICTIM_RANDOM + 1);
     parameters->oocap = prng_below(prng, 4) == 0 ? 1 + (uint32_t)prng_below(prng, 2)
                                                  : 1 + (uint32_t)prng_below(prng, small ? 8 : 64);
     parameters->cache_entries = capacities[prng_below(prng, small ? 4 : COUNT_OF(capacities))];

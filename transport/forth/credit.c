@@ -3,7 +3,7 @@
 
 void forth_window_init(struct forth_window *window, uint16_t buffer_words)
 {
-    CHECK(buffer_words <= FORTH_BUFFER_WORDS_MAX);
+    CHECK(buffer_words <= FORTH_BUFFER_WORDS_MAX || buffer_words == FORTH_BUFFER_UNBOUNDED);
     *window = (struct forth_window){.buffer = buffer_words};
 }
 

@@ -21,6 +21,8 @@
 #define FORTH_OVERHEAD_WORDS 2
 /* The largest buffer for which the counters tell full from empty. */
 #define FORTH_BUFFER_WORDS_MAX 1024
+/* In place of a buffer's size: there is no flow control, a window of this size never closes. */
+#define FORTH_BUFFER_UNBOUNDED UINT16_MAX
 
 /* The sender's side of one flow. */
 struct forth_window {

@@ -28,9 +28,16 @@ void forth_output_arrived(struct forth_output_scheduler *scheduler, uint32_t inp
     scheduler->eligible |= UINT64_C(1) << input;
 }
 
+int forth_output_likely(const struct forth_output_scheduler *scheduler)
+{
+    const bool fixed = scheduler->arbiter == FORTH_ARBITER_FIXED;
+    const uint32_t last = fixed ? scheduler->ports - 1 : scheduler->last;
+    return forth_round_robin(scheduler->eligible, last, scheduler->ports);
+}
+
 int forth_output_next(struct forth_output_scheduler *scheduler)
 {
-    const int input = forth_round_robin(scheduler->eligible, scheduler->last, scheduler->ports);
+    const int input = forth_output_likely(scheduler);
     if (input < 0) {
         return -1;
     }

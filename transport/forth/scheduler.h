@@ -21,8 +21,14 @@
  * `ports`. -1: none is eligible. */
 int forth_round_robin(uint64_t eligible, uint32_t last, uint32_t ports);
 
+enum forth_arbiter {
+    FORTH_ARBITER_ROUND_ROBIN, /* What the document has. */
+    FORTH_ARBITER_FIXED,       /* The lowest input first, always. */
+};
+
 /* One output: packets that stand in its crosspoints, by input. */
 struct forth_output_scheduler {
+    enum forth_arbiter arbiter;
     uint32_t ports;
     uint32_t last; /* The input that was served last. */
     uint64_t eligible;
@@ -32,7 +38,9 @@ struct forth_output_scheduler {
 void forth_output_init(struct forth_output_scheduler *scheduler, uint32_t ports);
 /* The head of a packet has come into the crosspoint of `input`. */
 void forth_output_arrived(struct forth_output_scheduler *scheduler, uint32_t input);
-/* Takes one packet of the next input in turn and returns that input; -1: there is none. */
+/* The input that would be chosen now; -1: there is none. */
+int forth_output_likely(const struct forth_output_scheduler *scheduler);
+/* Takes one packet of that input and returns the input. */
 int forth_output_next(struct forth_output_scheduler *scheduler);
 
 /* One input: the words that have left its crosspoints, by output, as its sender has to be told. */

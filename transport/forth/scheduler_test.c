@@ -73,6 +73,23 @@ static void test_shares(void **state)
     assert_true(waited <= 3);
 }
 
+/* The fixed arbiter takes the lowest input as long as it has packets. */
+static void test_fixed(void **state)
+{
+    (void)state;
+    struct forth_output_scheduler scheduler;
+    forth_output_init(&scheduler, 4);
+    scheduler.arbiter = FORTH_ARBITER_FIXED;
+    forth_output_arrived(&scheduler, 3);
+    forth_output_arrived(&scheduler, 1);
+    forth_output_arrived(&scheduler, 1);
+    assert_int_equal(forth_output_likely(&scheduler), 1);
+    assert_int_equal(forth_output_next(&scheduler), 1);
+    assert_int_equal(forth_output_next(&scheduler), 1);
+    assert_int_equal(forth_output_next(&scheduler), 3);
+    assert_int_equal(forth_output_next(&scheduler), -1);
+}
+
 /* FNX-43: changed credits first and in turn, then the others, and those only to refresh. */
 static void test_credit_order(void **state)
 {
@@ -129,9 +146,8 @@ static void test_credits_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_robin),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_credit_order),
+        cmocka_unit_test(test_round_robin),    cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_fixed),          cmocka_unit_test(test_credit_order),
         cmocka_unit_test(test_credits_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
