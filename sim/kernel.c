@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * No two events are ever compared. Those that are far stand in a radix heap, from which they come
- * into a wheel of slots as it turns; a slot whose turn has come is opened into 64 parts, and a part
- * into 64 lists of one time each. Every list keeps the order of scheduling, and so does what moves
- * from one into another. That gives the order of time, then of scheduling, if an event never comes
- * in behind one that was scheduled later for the same time. Therefore an event leaves the heap as
- * soon as the wheel reaches its time, before anything can be scheduled there by itself; and nothing
- * is put into a slot or a part while it is opened, but only into what was made of it.
+ * Events that are far stand in a radix heap, from which they come into a wheel of slots as it
+ * turns. A slot of few events is kept in the order of time, by looking at the last few of them;
+ * one of many is not, and when its turn has come it is opened into 64 parts, and a part into 64
+ * lists of one time each. Every list keeps the order of scheduling among events of one time, and
+ * so does what moves from one into another. That gives the order of time, then of scheduling, if
+ * an event never comes in behind one that was scheduled later for the same time. Therefore an
+ * event leaves the heap as soon as the wheel reaches its time, before anything can be scheduled
+ * there by itself; and nothing is put into a slot or a part while it is opened, but only into
+ * what was made of it.
  */
 #include "sim/kernel.h"
 
@@ -14,6 +16,8 @@
 #define PART_MASK  (SIM_PARTS - 1)
 #define LINE_BYTES 64
 #define NONE       UINT64_MAX
+/* So many events at the end of a slot are looked at for the place of another one. */
+#define LOOKS_MAX 8
 
 static void parts_init(struct sim_parts *parts)
 {
@@ -169,6 +173,33 @@ static bool near(const struct sim *sim, uint64_t at_ps)
     return (at_ps >> SIM_SLOT_BITS) - (sim->now_ps >> SIM_SLOT_BITS) < SIM_SLOTS;
 }
 
+static bool is_mixed(const struct sim *sim, uint32_t slot)
+{
+    return sim->mixed[slot / 64] >> slot % 64 & 1;
+}
+
+/* Puts an event into a slot: in the order of time as long as that is a matter of few looks, else at
+ * the end. The events that are looked at are those scheduled last, which the caches still have. */
+static void wheel_put(struct sim *sim, struct sim_event *event)
+{
+    const uint32_t slot = (uint32_t)(event->at_ps >> SIM_SLOT_BITS) & SLOT_MASK;
+    struct list *head = &sim->slots[slot];
+    struct list *before = head->previous;
+    sim->filled[slot / 64] |= UINT64_C(1) << slot % 64;
+    if (before == head) {
+        sim->mixed[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+    }
+    for (uint32_t looks = 0;
+         before != head && !is_mixed(sim, slot) && event_of(before)->at_ps > event->at_ps;) {
+        before = before->previous;
+        if (++looks == LOOKS_MAX) {
+            sim->mixed[slot / 64] |= UINT64_C(1) << slot % 64;
+            before = head->previous;
+        }
+    }
+    list_append(before->next, &event->node); /* In front of what follows `before`. */
+}
+
 /* The first slot from the present one on that holds something; NULL: none does. */
 static struct list *wheel_first(struct sim *sim)
 {
@@ -212,6 +243,7 @@ static void close_slot(struct sim *sim)
     close_times(sim);
     if (sim->slot.filled != 0) {
         sim->filled[slot / 64] |= UINT64_C(1) << slot % 64;
+        sim->mixed[slot / 64] |= UINT64_C(1) << slot % 64;
         parts_close(&sim->slot, &sim->slots[slot]);
     }
     sim->slot.opened = NONE;
@@ -236,8 +268,7 @@ static void put(struct sim *sim, struct sim_event *event)
     if (UNLIKELY(slot < sim->slot.opened)) {
         close_slot(sim);
     }
-    list_append(&sim->slots[slot & SLOT_MASK], &event->node);
-    sim->filled[(slot & SLOT_MASK) / 64] |= UINT64_C(1) << slot % 64;
+    wheel_put(sim, event);
 }
 
 static bool has_one(const struct list *head)
@@ -255,7 +286,7 @@ static struct list *first(struct sim *sim)
     list = parts_first(&sim->slot);
     if (list == NULL) {
         list = wheel_first(sim);
-        if (list == NULL || has_one(list)) {
+        if (list == NULL || !is_mixed(sim, (uint32_t)(list - sim->slots)) || has_one(list)) {
             return list;
         }
         sim->times.opened = NONE;
@@ -330,9 +361,15 @@ static void prefetch_behind(struct sim *sim, const struct list *list)
     }
     const struct list *ahead = parts_first(&sim->times);
     ahead = ahead != NULL ? ahead : parts_first(&sim->slot);
-    ahead = ahead != NULL ? ahead : wheel_first(sim);
     if (ahead != NULL) {
         prefetch_owner(ahead->next);
+        __builtin_prefetch(CONTAINER_OF_CONST(ahead->next, struct sim_event, node)->hint);
+        return;
+    }
+    ahead = wheel_first(sim);
+    if (ahead != NULL) {
+        prefetch_owner(ahead->next);
+        prefetch_owner(ahead->previous);
     }
 }
 

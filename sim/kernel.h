@@ -43,7 +43,7 @@ struct sim_event {
 #define SIM_SLOT_BITS 12
 #define SIM_SLOTS     1024u
 
-/* A slot that is opened: 64 parts of 64 ps; and a part of it: 64 times of 1 ps. */
+/* A slot of many events that is opened: 64 parts of 64 ps; and a part of it: 64 times of 1 ps. */
 #define SIM_PART_BITS 6
 #define SIM_PARTS     64u
 
@@ -72,6 +72,7 @@ struct sim {
     struct sim_parts times;          /* The part that comes next: lists of events of one time. */
     struct sim_parts slot;           /* The rest of the slot that comes next. */
     uint64_t filled[SIM_SLOTS / 64]; /* Bit s: slot s may hold something. */
+    uint64_t mixed[SIM_SLOTS / 64];  /* Bit s: its events are not in the order of time. */
     struct list slots[SIM_SLOTS];    /* The wheel. */
     struct sim_heap far;             /* The events beyond the wheel. */
 };
