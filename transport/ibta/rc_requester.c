@@ -46,7 +46,7 @@ static void check_psns(const struct rc_requester *requester, const struct send_q
         CHECK(at == queue->head || psn_equal(work->first, end));
         end = work_end(work);
         /* Only the newest one can be half sent. */
-        CHECK(!work_ends_behind(work, requester->next) || at + 1 == queue->tail ||
+        CHECK(!work_covers(work, requester->next) || at + 1 == queue->tail ||
               !send_queue_at(queue, at + 1)->started);
     }
 }
@@ -303,7 +303,7 @@ struct work *rc_requester_completed(const struct rc_requester *requester,
     }
     struct work *work = send_queue_at(queue, queue->head);
     CHECK(work->started);
-    const bool acknowledged = !work_ends_behind(work, requester->unacked);
+    const bool acknowledged = !work_covers(work, requester->unacked);
     return acknowledged && work->moves_pending == 0 ? work : NULL;
 }
 

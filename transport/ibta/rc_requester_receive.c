@@ -57,10 +57,7 @@ static void skip_acknowledged(const struct rc_requester *requester, struct send_
 {
     while (queue->next != queue->tail) {
         const struct work *work = send_queue_at(queue, queue->next);
-        if (!work->started) {
-            return;
-        }
-        if (work->packets != 0 && work_ends_behind(work, requester->send)) {
+        if (!work->started || work_covers(work, requester->send)) {
             return;
         }
         queue->next++;
@@ -95,17 +92,21 @@ static struct rc_progress missing_response(struct rc_requester *requester, struc
 }
 
 /* Moves over everything before `upto` that needs no response; true if a request that wants one
- * stands in between and has not got it. */
+ * stands in between and has not got it. Counts from the oldest request in flight: behind one of
+ * PSN_HALF packets `upto` lies more than half of all PSNs ahead of where that began. */
 static bool acknowledge(struct rc_requester *requester, struct send_queue *queue, struct psn upto,
                         struct instant now)
 {
     bool missing = false;
-    for (uint32_t at = queue->head; at != queue->tail; at++) {
+    uint32_t at;
+    const struct work *oldest = rc_oldest_in_flight(requester, queue, &at);
+    CHECK(oldest != NULL);
+    for (const struct psn from = oldest->first; at != queue->tail; at++) {
         const struct work *work = send_queue_at(queue, at);
-        if (!work->started || psn_distance(work->first, upto) <= 0) {
+        if (!work->started || psn_count(from, work->first) >= psn_count(from, upto)) {
             break;
         }
-        if (work_wants_response(work) && work_ends_behind(work, requester->unacked)) {
+        if (work_wants_response(work)) {
             missing = true;
             upto = work->first;
             break;
@@ -158,7 +159,7 @@ static struct work *work_of(const struct send_queue *queue, struct psn psn)
         if (!work->started) {
             return NULL;
         }
-        if (psn_count(work->first, psn) < work->packets) {
+        if (work_covers(work, psn)) {
             return work;
         }
     }

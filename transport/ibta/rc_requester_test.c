@@ -776,6 +776,35 @@ static void test_largest_write(void **state)
     end(bench);
 }
 
+/* One acknowledgement covers the end of it and a part of what follows: more than half of all PSNs
+ * behind its beginning. */
+static void test_largest_write_and_more(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_largest(1u << 20);
+    const uint32_t half = 1u << 23;
+    post(bench, WORK_WRITE, 1u << 31, WORK_SIGNALED);
+    post(bench, WORK_WRITE, 1u << 31, WORK_SIGNALED);
+    post(bench, WORK_READ, 256, WORK_SIGNALED);
+    uint32_t packets = 0, acked = 0;
+    while (acked <= half) {
+        if (rc_requester_next(&bench->requester, &bench->queue, false, bench->now, &bench->out)) {
+            packets++;
+            continue;
+        }
+        rc_requester_check(&bench->requester, &bench->queue);
+        assert_int_equal(collect(bench), 0);
+        acked = packets - 100;
+        assert_int_equal(ack(bench, 0xfffffe + acked - 1).verdict, RC_PROGRESS);
+    }
+    rc_requester_check(&bench->requester, &bench->queue);
+    assert_int_equal(collect(bench), 1);
+    assert_true(pull_all(bench) > 1000);
+    aeth(bench, 0xfffffe + acked, ROCE_NAK_PSN_SEQUENCE, 0);
+    expect(bench, ROCE_WRITE_MIDDLE, 0xfffffe + acked);
+    end(bench);
+}
+
 /* Nothing was acknowledged yet: all of it is sent again. */
 static void test_largest_write_is_resent(void **state)
 {
@@ -811,6 +840,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_largest_write),
+        cmocka_unit_test(test_largest_write_and_more),
         cmocka_unit_test(test_largest_write_is_resent),
         cmocka_unit_test(test_largest_read),
         cmocka_unit_test(test_numbers_over_the_wrap),

@@ -19,7 +19,7 @@ struct work *rc_oldest_in_flight(const struct rc_requester *requester,
         if (!work->started) {
             return NULL;
         }
-        if (work->packets != 0 && work_ends_behind(work, requester->unacked)) {
+        if (work_covers(work, requester->unacked)) {
             *position = at;
             return work;
         }

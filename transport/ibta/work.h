@@ -175,10 +175,10 @@ static inline struct psn work_end(const struct work *work)
     return psn_after(work->first, work->packets);
 }
 
-/* Does `psn` lie before the end of a request that was started: in it, or before it? */
-static inline bool work_ends_behind(const struct work *work, struct psn psn)
+/* Is `psn` one of a request that was started? */
+static inline bool work_covers(const struct work *work, struct psn psn)
 {
-    return psn_before_end(psn, work->first, work->packets);
+    return psn_count(work->first, psn) < work->packets;
 }
 
 /* PSNs a message of `bytes` takes at an MTU: a message of zero bytes is one packet. */
