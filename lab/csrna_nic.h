@@ -24,10 +24,10 @@
 #ifndef LAB_CSRNA_NIC_H
 #define LAB_CSRNA_NIC_H
 
-#include "nic/csrna/qp_scheduler.h"
-#include "nic/csrna/qpc_manager.h"
-#include "nic/csrna/qpc_requester.h"
-#include "nic/csrna/sq_table.h"
+#include "hardware/csrna/qp_scheduler.h"
+#include "hardware/csrna/qpc_manager.h"
+#include "hardware/csrna/qpc_requester.h"
+#include "hardware/csrna/sq_table.h"
 #include "nic/nic.h"
 #include "sim/kernel.h"
 #include "sim/meter.h"

@@ -4,8 +4,8 @@
  */
 #include <math.h>
 
+#include "hardware/csrna/on_chip.h"
 #include "lab/csrna_experiments.h"
-#include "nic/csrna/on_chip.h"
 
 #define KILOBYTE 1024.0
 #define MEGABYTE 1048576.0

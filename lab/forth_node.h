@@ -2,7 +2,7 @@
  *
  * forth_node - a host with FORTH's NIC: memory, PCI-X bus, the NIC's units, and a program.
  *
- * Purpose    Puts the pure units of transport/forth/ on a bus and a link, and lets a program use
+ * Purpose    Puts the pure units of hardware/forth/ on a bus and a link, and lets a program use
  *            them as a driver would.
  * Inputs     What the program wants to post; packets and credits from the link.
  * Outputs    Packets and credits on the link; the program's callbacks.
@@ -20,16 +20,16 @@
 #include <stdint.h>
 
 #include "base/prng.h"
+#include "hardware/forth/config_space.h"
+#include "hardware/forth/credit.h"
+#include "hardware/forth/fifo.h"
+#include "hardware/forth/initiator.h"
+#include "hardware/forth/registers.h"
+#include "hardware/forth/request_queue.h"
+#include "hardware/forth/sampler.h"
 #include "sim/bus.h"
 #include "sim/forth_link.h"
 #include "sim/memory.h"
-#include "transport/forth/config_space.h"
-#include "transport/forth/credit.h"
-#include "transport/forth/fifo.h"
-#include "transport/forth/initiator.h"
-#include "transport/forth/registers.h"
-#include "transport/forth/request_queue.h"
-#include "transport/forth/sampler.h"
 
 #define FORTH_BAR1_QUEUE      0x4000u
 #define FORTH_SAMPLE_INTERVAL 0x7cu

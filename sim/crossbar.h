@@ -19,9 +19,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hardware/forth/credit.h"
+#include "hardware/forth/scheduler.h"
 #include "sim/forth_link.h"
-#include "transport/forth/credit.h"
-#include "transport/forth/scheduler.h"
 
 struct crossbar_config {
     uint32_t ports;

@@ -21,12 +21,12 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "hardware/forth/credit.h"
+#include "hardware/forth/link.h"
 #include "sim/clock.h"
 #include "sim/errors.h"
 #include "sim/kernel.h"
 #include "sim/pool.h"
-#include "transport/forth/credit.h"
-#include "transport/forth/link.h"
 
 struct forth_end;
 struct sim_trace;

@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hardware/forth/scheduler.h"
 #include "sim/forth_link.h"
 #include "sim/traffic.h"
-#include "transport/forth/scheduler.h"
 
 struct station_config {
     uint32_t index, nodes;

@@ -11,12 +11,12 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "transport/forth/config_space.h"
-#include "transport/forth/lanes.h"
-#include "transport/forth/link.h"
-#include "transport/forth/registers.h"
-#include "transport/forth/request_queue.h"
-#include "transport/forth/sampler.h"
+#include "hardware/forth/config_space.h"
+#include "hardware/forth/lanes.h"
+#include "hardware/forth/link.h"
+#include "hardware/forth/registers.h"
+#include "hardware/forth/request_queue.h"
+#include "hardware/forth/sampler.h"
 #include "wire/forth.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
