@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "base/bytes.h"
-#include "transport/ibta/timing.h"
+#include "transport/common/timing.h"
 
 /* Batches of large messages go to one place: memory for more would be gigabytes. */
 #define SPREAD_BYTES_MAX 64u

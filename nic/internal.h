@@ -9,11 +9,11 @@
 #include "nic/multicast.h"
 #include "nic/nic.h"
 #include "nic/timer_wheel.h"
+#include "transport/common/work.h"
 #include "transport/ibta/rc_requester.h"
 #include "transport/ibta/rc_responder.h"
 #include "transport/ibta/segmentation.h"
 #include "transport/ibta/uc_responder.h"
-#include "transport/ibta/work.h"
 
 /* QPN 0 and 1 are the special queue pairs; user ones start here. */
 #define QPN_FIRST 2

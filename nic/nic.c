@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "nic/internal.h"
-#include "transport/ibta/timing.h"
+#include "transport/common/timing.h"
 
 static size_t aligned(size_t bytes)
 {

@@ -4,7 +4,7 @@
  */
 #include "nic/internal.h"
 
-#include "transport/ibta/timing.h"
+#include "transport/common/timing.h"
 
 enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uint32_t sge_count,
                                 uint32_t offset, uint32_t bytes, uint32_t access,

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/ibta/work.h"
+#include "transport/common/work.h"
 
 enum qp_type {
     QP_RC = 2,

@@ -18,7 +18,7 @@
 
 #include "base/check.h"
 #include "tools/connections.h"
-#include "transport/ibta/work.h"
+#include "transport/common/work.h"
 
 static double now_s(void)
 {

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "transport/ibta/psn.h"
+#include "transport/common/psn.h"
 
 #define QPC_BYTES     256
 #define QPC_QPN_LIMIT (1u << 24)

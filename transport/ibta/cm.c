@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "transport/common/timing.h"
 #include "transport/ibta/cm_internal.h"
-#include "transport/ibta/timing.h"
 #include "wire/roce.h"
 
 /* A lost message is repeated soon at first, since most peers are near, then as late as the standard

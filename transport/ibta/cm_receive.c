@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
+#include "transport/common/timing.h"
 #include "transport/ibta/cm.h"
 #include "transport/ibta/cm_internal.h"
-#include "transport/ibta/timing.h"
 
 /* A round of the state machine: what came, from whom, and what to tell. */
 struct arrival {

@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "transport/common/timing.h"
 #include "transport/ibta/cm.h"
-#include "transport/ibta/timing.h"
 
 #define CONNECTIONS 4
 #define SERVICE     UINT64_C(0x01061234)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/ibta/rc_requester.h"
 
+#include "transport/common/timing.h"
 #include "transport/ibta/rc_window.h"
 #include "transport/ibta/segmentation.h"
-#include "transport/ibta/timing.h"
 
 /* An acknowledgement is asked for at least every so many PSNs, so that a long message does not
  * stall at the end of its window. */

@@ -20,7 +20,7 @@
 
 #include "base/check.h"
 #include "base/instant.h"
-#include "transport/ibta/work.h"
+#include "transport/common/work.h"
 #include "wire/roce.h"
 
 /* What a packet counts for in the window beside its payload. With it, what Linux charges a receive

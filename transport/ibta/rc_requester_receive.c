@@ -2,9 +2,9 @@
  *
  * rc_requester_receive - what acknowledgements, responses and the clock mean to a requester.
  */
+#include "transport/common/timing.h"
 #include "transport/ibta/rc_requester.h"
 #include "transport/ibta/rc_window.h"
-#include "transport/ibta/timing.h"
 
 static void stop(struct rc_requester *requester)
 {

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/common/timing.h"
 #include "transport/ibta/rc_requester.h"
-#include "transport/ibta/timing.h"
 
 #define MTU 1024
 

@@ -2,7 +2,7 @@
 #include "transport/ibta/rc_responder.h"
 
 #include "base/bits.h"
-#include "transport/ibta/work.h"
+#include "transport/common/work.h"
 
 uint32_t rc_resource_entries(uint32_t limit)
 {

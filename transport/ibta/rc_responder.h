@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "transport/common/psn.h"
 #include "transport/ibta/incoming.h"
-#include "transport/ibta/psn.h"
 #include "wire/roce.h"
 
 /* READs and atomics a responder can have outstanding: as many as Linux' Soft-RoCE, which perftest

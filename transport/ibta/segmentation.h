@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/ibta/work.h"
+#include "transport/common/work.h"
 #include "wire/roce.h"
 
 /* One packet of a message. */

@@ -9,8 +9,8 @@
 #define TRANSPORT_IBTA_UC_RESPONDER_H
 
 #include "base/check.h"
+#include "transport/common/psn.h"
 #include "transport/ibta/incoming.h"
-#include "transport/ibta/psn.h"
 
 struct uc_responder {
     struct psn expected;

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "transport/ibta/psn.h"
+#include "transport/common/psn.h"
 
 static void test_against_unwrapped_numbers(void **state)
 {

@@ -2,8 +2,8 @@
  *
  * timing - the time codes of queue pair attributes and AETHs, in nanoseconds.
  */
-#ifndef TRANSPORT_IBTA_TIMING_H
-#define TRANSPORT_IBTA_TIMING_H
+#ifndef TRANSPORT_COMMON_TIMING_H
+#define TRANSPORT_COMMON_TIMING_H
 
 #include <stdint.h>
 

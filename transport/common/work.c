@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/ibta/work.h"
+#include "transport/common/work.h"
 
 #include "base/bits.h"
 #include "base/check.h"

@@ -12,14 +12,14 @@
  * Limits     `limit` requests.
  * Source     IBTA Vol. 1 chapter 10.8 (work requests); numeric values as verbs programs know them.
  */
-#ifndef TRANSPORT_IBTA_WORK_H
-#define TRANSPORT_IBTA_WORK_H
+#ifndef TRANSPORT_COMMON_WORK_H
+#define TRANSPORT_COMMON_WORK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/ibta/psn.h"
+#include "transport/common/psn.h"
 
 /* What a send work request asks for: the values of enum ibv_wr_opcode. */
 enum work_kind {

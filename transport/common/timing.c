@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/ibta/timing.h"
+#include "transport/common/timing.h"
 
 #include "base/check.h"
 

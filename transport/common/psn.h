@@ -4,8 +4,8 @@
  *
  * Half of the number space is "ahead" of any PSN, the other half "behind" it (IBTA 9.7.2).
  */
-#ifndef TRANSPORT_IBTA_PSN_H
-#define TRANSPORT_IBTA_PSN_H
+#ifndef TRANSPORT_COMMON_PSN_H
+#define TRANSPORT_COMMON_PSN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "transport/ibta/timing.h"
+#include "transport/common/timing.h"
 
 static void test_transport_timer(void **state)
 {
