@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "lab/forth_experiments.h"
+#include "lab/forth/experiments.h"
 
 #define QWORDS_LEAST 1
 #define QWORDS_MOST  62

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * machine - a server and its clients with csRNA network interfaces around the live NIC's
+ * engines, on a switch, and the programs that load them.
+ *
+ * The server sends, to all clients in turn; connection i leads to client i modulo their number.
+ * Source: specification csRNA 4, 5.
+ */
+#ifndef LAB_CSRNA_MACHINE_H
+#define LAB_CSRNA_MACHINE_H
+
+#include "lab/csrna/nic.h"
+#include "lab/lab.h"
+
+#define CSRNA_PARAMETER_COUNT 46
+#define CSRNA_BATCH_MAX       32u
+#define CSRNA_CLIENTS_MAX     64u
+#define CSRNA_CORES_MAX       64u
+/* READs a queue pair may have outstanding, each way. */
+#define CSRNA_READS 16u
+/* Where a node's region begins, as its peers name it. */
+#define CSRNA_MEMORY_BASE 0x100000000ull
+
+extern const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT];
+
+/* What a packet takes of the wire; the words of the parameter, in their order. */
+enum csrna_framing {
+    /* As the public model times it: a WRITE takes its data and a READ request what it asks for, on
+     * the way from the switch only; answers take nothing, and nor does the way to the switch. */
+    CSRNA_FRAMING_MODEL,
+    CSRNA_FRAMING_HEADERS, /* The public model's packet: addresses of 12 bytes, a BTH of 8. */
+    CSRNA_FRAMING_ROCEV2,  /* Everything that real Ethernet carries, preamble and gap included. */
+};
+
+/* What experiments vary from machine to machine; the rest comes from the run's parameters. */
+struct csrna_load {
+    enum csrna_policy policy;
+    enum csrna_placement placement;
+    enum csrna_framing framing;
+    enum csrna_window_of window_of;
+    enum qpc_victim_policy victims;
+    uint32_t qps, clients, bytes;
+    uint32_t cache_entries, oocap;
+    bool reads;
+    bool prefetch;
+    /* True: every core sends one message at a time, over its connections in turn, and latency is
+     * measured. False: every connection sends a batch at a time, all at once, and the rate is
+     * measured. */
+    bool one_at_a_time;
+    /* The part of a round over all connections that is measured; what comes before it is not, until
+     * the state is steady. */
+    double share;
+};
+
+/* What surrounds the NICs. */
+struct csrna_world {
+    uint64_t wire_byte_fs, link_ps, write_ps;
+    uint64_t software_ps, jitter_ps; /* From a post to its doorbell, and how far that varies. */
+    uint64_t stagger_ps;             /* Between the first posts of two cores. */
+    uint32_t cores, batch;
+    uint32_t loss_millionths, corrupt_millionths;
+};
+
+struct csrna_result {
+    double rate;                /* Messages a second. */
+    double latency_us;          /* Mean. */
+    struct qpc_counters server; /* The counters of the whole run. */
+    /* The share of the time in which the server's PCIe was busy, by direction. */
+    double pcie_in, pcie_out;
+    uint64_t messages, events, lost, resent;
+    /* Messages with a wrong byte; cached contexts other than the engine's state; packets out of
+     * order, repeated or timed out. Unless parameters damage or lose something, the run has failed
+     * if these are not 0. */
+    uint64_t wrong, stale, disorder;
+};
+
+/* The part of a load that all experiments take from the run's parameters; these are
+ * CSRNA_LOAD_USES. */
+struct csrna_load csrna_load_of(struct lab_run *run);
+#define CSRNA_LOAD_USES "clients cache victims window_of prefetch"
+
+/* The configuration of a NIC, and what surrounds it: CSRNA_MACHINE_USES, and CSRNA_RATE_USES or
+ * CSRNA_LATENCY_USES. */
+struct csrna_config csrna_config_of(struct lab_run *run, const struct csrna_load *load);
+struct csrna_world csrna_world_of(struct lab_run *run, const struct csrna_load *load);
+#define CSRNA_MACHINE_USES                                                                         \
+    "clock read write pcie access board board_rate ethernet link cores context write_back acks "   \
+    "window processing software wqe_room visit_wqes visit_bytes ready payloads backlog "           \
+    "cqe loss corrupt"
+#define CSRNA_RATE_USES    "batch"
+#define CSRNA_LATENCY_USES "jitter stagger"
+
+/* Builds the machine, loads it until the result is steady, checks every byte, takes it down. */
+struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load);
+
+/* -- For csrna_nic.c ----------------------------------------------------------------------------*/
+
+struct gid csrna_node_gid(uint32_t node);
+uint16_t csrna_gid_node(const struct gid *gid);
+
+/* NULL: too many are under way, and the run has failed. */
+struct csrna_packet *csrna_machine_packet(struct csrna_machine *machine);
+void csrna_machine_free(struct csrna_machine *machine, struct csrna_packet *packet);
+/* Sends the packet over the wire of packet->from, as soon as that is free. */
+void csrna_machine_send(struct csrna_machine *machine, struct csrna_packet *packet);
+/* The engine of a node may have completed something. */
+void csrna_machine_completions(struct csrna_machine *machine, struct csrna_nic *nic);
+
+/* Things that happen later, in order of time; in order of adding if times are equal. */
+struct csrna_later {
+    struct sim_event event;
+    struct csrna_machine *machine;
+    void (*act)(struct csrna_machine *machine, uint32_t slot);
+    struct {
+        uint64_t at_ps;
+        uint32_t slot;
+    } * entries;
+    uint32_t head, tail, mask;
+};
+
+struct csrna_node {
+    struct csrna_nic nic;
+    void *engine_memory;
+    uint8_t *memory; /* The memory of its region. */
+    size_t memory_bytes, engine_bytes, qp_bytes;
+    uint8_t *qp_memory;
+    struct pd pd;
+    struct cq cq;
+    struct completion *ring;
+    struct region region;
+    uint64_t port_free_ps; /* When the switch's port towards this node is free. */
+};
+
+/* A connection as the server's program knows it. */
+struct csrna_connection {
+    uint64_t posted_ps;
+    uint32_t batch;  /* The number of the batch that is under way. */
+    uint16_t offset; /* The offset of the next WQE in the send queue. */
+};
+
+struct csrna_machine {
+    struct sim sim;
+    struct lab_run *run;
+    struct csrna_load load;
+    struct sim_trace *trace;
+    struct sim_capture *capture;
+    uint32_t clients;
+    uint32_t copies; /* Slots of memory for each connection: one for each message of a batch. */
+    struct csrna_node *nodes; /* The server is the first. */
+    struct csrna_connection *connections;
+    struct sim_pool packets;
+    struct csrna_later starts, doorbells, completions;
+    struct sim_event timers;
+    struct csrna_world world;
+    uint8_t timeout_code;
+    uint32_t turns[CSRNA_CORES_MAX]; /* Which of its connections has its turn, for each core. */
+    uint64_t lost;
+    uint32_t packets_most; /* The most packets that were under way. */
+    /* The members from here on are for measuring. */
+    uint64_t messages; /* Completed. */
+    uint64_t warm_messages, all_messages;
+    uint64_t warm_ps, end_ps;
+    uint64_t warm_done, end_done; /* Done by then. */
+    uint64_t last_ps;             /* When the newest message was done. */
+    struct sim_spread *latencies;
+    uint64_t wrong_slots, stale, disorder;
+};
+
+static inline struct csrna_node *csrna_server(struct csrna_machine *machine)
+{
+    return &machine->nodes[0];
+}
+
+static inline struct csrna_node *csrna_client(struct csrna_machine *machine, uint32_t slot)
+{
+    return &machine->nodes[1 + slot % machine->clients];
+}
+
+/* `in_turn`: not before what was added before. */
+void csrna_later_add(struct csrna_later *later, uint64_t at_ps, uint32_t slot, bool in_turn);
+
+/* -- csrna_program.c ----------------------------------------------------------------------------*/
+
+/* Memory of a connection at a node where it has `slot`: one place for each message of a batch. */
+size_t csrna_offset(const struct csrna_machine *machine, uint32_t slot, uint32_t copy);
+void csrna_fill(uint8_t *bytes, uint32_t count, uint64_t tag);
+uint64_t csrna_tag(const struct csrna_machine *machine, uint32_t slot);
+void csrna_post(struct csrna_machine *machine, uint32_t slot);
+void csrna_on_doorbell(struct csrna_machine *machine, uint32_t slot);
+void csrna_on_completion(struct csrna_machine *machine, uint32_t slot);
+void csrna_start(struct csrna_machine *machine);
+/* How many messages are done, which decides when the run ends. For a rate those that were sent: the
+ * completions of large messages come late, as a batch takes several visits. */
+uint64_t csrna_done(const struct csrna_machine *machine);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The network of a csRNA machine: links, a switch, and what they do to packets.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "lab/csrna/internal.h"
+#include "lab/csrna/machine.h"
+#include "wire/icrc.h"
+#include "wire/inet.h"
+
+/* RoCEv2's frame beside headers and payload: Ethernet's header, FCS, preamble and gap; IPv4's and
+ * UDP's headers; the ICRC. */
+#define ROCEV2_FRAME_BYTES (38u + 28u + 4u)
+/* The public model's: two addresses, and a BTH that is 4 bytes shorter than the real one. */
+#define MODEL_FRAME_BYTES (12u - 4u)
+
+static void on_arrival(struct sim *sim, struct sim_event *event)
+{
+    struct csrna_packet *packet = CONTAINER_OF(event, struct csrna_packet, event);
+    sim_note(sim, load_be32(packet->headers + 4) ^ (uint64_t)load_be32(packet->headers + 8) << 32);
+    csrna_nic_receive(&packet->machine->nodes[packet->to].nic, packet);
+}
+
+struct csrna_packet *csrna_machine_packet(struct csrna_machine *machine)
+{
+    struct csrna_packet *packet = sim_pool_take(&machine->packets);
+    if (packet == NULL) {
+        lab_fail(machine->run, "more than %u packets are under way: the network cannot keep up",
+                 CSRNA_PACKETS_MAX);
+        return NULL;
+    }
+    const uint32_t taken = sim_pool_taken(&machine->packets);
+    machine->packets_most = taken > machine->packets_most ? taken : machine->packets_most;
+    packet->machine = machine;
+    packet->again = false;
+    sim_event_init(&packet->event, on_arrival);
+    return packet;
+}
+
+void csrna_machine_free(struct csrna_machine *machine, struct csrna_packet *packet)
+{
+    sim_pool_give(&machine->packets, packet);
+}
+
+/* Writes the packet as a real wire would carry it. */
+static void capture(struct csrna_machine *machine, const struct csrna_packet *packet)
+{
+    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
+    const struct gid source = csrna_node_gid(packet->from), to = csrna_node_gid(packet->to);
+    uint8_t bytes[INET_HEADERS_BYTES_MAX + ROCE_PACKET_BYTES_MAX], bth[ROCE_PACKET_BYTES_MAX];
+    memcpy(flow.source, source.bytes, 16);
+    memcpy(flow.destination, to.bytes, 16);
+    const size_t covered = packet->headers_bytes + packet->payload_bytes;
+    const size_t count = covered + ROCE_ICRC_BYTES;
+    memcpy(bth, packet->headers, packet->headers_bytes);
+    memcpy(bth + packet->headers_bytes, packet->payload, packet->payload_bytes);
+    uint32_t crc = icrc_begin(&flow, 0, count, bth);
+    crc = icrc_extend(crc, bth + ROCE_BTH_BYTES, covered - ROCE_BTH_BYTES);
+    store_le32(bth + covered, icrc_finish(crc));
+    const size_t before = inet_encode(bytes, &flow, 0, bth, count);
+    memcpy(bytes + before, bth, count);
+    sim_capture_packet(machine->capture, machine->sim.now_ps, bytes, before + count);
+}
+
+static uint32_t wire_bytes(const struct csrna_machine *machine, const struct csrna_packet *packet)
+{
+    switch (machine->load.framing) {
+    case CSRNA_FRAMING_MODEL: return csrna_is_request(packet) ? machine->load.bytes : 0;
+    case CSRNA_FRAMING_HEADERS:
+        return packet->headers_bytes + packet->payload_bytes + MODEL_FRAME_BYTES;
+    case CSRNA_FRAMING_ROCEV2:
+        return packet->headers_bytes + packet->payload_bytes + ROCEV2_FRAME_BYTES;
+    }
+    CHECK(false);
+}
+
+/* False: the packet is lost. */
+static bool survives(struct csrna_machine *machine, struct csrna_packet *packet)
+{
+    const struct csrna_world *world = &machine->world;
+    struct prng *prng = &machine->sim.prng;
+    if (world->corrupt_millionths != 0 && packet->payload_bytes > 0 &&
+        prng_chance(prng, world->corrupt_millionths)) {
+        packet->payload[prng_below(prng, packet->payload_bytes)] ^= 0xff;
+    }
+    return world->loss_millionths == 0 || !prng_chance(prng, world->loss_millionths);
+}
+
+/* Links are serial. The switch cuts through, and queues at its outputs. All paths are equally long,
+ * so the packet that is sent first is the first one at an output. In the public model a packet
+ * reaches the switch in a cycle, and is sent on at the rate of the link. */
+void csrna_machine_send(struct csrna_machine *machine, struct csrna_packet *packet)
+{
+    struct csrna_nic *from = &machine->nodes[packet->from].nic;
+    struct csrna_node *to = &machine->nodes[packet->to];
+    const uint64_t now_ps = machine->sim.now_ps;
+    const uint64_t length_ps = wire_bytes(machine, packet) * machine->world.wire_byte_fs / 1000;
+    const uint64_t begin_ps = from->wire_free_ps > now_ps ? from->wire_free_ps : now_ps;
+    const bool cuts_through = machine->load.framing != CSRNA_FRAMING_MODEL;
+    from->wire_free_ps = begin_ps + (cuts_through ? length_ps : from->config.cycle_ps);
+    uint64_t arrival_ps =
+        from->wire_free_ps + machine->world.link_ps + (cuts_through ? 0 : length_ps);
+    if (arrival_ps < to->port_free_ps + length_ps) {
+        arrival_ps = to->port_free_ps + length_ps;
+    }
+    to->port_free_ps = arrival_ps;
+    if (machine->capture != NULL) {
+        capture(machine, packet);
+    }
+    if (!survives(machine, packet)) {
+        machine->lost++;
+        csrna_machine_free(machine, packet);
+        return;
+    }
+    sim_schedule(&machine->sim, &packet->event, arrival_ps);
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * A node's bus: the program's requests, and the fetching of their data.
+ *
+ * By default the NIC's core is target or initiator, not both: while the answer to a split read is
+ * awaited or comes, requests of the host are held off. With `core_shared` the host posts while
+ * memory is read. The document says nothing of this; only the former takes post + read + memory + n
+ * cycles for a request (specification 2.1).
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "lab/forth/node.h"
+
+#define HEADER_WORDS 1u
+#define WORD_BYTES   8u
+
+void forth_node_swap_words(void *to, const void *from, uint32_t words)
+{
+    const uint8_t *source = from;
+    uint8_t *target = to;
+    for (uint32_t i = 0; i < words; i++) {
+        uint64_t word;
+        memcpy(&word, source + (size_t)i * WORD_BYTES, WORD_BYTES);
+        store_be64(target + (size_t)i * WORD_BYTES, word);
+    }
+}
+
+void forth_node_count_dma(struct forth_node *node)
+{
+    const uint64_t now = forth_node_cycle(node);
+    const bool waiting = node->sampler.waiting;
+    forth_timer_request(&node->registers, now);
+    forth_sampler_dma(&node->sampler, now);
+    if (waiting) {
+        node->samples_out = (uint32_t)node->truth.qwords_out;
+        node->samples_in = (uint32_t)node->truth.qwords_in;
+        sim_schedule(node->fabric->sim, &node->sample,
+                     forth_node_pci_ps(node, forth_sampler_due(&node->sampler)));
+    }
+}
+
+static void take_sample(struct sim *sim, struct sim_event *event)
+{
+    struct forth_node *node = CONTAINER_OF(event, struct forth_node, sample);
+    forth_sampler_take(
+        &node->sampler,
+        (struct forth_sample){.out = (uint32_t)node->truth.qwords_out - node->samples_out,
+                              .in = (uint32_t)node->truth.qwords_in - node->samples_in});
+    if (node->config.samples_apart) {
+        node->samples_out = (uint32_t)node->truth.qwords_out;
+        node->samples_in = (uint32_t)node->truth.qwords_in;
+    }
+    const uint64_t due = forth_sampler_due(&node->sampler);
+    if (due != UINT64_MAX) {
+        sim_schedule(sim, event, forth_node_pci_ps(node, due));
+    }
+}
+
+void forth_node_notify(struct forth_node *node, uint64_t address, uint64_t word)
+{
+    uint8_t *at;
+    if (sim_memory_at(&node->memory, address, WORD_BYTES, &at) != SIM_MEMORY_GOOD) {
+        forth_config_raise_status(&node->config_space, FORTH_STATUS_GOT_MASTER_ABORT);
+        node->truth.aborts++;
+        return;
+    }
+    memcpy(at, &word, WORD_BYTES);
+}
+
+/* -- The host posts -----------------------------------------------------------------------------*/
+
+static bool held_off(const struct forth_node *node)
+{
+    return !node->config.core_shared &&
+           (node->fetch.state == FORTH_FETCH_SPLIT || node->fetch.state == FORTH_FETCH_DATA);
+}
+
+static bool queue_full(const struct forth_node *node)
+{
+    const uint32_t usable = FORTH_QUEUE_REQUESTS - (node->config.full_by_pointer ? 1 : 0);
+    return node->queue.pending >= usable;
+}
+
+void forth_node_kick(struct forth_node *node)
+{
+    if (!node->has_next && node->program.post != NULL) {
+        node->has_next = node->program.post(node, &node->next);
+    }
+    if (node->has_next && !held_off(node) && !queue_full(node)) {
+        sim_bus_request(&node->bus, &node->host);
+    }
+}
+
+static struct sim_bus_tenure host_granted(struct sim_bus_user *user)
+{
+    struct forth_node *node = CONTAINER_OF(user, struct forth_node, host);
+    return (struct sim_bus_tenure){.overhead = node->config.post};
+}
+
+static void host_ended(struct sim_bus_user *user, uint32_t moved)
+{
+    (void)moved;
+    struct forth_node *node = CONTAINER_OF(user, struct forth_node, host);
+    uint64_t words[2];
+    forth_request_encode(&node->next, words);
+    const uint32_t offset = 16 * (uint32_t)node->queue.tail;
+    forth_queue_write(&node->queue, offset, words[0], WORD_BYTES);
+    forth_queue_write(&node->queue, offset + WORD_BYTES, words[1], WORD_BYTES);
+    node->truth.posted++;
+    node->has_next = false;
+    forth_node_fetch(node);
+    forth_node_kick(node);
+}
+
+/* -- Fetching -----------------------------------------------------------------------------------*/
+
+static bool enabled(const struct forth_node *node)
+{
+    return forth_registers_initiator_enabled(&node->registers) &&
+           forth_config_master_enabled(&node->config_space);
+}
+
+/* Room for the packet is reserved before its data is asked for, because two of the largest packets
+ * do not fit. */
+static bool reserve(struct forth_node *node, uint32_t words)
+{
+    const uint64_t room_ps = forth_node_room_ps(node, words);
+    if (room_ps > node->fabric->sim->now_ps) {
+        if (room_ps != UINT64_MAX) {
+            sim_reschedule(node->fabric->sim, &node->room, room_ps);
+        }
+        return false;
+    }
+    return true;
+}
+
+static void room_is_there(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    forth_node_fetch(CONTAINER_OF(event, struct forth_node, room));
+}
+
+static void skip_bad_request(struct forth_node *node)
+{
+    forth_queue_advance(&node->queue);
+    node->truth.bad_requests++;
+}
+
+static void begin_fetch(struct forth_node *node, const struct forth_request *request)
+{
+    struct forth_packet *packet = sim_pool_take(&node->fabric->packets);
+    CHECK(packet != NULL);
+    const struct forth_header header = forth_fetch_header(request);
+    packet->header = forth_header_encode(&header);
+    packet->qwords = request->words;
+    node->filling = packet;
+    forth_fetch_begin(&node->fetch, request);
+    node->fetch_queued = true;
+    node->host2net.used += request->words + HEADER_WORDS;
+    forth_node_show_fifo(node);
+    node->fetch_from = forth_node_cycle(node);
+    forth_node_count_dma(node);
+    sim_bus_request(&node->bus, &node->reader);
+}
+
+void forth_node_fetch(struct forth_node *node)
+{
+    while (node->fetch.state == FORTH_FETCH_IDLE && enabled(node) &&
+           forth_queue_released(&node->queue)) {
+        struct forth_request request;
+        if (forth_queue_next(&node->queue, &request) != FORTH_GOOD) {
+            skip_bad_request(node);
+            continue;
+        }
+        if (!reserve(node, request.words + HEADER_WORDS)) {
+            return;
+        }
+        begin_fetch(node, &request);
+    }
+}
+
+static struct forth_transfer next_fetch(const struct forth_node *node)
+{
+    return forth_fetch_next(&node->fetch, node->registers.local_notification);
+}
+
+/* The overhead of a read: half of it precedes the request, half of it the answer. */
+static struct sim_bus_tenure reader_granted(struct sim_bus_user *user)
+{
+    struct forth_node *node = CONTAINER_OF(user, struct forth_node, reader);
+    const struct forth_transfer transfer = next_fetch(node);
+    const uint32_t ask = node->config.read_overhead / 2;
+    switch (transfer.step) {
+    case FORTH_STEP_ADDRESS: return (struct sim_bus_tenure){.overhead = ask};
+    case FORTH_STEP_DATA:
+        return (struct sim_bus_tenure){node->config.read_overhead - ask, transfer.qwords};
+    case FORTH_STEP_REST:
+        return (struct sim_bus_tenure){node->config.read_overhead, transfer.qwords};
+    case FORTH_STEP_NOTIFY:
+        return (struct sim_bus_tenure){node->config.write_overhead, transfer.qwords};
+    case FORTH_STEP_NONE:
+    case FORTH_STEP_WRITE: break;
+    }
+    UNREACHABLE("a fetch that wants nothing of the bus");
+}
+
+/* The request at the head is done, unless the queue was reset meanwhile. */
+static void leave_queue(struct forth_node *node)
+{
+    if (node->fetch_queued) {
+        forth_queue_advance(&node->queue);
+        node->fetch_queued = false;
+    }
+}
+
+static void end_fetch(struct forth_node *node)
+{
+    const uint64_t now = forth_node_cycle(node);
+    forth_node_count(node, FORTH_host2nic_dma_ops, 1);
+    forth_node_count(node, FORTH_host2nic_dma_active, now - node->fetch_from);
+    forth_timer_completed(&node->registers, now);
+    forth_fetch_end(&node->fetch);
+    leave_queue(node);
+    node->truth.fetched++;
+    forth_node_fetch(node);
+    /* A core that can be posted to while it fetches is, so that the bus goes on fetching. */
+    if (!node->config.core_shared || node->fetch.state == FORTH_FETCH_IDLE) {
+        forth_node_kick(node);
+    }
+}
+
+/* There is no memory to read: the operation ends without a packet. */
+static void abort_fetch(struct forth_node *node)
+{
+    forth_config_raise_status(&node->config_space, FORTH_STATUS_GOT_MASTER_ABORT);
+    node->truth.aborts++;
+    forth_fifo_take(&node->host2net, node->filling->qwords + HEADER_WORDS);
+    sim_pool_give(&node->fabric->packets, node->filling);
+    node->filling = NULL;
+    node->fetch.state = FORTH_FETCH_DONE;
+    end_fetch(node);
+}
+
+static void complete_packet(struct forth_node *node)
+{
+    forth_packet_seal(node->filling);
+    list_append(&node->outgoing, &node->filling->node);
+    node->filling = NULL;
+    forth_fifo_count(&node->host2net, true, false);
+    forth_node_transmit(node);
+}
+
+static void data_came(struct forth_node *node, const struct forth_transfer *transfer,
+                      uint32_t moved)
+{
+    uint8_t *at = NULL;
+    if (moved > 0 && sim_memory_at(&node->memory, transfer->address, (size_t)moved * WORD_BYTES,
+                                   &at) != SIM_MEMORY_GOOD) {
+        abort_fetch(node);
+        return;
+    }
+    forth_node_swap_words(&node->filling->payload[(size_t)node->fetch.moved * WORD_BYTES], at,
+                          moved);
+    node->truth.qwords_out += moved;
+    forth_node_count(node, FORTH_host2nic_qwords, moved);
+    forth_node_count(node, FORTH_host2nic_requests, 1);
+    forth_node_count(node, FORTH_host2nic_disconnects, moved < transfer->qwords);
+    forth_fetch_moved(&node->fetch, moved);
+    if (moved == transfer->qwords) {
+        complete_packet(node);
+    }
+}
+
+static void notify_locally(struct forth_node *node)
+{
+    const struct forth_request *request = &node->fetch.request;
+    const uint64_t word = forth_notification(request->words, request->node, ++node->notifications);
+    forth_node_notify(node, node->registers.local_notification, word);
+    forth_node_count(node, FORTH_local_notifications, 1);
+    node->truth.local_notifications++;
+    forth_fetch_moved(&node->fetch, 1);
+    if (node->program.notified != NULL) {
+        node->program.notified(node, false, word);
+    }
+}
+
+/* PCI cycles until memory has the data. */
+static uint64_t memory_cycles(struct forth_node *node)
+{
+    const uint32_t jitter = node->config.jitter;
+    return node->config.memory_cycles + (jitter > 0 ? prng_below(&node->prng, jitter + 1) : 0);
+}
+
+static void await_split(struct forth_node *node)
+{
+    forth_fetch_split(&node->fetch);
+    forth_node_count(node, FORTH_split_operations, 1);
+    node->split_from = forth_node_cycle(node);
+    if (held_off(node)) {
+        sim_bus_withdraw(&node->bus, &node->host);
+    } else {
+        forth_node_kick(node);
+    }
+    sim_after(node->fabric->sim, &node->split, forth_node_pci_ps(node, memory_cycles(node)));
+}
+
+static void split_is_ready(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct forth_node *node = CONTAINER_OF(event, struct forth_node, split);
+    forth_fetch_ready(&node->fetch);
+    sim_bus_request(&node->bus, &node->reader);
+}
+
+static void reader_ended(struct sim_bus_user *user, uint32_t moved)
+{
+    struct forth_node *node = CONTAINER_OF(user, struct forth_node, reader);
+    const struct forth_transfer transfer = next_fetch(node);
+    if (node->reader_stale) {
+        node->reader_stale = false;
+        return;
+    }
+    const uint64_t held = forth_node_cycle(node) - node->bus.began;
+    forth_node_count(node, FORTH_host2nic_bus_granted, held);
+    switch (transfer.step) {
+    case FORTH_STEP_ADDRESS: await_split(node); return;
+    case FORTH_STEP_DATA:
+        /* The time from the split's response to the first datum. */
+        forth_node_count(node, FORTH_split_duration,
+                         forth_node_cycle(node) - moved - node->split_from);
+        data_came(node, &transfer, moved);
+        break;
+    case FORTH_STEP_REST: data_came(node, &transfer, moved); break;
+    case FORTH_STEP_NOTIFY: notify_locally(node); break;
+    case FORTH_STEP_NONE:
+    case FORTH_STEP_WRITE: UNREACHABLE("a fetch that had the bus for nothing");
+    }
+    if (node->fetch.state == FORTH_FETCH_DONE) {
+        end_fetch(node);
+    } else if (node->fetch.state != FORTH_FETCH_IDLE) {
+        sim_bus_request(&node->bus, &node->reader);
+        forth_node_kick(node);
+    }
+}
+
+/* -- Construction -------------------------------------------------------------------------------*/
+
+void forth_node_reset_dma(struct forth_node *node)
+{
+    sim_bus_withdraw(&node->bus, &node->reader);
+    sim_bus_withdraw(&node->bus, &node->writer);
+    node->reader_stale = node->bus.holder == &node->reader;
+    node->writer_stale = node->bus.holder == &node->writer;
+    sim_cancel(&node->split);
+    sim_cancel(&node->room);
+    sim_cancel(&node->forward);
+    if (node->filling != NULL) {
+        sim_pool_give(&node->fabric->packets, node->filling);
+        node->filling = NULL;
+    }
+    leave_queue(node);
+    node->fetch = (struct forth_fetch){.state = FORTH_FETCH_IDLE};
+    node->delivery = (struct forth_delivery){.busy = false};
+    node->host2net = node->net2host = (struct forth_fifo){.used = 0};
+}
+
+void forth_node_attach_bus(struct forth_node *node)
+{
+    sim_event_init(&node->split, split_is_ready);
+    sim_event_init(&node->room, room_is_there);
+    sim_event_init(&node->sample, take_sample);
+    node->host =
+        (struct sim_bus_user){.name = "post", .granted = host_granted, .ended = host_ended};
+    node->reader =
+        (struct sim_bus_user){.name = "read", .granted = reader_granted, .ended = reader_ended};
+    sim_bus_init(&node->bus, node->fabric->sim, node->config.pci);
+    sim_bus_attach(&node->bus, &node->host);
+    sim_bus_attach(&node->bus, &node->reader);
+    forth_node_attach_writer(node);
+    node->bus.latency_timer = node->config.latency_timer;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "lab/forth/machine.h"
+
+#define SLOT_BYTES   4096u
+#define SOURCE_SLOTS 64u /* More than the requests that pend and the packets in the FIFO. */
+#define TARGET_SLOTS 8u  /* Target slots for each source. */
+#define TARGETS_AT   (SOURCE_SLOTS * SLOT_BYTES)
+
+static uint32_t flow_of(uint32_t from, uint32_t to)
+{
+    return from << 8 | to;
+}
+
+static uint32_t target_of(uint32_t from, uint64_t number)
+{
+    return TARGETS_AT + (from * TARGET_SLOTS + (uint32_t)(number % TARGET_SLOTS)) * SLOT_BYTES;
+}
+
+static uint32_t pick_size(struct forth_stream *stream)
+{
+    return stream->least +
+           (stream->most == stream->least
+                ? 0
+                : (uint32_t)prng_below(&stream->prng, stream->most - stream->least + 1));
+}
+
+static bool post(struct forth_node *node, struct forth_request *request)
+{
+    struct forth_stream *stream = node->program.owner;
+    if (stream->posted == stream->limit || stream->destination_count == 0 ||
+        node->queue.pending >= FORTH_STREAM_PENDING) {
+        return false;
+    }
+    if (stream->at_random) {
+        stream->turn = (uint32_t)prng_below(&stream->prng, stream->destination_count);
+    }
+    const uint32_t to = stream->destinations[stream->turn];
+    const uint32_t qwords = pick_size(stream);
+    const uint64_t source = stream->posted % SOURCE_SLOTS * SLOT_BYTES;
+    const uint64_t number = stream->numbers[to]++;
+    uint64_t payload[FORTH_WORDS_MAX];
+    sim_payload_fill(payload, qwords, flow_of(stream->self, to), number);
+    memcpy(forth_node_memory(node, source, 8 * (size_t)qwords), payload, 8 * (size_t)qwords);
+    *request = (struct forth_request){.source = source,
+                                      .destination = target_of(stream->self, number),
+                                      .words = (uint16_t)qwords,
+                                      .node = (uint8_t)to,
+                                      .start = true};
+    stream->turn = (stream->turn + 1) % stream->destination_count;
+    stream->posted++;
+    return true;
+}
+
+static void delivered(struct forth_node *node, const struct forth_header *header, bool flagged)
+{
+    struct forth_stream *stream = node->program.owner;
+    if (flagged) {
+        stream->flagged++; /* The packet is known to be wrong: it is judged no further. */
+        return;
+    }
+    /* For an address below TARGETS_AT the difference wraps, and is large. */
+    const uint32_t from = (header->destination - TARGETS_AT) / SLOT_BYTES / TARGET_SLOTS;
+    if (from >= FORTH_PORTS_MAX || header->destination % SLOT_BYTES != 0) {
+        stream->strays++;
+        return;
+    }
+    const size_t bytes = 8 * (size_t)header->words;
+    uint64_t payload[FORTH_WORDS_MAX];
+    memcpy(payload, forth_node_memory(node, header->destination, bytes), bytes);
+    sim_sink_judge(&stream->sinks[from], payload, header->words, flow_of(from, stream->self));
+    const uint64_t now = node->fabric->sim->now_ps;
+    sim_rate_count(&stream->arrived[from], now, bytes);
+    sim_rate_count(&stream->all, now, bytes);
+}
+
+void forth_stream_open(struct forth_stream *stream, struct forth_machine *machine, uint32_t self,
+                       uint32_t qwords, uint64_t warm_ps)
+{
+    *stream = (struct forth_stream){.machine = machine,
+                                    .self = self,
+                                    .least = qwords,
+                                    .most = qwords,
+                                    .limit = UINT64_MAX,
+                                    .all = {.from_ps = warm_ps}};
+    prng_init(&stream->prng, machine->run->seed * 31 + self);
+    for (uint32_t i = 0; i < FORTH_PORTS_MAX; i++) {
+        stream->arrived[i].from_ps = warm_ps;
+    }
+    machine->nodes[self].program =
+        (struct forth_program){.post = post, .delivered = delivered, .owner = stream};
+}
+
+void forth_stream_to(struct forth_stream *stream, uint32_t node)
+{
+    CHECK(stream->destination_count < FORTH_PORTS_MAX);
+    stream->destinations[stream->destination_count++] = (uint8_t)node;
+    forth_node_kick(&stream->machine->nodes[stream->self]);
+}
+
+void forth_stream_check(const struct forth_stream *stream, struct lab_run *run)
+{
+    if (stream->strays > 0) {
+        lab_fail(run, "node %u: %llu packets for addresses that nobody meant", stream->self,
+                 (unsigned long long)stream->strays);
+    }
+    for (uint32_t i = 0; i < FORTH_PORTS_MAX; i++) {
+        const struct sim_sink *sink = &stream->sinks[i];
+        if (sink->wrong_bytes + sink->earlier + sink->missing > 0) {
+            lab_fail(run,
+                     "node %u from %u: %llu packets with wrong bytes, %llu again, %llu missing",
+                     stream->self, i, (unsigned long long)sink->wrong_bytes,
+                     (unsigned long long)sink->earlier, (unsigned long long)sink->missing);
+        }
+    }
+}
+
+double forth_stream_rate(const struct sim_rate *rate)
+{
+    return sim_rate_per_second(rate) / FORTH_MB;
+}
