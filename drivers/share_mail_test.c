@@ -4,7 +4,7 @@
  *         is wrong in any way does no harm.
  * Method  Two members of one process, a stranger's packets, and a model that judges letters.
  */
-#include "drivers/share_stranger.h"
+#include "tests/share_stranger.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Goal    Every packet has one owner: by the slot of its QPN, or by the id an answer names.
  * Method  All slots; all messages of communication management, whole and cut off.
  */
-#include "drivers/share_stranger.h"
+#include "tests/share_stranger.h"
 
 #include "drivers/local_socket.h"
 #include "drivers/share.h"

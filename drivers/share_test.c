@@ -5,7 +5,7 @@
  * Method  Members are children that admit newcomers and tell what they receive; the test is a
  *         stranger with a plain socket.
  */
-#include "drivers/share_stranger.h"
+#include "tests/share_stranger.h"
 
 #include <errno.h>
 #include <signal.h>

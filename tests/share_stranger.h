@@ -2,8 +2,8 @@
  *
  * share_stranger - for the tests of sharing: an address, and a peer with a plain socket.
  */
-#ifndef DRIVERS_SHARE_STRANGER_H
-#define DRIVERS_SHARE_STRANGER_H
+#ifndef TESTS_SHARE_STRANGER_H
+#define TESTS_SHARE_STRANGER_H
 
 #include <setjmp.h>
 #include <stdarg.h>
