@@ -38,6 +38,9 @@ static const struct nic_limits limits = {
     .mtu = PATH_MTU_4096,
     .groups = UDP_GROUPS_MAX,
     .attachments = 1u << 14,
+    .rc = {.packet_cost = UDP_PACKET_COST,
+           .read_packets = LIVE_READ_PACKETS,
+           .read_waits_bytes = LIVE_READ_WAITS_BYTES},
 };
 
 const struct nic_limits *live_limits(void)

@@ -18,6 +18,14 @@
 #include "drivers/shm_port.h"
 #include "drivers/udp_port.h"
 
+/* A READ that is fetched takes one copy; one that is answered by packets takes two, and so does
+ * every READ behind it until nothing is in flight. From so many bytes on, waiting for that is
+ * shorter. */
+#define LIVE_READ_WAITS_BYTES 2048
+/* Response packets that one READ request asks for at most: the world that fetches the data in one
+ * go is not away for long. */
+#define LIVE_READ_PACKETS 512
+
 /* Who drives the NIC. */
 enum live_driver {
     LIVE_WATCHED, /* The thread: it sleeps in the kernel until something comes. */

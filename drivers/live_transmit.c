@@ -7,7 +7,6 @@
 #include "base/bytes.h"
 #include "drivers/live_internal.h"
 #include "drivers/memory.h"
-#include "transport/ibta/rc_requester.h"
 #include "wire/icrc.h"
 
 /* Packets one queue pair may send before the next has its turn. */
@@ -29,7 +28,7 @@
  * SMALL_READS_MAX READs was large: UCX sends a short READ up to a 512-byte boundary first, and if
  * that one went by packets, the large one behind it would too. */
 #define FETCH_BYTES_ALWAYS 16384
-#define FETCH_BYTES_LONE   RC_READ_WAITS_BYTES
+#define FETCH_BYTES_LONE   LIVE_READ_WAITS_BYTES
 #define SMALL_READS_MAX    4
 
 /* So much is fetched before packets that came in meanwhile are looked at. */

@@ -14,7 +14,6 @@
 #include "base/bytes.h"
 #include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
-#include "transport/ibta/rc_requester.h"
 
 #define OPCODE_PROBE  0xc0
 #define OPCODE_ANSWER 0xc1
@@ -36,7 +35,7 @@ static uint64_t window_of(const struct udp_port *port)
 
 void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
 {
-    link->sent += bytes + RC_PACKET_COST;
+    link->sent += bytes + UDP_PACKET_COST;
     if (link->answers != UDP_ANSWERS_NO && link->sent - link->probed >= window_of(port) / 4) {
         udp_flow_probe(port, link);
     }

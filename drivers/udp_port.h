@@ -37,6 +37,10 @@
 #define UDP_FLOWS        64   /* Peers whose identification is remembered. */
 #define UDP_GROUPS_MAX   256  /* Multicast groups, each a socket. */
 #define UDP_PASSING_MAX  32   /* Peers that are answered and not remembered. */
+/* What a packet counts for in a window beside its payload, in bytes. With it, what Linux charges a
+ * receive buffer for a datagram of any size, its slab rounded up, is less than twice what we count
+ * (docs/decisions/0005). */
+#define UDP_PACKET_COST 512
 /* What the kernel is told beside a message: the size of its segments, the hop limit. */
 #define UDP_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int)))
 /* A packet up to this size is copied together, into one vector. */

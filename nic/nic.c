@@ -36,6 +36,7 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     CHECK(limits->qps <= 1u << 20);
     CHECK(limits->xrc_srqs <= 1u << 20);
     CHECK(limits->reads_per_qp <= NIC_READS_MAX);
+    CHECK(limits->rc.read_packets <= RC_READ_PACKETS_MAX);
     uint8_t *at = memory;
     struct nic *nic = memory;
     nic->limits = *limits;

@@ -24,6 +24,7 @@
 #include "nic/queue_pair.h"
 #include "nic/region.h"
 #include "nic/types.h"
+#include "transport/ibta/rc_policy.h"
 #include "wire/roce.h"
 
 struct nic_limits {
@@ -39,6 +40,7 @@ struct nic_limits {
     uint32_t groups, attachments; /* Multicast: groups, and queue pairs in all of them. */
     /* QPNs are qpn_base + [0, qpn_span), a power of two; 0: all there are. */
     uint32_t qpn_base, qpn_span;
+    struct rc_policy rc; /* What reliable connections have to know about the world. */
 };
 
 struct nic;

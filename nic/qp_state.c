@@ -229,6 +229,7 @@ static void start_sending(struct qp *qp)
         .rnr_limit = attributes->rnr_retry,
         .reads_max = attributes->max_reads_out,
         .timeout_code = attributes->timeout,
+        .policy = &qp->nic->limits.rc,
     };
     rc_requester_init(&qp->out.rc, &config);
 }

@@ -28,6 +28,7 @@ void rc_requester_init(struct rc_requester *requester, const struct rc_requester
         .window = config->window_bytes,
         .retry_at = INSTANT_NEVER,
         .resume_at = INSTANT_NEVER,
+        .policy = config->policy,
     };
 }
 
@@ -70,11 +71,12 @@ static bool needs_receive(const struct work *work)
            work->kind == WORK_SEND_INVALIDATE || work->kind == WORK_WRITE_IMMEDIATE;
 }
 
-/* A READ that is fetched (rc_requester_on_fetched) takes one copy; one that is answered takes two,
- * and so does every READ behind it until nothing is in flight. Waiting for that is shorter. */
+/* The world fetched the last READ (rc_requester_on_fetched), and can do so again when nothing else
+ * is in flight: its policy says from how many bytes on that is worth waiting for. */
 static bool waits_until_alone(const struct rc_requester *requester, const struct work *work)
 {
-    return requester->reads_wait && work->kind == WORK_READ && work->bytes >= RC_READ_WAITS_BYTES;
+    return requester->reads_wait && work->kind == WORK_READ &&
+           work->bytes >= requester->policy->read_waits_bytes;
 }
 
 /* May the message at the cursor begin? Fence, initiator depth, fetching and end-to-end credits. */
@@ -229,7 +231,8 @@ static bool wants_ack(const struct rc_requester *requester, const struct send_qu
         return false;
     }
     /* A window's quarter keeps acknowledgements coming before it closes. */
-    const uint32_t packets = requester->window / (4 * (requester->mtu_bytes + RC_PACKET_COST));
+    const uint32_t packets =
+        requester->window / (4 * (requester->mtu_bytes + requester->policy->packet_cost));
     return packets == 0 || out->psn.value % packets == 0 || requester->window_shut;
 }
 

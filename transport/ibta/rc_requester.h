@@ -9,8 +9,8 @@
  * Ownership  Caller owns the struct and the send queue. Nothing is allocated.
  * Threads    One caller at a time; no globals.
  * Time       `now` is an argument; retry_at and resume_at say when on_time or next is wanted.
- * Units      PSNs are 24 bits and wrap; flight is counted in bytes with PACKET_COST added for each
- *            packet.
+ * Units      PSNs are 24 bits and wrap; flight is counted in bytes, and a packet for its policy's
+ *            packet_cost beside its payload.
  * Limits     At most 2^23 - 1 PSNs in flight.
  * Source     IBTA Vol. 1: 9.7.3 (PSNs), 9.7.5 (ACK/NAK), 9.7.6 (retries), 9.7.7.2 (credits), 9.9.2
  *            (errors).
@@ -21,27 +21,18 @@
 #include "base/check.h"
 #include "base/instant.h"
 #include "transport/common/work.h"
+#include "transport/ibta/rc_policy.h"
 #include "wire/roce.h"
-
-/* What a packet counts for in the window beside its payload. With it, what Linux charges a receive
- * buffer for a datagram of any size, its slab rounded up, is less than twice what we count
- * (docs/decisions/0005). */
-#define RC_PACKET_COST 512
 
 /* A READ request asks for at most this many response packets at a time where the path limits what
  * may be in flight, so that responses are clocked by requests. */
 #define RC_READ_CHUNK_PACKETS 16
-/* Elsewhere at most for this many: a world that fetches the data in one go is not away for long. */
-#define RC_READ_PACKETS_MAX 512
 
 enum rc_requester_mode {
     RC_REQUESTER_SENDING,
     RC_REQUESTER_WAITING_RNR, /* The peer asked for a pause; resume_at is valid. */
     RC_REQUESTER_STOPPED,     /* Failed: only flushes are left. */
 };
-
-/* READs of fewer bytes never wait to be fetched. */
-#define RC_READ_WAITS_BYTES 2048
 
 struct rc_requester {
     struct psn next;    /* One past the newest PSN ever sent. */
@@ -67,6 +58,7 @@ struct rc_requester {
     uint32_t credit_serial;   /* LSN: messages up to this SSN have a receive waiting. */
     struct instant retry_at;  /* INSTANT_NEVER: nothing is in flight. */
     struct instant resume_at; /* Valid while waiting out an RNR NAK. */
+    const struct rc_policy *policy;
 };
 
 struct rc_requester_config {
@@ -74,6 +66,7 @@ struct rc_requester_config {
     uint32_t mtu_bytes;
     uint32_t window_bytes; /* 0: no limit. */
     uint8_t retry_limit, rnr_limit, reads_max, timeout_code;
+    const struct rc_policy *policy; /* Its world's; in place as long as the requester is. */
 };
 
 /* Everything a pull can yield. */

@@ -333,7 +333,7 @@ void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *
 {
     CHECK(requester->reads_out == 1);
     requester->reads_out = 0;
-    requester->reads_wait = true;
+    requester->reads_wait = requester->policy->read_waits_bytes != 0;
     advance(requester, requester->send, now);
     skip_acknowledged(requester, queue);
     rc_window_reopen(requester, queue);

@@ -20,6 +20,17 @@
 
 #define MTU 1024
 
+/* What the live NIC says of itself. */
+#define PACKET_COST      512
+#define READ_PACKETS     512
+#define READ_WAITS_BYTES 2048
+
+static const struct rc_policy policy = {
+    .packet_cost = PACKET_COST,
+    .read_packets = READ_PACKETS,
+    .read_waits_bytes = READ_WAITS_BYTES,
+};
+
 struct bench {
     struct rc_requester requester;
     struct send_queue queue;
@@ -38,6 +49,7 @@ static struct rc_requester_config usual(void)
         .rnr_limit = 1,
         .reads_max = 2,
         .timeout_code = 14,
+        .policy = &policy,
     };
 }
 
@@ -453,7 +465,7 @@ static void test_window(void **state)
     (void)state;
     struct rc_requester_config config = usual();
     config.first_psn = psn_of(0);
-    config.window_bytes = 16 * (MTU + RC_PACKET_COST);
+    config.window_bytes = 16 * (MTU + PACKET_COST);
     struct bench *bench = begin(config);
     post(bench, WORK_WRITE, 64 * MTU, 0);
     assert_int_equal(pull_all(bench), 16);
@@ -490,7 +502,7 @@ static void test_loss_shrinks_the_window_and_progress_grows_it(void **state)
     (void)state;
     struct rc_requester_config config = usual();
     config.first_psn = psn_of(0);
-    config.window_bytes = 64 * (MTU + RC_PACKET_COST);
+    config.window_bytes = 64 * (MTU + PACKET_COST);
     config.retry_limit = 7;
     struct bench *bench = begin(config);
     post(bench, WORK_WRITE, 1000 * MTU, 0);
@@ -695,7 +707,7 @@ static void test_short_reads_do_not_wait(void **state)
     rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);
     post(bench, WORK_SEND, 8, 0);
     post(bench, WORK_SEND, 8, 0);
-    post(bench, WORK_READ, RC_READ_WAITS_BYTES - 1, 0);
+    post(bench, WORK_READ, READ_WAITS_BYTES - 1, 0);
     expect(bench, ROCE_SEND_ONLY, 0xffffff);
     expect(bench, ROCE_SEND_ONLY, 0);
     assert_false(bench->out.ack_request);
@@ -715,27 +727,26 @@ static void test_acknowledgement_before_local_work(void **state)
     end(bench);
 }
 
-/* However large, no request asks for more than RC_READ_PACKETS_MAX at a time, and pieces that are
+/* However large, no request asks for more than READ_PACKETS at a time, and pieces that are
  * fetched and pieces that are sent add up. */
 static void test_pieces_of_a_large_read(void **state)
 {
     (void)state;
     struct bench *bench = begin(usual());
-    const uint32_t piece = RC_READ_PACKETS_MAX * MTU;
+    const uint32_t piece = READ_PACKETS * MTU;
     struct work *read = post(bench, WORK_READ, 2 * piece + 1, 0);
     expect(bench, ROCE_READ_REQUEST, 0xfffffe);
     assert_int_equal(bench->out.bytes, piece);
     rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);
     assert_int_equal(collect(bench), 0);
-    expect(bench, ROCE_READ_REQUEST, 0xfffffe + RC_READ_PACKETS_MAX);
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe + READ_PACKETS);
     assert_true(bench->out.alone && !bench->out.last);
     assert_int_equal(bench->out.offset, piece);
-    for (uint32_t i = 0; i < RC_READ_PACKETS_MAX; i++) {
-        assert_int_equal(response(bench, 0xfffffe + RC_READ_PACKETS_MAX + i, MTU).verdict,
-                         RC_RESPONSE);
+    for (uint32_t i = 0; i < READ_PACKETS; i++) {
+        assert_int_equal(response(bench, 0xfffffe + READ_PACKETS + i, MTU).verdict, RC_RESPONSE);
         read->moves_pending--;
     }
-    expect(bench, ROCE_READ_REQUEST, 0xfffffe + 2 * RC_READ_PACKETS_MAX);
+    expect(bench, ROCE_READ_REQUEST, 0xfffffe + 2 * READ_PACKETS);
     assert_true(bench->out.alone && bench->out.last);
     assert_int_equal(bench->out.bytes, 1);
     rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);
@@ -826,7 +837,7 @@ static void test_largest_read(void **state)
     struct bench *bench = begin_largest(0);
     post(bench, WORK_READ, 1u << 31, WORK_SIGNALED);
     post(bench, WORK_WRITE, 8, 0);
-    for (uint32_t psn = 0; psn < 1u << 23; psn += RC_READ_PACKETS_MAX) {
+    for (uint32_t psn = 0; psn < 1u << 23; psn += READ_PACKETS) {
         assert_int_equal(collect(bench), 0);
         expect(bench, ROCE_READ_REQUEST, 0xfffffe + psn);
         rc_requester_on_fetched(&bench->requester, &bench->queue, bench->now);

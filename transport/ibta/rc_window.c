@@ -8,7 +8,7 @@ uint32_t rc_cost_of(const struct rc_requester *requester, const struct work *wor
 {
     const uint64_t full = (uint64_t)packets * requester->mtu_bytes;
     const uint32_t bytes = full < work->bytes ? (uint32_t)full : work->bytes;
-    return bytes + packets * RC_PACKET_COST;
+    return bytes + packets * requester->policy->packet_cost;
 }
 
 struct work *rc_oldest_in_flight(const struct rc_requester *requester,
@@ -72,7 +72,7 @@ void rc_window_reopen(struct rc_requester *requester, const struct send_queue *q
 
 void rc_window_shrink(struct rc_requester *requester, const struct send_queue *queue)
 {
-    const uint32_t least = 16 * (requester->mtu_bytes + RC_PACKET_COST);
+    const uint32_t least = 16 * (requester->mtu_bytes + requester->policy->packet_cost);
     const uint32_t before = requester->window != 0 ? requester->window : flight(requester, queue);
     requester->window = before / 2 < least ? least : before / 2;
     if (requester->window_max != 0 && requester->window > requester->window_max) {

@@ -2,7 +2,7 @@
  *
  * rc_window - how much a requester has in flight, and how much it may have; for rc_requester.c.
  *
- * Counted in bytes with RC_PACKET_COST added for each packet. A path may set a limit (what the
+ * Counted in bytes, with the policy's packet_cost for each packet. A path may set a limit (what the
  * peer's receive buffer holds); a loss sets one anywhere.
  */
 #ifndef TRANSPORT_IBTA_RC_WINDOW_H
@@ -18,7 +18,11 @@ struct work *rc_oldest_in_flight(const struct rc_requester *requester,
 /* Response packets that one READ request of a long READ asks for. */
 static inline uint32_t rc_read_chunk(const struct rc_requester *requester)
 {
-    return requester->window_max == 0 ? RC_READ_PACKETS_MAX : RC_READ_CHUNK_PACKETS;
+    if (requester->window_max != 0) {
+        return RC_READ_CHUNK_PACKETS;
+    }
+    const uint32_t packets = requester->policy->read_packets;
+    return packets == 0 ? RC_READ_PACKETS_MAX : packets;
 }
 
 /* Flight bytes of the first `packets` packets of a request. */
