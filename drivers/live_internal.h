@@ -123,8 +123,6 @@ void live_arrival(struct live *live, struct nic_arrival *arrival);
 /* live_multicast.c: one for a group; the way to a group. */
 void live_group_arrival(struct live *live, const struct nic_arrival *arrival);
 MUST_USE enum status live_resolve_group(struct live *live, struct nic_path *path);
-/* An acknowledgement as the peer of `departure` would send it: its memory is written. */
-void live_acknowledge(struct live *live, const struct nic_departure *departure);
 
 /* live_direct.c: what was withdrawn is settled, or some milliseconds are over. */
 void live_settle_locked(struct live *live);

@@ -179,21 +179,6 @@ static void on_record(void *context, const struct shm_record *shm)
     live_arrival(live, &arrival);
 }
 
-void live_acknowledge(struct live *live, const struct nic_departure *departure)
-{
-    struct nic_arrival arrival = {
-        .packet = {.opcode = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE),
-                   .pkey = ROCE_DEFAULT_PKEY,
-                   .destination_qpn = qp_number(departure->qp),
-                   .psn = departure->packet->psn,
-                   .aeth = {.syndrome = ROCE_AETH_ACK | ROCE_AETH_CREDITS_UNLIMITED}},
-        .source = departure->path->destination,
-        .destination = departure->path->source,
-        .hop_limit = 64,
-    };
-    live_arrival(live, &arrival);
-}
-
 static void add_new(uint64_t *counter, uint64_t now, uint64_t seen)
 {
     *counter += now - seen;

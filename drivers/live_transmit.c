@@ -245,7 +245,7 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
         return true;
     }
     if (place(live, link, departure)) {
-        live_acknowledge(live, departure);
+        nic_on_placed(departure, live->now);
         return true;
     }
     if (fetch(live, link, departure)) {

@@ -208,6 +208,10 @@ MUST_USE bool nic_read_target(const struct nic_departure *departure,
 /* The world has done so: no response will come. */
 void nic_on_fetched(const struct nic_departure *departure, struct instant now);
 
+/* An RC WRITE packet without immediate data that was just pulled and is `alone`: the world has put
+ * its payload where it belongs, and no acknowledgement will come. */
+void nic_on_placed(const struct nic_departure *departure, struct instant now);
+
 /* -- Time ---------------------------------------------------------------------------------------
  * Whenever anything above was done, and when the deadline has come:
  *

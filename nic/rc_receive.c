@@ -429,7 +429,7 @@ bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic
     return true;
 }
 
-/* -- READs that the world does by itself --------------------------------------------------------*/
+/* -- What the world does by itself -------------------------------------------------------------*/
 
 bool nic_read_target(const struct nic_departure *departure,
                      struct segment segments[NIC_SEGMENT_MAX], uint32_t *count)
@@ -446,5 +446,12 @@ bool nic_read_target(const struct nic_departure *departure,
 void nic_on_fetched(const struct nic_departure *departure, struct instant now)
 {
     rc_requester_on_fetched(&departure->qp->out.rc, &departure->qp->sends, now);
+    go_on(departure->qp, now);
+}
+
+void nic_on_placed(const struct nic_departure *departure, struct instant now)
+{
+    CHECK(departure->alone);
+    rc_requester_on_placed(&departure->qp->out.rc, &departure->qp->sends, now);
     go_on(departure->qp, now);
 }

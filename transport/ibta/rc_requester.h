@@ -133,10 +133,12 @@ MUST_USE struct rc_progress rc_requester_on_response(struct rc_requester *reques
                                                      const struct rc_response *response,
                                                      struct instant now);
 
-/* The READ request that was pulled last, `alone`, has its data by other means: no response will
- * come. */
+/* The packet that was pulled last, `alone`, is done by other means, and no answer will come: a READ
+ * request has its data, or the payload of a WRITE without immediate data is in its place. */
 void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *queue,
                              struct instant now);
+void rc_requester_on_placed(struct rc_requester *requester, struct send_queue *queue,
+                            struct instant now);
 
 /* The oldest request with packets in flight; NULL if there is none. */
 struct work *rc_requester_oldest(const struct rc_requester *requester,

@@ -328,16 +328,29 @@ struct rc_progress rc_requester_on_response(struct rc_requester *requester,
     return (struct rc_progress){RC_RESPONSE, work, offset, COMPLETION_SUCCESS};
 }
 
+/* Everything that was sent is done. */
+static void settle(struct rc_requester *requester, struct send_queue *queue, struct instant now)
+{
+    advance(requester, requester->send, now);
+    skip_acknowledged(requester, queue);
+    rc_window_reopen(requester, queue);
+}
+
 void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *queue,
                              struct instant now)
 {
     CHECK(requester->reads_out == 1);
     requester->reads_out = 0;
     requester->reads_wait = requester->policy->read_waits_bytes != 0;
-    advance(requester, requester->send, now);
-    skip_acknowledged(requester, queue);
-    rc_window_reopen(requester, queue);
+    settle(requester, queue, now);
     settle_refusal(requester, queue, now);
+}
+
+void rc_requester_on_placed(struct rc_requester *requester, struct send_queue *queue,
+                            struct instant now)
+{
+    CHECK(psn_distance(requester->unacked, requester->send) == 1);
+    settle(requester, queue, now);
 }
 
 struct work *rc_requester_oldest(const struct rc_requester *requester,

@@ -715,6 +715,34 @@ static void test_short_reads_do_not_wait(void **state)
     end(bench);
 }
 
+/* A placed WRITE is acknowledged by nobody, so what the responder said of its receives stays. */
+static void test_placed_writes(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_SEND, 8, 0);
+    expect(bench, ROCE_SEND_ONLY, 0xfffffe);
+    aeth(bench, 0xfffffe, ROCE_AETH_ACK | 0, 1);
+    assert_int_equal(collect(bench), 1);
+    post(bench, WORK_WRITE, MTU + 1, 0);
+    post(bench, WORK_SEND, 8, 0);
+    post(bench, WORK_SEND, 8, 0);
+    expect(bench, ROCE_WRITE_FIRST, 0xffffff);
+    assert_true(bench->out.alone);
+    rc_requester_on_placed(&bench->requester, &bench->queue, bench->now);
+    assert_int_equal(collect(bench), 0);
+    expect(bench, ROCE_WRITE_LAST, 0);
+    assert_true(bench->out.alone);
+    rc_requester_on_placed(&bench->requester, &bench->queue, bench->now);
+    assert_int_equal(collect(bench), 1);
+    assert_int_equal(bench->requester.retry_at.ns, UINT64_MAX);
+    /* One SEND without a credit, to ask for more; the next one waits. */
+    expect(bench, ROCE_SEND_ONLY, 1);
+    assert_true(bench->out.ack_request);
+    assert_false(pull(bench));
+    end(bench);
+}
+
 /* Nothing on the wire follows that would bring an acknowledgement. */
 static void test_acknowledgement_before_local_work(void **state)
 {
@@ -879,6 +907,7 @@ int main(void)
         cmocka_unit_test(test_draining_finishes_what_was_begun),
         cmocka_unit_test(test_local_work),
         cmocka_unit_test(test_fetched_reads),
+        cmocka_unit_test(test_placed_writes),
         cmocka_unit_test(test_reads_wait_to_be_fetched),
         cmocka_unit_test(test_short_reads_do_not_wait),
         cmocka_unit_test(test_acknowledgement_before_local_work),
