@@ -126,7 +126,7 @@ static struct rc_progress response(struct bench *bench, uint32_t psn, uint32_t b
 {
     struct rc_response response = {
         .psn = psn_of(psn), .syndrome = ROCE_AETH_CREDITS_UNLIMITED, .bytes = bytes};
-    /* With the opcode that fits; what others mean: nic/rc_receive_test.c. */
+    /* With the opcode that fits; what others mean: nic/ibta/rc_receive_test.c. */
     for (response.operation = ROCE_READ_RESPONSE_FIRST;; response.operation++) {
         struct rc_requester requester = bench->requester;
         const struct rc_progress progress =
