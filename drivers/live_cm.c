@@ -386,36 +386,39 @@ void live_cm_settle(struct live *live)
     live_wake_for_work(live);
 }
 
-void live_cm_judge(struct live *live, const struct nic_arrival *arrival)
+void live_cm_judge(struct live *live, const struct live_mad *mad)
 {
-    rdma_cm_on_message(live->cm, arrival->source.bytes, arrival->destination.bytes,
-                       arrival->packet.payload, arrival->packet.payload_bytes, live->now);
+    rdma_cm_on_message(live->cm, mad->source.bytes, mad->destination.bytes, mad->mad, mad->bytes,
+                       live->now);
 }
 
-/* What is judged is ours: a payload may lie in the memory of a peer, which goes on writing there.
- * The manager looks into no MAD of another size. */
-static void take_mad(struct nic_arrival *arrival, uint8_t mad[CM_MAD_BYTES])
+static void take_mad(const struct nic_frame *frame, const struct nic_move *move,
+                     struct live_mad *mad)
 {
-    if (arrival->packet.payload_bytes == CM_MAD_BYTES) {
-        memcpy(mad, arrival->packet.payload, CM_MAD_BYTES);
-        arrival->packet.payload = mad;
+    const uint32_t headers =
+        frame->payload == NULL ? frame->headers_bytes - move->payload_bytes : frame->headers_bytes;
+    mad->source = frame->source;
+    mad->destination = frame->destination;
+    mad->traffic_class = frame->traffic_class;
+    mad->hop_limit = frame->hop_limit;
+    mad->headers_bytes = headers < sizeof(mad->headers) ? headers : sizeof(mad->headers);
+    mad->bytes = move->payload_bytes;
+    memcpy(mad->headers, frame->headers, mad->headers_bytes);
+    if (mad->bytes == CM_MAD_BYTES) {
+        memcpy(mad->mad, move->payload, CM_MAD_BYTES);
     }
 }
 
-void live_cm_arrival(struct live *live, const struct nic_arrival *theirs)
+void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move)
 {
-    struct nic_arrival own = *theirs, *arrival = &own;
-    uint8_t mad[CM_MAD_BYTES];
-    take_mad(arrival, mad);
-    if (!nic_on_management(live->nic, arrival)) {
-        return;
-    }
+    struct live_mad mad;
+    take_mad(frame, move, &mad);
     if (!live_cm_prepare(live)) {
         nic_count(live->nic, COUNTER_drop_no_receive);
         return;
     }
-    if (!live->addresses.shared || !live_cm_route(live, arrival)) {
-        live_cm_judge(live, arrival);
+    if (!live->addresses.shared || !live_cm_route(live, &mad)) {
+        live_cm_judge(live, &mad);
     }
     live_cm_settle(live);
 }

@@ -35,8 +35,7 @@ struct parked {
     struct list node;   /* In live.cm_parked, oldest first. */
     struct list fellow; /* In lookup->parked. */
     struct lookup *lookup;
-    struct nic_arrival arrival; /* Its payload is `mad`. */
-    uint8_t mad[CM_MAD_BYTES];
+    struct live_mad mad;
 };
 
 struct request {
@@ -46,10 +45,9 @@ struct request {
 };
 
 /* False: no request, or one that makes no sense. */
-static bool read_request(const struct nic_arrival *arrival, struct request *request)
+static bool read_request(const struct live_mad *mad, struct request *request)
 {
-    if (cm_decode(arrival->packet.payload, arrival->packet.payload_bytes, &request->message) !=
-        CM_GOOD) {
+    if (cm_decode(mad->mad, mad->bytes, &request->message) != CM_GOOD) {
         return false;
     }
     if (request->message.attribute == CM_REQ) {
@@ -90,7 +88,7 @@ static struct parked *oldest_to_go(const struct live *live, const struct gid *se
     const struct list *head = &live->cm_parked;
     for (struct list *node = head->next; node != head; node = node->next) {
         struct parked *parked = CONTAINER_OF(node, struct parked, node);
-        if (same(&parked->arrival.source, sender)) {
+        if (same(&parked->mad.source, sender)) {
             of_sender = of_sender == NULL ? parked : of_sender;
             count++;
         }
@@ -151,13 +149,13 @@ static struct lookup *find_lookup(const struct live *live, const struct request 
     return NULL;
 }
 
-static bool is_parked(const struct lookup *lookup, const struct nic_arrival *arrival)
+static bool is_parked(const struct lookup *lookup, const struct live_mad *mad)
 {
     const struct list *head = &lookup->parked;
     for (const struct list *node = head->next; node != head; node = node->next) {
         const struct parked *parked = CONTAINER_OF_CONST(node, struct parked, fellow);
-        if (same(&parked->arrival.source, &arrival->source) &&
-            memcmp(parked->mad, arrival->packet.payload, CM_MAD_BYTES) == 0) {
+        if (same(&parked->mad.source, &mad->source) &&
+            memcmp(parked->mad.mad, mad->mad, CM_MAD_BYTES) == 0) {
             return true;
         }
     }
@@ -182,16 +180,14 @@ static struct lookup *make_lookup(struct live *live, const struct request *reque
 }
 
 /* False: no memory. */
-static bool park(struct live *live, const struct nic_arrival *arrival, struct lookup *lookup)
+static bool park(struct live *live, const struct live_mad *mad, struct lookup *lookup)
 {
     struct parked *parked = malloc(sizeof(*parked));
     if (parked == NULL) {
         return false;
     }
     parked->lookup = lookup;
-    parked->arrival = *arrival;
-    memcpy(parked->mad, arrival->packet.payload, CM_MAD_BYTES);
-    parked->arrival.packet.payload = parked->mad;
+    parked->mad = *mad;
     list_init(&parked->node);
     list_init(&parked->fellow);
     list_append(&live->cm_parked, &parked->node);
@@ -201,29 +197,27 @@ static bool park(struct live *live, const struct nic_arrival *arrival, struct lo
 }
 
 /* A process without an id of its own has no memory for a peer's either, but it can say no. */
-static void judge_here(struct live *live, const struct nic_arrival *arrival,
-                       const struct request *request)
+static void judge_here(struct live *live, const struct live_mad *mad, const struct request *request)
 {
     if (live->cm_listener.make_id != NULL) {
-        live_cm_judge(live, arrival);
+        live_cm_judge(live, mad);
     } else {
-        cm_refuse(&live->cm->cm, arrival->source.bytes, arrival->destination.bytes,
-                  &request->message);
+        cm_refuse(&live->cm->cm, mad->source.bytes, mad->destination.bytes, &request->message);
     }
 }
 
-static bool hand_on(struct live *live, const struct parked *parked, int slot)
+static bool hand_on(struct live *live, const struct live_mad *mad, int slot)
 {
-    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
-    const size_t headers = roce_encode_headers(&parked->arrival.packet, bytes);
-    memcpy(bytes + headers, parked->mad, sizeof(parked->mad));
+    uint8_t bytes[ROCE_HEADERS_BYTES_MAX + CM_MAD_BYTES];
+    memcpy(bytes, mad->headers, mad->headers_bytes);
+    memcpy(bytes + mad->headers_bytes, mad->mad, sizeof(mad->mad));
     const struct udp_datagram datagram = {
-        .source = parked->arrival.source,
-        .destination = parked->arrival.destination,
-        .traffic_class = parked->arrival.traffic_class,
-        .hop_limit = parked->arrival.hop_limit,
+        .source = mad->source,
+        .destination = mad->destination,
+        .traffic_class = mad->traffic_class,
+        .hop_limit = mad->hop_limit,
         .bytes = bytes,
-        .count = headers + sizeof(parked->mad),
+        .count = mad->headers_bytes + sizeof(mad->mad),
     };
     const bool handed =
         udp_port_hand_on(&live->udp, &datagram.destination, (uint32_t)slot, &datagram);
@@ -242,11 +236,11 @@ static void settle(struct live *live, struct lookup *lookup, bool found,
         struct parked *parked = CONTAINER_OF(lookup->parked.next, struct parked, fellow);
         struct request request;
         /* It was one when it came, and has been ours alone since. */
-        CHECK(read_request(&parked->arrival, &request));
+        CHECK(read_request(&parked->mad, &request));
         if (!live_cm_prepare(live)) {
             nic_count(live->nic, COUNTER_drop_no_receive);
-        } else if (!others || !hand_on(live, parked, owner->slot)) {
-            judge_here(live, &parked->arrival, &request);
+        } else if (!others || !hand_on(live, &parked->mad, owner->slot)) {
+            judge_here(live, &parked->mad, &request);
         }
         last = lookup->parked.next == lookup->parked.previous;
         forget(live, parked);
@@ -268,18 +262,17 @@ bool live_cm_routed(struct live *live, const void *context, bool found,
 }
 
 /* It waits for the port's owner, who is looked for. */
-static void keep(struct live *live, const struct nic_arrival *arrival,
-                 const struct request *request)
+static void keep(struct live *live, const struct live_mad *mad, const struct request *request)
 {
     struct lookup *lookup = find_lookup(live, request);
-    if (lookup != NULL && is_parked(lookup, arrival)) {
+    if (lookup != NULL && is_parked(lookup, mad)) {
         return;
     }
-    make_room(live, &arrival->source);
+    make_room(live, &mad->source);
     lookup = find_lookup(live, request); /* It may have gone to make room. */
     const bool known = lookup != NULL;
-    lookup = known ? lookup : make_lookup(live, request, &arrival->source);
-    if (lookup == NULL || !park(live, arrival, lookup)) {
+    lookup = known ? lookup : make_lookup(live, request, &mad->source);
+    if (lookup == NULL || !park(live, mad, lookup)) {
         nic_count(live->nic, COUNTER_drop_no_receive);
         if (lookup != NULL && !known) {
             list_remove(&lookup->node);
@@ -293,15 +286,15 @@ static void keep(struct live *live, const struct nic_arrival *arrival,
     }
 }
 
-bool live_cm_route(struct live *live, const struct nic_arrival *arrival)
+bool live_cm_route(struct live *live, const struct live_mad *mad)
 {
     struct request request;
-    if (!read_request(arrival, &request) ||
+    if (!read_request(mad, &request) ||
         rdma_cm_listens(live->cm, request.service_id, &request.addresses,
                         request.message.attribute == CM_SIDR_REQ)) {
         return false;
     }
-    keep(live, arrival, &request);
+    keep(live, mad, &request);
     return true;
 }
 

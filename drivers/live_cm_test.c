@@ -74,17 +74,20 @@ static void make_request(const struct live *live, uint16_t port, uint8_t mad[CM_
 
 static void arrive(struct live *live, const struct gid *sender, const uint8_t *mad)
 {
-    const struct nic_arrival arrival = {
-        .packet = {.opcode = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
-                   .pkey = ROCE_DEFAULT_PKEY,
-                   .destination_qpn = CM_QPN,
-                   .deth = {.qkey = CM_QKEY, .source_qpn = CM_QPN},
-                   .payload = mad,
-                   .payload_bytes = CM_MAD_BYTES},
+    const struct roce_packet packet = {.opcode = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
+                                       .pkey = ROCE_DEFAULT_PKEY,
+                                       .destination_qpn = CM_QPN,
+                                       .deth = {.qkey = CM_QKEY, .source_qpn = CM_QPN}};
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+    const struct nic_frame frame = {
+        .headers = headers,
+        .payload = mad,
+        .headers_bytes = (uint32_t)roce_encode_headers(&packet, headers),
+        .payload_bytes = CM_MAD_BYTES,
         .source = *sender,
         .destination = live->gids[0].gid,
     };
-    live_cm_arrival(live, &arrival);
+    live_arrival(live, &frame);
 }
 
 static void request_from(struct live *live, uint32_t sender, uint16_t port)

@@ -32,6 +32,16 @@ enum live_driver {
     LIVE_POLLED,  /* Programs that poll; the thread only looks whether they still do. */
 };
 
+/* A datagram for QP 1. Its bytes are copies: a peer may go on writing where the frame lies. */
+struct live_mad {
+    struct gid source, destination;
+    uint8_t traffic_class, hop_limit;
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+    uint32_t headers_bytes;
+    uint32_t bytes; /* Only a MAD of CM_MAD_BYTES is looked into. */
+    uint8_t mad[CM_MAD_BYTES];
+};
+
 struct live {
     struct live_config config;
     struct nic *nic;
@@ -118,10 +128,10 @@ uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
 bool live_receive_shared(struct live *live, int fd);
 /* What the UDP port dropped or handed on, among the NIC's counters. */
 void live_count_port(struct live *live);
-/* One packet, decoded. */
-void live_arrival(struct live *live, struct nic_arrival *arrival);
+/* One packet. */
+void live_arrival(struct live *live, const struct nic_frame *frame);
 /* live_multicast.c: one for a group; the way to a group. */
-void live_group_arrival(struct live *live, const struct nic_arrival *arrival);
+void live_group_arrival(struct live *live, const struct nic_frame *frame);
 MUST_USE enum status live_resolve_group(struct live *live, struct nic_path *path);
 
 /* live_direct.c: what was withdrawn is settled, or some milliseconds are over. */
@@ -163,17 +173,17 @@ void live_wake_for_work(struct live *live);
 /* live_cm.c: a packet for QP 1; the services' descriptor is readable; time has passed. */
 MUST_USE bool live_cm_open(struct live *live, uint64_t seed);
 void live_cm_close(struct live *live);
-void live_cm_arrival(struct live *live, const struct nic_arrival *theirs);
+void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move);
 void live_cm_serve(struct live *live);
 /* The process ends: answers that a peer may not have got leave once more. */
 void live_cm_say_again(struct live *live);
 void live_cm_on_time(struct live *live);
 /* A request that came in is ours to judge. */
-void live_cm_judge(struct live *live, const struct nic_arrival *arrival);
+void live_cm_judge(struct live *live, const struct live_mad *mad);
 
 /* live_cm_route.c: of a message that came to an address that is shared, whether another process may
  * be meant, who is being looked for. */
-MUST_USE bool live_cm_route(struct live *live, const struct nic_arrival *arrival);
+MUST_USE bool live_cm_route(struct live *live, const struct live_mad *mad);
 /* The answer to a question of ours about the owner of a service. False: it is no such question. */
 MUST_USE bool live_cm_routed(struct live *live, const void *context, bool found,
                              const struct service_owner *owner);

@@ -43,15 +43,14 @@ enum status live_resolve_group(struct live *live, struct nic_path *path)
     return path->link == NULL ? STATUS_INVALID : STATUS_OK;
 }
 
-void live_group_arrival(struct live *live, const struct nic_arrival *arrival)
+void live_group_arrival(struct live *live, const struct nic_frame *frame)
 {
     struct nic_delivery delivery;
     struct nic_move move;
-    if (!nic_on_multicast(live->nic, arrival, &delivery)) {
+    if (!nic_on_multicast(live->nic, frame, &delivery)) {
         return;
     }
-    while (nic_next_delivery(live->nic, &delivery, arrival, live->now, &move)) {
-        const enum nic_move_result result = memory_move(&move, arrival->packet.payload);
-        nic_on_moved(live->nic, &move, result, live->now);
+    while (nic_next_delivery(live->nic, &delivery, live->now, &move)) {
+        nic_on_moved(live->nic, &move, memory_move(&move), live->now);
     }
 }

@@ -9,31 +9,14 @@
 #include "drivers/memory.h"
 #include "wire/icrc.h"
 
-void live_arrival(struct live *live, struct nic_arrival *arrival)
+void live_arrival(struct live *live, const struct nic_frame *frame)
 {
-    if (UNLIKELY(arrival->packet.destination_qpn == CM_QPN)) {
-        live_cm_arrival(live, arrival);
-        return;
-    }
     struct nic_move move;
-    if (nic_on_packet(live->nic, arrival, live->now, &move)) {
-        const enum nic_move_result result = memory_move(&move, arrival->packet.payload);
-        nic_on_moved(live->nic, &move, result, live->now);
+    switch (nic_on_packet(live->nic, frame, live->now, &move)) {
+    case NIC_DONE: return;
+    case NIC_MOVES: nic_on_moved(live->nic, &move, memory_move(&move), live->now); return;
+    case NIC_MANAGEMENT: live_cm_arrival(live, frame, &move); return;
     }
-}
-
-static void count_verdict(struct live *live, enum roce_verdict verdict)
-{
-    switch (verdict) {
-    case ROCE_SHORT: nic_count(live->nic, COUNTER_drop_short); return;
-    case ROCE_UNKNOWN_OPCODE: nic_count(live->nic, COUNTER_drop_unknown_opcode); return;
-    case ROCE_WRONG_VERSION: nic_count(live->nic, COUNTER_drop_wrong_version); return;
-    case ROCE_WRONG_PAD: nic_count(live->nic, COUNTER_drop_wrong_pad); return;
-    case ROCE_TOO_LONG: nic_count(live->nic, COUNTER_drop_too_long); return;
-    case ROCE_GOOD:
-    case ROCE_VERDICT_COUNT: break;
-    }
-    UNREACHABLE("no counter for a good packet");
 }
 
 static void record(struct live *live, const struct gid *source, const struct gid *destination,
@@ -67,58 +50,52 @@ static bool lost_on_arrival(struct live *live, uint32_t count)
 
 /* False: it is done with. */
 static bool take_datagram(struct live *live, const struct udp_datagram *datagram,
-                          struct nic_arrival *arrival)
+                          struct nic_frame *frame)
 {
-    *arrival = (struct nic_arrival){
+    *frame = (struct nic_frame){
+        .headers = datagram->bytes,
+        .headers_bytes = (uint32_t)datagram->count,
         .source = datagram->source,
         .destination = datagram->destination,
         .traffic_class = datagram->traffic_class,
         .hop_limit = datagram->hop_limit,
     };
-    record(live, &arrival->source, &arrival->destination, datagram->bytes,
-           (uint32_t)datagram->count, NULL, 0);
-    if (lost_on_arrival(live, (uint32_t)datagram->count)) {
-        return false;
-    }
-    const enum roce_verdict verdict =
-        roce_decode(datagram->bytes, datagram->count, &arrival->packet);
-    if (verdict != ROCE_GOOD) {
-        count_verdict(live, verdict);
-    }
-    return verdict == ROCE_GOOD;
+    record(live, &frame->source, &frame->destination, datagram->bytes, (uint32_t)datagram->count,
+           NULL, 0);
+    return !lost_on_arrival(live, (uint32_t)datagram->count);
 }
 
 /* The peer of the queue pair sends through a ring to us: this comes from somebody else, since on a
  * loopback address any user of the machine can name the peer's as the source. */
-static bool is_beside_ring(struct live *live, const struct roce_packet *packet)
+static bool is_beside_ring(struct live *live, const struct nic_frame *frame)
 {
     if (live->shm == NULL || !shm_port_has_links(live->shm)) {
         return false;
     }
-    const struct link *link = nic_connected_link(live->nic, packet->destination_qpn);
+    const struct link *link = nic_frame_link(live->nic, frame);
     return link != NULL && link->kind == LINK_SHM && shm_link_is_answered_by_ring(live->shm, link);
 }
 
 static void on_datagram(void *context, const struct udp_datagram *datagram)
 {
     struct live *live = context;
-    struct nic_arrival arrival;
-    if (!take_datagram(live, datagram, &arrival)) {
+    struct nic_frame frame;
+    if (!take_datagram(live, datagram, &frame)) {
         return;
     }
-    if (UNLIKELY(is_beside_ring(live, &arrival.packet))) {
+    if (UNLIKELY(is_beside_ring(live, &frame))) {
         nic_count(live->nic, COUNTER_drop_beside_ring);
         return;
     }
-    live_arrival(live, &arrival);
+    live_arrival(live, &frame);
 }
 
 static void on_group_datagram(void *context, const struct udp_datagram *datagram)
 {
     struct live *live = context;
-    struct nic_arrival arrival;
-    if (take_datagram(live, datagram, &arrival)) {
-        live_group_arrival(live, &arrival);
+    struct nic_frame frame;
+    if (take_datagram(live, datagram, &frame)) {
+        live_group_arrival(live, &frame);
     }
 }
 
@@ -146,12 +123,6 @@ static bool icrc_matches(const struct shm_record *record)
 static void on_record(void *context, const struct shm_record *shm)
 {
     struct live *live = context;
-    struct nic_arrival arrival = {
-        .source = shm->source,
-        .destination = shm->destination,
-        .hop_limit = 64,
-        .placed = shm->placed,
-    };
     uint32_t payload_bytes = shm->payload_bytes;
     if (shm->checked) {
         if (payload_bytes < ROCE_ICRC_BYTES) {
@@ -169,14 +140,18 @@ static void on_record(void *context, const struct shm_record *shm)
     if (lost_on_arrival(live, shm->header_bytes + payload_bytes)) {
         return;
     }
-    const enum roce_verdict verdict = roce_decode_split(
-        shm->header, shm->header_bytes, shm->payload, payload_bytes, &arrival.packet);
-    if (verdict != ROCE_GOOD) {
-        count_verdict(live, verdict);
-        return;
-    }
+    const struct nic_frame frame = {
+        .headers = shm->header,
+        .payload = shm->payload,
+        .headers_bytes = shm->header_bytes,
+        .payload_bytes = payload_bytes,
+        .source = shm->source,
+        .destination = shm->destination,
+        .hop_limit = 64,
+        .placed = shm->placed,
+    };
     live->placed_records += shm->placed;
-    live_arrival(live, &arrival);
+    live_arrival(live, &frame);
 }
 
 static void add_new(uint64_t *counter, uint64_t now, uint64_t seen)

@@ -182,9 +182,8 @@ static bool place(struct live *live, struct link *link, const struct nic_departu
         live->unpolled_places > PLACE_UNPOLLED_MAX) {
         return false;
     }
-    const uint32_t traits = roce_opcode(departure->packet->opcode)->traits;
-    if (!(traits & ROCE_IS_WRITE) || (traits & ROCE_HAS_IMMDT) ||
-        ((traits & ROCE_IS_FIRST) && departure->packet->reth.bytes > PLACE_BYTES_MAX)) {
+    const struct nic_direct *direct = &departure->direct;
+    if (direct->kind != NIC_DIRECT_WRITE || direct->message_bytes > PLACE_BYTES_MAX) {
         return false;
     }
     if (!shm_link_place(live->shm, link, departure)) {
@@ -199,7 +198,7 @@ static bool place(struct live *live, struct link *link, const struct nic_departu
 static bool worth_fetching(const struct live *live, const struct link *link,
                            const struct nic_departure *departure)
 {
-    const uint32_t bytes = departure->packet->reth.bytes;
+    const uint32_t bytes = departure->direct.bytes;
     if (bytes >= FETCH_BYTES_ALWAYS ||
         (bytes >= FETCH_BYTES_LONE && live->small_reads <= SMALL_READS_MAX)) {
         return true;
@@ -213,11 +212,11 @@ static bool worth_fetching(const struct live *live, const struct link *link,
 
 static bool fetch(struct live *live, struct link *link, const struct nic_departure *departure)
 {
-    const struct roce_packet *packet = departure->packet;
-    if (packet->opcode != ROCE_READ_REQUEST) {
+    const struct nic_direct *direct = &departure->direct;
+    if (direct->kind != NIC_DIRECT_READ) {
         return false;
     }
-    live->small_reads = packet->reth.bytes >= FETCH_BYTES_ALWAYS ? 0 : live->small_reads + 1;
+    live->small_reads = direct->bytes >= FETCH_BYTES_ALWAYS ? 0 : live->small_reads + 1;
     if (!departure->alone || !worth_fetching(live, link, departure)) {
         return false;
     }
@@ -228,13 +227,13 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
         return false;
     }
     live->unpolled_places++;
-    live->fetched_bytes += packet->reth.bytes;
+    live->fetched_bytes += direct->bytes;
     return true;
 }
 
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
-    struct link *link = choose(live, departure->path->link, departure->packet->destination_qpn);
+    struct link *link = choose(live, departure->path->link, departure->destination_qpn);
     if (live->capture != NULL || live->faults != NULL) {
         return transmit_slowly(live, link, departure);
     }
@@ -275,7 +274,7 @@ static uint32_t serve(struct live *live, struct qp *qp)
             return turn;
         }
         if (!transmit(live, &departure)) {
-            nic_on_gather_failed(live->nic, &departure, live->now);
+            nic_on_gather_failed(&departure);
         }
         turn++;
         if (!departure.more) {

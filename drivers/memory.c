@@ -33,8 +33,9 @@ static bool put(const struct segment *segment, uint32_t offset, const uint8_t *f
 }
 
 /* Prefix and payload, one behind the other, over the segments. */
-static bool scatter(const struct nic_move *move, const uint8_t *payload)
+static bool scatter(const struct nic_move *move)
 {
+    const uint8_t *payload = move->payload;
     uint32_t prefix_left = move->prefix_bytes;
     const uint8_t *prefix = move->prefix;
     for (uint32_t i = 0; i < move->segment_count; i++) {
@@ -66,7 +67,7 @@ static bool page_present(const struct segment *segment)
     return !segment->may_fault || madvise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0;
 }
 
-static bool atomic(struct nic_move *move, const uint8_t *payload)
+static bool atomic(struct nic_move *move)
 {
     if (!page_present(&move->segments[0])) {
         return false;
@@ -74,7 +75,7 @@ static bool atomic(struct nic_move *move, const uint8_t *payload)
     uint64_t *target = (uint64_t *)(uintptr_t)move->segments[0].address;
     if (move->kind == NIC_MOVE_ATOMIC_WRITE) {
         uint64_t value;
-        memcpy(&value, payload, sizeof(value));
+        memcpy(&value, move->payload, sizeof(value));
         return guard_exchange(target, value);
     }
     if (move->kind == NIC_MOVE_FETCH_ADD) {
@@ -85,15 +86,15 @@ static bool atomic(struct nic_move *move, const uint8_t *payload)
     return guard_compare_swap(target, &move->original, move->swap_or_add);
 }
 
-enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload)
+enum nic_move_result memory_move(struct nic_move *move)
 {
     bool good = true;
     switch (move->kind) {
     case NIC_MOVE_NOTHING: break;
-    case NIC_MOVE_SCATTER: good = scatter(move, payload); break;
+    case NIC_MOVE_SCATTER: good = scatter(move); break;
     case NIC_MOVE_COMPARE_SWAP:
     case NIC_MOVE_FETCH_ADD:
-    case NIC_MOVE_ATOMIC_WRITE: good = atomic(move, payload); break;
+    case NIC_MOVE_ATOMIC_WRITE: good = atomic(move); break;
     }
     return good ? NIC_MOVED : NIC_MOVE_FAULTED;
 }

@@ -14,7 +14,7 @@
 #include "nic/nic.h"
 
 /* Performs a move; `payload` is the packet's. */
-enum nic_move_result memory_move(struct nic_move *move, const uint8_t *payload);
+enum nic_move_result memory_move(struct nic_move *move);
 
 /* Can the segments be read, each of at most a packet's payload? Looks at their first and last
  * bytes, which lie on all pages they have. */

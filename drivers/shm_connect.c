@@ -198,7 +198,6 @@ bool shm_connect(struct shm_port *port, struct shm_link *link)
     link->board = NULL;
     link->tail = link->consumed = 0;
     link->data_tail = link->data_freed = 0;
-    link->stream.left = 0;
     link->direct_refused = false;
     link->link.lost = false;
     return true;

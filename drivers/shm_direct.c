@@ -181,10 +181,16 @@ struct reach {
     uint32_t access; /* ACCESS_REMOTE_WRITE or ACCESS_REMOTE_READ. */
 };
 
+/* A message's first packet is judged for all of it: a WRITE that cannot end is not begun. */
+static struct reach reach_of(const struct nic_direct *direct, uint32_t access)
+{
+    return (struct reach){direct->address, direct->key, direct->bytes, access};
+}
+
 static bool qp_admits(const struct shm_link *link, const struct nic_departure *departure,
                       const struct reach *reach, uint64_t *domain)
 {
-    const uint32_t number = departure->packet->destination_qpn;
+    const uint32_t number = departure->destination_qpn;
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
         const struct shm_board_qp *entry = &link->board->qps[qp_place(number, i)];
         if (atomic_load_explicit(&entry->number, memory_order_acquire) != number) {
@@ -285,26 +291,6 @@ static bool all_moved(struct shm_link *link, ssize_t moved, uint32_t bytes)
 
 /* -- Writing ------------------------------------------------------------------------------------*/
 
-/* Where and by which key a packet writes: its RETH, or where the packet before it ended. A
- * message's first packet is judged for all of it: a WRITE that cannot end is not begun. */
-static bool find_target(const struct shm_link *link, const struct nic_departure *departure,
-                        uint32_t traits, struct reach *target)
-{
-    const struct roce_packet *packet = departure->packet;
-    target->access = ACCESS_REMOTE_WRITE;
-    if (traits & ROCE_IS_FIRST) {
-        target->address = packet->reth.address;
-        target->key = packet->reth.key;
-        target->bytes = packet->reth.bytes;
-        return true;
-    }
-    target->address = link->stream.address;
-    target->key = link->stream.key;
-    target->bytes = departure->payload_bytes;
-    return link->stream.left != 0 && link->stream.qpn == qp_number(departure->qp) &&
-           link->stream.psn == packet->psn;
-}
-
 /* The last bytes are a piece of their own, so that they land last. */
 static bool write_memory(struct shm_link *link, const struct nic_departure *departure,
                          uint64_t memory)
@@ -322,38 +308,22 @@ static bool write_memory(struct shm_link *link, const struct nic_departure *depa
                      bytes);
 }
 
-static void advance_stream(struct shm_link *link, const struct nic_departure *departure,
-                           const struct reach *target, uint32_t traits)
-{
-    const uint32_t left = traits & ROCE_IS_FIRST ? target->bytes : link->stream.left;
-    link->stream.qpn = qp_number(departure->qp);
-    link->stream.psn = (departure->packet->psn + 1) & ROCE_24_BITS;
-    link->stream.key = target->key;
-    link->stream.address = target->address + departure->payload_bytes;
-    link->stream.left = left - departure->payload_bytes;
-}
-
 bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_departure *departure)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
-    const uint32_t traits = roce_opcode(departure->packet->opcode)->traits;
-    struct reach target;
+    const struct reach target = reach_of(&departure->direct, ACCESS_REMOTE_WRITE);
     uint64_t memory;
     if (departure->payload_bytes == 0 ||
-        !within_reach(link, departure->segments, departure->segment_count) ||
-        !find_target(link, departure, traits, &target)) {
+        !within_reach(link, departure->segments, departure->segment_count)) {
         return false;
     }
     const bool written = open_window(port, link, departure, &target, &memory) &&
                          write_memory(link, departure, memory);
     close_window(link);
-    if (!written) {
-        link->stream.left = 0;
-        return false;
+    if (written) {
+        shm_link_note_placed(port, link, departure);
     }
-    advance_stream(link, departure, &target, traits);
-    shm_link_note_placed(port, link, departure);
-    return true;
+    return written;
 }
 
 /* -- Reading ------------------------------------------------------------------------------------*/
@@ -371,12 +341,7 @@ bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_d
                     const struct segment *segments, uint32_t segment_count)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
-    const struct reach source = {
-        .address = departure->packet->reth.address,
-        .key = departure->packet->reth.key,
-        .bytes = departure->packet->reth.bytes,
-        .access = ACCESS_REMOTE_READ,
-    };
+    const struct reach source = reach_of(&departure->direct, ACCESS_REMOTE_READ);
     uint64_t memory;
     if (source.bytes == 0 || !within_reach(link, segments, segment_count)) {
         return false;

@@ -37,11 +37,6 @@ struct shm_link {
     bool dirty;                    /* Written since the last flush, ... */
     bool unplaced;                 /* ... and not placed records alone. */
     bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
-    struct {
-        uint32_t qpn, psn; /* The next packet of the message that is being placed. */
-        uint32_t key, left;
-        uint64_t address;
-    } stream;
     struct shm_link *next;
 };
 

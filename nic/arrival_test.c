@@ -47,15 +47,29 @@ static enum nic_counter expected(const struct roce_packet *packet)
 
 static void judge(struct nic *nic, const struct roce_packet *packet)
 {
-    const struct nic_arrival arrival = {.packet = *packet};
+    static const uint8_t mad[CM_MAD_BYTES];
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+    const bool carries = roce_opcode(packet->opcode)->traits & ROCE_HAS_PAYLOAD;
+    const struct nic_frame frame = {
+        .headers = headers,
+        .payload = mad,
+        .headers_bytes = (uint32_t)roce_encode_headers(packet, headers),
+        .payload_bytes = carries ? CM_MAD_BYTES : 0,
+    };
+    struct nic_move move;
     const enum nic_counter counter = expected(packet);
     struct nic_counters model = *nic_counters(nic);
     model.values[COUNTER_rcvd_pkts]++;
-    model.values[COUNTER_rcvd_bytes] += packet->payload_bytes;
+    model.values[COUNTER_rcvd_bytes] += frame.payload_bytes;
     if (counter != COUNTER_COUNT) {
         model.values[counter]++;
     }
-    assert_int_equal(nic_on_management(nic, &arrival), counter == COUNTER_COUNT);
+    assert_int_equal(nic_on_packet(nic, &frame, (struct instant){1}, &move),
+                     counter == COUNTER_COUNT ? NIC_MANAGEMENT : NIC_DONE);
+    if (counter == COUNTER_COUNT) {
+        assert_ptr_equal(move.payload, mad);
+        assert_int_equal(move.payload_bytes, CM_MAD_BYTES);
+    }
     assert_memory_equal(nic_counters(nic), &model, sizeof(model));
 }
 
@@ -80,8 +94,7 @@ static void test_management(void **state)
                     .pkey = (uint16_t)(ROCE_DEFAULT_PKEY ^ 1u << pkey_bit),
                     .destination_qpn = CM_QPN,
                     .deth = {.qkey = (uint32_t)(CM_QKEY ^ UINT64_C(1) << qkey_bit),
-                             .source_qpn = CM_QPN},
-                    .payload_bytes = CM_MAD_BYTES};
+                             .source_qpn = CM_QPN}};
                 judge(nic, &packet);
             }
         }
@@ -94,8 +107,38 @@ static void test_management(void **state)
     free(nic);
 }
 
+/* What is no packet is counted by the flaw of its bytes, and not as received. */
+static void test_no_packets(void **state)
+{
+    (void)state;
+    struct nic *nic = make_nic();
+    static const struct {
+        uint8_t bytes[16];
+        uint32_t count;
+        enum nic_counter counter;
+    } cases[] = {
+        {{ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY)}, 11, COUNTER_drop_short},
+        {{ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE)}, 12, COUNTER_drop_short},
+        {{0xff}, 16, COUNTER_drop_unknown_opcode},
+        {{ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY), 0x01}, 12, COUNTER_drop_wrong_version},
+        {{ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY), 0x10}, 12, COUNTER_drop_wrong_pad},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct nic_frame frame = {.headers = cases[i].bytes, .headers_bytes = cases[i].count};
+        const struct nic_counters before = *nic_counters(nic);
+        struct nic_move move;
+        assert_int_equal(nic_on_packet(nic, &frame, (struct instant){1}, &move), NIC_DONE);
+        assert_int_equal(nic_counters(nic)->values[cases[i].counter],
+                         before.values[cases[i].counter] + 1);
+        assert_null(nic_frame_link(nic, &frame));
+    }
+    assert_int_equal(nic_counters(nic)->values[COUNTER_rcvd_pkts], 0);
+    free(nic);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_management)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_management),
+                                       cmocka_unit_test(test_no_packets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

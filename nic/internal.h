@@ -6,6 +6,7 @@
 #define NIC_INTERNAL_H
 
 #include "base/list.h"
+#include "nic/arrival.h"
 #include "nic/multicast.h"
 #include "nic/nic.h"
 #include "nic/timer_wheel.h"
@@ -73,6 +74,7 @@ struct qp {
     bool established : 1; /* COMMUNICATION_ESTABLISHED was told. */
     bool drained : 1;     /* SQ_DRAINED was told. */
     uint8_t resources_room;
+    uint8_t engine; /* enum engine. */
     uint16_t mtu_bytes;
 
     /* Completing. */
@@ -119,25 +121,11 @@ _Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, 
                    QP_HOT_BYTES + 64,
                "the way to the peer is near the protocol's state");
 
-/* Has the engines of a reliable connection: a requester, a responder, or both. */
-static inline bool qp_is_reliable(const struct qp *qp)
-{
-    return qp->type == QP_RC || qp->type >= QP_XRC_INITIATOR;
-}
-
 /* The object of the timer wheel that a queue pair is. */
 static inline uint32_t qp_timer_id(const struct qp *qp)
 {
     return qp->number & qp->nic->qp_mask;
 }
-
-/* What a finished memory move does. */
-enum move_action {
-    MOVE_REQUEST,    /* RC: acknowledge, perhaps complete a receive. */
-    MOVE_ATOMIC,     /* RC: the response is ready. */
-    MOVE_RESPONSE,   /* RC: perhaps a READ or atomic is complete. */
-    MOVE_UNRELIABLE, /* UC, UD: perhaps complete a receive. */
-};
 
 /* -- nic.c */
 void nic_schedule(struct qp *qp);
@@ -154,26 +142,28 @@ static inline bool nic_pkey_matches(const struct roce_packet *packet)
     return (packet->pkey & 0x7fff) == (ROCE_DEFAULT_PKEY & 0x7fff);
 }
 
-/* All invariants of a queue pair's engines, for tests. */
+/* Have posted requests not been sent yet? */
+static inline bool qp_has_sends(const struct qp *qp)
+{
+    return qp->sends.next != qp->sends.tail;
+}
+
+/* All invariants of a queue pair, for tests. */
 void qp_check(const struct qp *qp);
 
-/* -- arrival.c: does a queue pair in its state take packets with these traits? */
-bool qp_admits(const struct qp *qp, uint32_t traits);
+/* -- arrival.c: a frame that is no packet is counted, and false. */
+bool nic_decode(struct nic *nic, const struct nic_frame *frame, struct nic_arrival *arrival);
+/* Counts the reason. Returns false. */
+bool nic_drop(struct nic *nic, enum nic_counter reason);
 
 /* -- qp_complete.c: completions, errors, flushing. */
 /* `srqn`: XRC targets, whose receives complete where the shared queue says. */
 void qp_complete_receive(struct qp *qp, uint32_t srqn, const struct completion *completion);
 void qp_complete_work(struct qp *qp, struct work *work, enum completion_status status);
-/* Completes every request that is finished, in order; fails the queue pair if one went wrong. */
-void qp_collect(struct qp *qp, struct instant now);
 /* The queue pair enters the error state: everything posted is flushed. */
 void qp_enter_error(struct qp *qp);
 /* `work` ends with `status`; for RC everything else is flushed, UC and UD enter SQE. */
 void qp_fail_work(struct qp *qp, struct work *work, enum completion_status status);
-/* RC, whose requester sends nothing any more: `work` ends with `status` once the requests before it
- * are complete, whose data may still be on its way into memory; everything behind it is flushed. */
-void qp_fail_in_turn(struct qp *qp, struct work *work, enum completion_status status,
-                     struct instant now);
 /* The send queue of a draining queue pair is empty: told once, if the program asked. */
 void qp_note_drained(struct qp *qp);
 void qp_flush_sends(struct qp *qp);
@@ -195,39 +185,7 @@ const struct receive *qp_take_receive(struct qp *qp);
 void qp_release_receive(struct qp *qp);
 uint8_t qp_credits(const struct qp *qp);
 
-bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                   struct instant now);
-/* A fatal refusal: the NAK goes out, the queue pair is in error. Returns false. */
-bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter);
-bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                    struct instant now);
-bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                    struct instant now);
-bool uc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                   struct instant now);
-bool ud_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                   struct instant now);
-
-/* -- xrc.c; NULL: no such shared receive queue. */
+/* -- ibta/xrc.c; NULL: no such shared receive queue. */
 struct srq *nic_find_srq(const struct nic *nic, uint32_t number);
-const struct pd *xrc_domain_of(const struct nic *nic, uint32_t srqn);
-
-/* -- departure.c: what every service's packets have in common. */
-void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opcode,
-                     struct psn psn);
-void departure_set_payload(struct qp *qp, struct nic_departure *departure, uint32_t bytes);
-/* Bytes [offset, offset + bytes) of a request as payload. False: a key no longer allows it. */
-bool departure_gather(struct qp *qp, struct work *work, uint32_t offset, uint32_t bytes,
-                      struct nic_departure *departure);
-/* Memory the request reads from or will be answered into, judged before its first packet. */
-bool work_memory_allowed(const struct qp *qp, struct work *work);
-
-/* A bind or local invalidate, in send-queue order. False: it is not allowed. */
-bool qp_execute_local(struct qp *qp, const struct work *work);
-
-/* -- send side */
-bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
-bool uc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
-bool ud_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
 
 #endif

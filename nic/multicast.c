@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "nic/engine.h"
 #include "nic/internal.h"
 #include "wire/inet.h"
 
@@ -106,46 +107,37 @@ bool nic_is_attached(const struct nic *nic, const struct qp *qp)
 
 /* -- Delivery -----------------------------------------------------------------------------------*/
 
-static bool drop(struct nic *nic, enum nic_counter reason)
+bool nic_on_multicast(struct nic *nic, const struct nic_frame *frame, struct nic_delivery *delivery)
 {
-    nic_count(nic, reason);
-    return false;
-}
-
-bool nic_on_multicast(struct nic *nic, const struct nic_arrival *arrival,
-                      struct nic_delivery *delivery)
-{
-    const struct roce_packet *packet = &arrival->packet;
-    nic_count(nic, COUNTER_rcvd_pkts);
+    const struct roce_packet *packet = &delivery->arrival.packet;
+    if (!nic_decode(nic, frame, &delivery->arrival)) {
+        return false;
+    }
     nic_count(nic, COUNTER_rcvd_multicast_pkts);
-    nic->counters.values[COUNTER_rcvd_bytes] += packet->payload_bytes;
     if (!nic_pkey_matches(packet)) {
-        return drop(nic, COUNTER_drop_wrong_pkey);
+        return nic_drop(nic, COUNTER_drop_wrong_pkey);
     }
     if (packet->destination_qpn != MULTICAST_QPN) {
-        return drop(nic, COUNTER_drop_unknown_qp);
+        return nic_drop(nic, COUNTER_drop_unknown_qp);
     }
     if ((packet->opcode & 0xe0) != ROCE_SERVICE_UD) {
-        return drop(nic, COUNTER_drop_wrong_service);
+        return nic_drop(nic, COUNTER_drop_wrong_service);
     }
-    const struct multicast_group *group = find_group(&nic->multicast, &arrival->destination);
+    const struct multicast_group *group = find_group(&nic->multicast, &frame->destination);
     if (group == NULL) {
-        return drop(nic, COUNTER_drop_unknown_group);
+        return nic_drop(nic, COUNTER_drop_unknown_group);
     }
     delivery->next = group->first;
     return true;
 }
 
-bool nic_next_delivery(struct nic *nic, struct nic_delivery *delivery,
-                       const struct nic_arrival *arrival, struct instant now, struct nic_move *move)
+bool nic_next_delivery(struct nic *nic, struct nic_delivery *delivery, struct instant now,
+                       struct nic_move *move)
 {
-    const uint32_t traits = roce_opcode(arrival->packet.opcode)->traits;
     while (delivery->next != MULTICAST_NOBODY) {
         const struct multicast_member *member = &nic->multicast.members[delivery->next];
         delivery->next = member->next;
-        if (!qp_admits(member->qp, traits)) {
-            nic_count(nic, COUNTER_drop_wrong_state);
-        } else if (ud_on_request(member->qp, arrival, move, now)) {
+        if (engine_on_packet(member->qp, &delivery->arrival, now, move)) {
             return true;
         }
     }

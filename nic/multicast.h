@@ -15,6 +15,7 @@
 #ifndef NIC_MULTICAST_H
 #define NIC_MULTICAST_H
 
+#include "nic/arrival.h"
 #include "nic/nic.h"
 
 #define MULTICAST_QPN    0xffffffu
@@ -49,10 +50,10 @@ bool nic_has_group(const struct nic *nic, const struct gid *group);
 /* ... and is this queue pair in any? */
 bool nic_is_attached(const struct nic *nic, const struct qp *qp);
 
-/* A packet that came for a group, decoded and checked by the world as for nic_on_packet:
+/* A frame that came for a group, as for nic_on_packet:
  *
- *     if (nic_on_multicast(nic, &arrival, &delivery)) {
- *         while (nic_next_delivery(nic, &delivery, &arrival, now, &move)) {
+ *     if (nic_on_multicast(nic, &frame, &delivery)) {
+ *         while (nic_next_delivery(nic, &delivery, now, &move)) {
  *             make the move; nic_on_moved(nic, &move, done, now);
  *         }
  *     }
@@ -60,12 +61,12 @@ bool nic_is_attached(const struct nic *nic, const struct qp *qp);
  * False: the packet is done with (dropped and counted). Each queue pair judges it by itself, and
  * counts for itself if it drops it: the packet is nobody's and everybody's. */
 struct nic_delivery {
+    struct nic_arrival arrival;
     uint32_t next;
 };
-bool nic_on_multicast(struct nic *nic, const struct nic_arrival *arrival,
+bool nic_on_multicast(struct nic *nic, const struct nic_frame *frame,
                       struct nic_delivery *delivery);
-bool nic_next_delivery(struct nic *nic, struct nic_delivery *delivery,
-                       const struct nic_arrival *arrival, struct instant now,
+bool nic_next_delivery(struct nic *nic, struct nic_delivery *delivery, struct instant now,
                        struct nic_move *move);
 
 #endif

@@ -229,17 +229,34 @@ static void post_receive(const struct world *world, struct member *member)
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
-static struct nic_arrival arrival_for(uint32_t group)
+/* A packet for a group, and its frame. */
+struct datagram {
+    struct roce_packet packet;
+    struct gid source, destination;
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+};
+
+static struct datagram datagram_for(uint32_t group)
 {
-    return (struct nic_arrival){
+    return (struct datagram){
         .packet = {.opcode = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
                    .pkey = ROCE_DEFAULT_PKEY,
                    .destination_qpn = MULTICAST_QPN,
-                   .deth = {.qkey = 100, .source_qpn = 77},
-                   .payload = payload,
-                   .payload_bytes = PAYLOAD_BYTES},
+                   .deth = {.qkey = 100, .source_qpn = 77}},
         .source = {{[10] = 0xff, 0xff, 10, 0, 0, 1}},
         .destination = group_of(group),
+    };
+}
+
+static struct nic_frame frame_of(struct datagram *datagram)
+{
+    return (struct nic_frame){
+        .headers = datagram->headers,
+        .payload = payload,
+        .headers_bytes = (uint32_t)roce_encode_headers(&datagram->packet, datagram->headers),
+        .payload_bytes = PAYLOAD_BYTES,
+        .source = datagram->source,
+        .destination = datagram->destination,
         .hop_limit = 1,
     };
 }
@@ -283,7 +300,8 @@ static void expect_completion(struct member *member, const struct gid *group)
 static void send(struct world *world)
 {
     const uint32_t group = draw(world, GROUPS);
-    const struct nic_arrival arrival = arrival_for(group);
+    struct datagram datagram = datagram_for(group);
+    const struct nic_frame frame = frame_of(&datagram);
     struct nic_counters expected = *nic_counters(world->nic);
     bool takes[QPS];
     uint32_t takers = 0;
@@ -306,15 +324,14 @@ static void send(struct world *world)
 
     struct nic_delivery delivery;
     struct nic_move move;
-    const bool begun = nic_on_multicast(world->nic, &arrival, &delivery);
+    const bool begun = nic_on_multicast(world->nic, &frame, &delivery);
     assert_int_equal(begun, members_of(world, group) > 0);
-    while (begun &&
-           nic_next_delivery(world->nic, &delivery, &arrival, (struct instant){0}, &move)) {
+    while (begun && nic_next_delivery(world->nic, &delivery, (struct instant){0}, &move)) {
         struct member *member = make_move(world, &move);
         assert_true(takes[member - world->members]);
         takes[member - world->members] = false;
         member->receives--;
-        expect_completion(member, &arrival.destination);
+        expect_completion(member, &frame.destination);
         takers--;
     }
     assert_int_equal(takers, 0);
@@ -364,9 +381,9 @@ static void test_packets_for_nobody(void **state)
     struct nic_delivery delivery;
     assert_int_equal(nic_attach(world->nic, &group, world->members[0].qp), STATUS_OK);
     world->attached[1][0] = true;
-    struct nic_arrival wrong[4];
+    struct datagram wrong[4];
     for (int i = 0; i < 4; i++) {
-        wrong[i] = arrival_for(1);
+        wrong[i] = datagram_for(1);
     }
     static const enum nic_counter reasons[] = {COUNTER_drop_wrong_pkey, COUNTER_drop_unknown_qp,
                                                COUNTER_drop_wrong_service,
@@ -376,13 +393,15 @@ static void test_packets_for_nobody(void **state)
     wrong[2].packet.opcode = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY);
     wrong[3].destination.bytes[15] ^= 0x80;
     for (int i = 0; i < 4; i++) {
-        assert_false(nic_on_multicast(world->nic, &wrong[i], &delivery));
+        const struct nic_frame frame = frame_of(&wrong[i]);
+        assert_false(nic_on_multicast(world->nic, &frame, &delivery));
         assert_int_equal(nic_counters(world->nic)->values[reasons[i]], 1);
     }
     /* Nor does QPN 0xFFFFFF mean anything in a packet that came for us alone. */
     struct nic_move move;
-    const struct nic_arrival lone = arrival_for(1);
-    assert_false(nic_on_packet(world->nic, &lone, (struct instant){0}, &move));
+    struct datagram lone = datagram_for(1);
+    const struct nic_frame frame = frame_of(&lone);
+    assert_int_equal(nic_on_packet(world->nic, &frame, (struct instant){0}, &move), NIC_DONE);
     assert_int_equal(nic_counters(world->nic)->values[COUNTER_drop_unknown_qp], 2);
     close_world(world);
     free(world);

@@ -5,8 +5,8 @@
 
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "nic/engine.h"
 #include "nic/internal.h"
-#include "transport/common/timing.h"
 
 static size_t aligned(size_t bytes)
 {
@@ -146,16 +146,9 @@ void nic_schedule(struct qp *qp)
     }
 }
 
-/* May the next pull yield something? */
-static bool qp_has_more(const struct qp *qp)
-{
-    return qp->sends.next != qp->sends.tail ||
-           (qp_is_reliable(qp) && rc_responder_ready(&qp->in.rc));
-}
-
 void nic_schedule_if_due(struct qp *qp)
 {
-    if (qp_has_more(qp)) {
+    if (engine_ready(qp)) {
         nic_schedule(qp);
     }
 }
@@ -204,11 +197,7 @@ void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct insta
     ready_remove(&nic->ready, qp);
     list_append(waiting, &qp->node);
     qp->listing = QP_LISTED_WAITING;
-    if (qp_is_reliable(qp) && qp->sends.next != qp->sends.tail &&
-        (qp->state == QP_RTS || qp->state == QP_SQD)) {
-        rc_requester_blocked(&qp->out.rc, now);
-        qp_arm_timer(qp);
-    }
+    engine_on_blocked(qp, now);
 }
 
 void nic_unpark(struct nic *nic, struct list *waiting)
@@ -229,12 +218,6 @@ void *nic_qp_link(const struct qp *qp)
     return qp->attributes.path.link;
 }
 
-void *nic_connected_link(const struct nic *nic, uint32_t qpn)
-{
-    const struct qp *qp = nic_find_qp(nic, qpn);
-    return qp == NULL || qp->type == QP_UD ? NULL : qp->attributes.path.link;
-}
-
 uint32_t nic_qp_destination(const struct qp *qp)
 {
     return send_queue_at(&qp->sends, qp->sends.next)->datagram.qpn;
@@ -243,48 +226,52 @@ uint32_t nic_qp_destination(const struct qp *qp)
 bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
                      struct nic_departure *departure)
 {
-    bool found = false;
     departure->qp = qp;
-    departure->packet = &nic->departing;
-    switch ((enum qp_type)qp->type) {
-    case QP_RC:
-    case QP_XRC_INITIATOR:
-    case QP_XRC_TARGET: found = rc_next_packet(qp, now, departure); break;
-    case QP_UC: found = uc_next_packet(qp, now, departure); break;
-    case QP_UD: found = ud_next_packet(qp, now, departure); break;
-    }
-    if (!found) {
+    if (!engine_next_packet(qp, now, departure)) {
         if (qp->listing == QP_LISTED_READY) {
             nic_unlist(qp);
         }
         return false;
     }
-    departure->more = qp_has_more(qp);
+    departure->more = engine_ready(qp);
     if (!departure->more && qp->listing == QP_LISTED_READY) {
         nic_unlist(qp);
     }
-    departure->headers_bytes = (uint32_t)roce_encode_headers(&nic->departing, departure->headers);
     nic_count(nic, COUNTER_sent_pkts);
     nic->counters.values[COUNTER_sent_bytes] += departure->payload_bytes;
     return true;
 }
 
-/* -- Time ---------------------------------------------------------------------------------------*/
-
-/* When the requester wants to be told the time. */
-static struct instant qp_deadline(const struct qp *qp)
+void nic_on_gather_failed(const struct nic_departure *departure)
 {
-    if (!qp_is_reliable(qp) || (qp->state != QP_RTS && qp->state != QP_SQD)) {
-        return INSTANT_NEVER;
-    }
-    return qp->out.rc.mode == RC_REQUESTER_WAITING_RNR ? qp->out.rc.resume_at : qp->out.rc.retry_at;
+    engine_on_gather_failed(departure->qp, departure);
 }
+
+bool nic_read_target(const struct nic_departure *departure,
+                     struct segment segments[NIC_SEGMENT_MAX], uint32_t *count)
+{
+    return engine_read_target(departure, segments, count);
+}
+
+void nic_on_fetched(const struct nic_departure *departure, struct instant now)
+{
+    CHECK(departure->alone && departure->direct.kind == NIC_DIRECT_READ);
+    engine_on_fetched(departure->qp, now);
+}
+
+void nic_on_placed(const struct nic_departure *departure, struct instant now)
+{
+    CHECK(departure->alone && departure->direct.kind == NIC_DIRECT_WRITE);
+    engine_on_placed(departure->qp, now);
+}
+
+/* -- Time ---------------------------------------------------------------------------------------*/
 
 /* An acknowledgement moves the deadline later with every packet; the wheel is told only when it
  * fires, so that the usual case costs a comparison. */
 void qp_arm_timer(struct qp *qp)
 {
-    const struct instant deadline = qp_deadline(qp);
+    const struct instant deadline = engine_deadline(qp);
     if (deadline.ns == UINT64_MAX) {
         return;
     }
@@ -298,36 +285,16 @@ struct instant nic_deadline(const struct nic *nic)
     return timer_wheel_deadline(&nic->timers);
 }
 
-/* The timer fired: has its requester waited in vain? */
-static bool is_overdue(struct qp *qp, struct instant now)
-{
-    const struct instant deadline = qp_deadline(qp);
-    if (!instant_reached(now, deadline)) {
-        qp_arm_timer(qp);
-        return false;
-    }
-    if (qp->out.rc.mode == RC_REQUESTER_WAITING_RNR) {
-        nic_schedule(qp);
-        return false;
-    }
-    return true;
-}
-
 bool nic_next_overdue(struct nic *nic, struct instant now, struct nic_overdue *overdue)
 {
     uint32_t id;
     while ((id = timer_wheel_due(&nic->timers, now)) != TIMER_NONE) {
         struct qp *qp = nic->qps[id];
         timer_wheel_remove(&nic->timers, id, &qp->timer);
-        if (is_overdue(qp, now)) {
-            const struct rc_requester *requester = &qp->out.rc;
-            const uint64_t timeout_ns = ack_timeout_ns(requester->timeout_code);
-            const uint64_t at_ns = requester->retry_at.ns;
-            *overdue = (struct nic_overdue){
-                .qp = qp,
-                .since = {at_ns > timeout_ns ? at_ns - timeout_ns : 0},
-                .last = requester->retries_left == 0,
-            };
+        if (!instant_reached(now, engine_deadline(qp))) {
+            qp_arm_timer(qp);
+        } else if (engine_on_deadline(qp, overdue)) {
+            overdue->qp = qp;
             return true;
         }
     }
@@ -337,22 +304,13 @@ bool nic_next_overdue(struct nic *nic, struct instant now, struct nic_overdue *o
 void nic_on_unread(struct nic *nic, struct qp *qp, struct instant now)
 {
     nic_count(nic, COUNTER_timeouts_unread);
-    rc_requester_wait_on(&qp->out.rc, now);
-    qp_arm_timer(qp);
+    engine_on_unread(qp, now);
 }
 
 void nic_on_timeout(struct nic *nic, struct qp *qp, struct instant now)
 {
     nic_count(nic, COUNTER_timeouts);
-    const struct rc_progress progress = rc_requester_on_time(&qp->out.rc, &qp->sends, now);
-    if (progress.verdict == RC_FAILED) {
-        nic_count(nic, COUNTER_retry_exceeded_err);
-        qp_fail_in_turn(qp, progress.work, progress.status, now);
-        return;
-    }
-    nic_count(nic, COUNTER_completer_retry_err);
-    nic_schedule(qp);
-    qp_arm_timer(qp);
+    engine_on_timeout(qp, now);
 }
 
 void nic_on_time(struct nic *nic, struct instant now)

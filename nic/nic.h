@@ -55,10 +55,10 @@ struct nic_counters *nic_counters(struct nic *nic);
 void nic_count(struct nic *nic, enum nic_counter counter);
 
 /* -- Arrival ------------------------------------------------------------------------------------
- * The world decodes and checks a packet (roce_decode, ICRC), then:
+ * The world checks what only it can (the ICRC), and hands over the frame:
  *
- *     if (nic_on_packet(nic, &arrival, now, &move)) {
- *         move_memory(&move, arrival.packet.payload);
+ *     if (nic_on_packet(nic, &frame, now, &move) == NIC_MOVES) {
+ *         move_memory(&move);
  *         nic_on_moved(nic, &move, NIC_MOVED, now);
  *     }
  *
@@ -66,10 +66,13 @@ void nic_count(struct nic *nic, enum nic_counter counter);
  * the atomic that move.kind names. (tests/contract compiles and runs these examples.)
  *
  * Effects that a program can see (completions, acknowledgements) happen in nic_on_moved, so a
- * world where copying takes time calls it later; moves of one queue pair finish in order. */
+ * world where copying takes time calls it later. A move that is `in_order` finishes behind all
+ * earlier ones of its queue pair; the others in any order. */
 
-struct nic_arrival {
-    struct roce_packet packet;
+struct nic_frame {
+    const uint8_t *headers; /* From the BTH on. */
+    const uint8_t *payload; /* With its pad, without ICRC; NULL: it stands behind the headers. */
+    uint32_t headers_bytes, payload_bytes;
     struct gid source, destination;
     uint8_t traffic_class; /* DSCP and ECN bits as received, 0 if the world cannot see them. */
     uint8_t hop_limit;
@@ -88,8 +91,11 @@ enum nic_move_kind {
 
 struct nic_move {
     enum nic_move_kind kind;
+    bool in_order; /* It may not finish before earlier moves of its queue pair. */
     uint32_t segment_count;
-    uint32_t prefix_bytes;         /* NIC_GRH_BYTES for a UD receive, else 0. */
+    const uint8_t *payload; /* In the frame. */
+    uint32_t payload_bytes; /* NIC_MANAGEMENT: the datagram's; else the segments' sum says it. */
+    uint32_t prefix_bytes;  /* NIC_GRH_BYTES for a UD receive, else 0. */
     uint8_t prefix[NIC_GRH_BYTES]; /* Stands in front of the payload. */
     uint64_t compare, swap_or_add;
     uint64_t original; /* Written by the world: the value before the atomic. */
@@ -107,12 +113,16 @@ struct nic_move {
     struct completion completion;
 };
 
-/* A packet for QP 1, whose datagrams are the world's. False: it is done with (counted, dropped). */
-MUST_USE bool nic_on_management(struct nic *nic, const struct nic_arrival *arrival);
+enum nic_arrived {
+    NIC_DONE,       /* Counted, answered or dropped. */
+    NIC_MOVES,      /* There is a move to make. */
+    NIC_MANAGEMENT, /* A datagram for QP 1, which is the world's: move.payload. */
+};
+enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                               struct nic_move *move);
 
-/* True if there is a move to make. False: the packet is done with (counted, answered, dropped). */
-bool nic_on_packet(struct nic *nic, const struct nic_arrival *arrival, struct instant now,
-                   struct nic_move *move);
+/* The link of the connected queue pair that a frame nobody has judged names; NULL: none. */
+void *nic_frame_link(const struct nic *nic, const struct nic_frame *frame);
 
 enum nic_move_result {
     NIC_MOVED,
@@ -137,19 +147,40 @@ void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result r
  *     }
  *
  * It may pull several packets of one queue pair before the next one's turn. */
+enum nic_direct_kind {
+    NIC_DIRECT_NONE,
+    NIC_DIRECT_WRITE,
+    NIC_DIRECT_READ
+};
+
+/* What a world that reaches the peer's memory may do itself, instead of sending the packet. It
+ * judges as the peer's NIC would. */
+struct nic_direct {
+    enum nic_direct_kind kind;
+    uint32_t message_bytes; /* What the request asks for in all. */
+    /* What has to be open: for the first packet of a WRITE, all of the message. */
+    uint64_t address;
+    uint32_t key, bytes;
+};
+
 struct nic_departure {
     struct qp *qp;
     const struct nic_path *path;
-    uint8_t headers[ROCE_HEADERS_BYTES_MAX]; /* BTH and extended headers, encoded. */
+    uint32_t destination_qpn;
+    uint8_t headers[NIC_HEADERS_BYTES_MAX]; /* BTH and extended headers, encoded. */
     uint32_t headers_bytes;
     uint32_t payload_bytes; /* Sum of the segments. */
     uint32_t pad_bytes;
     uint32_t segment_count;
     struct segment segments[NIC_SEGMENT_MAX];
-    const struct roce_packet *packet; /* The same headers, decoded; valid until the next pull. */
+    struct nic_direct direct;
     bool alone; /* An RC request, and every request of this queue pair before it is acknowledged. */
     bool more_sends; /* Further send requests wait behind this packet. */
     bool more;       /* The queue pair is still ready: the next pull may yield something. */
+
+    /* The engine's own notes. */
+    bool reply;
+    uint32_t psn;
 };
 
 /* A queue pair that wants to send, without taking it off the ready list; NULL if none does. */
@@ -170,9 +201,6 @@ void nic_foresee(struct nic *nic, struct qp *qp);
 
 /* The link (nic_path.link) of the next packet of `qp`: its path's, or for UD the next request's. */
 void *nic_qp_link(const struct qp *qp);
-
-/* The link of a connected queue pair (RC, UC, XRC) by its number; NULL: there is none. */
-void *nic_connected_link(const struct nic *nic, uint32_t qpn);
 
 /* The destination QPN of the next request of a UD queue pair that has one. */
 uint32_t nic_qp_destination(const struct qp *qp);
@@ -196,10 +224,9 @@ void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct insta
 void nic_unpark(struct nic *nic, struct list *waiting);
 
 /* The payload of a pulled packet could not be read: memory of an on-demand region is not there. */
-void nic_on_gather_failed(struct nic *nic, const struct nic_departure *departure,
-                          struct instant now);
+void nic_on_gather_failed(const struct nic_departure *departure);
 
-/* A READ request that was just pulled and is `alone`: instead of sending it the world may put the
+/* A READ that was just pulled and is `alone`: instead of sending the request the world may put the
  * data where it belongs, which is said here. False: the SGEs do not allow it, as the response will
  * show. */
 MUST_USE bool nic_read_target(const struct nic_departure *departure,
@@ -208,8 +235,8 @@ MUST_USE bool nic_read_target(const struct nic_departure *departure,
 /* The world has done so: no response will come. */
 void nic_on_fetched(const struct nic_departure *departure, struct instant now);
 
-/* An RC WRITE packet without immediate data that was just pulled and is `alone`: the world has put
- * its payload where it belongs, and no acknowledgement will come. */
+/* A WRITE packet that was just pulled and is `alone`: the world has put its payload where it
+ * belongs, and no acknowledgement will come. */
 void nic_on_placed(const struct nic_departure *departure, struct instant now);
 
 /* -- Time ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
  *
  * qp_complete - how work ends: completions, errors, flushing (IBTA 9.9, 10.3.1, 11.2.5).
  */
+#include "nic/engine.h"
 #include "nic/internal.h"
 
 /* A queue pair that loses a completion cannot go on: its program would wait for it for ever (IBTA
@@ -138,23 +139,12 @@ void qp_fail_work(struct qp *qp, struct work *work, enum completion_status statu
             break;
         }
     }
-    if (qp_is_reliable(qp)) {
+    if (engine_failed_state(qp) == QP_ERR) {
         qp_enter_error(qp);
         return;
     }
     qp->state = QP_SQE;
     qp_flush_sends(qp);
-}
-
-void qp_fail_in_turn(struct qp *qp, struct work *work, enum completion_status status,
-                     struct instant now)
-{
-    if (work == NULL) {
-        qp_fail_work(qp, NULL, status);
-        return;
-    }
-    work->status = (uint8_t)status;
-    qp_collect(qp, now);
 }
 
 /* IBTA 10.3.1.5. */
@@ -166,25 +156,5 @@ void qp_note_drained(struct qp *qp)
     qp->drained = true;
     if (qp->attributes.notify_when_drained) {
         qp_raise(qp, NIC_EVENT_SQ_DRAINED);
-    }
-}
-
-void qp_collect(struct qp *qp, struct instant now)
-{
-    (void)now;
-    struct work *work;
-    while ((work = rc_requester_completed(&qp->out.rc, &qp->sends)) != NULL &&
-           work->status == COMPLETION_SUCCESS) {
-        qp_complete_work(qp, work, COMPLETION_SUCCESS);
-    }
-    if (qp->sends.head != qp->sends.tail) {
-        work = send_queue_at(&qp->sends, qp->sends.head);
-        if (work->status != COMPLETION_SUCCESS) {
-            qp_fail_work(qp, work, (enum completion_status)work->status);
-            return;
-        }
-    }
-    if (qp->state == QP_SQD && rc_requester_drained(&qp->out.rc, &qp->sends)) {
-        qp_note_drained(qp);
     }
 }

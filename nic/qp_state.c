@@ -4,6 +4,7 @@
  *
  * Source: IBTA Vol. 1, 10.3.1 (states) and 11.2.5.2 tables 91-95 (attributes of each transition).
  */
+#include "nic/engine.h"
 #include "nic/internal.h"
 
 #define ATTR_MIGRATION (QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE)
@@ -201,63 +202,10 @@ static void reset(struct qp *qp)
     qp->attributes = (struct qp_attributes){.state = QP_RESET};
 }
 
-static void start_receiving(struct qp *qp)
-{
-    const struct psn expected = psn_of(qp->attributes.psn.receive);
-    qp->mtu_bytes =
-        (uint16_t)path_mtu_bytes(qp->type == QP_UD ? qp->nic->limits.mtu : qp->attributes.path_mtu);
-    if (qp_is_reliable(qp)) {
-        rc_responder_init(&qp->in.rc, expected, qp->mtu_bytes, qp->attributes.max_reads_in,
-                          qp->resources);
-    } else if (qp->type == QP_UC) {
-        uc_responder_init(&qp->in.uc, expected, qp->mtu_bytes);
-    }
-}
-
-static void start_sending(struct qp *qp)
-{
-    const struct qp_attributes *attributes = &qp->attributes;
-    if (!qp_is_reliable(qp)) {
-        qp->out.next_psn = psn_of(attributes->psn.send);
-        return;
-    }
-    const struct rc_requester_config config = {
-        .first_psn = psn_of(attributes->psn.send),
-        .mtu_bytes = qp->mtu_bytes,
-        .window_bytes = attributes->path.window_bytes,
-        .retry_limit = attributes->retry_count,
-        .rnr_limit = attributes->rnr_retry,
-        .reads_max = attributes->max_reads_out,
-        .timeout_code = attributes->timeout,
-        .policy = &qp->nic->limits.rc,
-    };
-    rc_requester_init(&qp->out.rc, &config);
-}
-
-/* SQD lets a program change what the engines run with. */
-static void retune(struct qp *qp, uint32_t mask)
-{
-    if (!qp_is_reliable(qp)) {
-        return;
-    }
-    struct rc_requester *requester = &qp->out.rc;
-    if (mask & QP_ATTR_TIMEOUT) {
-        requester->timeout_code = qp->attributes.timeout;
-    }
-    if (mask & QP_ATTR_RETRY_CNT) {
-        requester->retry_limit = requester->retries_left = qp->attributes.retry_count;
-    }
-    if (mask & QP_ATTR_RNR_RETRY) {
-        requester->rnr_limit = requester->rnr_left = qp->attributes.rnr_retry;
-    }
-    if (mask & QP_ATTR_MAX_QP_RD_ATOMIC) {
-        requester->reads_max = qp->attributes.max_reads_out;
-    }
-}
-
 enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_t mask,
                       struct instant now)
 {
+    (void)now;
     const enum status status = judge(qp, wanted, mask);
     if (status != STATUS_OK) {
         return status;
@@ -277,18 +225,14 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
     copy_values(&qp->attributes, wanted, mask);
     qp->state = (uint8_t)to;
     if (from == QP_INIT && to == QP_RTR) {
-        start_receiving(qp);
+        engine_start_receiving(qp);
     } else if (from == QP_RTR && to == QP_RTS) {
-        start_sending(qp);
+        engine_start_sending(qp);
     } else if (to == QP_SQD) {
-        retune(qp, mask);
+        engine_retune(qp);
         if (from == QP_RTS) {
             qp->drained = false;
-            if (qp_is_reliable(qp)) {
-                qp_collect(qp, now);
-            } else if (qp->sends.head == qp->sends.next) {
-                qp_note_drained(qp);
-            }
+            engine_drain(qp);
         }
     }
     if (to == QP_RTS) {

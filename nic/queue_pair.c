@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "nic/engine.h"
 #include "nic/internal.h"
 
 static size_t aligned(size_t bytes)
@@ -49,7 +50,7 @@ size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq)
 
 size_t qp_resources_bytes(uint32_t max_reads_in)
 {
-    return max_reads_in == 0 ? 0 : rc_resource_entries(max_reads_in) * sizeof(struct rc_resource);
+    return engine_resources_bytes(max_reads_in);
 }
 
 void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in)
@@ -149,6 +150,7 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
     struct qp *qp = memory;
     qp->nic = nic;
     qp->type = (uint8_t)request->type;
+    qp->engine = (uint8_t)engine_of_type(request->type);
     qp->state = QP_RESET;
     qp->pd = request->pd;
     if (request->type == QP_XRC_TARGET) {
@@ -379,11 +381,7 @@ void qp_query(const struct qp *qp, struct qp_attributes *attributes)
     attributes->state = (enum qp_state)qp->state;
     attributes->current_state = (enum qp_state)qp->state;
     attributes->draining = qp->state == QP_SQD && !qp->drained;
-    if (qp_is_reliable(qp) && qp->state >= QP_RTR && qp->state != QP_ERR) {
-        attributes->psn.receive = qp->in.rc.expected.value;
-        attributes->psn.send =
-            qp->state == QP_RTR ? qp->attributes.psn.send : qp->out.rc.next.value;
-    }
+    engine_query(qp, attributes);
 }
 
 uint32_t qp_newest_payload(const struct qp *qp)
@@ -438,22 +436,10 @@ bool qp_signals_all(const struct qp *qp)
 
 struct qp_flow qp_flow_of(const struct qp *qp)
 {
-    const struct rc_requester *requester = &qp->out.rc;
-    return (struct qp_flow){
-        .next = requester->next,
-        .unacked = requester->unacked,
-        .expected = qp->in.rc.expected,
-        .resending = !psn_equal(requester->send, requester->next),
-    };
+    return engine_flow(qp);
 }
 
 void qp_check(const struct qp *qp)
 {
-    if (!qp_is_reliable(qp) || qp->state < QP_RTR) {
-        return;
-    }
-    rc_responder_check(&qp->in.rc);
-    if (qp->state == QP_RTS || qp->state == QP_SQD) {
-        rc_requester_check(&qp->out.rc, &qp->sends);
-    }
+    engine_check(qp);
 }

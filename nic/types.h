@@ -148,5 +148,7 @@ struct nic_path {
 /* Payload segments of one packet: the GRH block a UD receive starts with, and every SGE. */
 #define NIC_SEGMENT_MAX (NIC_SGE_MAX + 1)
 #define NIC_GRH_BYTES   40
+/* Headers of one packet, of any engine. */
+#define NIC_HEADERS_BYTES_MAX 100
 
 #endif

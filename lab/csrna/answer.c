@@ -110,33 +110,35 @@ static void requester_answer(struct csrna_nic *nic, uint32_t entry)
     }
 }
 
-static void move_memory(const struct nic_move *move, const uint8_t *payload)
+/* Returns how many bytes were moved. */
+static uint32_t move_memory(const struct nic_move *move)
 {
+    uint32_t bytes = 0;
     for (uint32_t i = 0; i < move->segment_count; i++) {
-        memcpy((void *)(uintptr_t)move->segments[i].address, payload, move->segments[i].bytes);
-        payload += move->segments[i].bytes;
+        const struct segment *segment = &move->segments[i];
+        memcpy((void *)(uintptr_t)segment->address, move->payload + bytes, segment->bytes);
+        bytes += segment->bytes;
     }
+    return bytes;
 }
 
 static void on_packet(struct csrna_nic *nic, const struct csrna_packet *packet)
 {
-    struct nic_arrival arrival = {.source = csrna_node_gid(packet->from),
-                                  .destination = csrna_node_gid(packet->to)};
+    const struct nic_frame frame = {.headers = packet->headers,
+                                    .payload = packet->payload,
+                                    .headers_bytes = packet->headers_bytes,
+                                    .payload_bytes = packet->payload_bytes,
+                                    .source = csrna_node_gid(packet->from),
+                                    .destination = csrna_node_gid(packet->to)};
     struct nic_move move;
     const struct instant now = csrna_now(nic->sim);
-    if (roce_decode_split(packet->headers, packet->headers_bytes, packet->payload,
-                          packet->payload_bytes, &arrival.packet) != ROCE_GOOD) {
-        nic->bad_packets++;
-        return;
-    }
-    if (!nic_on_packet(nic->engine, &arrival, now, &move)) {
+    if (nic_on_packet(nic->engine, &frame, now, &move) != NIC_MOVES) {
         return;
     }
     /* Writes to memory are posted: nothing waits for them, and later accesses come behind them. */
     CHECK(move.kind == NIC_MOVE_SCATTER || move.kind == NIC_MOVE_NOTHING);
     if (move.segment_count > 0) {
-        move_memory(&move, arrival.packet.payload);
-        csrna_port_move(nic, &nic->pcie_out, arrival.packet.payload_bytes);
+        csrna_port_move(nic, &nic->pcie_out, move_memory(&move));
     }
     nic_on_moved(nic->engine, &move, NIC_MOVED, now);
 }

@@ -2,7 +2,7 @@
  *
  * departure - what packets of every service have in common when they leave.
  */
-#include "nic/internal.h"
+#include "nic/ibta/ibta.h"
 
 void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opcode, struct psn psn)
 {
@@ -23,6 +23,7 @@ void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opc
     departure->pad_bytes = 0;
     departure->segment_count = 0;
     departure->alone = false;
+    departure->direct.kind = NIC_DIRECT_NONE;
     departure->more_sends = qp->sends.next != qp->sends.tail;
 }
 
@@ -33,6 +34,15 @@ void departure_set_payload(struct qp *qp, struct nic_departure *departure, uint3
     qp->nic->departing.pad_bytes = pad;
     departure->payload_bytes = bytes;
     departure->pad_bytes = pad;
+}
+
+void departure_seal(struct qp *qp, struct nic_departure *departure)
+{
+    const struct roce_packet *packet = &qp->nic->departing;
+    departure->headers_bytes = (uint32_t)roce_encode_headers(packet, departure->headers);
+    departure->destination_qpn = packet->destination_qpn;
+    departure->psn = packet->psn;
+    departure->reply = roce_opcode(packet->opcode)->traits & ROCE_IS_RESPONSE;
 }
 
 bool departure_gather(struct qp *qp, struct work *work, uint32_t offset, uint32_t bytes,
@@ -68,6 +78,19 @@ bool work_memory_allowed(const struct qp *qp, struct work *work)
         }
     }
     return true;
+}
+
+void ibta_fail_sent(struct qp *qp)
+{
+    if (qp->sends.head == qp->sends.tail) {
+        return;
+    }
+    /* The packet belongs to the request at the cursor, or to the one before it. */
+    uint32_t at = qp->sends.next;
+    if (at == qp->sends.tail || !send_queue_at(&qp->sends, at)->started) {
+        at--;
+    }
+    qp_fail_work(qp, send_queue_at(&qp->sends, at), COMPLETION_LOCAL_PROTECTION);
 }
 
 bool qp_execute_local(struct qp *qp, const struct work *work)

@@ -5,7 +5,7 @@
  * The responder's ladder (IBTA 9.7.4.1) in its order: PSN, opcode, length (transport/ibta), then
  * what this queue pair permits, a receive, memory. Each refusal has its counter, NAK and event.
  */
-#include "nic/internal.h"
+#include "nic/ibta/ibta.h"
 
 /* IBTA 9.9.3. */
 bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter)
@@ -66,20 +66,6 @@ static bool spoil_receive(struct qp *qp, uint32_t psn, enum completion_status st
     return rc_refuse(qp, psn, syndrome, counter);
 }
 
-static void begin_move(struct qp *qp, const struct roce_packet *packet, enum move_action action,
-                       struct nic_move *move)
-{
-    move->kind = packet->payload_bytes == 0 ? NIC_MOVE_NOTHING : NIC_MOVE_SCATTER;
-    move->segment_count = 0;
-    move->prefix_bytes = 0;
-    move->qp = qp;
-    move->psn = packet->psn;
-    move->epoch = action == MOVE_RESPONSE ? qp->send_epoch : qp->epoch;
-    move->action = (uint8_t)action;
-    move->ack_request = packet->ack_request;
-    move->completes = false;
-}
-
 static void note_receive(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
                          uint32_t bytes, struct nic_move *move)
 {
@@ -113,8 +99,8 @@ static bool on_send(struct qp *qp, const struct roce_packet *packet, uint32_t tr
     if ((traits & ROCE_IS_FIRST) && qp_take_receive(qp) == NULL) {
         return refuse_for_now(qp, packet->psn);
     }
-    const uint32_t offset = traits & ROCE_IS_FIRST ? 0 : qp->in.rc.incoming.received;
-    begin_move(qp, packet, MOVE_REQUEST, move);
+    const uint32_t offset = incoming_before(&qp->in.rc.incoming, traits);
+    ibta_begin_move(qp, packet, MOVE_REQUEST, move);
     switch (sges_gather(qp, qp->current->sges, qp->current->sge_count, offset,
                         packet->payload_bytes, ACCESS_LOCAL_WRITE, move->segments,
                         &move->segment_count)) {
@@ -165,7 +151,7 @@ static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t 
                      struct nic_move *move)
 {
     const struct roce_packet *packet = &arrival->packet;
-    begin_move(qp, packet, MOVE_REQUEST, move);
+    ibta_begin_move(qp, packet, MOVE_REQUEST, move);
     if (arrival->placed && !(traits & ROCE_HAS_IMMDT)) {
         /* It was acknowledged already, and the program may have taken its region or its permission
          * back since. Nothing is written and nothing completes, so there is nothing to judge. */
@@ -183,9 +169,7 @@ static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t 
         if (qp_take_receive(qp) == NULL) {
             return refuse_for_now(qp, packet->psn);
         }
-        const uint32_t earlier =
-            traits & ROCE_IS_FIRST ? 0
-                                   : qp->in.rc.incoming.write_total - qp->in.rc.incoming.write_left;
+        const uint32_t earlier = incoming_before(&qp->in.rc.incoming, traits);
         note_receive(qp, packet, traits, earlier + packet->payload_bytes, move);
     }
     rc_responder_accept(&qp->in.rc, packet);
@@ -229,7 +213,7 @@ static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct ni
     if (packet->atomic.address % 8 != 0) {
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
     }
-    begin_move(qp, packet, MOVE_ATOMIC, move);
+    ibta_begin_move(qp, packet, MOVE_ATOMIC, move);
     const enum region_verdict verdict =
         region_judge(&qp->nic->regions, packet->atomic.key, qp->pd, qp, packet->atomic.address, 8,
                      ACCESS_REMOTE_ATOMIC, &move->segments[0]);
@@ -258,7 +242,7 @@ static bool on_atomic_write(struct qp *qp, const struct roce_packet *packet, str
     if (packet->payload_bytes != 8 || packet->reth.bytes != 8) {
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_length);
     }
-    begin_move(qp, packet, MOVE_ATOMIC, move);
+    ibta_begin_move(qp, packet, MOVE_ATOMIC, move);
     const enum region_verdict verdict =
         region_judge(&qp->nic->regions, packet->reth.key, qp->pd, qp, packet->reth.address, 8,
                      ACCESS_REMOTE_WRITE, &move->segments[0]);
@@ -292,10 +276,8 @@ static bool execute(struct qp *qp, const struct nic_arrival *arrival, uint32_t t
                                                         : on_atomic(qp, packet, move);
 }
 
-bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                   struct instant now)
+bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move)
 {
-    (void)now;
     const struct roce_packet *packet = &arrival->packet;
     const uint32_t traits = roce_opcode(packet->opcode)->traits;
     struct nic *nic = qp->nic;
@@ -333,16 +315,6 @@ bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
 
 /* -- Responses ----------------------------------------------------------------------------------*/
 
-/* Requests are done: completions come to be, and others may follow. */
-static void go_on(struct qp *qp, struct instant now)
-{
-    qp_collect(qp, now);
-    if (qp->state != QP_ERR) {
-        qp_arm_timer(qp);
-        nic_schedule_if_due(qp);
-    }
-}
-
 static void count_progress(struct nic *nic, const struct rc_progress *progress)
 {
     switch (progress->verdict) {
@@ -365,13 +337,13 @@ static void count_progress(struct nic *nic, const struct rc_progress *progress)
     }
 }
 
-static void apply_progress(struct qp *qp, const struct rc_progress *progress, struct instant now)
+static void apply_progress(struct qp *qp, const struct rc_progress *progress)
 {
     count_progress(qp->nic, progress);
     if (progress->status != COMPLETION_SUCCESS) {
-        qp_fail_in_turn(qp, progress->work, progress->status, now);
+        rc_fail_in_turn(qp, progress->work, progress->status);
     } else {
-        go_on(qp, now);
+        rc_go_on(qp);
     }
 }
 
@@ -381,7 +353,7 @@ static bool place_response(struct qp *qp, const struct roce_packet *packet,
 {
     struct work *work = progress->work;
     const uint32_t bytes = atomic ? 8 : packet->payload_bytes;
-    begin_move(qp, packet, MOVE_RESPONSE, move);
+    ibta_begin_move(qp, packet, MOVE_RESPONSE, move);
     move->work = work;
     if (sges_gather(qp, work_sges(work), work->sge_count, progress->offset, bytes,
                     ACCESS_LOCAL_WRITE, move->segments, &move->segment_count) != GATHER_GOOD) {
@@ -398,8 +370,8 @@ static bool place_response(struct qp *qp, const struct roce_packet *packet,
     return true;
 }
 
-bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                    struct instant now)
+static bool on_response(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                        struct nic_move *move)
 {
     const struct roce_packet *packet = &arrival->packet;
     const uint8_t operation = packet->opcode & 0x1f;
@@ -408,7 +380,7 @@ bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic
     if (operation == ROCE_ACKNOWLEDGE) {
         const struct rc_progress progress = rc_requester_on_ack(
             requester, &qp->sends, psn, packet->aeth.syndrome, packet->aeth.msn, now);
-        apply_progress(qp, &progress, now);
+        apply_progress(qp, &progress);
         return false;
     }
     const struct rc_response response = {.psn = psn,
@@ -419,7 +391,7 @@ bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic
     const struct rc_progress progress =
         rc_requester_on_response(requester, &qp->sends, &response, now);
     if (progress.verdict != RC_RESPONSE) {
-        apply_progress(qp, &progress, now);
+        apply_progress(qp, &progress);
         return false;
     }
     if (!place_response(qp, packet, &progress, operation == ROCE_ATOMIC_ACKNOWLEDGE, move)) {
@@ -429,29 +401,94 @@ bool rc_on_response(struct qp *qp, const struct nic_arrival *arrival, struct nic
     return true;
 }
 
-/* -- What the world does by itself -------------------------------------------------------------*/
+/* -- Packets ------------------------------------------------------------------------------------*/
 
-bool nic_read_target(const struct nic_departure *departure,
-                     struct segment segments[NIC_SEGMENT_MAX], uint32_t *count)
+/* Communication is established by the first valid packet in RTR (IBTA 11.6.3.1): what anybody can
+ * send who knows the QPN and writes the peer's address as its source says nothing. */
+static bool on_first(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move)
 {
-    const struct qp *qp = departure->qp;
-    struct work *work = rc_requester_oldest(&qp->out.rc, &qp->sends);
-    CHECK(departure->alone && work != NULL && work->kind == WORK_READ);
-    const uint32_t index = (uint32_t)psn_distance(work->first, psn_of(departure->packet->psn));
-    return sges_gather(qp, work_sges(work), work->sge_count, index * qp->mtu_bytes,
-                       departure->packet->reth.bytes, ACCESS_LOCAL_WRITE, segments,
-                       count) == GATHER_GOOD;
+    const struct psn before = rc_responder_expected(&qp->in.rc);
+    const bool moves =
+        qp->type == QP_RC ? rc_on_request(qp, arrival, move) : xrc_on_request(qp, arrival, move);
+    if (rc_responder_found_valid(&qp->in.rc, before)) {
+        ibta_note_established(qp);
+    }
+    return moves;
 }
 
-void nic_on_fetched(const struct nic_departure *departure, struct instant now)
+bool rc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                  struct nic_move *move)
 {
-    rc_requester_on_fetched(&departure->qp->out.rc, &departure->qp->sends, now);
-    go_on(departure->qp, now);
+    const uint32_t traits = roce_opcode(arrival->packet.opcode)->traits;
+    if (UNLIKELY(!ibta_admits(qp, arrival, traits))) {
+        return false;
+    }
+    if (traits & ROCE_IS_RESPONSE) {
+        return on_response(qp, arrival, now, move);
+    }
+    if (UNLIKELY(qp->state == QP_RTR && !qp->established)) {
+        return on_first(qp, arrival, move);
+    }
+    return LIKELY(qp->type == QP_RC) ? rc_on_request(qp, arrival, move)
+                                     : xrc_on_request(qp, arrival, move);
 }
 
-void nic_on_placed(const struct nic_departure *departure, struct instant now)
+/* -- Moves that are done ------------------------------------------------------------------------*/
+
+static void refuse_moved(struct qp *qp, const struct nic_move *move)
 {
-    CHECK(departure->alone);
-    rc_requester_on_placed(&departure->qp->out.rc, &departure->qp->sends, now);
-    go_on(departure->qp, now);
+    nic_count(qp->nic, COUNTER_nak_operational);
+    rc_responder_refuse(&qp->in.rc, psn_of(move->psn), ROCE_NAK_REMOTE_OPERATIONAL);
+    qp->last_words = true;
+    qp_enter_error(qp);
+    nic_schedule(qp);
+}
+
+static void request_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
+{
+    if (result == NIC_MOVE_FAULTED) {
+        refuse_moved(qp, move);
+        return;
+    }
+    rc_responder_on_moved(&qp->in.rc, psn_of(move->psn), move->ack_request);
+    if (move->completes) {
+        qp_complete_receive(qp, move->srqn, &move->completion);
+    }
+    nic_schedule_if_due(qp);
+}
+
+static void atomic_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
+{
+    if (result == NIC_MOVE_FAULTED) {
+        refuse_moved(qp, move);
+        return;
+    }
+    rc_responder_on_atomic(&qp->in.rc, psn_of(move->psn), move->original);
+    nic_schedule(qp);
+}
+
+static void response_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
+{
+    CHECK(move->work->moves_pending > 0);
+    move->work->moves_pending--;
+    if (result == NIC_MOVE_FAULTED) {
+        qp_fail_work(qp, move->work, COMPLETION_LOCAL_PROTECTION);
+        return;
+    }
+    rc_collect(qp);
+    nic_schedule_if_due(qp);
+}
+
+void rc_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
+{
+    if (move->epoch != (move->action == MOVE_RESPONSE ? qp->send_epoch : qp->epoch)) {
+        return;
+    }
+    switch ((enum move_action)move->action) {
+    case MOVE_REQUEST: request_moved(qp, move, result); return;
+    case MOVE_ATOMIC: atomic_moved(qp, move, result); return;
+    case MOVE_RESPONSE: response_moved(qp, move, result); return;
+    case MOVE_UNRELIABLE: break;
+    }
+    UNREACHABLE("a move that is not a reliable connection's");
 }

@@ -148,7 +148,10 @@ static uint32_t pull(struct bench *bench, struct roce_packet *first)
     uint32_t count = 0;
     while (nic_next_packet(bench->nic, bench->qp, bench->now, &departure)) {
         if (count++ == 0 && first != NULL) {
-            *first = *departure.packet;
+            assert_int_equal(roce_decode_split(departure.headers, departure.headers_bytes, payload,
+                                               departure.payload_bytes + departure.pad_bytes,
+                                               first),
+                             ROCE_GOOD);
         }
     }
     return count;
@@ -168,9 +171,17 @@ static void deliver(struct bench *bench, struct roce_packet packet)
     packet.pkey = ROCE_DEFAULT_PKEY;
     packet.destination_qpn = qp_number(bench->qp);
     packet.psn &= PSN_MASK;
-    packet.payload = payload;
-    const struct nic_arrival arrival = {.packet = packet, .source = {{[15] = 1}}};
-    if (nic_on_packet(bench->nic, &arrival, bench->now, &bench->moves[bench->move_count])) {
+    packet.pad_bytes = roce_pad_bytes(packet.payload_bytes);
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+    const struct nic_frame frame = {
+        .headers = headers,
+        .payload = payload,
+        .headers_bytes = (uint32_t)roce_encode_headers(&packet, headers),
+        .payload_bytes = packet.payload_bytes + packet.pad_bytes,
+        .source = {{[15] = 1}},
+    };
+    struct nic_move *move = &bench->moves[bench->move_count];
+    if (nic_on_packet(bench->nic, &frame, bench->now, move) == NIC_MOVES) {
         bench->move_count++;
         if (!bench->slow) {
             finish_moves(bench);

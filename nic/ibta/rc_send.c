@@ -2,7 +2,7 @@
  *
  * rc_send - what a reliable connection puts on the wire: requests, acknowledgements, responses.
  */
-#include "nic/internal.h"
+#include "nic/ibta/ibta.h"
 
 static void start_packet(struct qp *qp, struct nic_departure *departure, uint8_t operation,
                          struct psn psn)
@@ -121,6 +121,23 @@ static void encode_request(struct qp *qp, const struct rc_outgoing *out)
     }
 }
 
+/* A READ, and a WRITE without immediate data, a local peer's NIC need not see. */
+static void note_direct(const struct rc_outgoing *out, struct nic_departure *departure)
+{
+    const struct work *work = out->work;
+    if (work->kind != WORK_READ && work->kind != WORK_WRITE) {
+        return;
+    }
+    const bool begins = work->kind == WORK_WRITE && out->offset == 0;
+    departure->direct = (struct nic_direct){
+        .kind = work->kind == WORK_READ ? NIC_DIRECT_READ : NIC_DIRECT_WRITE,
+        .message_bytes = work->bytes,
+        .address = work->remote_address + out->offset,
+        .key = work->remote_key,
+        .bytes = begins ? work->bytes : out->bytes,
+    };
+}
+
 static void count_request(struct qp *qp, const struct rc_outgoing *out)
 {
     struct nic *nic = qp->nic;
@@ -148,7 +165,7 @@ static void count_request(struct qp *qp, const struct rc_outgoing *out)
 
 /* A request that fails before its first packet waits for its turn to complete, behind those in
  * flight; the queue stands still meanwhile. */
-static bool held_by_failure(struct qp *qp, struct instant now)
+static bool held_by_failure(struct qp *qp)
 {
     struct send_queue *queue = &qp->sends;
     if (queue->next == queue->tail) {
@@ -161,7 +178,7 @@ static bool held_by_failure(struct qp *qp, struct instant now)
     if (work->status == COMPLETION_SUCCESS) {
         return false;
     }
-    qp_collect(qp, now);
+    rc_collect(qp);
     return true;
 }
 
@@ -170,7 +187,7 @@ static bool next_request(struct qp *qp, struct instant now, struct nic_departure
     const bool draining = qp->state == QP_SQD;
     struct rc_outgoing out;
     for (;;) {
-        if (held_by_failure(qp, now) ||
+        if (held_by_failure(qp) ||
             !rc_requester_next(&qp->out.rc, &qp->sends, draining, now, &out)) {
             return false;
         }
@@ -180,7 +197,7 @@ static bool next_request(struct qp *qp, struct instant now, struct nic_departure
         if (!qp_execute_local(qp, out.work)) {
             out.work->status = COMPLETION_WINDOW_BIND;
         }
-        qp_collect(qp, now);
+        rc_collect(qp);
         if (qp->state == QP_ERR) {
             return false;
         }
@@ -194,13 +211,14 @@ static bool next_request(struct qp *qp, struct instant now, struct nic_departure
     encode_request(qp, &out);
     count_request(qp, &out);
     departure->alone = out.alone;
+    note_direct(&out, departure);
     departure->more_sends = qp->sends.next != qp->sends.tail;
     qp_arm_timer(qp);
     return true;
 }
 
 /* Replies and requests take turns, so that neither starves the other. */
-bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+static bool next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
     const bool sending = qp->state == QP_RTS || qp->state == QP_SQD;
     const bool replying = sending || qp->state == QP_RTR || qp->last_words;
@@ -215,4 +233,52 @@ bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *dep
         return false;
     }
     return replying && next_reply(qp, departure);
+}
+
+bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    if (!next_packet(qp, now, departure)) {
+        return false;
+    }
+    departure_seal(qp, departure);
+    return true;
+}
+
+void rc_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
+{
+    if (!departure->reply) {
+        ibta_fail_sent(qp);
+        return;
+    }
+    nic_count(qp->nic, COUNTER_nak_operational);
+    rc_responder_refuse(&qp->in.rc, psn_of(departure->psn), ROCE_NAK_REMOTE_ACCESS);
+    qp->last_words = true;
+    qp_raise(qp, NIC_EVENT_QP_ACCESS_ERROR);
+    qp_enter_error(qp);
+    nic_schedule(qp);
+}
+
+/* -- What the world does by itself --------------------------------------------------------------*/
+
+bool rc_read_target(const struct nic_departure *departure, struct segment *segments,
+                    uint32_t *count)
+{
+    const struct qp *qp = departure->qp;
+    struct work *work = rc_requester_oldest(&qp->out.rc, &qp->sends);
+    CHECK(departure->alone && work != NULL && work->kind == WORK_READ);
+    const uint32_t index = psn_count(work->first, psn_of(departure->psn));
+    return sges_gather(qp, work_sges(work), work->sge_count, index * qp->mtu_bytes,
+                       departure->direct.bytes, ACCESS_LOCAL_WRITE, segments, count) == GATHER_GOOD;
+}
+
+void rc_on_fetched(struct qp *qp, struct instant now)
+{
+    rc_requester_on_fetched(&qp->out.rc, &qp->sends, now);
+    rc_go_on(qp);
+}
+
+void rc_on_placed(struct qp *qp, struct instant now)
+{
+    rc_requester_on_placed(&qp->out.rc, &qp->sends, now);
+    rc_go_on(qp);
 }

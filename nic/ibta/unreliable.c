@@ -6,7 +6,32 @@
  * answered; a send completes when its last packet has left.
  */
 #include "base/bytes.h"
-#include "nic/internal.h"
+#include "nic/ibta/ibta.h"
+
+/* -- Life ---------------------------------------------------------------------------------------*/
+
+void uc_start_receiving(struct qp *qp)
+{
+    qp->mtu_bytes = (uint16_t)path_mtu_bytes(qp->attributes.path_mtu);
+    uc_responder_init(&qp->in.uc, psn_of(qp->attributes.psn.receive), qp->mtu_bytes);
+}
+
+void ud_start_receiving(struct qp *qp)
+{
+    qp->mtu_bytes = (uint16_t)path_mtu_bytes(qp->nic->limits.mtu);
+}
+
+void unreliable_start_sending(struct qp *qp)
+{
+    qp->out.next_psn = psn_of(qp->attributes.psn.send);
+}
+
+void unreliable_drain(struct qp *qp)
+{
+    if (qp->sends.head == qp->sends.next) {
+        qp_note_drained(qp);
+    }
+}
 
 /* -- Sending ------------------------------------------------------------------------------------*/
 
@@ -60,9 +85,8 @@ static void sent(struct qp *qp, struct work *work, bool last)
     }
 }
 
-bool uc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+bool uc_next_packet(struct qp *qp, struct nic_departure *departure)
 {
-    (void)now;
     struct work *work = current_work(qp, MESSAGE_BYTES_MAX);
     if (work == NULL) {
         return false;
@@ -84,6 +108,7 @@ bool uc_next_packet(struct qp *qp, struct instant now, struct nic_departure *dep
     packet->reth.key = work->remote_key;
     packet->reth.bytes = work->bytes;
     packet->immediate = work->immediate;
+    departure_seal(qp, departure);
     sent(qp, work, piece.last);
     departure->more_sends = qp->sends.next != qp->sends.tail;
     return true;
@@ -95,9 +120,8 @@ static uint32_t qkey_of(const struct qp *qp, const struct work *work)
     return work->datagram.qkey & 0x80000000u ? qp->attributes.qkey : work->datagram.qkey;
 }
 
-bool ud_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+bool ud_next_packet(struct qp *qp, struct nic_departure *departure)
 {
-    (void)now;
     struct work *work = current_work(qp, qp->mtu_bytes);
     if (work == NULL) {
         return false;
@@ -119,30 +143,13 @@ bool ud_next_packet(struct qp *qp, struct instant now, struct nic_departure *dep
     packet->deth.qkey = qkey_of(qp, work);
     packet->deth.source_qpn = qp->number;
     packet->deth.reserved = 0;
+    departure_seal(qp, departure);
     sent(qp, work, true);
     departure->more_sends = qp->sends.next != qp->sends.tail;
     return true;
 }
 
 /* -- Receiving ----------------------------------------------------------------------------------*/
-
-static bool drop(struct qp *qp, enum nic_counter reason)
-{
-    nic_count(qp->nic, reason);
-    return false;
-}
-
-static void begin_move(struct qp *qp, const struct roce_packet *packet, struct nic_move *move)
-{
-    move->kind = packet->payload_bytes == 0 ? NIC_MOVE_NOTHING : NIC_MOVE_SCATTER;
-    move->segment_count = 0;
-    move->prefix_bytes = 0;
-    move->qp = qp;
-    move->psn = packet->psn;
-    move->epoch = qp->epoch;
-    move->action = MOVE_UNRELIABLE;
-    move->completes = false;
-}
 
 static void note_receive(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
                          uint32_t bytes, struct nic_move *move)
@@ -168,7 +175,7 @@ static void note_receive(struct qp *qp, const struct roce_packet *packet, uint32
 static bool abandon(struct qp *qp, const struct roce_packet *packet, enum nic_counter reason)
 {
     uc_responder_abandon(&qp->in.uc, packet);
-    return drop(qp, reason);
+    return nic_drop(qp->nic, reason);
 }
 
 static bool uc_on_send(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
@@ -177,8 +184,8 @@ static bool uc_on_send(struct qp *qp, const struct roce_packet *packet, uint32_t
     if (qp->current == NULL && qp_take_receive(qp) == NULL) {
         return abandon(qp, packet, COUNTER_drop_no_receive);
     }
-    const uint32_t offset = traits & ROCE_IS_FIRST ? 0 : qp->in.uc.incoming.received;
-    begin_move(qp, packet, move);
+    const uint32_t offset = incoming_before(&qp->in.uc.incoming, traits);
+    ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
     if (sges_gather(qp, qp->current->sges, qp->current->sge_count, offset, packet->payload_bytes,
                     ACCESS_LOCAL_WRITE, move->segments, &move->segment_count) != GATHER_GOOD) {
         return abandon(qp, packet, COUNTER_drop_wrong_length);
@@ -196,7 +203,7 @@ static bool uc_on_write(struct qp *qp, const struct roce_packet *packet, uint32_
     uint64_t address;
     uint32_t key;
     incoming_target(&qp->in.uc.incoming, packet, traits, &address, &key);
-    begin_move(qp, packet, move);
+    ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
     if (!(qp->attributes.access & ACCESS_REMOTE_WRITE) ||
         region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->payload_bytes,
                      ACCESS_REMOTE_WRITE, &move->segments[0]) != REGION_ALLOWED) {
@@ -207,21 +214,16 @@ static bool uc_on_write(struct qp *qp, const struct roce_packet *packet, uint32_
         if (qp->current == NULL && qp_take_receive(qp) == NULL) {
             return abandon(qp, packet, COUNTER_drop_no_receive);
         }
-        const struct incoming *incoming = &qp->in.uc.incoming;
-        const uint32_t earlier =
-            traits & ROCE_IS_FIRST ? 0 : incoming->write_total - incoming->write_left;
+        const uint32_t earlier = incoming_before(&qp->in.uc.incoming, traits);
         note_receive(qp, packet, traits, earlier + packet->payload_bytes, move);
     }
     uc_responder_accept(&qp->in.uc, packet);
     return true;
 }
 
-bool uc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                   struct instant now)
+static bool uc_on_request(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
+                          struct nic_move *move)
 {
-    (void)now;
-    const struct roce_packet *packet = &arrival->packet;
-    const uint32_t traits = roce_opcode(packet->opcode)->traits;
     switch (uc_responder_judge(&qp->in.uc, packet)) {
     case UC_VERDICT_EXECUTE:
     case UC_VERDICT_EXECUTE_ANEW:
@@ -232,6 +234,16 @@ bool uc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
     case UC_VERDICT_WRONG_LENGTH: return abandon(qp, packet, COUNTER_drop_wrong_length);
     }
     UNREACHABLE("a verdict outside its enum");
+}
+
+bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move)
+{
+    const uint32_t traits = roce_opcode(arrival->packet.opcode)->traits;
+    if (!ibta_admits(qp, arrival, traits) || !uc_on_request(qp, &arrival->packet, traits, move)) {
+        return false;
+    }
+    ibta_note_established(qp);
+    return true;
 }
 
 static bool is_ipv4(const struct gid *gid)
@@ -268,27 +280,28 @@ static void encode_grh(const struct nic_arrival *arrival, uint8_t grh[NIC_GRH_BY
     __builtin_memcpy(grh + 24, arrival->destination.bytes, 16);
 }
 
-bool ud_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                   struct instant now)
+bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move)
 {
-    (void)now;
     const struct roce_packet *packet = &arrival->packet;
     const uint32_t traits = roce_opcode(packet->opcode)->traits;
+    if (!ibta_admits(qp, arrival, traits)) {
+        return false;
+    }
     if (packet->deth.qkey != qp->attributes.qkey) {
-        return drop(qp, COUNTER_drop_wrong_qkey);
+        return nic_drop(qp->nic, COUNTER_drop_wrong_qkey);
     }
     if (!(traits & ROCE_IS_FIRST) || !(traits & ROCE_IS_LAST)) {
-        return drop(qp, COUNTER_drop_wrong_order);
+        return nic_drop(qp->nic, COUNTER_drop_wrong_order);
     }
     if (qp->current == NULL && qp_take_receive(qp) == NULL) {
-        return drop(qp, COUNTER_drop_no_receive);
+        return nic_drop(qp->nic, COUNTER_drop_no_receive);
     }
-    begin_move(qp, packet, move);
+    ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
     const uint32_t bytes = NIC_GRH_BYTES + packet->payload_bytes;
     /* A message that does not fit leaves the receive for the next one. */
     if (sges_gather(qp, qp->current->sges, qp->current->sge_count, 0, bytes, ACCESS_LOCAL_WRITE,
                     move->segments, &move->segment_count) != GATHER_GOOD) {
-        return drop(qp, COUNTER_drop_wrong_length);
+        return nic_drop(qp->nic, COUNTER_drop_wrong_length);
     }
     move->kind = NIC_MOVE_SCATTER;
     move->prefix_bytes = NIC_GRH_BYTES;
@@ -297,4 +310,16 @@ bool ud_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
     move->completion.flags |= COMPLETION_HAS_GRH;
     move->completion.source_qpn = packet->deth.source_qpn;
     return true;
+}
+
+void unreliable_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
+{
+    if (move->epoch != qp->epoch || !move->completes) {
+        return;
+    }
+    struct completion completion = move->completion;
+    if (result == NIC_MOVE_FAULTED) {
+        completion.status = COMPLETION_LOCAL_PROTECTION;
+    }
+    qp_complete_receive(qp, 0, &completion);
 }

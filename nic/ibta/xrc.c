@@ -9,7 +9,7 @@
  *
  * Source: IBTA Vol. 1 Annex A14.
  */
-#include "nic/internal.h"
+#include "nic/ibta/ibta.h"
 
 /* -- Numbers ------------------------------------------------------------------------------------*/
 
@@ -87,25 +87,24 @@ static bool refuse(struct qp *qp, const struct roce_packet *packet, enum xrc_ver
                : rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_unknown_srq);
 }
 
-bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move,
-                    struct instant now)
+bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move)
 {
     const struct roce_packet *packet = &arrival->packet;
     struct srq *srq = nic_find_srq(qp->nic, packet->xrc.srqn);
     const enum xrc_verdict verdict = judge(qp, srq, packet);
-    const bool in_order = psn_equal(psn_of(packet->psn), qp->in.rc.expected);
+    const bool in_order = rc_responder_is_next(&qp->in.rc, packet);
     if (verdict != XRC_ADMITTED) {
         if (in_order && rc_responder_judge(&qp->in.rc, packet) == RC_VERDICT_EXECUTE) {
             return refuse(qp, packet, verdict);
         }
-        return rc_on_request(qp, arrival, move, now);
+        return rc_on_request(qp, arrival, move);
     }
     if (in_order) {
         qp->srqn = packet->xrc.srqn;
     }
     qp->srq = srq;
     qp->pd = srq->pd;
-    const bool moves = rc_on_request(qp, arrival, move, now);
+    const bool moves = rc_on_request(qp, arrival, move);
     qp->srq = NULL;
     qp->pd = NULL;
     return moves;

@@ -39,8 +39,9 @@ static uint32_t transmitted;
 static bool room;
 static struct list waiting;
 
-static void move_memory(struct nic_move *move, const uint8_t *payload)
+static void move_memory(const struct nic_move *move)
 {
+    const uint8_t *payload = move->payload;
     assert_int_equal(move->kind, NIC_MOVE_SCATTER);
     const uint8_t *from = move->prefix;
     uint32_t prefix = move->prefix_bytes;
@@ -53,7 +54,7 @@ static void move_memory(struct nic_move *move, const uint8_t *payload)
     }
 }
 
-static void arrive(struct nic *nic, struct nic_arrival arrival)
+static void arrive(struct nic *nic, struct nic_frame frame)
 {
     struct nic_move move;
     CONTRACT_ARRIVAL
@@ -69,11 +70,15 @@ static void transmit(const struct nic_departure *departure)
         memcpy(payload + bytes, (const void *)(uintptr_t)segment->address, segment->bytes);
         bytes += segment->bytes;
     }
-    struct nic_arrival arrival = {.packet = *departure->packet};
-    arrival.packet.payload = payload;
-    arrival.packet.payload_bytes = bytes;
+    memset(payload + bytes, 0, departure->pad_bytes);
+    const struct nic_frame frame = {
+        .headers = departure->headers,
+        .payload = payload,
+        .headers_bytes = departure->headers_bytes,
+        .payload_bytes = bytes + departure->pad_bytes,
+    };
     transmitted++;
-    arrive(stations[1].nic, arrival);
+    arrive(stations[1].nic, frame);
 }
 
 static bool has_room(const void *link)

@@ -56,6 +56,8 @@ static const struct nic_limits limits = {.qps = 8,
                                          .cq_entries = 256,
                                          .mtu = PATH_MTU_4096};
 
+static const enum qp_type types[4] = {QP_RC, QP_UC, QP_UD, QP_XRC_TARGET};
+
 static void *zeroed(size_t bytes)
 {
     bytes = (bytes + 63) & ~(size_t)63;
@@ -136,7 +138,6 @@ static void make(struct target *target)
                                                      ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC};
     CHECK(region_add(nic_regions(target->nic), &target->pd, &request, &target->region) ==
           STATUS_OK);
-    static const enum qp_type types[4] = {QP_RC, QP_UC, QP_UD, QP_XRC_TARGET};
     make_srq(target);
     for (int i = 0; i < 4; i++) {
         struct qp_request made = request_of(target, types[i]);
@@ -161,14 +162,16 @@ static void make(struct target *target)
 
 static void hint(const struct target *target, uint8_t hints, struct roce_packet *packet)
 {
+    const enum qp_type type = types[hints & HINT_SERVICE];
     const struct qp *qp = target->qps[hints & HINT_SERVICE];
     packet->destination_qpn = qp_number(qp);
     packet->pkey = ROCE_DEFAULT_PKEY;
     if (hints & HINT_PSN) {
         const bool response = roce_opcode(packet->opcode)->traits & ROCE_IS_RESPONSE;
-        packet->psn = !qp_is_reliable(qp) ? packet->psn
-                      : response          ? qp->out.rc.unacked.value
-                                          : qp->in.rc.expected.value;
+        const bool reliable = type == QP_RC || type == QP_XRC_TARGET;
+        packet->psn = !reliable  ? packet->psn
+                      : response ? qp_flow_of(qp).unacked.value
+                                 : qp_flow_of(qp).expected.value;
     }
     if (hints & HINT_KEY) {
         packet->reth.key = packet->atomic.key = target->region.key;
@@ -181,8 +184,9 @@ static void hint(const struct target *target, uint8_t hints, struct roce_packet 
     }
 }
 
-static void move(struct nic_move *wanted, const uint8_t *payload)
+static void move(struct nic_move *wanted)
 {
+    const uint8_t *payload = wanted->payload;
     uint32_t prefix = 0;
     if (wanted->kind == NIC_MOVE_COMPARE_SWAP || wanted->kind == NIC_MOVE_FETCH_ADD) {
         uint64_t *at = (uint64_t *)(uintptr_t)wanted->segments[0].address;
@@ -212,15 +216,25 @@ static void deliver(struct target *target, uint8_t hints, const uint8_t *bytes, 
     uint8_t *copy = malloc(count + 1);
     CHECK(copy != NULL);
     memcpy(copy, bytes, count);
-    struct nic_arrival arrival = {
-        .source = target->peer, .hop_limit = 64, .placed = (hints & HINT_PLACED) != 0};
+    struct nic_frame frame = {.headers = copy,
+                              .headers_bytes = (uint32_t)count,
+                              .source = target->peer,
+                              .hop_limit = 64,
+                              .placed = (hints & HINT_PLACED) != 0};
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+    struct roce_packet packet;
+    if (roce_decode(copy, count, &packet) == ROCE_GOOD) {
+        /* What the hints make of it, in two places, as it comes from a ring. */
+        hint(target, hints, &packet);
+        frame.headers = headers;
+        frame.headers_bytes = (uint32_t)roce_encode_headers(&packet, headers);
+        frame.payload = copy + frame.headers_bytes;
+        frame.payload_bytes = (uint32_t)count - frame.headers_bytes;
+    }
     struct nic_move wanted;
-    if (roce_decode(copy, count, &arrival.packet) == ROCE_GOOD) {
-        hint(target, hints, &arrival.packet);
-        if (nic_on_packet(target->nic, &arrival, now, &wanted)) {
-            move(&wanted, arrival.packet.payload);
-            nic_on_moved(target->nic, &wanted, NIC_MOVED, now);
-        }
+    if (nic_on_packet(target->nic, &frame, now, &wanted) == NIC_MOVES) {
+        move(&wanted);
+        nic_on_moved(target->nic, &wanted, NIC_MOVED, now);
     }
     free(copy);
 }

@@ -150,8 +150,9 @@ static void digest(struct wire_world *world, const uint8_t *bytes, uint32_t coun
     world->digest = hash;
 }
 
-static void move_memory(struct nic_move *move, const uint8_t *payload)
+static void move_memory(struct nic_move *move)
 {
+    const uint8_t *payload = move->payload;
     uint64_t *target = (uint64_t *)(uintptr_t)move->segments[0].address;
     switch (move->kind) {
     case NIC_MOVE_NOTHING: return;
@@ -188,48 +189,42 @@ static void defer(struct wire_world *world, struct wire_event *event, const stru
     event->move = malloc(sizeof(*move));
     *event->move = *move;
     uint64_t done_ns = world->now_ns + prng_below(&world->prng, world->faults.move_ns);
-    if (done_ns < world->move_done_ns[event->node]) {
+    if (move->in_order && done_ns < world->move_done_ns[event->node]) {
         done_ns = world->move_done_ns[event->node];
     }
     world->move_done_ns[event->node] = done_ns;
     push(world, event, done_ns);
 }
 
-static const uint8_t *payload_of(const struct wire_event *event)
-{
-    return event->bytes + roce_opcode(event->bytes[0])->headers_bytes;
-}
-
 /* Returns true if the event lives on. */
 static bool arrive(struct wire_world *world, struct wire_event *event)
 {
-    struct nic_arrival arrival = {
+    const struct nic_frame frame = {
+        .headers = event->bytes,
+        .headers_bytes = event->count,
         .source = world->gids[!event->node],
         .destination = world->gids[event->node],
         .hop_limit = 64,
     };
     digest(world, event->bytes, event->count);
     world->delivered++;
-    if (roce_decode(event->bytes, event->count, &arrival.packet) != ROCE_GOOD) {
-        return false;
-    }
     struct nic_move move;
     struct nic *nic = world->nics[event->node];
-    if (!nic_on_packet(nic, &arrival, wire_world_now(world), &move)) {
+    if (nic_on_packet(nic, &frame, wire_world_now(world), &move) != NIC_MOVES) {
         return false;
     }
     if (world->faults.move_ns != 0) {
         defer(world, event, &move);
         return true;
     }
-    move_memory(&move, payload_of(event));
+    move_memory(&move);
     nic_on_moved(nic, &move, NIC_MOVED, wire_world_now(world));
     return false;
 }
 
 static void finish_move(struct wire_world *world, struct wire_event *event)
 {
-    move_memory(event->move, payload_of(event));
+    move_memory(event->move);
     nic_on_moved(world->nics[event->node], event->move, NIC_MOVED, wire_world_now(world));
 }
 

@@ -66,6 +66,15 @@ void incoming_accept(struct incoming *incoming, const struct roce_packet *packet
     }
 }
 
+uint32_t incoming_before(const struct incoming *incoming, uint32_t traits)
+{
+    if (traits & ROCE_IS_FIRST) {
+        return 0;
+    }
+    return traits & ROCE_IS_WRITE ? incoming->write_total - incoming->write_left
+                                  : incoming->received;
+}
+
 void incoming_target(const struct incoming *incoming, const struct roce_packet *packet,
                      uint32_t traits, uint64_t *address, uint32_t *key)
 {

@@ -45,6 +45,9 @@ enum incoming_verdict incoming_judge(const struct incoming *incoming,
 /* Takes a SEND or WRITE packet in that fits. */
 void incoming_accept(struct incoming *incoming, const struct roce_packet *packet, uint32_t traits);
 
+/* How many bytes of its message came before a fitting packet. */
+uint32_t incoming_before(const struct incoming *incoming, uint32_t traits);
+
 /* Where the payload of a fitting WRITE packet goes, and by which key. */
 void incoming_target(const struct incoming *incoming, const struct roce_packet *packet,
                      uint32_t traits, uint64_t *address, uint32_t *key);

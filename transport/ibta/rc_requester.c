@@ -32,6 +32,27 @@ void rc_requester_init(struct rc_requester *requester, const struct rc_requester
     };
 }
 
+void rc_requester_retune(struct rc_requester *requester, const struct rc_requester_config *config)
+{
+    requester->timeout_code = config->timeout_code;
+    requester->reads_max = config->reads_max;
+    if (requester->retry_limit != config->retry_limit) {
+        requester->retry_limit = requester->retries_left = config->retry_limit;
+    }
+    if (requester->rnr_limit != config->rnr_limit) {
+        requester->rnr_limit = requester->rnr_left = config->rnr_limit;
+    }
+}
+
+struct rc_standing rc_requester_standing(const struct rc_requester *requester)
+{
+    return (struct rc_standing){
+        .next = requester->next,
+        .unacked = requester->unacked,
+        .resending = !psn_equal(requester->send, requester->next),
+    };
+}
+
 /* Requests that were begun have PSNs without gaps, and what comes next is behind the newest
  * one or in it. */
 static void check_psns(const struct rc_requester *requester, const struct send_queue *queue)

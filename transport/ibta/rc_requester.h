@@ -114,6 +114,9 @@ struct rc_progress {
 
 void rc_requester_init(struct rc_requester *requester, const struct rc_requester_config *config);
 
+/* What a program may change while nothing is sent (SQD): limits of retries, timeout, depth. */
+void rc_requester_retune(struct rc_requester *requester, const struct rc_requester_config *config);
+
 /* The next packet or local work (packets == 0: execute it now, in order). False: nothing may be
  * sent now. `draining`: no message is begun that has not been. */
 bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue, bool draining,
@@ -133,8 +136,8 @@ MUST_USE struct rc_progress rc_requester_on_response(struct rc_requester *reques
                                                      const struct rc_response *response,
                                                      struct instant now);
 
-/* The packet that was pulled last, `alone`, is done by other means, and no answer will come: a READ
- * request has its data, or the payload of a WRITE without immediate data is in its place. */
+/* The packet that was pulled last, `alone`, is done by other means, and no answer will come: a
+ * READ request has its data, or a WRITE's payload is in its place. */
 void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *queue,
                              struct instant now);
 void rc_requester_on_placed(struct rc_requester *requester, struct send_queue *queue,
@@ -144,12 +147,21 @@ void rc_requester_on_placed(struct rc_requester *requester, struct send_queue *q
 struct work *rc_requester_oldest(const struct rc_requester *requester,
                                  const struct send_queue *queue);
 
-/* retry_at was reached. RC_STALE: too early; RC_SEQUENCE_NAK: resending begins; RC_FAILED. */
+/* When the requester wants to be told the time: rc_requester_on_time, unless it pauses, as the peer
+ * asked it to; then it is ready again. */
+struct instant rc_requester_deadline(const struct rc_requester *requester);
+bool rc_requester_pauses(const struct rc_requester *requester);
+/* What is not acknowledged had left by then. */
+struct instant rc_requester_waits_since(const struct rc_requester *requester);
+/* The next timeout is the end. */
+bool rc_requester_last_try(const struct rc_requester *requester);
+
+/* The deadline was reached. RC_STALE: too early; RC_SEQUENCE_NAK: resending begins; RC_FAILED. */
 MUST_USE struct rc_progress rc_requester_on_time(struct rc_requester *requester,
                                                  struct send_queue *queue, struct instant now);
 
-/* retry_at was reached, but the peer has not read what it is to answer: the timer starts anew, and
- * all retries are there again. */
+/* The deadline was reached, but the peer has not read what it is to answer: the timer starts anew,
+ * and all retries are there again. */
 void rc_requester_wait_on(struct rc_requester *requester, struct instant now);
 
 /* Starts the transport timer though nothing was sent: the link has no room, and a peer that never
@@ -163,6 +175,13 @@ struct work *rc_requester_completed(const struct rc_requester *requester,
 
 /* Nothing is in flight and nothing half sent: the drained condition of SQD. */
 bool rc_requester_drained(const struct rc_requester *requester, const struct send_queue *queue);
+
+/* Where it stands, for who looks on. */
+struct rc_standing {
+    struct psn next, unacked; /* One past the newest PSN ever sent; the oldest not acknowledged. */
+    bool resending;           /* The next packet went out before. */
+};
+struct rc_standing rc_requester_standing(const struct rc_requester *requester);
 
 /* All invariants, for tests and the engine's own entry points. */
 void rc_requester_check(const struct rc_requester *requester, const struct send_queue *queue);

@@ -360,6 +360,28 @@ struct work *rc_requester_oldest(const struct rc_requester *requester,
     return rc_oldest_in_flight(requester, queue, &position);
 }
 
+bool rc_requester_pauses(const struct rc_requester *requester)
+{
+    return requester->mode == RC_REQUESTER_WAITING_RNR;
+}
+
+struct instant rc_requester_deadline(const struct rc_requester *requester)
+{
+    return rc_requester_pauses(requester) ? requester->resume_at : requester->retry_at;
+}
+
+struct instant rc_requester_waits_since(const struct rc_requester *requester)
+{
+    const uint64_t timeout_ns = ack_timeout_ns(requester->timeout_code);
+    const uint64_t at_ns = requester->retry_at.ns;
+    return (struct instant){at_ns > timeout_ns ? at_ns - timeout_ns : 0};
+}
+
+bool rc_requester_last_try(const struct rc_requester *requester)
+{
+    return requester->retries_left == 0;
+}
+
 struct rc_progress rc_requester_on_time(struct rc_requester *requester, struct send_queue *queue,
                                         struct instant now)
 {

@@ -171,6 +171,23 @@ static void move_on(struct rc_responder *responder, uint32_t packets)
     }
 }
 
+struct psn rc_responder_expected(const struct rc_responder *responder)
+{
+    return responder->expected;
+}
+
+bool rc_responder_is_next(const struct rc_responder *responder, const struct roce_packet *packet)
+{
+    return psn_equal(psn_of(packet->psn), responder->expected);
+}
+
+bool rc_responder_found_valid(const struct rc_responder *responder, struct psn before)
+{
+    return !psn_equal(responder->expected, before) ||
+           (responder->pending == RC_REPLY_NAK &&
+            (responder->syndrome & ROCE_AETH_KIND_MASK) == ROCE_AETH_RNR_NAK);
+}
+
 void rc_responder_accept(struct rc_responder *responder, const struct roce_packet *packet)
 {
     CHECK(psn_equal(psn_of(packet->psn), responder->expected));

@@ -115,6 +115,13 @@ void rc_responder_init(struct rc_responder *responder, struct psn expected, uint
 MUST_USE enum rc_verdict rc_responder_judge(const struct rc_responder *responder,
                                             const struct roce_packet *packet);
 
+/* The next request to execute, and whether a request is that one. */
+struct psn rc_responder_expected(const struct rc_responder *responder);
+bool rc_responder_is_next(const struct rc_responder *responder, const struct roce_packet *packet);
+/* Was the request that came when `before` was expected found valid: in order, well-formed,
+ * permitted? A SEND is that, too, when there is no receive yet. */
+bool rc_responder_found_valid(const struct rc_responder *responder, struct psn before);
+
 /* A SEND or WRITE packet that was judged EXECUTE and whose memory is allowed. The stream advances;
  * acknowledgements wait for rc_responder_on_moved. */
 void rc_responder_accept(struct rc_responder *responder, const struct roce_packet *packet);

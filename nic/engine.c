@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/engine.h"
+
+#include "nic/ibta/ibta.h"
+#include "nic/internal.h"
+
+enum engine engine_of_type(enum qp_type type)
+{
+    switch (type) {
+    case QP_RC:
+    case QP_XRC_INITIATOR:
+    case QP_XRC_TARGET: return ENGINE_RC;
+    case QP_UC: return ENGINE_UC;
+    case QP_UD: return ENGINE_UD;
+    }
+    UNREACHABLE("a type outside its enum");
+}
+
+/* -- Life ---------------------------------------------------------------------------------------*/
+
+size_t engine_resources_bytes(uint32_t limit)
+{
+    return rc_resources_bytes(limit);
+}
+
+void engine_start_receiving(struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_start_receiving(qp); return;
+    case ENGINE_UC: uc_start_receiving(qp); return;
+    case ENGINE_UD: ud_start_receiving(qp); return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+void engine_start_sending(struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_start_sending(qp); return;
+    case ENGINE_UC:
+    case ENGINE_UD: unreliable_start_sending(qp); return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+void engine_retune(struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_retune(qp); return;
+    case ENGINE_UC:
+    case ENGINE_UD: return; /* They look at the attributes each time. */
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+void engine_drain(struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_collect(qp); return;
+    case ENGINE_UC:
+    case ENGINE_UD: unreliable_drain(qp); return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+enum qp_state engine_failed_state(const struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: return QP_ERR;
+    case ENGINE_UC:
+    case ENGINE_UD: return QP_SQE;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+/* -- Arrival ------------------------------------------------------------------------------------*/
+
+bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                      struct nic_move *move)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: return rc_on_packet(qp, arrival, now, move);
+    case ENGINE_UC: return uc_on_packet(qp, arrival, move);
+    case ENGINE_UD: return ud_on_packet(qp, arrival, move);
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_on_moved(qp, move, result); return;
+    case ENGINE_UC:
+    case ENGINE_UD: unreliable_on_moved(qp, move, result); return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+/* -- Departure ----------------------------------------------------------------------------------*/
+
+bool engine_ready(const struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: return rc_ready(qp);
+    case ENGINE_UC:
+    case ENGINE_UD: return qp_has_sends(qp);
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: return rc_next_packet(qp, now, departure);
+    case ENGINE_UC: return uc_next_packet(qp, departure);
+    case ENGINE_UD: return ud_next_packet(qp, departure);
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+void engine_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_on_gather_failed(qp, departure); return;
+    case ENGINE_UC:
+    case ENGINE_UD: ibta_fail_sent(qp); return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+void engine_on_blocked(struct qp *qp, struct instant now)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_on_blocked(qp, now); return;
+    case ENGINE_UC:
+    case ENGINE_UD: return; /* Nobody waits for an answer. */
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+bool engine_read_target(const struct nic_departure *departure, struct segment *segments,
+                        uint32_t *count)
+{
+    switch ((enum engine)departure->qp->engine) {
+    case ENGINE_RC: return rc_read_target(departure, segments, count);
+    case ENGINE_UC:
+    case ENGINE_UD: break;
+    }
+    UNREACHABLE("an engine that sends no READs");
+}
+
+void engine_on_fetched(struct qp *qp, struct instant now)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_on_fetched(qp, now); return;
+    case ENGINE_UC:
+    case ENGINE_UD: break;
+    }
+    UNREACHABLE("an engine that sends no READs");
+}
+
+void engine_on_placed(struct qp *qp, struct instant now)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_on_placed(qp, now); return;
+    case ENGINE_UC:
+    case ENGINE_UD: break;
+    }
+    UNREACHABLE("an engine whose WRITEs are not placed");
+}
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+struct instant engine_deadline(const struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: return rc_deadline(qp);
+    case ENGINE_UC:
+    case ENGINE_UD: return INSTANT_NEVER;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+bool engine_on_deadline(struct qp *qp, struct nic_overdue *overdue)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: return rc_on_deadline(qp, overdue);
+    case ENGINE_UC:
+    case ENGINE_UD: break;
+    }
+    UNREACHABLE("an engine without deadlines");
+}
+
+void engine_on_timeout(struct qp *qp, struct instant now)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_on_timeout(qp, now); return;
+    case ENGINE_UC:
+    case ENGINE_UD: break;
+    }
+    UNREACHABLE("an engine without deadlines");
+}
+
+void engine_on_unread(struct qp *qp, struct instant now)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_on_unread(qp, now); return;
+    case ENGINE_UC:
+    case ENGINE_UD: break;
+    }
+    UNREACHABLE("an engine without deadlines");
+}
+
+/* -- Looking ------------------------------------------------------------------------------------*/
+
+void engine_query(const struct qp *qp, struct qp_attributes *attributes)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_query(qp, attributes); return;
+    case ENGINE_UC:
+    case ENGINE_UD: return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+struct qp_flow engine_flow(const struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: return rc_flow(qp);
+    case ENGINE_UC:
+    case ENGINE_UD: break;
+    }
+    UNREACHABLE("an engine without a flow");
+}
+
+void engine_check(const struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_check(qp); return;
+    case ENGINE_UC:
+    case ENGINE_UD: return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}

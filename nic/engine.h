@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * engine - what a NIC asks of a protocol engine.
+ *
+ * Purpose    The seam between what every queue pair has (numbers, states, queues, keys, turns) and
+ *            the protocol it speaks. engine.c alone names the engines: one exhaustive switch a
+ *            verb, so that a compiler says where a new one is missing.
+ * Inputs     A queue pair in the state that the verb is for; packets that were decoded.
+ * Outputs    Moves, departures, deadlines; completions by way of qp_complete.c.
+ * Ownership  An engine's state lies in the queue pair (struct qp: in, out, resources).
+ * Threads    The NIC's caller.
+ * Time       An argument wherever it matters.
+ * Units      Nanoseconds, bytes.
+ * Limits     Headers of NIC_HEADERS_BYTES_MAX.
+ * Source     ARCHITECTURE.md, "An engine's seam"; docs/decisions/0020.
+ *
+ * In which order the moves of a queue pair may finish is the engine's promise: it says so in each
+ * (nic_move.in_order).
+ */
+#ifndef NIC_ENGINE_H
+#define NIC_ENGINE_H
+
+#include "nic/arrival.h"
+#include "nic/nic.h"
+
+/* Which protocol a queue pair speaks. XRC's two halves are halves of a reliable connection. */
+enum engine {
+    ENGINE_RC,
+    ENGINE_UC,
+    ENGINE_UD,
+};
+
+enum engine engine_of_type(enum qp_type type);
+
+/* -- Life: qp_modify's transitions --------------------------------------------------------------*/
+
+/* Memory for `limit` incoming READs and atomics, which the queue pair is given before RTR. */
+size_t engine_resources_bytes(uint32_t limit);
+void engine_start_receiving(struct qp *qp);
+void engine_start_sending(struct qp *qp);
+/* In SQD the program changed qp->attributes. */
+void engine_retune(struct qp *qp);
+/* From RTS to SQD: nothing more begins; qp_note_drained when all that was begun is done. */
+void engine_drain(struct qp *qp);
+/* The state of a queue pair of which a send request failed: QP_ERR or QP_SQE. */
+enum qp_state engine_failed_state(const struct qp *qp);
+
+/* -- Arrival ------------------------------------------------------------------------------------*/
+
+/* A packet for this queue pair, of any service, from anybody: judges all that. True: there is a
+ * move to make. */
+bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                      struct nic_move *move);
+void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result);
+
+/* -- Departure ----------------------------------------------------------------------------------*/
+
+/* May engine_next_packet yield something? It may yield nothing all the same. */
+bool engine_ready(const struct qp *qp);
+/* Fills all of the departure but its queue pair and `more`. This is the way of every packet. A
+ * world may ask right behind a post, without the ready list: a short way for small messages begins
+ * here. */
+bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
+void engine_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
+/* The link has no room for what is ready. */
+void engine_on_blocked(struct qp *qp, struct instant now);
+
+/* The world does by itself what a departure says it may (nic_departure.direct). */
+bool engine_read_target(const struct nic_departure *departure, struct segment *segments,
+                        uint32_t *count);
+void engine_on_fetched(struct qp *qp, struct instant now);
+void engine_on_placed(struct qp *qp, struct instant now);
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+/* When engine_on_deadline is wanted; INSTANT_NEVER: not at all. */
+struct instant engine_deadline(const struct qp *qp);
+/* The deadline has come. True: what was sent has waited in vain, as `overdue` says (but for the
+ * queue pair); then engine_on_timeout or engine_on_unread follows. */
+bool engine_on_deadline(struct qp *qp, struct nic_overdue *overdue);
+void engine_on_timeout(struct qp *qp, struct instant now);
+void engine_on_unread(struct qp *qp, struct instant now);
+
+/* -- Looking ------------------------------------------------------------------------------------*/
+
+/* The PSNs that a query shows, if the engine has any. */
+void engine_query(const struct qp *qp, struct qp_attributes *attributes);
+struct qp_flow engine_flow(const struct qp *qp);
+/* All invariants, for tests. */
+void engine_check(const struct qp *qp);
+
+#endif

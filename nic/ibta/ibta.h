@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * ibta - the services of the InfiniBand architecture, as the NIC's seam (nic/engine.h) asks for
+ * them; for the files of this folder and nic/engine.c only.
+ */
+#ifndef NIC_IBTA_IBTA_H
+#define NIC_IBTA_IBTA_H
+
+#include "nic/engine.h"
+#include "nic/internal.h"
+
+/* What a finished memory move does. */
+enum move_action {
+    MOVE_REQUEST,    /* RC: acknowledge, perhaps complete a receive. */
+    MOVE_ATOMIC,     /* RC: the response is ready. */
+    MOVE_RESPONSE,   /* RC: perhaps a READ or atomic is complete. */
+    MOVE_UNRELIABLE, /* UC, UD: perhaps complete a receive. */
+};
+
+/* -- arrival.c: what is judged of every packet that names a queue pair (IBTA 9.6). */
+bool ibta_admits(const struct qp *qp, const struct nic_arrival *arrival, uint32_t traits);
+void ibta_begin_move(struct qp *qp, const struct roce_packet *packet, enum move_action action,
+                     struct nic_move *move);
+/* The first valid packet in RTR establishes communication (IBTA 11.6.3.1). */
+void ibta_note_established(struct qp *qp);
+
+/* -- departure.c: what packets of every service have in common when they leave. */
+void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opcode,
+                     struct psn psn);
+void departure_set_payload(struct qp *qp, struct nic_departure *departure, uint32_t bytes);
+/* Bytes [offset, offset + bytes) of a request as payload. False: a key no longer allows it. */
+bool departure_gather(struct qp *qp, struct work *work, uint32_t offset, uint32_t bytes,
+                      struct nic_departure *departure);
+/* The packet is complete: encodes its headers. */
+void departure_seal(struct qp *qp, struct nic_departure *departure);
+/* Memory the request reads from or will be answered into, judged before its first packet. */
+bool work_memory_allowed(const struct qp *qp, struct work *work);
+/* A bind or local invalidate, in send-queue order. False: it is not allowed. */
+bool qp_execute_local(struct qp *qp, const struct work *work);
+/* The payload of the packet that was pulled last is not there: its request fails. */
+void ibta_fail_sent(struct qp *qp);
+
+/* -- rc.c: life, time and completion of a reliable connection. */
+size_t rc_resources_bytes(uint32_t limit);
+void rc_start_receiving(struct qp *qp);
+void rc_start_sending(struct qp *qp);
+void rc_retune(struct qp *qp);
+bool rc_ready(const struct qp *qp);
+void rc_on_blocked(struct qp *qp, struct instant now);
+struct instant rc_deadline(const struct qp *qp);
+bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue);
+void rc_on_timeout(struct qp *qp, struct instant now);
+void rc_on_unread(struct qp *qp, struct instant now);
+void rc_query(const struct qp *qp, struct qp_attributes *attributes);
+struct qp_flow rc_flow(const struct qp *qp);
+void rc_check(const struct qp *qp);
+/* Completes every request that is finished, in order; fails the queue pair if one went wrong. */
+void rc_collect(struct qp *qp);
+/* The requester sends nothing any more: `work` ends with `status` once the requests before it are
+ * complete, whose data may still be on its way into memory; everything behind it is flushed. */
+void rc_fail_in_turn(struct qp *qp, struct work *work, enum completion_status status);
+/* Requests are done: completions come to be, and others may follow. */
+void rc_go_on(struct qp *qp);
+
+/* -- rc_receive.c, xrc.c */
+bool rc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                  struct nic_move *move);
+void rc_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result);
+bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
+bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
+/* A fatal refusal: the NAK goes out, the queue pair is in error. Returns false. */
+bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter);
+/* NULL: no such shared receive queue. */
+const struct pd *xrc_domain_of(const struct nic *nic, uint32_t srqn);
+
+/* -- rc_send.c */
+bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
+void rc_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
+bool rc_read_target(const struct nic_departure *departure, struct segment *segments,
+                    uint32_t *count);
+void rc_on_fetched(struct qp *qp, struct instant now);
+void rc_on_placed(struct qp *qp, struct instant now);
+
+/* -- unreliable.c */
+void uc_start_receiving(struct qp *qp);
+void ud_start_receiving(struct qp *qp);
+void unreliable_start_sending(struct qp *qp);
+void unreliable_drain(struct qp *qp);
+bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
+bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
+void unreliable_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result);
+bool uc_next_packet(struct qp *qp, struct nic_departure *departure);
+bool ud_next_packet(struct qp *qp, struct nic_departure *departure);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rc - a reliable connection's life, time and completions. What arrives: rc_receive.c; what leaves:
+ * rc_send.c.
+ *
+ * Source: IBTA Vol. 1, 9.7.6 (retries), 9.9 (errors), 10.3.1 (states).
+ */
+#include "nic/ibta/ibta.h"
+#include "transport/common/timing.h"
+
+static bool sends(const struct qp *qp)
+{
+    return qp->state == QP_RTS || qp->state == QP_SQD;
+}
+
+/* -- Life ---------------------------------------------------------------------------------------*/
+
+size_t rc_resources_bytes(uint32_t limit)
+{
+    return limit == 0 ? 0 : rc_resource_entries(limit) * sizeof(struct rc_resource);
+}
+
+void rc_start_receiving(struct qp *qp)
+{
+    const struct qp_attributes *attributes = &qp->attributes;
+    qp->mtu_bytes = (uint16_t)path_mtu_bytes(attributes->path_mtu);
+    rc_responder_init(&qp->in.rc, psn_of(attributes->psn.receive), qp->mtu_bytes,
+                      attributes->max_reads_in, qp->resources);
+}
+
+static struct rc_requester_config config_of(const struct qp *qp)
+{
+    const struct qp_attributes *attributes = &qp->attributes;
+    return (struct rc_requester_config){
+        .first_psn = psn_of(attributes->psn.send),
+        .mtu_bytes = qp->mtu_bytes,
+        .window_bytes = attributes->path.window_bytes,
+        .retry_limit = attributes->retry_count,
+        .rnr_limit = attributes->rnr_retry,
+        .reads_max = attributes->max_reads_out,
+        .timeout_code = attributes->timeout,
+        .policy = &qp->nic->limits.rc,
+    };
+}
+
+void rc_start_sending(struct qp *qp)
+{
+    const struct rc_requester_config config = config_of(qp);
+    rc_requester_init(&qp->out.rc, &config);
+}
+
+void rc_retune(struct qp *qp)
+{
+    const struct rc_requester_config config = config_of(qp);
+    rc_requester_retune(&qp->out.rc, &config);
+}
+
+/* -- Departure ----------------------------------------------------------------------------------*/
+
+bool rc_ready(const struct qp *qp)
+{
+    return qp_has_sends(qp) || rc_responder_ready(&qp->in.rc);
+}
+
+void rc_on_blocked(struct qp *qp, struct instant now)
+{
+    if (qp_has_sends(qp) && sends(qp)) {
+        rc_requester_blocked(&qp->out.rc, now);
+        qp_arm_timer(qp);
+    }
+}
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+struct instant rc_deadline(const struct qp *qp)
+{
+    return sends(qp) ? rc_requester_deadline(&qp->out.rc) : INSTANT_NEVER;
+}
+
+bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue)
+{
+    const struct rc_requester *requester = &qp->out.rc;
+    if (rc_requester_pauses(requester)) {
+        nic_schedule(qp);
+        return false;
+    }
+    overdue->since = rc_requester_waits_since(requester);
+    overdue->last = rc_requester_last_try(requester);
+    return true;
+}
+
+void rc_on_unread(struct qp *qp, struct instant now)
+{
+    rc_requester_wait_on(&qp->out.rc, now);
+    qp_arm_timer(qp);
+}
+
+void rc_on_timeout(struct qp *qp, struct instant now)
+{
+    const struct rc_progress progress = rc_requester_on_time(&qp->out.rc, &qp->sends, now);
+    if (progress.verdict == RC_FAILED) {
+        nic_count(qp->nic, COUNTER_retry_exceeded_err);
+        rc_fail_in_turn(qp, progress.work, progress.status);
+        return;
+    }
+    nic_count(qp->nic, COUNTER_completer_retry_err);
+    nic_schedule(qp);
+    qp_arm_timer(qp);
+}
+
+/* -- Completing ---------------------------------------------------------------------------------*/
+
+void rc_fail_in_turn(struct qp *qp, struct work *work, enum completion_status status)
+{
+    if (work == NULL) {
+        qp_fail_work(qp, NULL, status);
+        return;
+    }
+    work->status = (uint8_t)status;
+    rc_collect(qp);
+}
+
+void rc_collect(struct qp *qp)
+{
+    struct work *work;
+    while ((work = rc_requester_completed(&qp->out.rc, &qp->sends)) != NULL &&
+           work->status == COMPLETION_SUCCESS) {
+        qp_complete_work(qp, work, COMPLETION_SUCCESS);
+    }
+    if (qp->sends.head != qp->sends.tail) {
+        work = send_queue_at(&qp->sends, qp->sends.head);
+        if (work->status != COMPLETION_SUCCESS) {
+            qp_fail_work(qp, work, (enum completion_status)work->status);
+            return;
+        }
+    }
+    if (qp->state == QP_SQD && rc_requester_drained(&qp->out.rc, &qp->sends)) {
+        qp_note_drained(qp);
+    }
+}
+
+void rc_go_on(struct qp *qp)
+{
+    rc_collect(qp);
+    if (qp->state != QP_ERR) {
+        qp_arm_timer(qp);
+        nic_schedule_if_due(qp);
+    }
+}
+
+/* -- Looking ------------------------------------------------------------------------------------*/
+
+void rc_query(const struct qp *qp, struct qp_attributes *attributes)
+{
+    if (qp->state < QP_RTR || qp->state == QP_ERR) {
+        return;
+    }
+    attributes->psn.receive = rc_responder_expected(&qp->in.rc).value;
+    if (qp->state != QP_RTR) {
+        attributes->psn.send = rc_requester_standing(&qp->out.rc).next.value;
+    }
+}
+
+struct qp_flow rc_flow(const struct qp *qp)
+{
+    const struct rc_standing standing = rc_requester_standing(&qp->out.rc);
+    return (struct qp_flow){
+        .next = standing.next,
+        .unacked = standing.unacked,
+        .expected = rc_responder_expected(&qp->in.rc),
+        .resending = standing.resending,
+    };
+}
+
+void rc_check(const struct qp *qp)
+{
+    if (qp->state < QP_RTR) {
+        return;
+    }
+    rc_responder_check(&qp->in.rc);
+    if (sends(qp)) {
+        rc_requester_check(&qp->out.rc, &qp->sends);
+    }
+}
