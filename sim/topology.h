@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * topology - who is joined with whom, and which way a packet goes.
+ *
+ * Purpose    A network as a value: end nodes, switches, the links between their ports, and for
+ *            every vertex and destination the port by which a packet leaves.
+ * Inputs     A description such as "torus:8x8x8" (topology_open), or a graph as text
+ *            (topology_parse); docs/topologies.md has both grammars. Files are the caller's.
+ * Outputs    The arrays of ports, and topology_route.
+ * Ownership  The topology owns its arrays until topology_close.
+ * Threads    After it was opened it does not change: any number of threads may ask for routes.
+ * Time       A route costs the same however large the network is.
+ * Units      Femtoseconds a byte, picoseconds, bytes.
+ * Limits     The TOPOLOGY_..._MAX below. Whatever exceeds them, or is not a network in which every
+ *            node reaches every other, is refused with an error that says so.
+ *            Deadlock: with queues that drop, or grow, nothing can. With credits, a fat tree (up,
+ *            then down), a star and all-to-all cannot either; a torus in the order of its
+ *            dimensions needs two virtual channels a ring, and a dragonfly one virtual channel
+ *            before the global link and another behind it. Of a graph from text nothing is known,
+ *            unless it is a tree.
+ * Source     Leiserson, "Fat-trees" (1985); Petrini, Vanneschi, "k-ary n-trees" (1997); Dally,
+ *            Seitz, "Deadlock-free message routing" (1987); Kim, Dally, Scott, Abts,
+ *            "Technology-driven, highly-scalable dragonfly topology" (2008); Camarero, Vallejo,
+ *            Beivide, "Topological characterization of Hamming and dragonfly networks" (2014) for
+ *            the palm tree.
+ */
+#ifndef SIM_TOPOLOGY_H
+#define SIM_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+
+#define TOPOLOGY_NODES_MAX      (1u << 18)
+#define TOPOLOGY_PORTS_MAX      (1u << 24) /* All vertices together. */
+#define TOPOLOGY_ALL_TO_ALL_MAX 1024u      /* Nodes: they have a million ports already. */
+#define TOPOLOGY_CLASSES_MAX    256u
+#define TOPOLOGY_ERROR_BYTES    160 /* No error is longer. */
+
+/* What links of one class have in common. */
+struct topology_link {
+    uint32_t byte_fs;    /* How long a byte takes to pass: 80,000 at 100 Gb/s. Never 0. */
+    uint64_t latency_ps; /* From the last bit sent to the last bit received. */
+    bool rate_given;     /* By the description or the text; else topology_default_link sets it. */
+    bool latency_given;
+};
+
+/* A port, and the one to which its link leads. */
+struct topology_port {
+    uint32_t peer;           /* A vertex. */
+    uint32_t peer_port : 24; /* The index of the port among the peer's. */
+    uint32_t link_class : 8; /* Index in the topology's `links`. */
+};
+
+enum topology_kind {
+    TOPOLOGY_STAR,
+    TOPOLOGY_ALL_TO_ALL,
+    TOPOLOGY_FAT_TREE,
+    TOPOLOGY_TORUS,
+    TOPOLOGY_DRAGONFLY,
+    TOPOLOGY_TEXT,
+};
+
+/* The vertices 0 to nodes-1 are end nodes, which never forward; those from `nodes` to
+ * nodes+switches-1 are switches. */
+struct topology {
+    enum topology_kind kind;
+    uint32_t nodes, switches;
+    uint32_t *first_port; /* The ports of vertex v: first_port[v] up to first_port[v + 1] - 1. */
+    struct topology_port *ports;
+    uint32_t link_count; /* The classes. */
+    struct topology_link links[TOPOLOGY_CLASSES_MAX];
+    size_t bytes;
+};
+
+/* The classes of named topologies. */
+enum {
+    TOPOLOGY_LINK_OF_NODE,          /* Between a node and a switch, or two nodes. */
+    TOPOLOGY_LINK_BETWEEN_SWITCHES, /* In a dragonfly: of one group. */
+    TOPOLOGY_LINK_GLOBAL,           /* Between the groups of a dragonfly. */
+};
+
+/* Opens a topology by its description: a name, its sizes, and perhaps what its links are like.
+ * False: nothing is open, and `error` says what is wrong. Aborts without memory. */
+MUST_USE bool topology_open(struct topology *topology, const char *description, char *error,
+                            size_t error_bytes);
+void topology_close(struct topology *topology);
+
+/* Rate and latency for those links to which nothing gave theirs: a byte takes `byte_fs`, not 0.
+ * Before that they have 100 Gb/s and 500 ns. */
+void topology_default_link(struct topology *topology, uint32_t byte_fs, uint64_t latency_ps);
+
+/* The index, among the ports of `vertex`, of the one by which a packet for `destination` leaves.
+ * `vertex` is another node, or a switch that a packet for `destination` reaches. Where there are
+ * several shortest ways, `entropy` chooses one: 0 always the same one for a destination. A flow
+ * whose packets shall not overtake each other has one entropy all the way. */
+uint32_t topology_route(const struct topology *topology, uint32_t vertex, uint32_t destination,
+                        uint32_t entropy);
+
+/* What it takes of memory, beside the struct itself. */
+size_t topology_bytes(const struct topology *topology);
+
+static inline uint32_t topology_vertices(const struct topology *topology)
+{
+    return topology->nodes + topology->switches;
+}
+
+/* How many ports a vertex has. */
+static inline uint32_t topology_degree(const struct topology *topology, uint32_t vertex)
+{
+    return topology->first_port[vertex + 1] - topology->first_port[vertex];
+}
+
+static inline const struct topology_port *topology_port_of(const struct topology *topology,
+                                                           uint32_t vertex, uint32_t port)
+{
+    return &topology->ports[topology->first_port[vertex] + port];
+}
+
+#endif
