@@ -63,6 +63,25 @@ enum topology_kind {
     TOPOLOGY_TEXT,
 };
 
+/* The label of a vertex holds its coordinates as digits: where it is in the torus, in the tree, or
+ * in which group. The lowest digit of a node's label is the port of its switch that leads to it. */
+#define TOPOLOGY_DIGITS_MAX 20u
+#define TOPOLOGY_LABEL_BITS 32u
+
+struct topology_digit {
+    uint32_t size; /* The digit is less. */
+    uint32_t mask, shift;
+    uint32_t port;   /* Torus: the port one up in this dimension. */
+    bool both_ports; /* Torus: the one behind it leads down; else up and down are the same. */
+};
+
+/* The port of a dragonfly's group that leads to another group. */
+struct topology_gateway {
+    uint16_t router, port; /* In the group; among the global ports of the router. */
+};
+
+struct topology_table;
+
 /* The vertices 0 to nodes-1 are end nodes, which never forward; those from `nodes` to
  * nodes+switches-1 are switches. */
 struct topology {
@@ -73,6 +92,17 @@ struct topology {
     uint32_t link_count; /* The classes. */
     struct topology_link links[TOPOLOGY_CLASSES_MAX];
     size_t bytes;
+
+    /* What routes are made of. */
+    uint32_t *labels; /* One a vertex; NULL where nobody asks. */
+    uint32_t digit_count;
+    struct topology_digit digits[TOPOLOGY_DIGITS_MAX];
+    uint8_t digit_of_bit[TOPOLOGY_LABEL_BITS];
+    uint32_t above[TOPOLOGY_DIGITS_MAX]; /* The bits of all digits behind this one. */
+    uint32_t ports_down;                 /* Fat tree: of a switch that has ports up. */
+    uint32_t local_ports;                /* Dragonfly: of a router, to others of its group. */
+    struct topology_gateway *gateways;   /* Dragonfly: by the distance between the groups. */
+    struct topology_table *table;        /* Text: everything. */
 };
 
 /* The classes of named topologies. */
