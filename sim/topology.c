@@ -208,7 +208,7 @@ bool topology_open(struct topology *topology, const char *description, char *err
         return text_refuse(error, error_bytes, "\"%.*s\": up to %u of RATE[,LATENCY]; %s",
                            TEXT_WORD(links), found->link_count, TOPOLOGY_LINK_GRAMMAR);
     }
-    topology_default_link(topology, DEFAULT_BYTE_FS, DEFAULT_LATENCY_PS);
+    topology_set_defaults(topology);
     return found->build(topology, &sizes, error, error_bytes);
 }
 
@@ -218,6 +218,7 @@ void topology_close(struct topology *topology)
     free(topology->ports);
     free(topology->labels);
     free(topology->gateways);
+    topology_table_close(topology->table);
     memset(topology, 0, sizeof(*topology));
 }
 
@@ -231,6 +232,11 @@ void topology_default_link(struct topology *topology, uint32_t byte_fs, uint64_t
         link->byte_fs = link->rate_given ? link->byte_fs : byte_fs;
         link->latency_ps = link->latency_given ? link->latency_ps : latency_ps;
     }
+}
+
+void topology_set_defaults(struct topology *topology)
+{
+    topology_default_link(topology, DEFAULT_BYTE_FS, DEFAULT_LATENCY_PS);
 }
 
 size_t topology_bytes(const struct topology *topology)

@@ -39,6 +39,17 @@
 #define TOPOLOGY_CLASSES_MAX    256u
 #define TOPOLOGY_ERROR_BYTES    160 /* No error is longer. */
 
+/* For graphs from text. */
+#define TOPOLOGY_TEXT_MAX      (1u << 28) /* Bytes. */
+#define TOPOLOGY_NAME_MAX      31u        /* Letters of a name. */
+#define TOPOLOGY_SWITCHES_MAX  (1u << 18)
+#define TOPOLOGY_DEGREE_MAX    65535u     /* Ports of one vertex. */
+#define TOPOLOGY_DETOURS_MAX   (1u << 20) /* Ports that routes name. */
+#define TOPOLOGY_TABLE_MAX     (1u << 24) /* Entries: vertices that choose, times destinations. */
+#define TOPOLOGY_SEARCH_MAX    (1u << 29) /* Destinations times ports, which are all looked at. */
+#define TOPOLOGY_SETS_MAX      65535u     /* Different sets of ports among which entropy chooses. */
+#define TOPOLOGY_SET_PORTS_MAX (1u << 24) /* All of them together. */
+
 /* What links of one class have in common. */
 struct topology_link {
     uint32_t byte_fs;    /* How long a byte takes to pass: 80,000 at 100 Gb/s. Never 0. */
@@ -116,6 +127,9 @@ enum {
  * False: nothing is open, and `error` says what is wrong. Aborts without memory. */
 MUST_USE bool topology_open(struct topology *topology, const char *description, char *error,
                             size_t error_bytes);
+/* The same for a graph of `bytes` of text. The text may go away afterwards. */
+MUST_USE bool topology_parse(struct topology *topology, const char *text, size_t bytes, char *error,
+                             size_t error_bytes);
 void topology_close(struct topology *topology);
 
 /* Rate and latency for those links to which nothing gave theirs: a byte takes `byte_fs`, not 0.

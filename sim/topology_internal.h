@@ -68,8 +68,24 @@ bool topology_read_link(struct topology_link *link, struct text_word rate,
 #define TOPOLOGY_LINK_GRAMMAR                                                                      \
     "a rate is 0.01 to 100000 Gb/s, a latency 0 to 1000000000 ns, with up to three places"
 
+/* Gives the links what they have until topology_default_link says otherwise. */
+void topology_set_defaults(struct topology *topology);
+
 /* -- Graphs from text ---------------------------------------------------------------------------*/
 
+/* A way that the text prescribes: at `vertex`, packets for the node may take `port`. */
+struct topology_detour {
+    uint32_t vertex, destination, port;
+    uint32_t line;
+};
+
+/* Finds the shortest ways of a network that is joined, with detours instead of them where there are
+ * any, in the order of destination, vertex, port. `names` has the name of every vertex, for the
+ * errors: a vertex that does not reach a node, detours that go round in circles, or a table beyond
+ * the limits. */
+bool topology_table_build(struct topology *topology, const struct text_word *names,
+                          const struct topology_detour *detours, uint32_t detour_count, char *error,
+                          size_t error_bytes);
 void topology_table_close(struct topology_table *table);
 uint32_t topology_table_route(const struct topology *topology, uint32_t vertex,
                               uint32_t destination, uint32_t entropy);

@@ -97,7 +97,7 @@ uint32_t topology_route(const struct topology *topology, uint32_t vertex, uint32
     case TOPOLOGY_TORUS:
     case TOPOLOGY_DRAGONFLY:
         return vertex < topology->nodes ? 0 : switch_route(topology, vertex, destination, entropy);
-    case TOPOLOGY_TEXT: break;
+    case TOPOLOGY_TEXT: return topology_table_route(topology, vertex, destination, entropy);
     }
     UNREACHABLE("no kind of topology");
 }
