@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "sim/bus.h"
 #include "sim/errors.h"
+#include "sim/faults.h"
 #include "sim/flow.h"
 #include "sim/memory.h"
 #include "sim/meter.h"
@@ -209,6 +210,36 @@ static void test_errors(void **state)
     assert_false(sim_errors_loses(&errors));
 }
 
+/* Each fault strikes as often as its own probability says, and is counted under its own name; one
+ * that never strikes draws nothing, so that it leaves the world as it was. */
+static void test_faults(void **state)
+{
+    (void)state;
+    struct prng prng, untouched;
+    prng_init(&prng, 5);
+    untouched = prng;
+    struct sim_faults faults = {
+        .millionths = {[SIM_FAULT_late] = 250000, [SIM_FAULT_cut] = 1000000}};
+    uint64_t late = 0;
+    for (uint32_t i = 0; i < 10000; i++) {
+        assert_false(sim_fault_strikes(&faults, SIM_FAULT_drop, &prng));
+    }
+    assert_memory_equal(&prng, &untouched, sizeof(prng));
+    for (uint32_t i = 0; i < 10000; i++) {
+        late += sim_fault_strikes(&faults, SIM_FAULT_late, &prng);
+        assert_true(sim_fault_strikes(&faults, SIM_FAULT_cut, &prng));
+    }
+    assert_in_range(late, 2300, 2700); /* 2,500 expected, more than four deviations of 43. */
+    for (uint32_t fault = 0; fault < SIM_FAULT_COUNT; fault++) {
+        const uint64_t expected = fault == SIM_FAULT_late  ? late
+                                  : fault == SIM_FAULT_cut ? 10000
+                                                           : 0;
+        assert_int_equal(faults.struck[fault], expected);
+    }
+    assert_string_equal(sim_fault_name(SIM_FAULT_drop), "drop");
+    assert_string_equal(sim_fault_name(SIM_FAULT_lazy), "lazy");
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -376,7 +407,7 @@ int main(void)
         cmocka_unit_test(test_errors),        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_flow),          cmocka_unit_test(test_payloads),
         cmocka_unit_test(test_arrivals),      cmocka_unit_test(test_meters),
-        cmocka_unit_test(test_traces),
+        cmocka_unit_test(test_traces),        cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

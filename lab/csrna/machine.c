@@ -286,7 +286,7 @@ static void check_node(struct csrna_machine *machine, struct csrna_node *node)
                  {COUNTER_timeouts, "timed out"},
                  {COUNTER_stale_acks, "acknowledged twice"}};
     const struct nic_counters *counters = nic_counters(node->nic.engine);
-    const bool loses = machine->world.loss_millionths != 0;
+    const bool loses = machine->world.faults.millionths[SIM_FAULT_drop] != 0;
     const bool forgets = !node->nic.config.write_back;
     for (uint32_t i = 0; i < COUNT_OF(never); i++) {
         machine->disorder += counters->values[never[i].counter];
@@ -315,7 +315,7 @@ static void machine_close(struct csrna_machine *machine)
         csrna_free(node->qp_memory);
         free(node->ring);
     }
-    if (machine->wrong_slots > 0 && machine->world.corrupt_millionths == 0) {
+    if (machine->wrong_slots > 0 && machine->world.faults.millionths[SIM_FAULT_damage] == 0) {
         lab_fail(machine->run, "%llu messages did not arrive as they were sent",
                  (unsigned long long)machine->wrong_slots);
     }
@@ -331,7 +331,7 @@ static void machine_close(struct csrna_machine *machine)
 
 static void step_to_the_end(struct csrna_machine *machine)
 {
-    if (machine->world.loss_millionths != 0) {
+    if (machine->world.faults.millionths[SIM_FAULT_drop] != 0) {
         sim_schedule(&machine->sim, &machine->timers, TIMER_PS);
     }
     while (csrna_done(machine) < machine->all_messages && machine->run->failure[0] == '\0' &&
@@ -387,7 +387,7 @@ struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load
         .pcie_out = busy_share(machine, &csrna_server(machine)->nic.pcie_out),
         .messages = machine->messages,
         .events = machine->sim.events,
-        .lost = machine->lost,
+        .lost = machine->world.faults.struck[SIM_FAULT_drop],
         .resent =
             nic_counters(csrna_server(machine)->nic.engine)->values[COUNTER_retransmitted_pkts],
     };

@@ -11,6 +11,7 @@
 
 #include "lab/csrna/nic.h"
 #include "lab/lab.h"
+#include "sim/faults.h"
 
 #define CSRNA_PARAMETER_COUNT 46
 #define CSRNA_BATCH_MAX       32u
@@ -58,7 +59,7 @@ struct csrna_world {
     uint64_t software_ps, jitter_ps; /* From a post to its doorbell, and how far that varies. */
     uint64_t stagger_ps;             /* Between the first posts of two cores. */
     uint32_t cores, batch;
-    uint32_t loss_millionths, corrupt_millionths;
+    struct sim_faults faults; /* The switch's: it drops packets and damages them. */
 };
 
 struct csrna_result {
@@ -154,8 +155,7 @@ struct csrna_machine {
     struct csrna_world world;
     uint8_t timeout_code;
     uint32_t turns[CSRNA_CORES_MAX]; /* Which of its connections has its turn, for each core. */
-    uint64_t lost;
-    uint32_t packets_most; /* The most packets that were under way. */
+    uint32_t packets_most;           /* The most packets that were under way. */
     /* The members from here on are for measuring. */
     uint64_t messages; /* Completed. */
     uint64_t warm_messages, all_messages;

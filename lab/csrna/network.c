@@ -79,13 +79,12 @@ static uint32_t wire_bytes(const struct csrna_machine *machine, const struct csr
 /* False: the packet is lost. */
 static bool survives(struct csrna_machine *machine, struct csrna_packet *packet)
 {
-    const struct csrna_world *world = &machine->world;
+    struct sim_faults *faults = &machine->world.faults;
     struct prng *prng = &machine->sim.prng;
-    if (world->corrupt_millionths != 0 && packet->payload_bytes > 0 &&
-        prng_chance(prng, world->corrupt_millionths)) {
+    if (packet->payload_bytes > 0 && sim_fault_strikes(faults, SIM_FAULT_damage, prng)) {
         packet->payload[prng_below(prng, packet->payload_bytes)] ^= 0xff;
     }
-    return world->loss_millionths == 0 || !prng_chance(prng, world->loss_millionths);
+    return !sim_fault_strikes(faults, SIM_FAULT_drop, prng);
 }
 
 /* Links are serial. The switch cuts through, and queues at its outputs. All paths are equally long,
@@ -110,7 +109,6 @@ void csrna_machine_send(struct csrna_machine *machine, struct csrna_packet *pack
         capture(machine, packet);
     }
     if (!survives(machine, packet)) {
-        machine->lost++;
         csrna_machine_free(machine, packet);
         return;
     }

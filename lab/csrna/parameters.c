@@ -139,6 +139,11 @@ struct csrna_config csrna_config_of(struct lab_run *run, const struct csrna_load
     };
 }
 
+static uint32_t millionths(struct lab_run *run, const char *name)
+{
+    return (uint32_t)llround(lab_value(run, name) * 1e6);
+}
+
 struct csrna_world csrna_world_of(struct lab_run *run, const struct csrna_load *load)
 {
     struct csrna_world world = {
@@ -147,8 +152,8 @@ struct csrna_world csrna_world_of(struct lab_run *run, const struct csrna_load *
         .link_ps = ns(run, "link"),
         .software_ps = ns(run, "software"),
         .write_ps = ns(run, "write"),
-        .loss_millionths = (uint32_t)llround(lab_value(run, "loss") * 1e6),
-        .corrupt_millionths = (uint32_t)llround(lab_value(run, "corrupt") * 1e6),
+        .faults.millionths = {[SIM_FAULT_drop] = millionths(run, "loss"),
+                              [SIM_FAULT_damage] = millionths(run, "corrupt")},
         .batch = 1,
     };
     if (load->one_at_a_time) {

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * faults - a fault element: what happens to packets, datagrams and other whole units.
+ *
+ * Purpose    Decides of one unit after the other whether a fault strikes it. What the fault does to
+ *            the unit is the business of whoever asks.
+ * Inputs     The probability of each fault; the world's generator, so that a seed decides.
+ * Outputs    sim_fault_strikes; how often each fault struck, by name.
+ * Ownership  A value without memory of its own. Zeroed memory makes no faults.
+ * Threads    One caller at a time.
+ * Units      Millionths: 1,000,000 strikes every unit.
+ * Limits     None. For bits that are flipped at a rate there is sim/errors.h.
+ * Source     docs/decisions/0006: the faults that the live NIC makes on purpose, and those of ends.
+ */
+#ifndef SIM_FAULTS_H
+#define SIM_FAULTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/prng.h"
+
+/* drop: it is lost. duplicate: it comes twice. reorder: some that left later overtake it. late: it
+ * comes when its sender has long given it up. cut: from now on everything is lost for a while.
+ * damage: some of its bytes or bits change. lazy: one end leaves for later what it could do now. */
+#define SIM_FAULTS(X) X(drop) X(duplicate) X(reorder) X(late) X(cut) X(damage) X(lazy)
+
+enum sim_fault {
+#define FAULT(name) SIM_FAULT_##name,
+    SIM_FAULTS(FAULT)
+#undef FAULT
+    SIM_FAULT_COUNT
+};
+
+struct sim_faults {
+    uint32_t millionths[SIM_FAULT_COUNT];
+    uint64_t struck[SIM_FAULT_COUNT];
+};
+
+/* Does the fault strike this time? Draws nothing if it never does. */
+static inline bool sim_fault_strikes(struct sim_faults *faults, enum sim_fault fault,
+                                     struct prng *prng)
+{
+    const bool strikes = prng_chance(prng, faults->millionths[fault]);
+    faults->struck[fault] += strikes;
+    return strikes;
+}
+
+const char *sim_fault_name(enum sim_fault fault);
+
+#endif
