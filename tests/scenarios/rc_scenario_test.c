@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "tests/scenarios/seeds.h"
-#include "tests/scenarios/wire_world.h"
+#include "tests/world/nic_world.h"
 
 #define PAIRS_MAX 4
 #define SLOTS_MAX 128
@@ -60,7 +60,7 @@ struct side {
 };
 
 struct scenario {
-    struct wire_world world;
+    struct nic_world world;
     struct prng prng;
     uint64_t seed;
     bool xrc;
@@ -188,7 +188,7 @@ static void connect_qp(struct scenario *scenario, int node, struct qp *qp, const
                                              .retry_count = 7,
                                              .rnr_retry = 7};
     struct qp_attributes step = attributes;
-    const struct instant now = wire_world_now(&scenario->world);
+    const struct instant now = nic_world_now(&scenario->world);
     assert_int_equal(
         qp_modify(qp, &step,
                   QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, now),
@@ -453,7 +453,7 @@ static struct scenario *scenario_make(uint64_t seed, bool xrc)
     prng_init(&scenario->prng, seed * 2 + 1);
     struct prng *prng = &scenario->prng;
     const bool calm = prng_below(prng, 4) == 0;
-    const struct wire_faults faults = {
+    const struct nic_world_faults faults = {
         .drop = calm ? 0 : (uint32_t)prng_below(prng, 50000),
         .duplicate = calm ? 0 : (uint32_t)prng_below(prng, 50000),
         .reorder = calm ? 0 : (uint32_t)prng_below(prng, 50000),
@@ -471,7 +471,7 @@ static struct scenario *scenario_make(uint64_t seed, bool xrc)
                                       .reads_per_qp = NIC_READS_MAX,
                                       .cq_entries = 4096,
                                       .mtu = PATH_MTU_4096};
-    wire_world_init(&scenario->world, seed, &faults, &limits);
+    nic_world_init(&scenario->world, seed, &faults, &limits);
     scenario->pairs = 1 + (uint32_t)prng_below(prng, PAIRS_MAX);
     scenario->receives = prng_below(prng, 2) ? RECEIVES : 1 + (uint32_t)prng_below(prng, 8);
     const bool deep = prng_below(prng, 4) == 0;
@@ -517,7 +517,7 @@ static void scenario_free(struct scenario *scenario)
             free(side->model);
         }
     }
-    wire_world_free(&scenario->world);
+    nic_world_free(&scenario->world);
     free(scenario);
 }
 
@@ -531,7 +531,7 @@ static uint64_t run(uint64_t seed, bool xrc, uint64_t *counters)
             drive_side(scenario, &scenario->sides[p][0], &scenario->sides[p][1]);
             drive_side(scenario, &scenario->sides[p][1], &scenario->sides[p][0]);
         }
-        wire_world_step(&scenario->world);
+        nic_world_step(&scenario->world);
         if (++steps > steps_max) {
             fail_msg("seed %llu: no end after %llu steps", (unsigned long long)seed,
                      (unsigned long long)steps);

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "tests/scenarios/seeds.h"
-#include "tests/scenarios/wire_world.h"
+#include "tests/world/nic_world.h"
 
 #define MESSAGES   200
 #define SLOTS      64
@@ -38,7 +38,7 @@ struct side {
 };
 
 struct scenario {
-    struct wire_world world;
+    struct nic_world world;
     struct prng prng;
     uint64_t seed;
     enum qp_type type;
@@ -113,7 +113,7 @@ static void step_up(struct scenario *scenario, int node, uint32_t psn, uint8_t m
 {
     const bool ud = scenario->type == QP_UD;
     struct qp *qp = scenario->sides[node].qp;
-    const struct instant now = wire_world_now(&scenario->world);
+    const struct instant now = nic_world_now(&scenario->world);
     struct qp_attributes step = {
         .state = QP_INIT,
         .port = 1,
@@ -146,7 +146,7 @@ static struct scenario *scenario_make(uint64_t seed)
     struct prng *prng = &scenario->prng;
     scenario->calm = prng_below(prng, 4) == 0;
     scenario->type = prng_below(prng, 2) ? QP_UC : QP_UD;
-    const struct wire_faults faults = {
+    const struct nic_world_faults faults = {
         .drop = scenario->calm ? 0 : (uint32_t)prng_below(prng, 100000),
         .duplicate = scenario->calm ? 0 : (uint32_t)prng_below(prng, 50000),
         .reorder = scenario->calm ? 0 : (uint32_t)prng_below(prng, 50000),
@@ -163,7 +163,7 @@ static struct scenario *scenario_make(uint64_t seed)
                                       .reads_per_qp = 16,
                                       .cq_entries = 4096,
                                       .mtu = PATH_MTU_4096};
-    wire_world_init(&scenario->world, seed, &faults, &limits);
+    nic_world_init(&scenario->world, seed, &faults, &limits);
     const uint8_t mtu =
         scenario->type == QP_UD ? PATH_MTU_4096 : (uint8_t)(PATH_MTU_256 + prng_below(prng, 5));
     scenario->mtu_bytes = 128u << mtu;
@@ -182,7 +182,7 @@ static void scenario_free(struct scenario *scenario)
         free(scenario->sides[n].ring);
         free(scenario->sides[n].bytes);
     }
-    wire_world_free(&scenario->world);
+    nic_world_free(&scenario->world);
     free(scenario);
 }
 
@@ -277,7 +277,7 @@ static uint64_t run(uint64_t seed, uint64_t *counters)
         if (may_post(scenario)) {
             post(scenario);
         }
-        more = wire_world_step(&scenario->world);
+        more = nic_world_step(&scenario->world);
         if (++steps > 1000000) {
             fail_msg("seed %llu: no end", (unsigned long long)seed);
         }

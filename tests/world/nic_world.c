@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tests/scenarios/wire_world.h"
+#include "tests/world/nic_world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 /* A world too lazy to pull looks again this much later. */
 #define LAZY_NS 1000
 
-void wire_world_init(struct wire_world *world, uint64_t seed, const struct wire_faults *faults,
-                     const struct nic_limits *limits)
+void nic_world_init(struct nic_world *world, uint64_t seed, const struct nic_world_faults *faults,
+                    const struct nic_limits *limits)
 {
     memset(world, 0, sizeof(*world));
     prng_init(&world->prng, seed);
@@ -25,7 +25,7 @@ void wire_world_init(struct wire_world *world, uint64_t seed, const struct wire_
     }
 }
 
-void wire_world_free(struct wire_world *world)
+void nic_world_free(struct nic_world *world)
 {
     for (uint32_t i = 0; i < world->event_count; i++) {
         free(world->events[i]->move);
@@ -35,19 +35,19 @@ void wire_world_free(struct wire_world *world)
     free(world->nics[1]);
 }
 
-struct instant wire_world_now(const struct wire_world *world)
+struct instant nic_world_now(const struct nic_world *world)
 {
     return (struct instant){world->now_ns};
 }
 
 /* -- The event heap -----------------------------------------------------------------------------*/
 
-static bool before(const struct wire_event *a, const struct wire_event *b)
+static bool before(const struct nic_world_event *a, const struct nic_world_event *b)
 {
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
 
-static void push(struct wire_world *world, struct wire_event *event, uint64_t at_ns)
+static void push(struct nic_world *world, struct nic_world_event *event, uint64_t at_ns)
 {
     event->at_ns = at_ns;
     event->order = world->next_order++;
@@ -59,10 +59,10 @@ static void push(struct wire_world *world, struct wire_event *event, uint64_t at
     world->events[at] = event;
 }
 
-static struct wire_event *pop(struct wire_world *world)
+static struct nic_world_event *pop(struct nic_world *world)
 {
-    struct wire_event *first = world->events[0];
-    struct wire_event *last = world->events[--world->event_count];
+    struct nic_world_event *first = world->events[0];
+    struct nic_world_event *last = world->events[--world->event_count];
     uint32_t at = 0;
     for (;;) {
         uint32_t child = 2 * at + 1;
@@ -98,14 +98,14 @@ static uint32_t serialize(const struct nic_departure *departure, uint8_t *bytes)
     return count + departure->pad_bytes;
 }
 
-static void launch(struct wire_world *world, uint8_t to, const uint8_t *bytes, uint32_t count)
+static void launch(struct nic_world *world, uint8_t to, const uint8_t *bytes, uint32_t count)
 {
     if (world->faults.cut || prng_chance(&world->prng, world->faults.drop) ||
-        world->event_count >= WIRE_WORLD_PACKETS_MAX - 2) {
+        world->event_count >= NIC_WORLD_PACKETS_MAX - 2) {
         world->lost++;
         return;
     }
-    struct wire_event *event = calloc(1, sizeof(*event));
+    struct nic_world_event *event = calloc(1, sizeof(*event));
     event->node = to;
     event->count = count;
     memcpy(event->bytes, bytes, count);
@@ -116,7 +116,7 @@ static void launch(struct wire_world *world, uint8_t to, const uint8_t *bytes, u
     push(world, event, world->now_ns + latency_ns);
 }
 
-static void pull(struct wire_world *world, uint8_t node)
+static void pull(struct nic_world *world, uint8_t node)
 {
     struct nic *nic = world->nics[node];
     struct nic_departure departure;
@@ -126,7 +126,7 @@ static void pull(struct wire_world *world, uint8_t node)
         if (prng_chance(&world->prng, world->faults.lazy)) {
             return;
         }
-        if (!nic_next_packet(nic, qp, wire_world_now(world), &departure)) {
+        if (!nic_next_packet(nic, qp, nic_world_now(world), &departure)) {
             continue;
         }
         CHECK(departure.payload_bytes + departure.pad_bytes <= ROCE_PAYLOAD_BYTES_MAX);
@@ -141,7 +141,7 @@ static void pull(struct wire_world *world, uint8_t node)
 
 /* -- Arrival ------------------------------------------------------------------------------------*/
 
-static void digest(struct wire_world *world, const uint8_t *bytes, uint32_t count)
+static void digest(struct nic_world *world, const uint8_t *bytes, uint32_t count)
 {
     uint64_t hash = world->digest ^ world->now_ns;
     for (uint32_t i = 0; i < count; i++) {
@@ -183,7 +183,8 @@ static void move_memory(struct nic_move *move)
 }
 
 /* Memory takes its time: the move and what follows from it happen later, in order. */
-static void defer(struct wire_world *world, struct wire_event *event, const struct nic_move *move)
+static void defer(struct nic_world *world, struct nic_world_event *event,
+                  const struct nic_move *move)
 {
     event->is_move = true;
     event->move = malloc(sizeof(*move));
@@ -197,7 +198,7 @@ static void defer(struct wire_world *world, struct wire_event *event, const stru
 }
 
 /* Returns true if the event lives on. */
-static bool arrive(struct wire_world *world, struct wire_event *event)
+static bool arrive(struct nic_world *world, struct nic_world_event *event)
 {
     const struct nic_frame frame = {
         .headers = event->bytes,
@@ -210,7 +211,7 @@ static bool arrive(struct wire_world *world, struct wire_event *event)
     world->delivered++;
     struct nic_move move;
     struct nic *nic = world->nics[event->node];
-    if (nic_on_packet(nic, &frame, wire_world_now(world), &move) != NIC_MOVES) {
+    if (nic_on_packet(nic, &frame, nic_world_now(world), &move) != NIC_MOVES) {
         return false;
     }
     if (world->faults.move_ns != 0) {
@@ -218,18 +219,18 @@ static bool arrive(struct wire_world *world, struct wire_event *event)
         return true;
     }
     move_memory(&move);
-    nic_on_moved(nic, &move, NIC_MOVED, wire_world_now(world));
+    nic_on_moved(nic, &move, NIC_MOVED, nic_world_now(world));
     return false;
 }
 
-static void finish_move(struct wire_world *world, struct wire_event *event)
+static void finish_move(struct nic_world *world, struct nic_world_event *event)
 {
     move_memory(event->move);
-    nic_on_moved(world->nics[event->node], event->move, NIC_MOVED, wire_world_now(world));
+    nic_on_moved(world->nics[event->node], event->move, NIC_MOVED, nic_world_now(world));
 }
 
 /* What must hold of every engine at any time. */
-static void check_engines(const struct wire_world *world)
+static void check_engines(const struct nic_world *world)
 {
     for (int i = 0; i < 2; i++) {
         const struct nic *nic = world->nics[i];
@@ -241,7 +242,7 @@ static void check_engines(const struct wire_world *world)
     }
 }
 
-bool wire_world_step(struct wire_world *world)
+bool nic_world_step(struct nic_world *world)
 {
     check_engines(world);
     pull(world, 0);
@@ -263,7 +264,7 @@ bool wire_world_step(struct wire_world *world)
         return false;
     }
     if (event_ns <= timer_ns) {
-        struct wire_event *event = pop(world);
+        struct nic_world_event *event = pop(world);
         world->now_ns = event->at_ns > world->now_ns ? event->at_ns : world->now_ns;
         if (event->is_move) {
             finish_move(world, event);
@@ -275,7 +276,7 @@ bool wire_world_step(struct wire_world *world)
         return true;
     }
     world->now_ns = timer_ns > world->now_ns ? timer_ns : world->now_ns;
-    nic_on_time(world->nics[0], wire_world_now(world));
-    nic_on_time(world->nics[1], wire_world_now(world));
+    nic_on_time(world->nics[0], nic_world_now(world));
+    nic_on_time(world->nics[1], nic_world_now(world));
     return true;
 }
