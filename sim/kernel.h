@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "base/instant.h"
 #include "base/list.h"
 #include "base/prng.h"
 
@@ -91,6 +92,14 @@ static inline void sim_event_init(struct sim_event *event, sim_action act)
 static inline bool sim_event_scheduled(const struct sim_event *event)
 {
     return !list_empty(&event->node);
+}
+
+/* The time as engines are told it, who count nanoseconds. */
+#define SIM_NS UINT64_C(1000)
+
+static inline struct instant sim_instant(const struct sim *sim)
+{
+    return (struct instant){sim->now_ps / SIM_NS};
 }
 
 /* Schedules an event that is not scheduled yet, at a time that is not in the past. */

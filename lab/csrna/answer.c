@@ -49,7 +49,7 @@ static bool gather(const struct nic_departure *departure, uint8_t *to)
 static struct csrna_packet *pull(struct csrna_nic *nic, struct qp *qp)
 {
     struct nic_departure departure;
-    if (!nic_next_packet(nic->engine, qp, csrna_now(nic->sim), &departure)) {
+    if (!nic_next_packet(nic->engine, qp, sim_instant(nic->sim), &departure)) {
         return NULL;
     }
     struct csrna_packet *packet = csrna_machine_packet(nic->machine);
@@ -131,7 +131,7 @@ static void on_packet(struct csrna_nic *nic, const struct csrna_packet *packet)
                                     .source = csrna_node_gid(packet->from),
                                     .destination = csrna_node_gid(packet->to)};
     struct nic_move move;
-    const struct instant now = csrna_now(nic->sim);
+    const struct instant now = sim_instant(nic->sim);
     if (nic_on_packet(nic->engine, &frame, now, &move) != NIC_MOVES) {
         return;
     }

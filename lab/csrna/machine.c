@@ -82,8 +82,8 @@ static void on_timers(struct sim *sim, struct sim_event *event)
     struct csrna_machine *machine = CONTAINER_OF(event, struct csrna_machine, timers);
     for (uint32_t i = 0; i <= machine->clients; i++) {
         struct csrna_nic *nic = &machine->nodes[i].nic;
-        if (instant_reached(csrna_now(sim), nic_deadline(nic->engine))) {
-            nic_on_time(nic->engine, csrna_now(sim));
+        if (instant_reached(sim_instant(sim), nic_deadline(nic->engine))) {
+            nic_on_time(nic->engine, sim_instant(sim));
             csrna_nic_resend(nic);
         }
     }

@@ -252,9 +252,4 @@ void csrna_free(void *memory);
 /* A CQE has left the NIC at the returned time. */
 uint64_t csrna_nic_write_cqe(struct csrna_nic *nic);
 
-static inline struct instant csrna_now(const struct sim *sim)
-{
-    return (struct instant){sim->now_ps / 1000};
-}
-
 #endif
