@@ -21,10 +21,13 @@
 
 #include "tests/scenarios/seeds.h"
 #include "tests/world/nic_world.h"
+#include "tests/world/variety.h"
 
 #define PAIRS_MAX 4
 #define SLOTS_MAX 128
 #define RECEIVES  32
+#define US        UINT64_C(1000000)
+#define MS        UINT64_C(1000000000)
 /* Regions start here for peers, so that packets repeat bit by bit. */
 #define BASE 0x100000000u
 
@@ -56,7 +59,7 @@ struct side {
     uint32_t posted, completed, sends_posted;
     uint32_t receives_posted, received;
     uint32_t send_sizes[1 << 12];
-    uint64_t receive_pause_ns; /* Until then no receives are posted: RNR NAKs. */
+    uint64_t receive_pause_ps; /* Until then no receives are posted: RNR NAKs. */
 };
 
 struct scenario {
@@ -99,7 +102,7 @@ static void add_region(struct scenario *scenario, int node, struct side *side,
     const struct region_request request = {
         .address = (uintptr_t)memory, .bytes = bytes, .start = BASE, .access = access};
     assert_int_equal(
-        region_add(nic_regions(scenario->world.nics[node]), &side->pd, &request, region),
+        region_add(nic_regions(scenario->world.nodes[node].nic), &side->pd, &request, region),
         STATUS_OK);
 }
 
@@ -110,7 +113,7 @@ static struct qp *make_qp(struct scenario *scenario, int node, struct qp_request
     const size_t bytes = (qp_bytes(request->type, &request->capacity, false) + 63u) & ~(size_t)63u;
     *memory = aligned_alloc(64, bytes);
     memset(*memory, 0, bytes);
-    assert_int_equal(qp_create(scenario->world.nics[node], request, *memory, &qp), STATUS_OK);
+    assert_int_equal(qp_create(scenario->world.nodes[node].nic, request, *memory, &qp), STATUS_OK);
     return qp;
 }
 
@@ -124,7 +127,7 @@ static void make_target(struct scenario *scenario, int node, struct side *side)
     srq_init(&side->srq, &side->pd, RECEIVES, 2, side->srq_memory);
     side->srq.xrcd = &side->xrcd;
     side->srq.cq = &side->cq;
-    assert_int_equal(srq_enter(scenario->world.nics[node], &side->srq), STATUS_OK);
+    assert_int_equal(srq_enter(scenario->world.nodes[node].nic, &side->srq), STATUS_OK);
 }
 
 static void make_side(struct scenario *scenario, int node, struct side *side)
@@ -171,24 +174,24 @@ static void connect_qp(struct scenario *scenario, int node, struct qp *qp, const
     const enum qp_type type = qp_type_of(qp);
     const uint32_t answers = QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
     const uint32_t asks = QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC;
-    const struct qp_attributes attributes = {.state = QP_INIT,
-                                             .port = 1,
-                                             .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
-                                                       ACCESS_REMOTE_ATOMIC,
-                                             .path_mtu = (enum path_mtu)scenario->mtu,
-                                             .psn = {.receive = peer_psn, .send = psn},
-                                             .destination_qpn = qp_number(peer),
-                                             .path = {.source = scenario->world.gids[node],
-                                                      .destination = scenario->world.gids[!node],
-                                                      .window_bytes = window},
-                                             .max_reads_out = reads,
-                                             .max_reads_in = reads,
-                                             .min_rnr_timer = 12,
-                                             .timeout = 8,
-                                             .retry_count = 7,
-                                             .rnr_retry = 7};
+    const struct qp_attributes attributes = {
+        .state = QP_INIT,
+        .port = 1,
+        .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
+        .path_mtu = (enum path_mtu)scenario->mtu,
+        .psn = {.receive = peer_psn, .send = psn},
+        .destination_qpn = qp_number(peer),
+        .path = {.source = scenario->world.nodes[node].gid,
+                 .destination = scenario->world.nodes[!node].gid,
+                 .window_bytes = window},
+        .max_reads_out = reads,
+        .max_reads_in = reads,
+        .min_rnr_timer = 12,
+        .timeout = 8,
+        .retry_count = 7,
+        .rnr_retry = 7};
     struct qp_attributes step = attributes;
-    const struct instant now = nic_world_now(&scenario->world);
+    const struct instant now = sim_instant(&scenario->world.sim);
     assert_int_equal(
         qp_modify(qp, &step,
                   QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, now),
@@ -326,11 +329,12 @@ static void post(struct scenario *scenario, struct side *side, struct side *peer
 
 static void post_receives(struct scenario *scenario, struct side *side)
 {
-    if (scenario->world.now_ns < side->receive_pause_ns) {
+    const uint64_t now_ps = scenario->world.sim.now_ps;
+    if (now_ps < side->receive_pause_ps) {
         return;
     }
     if (prng_below(&scenario->prng, 40) == 0) {
-        side->receive_pause_ns = scenario->world.now_ns + prng_below(&scenario->prng, 3000000);
+        side->receive_pause_ps = now_ps + prng_below(&scenario->prng, 3 * MS);
     }
     while (side->receives_posted - side->received < scenario->receives) {
         const uint32_t slot = scenario->slots + side->receives_posted % RECEIVES;
@@ -445,6 +449,31 @@ static bool finished(const struct scenario *scenario)
 
 /* -- One run ------------------------------------------------------------------------------------*/
 
+/* One world in four is good. In another one packets come when they were given up long ago, and the
+ * link is cut now and then, for less than the eight timeouts that a request survives. */
+static struct nic_world_settings draw_settings(struct prng *prng)
+{
+    const uint64_t weather = prng_below(prng, 4);
+    const bool calm = weather == 0, harsh = weather == 1;
+    const uint32_t drop = calm ? 0 : (uint32_t)prng_below(prng, 50000);
+    const uint32_t duplicate = calm ? 0 : (uint32_t)prng_below(prng, 50000);
+    const uint32_t reorder = calm ? 0 : (uint32_t)prng_below(prng, 50000);
+    const uint32_t lazy = prng_below(prng, 2) ? (uint32_t)prng_below(prng, 500000) : 0;
+    const uint64_t latency_ps = US / 2 + prng_below(prng, 20 * US);
+    return (struct nic_world_settings){
+        .move_ps = prng_below(prng, 2) ? prng_below(prng, 5 * US) : 0,
+        .link = {.latency_ps = latency_ps,
+                 .reorder_ps = 4 * latency_ps,
+                 .late_ps = 5 * MS,
+                 .cut_ps = MS,
+                 .faults.millionths = {[SIM_FAULT_drop] = drop,
+                                       [SIM_FAULT_duplicate] = duplicate,
+                                       [SIM_FAULT_reorder] = reorder,
+                                       [SIM_FAULT_late] = harsh ? 2000 : 0,
+                                       [SIM_FAULT_cut] = harsh ? 100 : 0,
+                                       [SIM_FAULT_lazy] = lazy}}};
+}
+
 static struct scenario *scenario_make(uint64_t seed, bool xrc)
 {
     struct scenario *scenario = calloc(1, sizeof(*scenario));
@@ -452,14 +481,7 @@ static struct scenario *scenario_make(uint64_t seed, bool xrc)
     scenario->xrc = xrc;
     prng_init(&scenario->prng, seed * 2 + 1);
     struct prng *prng = &scenario->prng;
-    const bool calm = prng_below(prng, 4) == 0;
-    const struct nic_world_faults faults = {
-        .drop = calm ? 0 : (uint32_t)prng_below(prng, 50000),
-        .duplicate = calm ? 0 : (uint32_t)prng_below(prng, 50000),
-        .reorder = calm ? 0 : (uint32_t)prng_below(prng, 50000),
-        .latency_ns = 500 + prng_below(prng, 20000),
-        .move_ns = prng_below(prng, 2) ? prng_below(prng, 5000) : 0,
-        .lazy = prng_below(prng, 2) ? (uint32_t)prng_below(prng, 500000) : 0};
+    const struct nic_world_settings settings = draw_settings(prng);
     const struct nic_limits limits = {.qps = 64,
                                       .xrc_srqs = 16,
                                       .regions = 64,
@@ -471,7 +493,7 @@ static struct scenario *scenario_make(uint64_t seed, bool xrc)
                                       .reads_per_qp = NIC_READS_MAX,
                                       .cq_entries = 4096,
                                       .mtu = PATH_MTU_4096};
-    nic_world_init(&scenario->world, seed, &faults, &limits);
+    nic_world_init(&scenario->world, seed, &settings, &limits);
     scenario->pairs = 1 + (uint32_t)prng_below(prng, PAIRS_MAX);
     scenario->receives = prng_below(prng, 2) ? RECEIVES : 1 + (uint32_t)prng_below(prng, 8);
     const bool deep = prng_below(prng, 4) == 0;
@@ -502,7 +524,7 @@ static void scenario_free(struct scenario *scenario)
         for (int n = 0; n < 2; n++) {
             struct side *side = &scenario->sides[p][n];
             if (scenario->xrc) {
-                srq_leave(scenario->world.nics[n], &side->srq);
+                srq_leave(scenario->world.nodes[n].nic, &side->srq);
                 qp_destroy(side->target);
             }
             qp_destroy(side->qp);
@@ -521,7 +543,22 @@ static void scenario_free(struct scenario *scenario)
     free(scenario);
 }
 
-static uint64_t run(uint64_t seed, bool xrc, uint64_t *counters)
+/* What happened in worlds of one kind. */
+struct sums {
+    uint64_t counters[COUNTER_COUNT];
+    struct variety faults;
+};
+
+static void add_up(const struct nic_world *world, struct sums *sums)
+{
+    for (int c = 0; c < COUNTER_COUNT; c++) {
+        sums->counters[c] += nic_counters(world->nodes[0].nic)->values[c] +
+                             nic_counters(world->nodes[1].nic)->values[c];
+    }
+    variety_add(&sums->faults, &world->link.settings.faults);
+}
+
+static uint64_t run(uint64_t seed, bool xrc, struct sums *sums)
 {
     struct scenario *scenario = scenario_make(seed, xrc);
     const uint64_t steps_max = 4000000;
@@ -547,11 +584,8 @@ static uint64_t run(uint64_t seed, bool xrc, uint64_t *counters)
             assert_int_equal(side->received, scenario->sides[p][!n].sends_posted);
         }
     }
-    for (int c = 0; c < COUNTER_COUNT; c++) {
-        counters[c] += nic_counters(scenario->world.nics[0])->values[c] +
-                       nic_counters(scenario->world.nics[1])->values[c];
-    }
-    const uint64_t digest = scenario->world.digest;
+    add_up(&scenario->world, sums);
+    const uint64_t digest = scenario->world.sim.digest;
     scenario_free(scenario);
     return digest;
 }
@@ -559,7 +593,7 @@ static uint64_t run(uint64_t seed, bool xrc, uint64_t *counters)
 static struct seeds seeds;
 
 /* Rules that nobody exercised are rules that nobody tested. */
-static void expect_variety(const uint64_t *counters)
+static void expect_variety(const struct sums *sums)
 {
     static const enum nic_counter wanted[] = {
         COUNTER_duplicate_request, COUNTER_out_of_seq_request, COUNTER_rcvd_rnr_err,
@@ -567,28 +601,34 @@ static void expect_variety(const uint64_t *counters)
         COUNTER_implied_naks,      COUNTER_retransmitted_pkts, COUNTER_stale_acks,
         COUNTER_drop_in_gap,       COUNTER_nak_psn_sequence};
     for (size_t i = 0; i < COUNT_OF(wanted); i++) {
-        if (counters[wanted[i]] == 0) {
+        if (sums->counters[wanted[i]] == 0) {
             fail_msg("no seed reached %s", nic_counter_name(wanted[i]));
         }
+    }
+    const char *missing = variety_missing(
+        &sums->faults, 1u << SIM_FAULT_drop | 1u << SIM_FAULT_duplicate | 1u << SIM_FAULT_reorder |
+                           1u << SIM_FAULT_late | 1u << SIM_FAULT_cut | 1u << SIM_FAULT_lazy);
+    if (missing != NULL) {
+        fail_msg("the fault %s never struck", missing);
     }
 }
 
 static void test_random_worlds(void **state)
 {
     (void)state;
-    uint64_t counters[2][COUNTER_COUNT] = {0};
+    struct sums sums[2] = {0};
     uint64_t seed;
     while (seeds_next(&seeds, &seed)) {
         for (int xrc = 0; xrc < 2; xrc++) {
-            const uint64_t digest = run(seed, xrc, counters[xrc]);
-            if (seed % 16 == 0 && run(seed, xrc, counters[xrc]) != digest) {
+            const uint64_t digest = run(seed, xrc, &sums[xrc]);
+            if (seed % 16 == 0 && run(seed, xrc, &sums[xrc]) != digest) {
                 fail_msg("seed %llu: another digest the second time", (unsigned long long)seed);
             }
         }
     }
     if (seeds.count >= 100) {
-        expect_variety(counters[0]);
-        expect_variety(counters[1]);
+        expect_variety(&sums[0]);
+        expect_variety(&sums[1]);
     }
 }
 

@@ -19,11 +19,13 @@
 
 #include "tests/scenarios/seeds.h"
 #include "tests/world/nic_world.h"
+#include "tests/world/variety.h"
 
 #define MESSAGES   200
 #define SLOTS      64
 #define SLOT_BYTES 16384
 #define RECEIVES   48
+#define US         UINT64_C(1000000)
 #define BASE       0x100000000u
 #define QKEY       0x77777777u
 
@@ -91,7 +93,7 @@ static void make_side(struct scenario *scenario, int node)
                                           .start = BASE,
                                           .access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE};
     assert_int_equal(
-        region_add(nic_regions(scenario->world.nics[node]), &side->pd, &region, &side->region),
+        region_add(nic_regions(scenario->world.nodes[node].nic), &side->pd, &region, &side->region),
         STATUS_OK);
     side->ring = calloc(cq_ring_entries(512), sizeof(struct completion));
     cq_init(&side->cq, 512, side->ring);
@@ -105,24 +107,25 @@ static void make_side(struct scenario *scenario, int node)
     const size_t qp_size = (qp_bytes(scenario->type, &request.capacity, false) + 63u) & ~63ul;
     side->qp_memory = aligned_alloc(64, qp_size);
     memset(side->qp_memory, 0, qp_size);
-    assert_int_equal(qp_create(scenario->world.nics[node], &request, side->qp_memory, &side->qp),
-                     STATUS_OK);
+    assert_int_equal(
+        qp_create(scenario->world.nodes[node].nic, &request, side->qp_memory, &side->qp),
+        STATUS_OK);
 }
 
 static void step_up(struct scenario *scenario, int node, uint32_t psn, uint8_t mtu)
 {
     const bool ud = scenario->type == QP_UD;
     struct qp *qp = scenario->sides[node].qp;
-    const struct instant now = nic_world_now(&scenario->world);
-    struct qp_attributes step = {
-        .state = QP_INIT,
-        .port = 1,
-        .qkey = QKEY,
-        .access = ACCESS_REMOTE_WRITE,
-        .path_mtu = (enum path_mtu)mtu,
-        .psn = {.receive = psn, .send = psn},
-        .destination_qpn = qp_number(scenario->sides[!node].qp),
-        .path = {.source = scenario->world.gids[node], .destination = scenario->world.gids[!node]}};
+    const struct instant now = sim_instant(&scenario->world.sim);
+    struct qp_attributes step = {.state = QP_INIT,
+                                 .port = 1,
+                                 .qkey = QKEY,
+                                 .access = ACCESS_REMOTE_WRITE,
+                                 .path_mtu = (enum path_mtu)mtu,
+                                 .psn = {.receive = psn, .send = psn},
+                                 .destination_qpn = qp_number(scenario->sides[!node].qp),
+                                 .path = {.source = scenario->world.nodes[node].gid,
+                                          .destination = scenario->world.nodes[!node].gid}};
     assert_int_equal(qp_modify(qp, &step,
                                QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
                                    (uint32_t)(ud ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS),
@@ -138,6 +141,23 @@ static void step_up(struct scenario *scenario, int node, uint32_t psn, uint8_t m
     }
 }
 
+static struct nic_world_settings draw_settings(struct prng *prng, bool calm)
+{
+    const uint32_t drop = calm ? 0 : (uint32_t)prng_below(prng, 100000);
+    const uint32_t duplicate = calm ? 0 : (uint32_t)prng_below(prng, 50000);
+    const uint32_t reorder = calm ? 0 : (uint32_t)prng_below(prng, 50000);
+    const uint32_t lazy = prng_below(prng, 2) ? (uint32_t)prng_below(prng, 500000) : 0;
+    const uint64_t latency_ps = US / 2 + prng_below(prng, 20 * US);
+    return (struct nic_world_settings){
+        .move_ps = prng_below(prng, 2) ? prng_below(prng, 5 * US) : 0,
+        .link = {.latency_ps = latency_ps,
+                 .reorder_ps = 4 * latency_ps,
+                 .faults.millionths = {[SIM_FAULT_drop] = drop,
+                                       [SIM_FAULT_duplicate] = duplicate,
+                                       [SIM_FAULT_reorder] = reorder,
+                                       [SIM_FAULT_lazy] = lazy}}};
+}
+
 static struct scenario *scenario_make(uint64_t seed)
 {
     struct scenario *scenario = calloc(1, sizeof(*scenario));
@@ -146,13 +166,7 @@ static struct scenario *scenario_make(uint64_t seed)
     struct prng *prng = &scenario->prng;
     scenario->calm = prng_below(prng, 4) == 0;
     scenario->type = prng_below(prng, 2) ? QP_UC : QP_UD;
-    const struct nic_world_faults faults = {
-        .drop = scenario->calm ? 0 : (uint32_t)prng_below(prng, 100000),
-        .duplicate = scenario->calm ? 0 : (uint32_t)prng_below(prng, 50000),
-        .reorder = scenario->calm ? 0 : (uint32_t)prng_below(prng, 50000),
-        .latency_ns = 500 + prng_below(prng, 20000),
-        .move_ns = prng_below(prng, 2) ? prng_below(prng, 5000) : 0,
-        .lazy = prng_below(prng, 2) ? (uint32_t)prng_below(prng, 500000) : 0};
+    const struct nic_world_settings settings = draw_settings(prng, scenario->calm);
     const struct nic_limits limits = {.qps = 16,
                                       .regions = 16,
                                       .sends_per_qp = 64,
@@ -163,7 +177,7 @@ static struct scenario *scenario_make(uint64_t seed)
                                       .reads_per_qp = 16,
                                       .cq_entries = 4096,
                                       .mtu = PATH_MTU_4096};
-    nic_world_init(&scenario->world, seed, &faults, &limits);
+    nic_world_init(&scenario->world, seed, &settings, &limits);
     const uint8_t mtu =
         scenario->type == QP_UD ? PATH_MTU_4096 : (uint8_t)(PATH_MTU_256 + prng_below(prng, 5));
     scenario->mtu_bytes = 128u << mtu;
@@ -266,7 +280,12 @@ static bool may_post(const struct scenario *scenario)
            !(scenario->calm && scenario->posted - scenario->arrived >= RECEIVES);
 }
 
-static uint64_t run(uint64_t seed, uint64_t *counters)
+struct sums {
+    uint64_t counters[COUNTER_COUNT]; /* The receiver's. */
+    struct variety faults;
+};
+
+static uint64_t run(uint64_t seed, struct sums *sums)
 {
     struct scenario *scenario = scenario_make(seed);
     uint64_t steps = 0;
@@ -290,9 +309,10 @@ static uint64_t run(uint64_t seed, uint64_t *counters)
         }
     }
     for (int c = 0; c < COUNTER_COUNT; c++) {
-        counters[c] += nic_counters(scenario->world.nics[1])->values[c];
+        sums->counters[c] += nic_counters(scenario->world.nodes[1].nic)->values[c];
     }
-    const uint64_t digest = scenario->world.digest + scenario->arrived;
+    variety_add(&sums->faults, &scenario->world.link.settings.faults);
+    const uint64_t digest = scenario->world.sim.digest + scenario->arrived;
     scenario_free(scenario);
     return digest;
 }
@@ -302,18 +322,21 @@ static struct seeds seeds;
 static void test_random_worlds(void **state)
 {
     (void)state;
-    uint64_t counters[COUNTER_COUNT] = {0};
+    struct sums sums = {0};
     uint64_t seed;
     while (seeds_next(&seeds, &seed)) {
-        const uint64_t digest = run(seed, counters);
-        if (seed % 16 == 0 && run(seed, counters) != digest) {
+        const uint64_t digest = run(seed, &sums);
+        if (seed % 16 == 0 && run(seed, &sums) != digest) {
             fail_msg("seed %llu: another digest the second time", (unsigned long long)seed);
         }
     }
     /* Rules that nobody exercised are rules that nobody tested. */
     if (seeds.count >= 100) {
-        assert_true(counters[COUNTER_drop_no_receive] > 0);
-        assert_true(counters[COUNTER_drop_in_gap] > 0);
+        assert_true(sums.counters[COUNTER_drop_no_receive] > 0);
+        assert_true(sums.counters[COUNTER_drop_in_gap] > 0);
+        assert_null(variety_missing(&sums.faults, 1u << SIM_FAULT_drop | 1u << SIM_FAULT_duplicate |
+                                                      1u << SIM_FAULT_reorder |
+                                                      1u << SIM_FAULT_lazy));
     }
 }
 

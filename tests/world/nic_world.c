@@ -5,82 +5,138 @@
 #include <string.h>
 
 #include "nic/internal.h"
+#include "tests/world/timer.h"
 
-/* A world too lazy to pull looks again this much later. */
-#define LAZY_NS 1000
+/* A node too lazy to pull looks again this much later. */
+#define LAZY_PS UINT64_C(1000000)
+/* Time begins a little after 0, which is no time to some engines. */
+#define BEGIN_PS UINT64_C(1000000)
 
-void nic_world_init(struct nic_world *world, uint64_t seed, const struct nic_world_faults *faults,
-                    const struct nic_limits *limits)
+/* A move that takes its time. */
+struct late_move {
+    struct sim_event event;
+    struct datagram *datagram; /* Has the payload. */
+    struct nic_move move;
+};
+
+static struct nic_world *world_of(struct sim *sim)
 {
-    memset(world, 0, sizeof(*world));
-    prng_init(&world->prng, seed);
-    world->faults = *faults;
-    world->now_ns = 1000;
-    for (int i = 0; i < 2; i++) {
-        const size_t bytes = (nic_bytes(limits) + 63u) & ~(size_t)63u;
-        void *memory = aligned_alloc(64, bytes);
-        memset(memory, 0, bytes);
-        world->nics[i] = nic_init(limits, prng_next(&world->prng), memory);
-        world->gids[i] = (struct gid){{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)}};
+    return CONTAINER_OF(sim, struct nic_world, sim);
+}
+
+/* -- Memory -------------------------------------------------------------------------------------*/
+
+static void scatter(const struct nic_move *move)
+{
+    const uint8_t *payload = move->payload;
+    uint32_t prefix = move->prefix_bytes;
+    const uint8_t *from = move->prefix;
+    for (uint32_t i = 0; i < move->segment_count; i++) {
+        uint8_t *to = (uint8_t *)(uintptr_t)move->segments[i].address;
+        for (uint32_t k = 0; k < move->segments[i].bytes; k++) {
+            if (prefix > 0) {
+                *to++ = *from++;
+                prefix--;
+            } else {
+                *to++ = *payload++;
+            }
+        }
     }
 }
 
-void nic_world_free(struct nic_world *world)
+static void move_memory(struct nic_move *move)
 {
-    for (uint32_t i = 0; i < world->event_count; i++) {
-        free(world->events[i]->move);
-        free(world->events[i]);
+    uint64_t *target = (uint64_t *)(uintptr_t)move->segments[0].address;
+    switch (move->kind) {
+    case NIC_MOVE_NOTHING: return;
+    case NIC_MOVE_COMPARE_SWAP:
+        move->original = *target;
+        *target = *target == move->compare ? move->swap_or_add : *target;
+        return;
+    case NIC_MOVE_FETCH_ADD:
+        move->original = *target;
+        *target += move->swap_or_add;
+        return;
+    case NIC_MOVE_ATOMIC_WRITE: memcpy(target, move->payload, sizeof(*target)); return;
+    case NIC_MOVE_SCATTER: scatter(move); return;
     }
-    free(world->nics[0]);
-    free(world->nics[1]);
 }
 
-struct instant nic_world_now(const struct nic_world *world)
+static void finish_move(struct nic_world *world, struct datagram *datagram, struct nic_move *move)
 {
-    return (struct instant){world->now_ns};
+    move_memory(move);
+    nic_on_moved(world->nodes[datagram->to].nic, move, NIC_MOVED, sim_instant(&world->sim));
+    link_give(datagram);
 }
 
-/* -- The event heap -----------------------------------------------------------------------------*/
-
-static bool before(const struct nic_world_event *a, const struct nic_world_event *b)
+static void on_late_move(struct sim *sim, struct sim_event *event)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+    struct nic_world *world = world_of(sim);
+    struct late_move *late = CONTAINER_OF(event, struct late_move, event);
+    finish_move(world, late->datagram, &late->move);
+    sim_pool_give(&world->moves, late);
 }
 
-static void push(struct nic_world *world, struct nic_world_event *event, uint64_t at_ns)
+/* Memory takes its time: the move and what follows from it happen later, in order if it has to. */
+static void defer(struct nic_world *world, struct datagram *datagram, const struct nic_move *move)
 {
-    event->at_ns = at_ns;
-    event->order = world->next_order++;
-    uint32_t at = world->event_count++;
-    while (at > 0 && before(event, world->events[(at - 1) / 2])) {
-        world->events[at] = world->events[(at - 1) / 2];
-        at = (at - 1) / 2;
+    struct nic_node *node = &world->nodes[datagram->to];
+    struct late_move *late = sim_pool_take(&world->moves);
+    CHECK(late != NULL); /* There are as many as datagrams. */
+    sim_event_init(&late->event, on_late_move);
+    late->datagram = datagram;
+    late->move = *move;
+    uint64_t done_ps = world->sim.now_ps + prng_below(&world->sim.prng, world->move_ps);
+    if (move->in_order && done_ps < node->moves_until_ps) {
+        done_ps = node->moves_until_ps;
     }
-    world->events[at] = event;
+    if (done_ps > node->moves_until_ps) {
+        node->moves_until_ps = done_ps;
+    }
+    sim_schedule(&world->sim, &late->event, done_ps);
 }
 
-static struct nic_world_event *pop(struct nic_world *world)
+/* -- Arrival ------------------------------------------------------------------------------------*/
+
+static void note(struct sim *sim, const struct datagram *datagram)
 {
-    struct nic_world_event *first = world->events[0];
-    struct nic_world_event *last = world->events[--world->event_count];
     uint32_t at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= world->event_count) {
-            break;
-        }
-        if (child + 1 < world->event_count &&
-            before(world->events[child + 1], world->events[child])) {
-            child++;
-        }
-        if (!before(world->events[child], last)) {
-            break;
-        }
-        world->events[at] = world->events[child];
-        at = child;
+    for (; at + sizeof(uint64_t) <= datagram->count; at += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, datagram->bytes + at, sizeof(word));
+        sim_note(sim, word);
     }
-    world->events[at] = last;
-    return first;
+    for (; at < datagram->count; at++) {
+        sim_note(sim, datagram->bytes[at]);
+    }
+}
+
+/* Gives the NIC what arrived. True: there is a move to make. */
+static bool hand_in(struct nic_world *world, const struct datagram *datagram, struct nic_move *move)
+{
+    const struct nic_frame frame = {.headers = datagram->bytes,
+                                    .headers_bytes = datagram->count,
+                                    .source = world->nodes[datagram->from].gid,
+                                    .destination = world->nodes[datagram->to].gid,
+                                    .hop_limit = 64};
+    return nic_on_packet(world->nodes[datagram->to].nic, &frame, sim_instant(&world->sim), move) ==
+           NIC_MOVES;
+}
+
+static void on_arrival(struct sim *sim, struct sim_event *event)
+{
+    struct nic_world *world = world_of(sim);
+    struct datagram *datagram = link_datagram(event);
+    struct nic_move move;
+    note(sim, datagram);
+    world->arrived++;
+    if (!hand_in(world, datagram, &move)) {
+        link_give(datagram);
+    } else if (world->move_ps != 0) {
+        defer(world, datagram, &move);
+    } else {
+        finish_move(world, datagram, &move);
+    }
 }
 
 /* -- Departure ----------------------------------------------------------------------------------*/
@@ -98,142 +154,83 @@ static uint32_t serialize(const struct nic_departure *departure, uint8_t *bytes)
     return count + departure->pad_bytes;
 }
 
-static void launch(struct nic_world *world, uint8_t to, const uint8_t *bytes, uint32_t count)
+static void pull(struct nic_world *world, uint32_t number)
 {
-    if (world->faults.cut || prng_chance(&world->prng, world->faults.drop) ||
-        world->event_count >= NIC_WORLD_PACKETS_MAX - 2) {
-        world->lost++;
-        return;
-    }
-    struct nic_world_event *event = calloc(1, sizeof(*event));
-    event->node = to;
-    event->count = count;
-    memcpy(event->bytes, bytes, count);
-    uint64_t latency_ns = world->faults.latency_ns;
-    if (prng_chance(&world->prng, world->faults.reorder)) {
-        latency_ns += prng_below(&world->prng, 4 * latency_ns + 1);
-    }
-    push(world, event, world->now_ns + latency_ns);
-}
-
-static void pull(struct nic_world *world, uint8_t node)
-{
-    struct nic *nic = world->nics[node];
+    struct sim *sim = &world->sim;
+    struct nic_node *node = &world->nodes[number];
     struct nic_departure departure;
     uint8_t bytes[ROCE_PACKET_BYTES_MAX];
     struct qp *qp;
-    while ((qp = nic_next_qp(nic)) != NULL) {
-        if (prng_chance(&world->prng, world->faults.lazy)) {
+    while ((qp = nic_next_qp(node->nic)) != NULL) {
+        if (sim_fault_strikes(&world->link.settings.faults, SIM_FAULT_lazy, &sim->prng)) {
+            if (!sim_event_scheduled(&node->pull)) {
+                sim_after(sim, &node->pull, LAZY_PS);
+            }
             return;
         }
-        if (!nic_next_packet(nic, qp, nic_world_now(world), &departure)) {
+        if (!nic_next_packet(node->nic, qp, sim_instant(sim), &departure)) {
             continue;
         }
         CHECK(departure.payload_bytes + departure.pad_bytes <= ROCE_PAYLOAD_BYTES_MAX);
-        const uint32_t count = serialize(&departure, bytes);
-        launch(world, !node, bytes, count);
-        if (prng_chance(&world->prng, world->faults.duplicate)) {
-            launch(world, !node, bytes, count);
-        }
-        nic_rotate(nic, qp);
+        link_send(&world->link, number, !number, bytes, serialize(&departure, bytes));
+        nic_rotate(node->nic, qp);
     }
 }
 
-/* -- Arrival ------------------------------------------------------------------------------------*/
+/* -- Time ---------------------------------------------------------------------------------------*/
 
-static void digest(struct nic_world *world, const uint8_t *bytes, uint32_t count)
+/* Every step pulls: this is one. */
+static void on_pull(struct sim *sim, struct sim_event *event)
 {
-    uint64_t hash = world->digest ^ world->now_ns;
-    for (uint32_t i = 0; i < count; i++) {
-        hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    }
-    world->digest = hash;
+    (void)sim;
+    (void)event;
 }
 
-static void move_memory(struct nic_move *move)
+static void on_timer(struct sim *sim, struct sim_event *event)
 {
-    const uint8_t *payload = move->payload;
-    uint64_t *target = (uint64_t *)(uintptr_t)move->segments[0].address;
-    switch (move->kind) {
-    case NIC_MOVE_NOTHING: return;
-    case NIC_MOVE_COMPARE_SWAP:
-        move->original = *target;
-        *target = *target == move->compare ? move->swap_or_add : *target;
-        return;
-    case NIC_MOVE_FETCH_ADD:
-        move->original = *target;
-        *target += move->swap_or_add;
-        return;
-    case NIC_MOVE_ATOMIC_WRITE: memcpy(target, payload, sizeof(*target)); return;
-    case NIC_MOVE_SCATTER: break;
-    }
-    uint32_t prefix = move->prefix_bytes;
-    const uint8_t *from = move->prefix;
-    for (uint32_t i = 0; i < move->segment_count; i++) {
-        uint8_t *to = (uint8_t *)(uintptr_t)move->segments[i].address;
-        for (uint32_t k = 0; k < move->segments[i].bytes; k++) {
-            if (prefix > 0) {
-                *to++ = *from++;
-                prefix--;
-            } else {
-                *to++ = *payload++;
-            }
-        }
-    }
+    const struct nic_node *node = CONTAINER_OF(event, struct nic_node, timer);
+    nic_on_time(node->nic, sim_instant(sim));
 }
 
-/* Memory takes its time: the move and what follows from it happen later, in order. */
-static void defer(struct nic_world *world, struct nic_world_event *event,
-                  const struct nic_move *move)
+static void node_init(struct nic_world *world, uint32_t number, const struct nic_limits *limits)
 {
-    event->is_move = true;
-    event->move = malloc(sizeof(*move));
-    *event->move = *move;
-    uint64_t done_ns = world->now_ns + prng_below(&world->prng, world->faults.move_ns);
-    if (move->in_order && done_ns < world->move_done_ns[event->node]) {
-        done_ns = world->move_done_ns[event->node];
-    }
-    world->move_done_ns[event->node] = done_ns;
-    push(world, event, done_ns);
+    struct nic_node *node = &world->nodes[number];
+    const size_t bytes = (nic_bytes(limits) + 63u) & ~(size_t)63u;
+    void *memory = aligned_alloc(64, bytes);
+    memset(memory, 0, bytes);
+    node->nic = nic_init(limits, prng_next(&world->sim.prng), memory);
+    node->gid = (struct gid){{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(number + 1)}};
+    sim_event_init(&node->timer, on_timer);
+    sim_event_init(&node->pull, on_pull);
 }
 
-/* Returns true if the event lives on. */
-static bool arrive(struct nic_world *world, struct nic_world_event *event)
+void nic_world_init(struct nic_world *world, uint64_t seed,
+                    const struct nic_world_settings *settings, const struct nic_limits *limits)
 {
-    const struct nic_frame frame = {
-        .headers = event->bytes,
-        .headers_bytes = event->count,
-        .source = world->gids[!event->node],
-        .destination = world->gids[event->node],
-        .hop_limit = 64,
-    };
-    digest(world, event->bytes, event->count);
-    world->delivered++;
-    struct nic_move move;
-    struct nic *nic = world->nics[event->node];
-    if (nic_on_packet(nic, &frame, nic_world_now(world), &move) != NIC_MOVES) {
-        return false;
-    }
-    if (world->faults.move_ns != 0) {
-        defer(world, event, &move);
-        return true;
-    }
-    move_memory(&move);
-    nic_on_moved(nic, &move, NIC_MOVED, nic_world_now(world));
-    return false;
+    memset(world, 0, sizeof(*world));
+    sim_init(&world->sim, seed);
+    sim_run_until(&world->sim, BEGIN_PS);
+    link_pool_open(&world->packets, NIC_WORLD_PACKETS_MAX, ROCE_PACKET_BYTES_MAX);
+    link_init(&world->link, &world->sim, &world->packets, &settings->link, on_arrival);
+    world->move_ps = settings->move_ps;
+    sim_pool_open(&world->moves, NIC_WORLD_PACKETS_MAX, sizeof(struct late_move));
+    node_init(world, 0, limits);
+    node_init(world, 1, limits);
 }
 
-static void finish_move(struct nic_world *world, struct nic_world_event *event)
+void nic_world_free(struct nic_world *world)
 {
-    move_memory(event->move);
-    nic_on_moved(world->nics[event->node], event->move, NIC_MOVED, nic_world_now(world));
+    sim_pool_close(&world->moves);
+    sim_pool_close(&world->packets);
+    free(world->nodes[0].nic);
+    free(world->nodes[1].nic);
 }
 
 /* What must hold of every engine at any time. */
 static void check_engines(const struct nic_world *world)
 {
     for (int i = 0; i < 2; i++) {
-        const struct nic *nic = world->nics[i];
+        const struct nic *nic = world->nodes[i].nic;
         for (uint32_t n = 0; n <= nic->qp_mask; n++) {
             if (nic->qps[n] != NULL) {
                 qp_check(nic->qps[n]);
@@ -245,38 +242,10 @@ static void check_engines(const struct nic_world *world)
 bool nic_world_step(struct nic_world *world)
 {
     check_engines(world);
-    pull(world, 0);
-    pull(world, 1);
-    uint64_t timer_ns = UINT64_MAX;
-    for (int i = 0; i < 2; i++) {
-        const struct instant deadline = nic_deadline(world->nics[i]);
-        timer_ns = deadline.ns < timer_ns ? deadline.ns : timer_ns;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct nic_node *node = &world->nodes[i];
+        pull(world, i);
+        timer_set(&world->sim, &node->timer, nic_deadline(node->nic));
     }
-    const bool lazy_left =
-        nic_next_qp(world->nics[0]) != NULL || nic_next_qp(world->nics[1]) != NULL;
-    const uint64_t event_ns = world->event_count > 0 ? world->events[0]->at_ns : UINT64_MAX;
-    const uint64_t soon_ns = world->now_ns + LAZY_NS;
-    if (lazy_left && event_ns > soon_ns && timer_ns > soon_ns) {
-        world->now_ns = soon_ns;
-        return true;
-    }
-    if (event_ns == UINT64_MAX && timer_ns == UINT64_MAX) {
-        return false;
-    }
-    if (event_ns <= timer_ns) {
-        struct nic_world_event *event = pop(world);
-        world->now_ns = event->at_ns > world->now_ns ? event->at_ns : world->now_ns;
-        if (event->is_move) {
-            finish_move(world, event);
-        } else if (arrive(world, event)) {
-            return true;
-        }
-        free(event->move);
-        free(event);
-        return true;
-    }
-    world->now_ns = timer_ns > world->now_ns ? timer_ns : world->now_ns;
-    nic_on_time(world->nics[0], nic_world_now(world));
-    nic_on_time(world->nics[1], nic_world_now(world));
-    return true;
+    return sim_step(&world->sim);
 }
