@@ -93,9 +93,23 @@ void shm_inbound_break(struct shm_port *port, struct shm_inbound *inbound);
 void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
                           const struct nic_departure *departure);
 
-/* shm_direct.c */
+/* shm_board.c */
 void shm_board_init(struct shm_board *board);
 bool shm_board_is_owned(const struct shm_board *board);
+
+/* What a packet is about to do with memory. */
+struct shm_reach {
+    uint32_t number, from_number; /* The queue pairs: the peer's, and ours. */
+    struct gid from;
+    uint64_t address;
+    uint32_t key;
+    uint32_t bytes;  /* From there on, which have to be open. */
+    uint32_t access; /* ACCESS_REMOTE_WRITE or ACCESS_REMOTE_READ. */
+};
+
+/* May it? Then *memory is where, in the process of the board. */
+MUST_USE bool shm_board_admits(const struct shm_board *board, const struct shm_reach *reach,
+                               uint64_t *memory);
 
 /* shm_window.c: something has been taken off the board. */
 void shm_note_withdrawal(struct shm_port *port);
