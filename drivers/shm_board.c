@@ -197,5 +197,7 @@ bool shm_board_admits(const struct shm_board *board, const struct shm_reach *rea
                       uint64_t *memory)
 {
     uint64_t domain;
-    return qp_admits(board, reach, &domain) && region_admits(board, reach, domain, memory);
+    /* Free places have 0 for a key and for a number, and what was there before they were free. */
+    return reach->number != 0 && reach->key != 0 && qp_admits(board, reach, &domain) &&
+           region_admits(board, reach, domain, memory);
 }
