@@ -19,7 +19,7 @@ enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uin
         const uint32_t left = sges[i].bytes - offset;
         const uint32_t part = left < bytes ? left : bytes;
         if (region_judge(&qp->nic->regions, sges[i].key, qp->pd, NULL, sges[i].address + offset,
-                         part, access, &segments[used]) != REGION_ALLOWED) {
+                         part, access, &segments[used]) != REACH_ALLOWED) {
             return GATHER_FORBIDDEN;
         }
         used++;

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* Bits that let a peer in. */
-#define ACCESS_REMOTE_WRITES ((uint32_t)(ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC))
-#define ACCESS_REMOTE        (ACCESS_REMOTE_WRITES | ACCESS_REMOTE_READ)
 /* Bits a window may be bound with, and bits a region may be registered with. */
 #define ACCESS_WINDOW (ACCESS_REMOTE | ACCESS_ZERO_BASED)
 #define ACCESS_REGION (ACCESS_WINDOW | ACCESS_LOCAL_WRITE | ACCESS_MW_BIND | ACCESS_ON_DEMAND)
@@ -264,14 +261,6 @@ void region_shut(struct region_table *table, struct region *region)
     region->bytes = 0;
 }
 
-/* Is [address, address + bytes) inside the region? A start plus its bytes never wraps, so an
- * address in front of `start` makes an offset larger than any `bytes`. */
-static bool inside(const struct region *region, uint64_t address, uint64_t bytes)
-{
-    const uint64_t offset = address - region->start;
-    return offset <= region->bytes && bytes <= region->bytes - offset;
-}
-
 /* What the region has to say about a window on it (IBTA C10-73 to C10-75). */
 static bool region_opens(const struct region *region, const struct window_bind *bind)
 {
@@ -281,7 +270,7 @@ static bool region_opens(const struct region *region, const struct window_bind *
     if ((bind->access & ACCESS_REMOTE_WRITES) && !(region->access & ACCESS_LOCAL_WRITE)) {
         return false;
     }
-    return inside(region, bind->address, bind->bytes);
+    return reach_inside(region->start, region->bytes, bind->address, bind->bytes);
 }
 
 static bool bind_allowed(const struct window_bind *bind, const struct pd *pd)
@@ -360,65 +349,48 @@ void window_forget_owner(struct region_table *table, const struct qp *qp)
 
 /* -- Judging ------------------------------------------------------------------------------------*/
 
-/* Is the key for this user at all? */
-static enum region_verdict judge_user(const struct region *region, const struct pd *pd,
-                                      const struct qp *qp, uint32_t access)
-{
-    if (LIKELY(region->kind == REGION_MEMORY)) {
-        return LIKELY(region->pd == pd) ? REGION_ALLOWED : REGION_WRONG_DOMAIN;
-    }
-    if (region->bound == NULL) {
-        return REGION_UNKNOWN_KEY;
-    }
-    if (qp == NULL || !(access & ACCESS_REMOTE)) {
-        return REGION_FORBIDDEN;
-    }
-    const bool mine = region->kind == REGION_WINDOW_TYPE_1 ? region->pd == pd : region->owner == qp;
-    return mine ? REGION_ALLOWED : REGION_WRONG_DOMAIN;
-}
-
 /* Packets are shorter than what a null region has of either kind; for more, which is judged but not
  * moved at once, there is no segment. */
-static enum region_verdict null_segment(const struct region *region, uint32_t bytes,
-                                        uint32_t access, struct segment *segment)
+static struct segment null_segment(uint64_t memory, const struct reach_access *asked)
 {
-    if ((access & ~region->access) != 0) {
-        return REGION_FORBIDDEN;
+    if (asked->bytes > REGION_NULL_BYTES) {
+        return (struct segment){0};
     }
-    *segment = (struct segment){0};
-    if (bytes <= REGION_NULL_BYTES) {
-        segment->address = region->memory + (access & ACCESS_LOCAL_WRITE ? 0 : REGION_NULL_BYTES);
-        segment->bytes = bytes;
-    }
-    return REGION_ALLOWED;
+    return (struct segment){
+        .address = memory + (asked->rights & ACCESS_LOCAL_WRITE ? 0 : REGION_NULL_BYTES),
+        .bytes = asked->bytes,
+    };
 }
 
-enum region_verdict region_judge(const struct region_table *table, uint32_t key,
-                                 const struct pd *pd, const struct qp *qp, uint64_t address,
-                                 uint32_t bytes, uint32_t access, struct segment *segment)
+/* What is allowed becomes a segment. */
+static struct segment segment_of(const struct reach_region *region,
+                                 const struct reach_access *asked)
 {
-    if (UNLIKELY(bytes == 0)) {
-        *segment = (struct segment){0};
-        return REGION_ALLOWED;
+    if (UNLIKELY(asked->bytes == 0)) {
+        return (struct segment){0};
     }
-    const struct region *region = region_find(table, key);
-    if (UNLIKELY(region == NULL)) {
-        return REGION_UNKNOWN_KEY;
+    if (UNLIKELY(region->null)) {
+        return null_segment(region->memory, asked);
     }
-    const enum region_verdict verdict = judge_user(region, pd, qp, access);
-    if (UNLIKELY(verdict != REGION_ALLOWED)) {
-        return verdict;
-    }
-    if (UNLIKELY(!inside(region, address, bytes))) {
-        return region->null ? null_segment(region, bytes, access, segment) : REGION_OUT_OF_BOUNDS;
-    }
-    if (UNLIKELY((access & ~region->access) != 0)) {
-        return REGION_FORBIDDEN;
-    }
-    *segment = (struct segment){
-        .address = region->memory + (address - region->start),
-        .bytes = bytes,
+    return (struct segment){
+        .address = reach_memory(region, asked->address),
+        .bytes = asked->bytes,
         .may_fault = (region->access & ACCESS_ON_DEMAND) != 0,
     };
-    return REGION_ALLOWED;
+}
+
+enum reach_verdict region_judge(const struct region_table *table, uint32_t key, const struct pd *pd,
+                                const struct qp *qp, uint64_t address, uint32_t bytes,
+                                uint32_t access, struct segment *segment)
+{
+    const struct region *region = region_find(table, key);
+    const struct reach_region view =
+        LIKELY(region != NULL) ? region_view(region) : (struct reach_region){0};
+    const struct reach_user user = {.domain = (uintptr_t)pd, .name = (uintptr_t)qp};
+    const struct reach_access asked = {.address = address, .bytes = bytes, .rights = access};
+    const enum reach_verdict verdict = reach_judge_key(&user, &view, &asked);
+    if (LIKELY(verdict == REACH_ALLOWED)) {
+        *segment = segment_of(&view, &asked);
+    }
+    return verdict;
 }

@@ -2,7 +2,8 @@
  *
  * region - memory regions, memory windows, and the table that finds them by key.
  *
- * Purpose    Judges every access that a program or a peer names by (key, address, length).
+ * Purpose    Judges every access that a program or a peer names by (key, address, length), by the
+ *            rule of nic/reach.h.
  * Inputs     region_add and friends from verbs; region_judge and the window calls from the engines.
  * Outputs    A verdict, and the segment of this process's memory the access stands for.
  * Ownership  The caller owns each struct and keeps it in place while it is in the table.
@@ -22,18 +23,13 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "base/status.h"
+#include "nic/reach.h"
 #include "nic/types.h"
 
 /* Protection domains are compared by address only. */
 struct pd {
     uint32_t users;  /* Objects that live in it; it cannot go while there are any. */
     uint64_t number; /* What the world calls it towards other processes; 0: nothing yet. */
-};
-
-enum region_kind {
-    REGION_MEMORY,        /* ibv_mr. */
-    REGION_WINDOW_TYPE_1, /* ibv_mw, bound by ibv_bind_mw; judged by protection domain. */
-    REGION_WINDOW_TYPE_2, /* ibv_mw, bound by a posted request; judged by queue pair (2B). */
 };
 
 struct qp;
@@ -56,14 +52,21 @@ struct region {
     uint32_t windows;       /* Regions: windows bound to it; it cannot go while there are any. */
 };
 
-enum region_verdict {
-    REGION_ALLOWED,
-    REGION_UNKNOWN_KEY,  /* Or a window that is not bound. */
-    REGION_WRONG_DOMAIN, /* Another protection domain, or another queue pair for a 2B window. */
-    REGION_OUT_OF_BOUNDS,
-    REGION_FORBIDDEN, /* Not granted; a window grants nothing to local work. */
-    REGION_VERDICT_COUNT,
-};
+/* What it opens, for the rule. The names of domains and queue pairs are their addresses. */
+static inline struct reach_region region_view(const struct region *region)
+{
+    return (struct reach_region){
+        .open = region->kind == REGION_MEMORY || region->bound != NULL,
+        .null = region->null,
+        .kind = region->kind,
+        .access = region->access,
+        .domain = (uintptr_t)region->pd,
+        .owner = (uintptr_t)region->owner,
+        .start = region->start,
+        .bytes = region->bytes,
+        .memory = region->memory,
+    };
+}
 
 /* Entries a table can have at most: then half of all keys are free, so drawing one is quick. */
 #define REGION_COUNT_MAX (1u << 23)
@@ -155,13 +158,12 @@ void region_shut(struct region_table *table, struct region *region);
 
 /* May `pd` (and `qp`, for type 2 windows) reach [address, address + bytes) through `key` with all
  * of `access`? Local work passes a `qp` of NULL and ACCESS_LOCAL_WRITE or, to read, 0. A window is
- * no lkey: it answers REGION_FORBIDDEN when `qp` is NULL or `access` has no remote bit.
- * On REGION_ALLOWED *segment is the memory; for 0 bytes the key is not judged (IBTA
+ * no lkey: it answers REACH_FORBIDDEN when `qp` is NULL or `access` has no remote bit.
+ * On REACH_ALLOWED *segment is the memory; for 0 bytes the key is not judged (IBTA
  * 9.7.4.1.6: a zero-length access needs no valid key) and the segment is empty. */
-MUST_USE enum region_verdict region_judge(const struct region_table *table, uint32_t key,
-                                          const struct pd *pd, const struct qp *qp,
-                                          uint64_t address, uint32_t bytes, uint32_t access,
-                                          struct segment *segment);
+MUST_USE enum reach_verdict region_judge(const struct region_table *table, uint32_t key,
+                                         const struct pd *pd, const struct qp *qp, uint64_t address,
+                                         uint32_t bytes, uint32_t access, struct segment *segment);
 
 /* The entry whose key is exactly `key`, bound or not; NULL if there is none. */
 struct region *region_find(const struct region_table *table, uint32_t key);

@@ -2,10 +2,10 @@
  *
  * Goal       Memory is reached exactly as far as regions and windows open it, keys are found as
  *            long as they live and no longer, and every count of users is right at any time.
- * Method     Random calls on a small table, beside a model that searches linearly, computes in 128
- *            bits and takes every access to a window through the region. Ranges lie at both ends of
- *            the address space and accesses around the ends of ranges. What must be seen is
- *            tallied. Then a large table, and the life of one window told in numbers.
+ * Method     Random calls on a small table, beside a model that searches linearly and judges by
+ *            tests/reach_model.h. Ranges lie at both ends of the address space and accesses around
+ *            the ends of ranges. What must be seen is tallied. Then a large table, and the life of
+ *            one window told in numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +17,12 @@
 #include <string.h>
 
 #include "nic/region.h"
+#include "tests/reach_model.h"
 
 enum {
     ENTRIES = 10,
     PDS = 2,
     QPS = 3,
-    NONE = -1,
     SLOTS_MAX = 64,
     SEEDS = 4000,
     STEPS = 150,
@@ -32,8 +32,6 @@ enum {
 
 #define REMOTE_WRITES (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
 #define REMOTE        (REMOTE_WRITES | ACCESS_REMOTE_READ)
-
-__extension__ typedef unsigned __int128 wide;
 
 /* -- The model --------------------------------------------------------------------------------- */
 
@@ -61,7 +59,7 @@ struct world {
 
 /* What was seen in all runs together. */
 static struct {
-    uint32_t judged[KINDS][REGION_VERDICT_COUNT];
+    uint32_t judged[KINDS][REACH_VERDICT_COUNT];
     uint32_t added[STATUSES], removed[STATUSES], changed[STATUSES], windows_added[STATUSES];
     uint32_t bound[KINDS][2], unbound, invalidated[2], forgotten, faulting, wrapped;
 } seen;
@@ -92,62 +90,16 @@ static bool request_good(const struct region_request *request)
            ((wide)request->address + request->bytes < end && (wide)start + request->bytes < end);
 }
 
-static wide start_of(const struct region_request *asked)
-{
-    return asked->whole_space || (asked->access & ACCESS_ZERO_BASED) ? 0 : asked->start;
-}
-
-/* Memory that `address` of a region stands for; false if [address, +bytes) is not in the region. */
-static bool translated(const struct region_request *asked, wide address, wide bytes, wide *memory)
-{
-    const wide first = start_of(asked);
-    const wide length = asked->whole_space ? UINT64_MAX : asked->bytes;
-    *memory = address - first + (asked->whole_space ? 0 : asked->address);
-    return address >= first && address + bytes <= first + length;
-}
-
-/* A window's address as its region knows it; false if the access is not in the window. */
-static bool through_window(const struct region_request *asked, uint64_t address, uint32_t bytes,
-                           wide *in_region)
-{
-    const wide opened = asked->address;
-    *in_region = asked->access & ACCESS_ZERO_BASED ? opened + address : address;
-    return *in_region >= opened && *in_region + bytes <= opened + asked->bytes;
-}
-
-static enum region_verdict model_judge(const struct world *world, const struct entry *entry, int pd,
-                                       int qp, uint64_t address, uint32_t bytes, uint32_t access,
+static enum reach_verdict model_answer(const struct world *world, const struct entry *entry, int pd,
+                                       int qp, const struct modelled_access *access,
                                        struct segment *segment)
 {
-    const struct region_request *asked = &entry->asked;
-    const struct entry *region = entry;
-    wide in_region = address;
-    bool fits = true;
-    if (entry->kind != REGION_MEMORY) {
-        if (entry->bound == NONE) {
-            return REGION_UNKNOWN_KEY;
-        }
-        if (qp == NONE || (access & REMOTE) == 0) {
-            return REGION_FORBIDDEN;
-        }
-        region = &world->model[entry->bound];
-        fits = through_window(asked, address, bytes, &in_region);
+    struct modelled_key key = {0};
+    if (entry != NULL) {
+        key = (struct modelled_key){true, entry->kind, entry->pd, entry->owner, entry->asked, NULL};
+        key.region = entry->bound == NONE ? NULL : &world->model[entry->bound].asked;
     }
-    if (entry->kind == REGION_WINDOW_TYPE_2 ? entry->owner != qp : entry->pd != pd) {
-        return REGION_WRONG_DOMAIN;
-    }
-    wide memory;
-    if (!fits || !translated(&region->asked, in_region, bytes, &memory)) {
-        return REGION_OUT_OF_BOUNDS;
-    }
-    if ((access & asked->access) != access) {
-        return REGION_FORBIDDEN;
-    }
-    segment->address = (uint64_t)memory;
-    segment->bytes = bytes;
-    segment->may_fault =
-        region->asked.whole_space || (region->asked.access & ACCESS_ON_DEMAND) != 0;
-    return REGION_ALLOWED;
+    return model_judge_key(&key, pd, qp, access, segment);
 }
 
 static uint32_t windows_of(const struct world *world, int region)
@@ -284,7 +236,7 @@ static void change_region(struct world *world)
     const int pd = random_pd(world);
     struct region_request wanted = entry->asked;
     /* What stays is the range as it is, not the start that a zero-based range left unused. */
-    wanted.start = (uint64_t)start_of(&wanted);
+    wanted.start = (uint64_t)model_start(&wanted);
     if (wanted.whole_space) {
         wanted.access |= ACCESS_ON_DEMAND;
     }
@@ -361,7 +313,7 @@ static struct window_bind random_bind(struct world *world, int i, int region)
     if (region != NONE && draw(world, 4) != 0) {
         const struct region_request *asked = &world->model[region].asked;
         bind.address =
-            (uint64_t)start_of(asked) + (uint64_t)draw(world, 16) - (draw(world, 8) == 0);
+            (uint64_t)model_start(asked) + (uint64_t)draw(world, 16) - (draw(world, 8) == 0);
     }
     if (draw(world, 16) == 0) {
         bind.key ^= 1u << (8 + draw(world, 24));
@@ -395,7 +347,7 @@ static bool model_bind_good(const struct world *world, const struct entry *windo
     wide memory;
     return opened->pd == window->pd && (opened->asked.access & ACCESS_MW_BIND) != 0 &&
            (writes == 0 || (opened->asked.access & ACCESS_LOCAL_WRITE) != 0) &&
-           translated(&opened->asked, bind->address, bind->bytes, &memory);
+           model_translates(&opened->asked, bind->address, bind->bytes, &memory);
 }
 
 static void bind_window(struct world *world)
@@ -495,7 +447,7 @@ static uint64_t random_target(struct world *world, const struct entry *entry)
     }
     const struct region_request *asked = &entry->asked;
     const bool region = entry->kind == REGION_MEMORY;
-    const uint64_t opened = region ? (uint64_t)start_of(asked) : asked->address;
+    const uint64_t opened = region ? (uint64_t)model_start(asked) : asked->address;
     const uint64_t start = asked->access & ACCESS_ZERO_BASED ? 0 : opened;
     const uint64_t around = (uint64_t)draw(world, 12) - 4;
     return start + around + (draw(world, 2) ? asked->bytes : 0);
@@ -523,15 +475,13 @@ static void judge(struct world *world)
                        : draw(world, QPS + 1) - 1;
     const struct segment untouched = {.address = 0x55, .bytes = 0x66, .may_fault = true};
     struct segment expected_segment = untouched, segment = untouched;
-    enum region_verdict expected = REGION_UNKNOWN_KEY;
-    if (bytes == 0) {
-        expected = REGION_ALLOWED;
-        expected_segment = (struct segment){0};
-    } else if (entry != NULL) {
-        expected = model_judge(world, entry, pd, qp, address, bytes, access, &expected_segment);
+    const struct modelled_access asked = {.address = address, .bytes = bytes, .rights = access};
+    const enum reach_verdict expected =
+        model_answer(world, entry, pd, qp, &asked, &expected_segment);
+    if (bytes != 0 && entry != NULL) {
         seen.judged[entry->kind][expected]++;
         seen.wrapped += address + bytes < address;
-        seen.faulting += expected == REGION_ALLOWED && expected_segment.may_fault;
+        seen.faulting += expected == REACH_ALLOWED && expected_segment.may_fault;
     }
     assert_int_equal(region_judge(&world->table, key, &world->pds[pd], qp_of(qp), address, bytes,
                                   access, &segment),
@@ -630,9 +580,11 @@ static void test_against_model(void **state)
         }
     }
     for (int kind = 0; kind < KINDS; kind++) {
-        for (int verdict = 0; verdict < REGION_VERDICT_COUNT; verdict++) {
+        for (enum reach_verdict verdict = 0; verdict < REACH_VERDICT_COUNT; verdict++) {
+            const bool of_keys = verdict == REACH_ALLOWED ||
+                                 (verdict >= REACH_UNKNOWN_KEY && verdict <= REACH_FORBIDDEN);
             /* A key that is found and unknown all the same is that of an unbound window. */
-            if (kind != REGION_MEMORY || verdict != REGION_UNKNOWN_KEY) {
+            if (of_keys && (kind != REGION_MEMORY || verdict != REACH_UNKNOWN_KEY)) {
                 assert_true(seen.judged[kind][verdict] > 1000);
             }
         }
@@ -749,19 +701,19 @@ static void test_null_region(void **state)
         const uint64_t at = addresses[i];
         assert_int_equal(
             region_judge(&table, null.key, &pd, NULL, at, 4136, ACCESS_LOCAL_WRITE, &segment),
-            REGION_ALLOWED);
+            REACH_ALLOWED);
         assert_true(segment.address == 0x10000 && segment.bytes == 4136 && !segment.may_fault);
         assert_int_equal(region_judge(&table, null.key, &pd, NULL, at, 4096, 0, &segment),
-                         REGION_ALLOWED);
+                         REACH_ALLOWED);
         assert_true(segment.address == 0x10000 + REGION_NULL_BYTES && segment.bytes == 4096);
         assert_int_equal(region_judge(&table, null.key, &pd, NULL, at, 1u << 30, 0, &segment),
-                         REGION_ALLOWED);
+                         REACH_ALLOWED);
         assert_int_equal(segment.bytes, 0);
         assert_int_equal(region_judge(&table, null.key, &other, NULL, at, 8, 0, &segment),
-                         REGION_WRONG_DOMAIN);
+                         REACH_WRONG_DOMAIN);
         assert_int_equal(region_judge(&table, null.key, &pd, (const struct qp *)&null, at, 8,
                                       ACCESS_REMOTE_READ, &segment),
-                         REGION_FORBIDDEN);
+                         REACH_FORBIDDEN);
     }
     assert_int_equal(region_remove(&table, &null), STATUS_OK);
     assert_int_equal(pd.users, 0);
@@ -802,26 +754,25 @@ static void test_life_of_a_window(void **state)
     /* Offset 0x3f of the window is 0xbf of the region: 0x80 in front of the window, 0x3f in it. */
     assert_int_equal(
         region_judge(&table, bind.key, &pd, qp, 0x3f, 1, ACCESS_REMOTE_WRITE, &segment),
-        REGION_ALLOWED);
+        REACH_ALLOWED);
     assert_int_equal(segment.address, 0x70bf);
     assert_int_equal(segment.bytes, 1);
     assert_false(segment.may_fault);
     assert_int_equal(
         region_judge(&table, bind.key, &pd, qp, 0x3f, 2, ACCESS_REMOTE_WRITE, &segment),
-        REGION_OUT_OF_BOUNDS);
+        REACH_OUT_OF_BOUNDS);
     assert_int_equal(region_judge(&table, bind.key, &pd, qp, 0, 1, ACCESS_REMOTE_READ, &segment),
-                     REGION_FORBIDDEN);
+                     REACH_FORBIDDEN);
     assert_int_equal(
         region_judge(&table, bind.key, &pd, other, 0, 1, ACCESS_REMOTE_WRITE, &segment),
-        REGION_WRONG_DOMAIN);
+        REACH_WRONG_DOMAIN);
     assert_int_equal(region_judge(&table, first_key, &pd, qp, 0, 1, ACCESS_REMOTE_WRITE, &segment),
-                     REGION_UNKNOWN_KEY);
-    assert_int_equal(region_judge(&table, bind.key, &pd, NULL, 0, 1, 0, &segment),
-                     REGION_FORBIDDEN);
+                     REACH_UNKNOWN_KEY);
+    assert_int_equal(region_judge(&table, bind.key, &pd, NULL, 0, 1, 0, &segment), REACH_FORBIDDEN);
     /* Peers cannot go around the window. */
     assert_int_equal(
         region_judge(&table, region.key, &pd, qp, 0x180, 1, ACCESS_REMOTE_WRITE, &segment),
-        REGION_FORBIDDEN);
+        REACH_FORBIDDEN);
 
     assert_false(window_bind_execute(&table, &bind, qp, &pd));
     assert_int_equal(region_remove(&table, &region), STATUS_BUSY);
@@ -829,7 +780,7 @@ static void test_life_of_a_window(void **state)
     assert_true(window_invalidate(&table, bind.key, qp, NULL));
     assert_false(window_invalidate(&table, bind.key, qp, NULL));
     assert_int_equal(region_judge(&table, bind.key, &pd, qp, 0, 1, ACCESS_REMOTE_WRITE, &segment),
-                     REGION_UNKNOWN_KEY);
+                     REACH_UNKNOWN_KEY);
     assert_int_equal(region_remove(&table, &region), STATUS_OK);
     window_remove(&table, &window);
     assert_int_equal(pd.users, 0);

@@ -364,7 +364,7 @@ int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flag
         if (region == NULL || !(region->access & ACCESS_ON_DEMAND)) {
             reason = EINVAL;
         } else if (region_judge(nic_regions(live_nic(live)), sges[i].lkey, pd_core(pd), NULL,
-                                sges[i].addr, sges[i].length, 0, &segment) != REGION_ALLOWED) {
+                                sges[i].addr, sges[i].length, 0, &segment) != REACH_ALLOWED) {
             reason = EFAULT;
         } else {
             const uint64_t page = segment.address & ~UINT64_C(4095);

@@ -21,22 +21,13 @@ static bool service_matches(enum qp_type type, uint8_t opcode, uint32_t traits)
 /* Requests are welcome from RTR on, responses from RTS on. */
 static bool state_admits(const struct qp *qp, uint32_t traits)
 {
-    switch ((enum qp_state)qp->state) {
-    case QP_RTR: return traits & ROCE_IS_REQUEST;
-    case QP_RTS:
-    case QP_SQD:
-    case QP_SQE: return true;
-    case QP_RESET:
-    case QP_INIT:
-    case QP_ERR: return false;
-    }
-    UNREACHABLE("a state outside its enum");
+    const enum qp_state state = (enum qp_state)qp->state;
+    return reach_state_serves(state) && (state != QP_RTR || (traits & ROCE_IS_REQUEST));
 }
 
 static bool comes_from_peer(const struct qp *qp, const struct nic_arrival *arrival)
 {
-    return qp->type == QP_UD || __builtin_memcmp(&arrival->source, &qp->attributes.path.destination,
-                                                 sizeof(arrival->source)) == 0;
+    return qp->type == QP_UD || reach_is_peer(&qp->attributes.path.destination, &arrival->source);
 }
 
 bool ibta_admits(const struct qp *qp, const struct nic_arrival *arrival, uint32_t traits)

@@ -73,7 +73,7 @@ bool work_memory_allowed(const struct qp *qp, struct work *work)
         struct segment segment;
         if (sges[i].bytes != 0 &&
             region_judge(&qp->nic->regions, sges[i].key, qp->pd, NULL, sges[i].address,
-                         sges[i].bytes, access, &segment) != REGION_ALLOWED) {
+                         sges[i].bytes, access, &segment) != REACH_ALLOWED) {
             return false;
         }
     }

@@ -23,20 +23,27 @@ bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter c
     return false;
 }
 
-static enum nic_counter region_counter(enum region_verdict verdict)
+static enum nic_counter region_counter(enum reach_verdict verdict)
 {
     switch (verdict) {
-    case REGION_UNKNOWN_KEY: return COUNTER_nak_unknown_key;
-    case REGION_WRONG_DOMAIN: return COUNTER_nak_wrong_domain;
-    case REGION_OUT_OF_BOUNDS: return COUNTER_nak_out_of_bounds;
-    case REGION_FORBIDDEN: return COUNTER_nak_forbidden;
-    case REGION_ALLOWED:
-    case REGION_VERDICT_COUNT: break;
+    case REACH_UNKNOWN_KEY: return COUNTER_nak_unknown_key;
+    case REACH_WRONG_DOMAIN: return COUNTER_nak_wrong_domain;
+    case REACH_OUT_OF_BOUNDS: return COUNTER_nak_out_of_bounds;
+    case REACH_FORBIDDEN: return COUNTER_nak_forbidden;
+    case REACH_ALLOWED:
+    case REACH_UNKNOWN_QP:
+    case REACH_WRONG_SERVICE:
+    case REACH_WRONG_STATE:
+    case REACH_WRONG_PEER:
+    case REACH_NO_RIGHT:
+    case REACH_WINDOW:
+    case REACH_ON_DEMAND:
+    case REACH_VERDICT_COUNT: break;
     }
-    UNREACHABLE("no counter for an allowed access");
+    UNREACHABLE("no counter for what is not a key's fault");
 }
 
-static bool refuse_access(struct qp *qp, uint32_t psn, enum region_verdict verdict)
+static bool refuse_access(struct qp *qp, uint32_t psn, enum reach_verdict verdict)
 {
     return rc_refuse(qp, psn, ROCE_NAK_REMOTE_ACCESS, region_counter(verdict));
 }
@@ -124,23 +131,23 @@ static bool on_send(struct qp *qp, const struct roce_packet *packet, uint32_t tr
 }
 
 /* The memory of a WRITE packet, in move->segments. */
-static enum region_verdict judge_write(struct qp *qp, const struct roce_packet *packet,
-                                       uint32_t traits, struct nic_move *move)
+static enum reach_verdict judge_write(struct qp *qp, const struct roce_packet *packet,
+                                      uint32_t traits, struct nic_move *move)
 {
     uint64_t address;
     uint32_t key;
     incoming_target(&qp->in.rc.incoming, packet, traits, &address, &key);
     if (traits & ROCE_IS_FIRST) {
         /* The whole range at once: a WRITE that cannot end is not begun. */
-        const enum region_verdict whole =
+        const enum reach_verdict whole =
             region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->reth.bytes,
                          ACCESS_REMOTE_WRITE, &move->segments[0]);
-        if (whole != REGION_ALLOWED) {
+        if (whole != REACH_ALLOWED) {
             return whole;
         }
     }
     if (packet->payload_bytes == 0) {
-        return REGION_ALLOWED;
+        return REACH_ALLOWED;
     }
     move->segment_count = 1;
     return region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->payload_bytes,
@@ -157,11 +164,11 @@ static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t 
          * back since. Nothing is written and nothing completes, so there is nothing to judge. */
         move->kind = NIC_MOVE_NOTHING;
     } else {
-        if (!(qp->attributes.access & ACCESS_REMOTE_WRITE)) {
+        if (!reach_grants(qp->attributes.access, ACCESS_REMOTE_WRITE)) {
             return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
         }
-        const enum region_verdict verdict = judge_write(qp, packet, traits, move);
-        if (verdict != REGION_ALLOWED) {
+        const enum reach_verdict verdict = judge_write(qp, packet, traits, move);
+        if (verdict != REACH_ALLOWED) {
             return refuse_access(qp, packet->psn, verdict);
         }
     }
@@ -186,14 +193,14 @@ static bool on_fetched(struct qp *qp, const struct roce_packet *packet)
 
 static bool on_read(struct qp *qp, const struct roce_packet *packet, bool replay)
 {
-    if (!(qp->attributes.access & ACCESS_REMOTE_READ)) {
+    if (!reach_grants(qp->attributes.access, ACCESS_REMOTE_READ)) {
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
     }
     struct segment segment;
-    const enum region_verdict verdict =
+    const enum reach_verdict verdict =
         region_judge(&qp->nic->regions, packet->reth.key, qp->pd, qp, packet->reth.address,
                      packet->reth.bytes, ACCESS_REMOTE_READ, &segment);
-    if (verdict != REGION_ALLOWED) {
+    if (verdict != REACH_ALLOWED) {
         return refuse_access(qp, packet->psn, verdict);
     }
     if (replay) {
@@ -207,17 +214,17 @@ static bool on_read(struct qp *qp, const struct roce_packet *packet, bool replay
 
 static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct nic_move *move)
 {
-    if (!(qp->attributes.access & ACCESS_REMOTE_ATOMIC)) {
+    if (!reach_grants(qp->attributes.access, ACCESS_REMOTE_ATOMIC)) {
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
     }
     if (packet->atomic.address % 8 != 0) {
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
     }
     ibta_begin_move(qp, packet, MOVE_ATOMIC, move);
-    const enum region_verdict verdict =
+    const enum reach_verdict verdict =
         region_judge(&qp->nic->regions, packet->atomic.key, qp->pd, qp, packet->atomic.address, 8,
                      ACCESS_REMOTE_ATOMIC, &move->segments[0]);
-    if (verdict != REGION_ALLOWED) {
+    if (verdict != REACH_ALLOWED) {
         return refuse_access(qp, packet->psn, verdict);
     }
     /* A region may start anywhere, so that an aligned name can stand for unaligned memory. */
@@ -236,17 +243,17 @@ static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct ni
 /* A WRITE by its rights, an atomic by its manner. */
 static bool on_atomic_write(struct qp *qp, const struct roce_packet *packet, struct nic_move *move)
 {
-    if (!(qp->attributes.access & ACCESS_REMOTE_WRITE)) {
+    if (!reach_grants(qp->attributes.access, ACCESS_REMOTE_WRITE)) {
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_opcode);
     }
     if (packet->payload_bytes != 8 || packet->reth.bytes != 8) {
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_invalid_length);
     }
     ibta_begin_move(qp, packet, MOVE_ATOMIC, move);
-    const enum region_verdict verdict =
+    const enum reach_verdict verdict =
         region_judge(&qp->nic->regions, packet->reth.key, qp->pd, qp, packet->reth.address, 8,
                      ACCESS_REMOTE_WRITE, &move->segments[0]);
-    if (verdict != REGION_ALLOWED) {
+    if (verdict != REACH_ALLOWED) {
         return refuse_access(qp, packet->psn, verdict);
     }
     if (packet->reth.address % 8 != 0 || move->segments[0].address % 8 != 0) {

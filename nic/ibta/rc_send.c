@@ -40,8 +40,7 @@ static bool gather_response(struct qp *qp, const struct rc_reply *reply,
     departure->segment_count = 1;
     const struct pd *pd = LIKELY(qp->pd != NULL) ? qp->pd : xrc_domain_of(qp->nic, resource->srqn);
     return region_judge(&qp->nic->regions, resource->key, pd, qp, resource->address + reply->offset,
-                        reply->bytes, ACCESS_REMOTE_READ,
-                        &departure->segments[0]) == REGION_ALLOWED;
+                        reply->bytes, ACCESS_REMOTE_READ, &departure->segments[0]) == REACH_ALLOWED;
 }
 
 static bool next_reply(struct qp *qp, struct nic_departure *departure)

@@ -204,9 +204,9 @@ static bool uc_on_write(struct qp *qp, const struct roce_packet *packet, uint32_
     uint32_t key;
     incoming_target(&qp->in.uc.incoming, packet, traits, &address, &key);
     ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
-    if (!(qp->attributes.access & ACCESS_REMOTE_WRITE) ||
+    if (!reach_grants(qp->attributes.access, ACCESS_REMOTE_WRITE) ||
         region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->payload_bytes,
-                     ACCESS_REMOTE_WRITE, &move->segments[0]) != REGION_ALLOWED) {
+                     ACCESS_REMOTE_WRITE, &move->segments[0]) != REACH_ALLOWED) {
         return abandon(qp, packet, COUNTER_drop_wrong_key);
     }
     move->segment_count = packet->payload_bytes != 0;
