@@ -56,9 +56,6 @@ static uint32_t qp_place(uint32_t number, uint32_t attempt)
     return (number + attempt) & (SHM_BOARD_QPS - 1);
 }
 
-/* What peers can do by themselves. */
-#define REACHABLE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
-
 /* Among the places of `key`, the first entry that has the key `wanted` (0: a free one); NULL:
  * none. */
 static struct shm_board_region *find_region(struct shm_board *board, uint32_t key, uint32_t wanted)
@@ -81,10 +78,12 @@ static uint64_t number_of(struct shm_port *port, struct pd *pd)
     return pd->number;
 }
 
+#define SET(word, value) atomic_store_explicit(&(word), (value), memory_order_relaxed)
+
 void shm_port_publish_region(struct shm_port *port, const struct region *region)
 {
-    if (region->kind != REGION_MEMORY || !(region->access & REACHABLE) || region->whole_space ||
-        (region->access & ACCESS_ON_DEMAND)) {
+    const struct reach_region view = region_view(region);
+    if (reach_judge_direct_region(&view) != REACH_ALLOWED) {
         return;
     }
     /* A second entry would outlive the withdrawal of the first. */
@@ -93,27 +92,28 @@ void shm_port_publish_region(struct shm_port *port, const struct region *region)
     if (entry == NULL) {
         return; /* No room: the region is reached through the ring only. */
     }
-    entry->access = region->access & REACHABLE;
-    entry->domain = number_of(port, region->pd);
-    entry->start = region->start;
-    entry->bytes = region->bytes;
-    entry->memory = region->memory;
+    SET(entry->access, view.access & REACH_DIRECT);
+    SET(entry->domain, number_of(port, region->pd));
+    SET(entry->start, view.start);
+    SET(entry->bytes, view.bytes);
+    SET(entry->memory, view.memory);
     atomic_store_explicit(&entry->key, region->key, memory_order_release);
 }
 
-/* Without responder resources a queue pair refuses every READ. */
-static uint8_t granted_by(const struct qp_attributes *attributes)
+static void fill_qp(struct shm_board_qp *entry, const struct reach_qp *view, uint64_t domain)
 {
-    const uint32_t refused = attributes->max_reads_in == 0 ? ACCESS_REMOTE_READ : 0u;
-    return (uint8_t)(attributes->access & REACHABLE & ~refused);
+    uint64_t peer[2];
+    memcpy(peer, &view->peer, sizeof(peer));
+    SET(entry->grant, view->peer_number | (view->granted & REACH_DIRECT) << SHM_GRANT_SHIFT);
+    SET(entry->domain, domain);
+    SET(entry->peer[0], peer[0]);
+    SET(entry->peer[1], peer[1]);
 }
 
 void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)
 {
-    struct qp_attributes attributes;
-    qp_query(qp, &attributes);
-    if ((attributes.state != QP_RTR && attributes.state != QP_RTS) || qp_type_of(qp) != QP_RC ||
-        !(attributes.access & REACHABLE)) {
+    const struct reach_qp view = qp_view(qp);
+    if (reach_judge_direct_qp(&view) != REACH_ALLOWED) {
         return;
     }
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
@@ -121,10 +121,7 @@ void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)
         const uint32_t number = atomic_load_explicit(&entry->number, memory_order_relaxed);
         CHECK(number != qp_number(qp));
         if (number == 0) {
-            entry->peer_number = attributes.destination_qpn & ROCE_24_BITS;
-            entry->access = granted_by(&attributes);
-            entry->domain = number_of(port, qp_pd(qp));
-            entry->peer = attributes.path.destination;
+            fill_qp(entry, &view, number_of(port, qp_pd(qp)));
             atomic_store_explicit(&entry->number, qp_number(qp), memory_order_release);
             return;
         }
@@ -157,47 +154,71 @@ void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp)
 
 /* -- Judging ------------------------------------------------------------------------------------*/
 
-static bool qp_admits(const struct shm_board *board, const struct shm_reach *reach,
-                      uint64_t *domain)
+/* The owner may change every word at any time: each is read once, and what was read is judged. */
+#define GET(word) atomic_load_explicit(&(word), memory_order_relaxed)
+
+/* Behind a copy: is the place still what it was before? If not, something else may have come to it,
+ * and the copy is of both. */
+static bool is_still(const _Atomic uint32_t *word, uint32_t value)
 {
-    for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        const struct shm_board_qp *entry = &board->qps[qp_place(reach->number, i)];
-        if (atomic_load_explicit(&entry->number, memory_order_acquire) != reach->number) {
+    atomic_thread_fence(memory_order_acquire);
+    return GET(*word) == value;
+}
+
+/* False: it is not there. Free places have the number 0, and what was there before. */
+static bool copy_qp(const struct shm_board *board, uint32_t number, struct reach_qp *view)
+{
+    for (uint32_t i = 0; i < SHM_BOARD_PROBES && number != 0; i++) {
+        const struct shm_board_qp *entry = &board->qps[qp_place(number, i)];
+        if (atomic_load_explicit(&entry->number, memory_order_acquire) != number) {
             continue;
         }
-        *domain = entry->domain;
-        return (entry->access & reach->access) && entry->peer_number == reach->from_number &&
-               memcmp(&entry->peer, &reach->from, sizeof(entry->peer)) == 0;
+        const uint32_t grant = GET(entry->grant);
+        const uint64_t peer[2] = {GET(entry->peer[0]), GET(entry->peer[1])};
+        *view = (struct reach_qp){.type = QP_RC,
+                                  .state = QP_RTS, /* Or RTR, which is the same here. */
+                                  .granted = grant >> SHM_GRANT_SHIFT & REACH_DIRECT,
+                                  .user = {.domain = GET(entry->domain), .name = number},
+                                  .peer_number = grant & ROCE_24_BITS};
+        memcpy(&view->peer, peer, sizeof(peer));
+        return is_still(&entry->number, number);
     }
     return false;
 }
 
-/* The memory behind what is reached for; false: not for us. */
-static bool region_admits(const struct shm_board *board, const struct shm_reach *reach,
-                          uint64_t domain, uint64_t *memory)
+/* Nothing is open if it is not there; free places have the key 0. */
+static void copy_region(const struct shm_board *board, uint32_t key, struct reach_region *view)
 {
-    for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
-        const struct shm_board_region *entry = &board->regions[region_place(reach->key, i)];
-        if (atomic_load_explicit(&entry->key, memory_order_acquire) != reach->key) {
+    *view = (struct reach_region){0};
+    for (uint32_t i = 0; i < SHM_BOARD_PROBES && key != 0; i++) {
+        const struct shm_board_region *entry = &board->regions[region_place(key, i)];
+        if (atomic_load_explicit(&entry->key, memory_order_acquire) != key) {
             continue;
         }
-        const uint64_t offset = reach->address - entry->start;
-        if (!(entry->access & reach->access) || entry->domain != domain ||
-            reach->address < entry->start || offset > entry->bytes ||
-            reach->bytes > entry->bytes - offset) {
-            return false;
-        }
-        *memory = entry->memory + offset;
-        return true;
+        *view = (struct reach_region){.kind = REGION_MEMORY,
+                                      .access = GET(entry->access) & REACH_DIRECT,
+                                      .domain = GET(entry->domain),
+                                      .start = GET(entry->start),
+                                      .bytes = GET(entry->bytes),
+                                      .memory = GET(entry->memory)};
+        /* No NIC registers a range that wraps. */
+        view->open = is_still(&entry->key, key) && view->bytes <= UINT64_MAX - view->start;
+        return;
     }
-    return false;
 }
 
-bool shm_board_admits(const struct shm_board *board, const struct shm_reach *reach,
-                      uint64_t *memory)
+enum reach_verdict shm_board_judge(const struct shm_board *board, const struct shm_reach *reach,
+                                   uint64_t *memory)
 {
-    uint64_t domain;
-    /* Free places have 0 for a key and for a number, and what was there before they were free. */
-    return reach->number != 0 && reach->key != 0 && qp_admits(board, reach, &domain) &&
-           region_admits(board, reach, domain, memory);
+    struct reach_qp qp;
+    struct reach_region region;
+    if (!copy_qp(board, reach->number, &qp)) {
+        return REACH_UNKNOWN_QP;
+    }
+    copy_region(board, reach->key, &region);
+    const enum reach_verdict verdict = reach_judge(&qp, &reach->source, &region, &reach->access);
+    if (verdict == REACH_ALLOWED) {
+        *memory = reach_memory(&region, reach->access.address);
+    }
+    return verdict;
 }

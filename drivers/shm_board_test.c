@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a board says is what its owner put up there, and nothing of what was taken off.
- * Method  A board without a port around it, of a NIC without a network.
+ * Goal    A local peer may reach by itself what packets may reach, as far as it stands on the
+ *         board, and nothing else; and what was taken off a board is not there any more.
+ * Method  Random queue pairs, keys and accesses. Each is judged by the engine, whose verdict is
+ *         read off its counters and moves; by the board on which they were put up; and by the model
+ *         of tests/reach_model.h. Then entries that change while a peer copies them: its copy stops
+ *         at the end of a page that is out of reach until then.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,29 +13,46 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "drivers/shm_internal.h"
 #include "nic/nic.h"
+#include "tests/reach_model.h"
+
+enum {
+    MTU = 1024,
+    PEER_NUMBER = 77,
+    PEER = 1, /* The last byte of its GID. */
+    SEEDS = 20000,
+};
 
 #define REMOTE (ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE)
 
 struct bench {
     struct shm_port port;
+    struct prng prng;
     struct nic *nic;
     struct cq cq;
+    struct xrcd xrcd;
     struct completion ring[4];
-    struct pd pd;
+    struct pd pds[2];
+    struct region region, window;
     struct qp *qp;
     void *qp_memory, *resources;
+    uint32_t key; /* What the peer asks by. */
+    struct modelled_qp qp_model;
+    struct modelled_key key_model;
+    struct region_request region_model; /* Behind a window. */
 };
 
-static const struct gid peer = {{0xfd, [15] = 1}};
-
-enum {
-    PEER_NUMBER = 77,
-};
+static struct gid gid_of(uint8_t last)
+{
+    return (struct gid){{0xfd, [15] = last}};
+}
 
 static void *zeroed(size_t bytes)
 {
@@ -39,39 +60,333 @@ static void *zeroed(size_t bytes)
     return memset(aligned_alloc(64, bytes), 0, bytes);
 }
 
-static void modify(struct bench *bench, enum qp_state state, uint32_t mask)
+static int draw(struct bench *bench, int bound)
 {
-    const struct qp_attributes attributes = {
-        .state = state,
-        .port = 1,
-        .access = REMOTE,
-        .path_mtu = PATH_MTU_1024,
-        .path = {.destination = peer},
-        .destination_qpn = PEER_NUMBER,
-        .max_reads_in = 1,
-    };
-    assert_int_equal(
-        qp_modify(bench->qp, &attributes, mask | QP_ATTR_STATE, (struct instant){1000}), STATUS_OK);
+    return (int)prng_below(&bench->prng, (uint64_t)bound);
 }
 
+/* -- Queue pairs --------------------------------------------------------------------------------*/
+
+/* One step on the way from RESET to SQD, with the attributes that it takes. */
+static uint32_t step_mask(enum qp_type type, enum qp_state to)
+{
+    const uint32_t connected = QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN;
+    const bool responds = type == QP_RC || type == QP_XRC_TARGET;
+    const bool requests = type == QP_RC || type == QP_XRC_INITIATOR;
+    if (to == QP_INIT) {
+        return QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
+               (type == QP_UD ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS);
+    }
+    if (to == QP_RTR) {
+        return type == QP_UD ? 0
+               : responds    ? connected | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER
+                             : connected;
+    }
+    if (to == QP_RTS) {
+        return requests ? QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+                              QP_ATTR_MAX_QP_RD_ATOMIC | QP_ATTR_SQ_PSN
+                        : QP_ATTR_SQ_PSN | (type == QP_XRC_TARGET ? QP_ATTR_TIMEOUT : 0);
+    }
+    return 0;
+}
+
+static void modify(struct bench *bench, enum qp_state to)
+{
+    const struct modelled_qp *model = &bench->qp_model;
+    const struct qp_attributes attributes = {
+        .state = to,
+        .port = 1,
+        .access = model->access,
+        .path_mtu = PATH_MTU_1024,
+        .path = {.destination = gid_of(model->peer)},
+        .destination_qpn = model->peer_number,
+        .max_reads_in = (uint8_t)model->reads,
+    };
+    assert_int_equal(qp_modify(bench->qp, &attributes, step_mask(model->type, to) | QP_ATTR_STATE,
+                               (struct instant){1000}),
+                     STATUS_OK);
+}
+
+/* The queue pair of the model. */
 static void make_qp(struct bench *bench)
 {
-    struct qp_request request = {.type = QP_RC,
-                                 .pd = &bench->pd,
-                                 .send_cq = &bench->cq,
-                                 .receive_cq = &bench->cq,
-                                 .capacity = {1, 1, 1, 1, 0}};
-    bench->qp_memory = zeroed(qp_bytes(QP_RC, &request.capacity, false));
+    const struct modelled_qp *model = &bench->qp_model;
+    const bool target = model->type == QP_XRC_TARGET;
+    struct qp_request request = {.type = model->type, .capacity = {1, 1, 1, 1, 0}};
+    if (target) {
+        request.xrcd = &bench->xrcd;
+        request.capacity.sends = request.capacity.send_sges = 0;
+        request.capacity.receives = request.capacity.receive_sges = 0;
+    } else {
+        request.pd = &bench->pds[model->domain];
+        request.send_cq = &bench->cq;
+        request.receive_cq = model->type == QP_XRC_INITIATOR ? NULL : &bench->cq;
+    }
+    if (model->type == QP_XRC_INITIATOR) {
+        request.capacity.receives = request.capacity.receive_sges = 0;
+    }
+    bench->qp_memory = zeroed(qp_bytes(request.type, &request.capacity, false));
     assert_int_equal(qp_create(bench->nic, &request, bench->qp_memory, &bench->qp), STATUS_OK);
-    bench->resources = zeroed(qp_resources_bytes(1));
-    assert_null(qp_give_resources(bench->qp, bench->resources, 1));
-    modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
-    modify(bench, QP_RTR,
-           QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-               QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+    if (model->type == QP_RC || target) {
+        bench->resources = zeroed(qp_resources_bytes(model->reads));
+        assert_null(qp_give_resources(bench->qp, bench->resources, model->reads));
+    }
+    for (enum qp_state to = QP_INIT; to <= QP_SQD && to <= model->state; to++) {
+        modify(bench, to);
+    }
+    if (model->state == QP_ERR) {
+        modify(bench, QP_ERR);
+    }
 }
 
-static int setup(void **state)
+static struct modelled_qp random_qp(struct bench *bench)
+{
+    static const enum qp_type types[] = {QP_UC, QP_UD, QP_XRC_INITIATOR, QP_XRC_TARGET};
+    static const enum qp_state states[] = {QP_RESET, QP_INIT, QP_SQD, QP_ERR};
+    struct modelled_qp qp = {
+        .type = draw(bench, 6) == 0 ? types[draw(bench, COUNT_OF(types))] : QP_RC,
+        .state = draw(bench, 6) == 0 ? states[draw(bench, COUNT_OF(states))]
+                                     : QP_RTR + (enum qp_state)draw(bench, 2),
+        .access = draw(bench, 3) == 0 ? (uint32_t)draw(bench, 16) : 0xf,
+        .reads = draw(bench, 6) != 0,
+        .domain = draw(bench, 2),
+        .peer = PEER,
+        .peer_number = PEER_NUMBER,
+    };
+    return qp;
+}
+
+/* -- Keys ---------------------------------------------------------------------------------------*/
+
+static uint64_t random_address(struct bench *bench)
+{
+    static const uint64_t places[] = {0, 0x1000, 1ull << 63, UINT64_MAX - 400};
+    return places[draw(bench, COUNT_OF(places))] + (uint64_t)draw(bench, 64);
+}
+
+static struct region_request random_request(struct bench *bench)
+{
+    const uint32_t rest = (uint32_t)draw(bench, 0x80);
+    struct region_request request = {
+        .address = random_address(bench),
+        .bytes = (uint64_t)draw(bench, 100),
+        .access = draw(bench, 3) == 0 ? rest : REMOTE | (rest & ACCESS_ZERO_BASED),
+        .whole_space = draw(bench, 20) == 0,
+    };
+    request.access |= ACCESS_LOCAL_WRITE | ACCESS_MW_BIND;
+    request.start = draw(bench, 2) == 0 ? request.address : random_address(bench);
+    if (draw(bench, 8) == 0) {
+        const uint64_t most = request.address > request.start ? request.address : request.start;
+        request.bytes = UINT64_MAX - most;
+    }
+    return request;
+}
+
+/* Around the queue pair's own window, or another's. */
+static void bind_window(struct bench *bench, struct region_table *table, enum region_kind kind)
+{
+    static const char other;
+    struct modelled_key *model = &bench->key_model;
+    const struct region_request *opened = &bench->region_model;
+    const int owner = draw(bench, 4) == 0;
+    struct window_bind bind = {.window = &bench->window,
+                               .region = &bench->region,
+                               .address = (uint64_t)model_start(opened),
+                               .bytes = 1 + (uint64_t)draw(bench, 24),
+                               .access = 2u << draw(bench, 3)};
+    assert_int_equal(window_add(table, &bench->pds[model->domain], kind, &bench->window),
+                     STATUS_OK);
+    bind.key = bench->window.key;
+    *model = (struct modelled_key){.live = true, .kind = kind, .domain = model->domain};
+    model->owner = NONE;
+    const struct qp *qp = owner ? (const struct qp *)(const void *)&other : bench->qp;
+    if (window_bind_execute(table, &bind, qp, &bench->pds[model->domain])) {
+        model->owner = kind == REGION_WINDOW_TYPE_2 ? owner : NONE;
+        model->region = opened;
+        model->asked = (struct region_request){
+            .address = bind.address, .bytes = bind.bytes, .access = bind.access};
+    }
+    bench->key = bench->window.key;
+}
+
+static void make_key(struct bench *bench)
+{
+    struct region_table *table = nic_regions(bench->nic);
+    const int domain = draw(bench, 5) == 0 ? !bench->qp_model.domain : bench->qp_model.domain;
+    bench->region_model = random_request(bench);
+    bench->key_model = (struct modelled_key){
+        .live = true, .domain = domain, .owner = NONE, .asked = bench->region_model};
+    if (bench->region_model.whole_space) {
+        bench->region_model.access |= ACCESS_ON_DEMAND;
+    }
+    assert_int_equal(region_add(table, &bench->pds[domain], &bench->region_model, &bench->region),
+                     STATUS_OK);
+    bench->key = bench->region.key;
+    if (draw(bench, 5) == 0) {
+        bind_window(bench, table, REGION_WINDOW_TYPE_1 + (enum region_kind)draw(bench, 2));
+    }
+    if (draw(bench, 10) == 0) {
+        bench->key = draw(bench, 3) == 0 ? 0 : bench->key ^ 1u << draw(bench, 32);
+        bench->key_model.live = false;
+    }
+}
+
+/* -- Accesses -----------------------------------------------------------------------------------*/
+
+static struct modelled_access random_access(struct bench *bench)
+{
+    const struct region_request *asked = &bench->key_model.asked;
+    const uint64_t start =
+        bench->key_model.kind == REGION_MEMORY ? (uint64_t)model_start(asked) : asked->address;
+    struct modelled_access access = {
+        .address = start,
+        .bytes = (uint32_t)draw(bench, 12),
+        .rights = draw(bench, 2) ? ACCESS_REMOTE_READ : ACCESS_REMOTE_WRITE,
+        .source = draw(bench, 10) == 0 ? PEER + 1 : PEER,
+        .source_number = draw(bench, 10) == 0 ? PEER_NUMBER + 1 : PEER_NUMBER,
+    };
+    if (draw(bench, 2)) {
+        access.address += (uint64_t)draw(bench, 12) - 4 + (draw(bench, 2) ? asked->bytes : 0);
+    } else if (asked->bytes > 0) {
+        access.address += prng_below(&bench->prng, asked->bytes);
+    }
+    if (draw(bench, 8) == 0) {
+        access.bytes = draw(bench, 2) ? 2 * MTU + access.bytes : (1u << 31) - access.bytes;
+    }
+    return access;
+}
+
+/* What a judge says. */
+struct answer {
+    enum reach_verdict verdict;
+    uint64_t memory; /* If allowed, and not for 0 bytes. */
+};
+
+/* -- The engine's answer ------------------------------------------------------------------------*/
+
+static const struct {
+    enum nic_counter counter;
+    enum reach_verdict verdict;
+} reasons[] = {
+    {COUNTER_drop_wrong_service, REACH_WRONG_SERVICE},
+    {COUNTER_drop_wrong_state, REACH_WRONG_STATE},
+    {COUNTER_drop_wrong_peer, REACH_WRONG_PEER},
+    {COUNTER_nak_invalid_opcode, REACH_NO_RIGHT},
+    {COUNTER_nak_no_resources, REACH_NO_RIGHT},
+    {COUNTER_nak_unknown_key, REACH_UNKNOWN_KEY},
+    {COUNTER_nak_wrong_domain, REACH_WRONG_DOMAIN},
+    {COUNTER_nak_out_of_bounds, REACH_OUT_OF_BOUNDS},
+    {COUNTER_nak_forbidden, REACH_FORBIDDEN},
+};
+
+static enum reach_verdict reason_of(struct bench *bench)
+{
+    enum reach_verdict verdict = REACH_ALLOWED;
+    for (size_t i = 0; i < COUNT_OF(reasons); i++) {
+        if (nic_counters(bench->nic)->values[reasons[i].counter] != 0) {
+            assert_int_equal(verdict, REACH_ALLOWED); /* One reason only. */
+            verdict = reasons[i].verdict;
+        }
+    }
+    return verdict;
+}
+
+static uint64_t memory_read(struct bench *bench)
+{
+    struct nic_departure departure;
+    assert_true(nic_next_packet(bench->nic, bench->qp, (struct instant){1000}, &departure));
+    return departure.segment_count == 0 ? 0 : departure.segments[0].address;
+}
+
+/* A packet of the peer's is made and judged by the NIC. */
+static struct answer ask_engine(struct bench *bench, const struct modelled_access *access)
+{
+    const bool read = access->rights == ACCESS_REMOTE_READ;
+    const bool only = access->bytes <= MTU;
+    const struct roce_packet packet = {
+        .opcode = read   ? ROCE_READ_REQUEST
+                  : only ? ROCE_WRITE_ONLY
+                         : ROCE_WRITE_FIRST,
+        .pkey = ROCE_DEFAULT_PKEY,
+        .destination_qpn = qp_number(bench->qp),
+        .reth = {.address = access->address, .key = bench->key, .bytes = access->bytes},
+        .payload_bytes = read   ? 0
+                         : only ? access->bytes
+                                : MTU,
+    };
+    const struct nic_arrival arrival = {.packet = packet, .source = gid_of(access->source)};
+    struct nic_move move;
+    struct answer answer = {0};
+    const bool moves = nic_on_packet(bench->nic, &arrival, (struct instant){1000}, &move);
+    answer.verdict = reason_of(bench);
+    assert_int_equal(moves, answer.verdict == REACH_ALLOWED && !read);
+    if (answer.verdict == REACH_ALLOWED && access->bytes != 0) {
+        answer.memory = read ? memory_read(bench) : move.segments[0].address;
+    }
+    return answer;
+}
+
+/* Packets do not say which queue pair they come from; those of XRC name a shared queue as well. */
+static bool engine_can_tell(const struct bench *bench, const struct modelled_access *access)
+{
+    const enum qp_type type = bench->qp_model.type;
+    return access->source_number == bench->qp_model.peer_number && type != QP_XRC_TARGET &&
+           type != QP_UC;
+}
+
+/* -- The board's answer -------------------------------------------------------------------------*/
+
+static struct answer ask_board(struct bench *bench, const struct modelled_access *access)
+{
+    const struct shm_reach reach = {
+        .number = qp_number(bench->qp),
+        .key = bench->key,
+        .source = {gid_of(access->source), access->source_number},
+        .access = {access->address, access->bytes, access->rights},
+    };
+    uint64_t memory;
+    const enum reach_verdict verdict = shm_board_judge(bench->port.board, &reach, &memory);
+    const bool somewhere = verdict == REACH_ALLOWED && access->bytes != 0;
+    return (struct answer){verdict, somewhere ? memory : 0};
+}
+
+static void publish(struct bench *bench)
+{
+    shm_port_publish_qp(&bench->port, bench->qp);
+    shm_port_publish_region(&bench->port, &bench->region);
+    if (bench->key_model.kind != REGION_MEMORY) {
+        shm_port_publish_region(&bench->port, &bench->window);
+    }
+}
+
+/* -- The model's answers ------------------------------------------------------------------------*/
+
+static struct answer expected_of_engine(const struct bench *bench,
+                                        const struct modelled_access *access)
+{
+    struct segment segment = {0};
+    const enum reach_verdict verdict =
+        model_judge(&bench->qp_model, &bench->key_model, access, &segment);
+    return (struct answer){verdict, verdict == REACH_ALLOWED ? segment.address : 0};
+}
+
+/* What cannot be reached directly is not there. */
+static struct answer expected_of_board(const struct bench *bench,
+                                       const struct modelled_access *access)
+{
+    struct segment segment = {0};
+    struct modelled_key key = bench->key_model;
+    if (!model_qp_is_direct(&bench->qp_model)) {
+        return (struct answer){REACH_UNKNOWN_QP, 0};
+    }
+    key.live = model_key_is_direct(&key);
+    const enum reach_verdict verdict = model_judge(&bench->qp_model, &key, access, &segment);
+    return (struct answer){verdict, verdict == REACH_ALLOWED ? segment.address : 0};
+}
+
+/* -- Both users of the rule ---------------------------------------------------------------------*/
+
+static void begin(struct bench *bench, uint64_t seed)
 {
     static const struct nic_limits limits = {.qps = 4,
                                              .qpn_base = SHM_BOARD_QPS,
@@ -84,11 +399,285 @@ static int setup(void **state)
                                              .reads_per_qp = 1,
                                              .cq_entries = 4,
                                              .mtu = PATH_MTU_1024};
+    prng_init(&bench->prng, seed);
+    bench->nic = nic_init(&limits, seed, zeroed(nic_bytes(&limits)));
+    cq_init(&bench->cq, COUNT_OF(bench->ring), bench->ring);
+}
+
+static void end(struct bench *bench)
+{
+    shm_port_withdraw_qp(&bench->port, bench->qp);
+    shm_port_withdraw_region(&bench->port, &bench->region);
+    if (bench->resources != NULL) {
+        free(qp_take_resources(bench->qp));
+    }
+    qp_destroy(bench->qp);
+    free(bench->qp_memory);
+    free(bench->nic);
+    struct shm_board *board = bench->port.board;
+    *bench = (struct bench){.port = {.board = board}};
+}
+
+static struct modelled_access begin_random(struct bench *bench, uint64_t seed)
+{
+    begin(bench, seed);
+    bench->qp_model = random_qp(bench);
+    make_qp(bench);
+    make_key(bench);
+    publish(bench);
+    return random_access(bench);
+}
+
+static void expect_equal(struct answer answer, struct answer expected)
+{
+    assert_int_equal(answer.verdict, expected.verdict);
+    assert_int_equal(answer.memory, expected.memory);
+}
+
+static void test_packets_go_by_the_rule(void **state)
+{
+    struct bench *bench = *state;
+    uint32_t seen[REACH_VERDICT_COUNT] = {0};
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const struct modelled_access access = begin_random(bench, seed);
+        if (engine_can_tell(bench, &access)) {
+            const struct answer answer = ask_engine(bench, &access);
+            expect_equal(answer, expected_of_engine(bench, &access));
+            seen[answer.verdict]++;
+        }
+        end(bench);
+    }
+    for (enum reach_verdict i = REACH_WRONG_SERVICE; i <= REACH_FORBIDDEN; i++) {
+        assert_true(seen[i] > SEEDS / 400);
+    }
+    assert_true(seen[REACH_ALLOWED] > SEEDS / 10);
+}
+
+static void test_peers_go_by_the_rule(void **state)
+{
+    struct bench *bench = *state;
+    uint32_t seen[REACH_VERDICT_COUNT] = {0};
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const struct modelled_access access = begin_random(bench, seed);
+        const struct answer answer = ask_board(bench, &access);
+        expect_equal(answer, expected_of_board(bench, &access));
+        seen[answer.verdict]++;
+        end(bench);
+    }
+    static const enum reach_verdict all[] = {
+        REACH_UNKNOWN_QP,   REACH_WRONG_PEER,    REACH_NO_RIGHT, REACH_UNKNOWN_KEY,
+        REACH_WRONG_DOMAIN, REACH_OUT_OF_BOUNDS, REACH_FORBIDDEN};
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        assert_true(seen[all[i]] > SEEDS / 400);
+    }
+    assert_true(seen[REACH_ALLOWED] > SEEDS / 10);
+}
+
+/* Whatever both know, without the model: the board lets nobody reach what packets could not, and
+ * says the same about what stands on it. */
+static void test_both_say_the_same(void **state)
+{
+    struct bench *bench = *state;
+    uint32_t same = 0, allowed = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const struct modelled_access access = begin_random(bench, seed);
+        const struct answer board = ask_board(bench, &access);
+        if (engine_can_tell(bench, &access)) {
+            const struct answer engine = ask_engine(bench, &access);
+            if (board.verdict != REACH_UNKNOWN_QP && board.verdict != REACH_UNKNOWN_KEY) {
+                expect_equal(board, engine);
+                same++;
+                allowed += board.verdict == REACH_ALLOWED;
+            }
+        }
+        end(bench);
+    }
+    assert_true(same > SEEDS / 4 && allowed > SEEDS / 10);
+}
+
+/* -- What was taken off -------------------------------------------------------------------------*/
+
+/* A connection of RC that grants everything, and a region of it. */
+static void begin_open(struct bench *bench, uint64_t seed)
+{
+    begin(bench, seed);
+    bench->qp_model = (struct modelled_qp){.type = QP_RC,
+                                           .state = QP_RTR,
+                                           .access = 0xf,
+                                           .reads = 1,
+                                           .peer = PEER,
+                                           .peer_number = PEER_NUMBER};
+    make_qp(bench);
+    bench->region =
+        (struct region){.pd = &bench->pds[0], .start = 0x1000, .bytes = 0x1000, .access = REMOTE};
+    shm_port_publish_qp(&bench->port, bench->qp);
+}
+
+static enum reach_verdict ask(struct bench *bench, uint32_t number, uint32_t key, uint64_t *memory)
+{
+    const struct shm_reach reach = {.number = number,
+                                    .key = key,
+                                    .source = {gid_of(PEER), PEER_NUMBER},
+                                    .access = {0x1800, 8, ACCESS_REMOTE_WRITE}};
+    return shm_board_judge(bench->port.board, &reach, memory);
+}
+
+/* A place that is free has the key 0, or the number 0, and is nothing to a peer that asks for 0. */
+static void test_nothing_is_0(void **state)
+{
+    struct bench *bench = *state;
+    uint64_t memory;
+    begin_open(bench, 3);
+    const uint32_t number = qp_number(bench->qp);
+    assert_int_equal(number % SHM_BOARD_QPS, 0);        /* The first place where 0 is looked for. */
+    for (uint32_t i = 1; i <= SHM_BOARD_REGIONS; i++) { /* Some of them at the first place. */
+        const uint32_t key = i << 8;
+        bench->region.key = key;
+        shm_port_publish_region(&bench->port, &bench->region);
+        assert_int_equal(ask(bench, number, key, &memory), REACH_ALLOWED);
+        if (i == SHM_BOARD_REGIONS) {
+            shm_port_withdraw_qp(&bench->port, bench->qp);
+            assert_int_equal(ask(bench, number, key, &memory), REACH_UNKNOWN_QP);
+            assert_int_equal(ask(bench, 0, key, &memory), REACH_UNKNOWN_QP);
+            shm_port_publish_qp(&bench->port, bench->qp);
+        }
+        shm_port_withdraw_region(&bench->port, &bench->region);
+        assert_int_equal(ask(bench, number, key, &memory), REACH_UNKNOWN_KEY);
+        assert_int_equal(ask(bench, number, 0, &memory), REACH_UNKNOWN_KEY);
+    }
+    end(bench);
+}
+
+/* An owner may write anything on its board. */
+static void test_a_range_that_wraps(void **state)
+{
+    struct bench *bench = *state;
+    uint64_t memory;
+    begin_open(bench, 1);
+    bench->region.key = 0x100;
+    bench->region.start = 0x1900;
+    bench->region.bytes = UINT64_MAX - 8;
+    shm_port_publish_region(&bench->port, &bench->region);
+    assert_int_equal(ask(bench, qp_number(bench->qp), 0x100, &memory), REACH_UNKNOWN_KEY);
+    end(bench);
+}
+
+/* -- What changes meanwhile ---------------------------------------------------------------------*/
+
+/* The board begins here in its first page: then the entry 100 of the regions and the entry 125 of
+ * the queue pairs lie across the ends of pages. */
+enum {
+    PAGE = 4096,
+    BOARD_OFFSET = 16,
+    REGION_ACROSS = 100,
+    QP_ACROSS = 125,
+};
+
+/* What comes to the place of an entry while a peer copies it. */
+static struct {
+    uint8_t *page; /* Not accessible until then. */
+    struct shm_board_region *region;
+    struct shm_board_qp *qp;
+    uint32_t faults;
+} meanwhile;
+
+static void on_fault(int signal)
+{
+    (void)signal;
+    if (mprotect(meanwhile.page, PAGE, PROT_READ | PROT_WRITE) != 0) {
+        _exit(1);
+    }
+    meanwhile.faults++;
+    if (meanwhile.region != NULL) {
+        atomic_store(&meanwhile.region->key, 0x55555500);
+        atomic_store(&meanwhile.region->memory, 0xbad0000);
+    } else {
+        atomic_store(&meanwhile.qp->number, 1);
+        atomic_store(&meanwhile.qp->domain, 2);
+    }
+}
+
+/* Asks while the entry's second page is out of reach. Returns the verdict; it was looked up before
+ * the change and is judged behind it. */
+static enum reach_verdict ask_meanwhile(struct bench *bench, uint32_t key, const void *entry)
+{
+    uint64_t memory;
+    meanwhile.page = (uint8_t *)(((uintptr_t)entry | (PAGE - 1)) + 1);
+    meanwhile.faults = 0;
+    assert_int_equal(mprotect(meanwhile.page, PAGE, PROT_NONE), 0);
+    const enum reach_verdict verdict = ask(bench, QP_ACROSS, key, &memory);
+    assert_int_equal(meanwhile.faults, 1);
+    return verdict;
+}
+
+/* A connection of RC, put up by hand at the place of its number. */
+static struct shm_board_qp *put_up_qp(struct shm_board *board)
+{
+    struct shm_board_qp *entry = &board->qps[QP_ACROSS];
+    const struct gid gid = gid_of(PEER);
+    uint64_t peer[2];
+    memcpy(peer, &gid, sizeof(peer));
+    atomic_store(&entry->grant, PEER_NUMBER | REMOTE << SHM_GRANT_SHIFT);
+    atomic_store(&entry->domain, 1);
+    atomic_store(&entry->peer[0], peer[0]);
+    atomic_store(&entry->peer[1], peer[1]);
+    atomic_store(&entry->number, QP_ACROSS);
+    return entry;
+}
+
+/* A region whose key has its first place there. */
+static struct shm_board_region *put_up_region(struct bench *bench)
+{
+    struct shm_board_region *entry = &bench->port.board->regions[REGION_ACROSS];
+    for (uint32_t key = 0x100; atomic_load(&entry->key) == 0; key += 0x100) {
+        if (key > 0x100) {
+            shm_port_withdraw_region(&bench->port, &bench->region);
+        }
+        bench->region = (struct region){
+            .pd = &bench->pds[0], .key = key, .start = 0x1000, .bytes = 0x1000, .access = REMOTE};
+        shm_port_publish_region(&bench->port, &bench->region);
+    }
+    return entry;
+}
+
+/* A peer may be held up between any two words of an entry, until another entry has come to the
+ * place: what it copied then is of both, and does not count. */
+static void test_a_copy_is_of_one_entry(void **state)
+{
+    struct bench *bench = *state;
+    const size_t bytes = (sizeof(struct shm_board) + BOARD_OFFSET + PAGE - 1) / PAGE * PAGE;
+    uint8_t *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    struct shm_board *board = bench->port.board;
+    bench->port.board = (struct shm_board *)(void *)(pages + BOARD_OFFSET);
+    const struct sigaction action = {.sa_handler = on_fault};
+    struct sigaction before;
+    assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+    meanwhile.qp = put_up_qp(bench->port.board);
+    meanwhile.region = put_up_region(bench);
+    const uint32_t key = bench->region.key;
+    uint64_t memory;
+    enum reach_verdict verdicts[4];
+    verdicts[0] = ask(bench, QP_ACROSS, key, &memory);
+    verdicts[1] = ask_meanwhile(bench, key, meanwhile.region);
+
+    atomic_store(&meanwhile.region->key, key);
+    meanwhile.region = NULL;
+    verdicts[2] = ask(bench, QP_ACROSS, key, &memory);
+    verdicts[3] = ask_meanwhile(bench, key, meanwhile.qp);
+    assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+    assert_int_equal(munmap(pages, bytes), 0);
+    bench->port.board = board;
+    assert_int_equal(verdicts[0], REACH_ALLOWED);
+    assert_int_equal(verdicts[1], REACH_UNKNOWN_KEY);
+    assert_int_equal(verdicts[2], REACH_ALLOWED);
+    assert_int_equal(verdicts[3], REACH_UNKNOWN_QP);
+}
+
+static int setup(void **state)
+{
     struct bench *bench = calloc(1, sizeof(*bench));
     bench->port.board = zeroed(sizeof(struct shm_board));
-    bench->nic = nic_init(&limits, 3, zeroed(nic_bytes(&limits)));
-    cq_init(&bench->cq, COUNT_OF(bench->ring), bench->ring);
-    make_qp(bench);
     *state = bench;
     return 0;
 }
@@ -96,56 +685,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct bench *bench = *state;
-    free(qp_take_resources(bench->qp));
-    qp_destroy(bench->qp);
-    free(bench->qp_memory);
-    free(bench->nic);
     free(bench->port.board);
     free(bench);
     return 0;
-}
-
-static bool admitted(const struct bench *bench, uint32_t number, uint32_t key, uint64_t address)
-{
-    uint64_t memory;
-    const struct shm_reach reach = {.number = number,
-                                    .from_number = PEER_NUMBER,
-                                    .from = peer,
-                                    .address = address,
-                                    .key = key,
-                                    .bytes = 8,
-                                    .access = ACCESS_REMOTE_WRITE};
-    return shm_board_admits(bench->port.board, &reach, &memory);
-}
-
-/* -- What was taken off -------------------------------------------------------------------------*/
-
-/* A place that is free has the key 0, or the number 0, and is nothing to a peer that asks for 0. */
-static void test_nothing_is_0(void **state)
-{
-    struct bench *bench = *state;
-    const uint32_t number = qp_number(bench->qp);
-    assert_int_equal(number & (SHM_BOARD_QPS - 1), 0); /* The first place where 0 is looked for. */
-    shm_port_publish_qp(&bench->port, bench->qp);
-    for (uint32_t i = 1; i <= SHM_BOARD_REGIONS; i++) { /* Some of them at the first place. */
-        struct region region = {.kind = REGION_MEMORY,
-                                .key = i << 8,
-                                .pd = &bench->pd,
-                                .start = 0x1000,
-                                .bytes = 0x1000,
-                                .access = REMOTE};
-        shm_port_publish_region(&bench->port, &region);
-        assert_true(admitted(bench, number, region.key, 0x1800));
-        if (i == SHM_BOARD_REGIONS) {
-            shm_port_withdraw_qp(&bench->port, bench->qp);
-            assert_false(admitted(bench, number, region.key, 0x1800));
-            assert_false(admitted(bench, 0, region.key, 0x1800));
-            shm_port_publish_qp(&bench->port, bench->qp);
-        }
-        shm_port_withdraw_region(&bench->port, &region);
-        assert_false(admitted(bench, number, region.key, 0x1800));
-        assert_false(admitted(bench, number, 0, 0x1800));
-    }
 }
 
 #define BOARD_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -153,7 +695,9 @@ static void test_nothing_is_0(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOARD_TEST(test_nothing_is_0),
+        BOARD_TEST(test_packets_go_by_the_rule), BOARD_TEST(test_peers_go_by_the_rule),
+        BOARD_TEST(test_both_say_the_same),      BOARD_TEST(test_nothing_is_0),
+        BOARD_TEST(test_a_range_that_wraps),     BOARD_TEST(test_a_copy_is_of_one_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,19 +26,16 @@
 
 /* -- Reaching -----------------------------------------------------------------------------------*/
 
-/* What a packet is about to do. A message's first packet is judged for all of it: a WRITE that cannot
- * end is not begun. */
+/* What a packet is about to do. A message's first packet is judged for all of it: a WRITE that
+ * cannot end is not begun. */
 static struct shm_reach reach_of(const struct shm_link *link, const struct nic_departure *departure,
-                                 uint32_t access)
+                                 uint32_t right)
 {
     return (struct shm_reach){
         .number = departure->destination_qpn,
-        .from_number = qp_number(departure->qp),
-        .from = link->link.self,
-        .address = departure->direct.address,
         .key = departure->direct.key,
-        .bytes = departure->direct.bytes,
-        .access = access,
+        .source = {.gid = link->link.self, .number = qp_number(departure->qp)},
+        .access = {departure->direct.address, departure->direct.bytes, right},
     };
 }
 
@@ -80,7 +77,8 @@ static bool open_window(const struct shm_port *port, struct shm_link *link,
     const shm_window window = (shm_window)++link->windows << 32 | own_thread(port);
     atomic_store_explicit(&link->ring->window, window, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
-    return shm_board_is_owned(link->board) && shm_board_admits(link->board, reach, memory);
+    return shm_board_is_owned(link->board) &&
+           shm_board_judge(link->board, reach, memory) == REACH_ALLOWED;
 }
 
 static void close_window(struct shm_link *link)
@@ -158,11 +156,11 @@ bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_d
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
     const struct shm_reach source = reach_of(link, departure, ACCESS_REMOTE_READ);
     uint64_t memory;
-    if (source.bytes == 0 || !within_reach(link, segments, segment_count)) {
+    if (source.access.bytes == 0 || !within_reach(link, segments, segment_count)) {
         return false;
     }
     const bool read = open_window(port, link, &source, &memory) &&
-                      read_memory(link, segments, segment_count, memory, source.bytes) &&
+                      read_memory(link, segments, segment_count, memory, source.access.bytes) &&
                       shm_board_is_owned(link->board);
     close_window(link);
     if (read) {

@@ -99,17 +99,16 @@ bool shm_board_is_owned(const struct shm_board *board);
 
 /* What a packet is about to do with memory. */
 struct shm_reach {
-    uint32_t number, from_number; /* The queue pairs: the peer's, and ours. */
-    struct gid from;
-    uint64_t address;
+    uint32_t number; /* The peer's queue pair. */
     uint32_t key;
-    uint32_t bytes;  /* From there on, which have to be open. */
-    uint32_t access; /* ACCESS_REMOTE_WRITE or ACCESS_REMOTE_READ. */
+    struct reach_source source;
+    struct reach_access access;
 };
 
-/* May it? Then *memory is where, in the process of the board. */
-MUST_USE bool shm_board_admits(const struct shm_board *board, const struct shm_reach *reach,
-                               uint64_t *memory);
+/* May it, by nic/reach.h and what stands on the board? Then *memory is where, in the process of the
+ * board. What is not there is REACH_UNKNOWN_QP or REACH_UNKNOWN_KEY, whatever the reason. */
+MUST_USE enum reach_verdict shm_board_judge(const struct shm_board *board,
+                                            const struct shm_reach *reach, uint64_t *memory);
 
 /* shm_window.c: something has been taken off the board. */
 void shm_note_withdrawal(struct shm_port *port);

@@ -73,23 +73,27 @@ struct shm_ring {
 #define SHM_BOARD_QPS    (1u << 18)
 #define SHM_BOARD_PROBES 8u
 
-/* A region that peers may write or read by themselves. Filled first, then `key` is set; cleared the
- * other way round, and not reused before every producer's window was seen closed. */
+/* A region that peers may write or read by themselves. Filled first, then `key` is set; taken off,
+ * the key alone is cleared. A reader copies every word once, and its copy counts if the key is
+ * still the same behind it: then nothing else came to the place meanwhile. */
 struct shm_board_region {
-    _Atomic uint32_t key; /* 0: free. */
-    uint32_t access;      /* ACCESS_REMOTE_WRITE and ACCESS_REMOTE_READ, as granted. */
-    uint64_t domain;      /* The number of its protection domain, which says nothing else. */
-    uint64_t start, bytes, memory;
+    _Atomic uint32_t key;    /* 0: free. */
+    _Atomic uint32_t access; /* ACCESS_REMOTE_WRITE and ACCESS_REMOTE_READ, as granted. */
+    _Atomic uint64_t domain; /* The number of its protection domain, which says nothing else. */
+    _Atomic uint64_t start, bytes, memory;
 };
+_Static_assert(sizeof(struct shm_board_region) == 40, "the size is part of the layout");
 
-/* A queue pair in RTR or RTS that grants remote writes or reads to one peer. */
+/* A queue pair of RC, in RTR or RTS, that grants remote writes or reads to one peer. Written and
+ * read like a region. */
 struct shm_board_qp {
     _Atomic uint32_t number; /* 0: free. */
-    uint32_t peer_number : 24;
-    uint32_t access : 8; /* As of a region. */
-    uint64_t domain;
-    struct gid peer;
+    _Atomic uint32_t grant;  /* The peer's number and, from SHM_GRANT_SHIFT on, access. */
+    _Atomic uint64_t domain;
+    _Atomic uint64_t peer[2]; /* A struct gid, byte for byte. */
 };
+#define SHM_GRANT_SHIFT 24
+_Static_assert(sizeof(struct shm_board_qp) == 32, "the size is part of the layout");
 
 /* Whether the board's process still lives, as itself: a robust mutex that its own thread holds for
  * life. When that thread ends, with its process or because the process executes another program,

@@ -424,6 +424,25 @@ struct pd *qp_pd(const struct qp *qp)
     return qp->pd;
 }
 
+/* Without responder resources a queue pair refuses every READ and atomic. */
+static uint32_t granted_by(const struct qp *qp)
+{
+    const bool resources = !qp_is_reliable(qp) || qp->attributes.max_reads_in != 0;
+    return qp->attributes.access & ~(resources ? 0u : ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC);
+}
+
+struct reach_qp qp_view(const struct qp *qp)
+{
+    return (struct reach_qp){
+        .type = (enum qp_type)qp->type,
+        .state = (enum qp_state)qp->state,
+        .granted = granted_by(qp),
+        .user = {.domain = (uintptr_t)qp->pd, .name = (uintptr_t)qp},
+        .peer = qp->attributes.path.destination,
+        .peer_number = qp->attributes.destination_qpn & ROCE_24_BITS,
+    };
+}
+
 const struct qp_capacity *qp_capacity_of(const struct qp *qp)
 {
     return &qp->capacity;

@@ -131,6 +131,10 @@ enum qp_state qp_state_of(const struct qp *qp);
 void *qp_context(const struct qp *qp);
 const struct nic_path *qp_path(const struct qp *qp);
 struct pd *qp_pd(const struct qp *qp);
+
+/* What it is and grants, for the rule. The names of domains and queue pairs are their addresses; an
+ * XRC target has a domain only while a request is looked at. */
+struct reach_qp qp_view(const struct qp *qp);
 const struct qp_capacity *qp_capacity_of(const struct qp *qp);
 bool qp_signals_all(const struct qp *qp);
 

@@ -41,7 +41,7 @@ enum reach_verdict reach_judge_direct_qp(const struct reach_qp *qp)
     if (qp->type != QP_RC) {
         return REACH_WRONG_SERVICE;
     }
-    if (qp->state != QP_RTR && qp->state != QP_RTS) {
+    if (!reach_state_serves(qp->state) || qp->state == QP_SQD || qp->state == QP_SQE) {
         return REACH_WRONG_STATE;
     }
     return qp->granted & REACH_DIRECT ? REACH_ALLOWED : REACH_NO_RIGHT;
