@@ -424,11 +424,12 @@ struct pd *qp_pd(const struct qp *qp)
     return qp->pd;
 }
 
-/* Without responder resources a queue pair refuses every READ and atomic. */
+/* Without responder resources a queue pair refuses every READ and atomic; only reliable ones have
+ * any. */
 static uint32_t granted_by(const struct qp *qp)
 {
-    const bool resources = !qp_is_reliable(qp) || qp->attributes.max_reads_in != 0;
-    return qp->attributes.access & ~(resources ? 0u : ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC);
+    const bool answers = qp->attributes.max_reads_in != 0;
+    return qp->attributes.access & ~(answers ? 0u : ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC);
 }
 
 struct reach_qp qp_view(const struct qp *qp)
