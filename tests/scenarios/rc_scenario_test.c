@@ -226,12 +226,13 @@ static void connect_side(struct scenario *scenario, int node, struct side *side,
 static uint32_t draw_bytes(struct scenario *scenario)
 {
     struct prng *prng = &scenario->prng;
-    const uint32_t mtu_bytes = 128u << scenario->mtu;
+    uint32_t whole = 128u << scenario->mtu;
     switch (prng_below(prng, 5)) {
     case 0: return (uint32_t)prng_below(prng, 3);
     case 1: return (uint32_t)prng_below(prng, 64);
     case 2:
-        return mtu_bytes * (uint32_t)(1 + prng_below(prng, 3)) - 1 + (uint32_t)prng_below(prng, 3);
+        whole *= (uint32_t)(1 + prng_below(prng, 3)); /* Whole packets, a byte less or more. */
+        return whole - 1 + (uint32_t)prng_below(prng, 3);
     case 3: return (uint32_t)prng_below(prng, 4096);
     default: return (uint32_t)prng_below(prng, scenario->slot_bytes + 1);
     }
