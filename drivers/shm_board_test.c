@@ -303,21 +303,29 @@ static struct answer ask_engine(struct bench *bench, const struct modelled_acces
 {
     const bool read = access->rights == ACCESS_REMOTE_READ;
     const bool only = access->bytes <= MTU;
+    const uint32_t bytes = read ? 0 : only ? access->bytes : MTU;
     const struct roce_packet packet = {
         .opcode = read   ? ROCE_READ_REQUEST
                   : only ? ROCE_WRITE_ONLY
                          : ROCE_WRITE_FIRST,
         .pkey = ROCE_DEFAULT_PKEY,
+        .pad_bytes = roce_pad_bytes(bytes),
         .destination_qpn = qp_number(bench->qp),
         .reth = {.address = access->address, .key = bench->key, .bytes = access->bytes},
-        .payload_bytes = read   ? 0
-                         : only ? access->bytes
-                                : MTU,
     };
-    const struct nic_arrival arrival = {.packet = packet, .source = gid_of(access->source)};
+    static const uint8_t payload[MTU];
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+    const struct nic_frame frame = {
+        .headers = headers,
+        .payload = payload,
+        .headers_bytes = (uint32_t)roce_encode_headers(&packet, headers),
+        .payload_bytes = bytes + packet.pad_bytes,
+        .source = gid_of(access->source),
+    };
     struct nic_move move;
     struct answer answer = {0};
-    const bool moves = nic_on_packet(bench->nic, &arrival, (struct instant){1000}, &move);
+    const bool moves =
+        nic_on_packet(bench->nic, &frame, (struct instant){1000}, &move) == NIC_MOVES;
     answer.verdict = reason_of(bench);
     assert_int_equal(moves, answer.verdict == REACH_ALLOWED && !read);
     if (answer.verdict == REACH_ALLOWED && access->bytes != 0) {
