@@ -92,8 +92,7 @@ void forth_node_open(struct forth_node *node, struct forth_fabric *fabric, struc
     *node = (struct forth_node){
         .end = {.in = node->end.in}, .fabric = fabric, .out = out, .config = *config};
     prng_init(&node->prng, config->seed);
-    sim_memory_open(&node->memory, config->memory_bytes,
-                    sim_clock_at(config->pci, config->memory_cycles));
+    sim_memory_open(&node->memory, config->memory_bytes);
     forth_config_init(&node->config_space);
     forth_registers_init(&node->registers);
     forth_queue_init(&node->queue, config->full_by_pointer);
