@@ -204,14 +204,15 @@ static void connect_qp(struct csrna_machine *machine, uint32_t number, uint32_t 
  * the slowest part. */
 static uint8_t timeout_code(const struct csrna_machine *machine, const struct csrna_config *config)
 {
-    const uint64_t wire_byte_fs = machine->world.wire_byte_fs;
+    const uint64_t wire_byte_fs = machine->world.output.wire.byte_fs;
     const uint64_t slowest_fs =
         config->pcie_byte_fs > wire_byte_fs ? config->pcie_byte_fs : wire_byte_fs;
     const uint64_t bytes = machine->load.bytes + 4 * (config->context_bytes + config->access_bytes);
     const uint64_t message_ps =
         bytes * slowest_fs / 1000 + config->processing * config->cycle_ps + config->read_ps;
     const uint64_t queue_ps = machine->load.qps * (uint64_t)machine->world.batch * message_ps;
-    const uint64_t way_ps = 2 * machine->world.link_ps + 4 * (config->read_ps + config->write_ps);
+    const uint64_t way_ps =
+        2 * machine->world.output.wire.latency_ps + 4 * (config->read_ps + config->write_ps);
     uint8_t code = 8;
     while (code < 31 && ack_timeout_ns(code) * 1000 < 4 * (queue_ps + way_ps)) {
         code++;

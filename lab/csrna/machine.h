@@ -12,6 +12,7 @@
 #include "lab/csrna/nic.h"
 #include "lab/lab.h"
 #include "sim/faults.h"
+#include "sim/parts/switch.h"
 
 #define CSRNA_PARAMETER_COUNT 46
 #define CSRNA_BATCH_MAX       32u
@@ -55,7 +56,8 @@ struct csrna_load {
 
 /* What surrounds the NICs. */
 struct csrna_world {
-    uint64_t wire_byte_fs, link_ps, write_ps;
+    struct sim_output_kind output; /* The switch's; the nodes' wires are like those behind it. */
+    uint64_t write_ps;
     uint64_t software_ps, jitter_ps; /* From a post to its doorbell, and how far that varies. */
     uint64_t stagger_ps;             /* Between the first posts of two cores. */
     uint32_t cores, batch;
@@ -129,7 +131,7 @@ struct csrna_node {
     struct cq cq;
     struct completion *ring;
     struct region region;
-    uint64_t port_free_ps; /* When the switch's port towards this node is free. */
+    struct sim_wire port; /* The switch's output towards this node. */
 };
 
 /* A connection as the server's program knows it. */

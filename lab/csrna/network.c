@@ -87,24 +87,28 @@ static bool survives(struct csrna_machine *machine, struct csrna_packet *packet)
     return !sim_fault_strikes(faults, SIM_FAULT_drop, prng);
 }
 
-/* Links are serial. The switch cuts through, and queues at its outputs. All paths are equally long,
- * so the packet that is sent first is the first one at an output. In the public model a packet
- * reaches the switch in a cycle, and is sent on at the rate of the link. */
+/* In the public model a packet reaches the switch in a cycle, and takes its length behind it only;
+ * else the switch cuts through. `length_ps` is the packet's on a link. */
+static struct sim_span send_to_switch(struct csrna_machine *machine, struct csrna_nic *nic,
+                                      uint64_t length_ps)
+{
+    const bool in_a_cycle = machine->load.framing == CSRNA_FRAMING_MODEL;
+    const struct sim_span sent = sim_wire_send(&nic->wire, machine->sim.now_ps,
+                                               in_a_cycle ? nic->config.cycle_ps : length_ps);
+    const struct sim_span at_switch = sim_wire_arrival(&machine->world.output.wire, sent);
+    return in_a_cycle ? (struct sim_span){at_switch.tail_ps, at_switch.tail_ps} : at_switch;
+}
+
+/* Links are serial, and the switch queues at its outputs. All paths are equally long, so the packet
+ * that is sent first is the first one at an output, and need not be an event there. */
 void csrna_machine_send(struct csrna_machine *machine, struct csrna_packet *packet)
 {
-    struct csrna_nic *from = &machine->nodes[packet->from].nic;
-    struct csrna_node *to = &machine->nodes[packet->to];
-    const uint64_t now_ps = machine->sim.now_ps;
-    const uint64_t length_ps = wire_bytes(machine, packet) * machine->world.wire_byte_fs / 1000;
-    const uint64_t begin_ps = from->wire_free_ps > now_ps ? from->wire_free_ps : now_ps;
-    const bool cuts_through = machine->load.framing != CSRNA_FRAMING_MODEL;
-    from->wire_free_ps = begin_ps + (cuts_through ? length_ps : from->config.cycle_ps);
-    uint64_t arrival_ps =
-        from->wire_free_ps + machine->world.link_ps + (cuts_through ? 0 : length_ps);
-    if (arrival_ps < to->port_free_ps + length_ps) {
-        arrival_ps = to->port_free_ps + length_ps;
-    }
-    to->port_free_ps = arrival_ps;
+    const struct sim_output_kind *output = &machine->world.output;
+    const uint64_t length_ps = sim_wire_ps(&output->wire, wire_bytes(machine, packet));
+    const struct sim_span in =
+        send_to_switch(machine, &machine->nodes[packet->from].nic, length_ps);
+    struct sim_span out;
+    CHECK(sim_output_send(output, &machine->nodes[packet->to].port, in, length_ps, &out));
     if (machine->capture != NULL) {
         capture(machine, packet);
     }
@@ -112,5 +116,5 @@ void csrna_machine_send(struct csrna_machine *machine, struct csrna_packet *pack
         csrna_machine_free(machine, packet);
         return;
     }
-    sim_schedule(&machine->sim, &packet->event, arrival_ps);
+    sim_schedule(&machine->sim, &packet->event, out.tail_ps);
 }

@@ -104,7 +104,7 @@ static bool may_process(const struct csrna_nic *nic)
 {
     const uint64_t now_ps = nic->sim->now_ps;
     return may_go_on(nic) && now_ps >= nic->processing_until_ps &&
-           nic->wire_free_ps <= now_ps + nic->config.backlog_ps;
+           nic->wire.free_ps <= now_ps + nic->config.backlog_ps;
 }
 
 static void process(struct csrna_nic *nic)
@@ -252,7 +252,7 @@ static void sleep_until_due(struct csrna_nic *nic)
     if (may_go_on(nic)) {
         const uint64_t backlog_ps = nic->config.backlog_ps;
         const uint64_t wire_ps =
-            nic->wire_free_ps < backlog_ps ? 0 : nic->wire_free_ps - backlog_ps;
+            nic->wire.free_ps < backlog_ps ? 0 : nic->wire.free_ps - backlog_ps;
         const uint64_t due_ps =
             nic->processing_until_ps > wire_ps ? nic->processing_until_ps : wire_ps;
         csrna_wake(nic, due_ps > now_ps ? due_ps : now_ps);

@@ -31,6 +31,7 @@
 #include "nic/nic.h"
 #include "sim/kernel.h"
 #include "sim/meter.h"
+#include "sim/parts/wire.h"
 #include "sim/pool.h"
 #include "sim/trace.h"
 
@@ -214,7 +215,7 @@ struct csrna_nic {
     uint64_t sent;                /* Requests, each counted once. */
     uint64_t processing_until_ps; /* When the slowest unit is done with its message. */
     uint64_t next_cycle_ps;
-    uint64_t wire_free_ps;
+    struct sim_wire wire; /* To the switch. */
 
     uint64_t stalls[QPC_CHANNELS];
     uint64_t incoherent, bad_packets, failed; /* These are 0, or the run fails. */

@@ -148,8 +148,9 @@ struct csrna_world csrna_world_of(struct lab_run *run, const struct csrna_load *
 {
     struct csrna_world world = {
         .cores = whole(run, "cores"),
-        .wire_byte_fs = byte_fs(run, "ethernet"),
-        .link_ps = ns(run, "link"),
+        .output = {.wire = {.byte_fs = byte_fs(run, "ethernet"), .latency_ps = ns(run, "link")},
+                   .switching = SIM_CUT_THROUGH,
+                   .buffer_ps = SIM_UNBOUNDED_PS},
         .software_ps = ns(run, "software"),
         .write_ps = ns(run, "write"),
         .faults.millionths = {[SIM_FAULT_drop] = millionths(run, "loss"),
