@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Random traffic through a network: what it carries, how long that takes, what becomes of errors.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lab/network/experiments.h"
+
+#define PS_PER_NS 1e3
+
+/* Runs one world; NULL: the run has failed. To be closed and freed. */
+static struct network *run_world(struct lab_run *run, const struct network_config *config)
+{
+    struct network *network = calloc(1, sizeof(*network));
+    CHECK(network != NULL);
+    if (!network_open(network, run, config)) {
+        free(network);
+        return NULL;
+    }
+    network_run(network);
+    return network;
+}
+
+static void end_world(struct network *network)
+{
+    network_close(network);
+    free(network);
+}
+
+/* The time of a packet of mean size on a wire, in ns. */
+static double length_ns(const struct network_config *config)
+{
+    const double bytes = 4.0 * (config->least + config->most) + config->frame_bytes;
+    return bytes * (double)config->wire.byte_fs / 1e6;
+}
+
+/* -- One point ----------------------------------------------------------------------------------*/
+
+static void random_traffic(struct lab_run *run)
+{
+    const struct network_config config = network_config_of(run);
+    struct network *network = run_world(run, &config);
+    if (network == NULL) {
+        return;
+    }
+    const double latency_ns = sim_spread_mean(&network->latency) / PS_PER_NS;
+    lab_judge_relative(
+        lab_add_row(run, "NET-carried", "", "load carried; latency %.0f ns, 99 %% within %.0f ns",
+                    latency_ns, (double)sim_spread_percentile(&network->latency, 0.99) / PS_PER_NS),
+        config.load, network_throughput(network), 0.02);
+    lab_judge_absolute(lab_add_row(run, "NET-dropped", "packets", "of %llu dropped",
+                                   (unsigned long long)network->made),
+                       0, (double)network->dropped, 0);
+    end_world(network);
+}
+
+static const struct lab_claim random_claims[] = {
+    {.id = "NET-carried",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "what is not dropped arrives",
+     .broken_by = "buffer=1000",
+     .because = "an output has room for one packet"},
+    {.id = "NET-dropped",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "the queue of an output at load 0.5: longer than n packets for 0.5^n at most",
+     .broken_by = "buffer=1000",
+     .because = "an output has room for one packet"},
+};
+
+/* -- Latency ------------------------------------------------------------------------------------*/
+
+/* At a low load packets hardly meet, and latency is the sum of its parts: wires, switches, and the
+ * packet's own length once, as switches cut through. */
+static void add_parts(struct lab_run *run)
+{
+    struct network_config config = network_config_of(run);
+    config.load = lab_value(run, "low_load");
+    struct network *network = run_world(run, &config);
+    if (network == NULL) {
+        return;
+    }
+    const double links = (double)network->links / (double)network->latency.count;
+    const double parts_ns = links * (double)config.wire.latency_ps / PS_PER_NS +
+                            (links - 1) * (double)config.delay_ps / PS_PER_NS + length_ns(&config);
+    const double measured_ns = sim_spread_mean(&network->latency) / PS_PER_NS;
+    /* What packets that come at random wait for a wire; and for chance half as much again. */
+    const double wait_ns = config.load / (2 * (1 - config.load)) * length_ns(&config);
+    const double queueing_ns = 1.5 * links * wait_ns;
+    lab_judge_range(
+        lab_add_row(run, "NET-parts", "ns", "latency at load %g, %.2f wires", config.load, links),
+        parts_ns, parts_ns + queueing_ns, measured_ns);
+    end_world(network);
+}
+
+/* Pollaczek and Khinchine: a queue of packets of one length, which come at random. */
+static void add_wait(struct lab_run *run)
+{
+    const struct network_config config = network_config_of(run);
+    struct network *network = run_world(run, &config);
+    if (network == NULL) {
+        return;
+    }
+    const double waited_ns = (double)network->waited_ps / (double)network->waits / PS_PER_NS;
+    lab_judge_relative(
+        lab_add_row(run, "NET-wait", "ns", "waiting for a node's wire at load %g", config.load),
+        config.load / (2 * (1 - config.load)) * length_ns(&config), waited_ns, 0.06);
+    end_world(network);
+}
+
+static void latency(struct lab_run *run)
+{
+    add_parts(run);
+    add_wait(run);
+}
+
+static const struct lab_claim latency_claims[] = {
+    {.id = "NET-parts",
+     .reference = LAB_DERIVED,
+     .ground = LAB_MECHANISM,
+     .source = "the sum of the parameters, and above it the wait of M/D/1 at each wire",
+     .broken_by = "switching=store-and-forward",
+     .because = "a packet's length counts at every switch"},
+    {.id = "NET-wait",
+     .reference = LAB_PRINTED,
+     .ground = LAB_MECHANISM,
+     .source = "the formula of Pollaczek and Khinchine for M/D/1",
+     .broken_by = "arrivals=regular",
+     .because = "packets do not meet if they come at equal intervals"},
+};
+
+/* -- Saturation ---------------------------------------------------------------------------------*/
+
+/* Packets of one size for any node, as many as the wires take: the share that comes through. */
+static double saturated(struct lab_run *run, uint32_t nodes, enum network_buffering buffering)
+{
+    struct network_config config = network_config_of(run);
+    config.buffering = buffering;
+    (void)snprintf(config.topology, sizeof(config.topology), "star:%u", nodes);
+    struct network *network = run_world(run, &config);
+    if (network == NULL) {
+        return 0;
+    }
+    const double share = network_throughput(network);
+    end_world(network);
+    return share;
+}
+
+static void saturation(struct lab_run *run)
+{
+    const uint32_t many = (uint32_t)lab_value(run, "nodes");
+    lab_judge_relative(lab_add_row(run, "NET-inputs/8", "", "queues at inputs, 8 ports"), 0.6184,
+                       saturated(run, 8, NETWORK_AT_INPUTS), 0.01);
+    lab_judge_relative(lab_add_row(run, "NET-inputs/many", "", "queues at inputs, %u ports", many),
+                       0.586, saturated(run, many, NETWORK_AT_INPUTS), 0.01);
+    lab_judge_range(lab_add_row(run, "NET-outputs", "", "queues at outputs, %u ports", many), 0.98,
+                    1, saturated(run, many, NETWORK_AT_OUTPUTS));
+}
+
+static const struct lab_claim saturation_claims[] = {
+    {.id = "NET-inputs",
+     .reference = LAB_PRINTED,
+     .ground = LAB_MECHANISM,
+     .source = "Karol 1987, table I: 0.6184 with 8 ports; 2 - sqrt(2) with very many",
+     .broken_by = "pattern=opposite",
+     .because = "heads of queues do not want the same output"},
+    {.id = "NET-outputs",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "an output is idle only if nothing waits for it",
+     .broken_by = "buffer=1200",
+     .because = "an output has room for two packets, and drops others"},
+};
+
+/* -- Soak ---------------------------------------------------------------------------------------*/
+
+static void soak(struct lab_run *run)
+{
+    const struct network_config config = network_config_of(run);
+    struct network *network = run_world(run, &config);
+    if (network == NULL) {
+        return;
+    }
+    const uint64_t known = network->delivered + network->dropped + network->discarded;
+    lab_judge_absolute(lab_add_row(run, "NET-unaccounted", "packets",
+                                   "of %llu neither delivered, dropped (%llu) nor discarded (%llu)",
+                                   (unsigned long long)network->made,
+                                   (unsigned long long)network->dropped,
+                                   (unsigned long long)network->discarded),
+                       0, (double)(network->made - known), 0);
+    lab_judge_absolute(lab_add_row(run, "NET-wrong", "packets", "delivered with wrong bytes"), 0,
+                       (double)network->wrong, 0);
+    end_world(network);
+}
+
+static const struct lab_claim soak_claims[] = {
+    {.id = "NET-unaccounted",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "every packet that was made comes to an end that is counted",
+     .broken_by = "crc=ignored",
+     .because = "nodes take packets whose bytes are wrong"},
+    {.id = "NET-wrong",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "nodes compare every byte",
+     .broken_by = "crc=ignored",
+     .because = "nodes take packets whose bytes are wrong"},
+};
+
+/* -- Their names --------------------------------------------------------------------------------*/
+
+const struct lab_experiment network_random = {
+    NETWORK_COMMON,
+    .name = "network/random",
+    .what = "one point: random traffic through a network, as the parameters say",
+    .uses = NETWORK_USES "pattern least most topology nodes load buffer bit_errors duration warm",
+    NETWORK_CLAIMS(random_claims),
+    .quick = true,
+    .run = random_traffic,
+    .explains = "A network carries what it is offered as long as its queues have room.",
+};
+
+const struct lab_experiment network_latency = {
+    NETWORK_COMMON,
+    .name = "network/latency",
+    .what = "latency at a low load, and the wait for a wire at a higher one",
+    .uses = NETWORK_USES
+    "pattern least most topology nodes load low_load buffer bit_errors duration warm",
+    NETWORK_CLAIMS(latency_claims),
+    .quick = true,
+    .run = latency,
+    .explains = "At a low load the latency is the sum of wires, switches and the packet's length, "
+                "and what packets wait for each other is within what a queue of random arrivals "
+                "has. At load 0.5 the wait for a node's wire is that of the textbook.",
+};
+
+const struct lab_experiment network_saturation = {
+    NETWORK_COMMON,
+    .name = "network/saturation",
+    .what = "what one switch carries, with queues at inputs and at outputs",
+    .uses = NETWORK_USES
+    "pattern=all least most topology nodes load=1 buffer bit_errors duration=1000 warm=100",
+    NETWORK_CLAIMS(saturation_claims),
+    .quick = true,
+    .run = saturation,
+    .explains = "With one queue at each input the packet at its head holds up those for other "
+                "outputs, which costs two fifths of the rate with many ports. Queues at outputs "
+                "cost nothing but memory that is fast enough for all inputs at once.",
+};
+
+const struct lab_experiment network_soak = {
+    NETWORK_COMMON,
+    .name = "network/soak",
+    .what = "random packets of many sizes with bit errors and little room",
+    .uses = NETWORK_USES
+    "pattern least=8 most=1024 topology nodes load=0.8 buffer=4096 bit_errors=1e-6 duration warm",
+    NETWORK_CLAIMS(soak_claims),
+    .quick = true,
+    .run = soak,
+    .explains =
+        "Every packet comes to an end that has a counter: delivered as it was sent, dropped "
+        "for want of room, or discarded because a wire spoilt it.",
+};

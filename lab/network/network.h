@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * network - end nodes on the switches and wires of a topology, and the packets that they send.
+ *
+ * Purpose    What many nodes offer a network, what it carries, how long that takes, what is lost.
+ * Inputs     A configuration, from parameters or from a program.
+ * Outputs    Counters, a spread of latencies; every packet made is accounted for.
+ * Ownership  The network owns nodes, wires and packets; nothing is allocated while it runs.
+ * Threads    One world, one thread.
+ * Time       Picoseconds.
+ * Units      Bytes; the load of a wire that is never idle is 1.
+ * Limits     Nodes with one port each; packets of NETWORK_BYTES_MAX bytes.
+ * Source     sim/topology.h, sim/parts/switch.h; docs/decisions/0019-network.md.
+ *
+ * A packet costs one event for each switch on its way and one for its delivery: what waits at an
+ * output is not moved, since its times are known on arrival. Nor is there one for its source: a
+ * node makes its next packet when the one before reaches the first switch. (Switches that queue at
+ * their inputs decide when an output becomes free, and need one event more: inputs.c.)
+ */
+#ifndef LAB_NETWORK_NETWORK_H
+#define LAB_NETWORK_NETWORK_H
+
+#include "lab/lab.h"
+#include "sim/errors.h"
+#include "sim/meter.h"
+#include "sim/parts/switch.h"
+#include "sim/pool.h"
+#include "sim/topology.h"
+
+#define NETWORK_BYTES_MAX UINT16_MAX
+
+/* The words of the parameters with these names, in their order. */
+enum network_pattern {
+    NETWORK_OTHERS,   /* Any node but the sender. */
+    NETWORK_ALL,      /* Any node. */
+    NETWORK_OPPOSITE, /* The node half of all numbers further. */
+};
+
+enum network_buffering {
+    NETWORK_AT_OUTPUTS,
+    NETWORK_AT_INPUTS, /* One queue at each input, whose head alone may leave. */
+};
+
+enum network_arbiter {
+    NETWORK_OLDEST, /* The input whose head has waited longest. */
+    NETWORK_ROUND_ROBIN,
+    NETWORK_FIXED, /* The input of the lowest number. */
+};
+
+struct network_config {
+    char topology[LAB_TEXT_BYTES]; /* As topology_open reads it. */
+    /* Where the description does not say what links are like, the wire's kind does. */
+    struct sim_wire_kind wire;
+    enum sim_switching switching;
+    uint64_t delay_ps;     /* A switch takes so long. */
+    uint32_t buffer_bytes; /* Room at an output or input of a switch; 0: without a bound. */
+    enum network_buffering buffering;
+    enum network_arbiter arbiter;
+    enum network_pattern pattern;
+    double load;
+    bool regular;         /* Packets come at equal intervals, not at random. */
+    bool spread;          /* Packets take all paths between two nodes, not one. */
+    uint32_t least, most; /* Words of 8 bytes of a payload: uniform between the two. */
+    uint32_t frame_bytes; /* What a packet takes on a wire beside its payload. */
+    bool real_bytes;      /* Payloads are written, carried and compared. */
+    bool crc_ignored;     /* Nodes take what a wire has spoilt. */
+    double bit_errors;
+    uint64_t warm_ps, stop_ps; /* From when on is measured; when nodes stop making packets. */
+};
+
+struct network;
+
+struct network_packet {
+    struct sim_event event; /* Its head is at a switch, or all of it; or all of it at its node. */
+    struct network *network;
+    uint32_t port;        /* The output of that switch by which it leaves; or the node. */
+    uint32_t destination; /* A node. */
+    uint32_t lag_ps;      /* From the event to its tail. */
+    uint16_t bytes;       /* On the wire. */
+    uint16_t entropy;     /* What chooses among equal paths. */
+    uint64_t born_ps;
+    uint32_t source, number; /* The packet is the source's `number`th. */
+    uint32_t by;             /* Switches with input queues: the wire by which it came. */
+    uint16_t words;          /* The length of its payload. */
+    uint8_t links;           /* Wires that it has been sent over. */
+    bool spoilt;             /* A wire has flipped a bit of it. */
+    _Alignas(8) uint64_t payload[];
+};
+
+struct network_node {
+    uint64_t born_ps; /* When its newest packet was made. */
+    uint32_t made, received;
+};
+
+/* The input of a switch at the end of a wire; and the output that is the beginning of a wire. Both
+ * have the number of the port from which the wire leads. */
+struct network_input {
+    struct list packets; /* The input's queue. */
+    struct list turn;    /* Its place among those that wait for an output. */
+    uint32_t port;
+    uint32_t bytes;         /* Those of `packets` and of the one that is leaving. */
+    bool busy;              /* A packet is leaving. */
+    struct list waiting;    /* The output: inputs whose heads want it. */
+    bool serving;           /* A packet leaves by it, */
+    struct sim_event freed; /* until now. */
+    uint32_t served;        /* The input from which that came, or the last one did, */
+    uint32_t leaving;       /* and its bytes. */
+    struct network *network;
+};
+
+struct network {
+    struct sim sim;
+    struct network_config config;
+    struct topology topology;
+    struct sim_output_kind kinds[TOPOLOGY_CLASSES_MAX]; /* Outputs, by the class of their link. */
+    struct sim_wire *wires; /* By port: the direction that leaves by it. */
+    struct network_node *nodes;
+    struct network_input *inputs; /* By port; NULL: switches queue at their outputs. */
+    struct sim_pool packets;
+    struct sim_errors errors; /* Those of all wires: one bit after the other. */
+    struct sim_trace *trace;
+    struct sim_capture *capture;
+    struct lab_run *run;
+    uint64_t gap_ps; /* The mean interval between two packets of a node; 0: none. */
+    uint32_t packets_most;
+    /* Every packet that was made is still on its way or one of the others. */
+    uint64_t made, delivered, dropped, discarded, wrong, misled;
+    uint64_t
+        ledger; /* Names of packets: added when made, taken off when they have come to an end. */
+    /* From warm_ps on: */
+    uint64_t warm_bytes;       /* Delivered. */
+    uint64_t waited_ps, waits; /* From a packet's making to its first byte on the wire: the sum. */
+    uint64_t links;            /* Wires passed by what was delivered, summed. */
+    struct sim_spread latency; /* From a packet's making to its delivery. */
+};
+
+/* Opens the world and makes each node's first packet. False: the run has failed. */
+bool network_open(struct network *network, struct lab_run *run,
+                  const struct network_config *config);
+/* Runs until every packet has come to an end. */
+void network_run(struct network *network);
+/* Checks that nothing was lost but what was counted; tells what parts take; frees. */
+void network_close(struct network *network);
+
+/* The share of the time for which a node's wire carries what is delivered, on average. */
+double network_throughput(const struct network *network);
+
+/* -- Between the files --------------------------------------------------------------------------*/
+
+/* node.c: the node makes its next packet, unless it is to stop. */
+void network_make(struct network *network, uint32_t node);
+void network_deliver(struct sim *sim, struct sim_event *event);
+/* A packet has come to an end, however. */
+void network_end(struct network *network, struct network_packet *packet);
+
+/* fabric.c: the packet leaves by `port` as `out`, and goes on from there. */
+void network_travel(struct network *network, struct network_packet *packet, uint32_t port,
+                    struct sim_span out);
+/* The packet is at a switch. */
+void network_at_switch(struct network *network, struct network_packet *packet);
+
+/* inputs.c */
+void network_inputs_open(struct network *network);
+void network_at_input(struct network *network, struct network_packet *packet);
+
+/* parameters.c */
+#define NETWORK_PARAMETER_COUNT 22
+extern const struct lab_parameter network_parameters[NETWORK_PARAMETER_COUNT];
+struct network_config network_config_of(struct lab_run *run);
+
+static inline uint64_t network_name(const struct network_packet *packet)
+{
+    return ((uint64_t)packet->source << 32 | packet->number) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+#endif

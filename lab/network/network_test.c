@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A packet that costs one event a switch arrives when it would with queues that are kept,
+ *         and is dropped when they would have no room; whatever is made comes to an end.
+ * Method  The packets that a network made are sent again through a model with explicit queues and
+ *         two events a switch, one when a packet comes in and one when an output is free, which are
+ *         found by looking at all of them. Counts and the sum of latencies have to be the same.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "lab/network/network.h"
+
+#define PACKETS_MAX 4000u
+#define PORTS_MAX   512u
+#define NEVER       UINT64_MAX
+
+/* -- The model ----------------------------------------------------------------------------------*/
+
+struct made {
+    uint64_t born_ps,
+        came_ps; /* `came_ps`: it enters the output's queue; NEVER: it is elsewhere. */
+    uint64_t length_ps;
+    uint32_t source, number, destination;
+    uint16_t entropy;
+    uint32_t vertex, port;
+};
+
+struct output {
+    uint32_t queue[PACKETS_MAX];
+    uint32_t first, last;
+    uint64_t queued_ps; /* The sum of the queue's lengths. */
+    uint64_t free_ps;   /* NEVER: it is free. */
+};
+
+struct model {
+    struct network_config config;
+    struct topology topology;
+    struct made made[PACKETS_MAX];
+    uint32_t count;
+    struct output outputs[PORTS_MAX];
+    uint64_t now_ps, delivered, dropped, latency_ps;
+};
+
+static void model_start(struct model *model, uint32_t port)
+{
+    struct output *output = &model->outputs[port];
+    if (output->free_ps != NEVER || output->first == output->last) {
+        return;
+    }
+    struct made *packet = &model->made[output->queue[output->first++]];
+    const struct topology_port *way = &model->topology.ports[port];
+    const uint64_t latency_ps = model->topology.links[way->link_class].latency_ps;
+    const bool cuts = model->config.switching == SIM_CUT_THROUGH;
+    output->queued_ps -= packet->length_ps;
+    output->free_ps = model->now_ps + packet->length_ps;
+    if (way->peer < model->topology.nodes) {
+        assert_int_equal(way->peer, packet->destination);
+        model->delivered++;
+        model->latency_ps += output->free_ps + latency_ps - packet->born_ps;
+        return;
+    }
+    packet->vertex = way->peer;
+    packet->came_ps =
+        (cuts ? model->now_ps : output->free_ps) + latency_ps + model->config.delay_ps;
+}
+
+static void model_enter(struct model *model, uint32_t index)
+{
+    struct made *packet = &model->made[index];
+    const uint32_t port =
+        model->topology.first_port[packet->vertex] +
+        topology_route(&model->topology, packet->vertex, packet->destination, packet->entropy);
+    struct output *output = &model->outputs[port];
+    const uint64_t byte_ps = model->topology.links[0].byte_fs / 1000;
+    const uint64_t left_ps = output->free_ps == NEVER ? 0 : output->free_ps - model->now_ps;
+    const uint64_t room_ps = model->config.buffer_bytes * byte_ps;
+    packet->came_ps = NEVER;
+    if (packet->vertex >= model->topology.nodes && room_ps != 0 &&
+        left_ps + output->queued_ps + packet->length_ps > room_ps) {
+        model->dropped++;
+        return;
+    }
+    output->queue[output->last++] = index;
+    output->queued_ps += packet->length_ps;
+    model_start(model, port);
+}
+
+/* Does what is next; outputs that become free before packets that come at the same time. */
+static bool model_step(struct model *model)
+{
+    const uint32_t ports = model->topology.first_port[topology_vertices(&model->topology)];
+    uint64_t next_ps = NEVER;
+    for (uint32_t i = 0; i < ports; i++) {
+        next_ps = model->outputs[i].free_ps < next_ps ? model->outputs[i].free_ps : next_ps;
+    }
+    for (uint32_t i = 0; i < model->count; i++) {
+        next_ps = model->made[i].came_ps < next_ps ? model->made[i].came_ps : next_ps;
+    }
+    if (next_ps == NEVER) {
+        return false;
+    }
+    model->now_ps = next_ps;
+    for (uint32_t i = 0; i < ports; i++) {
+        if (model->outputs[i].free_ps == next_ps) {
+            model->outputs[i].free_ps = NEVER;
+            model_start(model, i);
+        }
+    }
+    for (uint32_t i = 0; i < model->count; i++) {
+        if (model->made[i].came_ps == next_ps) {
+            model_enter(model, i);
+        }
+    }
+    return true;
+}
+
+static void model_run(struct model *model)
+{
+    const uint32_t ports = model->topology.first_port[topology_vertices(&model->topology)];
+    assert_true(ports <= PORTS_MAX);
+    for (uint32_t i = 0; i < ports; i++) {
+        model->outputs[i].free_ps = NEVER;
+    }
+    while (model_step(model)) {
+    }
+}
+
+/* -- Taking down what a network makes -----------------------------------------------------------*/
+
+static void take_down(struct model *model, const struct network_packet *packet)
+{
+    assert_true(model->count < PACKETS_MAX);
+    model->made[model->count++] = (struct made){
+        .born_ps = packet->born_ps,
+        .came_ps = packet->born_ps,
+        .length_ps = packet->bytes * (uint64_t)model->topology.links[0].byte_fs / 1000,
+        .source = packet->source,
+        .number = packet->number,
+        .destination = packet->destination,
+        .entropy = packet->entropy,
+        .vertex = packet->source,
+    };
+}
+
+static void look(struct model *model, const struct network *network, uint32_t *seen)
+{
+    for (uint32_t node = 0; node < network->topology.nodes; node++) {
+        if (network->nodes[node].made == seen[node]) {
+            continue;
+        }
+        for (uint32_t i = 0; i < network->packets.count; i++) {
+            const uint8_t *at = network->packets.memory + i * network->packets.bytes;
+            const struct network_packet *packet = (const void *)at;
+            if (packet->network != NULL && packet->source == node && packet->number == seen[node]) {
+                take_down(model, packet);
+                seen[node]++;
+                break;
+            }
+        }
+        assert_int_equal(seen[node], network->nodes[node].made);
+    }
+}
+
+static struct lab_run *prepare(void)
+{
+    struct lab_run *run = calloc(1, sizeof(*run));
+    assert_non_null(run);
+    lab_prepare(run, lab_find("network/random"), 5);
+    return run;
+}
+
+static struct network_config config_of(struct lab_run *run, const char *topology)
+{
+    struct network_config config = network_config_of(run);
+    (void)strncpy(config.topology, topology, sizeof(config.topology) - 1);
+    config.load = 0.9;
+    config.least = 1;
+    config.most = 100;
+    config.warm_ps = 0;
+    return config;
+}
+
+static void compare(struct lab_run *run, const struct network_config *config, bool drops)
+{
+    struct network *network = calloc(1, sizeof(*network));
+    struct model *model = calloc(1, sizeof(*model));
+    uint32_t seen[64] = {0};
+    assert_true(network != NULL && model != NULL);
+    assert_true(network_open(network, run, config) && network->topology.nodes <= 64);
+    model->config = *config;
+    model->topology = network->topology;
+    do {
+        look(model, network, seen);
+    } while (sim_step(&network->sim));
+    model_run(model);
+    assert_string_equal(run->failure, "");
+    assert_int_equal(model->count, network->made);
+    assert_true(network->made > 1000);
+    assert_int_equal(model->delivered, network->delivered);
+    assert_int_equal(model->dropped, network->dropped);
+    assert_int_equal(network->dropped > 0, drops);
+    assert_int_equal(model->latency_ps, network->latency.sum);
+    network_close(network);
+    assert_string_equal(run->failure, "");
+    free(network);
+    free(model);
+}
+
+/* -- Tests --------------------------------------------------------------------------------------*/
+
+static const struct {
+    const char *topology;
+    uint64_t stop_ps; /* So that between 1,000 and PACKETS_MAX packets are made. */
+} worlds[] = {{"star:5", 15000000}, {"star:16", 5000000}};
+
+static void test_against_queues(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < COUNT_OF(worlds); i++) {
+        for (uint32_t k = 0; k < 4; k++) {
+            struct lab_run *run = prepare();
+            struct network_config config = config_of(run, worlds[i].topology);
+            config.stop_ps = worlds[i].stop_ps;
+            config.switching = k % 2 == 0 ? SIM_CUT_THROUGH : SIM_STORE_AND_FORWARD;
+            config.buffer_bytes = k / 2 == 0 ? 0 : 2000;
+            compare(run, &config, k / 2 != 0);
+            free(run);
+        }
+    }
+}
+
+/* Queues at the inputs: what they do not drop arrives, whoever decides. */
+static void test_inputs(void **state)
+{
+    (void)state;
+    for (uint32_t arbiter = 0; arbiter < 3; arbiter++) {
+        struct lab_run *run = prepare();
+        struct network_config config = config_of(run, "star:8");
+        struct network *network = calloc(1, sizeof(*network));
+        assert_non_null(network);
+        config.buffering = NETWORK_AT_INPUTS;
+        config.arbiter = (enum network_arbiter)arbiter;
+        config.load = 1;
+        config.buffer_bytes = 10000;
+        config.stop_ps = 100000000;
+        assert_true(network_open(network, run, &config));
+        network_run(network);
+        assert_true(network->dropped > network->made / 10 &&
+                    network->delivered > network->made / 2);
+        network_close(network);
+        assert_string_equal(run->failure, "");
+        free(network);
+        free(run);
+    }
+}
+
+/* What people can ask for and no network can do is refused with a reason. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct network *network = calloc(1, sizeof(*network));
+    assert_non_null(network);
+    struct lab_run *run = prepare();
+    struct network_config config = config_of(run, "star:1");
+    assert_false(network_open(network, run, &config));
+    assert_non_null(strstr(run->failure, "star"));
+    free(run);
+    run = prepare();
+    config = config_of(run, "star:8");
+    config.least = config.most + 1;
+    assert_false(network_open(network, run, &config));
+    assert_non_null(strstr(run->failure, "least"));
+    free(run);
+    free(network);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_queues),
+        cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

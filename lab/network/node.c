@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * End nodes: what they send, and what they make of what comes.
+ */
+#include "lab/network/network.h"
+#include "sim/traffic.h"
+
+/* -- Sources ------------------------------------------------------------------------------------*/
+
+static uint32_t choose_destination(struct network *network, uint32_t node)
+{
+    const uint32_t nodes = network->topology.nodes;
+    switch (network->config.pattern) {
+    case NETWORK_OTHERS: return sim_destination(&network->sim.prng, node, nodes, 0);
+    case NETWORK_ALL: return (uint32_t)prng_below(&network->sim.prng, nodes);
+    case NETWORK_OPPOSITE: return (node + nodes / 2) % nodes;
+    }
+    UNREACHABLE("a pattern outside its enum");
+}
+
+static uint16_t choose_words(struct network *network)
+{
+    const uint32_t least = network->config.least, most = network->config.most;
+    return (uint16_t)(least == most ? least
+                                    : least + prng_below(&network->sim.prng, most - least + 1));
+}
+
+/* When the node has its next packet: as soon as the wire is free, at equal intervals, or at random
+ * ones. */
+static uint64_t choose_time(struct network *network, const struct network_node *node,
+                            const struct sim_wire *wire)
+{
+    if (network->gap_ps == 0) {
+        return sim_later(node->born_ps, wire->free_ps);
+    }
+    return node->born_ps + (network->config.regular
+                                ? network->gap_ps
+                                : sim_poisson_gap(&network->sim.prng, network->gap_ps));
+}
+
+static void fill(struct network *network, struct network_packet *packet)
+{
+    packet->words = choose_words(network);
+    packet->bytes = (uint16_t)(8 * packet->words + network->config.frame_bytes);
+    if (network->config.real_bytes) {
+        sim_payload_fill(packet->payload, packet->words, packet->destination,
+                         (uint64_t)packet->source << 20 | (packet->number & 0xfffff));
+    }
+}
+
+static struct network_packet *take(struct network *network)
+{
+    struct network_packet *packet = sim_pool_take(&network->packets);
+    if (packet == NULL) {
+        lab_fail(network->run, "more than %u packets are under way: the network cannot keep up",
+                 network->packets.count);
+        return NULL;
+    }
+    const uint32_t taken = sim_pool_taken(&network->packets);
+    network->packets_most = taken > network->packets_most ? taken : network->packets_most;
+    list_init(&packet->event.node);
+    packet->network = network;
+    packet->spoilt = false;
+    packet->links = 0;
+    return packet;
+}
+
+void network_make(struct network *network, uint32_t index)
+{
+    struct network_node *node = &network->nodes[index];
+    const uint32_t port = network->topology.first_port[index];
+    const struct sim_output_kind *kind = &network->kinds[network->topology.ports[port].link_class];
+    const uint64_t born_ps = choose_time(network, node, &network->wires[port]);
+    struct network_packet *packet = born_ps < network->config.stop_ps ? take(network) : NULL;
+    if (packet == NULL) {
+        return;
+    }
+    node->born_ps = packet->born_ps = born_ps;
+    packet->source = index;
+    packet->number = node->made++;
+    packet->destination = choose_destination(network, index);
+    packet->entropy = network->config.spread ? (uint16_t)prng_next(&network->sim.prng) : 0;
+    fill(network, packet);
+    const struct sim_span out =
+        sim_wire_send(&network->wires[port], born_ps, sim_wire_ps(&kind->wire, packet->bytes));
+    network->made++;
+    network->ledger += network_name(packet);
+    if (born_ps >= network->config.warm_ps) {
+        network->waited_ps += out.head_ps - born_ps;
+        network->waits++;
+    }
+    network_travel(network, packet, port, out);
+}
+
+/* -- Sinks --------------------------------------------------------------------------------------*/
+
+void network_end(struct network *network, struct network_packet *packet)
+{
+    network->ledger -= network_name(packet);
+    sim_pool_give(&network->packets, packet);
+}
+
+/* A packet is what its source made for this node. Only its own number is expected here: packets of
+ * many sources come in any order, and that none is missing or doubled the ledger knows. */
+static bool right(struct network *network, const struct network_packet *packet, uint32_t node)
+{
+    if (packet->destination != node) {
+        network->misled++;
+        return false;
+    }
+    if (!network->config.real_bytes) {
+        return true;
+    }
+    struct sim_sink sink = {.expected =
+                                (uint64_t)packet->source << 20 | (packet->number & 0xfffff)};
+    return sim_sink_judge(&sink, packet->payload, packet->words, node) == SIM_PAYLOAD_GOOD;
+}
+
+static void count(struct network *network, const struct network_packet *packet)
+{
+    const uint64_t now_ps = network->sim.now_ps;
+    network->delivered++;
+    if (now_ps >= network->config.warm_ps && now_ps < network->config.stop_ps) {
+        network->warm_bytes += packet->bytes;
+    }
+    if (packet->born_ps >= network->config.warm_ps) {
+        network->links += packet->links;
+        sim_spread_count(&network->latency, now_ps - packet->born_ps);
+    }
+}
+
+void network_deliver(struct sim *sim, struct sim_event *event)
+{
+    struct network_packet *packet = CONTAINER_OF(event, struct network_packet, event);
+    struct network *network = packet->network;
+    const uint32_t node = packet->port;
+    network->nodes[node].received++;
+    if (packet->spoilt && !network->config.crc_ignored) {
+        network->discarded++;
+    } else if (right(network, packet, node)) {
+        count(network, packet);
+    } else {
+        network->wrong++;
+    }
+    sim_note(sim, network_name(packet) + node);
+    network_end(network, packet);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The parameters of a network, and what they make of it.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "lab/network/network.h"
+
+#define PS_PER_NS 1e3
+
+const struct lab_parameter network_parameters[NETWORK_PARAMETER_COUNT] = {
+    LAB_WORD("topology", "star", "OC", "how switches and nodes are joined"),
+    LAB_WHOLE("nodes", "", 64, 2, TOPOLOGY_NODES_MAX, "OC", "end nodes"),
+    LAB_REAL("rate", "Gb/s", 100, 0.1, 1e4, "OC", "rate of a wire"),
+    LAB_REAL("link", "ns", 500, 0, 1e6, "OC", "latency of a wire"),
+    LAB_REAL("switch", "ns", 200, 0, 1e6, "OC", "what a switch takes, from head to head"),
+    LAB_WORD("switching", "cut-through store-and-forward", "OC",
+             "what of a packet has to be at a switch before it may go on"),
+    LAB_WORD("buffering", "outputs inputs", "Karol 1987", "where switches queue"),
+    LAB_WHOLE("buffer", "B", 65536, 0, 1e9, "OC", "room of an output or input; 0: no bound"),
+    LAB_WORD("arbiter", "oldest round-robin fixed", "OC",
+             "switches that queue at inputs: whose turn it is"),
+    LAB_WORD("pattern", "others all opposite", "OC",
+             "destinations: any other node; any node; the one half of all numbers further"),
+    LAB_REAL("load", "", 0.5, 1e-6, 1, "OC", "share of a wire's rate that its node offers"),
+    LAB_REAL("low_load", "", 0.01, 1e-6, 1, "OC", "a load at which packets hardly meet"),
+    LAB_WORD("arrivals", "random regular", "OC", "when packets come: as by Poisson; equal gaps"),
+    LAB_WORD("paths", "all one", "OC", "which of several shortest paths packets take"),
+    LAB_WHOLE("least", "B", 512, 8, 65528, "OC", "payload of the smallest packet, in 8 bytes"),
+    LAB_WHOLE("most", "B", 512, 8, 65528, "OC", "payload of the largest packet, in 8 bytes"),
+    LAB_WHOLE("frame", "B", 38, 0, 1024, "OC: Ethernet's, preamble and gap included",
+              "what a packet takes of a wire beside its payload"),
+    LAB_WORD("payload", "real none", "OC", "whether payloads are written, carried and compared"),
+    LAB_WORD("crc", "checked ignored", "OC", "whether nodes discard what a wire has spoilt"),
+    LAB_REAL("bit_errors", "", 0, 0, 1e-3, "OC", "share of bits that wires flip"),
+    LAB_REAL("duration", "us", 200, 0.1, 1e6, "OC", "for so long nodes make packets"),
+    LAB_REAL("warm", "us", 50, 0, 1e6, "OC", "what comes before is not measured"),
+};
+
+static uint32_t whole(struct lab_run *run, const char *name)
+{
+    return (uint32_t)lab_value(run, name);
+}
+
+static uint64_t ns(struct lab_run *run, const char *name)
+{
+    return (uint64_t)llround(lab_value(run, name) * PS_PER_NS);
+}
+
+static void describe(struct lab_run *run, char *text, size_t bytes)
+{
+    const uint32_t nodes = whole(run, "nodes");
+    (void)lab_word(run, "topology");
+    (void)snprintf(text, bytes, "star:%u", nodes);
+}
+
+struct network_config network_config_of(struct lab_run *run)
+{
+    struct network_config config = {
+        .wire = {.byte_fs = (uint64_t)llround(8e6 / lab_value(run, "rate")),
+                 .latency_ps = ns(run, "link")},
+        .switching = (enum sim_switching)lab_word(run, "switching"),
+        .delay_ps = ns(run, "switch"),
+        .buffer_bytes = whole(run, "buffer"),
+        .buffering = (enum network_buffering)lab_word(run, "buffering"),
+        .arbiter = (enum network_arbiter)lab_word(run, "arbiter"),
+        .pattern = (enum network_pattern)lab_word(run, "pattern"),
+        .load = lab_value(run, "load"),
+        .regular = lab_word(run, "arrivals") != 0,
+        .spread = lab_word(run, "paths") == 0,
+        .least = whole(run, "least") / 8,
+        .most = whole(run, "most") / 8,
+        .frame_bytes = whole(run, "frame"),
+        .real_bytes = lab_word(run, "payload") == 0,
+        .crc_ignored = lab_word(run, "crc") != 0,
+        .bit_errors = lab_value(run, "bit_errors"),
+        .warm_ps = lab_ps(run, "warm"),
+        .stop_ps = lab_ps(run, "duration"),
+    };
+    describe(run, config.topology, sizeof(config.topology));
+    return config;
+}
