@@ -45,6 +45,7 @@ static void test_pool(void **state)
     sim_pool_give(&pool, taken[1]);
     assert_int_equal(sim_pool_taken(&pool), 2);
     assert_ptr_equal(sim_pool_take(&pool), taken[1]);
+    assert_int_equal(pool.used, 3);
     sim_pool_close(&pool);
 }
 

@@ -2,7 +2,8 @@
  *
  * pool - objects of one size, taken and given back without allocation.
  *
- * The one that was given back last is taken first: it is the one the cache still knows.
+ * The one that was given back last is taken first: it is the one the cache still knows. Objects
+ * that were never needed cost no memory, nor does their place on the stack.
  */
 #ifndef SIM_POOL_H
 #define SIM_POOL_H
@@ -14,10 +15,12 @@
 
 struct sim_pool {
     uint8_t *memory;
-    void **free; /* A stack. */
-    uint32_t left, count;
-    size_t bytes;  /* The size of an object, rounded up to a cache line. */
-    size_t mapped; /* The size of all objects together, in whole pages. */
+    void **back;    /* A stack of those that were given back. */
+    uint32_t count; /* All there are; */
+    uint32_t used;  /* those that were ever taken, which is the most at a time; */
+    uint32_t depth; /* and those on the stack. */
+    size_t bytes;   /* The size of an object, rounded up to a cache line. */
+    size_t mapped;  /* The size of all objects together, in whole pages. */
 };
 
 /* Makes `count` zeroed objects; those that are never used cost no memory. Aborts without memory. */
@@ -27,24 +30,27 @@ void sim_pool_close(struct sim_pool *pool);
 /* NULL: all are taken. The object holds what its last user left there. */
 static inline void *sim_pool_take(struct sim_pool *pool)
 {
-    return pool->left == 0 ? NULL : pool->free[--pool->left];
+    if (LIKELY(pool->depth > 0)) {
+        return pool->back[--pool->depth];
+    }
+    return pool->used == pool->count ? NULL : pool->memory + pool->used++ * pool->bytes;
 }
 
 static inline void sim_pool_give(struct sim_pool *pool, void *object)
 {
-    CHECK(pool->left < pool->count);
-    pool->free[pool->left++] = object;
+    CHECK(pool->depth < pool->used);
+    pool->back[pool->depth++] = object;
 }
 
-/* What the pool takes: the objects, and the stack. */
+/* What the pool takes at most: the objects, and the stack. */
 static inline size_t sim_pool_bytes(const struct sim_pool *pool)
 {
-    return pool->mapped + pool->count * sizeof(pool->free[0]);
+    return pool->mapped + pool->count * sizeof(pool->back[0]);
 }
 
 static inline uint32_t sim_pool_taken(const struct sim_pool *pool)
 {
-    return pool->count - pool->left;
+    return pool->used - pool->depth;
 }
 
 #endif

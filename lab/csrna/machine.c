@@ -368,8 +368,8 @@ static void add_memory(struct csrna_machine *machine)
     lab_add_memory(machine->run, "server", 1, nodes[0]);
     lab_add_memory(machine->run, "client", machine->clients, nodes[1]);
     lab_add_memory(machine->run, "queue pair", 2ull * machine->load.qps, qps);
-    lab_add_memory(machine->run, "packet", machine->packets_most,
-                   (uint64_t)machine->packets_most * machine->packets.bytes);
+    lab_add_memory(machine->run, "packet", machine->packets.used,
+                   (uint64_t)machine->packets.used * machine->packets.bytes);
 }
 
 struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load)

@@ -157,7 +157,6 @@ struct csrna_machine {
     struct csrna_world world;
     uint8_t timeout_code;
     uint32_t turns[CSRNA_CORES_MAX]; /* Which of its connections has its turn, for each core. */
-    uint32_t packets_most;           /* The most packets that were under way. */
     /* The members from here on are for measuring. */
     uint64_t messages; /* Completed. */
     uint64_t warm_messages, all_messages;

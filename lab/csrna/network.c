@@ -31,8 +31,6 @@ struct csrna_packet *csrna_machine_packet(struct csrna_machine *machine)
                  CSRNA_PACKETS_MAX);
         return NULL;
     }
-    const uint32_t taken = sim_pool_taken(&machine->packets);
-    machine->packets_most = taken > machine->packets_most ? taken : machine->packets_most;
     packet->machine = machine;
     packet->again = false;
     sim_event_init(&packet->event, on_arrival);

@@ -163,11 +163,9 @@ static void tell_memory(struct network *network)
     lab_add_memory(run, "node", topology->nodes, topology->nodes * sizeof(network->nodes[0]));
     lab_add_memory(run, "port", ports, ports * a_port);
     lab_add_memory(run, "topology", 1, topology_bytes(topology));
-    lab_add_memory(run, "packet", network->packets_most,
-                   network->packets_most * (uint64_t)network->packets.bytes);
-    /* The stack of the pool is as long as the most packets that there may be. */
-    lab_add_memory(run, "place for a packet", network->packets.count,
-                   network->packets.count * sizeof(network->packets.free[0]));
+    lab_add_memory(run, "packet", network->packets.used,
+                   network->packets.used *
+                       (uint64_t)(network->packets.bytes + sizeof(network->packets.back[0])));
 }
 
 void network_close(struct network *network)

@@ -122,7 +122,6 @@ struct network {
     struct sim_capture *capture;
     struct lab_run *run;
     uint64_t gap_ps; /* The mean interval between two packets of a node; 0: none. */
-    uint32_t packets_most;
     /* Every packet that was made is still on its way or one of the others. */
     uint64_t made, delivered, dropped, discarded, wrong, misled;
     uint64_t

@@ -56,8 +56,6 @@ static struct network_packet *take(struct network *network)
                  network->packets.count);
         return NULL;
     }
-    const uint32_t taken = sim_pool_taken(&network->packets);
-    network->packets_most = taken > network->packets_most ? taken : network->packets_most;
     list_init(&packet->event.node);
     packet->network = network;
     packet->spoilt = false;
