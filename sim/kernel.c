@@ -16,6 +16,8 @@
 #define PART_MASK  (SIM_PARTS - 1)
 #define LINE_BYTES 64
 #define NONE       UINT64_MAX
+/* So many slots are fetched at a time. */
+#define FETCHED 4u
 /* So many events at the end of a slot are looked at for the place of another one. */
 #define LOOKS_MAX 8
 
@@ -276,6 +278,37 @@ static bool has_one(const struct list *head)
     return head->next == head->previous;
 }
 
+/* Brings the events of a slot that is to be opened into the caches, and those of the slots behind
+ * it. A list says where an event is only when the one before has come; so several lists are walked
+ * side by side, each from both ends. */
+static void fetch(struct sim *sim, uint64_t slot)
+{
+    const struct list *front[FETCHED], *back[FETCHED];
+    for (uint32_t i = 0; i < FETCHED; i++) {
+        front[i] = sim->slots[(slot + i) & SLOT_MASK].next;
+        back[i] = sim->slots[(slot + i) & SLOT_MASK].previous;
+    }
+    for (bool goes_on = true; goes_on;) {
+        goes_on = false;
+        for (uint32_t i = 0; i < FETCHED; i++) {
+            front[i] = front[i] == back[i] ? front[i] : front[i]->next;
+            back[i] = front[i] == back[i] ? back[i] : back[i]->previous;
+            goes_on |= front[i] != back[i];
+        }
+    }
+    sim->fetched = slot + FETCHED;
+}
+
+static void open_slot(struct sim *sim, struct list *list)
+{
+    const uint64_t slot = event_of(list->next)->at_ps >> SIM_SLOT_BITS;
+    if (slot >= sim->fetched) {
+        fetch(sim, slot);
+    }
+    sim->times.opened = NONE;
+    parts_open(&sim->slot, list, slot, SIM_PART_BITS);
+}
+
 /* The list that begins with the next of the events that are near; NULL: there is none. */
 static struct list *first(struct sim *sim)
 {
@@ -289,8 +322,7 @@ static struct list *first(struct sim *sim)
         if (list == NULL || !is_mixed(sim, (uint32_t)(list - sim->slots)) || has_one(list)) {
             return list;
         }
-        sim->times.opened = NONE;
-        parts_open(&sim->slot, list, event_of(list->next)->at_ps >> SIM_SLOT_BITS, SIM_PART_BITS);
+        open_slot(sim, list);
         list = parts_first(&sim->slot);
     }
     if (!has_one(list)) {

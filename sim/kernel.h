@@ -75,6 +75,7 @@ struct sim {
     uint64_t filled[SIM_SLOTS / 64]; /* Bit s: slot s may hold something. */
     uint64_t mixed[SIM_SLOTS / 64];  /* Bit s: its events are not in the order of time. */
     struct list slots[SIM_SLOTS];    /* The wheel. */
+    uint64_t fetched;                /* Slots before this one were brought into the caches. */
     struct sim_heap far;             /* The events beyond the wheel. */
 };
 
