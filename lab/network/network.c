@@ -153,19 +153,39 @@ static void check(struct network *network)
     }
 }
 
-static void tell_memory(struct network *network)
+struct parts {
+    uint64_t nodes, ports, topology, packets; /* Bytes. */
+    uint64_t port_count;
+};
+
+static struct parts parts_of(const struct network *network)
 {
     const struct topology *topology = &network->topology;
+    const struct sim_pool *packets = &network->packets;
     const uint64_t ports = topology->first_port[topology_vertices(topology)];
-    const uint64_t a_port =
-        sizeof(network->wires[0]) + (network->inputs == NULL ? 0 : sizeof(network->inputs[0]));
-    struct lab_run *run = network->run;
-    lab_add_memory(run, "node", topology->nodes, topology->nodes * sizeof(network->nodes[0]));
-    lab_add_memory(run, "port", ports, ports * a_port);
-    lab_add_memory(run, "topology", 1, topology_bytes(topology));
-    lab_add_memory(run, "packet", network->packets.used,
-                   network->packets.used *
-                       (uint64_t)(network->packets.bytes + sizeof(network->packets.back[0])));
+    const uint64_t inputs = network->inputs == NULL ? 0 : ports * sizeof(network->inputs[0]);
+    return (struct parts){
+        .nodes = topology->nodes * sizeof(network->nodes[0]),
+        .ports = ports * sizeof(network->wires[0]) + inputs,
+        .topology = topology_bytes(topology),
+        .packets = packets->used * (uint64_t)(packets->bytes + sizeof(packets->back[0])),
+        .port_count = ports,
+    };
+}
+
+uint64_t network_bytes(const struct network *network)
+{
+    const struct parts parts = parts_of(network);
+    return parts.nodes + parts.ports + parts.topology + parts.packets;
+}
+
+static void tell_memory(const struct network *network)
+{
+    const struct parts parts = parts_of(network);
+    lab_add_memory(network->run, "node", network->topology.nodes, parts.nodes);
+    lab_add_memory(network->run, "port", parts.port_count, parts.ports);
+    lab_add_memory(network->run, "topology", 1, parts.topology);
+    lab_add_memory(network->run, "packet", network->packets.used, parts.packets);
 }
 
 void network_close(struct network *network)

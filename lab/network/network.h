@@ -141,6 +141,8 @@ void network_run(struct network *network);
 /* Checks that nothing was lost but what was counted; tells what parts take; frees. */
 void network_close(struct network *network);
 
+/* What nodes, wires, topology and the packets that were under way at a time take in all. */
+uint64_t network_bytes(const struct network *network);
 /* The share of the time for which a node's wire carries what is delivered, on average. */
 double network_throughput(const struct network *network);
 

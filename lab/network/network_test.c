@@ -30,7 +30,8 @@ struct made {
     uint64_t length_ps;
     uint32_t source, number, destination;
     uint16_t entropy;
-    uint32_t vertex, port;
+    uint32_t vertex;
+    uint64_t entered; /* Which entrance of any packet into a queue its last one was. */
 };
 
 struct output {
@@ -46,7 +47,7 @@ struct model {
     struct made made[PACKETS_MAX];
     uint32_t count;
     struct output outputs[PORTS_MAX];
-    uint64_t now_ps, delivered, dropped, latency_ps;
+    uint64_t now_ps, entrances, delivered, dropped, latency_ps;
 };
 
 static void model_start(struct model *model, uint32_t port)
@@ -83,6 +84,7 @@ static void model_enter(struct model *model, uint32_t index)
     const uint64_t left_ps = output->free_ps == NEVER ? 0 : output->free_ps - model->now_ps;
     const uint64_t room_ps = model->config.buffer_bytes * byte_ps;
     packet->came_ps = NEVER;
+    packet->entered = ++model->entrances;
     if (packet->vertex >= model->topology.nodes && room_ps != 0 &&
         left_ps + output->queued_ps + packet->length_ps > room_ps) {
         model->dropped++;
@@ -91,6 +93,20 @@ static void model_enter(struct model *model, uint32_t index)
     output->queue[output->last++] = index;
     output->queued_ps += packet->length_ps;
     model_start(model, port);
+}
+
+/* The packet that comes now; of several the one that entered the queue before earlier. */
+static int model_next(const struct model *model)
+{
+    int best = -1;
+    for (uint32_t i = 0; i < model->count; i++) {
+        const struct made *packet = &model->made[i];
+        if (packet->came_ps == model->now_ps &&
+            (best < 0 || packet->entered < model->made[best].entered)) {
+            best = (int)i;
+        }
+    }
+    return best;
 }
 
 /* Does what is next; outputs that become free before packets that come at the same time. */
@@ -114,10 +130,8 @@ static bool model_step(struct model *model)
             model_start(model, i);
         }
     }
-    for (uint32_t i = 0; i < model->count; i++) {
-        if (model->made[i].came_ps == next_ps) {
-            model_enter(model, i);
-        }
+    for (int i = model_next(model); i >= 0; i = model_next(model)) {
+        model_enter(model, (uint32_t)i);
     }
     return true;
 }
@@ -219,7 +233,8 @@ static void compare(struct lab_run *run, const struct network_config *config, bo
 static const struct {
     const char *topology;
     uint64_t stop_ps; /* So that between 1,000 and PACKETS_MAX packets are made. */
-} worlds[] = {{"star:5", 15000000}, {"star:16", 5000000}};
+} worlds[] = {{"star:5", 15000000},   {"star:16", 5000000},     {"fat-tree:4", 5000000},
+              {"torus:4x4", 5000000}, {"torus:2x3:2", 6000000}, {"dragonfly:1,2,1", 12000000}};
 
 static void test_against_queues(void **state)
 {
@@ -271,7 +286,12 @@ static void test_refusals(void **state)
     struct lab_run *run = prepare();
     struct network_config config = config_of(run, "star:1");
     assert_false(network_open(network, run, &config));
-    assert_non_null(strstr(run->failure, "star"));
+    assert_non_null(strstr(run->failure, "nodes"));
+    free(run);
+    run = prepare();
+    config = config_of(run, "all-to-all:8");
+    assert_false(network_open(network, run, &config));
+    assert_non_null(strstr(run->failure, "one port"));
     free(run);
     run = prepare();
     config = config_of(run, "star:8");

@@ -10,8 +10,13 @@
 #define PS_PER_NS 1e3
 
 const struct lab_parameter network_parameters[NETWORK_PARAMETER_COUNT] = {
-    LAB_WORD("topology", "star", "OC", "how switches and nodes are joined"),
-    LAB_WHOLE("nodes", "", 64, 2, TOPOLOGY_NODES_MAX, "OC", "end nodes"),
+    LAB_WORD(
+        "topology", "star fat-tree torus dragonfly", "OC",
+        "one switch; a fat tree of three levels; a torus of three dimensions, two nodes a switch; "
+        "a dragonfly with as many nodes and global links a router, and twice as many routers a "
+        "group"),
+    LAB_WHOLE("nodes", "", 64, 2, TOPOLOGY_NODES_MAX, "OC",
+              "end nodes: the smallest network of its kind that has them"),
     LAB_REAL("rate", "Gb/s", 100, 0.1, 1e4, "OC", "rate of a wire"),
     LAB_REAL("link", "ns", 500, 0, 1e6, "OC", "latency of a wire"),
     LAB_REAL("switch", "ns", 200, 0, 1e6, "OC", "what a switch takes, from head to head"),
@@ -48,11 +53,31 @@ static uint64_t ns(struct lab_run *run, const char *name)
     return (uint64_t)llround(lab_value(run, name) * PS_PER_NS);
 }
 
-static void describe(struct lab_run *run, char *text, size_t bytes)
+/* The smallest `size` for which a network of the kind has so many nodes, and its description. */
+static void describe(uint32_t kind, uint64_t nodes, char *text, size_t bytes)
 {
-    const uint32_t nodes = whole(run, "nodes");
-    (void)lab_word(run, "topology");
-    (void)snprintf(text, bytes, "star:%u", nodes);
+    uint64_t size = 2;
+    switch (kind) {
+    case 0: (void)snprintf(text, bytes, "star:%llu", (unsigned long long)nodes); break;
+    case 1:
+        for (; size * size * size / 4 < nodes; size += 2) {
+        }
+        (void)snprintf(text, bytes, "fat-tree:%llu", (unsigned long long)size);
+        break;
+    case 2:
+        for (; 2 * size * size * size < nodes; size++) {
+        }
+        (void)snprintf(text, bytes, "torus:%llux%llux%llu:2", (unsigned long long)size,
+                       (unsigned long long)size, (unsigned long long)size);
+        break;
+    case 3:
+        for (size = 1; 2 * size * size * (2 * size * size + 1) < nodes; size++) {
+        }
+        (void)snprintf(text, bytes, "dragonfly:%llu,%llu,%llu", (unsigned long long)size,
+                       (unsigned long long)(2 * size), (unsigned long long)size);
+        break;
+    default: UNREACHABLE("a topology outside its words");
+    }
 }
 
 struct network_config network_config_of(struct lab_run *run)
@@ -78,6 +103,7 @@ struct network_config network_config_of(struct lab_run *run)
         .warm_ps = lab_ps(run, "warm"),
         .stop_ps = lab_ps(run, "duration"),
     };
-    describe(run, config.topology, sizeof(config.topology));
+    describe(lab_word(run, "topology"), whole(run, "nodes"), config.topology,
+             sizeof(config.topology));
     return config;
 }

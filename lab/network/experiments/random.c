@@ -2,6 +2,7 @@
  *
  * Random traffic through a network: what it carries, how long that takes, what becomes of errors.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -72,6 +73,15 @@ static const struct lab_claim random_claims[] = {
 
 /* -- Latency ------------------------------------------------------------------------------------*/
 
+/* The mean number of wires between two nodes of a fat tree of three levels: 2 below a switch, 4 in
+ * a pod, 6 else; `nodes` are the fourth part of the cube of its switches' ports. */
+static double fat_tree_links(uint32_t nodes)
+{
+    const double half = cbrt(4.0 * nodes) / 2;
+    const double below = half - 1, pod = half * half - half, all = nodes - 1.0;
+    return (2 * below + 4 * pod + 6 * (all - below - pod)) / all;
+}
+
 /* At a low load packets hardly meet, and latency is the sum of its parts: wires, switches, and the
  * packet's own length once, as switches cut through. */
 static void add_parts(struct lab_run *run)
@@ -92,6 +102,9 @@ static void add_parts(struct lab_run *run)
     lab_judge_range(
         lab_add_row(run, "NET-parts", "ns", "latency at load %g, %.2f wires", config.load, links),
         parts_ns, parts_ns + queueing_ns, measured_ns);
+    lab_judge_relative(
+        lab_add_row(run, "NET-links", "wires", "a packet's way, %u nodes", network->topology.nodes),
+        fat_tree_links(network->topology.nodes), links, 0.01);
     end_world(network);
 }
 
@@ -123,6 +136,12 @@ static const struct lab_claim latency_claims[] = {
      .source = "the sum of the parameters, and above it the wait of M/D/1 at each wire",
      .broken_by = "switching=store-and-forward",
      .because = "a packet's length counts at every switch"},
+    {.id = "NET-links",
+     .reference = LAB_DERIVED,
+     .ground = LAB_MECHANISM,
+     .source = "in a fat tree of switches with k ports a switch has k/2 nodes, a pod k*k/4",
+     .broken_by = "topology=torus",
+     .because = "other networks have other ways"},
     {.id = "NET-wait",
      .reference = LAB_PRINTED,
      .ground = LAB_MECHANISM,
@@ -216,7 +235,8 @@ const struct lab_experiment network_random = {
     NETWORK_COMMON,
     .name = "network/random",
     .what = "one point: random traffic through a network, as the parameters say",
-    .uses = NETWORK_USES "pattern least most topology nodes load buffer bit_errors duration warm",
+    .uses = NETWORK_USES "pattern least most topology=fat-tree nodes=1024 load buffer "
+                         "bit_errors duration=40 warm=10",
     NETWORK_CLAIMS(random_claims),
     .quick = true,
     .run = random_traffic,
@@ -227,8 +247,8 @@ const struct lab_experiment network_latency = {
     NETWORK_COMMON,
     .name = "network/latency",
     .what = "latency at a low load, and the wait for a wire at a higher one",
-    .uses = NETWORK_USES
-    "pattern least most topology nodes load low_load buffer bit_errors duration warm",
+    .uses = NETWORK_USES "pattern least most topology=fat-tree nodes=128 load low_load buffer "
+                         "bit_errors duration warm",
     NETWORK_CLAIMS(latency_claims),
     .quick = true,
     .run = latency,
@@ -255,8 +275,8 @@ const struct lab_experiment network_soak = {
     NETWORK_COMMON,
     .name = "network/soak",
     .what = "random packets of many sizes with bit errors and little room",
-    .uses = NETWORK_USES
-    "pattern least=8 most=1024 topology nodes load=0.8 buffer=4096 bit_errors=1e-6 duration warm",
+    .uses = NETWORK_USES "pattern least=8 most=1024 topology=torus nodes load=0.8 buffer=4096 "
+                         "bit_errors=1e-6 duration warm",
     NETWORK_CLAIMS(soak_claims),
     .quick = true,
     .run = soak,
