@@ -123,16 +123,34 @@ def queue_rows():
                'among 1,000', ('<=', 5))
 
 
-def ns3(ports, packets):
-    """ns-3 moving the same packets through the same switch: packets a second."""
-    built = program('ns3_switch')
-    source = os.path.join(ROOT, 'bench', 'ns3_switch.cc')
+def ns3_program(name):
+    built = program(name)
+    source = os.path.join(ROOT, 'bench', name + '.cc')
     if not os.path.exists(built) or os.path.getmtime(built) < os.path.getmtime(source):
         flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'ns3-core', 'ns3-network',
                                 'ns3-point-to-point'], capture_output=True, text=True, check=True).stdout
         subprocess.run(['g++', '-O2', '-o', built, source, *flags.replace('\\;', '').split()],
                        check=True, stderr=subprocess.DEVNULL)
-    return json.loads(subprocess.run(['taskset', '-c', '1', built, str(ports), str(packets)],
+    return built
+
+
+def ns3(ports, packets):
+    """ns-3 moving the same packets through the same switch: packets a second."""
+    return json.loads(subprocess.run(['taskset', '-c', '1', ns3_program('ns3_switch'), str(ports), str(packets)],
+                                     capture_output=True, text=True, check=True).stdout)['packets_per_s']
+
+
+def network(what, topology, packets, load=1, *options):
+    """The laboratory's connected network: packets_per_s, events_per_s or node_bytes."""
+    args = [program('network'), topology, str(packets), str(load), *options]
+    return json.loads(subprocess.run(['taskset', '-c', '1', *args], capture_output=True, text=True,
+                                     check=True).stdout)[what]
+
+
+def ns3_network(topology, packets):
+    """ns-3 on the same topology, with the same links and routes: packets a second."""
+    graph = subprocess.run([program('network'), topology, '--graph'], capture_output=True, text=True, check=True).stdout
+    return json.loads(subprocess.run(['taskset', '-c', '1', ns3_program('ns3_network'), str(packets)], input=graph,
                                      capture_output=True, text=True, check=True).stdout)['packets_per_s']
 
 
@@ -282,6 +300,17 @@ ROWS = [
     ('lab: cost of an event, 1,024 nodes of 16 stars', 'ns', lambda: 1e9 / crossbar('events_per_s', 64, 8000000, 16),
      lambda: 1e9 / crossbar('events_per_s', 4, 2000000), '4 nodes', ('<=', 2)),
     *queue_rows(),
+    ('lab: connected network, 1,024 nodes', 'M/s', lambda: network('packets_per_s', 'fat-tree:16', 1000000) / 1e6,
+     lambda: ns3_network('fat-tree:16', 200000) / 1e6, 'ns-3', ('>=', 3)),
+    ('lab: connected network, 1,024 nodes, payloads', 'M/s',
+     lambda: network('packets_per_s', 'fat-tree:16', 1000000) / 1e6,
+     lambda: network('packets_per_s', 'fat-tree:16', 1000000, 1, 'none') / 1e6, 'lengths only', None),
+    ('lab: connected network, 16,384 nodes, events', 'M/s',
+     lambda: network('events_per_s', 'torus:16x16x16:4', 1000000, 0.1) / 1e6,
+     lambda: network('events_per_s', 'torus:8x8x8:2', 1000000, 0.1) / 1e6, '1,024 nodes', None),
+    ('lab: connected network, 16,384 nodes, memory', 'B',
+     lambda: network('node_bytes', 'torus:16x16x16:4', 1000000, 0.1, 'none'),
+     lambda: network('node_bytes', 'torus:8x8x8:2', 1000000, 0.1, 'none'), 'a node of 1,024', None),
 ]
 
 
