@@ -105,6 +105,9 @@ bool network_open(struct network *network, struct lab_run *run, const struct net
         return false;
     }
     lab_world_begin(run, &network->sim, &network->trace, &network->capture, PCAPNG_LINK_USER0);
+    if (network->trace != NULL) {
+        network->track = sim_trace_track(network->trace, "network", 0, "packets under way", 32);
+    }
     sim_errors_init(&network->errors, run->seed, config->bit_errors, 0);
     network->gap_ps = gap_ps(network);
     open_parts(network);

@@ -119,6 +119,7 @@ struct network {
     struct sim_pool packets;
     struct sim_errors errors; /* Those of all wires: one bit after the other. */
     struct sim_trace *trace;
+    uint32_t track; /* The trace's: packets under way. */
     struct sim_capture *capture;
     struct lab_run *run;
     uint64_t gap_ps; /* The mean interval between two packets of a node; 0: none. */
@@ -151,6 +152,8 @@ double network_throughput(const struct network *network);
 /* node.c: the node makes its next packet, unless it is to stop. */
 void network_make(struct network *network, uint32_t node);
 void network_deliver(struct sim *sim, struct sim_event *event);
+/* Shows in the trace how many packets there are. */
+void network_show(struct network *network);
 /* A packet has come to an end, however. */
 void network_end(struct network *network, struct network_packet *packet);
 

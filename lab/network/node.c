@@ -83,6 +83,11 @@ void network_make(struct network *network, uint32_t index)
         sim_wire_send(&network->wires[port], born_ps, sim_wire_ps(&kind->wire, packet->bytes));
     network->made++;
     network->ledger += network_name(packet);
+    if (UNLIKELY(network->capture != NULL && network->config.real_bytes)) {
+        sim_capture_packet(network->capture, out.head_ps, (const uint8_t *)packet->payload,
+                           8ull * packet->words);
+    }
+    network_show(network);
     if (born_ps >= network->config.warm_ps) {
         network->waited_ps += out.head_ps - born_ps;
         network->waits++;
@@ -92,10 +97,19 @@ void network_make(struct network *network, uint32_t index)
 
 /* -- Sinks --------------------------------------------------------------------------------------*/
 
+void network_show(struct network *network)
+{
+    if (UNLIKELY(network->trace != NULL)) {
+        sim_trace_value(network->trace, network->track, network->sim.now_ps,
+                        sim_pool_taken(&network->packets));
+    }
+}
+
 void network_end(struct network *network, struct network_packet *packet)
 {
     network->ledger -= network_name(packet);
     sim_pool_give(&network->packets, packet);
+    network_show(network);
 }
 
 /* A packet is what its source made for this node. Only its own number is expected here: packets of
