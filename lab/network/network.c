@@ -44,6 +44,20 @@ static struct sim_output_kind kind_of(const struct network_config *config,
     };
 }
 
+/* The time of a packet on a wire has 32 bits: 4 ms. */
+static bool make_kinds(struct network *network)
+{
+    const struct network_config *config = &network->config;
+    struct topology *topology = &network->topology;
+    bool fit = true;
+    topology_default_link(topology, (uint32_t)config->wire.byte_fs, config->wire.latency_ps);
+    for (uint32_t i = 0; i < topology->link_count; i++) {
+        network->kinds[i] = kind_of(config, &topology->links[i]);
+        fit &= sim_wire_ps(&network->kinds[i].wire, bytes_of(config, config->most)) <= UINT32_MAX;
+    }
+    return fit;
+}
+
 static bool open_topology(struct network *network)
 {
     const struct network_config *config = &network->config;
@@ -55,15 +69,14 @@ static bool open_topology(struct network *network)
     }
     if (!nodes_good(topology)) {
         lab_fail(network->run, "nodes of %s do not have one port each", config->topology);
-        topology_close(topology);
-        return false;
+    } else if (!make_kinds(network)) {
+        lab_fail(network->run, "a packet of %llu bytes takes more than 4 ms on a wire",
+                 (unsigned long long)bytes_of(config, config->most));
+    } else {
+        return true;
     }
-    topology_default_link(topology, (uint32_t)config->wire.byte_fs, config->wire.latency_ps);
-    for (uint32_t i = 0; i < topology->link_count; i++) {
-        network->kinds[i] = kind_of(config, &topology->links[i]);
-        CHECK(sim_wire_ps(&network->kinds[i].wire, bytes_of(config, config->most)) <= UINT32_MAX);
-    }
-    return true;
+    topology_close(topology);
+    return false;
 }
 
 static uint64_t gap_ps(const struct network *network)
@@ -98,7 +111,8 @@ bool network_open(struct network *network, struct lab_run *run, const struct net
 {
     *network = (struct network){.config = *config, .run = run};
     if (!sizes_good(config)) {
-        lab_fail(run, "a packet has 1 to %u bytes, and least is not above most", NETWORK_BYTES_MAX);
+        lab_fail(run, "packets have up to %u bytes, and least is not above most",
+                 NETWORK_BYTES_MAX);
         return false;
     }
     if (!open_topology(network)) {

@@ -295,6 +295,13 @@ static void test_refusals(void **state)
     free(run);
     run = prepare();
     config = config_of(run, "star:8");
+    config.most = 8000;
+    config.wire.byte_fs = 80000000;
+    assert_false(network_open(network, run, &config));
+    assert_non_null(strstr(run->failure, "4 ms"));
+    free(run);
+    run = prepare();
+    config = config_of(run, "star:8");
     config.least = config.most + 1;
     assert_false(network_open(network, run, &config));
     assert_non_null(strstr(run->failure, "least"));

@@ -53,31 +53,41 @@ static uint64_t ns(struct lab_run *run, const char *name)
     return (uint64_t)llround(lab_value(run, name) * PS_PER_NS);
 }
 
-/* The smallest `size` for which a network of the kind has so many nodes, and its description. */
-static void describe(uint32_t kind, uint64_t nodes, char *text, size_t bytes)
+/* The words of the parameter "topology", in their order. */
+enum kind {
+    STAR,
+    FAT_TREE,
+    TORUS,
+    DRAGONFLY,
+};
+
+/* The nodes of the networks of a kind, by size: the switch's ports; a switch's ports, in a tree of
+ * three levels; the length of a ring; a router's nodes. */
+static uint64_t nodes_of(enum kind kind, uint64_t size)
 {
-    uint64_t size = 2;
     switch (kind) {
-    case 0: (void)snprintf(text, bytes, "star:%llu", (unsigned long long)nodes); break;
-    case 1:
-        for (; size * size * size / 4 < nodes; size += 2) {
-        }
-        (void)snprintf(text, bytes, "fat-tree:%llu", (unsigned long long)size);
-        break;
-    case 2:
-        for (; 2 * size * size * size < nodes; size++) {
-        }
-        (void)snprintf(text, bytes, "torus:%llux%llux%llu:2", (unsigned long long)size,
-                       (unsigned long long)size, (unsigned long long)size);
-        break;
-    case 3:
-        for (size = 1; 2 * size * size * (2 * size * size + 1) < nodes; size++) {
-        }
-        (void)snprintf(text, bytes, "dragonfly:%llu,%llu,%llu", (unsigned long long)size,
-                       (unsigned long long)(2 * size), (unsigned long long)size);
-        break;
-    default: UNREACHABLE("a topology outside its words");
+    case STAR: return size;
+    case FAT_TREE: return size * size * size / 4;
+    case TORUS: return 2 * size * size * size;
+    case DRAGONFLY: return 2 * size * size * (2 * size * size + 1);
     }
+    UNREACHABLE("a topology outside its words");
+}
+
+/* Describes the smallest network of the kind that has so many nodes. */
+static void describe(enum kind kind, uint64_t nodes, char *text, size_t bytes)
+{
+    uint32_t size = kind == FAT_TREE ? 4 : 1;
+    while (nodes_of(kind, size) < nodes || (kind == TORUS && size < 2)) {
+        size += kind == FAT_TREE ? 2 : 1;
+    }
+    switch (kind) {
+    case STAR: (void)snprintf(text, bytes, "star:%u", size); return;
+    case FAT_TREE: (void)snprintf(text, bytes, "fat-tree:%u", size); return;
+    case TORUS: (void)snprintf(text, bytes, "torus:%ux%ux%u:2", size, size, size); return;
+    case DRAGONFLY: (void)snprintf(text, bytes, "dragonfly:%u,%u,%u", size, 2 * size, size); return;
+    }
+    UNREACHABLE("a topology outside its words");
 }
 
 struct network_config network_config_of(struct lab_run *run)
@@ -103,7 +113,7 @@ struct network_config network_config_of(struct lab_run *run)
         .warm_ps = lab_ps(run, "warm"),
         .stop_ps = lab_ps(run, "duration"),
     };
-    describe(lab_word(run, "topology"), whole(run, "nodes"), config.topology,
+    describe((enum kind)lab_word(run, "topology"), whole(run, "nodes"), config.topology,
              sizeof(config.topology));
     return config;
 }
