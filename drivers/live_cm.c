@@ -52,9 +52,9 @@ void live_cm_close(struct live *live)
     if (live->cm == NULL) {
         return;
     }
-    struct list *node;
-    while ((node = list_pop(&live->cm->spare_events)) != NULL) {
-        free(CONTAINER_OF(node, struct rdma_event, node));
+    struct rdma_event *event;
+    while ((event = rdma_cm_take_spare_event(live->cm)) != NULL) {
+        free(event);
     }
     free(live->cm);
     live->cm = NULL;
@@ -73,14 +73,14 @@ struct rdma_cm *live_cm(struct live *live)
 bool live_cm_prepare(struct live *live)
 {
     struct rdma_cm *cm = live->cm;
-    while (cm->spare_event_count < RDMA_SPARE_EVENTS) {
+    while (rdma_cm_wants_event(cm)) {
         struct rdma_event *event = calloc(1, sizeof(*event));
         if (event == NULL) {
             return false;
         }
         rdma_cm_give_event(cm, event);
     }
-    while (live->cm_listener.make_id != NULL && cm->spare_id_count < RDMA_SPARE_IDS) {
+    while (live->cm_listener.make_id != NULL && rdma_cm_wants_id(cm)) {
         struct rdma_id *id = live->cm_listener.make_id(live->cm_listener.context);
         if (id == NULL) {
             return false;
@@ -92,7 +92,7 @@ bool live_cm_prepare(struct live *live)
 
 void live_cm_give_back(struct live *live, struct rdma_event *event)
 {
-    if (live->cm->spare_event_count < RDMA_SPARE_EVENTS) {
+    if (rdma_cm_wants_event(live->cm)) {
         rdma_cm_give_event(live->cm, event);
     } else {
         free(event);
@@ -176,62 +176,69 @@ static void explain_unreachable(struct live *live)
     }
 }
 
-static void answer_address(struct live *live, struct rdma_id *id)
+static uint16_t random_port(void)
 {
-    struct rdma_address source = id->source;
-    uint8_t *to = id->destination.ip;
-    if (inet_is_any(to)) {
-        /* This machine itself, as with TCP. */
-        memset(to, 0, 16);
-        to[15] = 1;
-        if (!id->destination.ipv6) {
-            memcpy(to, (const uint8_t[16]){[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}, 16);
-        }
-    }
-    if (source.known && !inet_is_any(source.ip) && inet_is_ipv4(source.ip) != inet_is_ipv4(to)) {
-        rdma_cm_on_address(live->cm, id, EAFNOSUPPORT, NULL, NULL, NULL, 0);
-        return;
-    }
-    const bool multicast = inet_is_multicast(to);
-    const bool local = !multicast && address_is_local(to);
-    if (!source.known || inet_is_any(source.ip)) {
-        if (multicast && live->config.device == NULL) {
-            memcpy(source.ip, gid_towards(live, to)->bytes, 16);
-        } else if (!route_from(to, source.ip)) {
-            rdma_cm_on_address(live->cm, id, ENETUNREACH, NULL, NULL, NULL, 0);
-            return;
-        }
-        source.known = true;
-        source.ipv6 = id->destination.ipv6;
-    }
-    if (!local && !multicast && own_gid(live, source.ip) == NULL) {
-        explain_unreachable(live);
-        rdma_cm_on_address(live->cm, id, ENODEV, NULL, NULL, NULL, 0);
-        return;
-    }
-    if (source.port == 0) {
-        uint16_t random = 0;
-        (void)!getrandom(&random, sizeof(random), 0);
-        source.port = (uint16_t)(SOURCE_PORT_FIRST + random % SOURCE_PORT_COUNT);
-    }
-    uint8_t gid[16];
-    live_cm_gid_for(live, source.ip, gid);
-    rdma_cm_on_address(live->cm, id, 0, &source, gid, to, (uint8_t)live_active_mtu(live));
+    uint16_t random = 0;
+    (void)!getrandom(&random, sizeof(random), 0);
+    return (uint16_t)(SOURCE_PORT_FIRST + random % SOURCE_PORT_COUNT);
 }
 
-static void answer_service(struct live *live, struct rdma_id *id)
+/* The way to the id's destination: 0, or the errno of there being none. */
+static int find_route(struct live *live, const struct rdma_id *id, struct rdma_route *route)
+{
+    const uint8_t *to = id->destination.ip;
+    struct rdma_address *source = &route->source;
+    const bool multicast = inet_is_multicast(to);
+    *source = id->source;
+    if (!source->known || inet_is_any(source->ip)) {
+        if (multicast && live->config.device == NULL) {
+            memcpy(source->ip, gid_towards(live, to)->bytes, 16);
+        } else if (!route_from(to, source->ip)) {
+            return ENETUNREACH;
+        }
+        source->known = true;
+        source->ipv6 = id->destination.ipv6;
+    } else if (inet_is_ipv4(source->ip) != inet_is_ipv4(to)) {
+        return EAFNOSUPPORT;
+    }
+    if (!multicast && !address_is_local(to) && own_gid(live, source->ip) == NULL) {
+        explain_unreachable(live);
+        return ENODEV;
+    }
+    if (source->port == 0) {
+        source->port = random_port();
+    }
+    live_cm_gid_for(live, source->ip, route->source_gid);
+    route->path_mtu = (uint8_t)live_active_mtu(live);
+    return 0;
+}
+
+static void answer_address(struct live *live, struct rdma_id *id)
+{
+    struct rdma_route route;
+    const int failure = find_route(live, id, &route);
+    if (failure == 0) {
+        rdma_cm_on_route(live->cm, id, &route);
+    } else {
+        rdma_cm_on_no_route(live->cm, id, failure);
+    }
+}
+
+/* On another machine whoever has the address serves the port; on this one somebody may know. */
+static void answer_service(struct live *live, struct rdma_id *id, bool patiently)
 {
     const uint8_t *to = id->destination.ip;
     if (!inet_is_multicast(to) && !address_is_local(to)) {
-        id->connection.process = 0;
-        rdma_cm_on_service(live->cm, id, id->source_gid, to, live->now);
+        struct rdma_server server = {.process = 0};
+        memcpy(server.gid, to, 16);
+        memcpy(server.source_gid, id->source_gid, 16);
+        rdma_cm_on_found(live->cm, id, &server, live->now);
         return;
     }
-    const bool connecting = id->state == RDMA_ID_FINDING;
-    if (inet_is_multicast(to) || (connecting ? services_await : services_find)(
+    if (inet_is_multicast(to) || (patiently ? services_await : services_find)(
                                      &live->services, id->port_space, to, id->destination.port,
                                      live->now, id) == SERVICE_NOBODY) {
-        rdma_cm_on_service(live->cm, id, NULL, NULL, live->now);
+        rdma_cm_on_nobody(live->cm, id);
     }
 }
 
@@ -330,9 +337,17 @@ static void put_questions(struct live *live)
         if (question == RDMA_QUESTION_ADDRESS) {
             answer_address(live, id);
         } else {
-            answer_service(live, id);
+            answer_service(live, id, question == RDMA_QUESTION_SERVER);
         }
     }
+}
+
+static void answer_found(struct live *live, struct rdma_id *id, const struct service_owner *owner)
+{
+    struct rdma_server server = {.process = (uint32_t)(owner->slot + 1)};
+    memcpy(server.gid, owner->gid.bytes, 16);
+    memcpy(server.source_gid, gid_towards(live, owner->gid.bytes)->bytes, 16);
+    rdma_cm_on_found(live->cm, id, &server, live->now);
 }
 
 static void take_answers(struct live *live)
@@ -345,14 +360,12 @@ static void take_answers(struct live *live)
         if (live_cm_routed(live, context, found, &owner)) {
             continue;
         }
-        struct rdma_id *id = context;
-        found = found &&
-                !live_is_out_of_reach(live, &owner.gid, owner.slot < 0 ? 0 : (uint32_t)owner.slot);
-        if (found) {
-            id->connection.process = (uint32_t)(owner.slot + 1);
+        if (found &&
+            !live_is_out_of_reach(live, &owner.gid, owner.slot < 0 ? 0 : (uint32_t)owner.slot)) {
+            answer_found(live, context, &owner);
+        } else {
+            rdma_cm_on_nobody(live->cm, context);
         }
-        rdma_cm_on_service(live->cm, id, gid_towards(live, owner.gid.bytes)->bytes,
-                           found ? owner.gid.bytes : NULL, live->now);
     }
 }
 

@@ -100,7 +100,7 @@ static struct parked *oldest_to_go(const struct live *live, const struct gid *se
 
 static void drop(struct live *live, struct parked *parked)
 {
-    live->cm->cm.counters.crowded_out++;
+    cm_note_crowded_out(&live->cm->cm);
     forget(live, parked);
 }
 

@@ -21,13 +21,13 @@ static int claim_port(const struct cm_command *command, struct cm_id *id,
 
 static int bind_to(const struct cm_command *command, struct cm_id *id, struct rdma_address address)
 {
-    if (id->core.state != RDMA_ID_IDLE) {
+    if (!rdma_id_is_idle(&id->core)) {
         return EINVAL;
     }
     if (!inet_is_any(address.ip) && !address_is_local(address.ip)) {
         return EADDRNOTAVAIL;
     }
-    if (!id->core.reuse_address || address.port == 0) {
+    if (!id->reuse_address || address.port == 0) {
         const int failure = claim_port(command, id, &address);
         if (failure != 0) {
             return failure;
@@ -73,7 +73,8 @@ int cm_command_bind(struct cm_command *command)
 static int offer(const struct cm_command *command, struct cm_id *id)
 {
     const bool unclaimed = id->service == NULL;
-    int failure = unclaimed ? claim_port(command, id, &id->core.source) : 0;
+    struct rdma_address address = id->core.source; /* It names a port: binding has claimed any. */
+    int failure = unclaimed ? claim_port(command, id, &address) : 0;
     if (failure != 0) {
         return failure;
     }
@@ -95,12 +96,12 @@ int cm_command_listen(struct cm_command *command)
         return ENOENT;
     }
     int failure = 0;
-    if (id->core.state == RDMA_ID_IDLE) {
+    if (rdma_id_is_idle(&id->core)) {
         const struct rdma_address any = {.ip = {[10] = 0xff, [11] = 0xff}, .known = true};
         failure = bind_to(command, id, any);
     }
     if (failure == 0) {
-        failure = id->core.state == RDMA_ID_BOUND ? offer(command, id) : EINVAL;
+        failure = rdma_id_is_bound(&id->core) ? offer(command, id) : EINVAL;
     }
     if (failure != 0) {
         return failure;

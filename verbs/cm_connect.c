@@ -39,10 +39,7 @@ int cm_command_accept(struct cm_command *command)
     struct rdma_parameters parameters;
     cm_read_parameters(&in.conn_param, &parameters);
     const enum status status =
-        rdma_id_accept(cm_manager(command), &id->core, &parameters, cm_now(command));
-    if (status == STATUS_OK) {
-        id->core.uid = in.uid;
-    }
+        rdma_id_accept(cm_manager(command), &id->core, &parameters, in.uid, cm_now(command));
     return status_errno(status);
 }
 
@@ -112,10 +109,10 @@ int cm_command_get_event(struct cm_command *command)
     if (in.response == 0) {
         return EFAULT;
     }
-    if (list_empty(&file->channel.events)) {
+    const struct rdma_event *next = rdma_channel_peek(&file->channel);
+    if (next == NULL) {
         return EAGAIN;
     }
-    struct rdma_event *next = CONTAINER_OF(file->channel.events.next, struct rdma_event, node);
     if (next->kind == RDMA_EVENT_CONNECT_REQUEST && next->id->handle == 0) {
         struct cm_id *id = CONTAINER_OF(next->id, struct cm_id, core);
         id->core.handle = cm_handle_take(CM_HANDLE_ID, id);

@@ -149,7 +149,7 @@ static void on_changed(void *unused, struct rdma_channel *channel)
 {
     (void)unused;
     struct cm_file *file = CONTAINER_OF(channel, struct cm_file, channel);
-    const bool wanted = !list_empty(&channel->events);
+    const bool wanted = rdma_channel_peek(channel) != NULL;
     if (wanted && !file->readable) {
         count_up(file->fd, 1);
     } else if (!wanted && file->readable) {
@@ -344,7 +344,7 @@ static bool wait_for_event(struct cm_file *file, const struct outside *outside)
     live_lock(file->live);
     /* Until it is closed the number is the file's, so that its flags can be asked for. */
     const int flags = file->closed ? file->flags : fcntl(file->fd, F_GETFL);
-    const bool empty = list_empty(&file->channel.events);
+    const bool empty = rdma_channel_peek(&file->channel) == NULL;
     const bool waits = empty && !(flags & O_NONBLOCK);
     file->waiters += waits;
     file->reader = waits ? gettid() : file->reader;

@@ -22,8 +22,9 @@ int cm_command_create_id(struct cm_command *command)
     }
     rdma_id_init(&id->core, &command->file->channel, in.ps, in.uid);
     if (in.ps == RDMA_PS_IB) {
-        id->core.datagrams = in.qp_type == IBV_QPT_UD;
-        id->core.unreliable = in.qp_type == IBV_QPT_UC;
+        rdma_id_set_service(&id->core, in.qp_type == IBV_QPT_UD   ? ROCE_SERVICE_UD
+                                       : in.qp_type == IBV_QPT_UC ? ROCE_SERVICE_UC
+                                                                  : ROCE_SERVICE_RC);
     }
     id->core.handle = cm_handle_take(CM_HANDLE_ID, id);
     const struct rdma_ucm_create_id_resp out = {.id = id->core.handle};
@@ -90,26 +91,20 @@ static int set_id_option(struct cm_id *id, uint32_t name, const uint8_t *value, 
         if (bytes != 1) {
             return EINVAL;
         }
-        id->core.type_of_service = value[0];
+        rdma_id_set_type_of_service(&id->core, value[0]);
         return 0;
     case RDMA_OPTION_ID_ACK_TIMEOUT:
-        if (bytes != 1 || value[0] > 31) {
-            return EINVAL;
-        }
-        id->core.ack_timeout = value[0];
-        return 0;
+        return bytes != 1 ? EINVAL : status_errno(rdma_id_set_ack_timeout(&id->core, value[0]));
     case RDMA_OPTION_ID_REUSEADDR:
         if (bytes != sizeof(number)) {
             return EINVAL;
         }
-        id->core.reuse_address = number != 0;
+        id->reuse_address = number != 0;
         return 0;
     case RDMA_OPTION_ID_AFONLY:
-        if (bytes != sizeof(number) || id->core.state != RDMA_ID_IDLE) {
-            return EINVAL;
-        }
-        id->core.ipv6_only = number != 0;
-        return 0;
+        return bytes != sizeof(number)
+                   ? EINVAL
+                   : status_errno(rdma_id_set_ipv6_only(&id->core, number != 0));
     default: return ENOSYS;
     }
 }

@@ -33,6 +33,7 @@ struct cm_id {
     struct list node;        /* In its file. */
     struct list multicasts;  /* struct cm_multicast. */
     struct service *service; /* The port it claims, if any. */
+    bool reuse_address;      /* It may share a port until it listens. */
 };
 
 struct cm_multicast {

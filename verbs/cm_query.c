@@ -13,11 +13,6 @@ static bool has_device(const struct rdma_id *id)
     return id->has_path || (id->source.known && !inet_is_any(id->source.ip));
 }
 
-static bool has_route(const struct rdma_id *id)
-{
-    return id->has_path && id->state >= RDMA_ID_ROUTED && id->state != RDMA_ID_LISTENING;
-}
-
 static __be64 guid_of(const struct cm_command *command, const struct rdma_id *id)
 {
     return has_device(id) ? __builtin_bswap64(live_guid(command->file->live)) : 0;
@@ -43,7 +38,7 @@ int cm_command_query_route(struct cm_command *command)
         memcpy(out.ib_route[0].sgid, id->source_gid, 16);
         memcpy(out.ib_route[0].dgid, id->peer_gid, 16);
     }
-    if (has_route(id)) {
+    if (rdma_id_has_route(id)) {
         out.num_paths = 1;
         cm_write_path(id, &out.ib_route[0]);
     }
@@ -82,7 +77,7 @@ static int query_path(struct cm_command *command, uint64_t response, const struc
     struct ib_user_path_rec path;
     uint8_t out[sizeof(head) + sizeof(data)];
     size_t bytes = sizeof(head);
-    if (has_route(id) && command->out_bytes >= sizeof(out)) {
+    if (rdma_id_has_route(id) && command->out_bytes >= sizeof(out)) {
         cm_write_path(id, &path);
         cm_pack_path(&path, &data);
         memcpy(out + sizeof(head), &data, sizeof(data));

@@ -230,7 +230,7 @@ static int write_init(const struct rdma_id *id, struct ib_uverbs_qp_attr *attr)
         return 0;
     }
     attr->qp_attr_mask |= IBV_QP_ACCESS_FLAGS;
-    if (id->state >= RDMA_ID_CONNECTING) {
+    if (rdma_id_expects_peer(id)) {
         attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
         if (id->responder_resources > 0) {
             attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;

@@ -175,7 +175,7 @@ static void create(struct program *program, struct input *input, int i)
     program->ids_made++;
     rdma_id_init(program->ids[i], &program->channels[take(input) % CHANNELS],
                  spaces[take(input) % COUNT_OF(spaces)], take(input));
-    program->ids[i]->ipv6_only = take(input) & 1;
+    CHECK(rdma_id_set_ipv6_only(program->ids[i], take(input) & 1) == STATUS_OK);
 }
 
 static void fetch(struct program *program, struct input *input)
@@ -218,9 +218,7 @@ static void join(struct program *program, struct input *input, struct rdma_id *i
 static void accept_or_name(struct program *program, struct input *input, struct rdma_id *id)
 {
     const struct rdma_parameters wish = parameters(input);
-    if (rdma_id_accept(&program->cm, id, &wish, program->now) == STATUS_OK) {
-        id->uid = take(input);
-    }
+    (void)!rdma_id_accept(&program->cm, id, &wish, take(input), program->now);
 }
 
 static void wish(struct program *program, struct input *input)
@@ -276,6 +274,23 @@ static void ask(struct program *program)
     }
 }
 
+static void answer_route(struct program *program, struct rdma_id *id,
+                         const struct rdma_address *source, const uint8_t gid[16], uint8_t path_mtu)
+{
+    struct rdma_route route = {.source = *source, .path_mtu = path_mtu};
+    memcpy(route.source_gid, gid, 16);
+    rdma_cm_on_route(&program->cm, id, &route);
+}
+
+static void answer_server(struct program *program, struct rdma_id *id, const uint8_t gid[16],
+                          uint32_t process)
+{
+    struct rdma_server server = {.process = process};
+    memcpy(server.gid, gid, 16);
+    memcpy(server.source_gid, gids[0], 16);
+    rdma_cm_on_found(&program->cm, id, &server, program->now);
+}
+
 /* Late, or for another question than it was asked: as if the id had been used otherwise since. */
 static void answer(struct program *program, struct input *input)
 {
@@ -291,12 +306,11 @@ static void answer(struct program *program, struct input *input)
     const uint8_t *gid = id->destination.ipv6 ? gids[2] : gids[0];
     memcpy(source.ip, gid, 16);
     source.ipv6 = id->destination.ipv6;
-    if (how & 1) {
-        rdma_cm_on_address(&program->cm, id, how & 2 ? 113 : 0, &source, gid, id->destination.ip,
-                           (uint8_t)(how >> 4));
-    } else {
-        rdma_cm_on_service(&program->cm, id, gids[0], how & 2 ? NULL : gids[1 + (how >> 2 & 1)],
-                           program->now);
+    switch (how & 3) {
+    case 0: answer_server(program, id, gids[1 + (how >> 2 & 1)], how >> 3); return;
+    case 1: answer_route(program, id, &source, gid, (uint8_t)(how >> 4)); return;
+    case 2: rdma_cm_on_nobody(&program->cm, id); return;
+    default: rdma_cm_on_no_route(&program->cm, id, 113); return;
     }
 }
 
@@ -461,8 +475,8 @@ static void advance(struct program *program, struct input *input)
     for (int a = 0; a < IDS; a++) {
         if (program->asked[a] == id) {
             program->asked[a] = NULL;
-            rdma_cm_on_address(cm, id, 0, &to, gids[0], gids[1], 3);
-            rdma_cm_on_service(cm, id, gids[0], gids[1], program->now);
+            answer_route(program, id, &to, gids[0], 3);
+            answer_server(program, id, gids[1], 0);
             return;
         }
     }

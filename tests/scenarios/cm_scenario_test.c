@@ -260,12 +260,11 @@ static void decide(struct world *world, struct end *end)
         return;
     }
     const struct rdma_parameters parameters = introduce(end, number_of(world, end));
-    status = rdma_id_accept(&node->cm, end->id, &parameters, now_of(world));
+    status = rdma_id_accept(&node->cm, end->id, &parameters, end->id->handle, now_of(world));
     if (status != STATUS_OK) {
         release(world, end); /* The peer has taken it back. */
         return;
     }
-    end->id->uid = end->id->handle;
     end->accepted = true;
     end->waiting = !end->datagrams;
     end->psn = end->id->starting_psn;
@@ -443,9 +442,14 @@ static void answer_questions(struct world *world, struct node *node)
         if (question == RDMA_QUESTION_ADDRESS) {
             struct rdma_address source = {.port = 40000, .known = true};
             memcpy(source.ip, node->ip, 16);
-            rdma_cm_on_address(&node->cm, id, 0, &source, node->ip, id->destination.ip, 3);
+            struct rdma_route route = {.source = source, .path_mtu = 3};
+            memcpy(route.source_gid, node->ip, 16);
+            rdma_cm_on_route(&node->cm, id, &route);
         } else {
-            rdma_cm_on_service(&node->cm, id, node->ip, id->destination.ip, now_of(world));
+            struct rdma_server server = {.process = 0};
+            memcpy(server.gid, id->destination.ip, 16);
+            memcpy(server.source_gid, node->ip, 16);
+            rdma_cm_on_found(&node->cm, id, &server, now_of(world));
         }
     }
 }

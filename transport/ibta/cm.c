@@ -39,6 +39,11 @@ void cm_init(struct cm *cm, uint64_t seed, uint8_t id_base, uint64_t ca_guid)
     cm->deadline = INSTANT_NEVER;
 }
 
+void cm_note_crowded_out(struct cm *cm)
+{
+    cm->counters.crowded_out++;
+}
+
 void cm_connection_init(struct cm_connection *connection)
 {
     memset(connection, 0, sizeof(*connection));

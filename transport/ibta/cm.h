@@ -201,6 +201,9 @@ bool cm_next_copy(struct cm *cm, struct cm_letter *letter);
 /* A message was sent: what cm_say_again may repeat. */
 void cm_note_sent(struct cm *cm, const struct cm_letter *letter, struct instant now);
 
+/* The world had no room for a request that came: it is counted, and its sender repeats it. */
+void cm_note_crowded_out(struct cm *cm);
+
 /* The next message to send; false if there is none. */
 bool cm_next_message(struct cm *cm, struct cm_letter *letter);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "transport/ibta/rdma_cm_internal.h"
+#include "wire/inet.h"
 
 void rdma_cm_init(struct rdma_cm *manager, uint64_t seed, uint8_t id_base, uint64_t ca_guid)
 {
@@ -43,6 +44,26 @@ struct rdma_id *rdma_cm_next_released(struct rdma_cm *manager)
     return node == NULL ? NULL : CONTAINER_OF(node, struct rdma_id, released);
 }
 
+bool rdma_cm_wants_id(const struct rdma_cm *manager)
+{
+    return manager->spare_id_count < RDMA_SPARE_IDS;
+}
+
+bool rdma_cm_wants_event(const struct rdma_cm *manager)
+{
+    return manager->spare_event_count < RDMA_SPARE_EVENTS;
+}
+
+struct rdma_event *rdma_cm_take_spare_event(struct rdma_cm *manager)
+{
+    struct list *node = list_pop(&manager->spare_events);
+    if (node == NULL) {
+        return NULL;
+    }
+    manager->spare_event_count--;
+    return CONTAINER_OF(node, struct rdma_event, node);
+}
+
 /* -- Channels -----------------------------------------------------------------------------------*/
 
 void rdma_channel_init(struct rdma_channel *channel)
@@ -67,6 +88,13 @@ struct rdma_channel *rdma_cm_next_changed(struct rdma_cm *manager)
 {
     struct list *node = list_pop(&manager->changed);
     return node == NULL ? NULL : CONTAINER_OF(node, struct rdma_channel, changed);
+}
+
+const struct rdma_event *rdma_channel_peek(const struct rdma_channel *channel)
+{
+    return list_empty(&channel->events)
+               ? NULL
+               : CONTAINER_OF(channel->events.next, struct rdma_event, node);
 }
 
 struct rdma_event *rdma_channel_take(struct rdma_cm *manager, struct rdma_channel *channel)
@@ -97,10 +125,8 @@ struct rdma_event *rdma_raise(struct rdma_cm *manager, struct rdma_id *id,
     if (channel == NULL || !told) {
         return NULL;
     }
-    struct list *node = list_pop(&manager->spare_events);
-    CHECK(node != NULL);
-    manager->spare_event_count--;
-    struct rdma_event *event = CONTAINER_OF(node, struct rdma_event, node);
+    struct rdma_event *event = rdma_cm_take_spare_event(manager);
+    CHECK(event != NULL);
     event->kind = kind;
     event->status = status;
     event->id = id;
@@ -163,8 +189,17 @@ struct rdma_id *rdma_cm_next_question(struct rdma_cm *manager, enum rdma_questio
         return NULL;
     }
     struct rdma_id *id = CONTAINER_OF(node, struct rdma_id, asking);
-    *question = id->state == RDMA_ID_RESOLVING ? RDMA_QUESTION_ADDRESS : RDMA_QUESTION_SERVICE;
+    *question = id->state == RDMA_ID_RESOLVING ? RDMA_QUESTION_ADDRESS
+                : id->state == RDMA_ID_ROUTING ? RDMA_QUESTION_SERVICE
+                                               : RDMA_QUESTION_SERVER;
     return id;
+}
+
+static void set_loopback(struct rdma_address *address)
+{
+    static const uint8_t ipv6[16] = {[15] = 1};
+    static const uint8_t ipv4[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+    memcpy(address->ip, address->ipv6 ? ipv6 : ipv4, 16);
 }
 
 enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
@@ -178,6 +213,9 @@ enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
         id->source = *source;
     }
     id->destination = *destination;
+    if (inet_is_any(id->destination.ip)) {
+        set_loopback(&id->destination);
+    }
     ask(manager, id, RDMA_ID_RESOLVING);
     return STATUS_OK;
 }
@@ -191,25 +229,31 @@ static bool has_stock_for_answer(struct rdma_cm *manager, struct rdma_id *id)
     return stock_suffices(manager);
 }
 
-void rdma_cm_on_address(struct rdma_cm *manager, struct rdma_id *id, int failure,
-                        const struct rdma_address *source, const uint8_t source_gid[16],
-                        const uint8_t peer_gid[16], uint8_t path_mtu)
+static bool awaits_route(struct rdma_cm *manager, struct rdma_id *id)
 {
-    if (id->state != RDMA_ID_RESOLVING || !has_stock_for_answer(manager, id)) {
+    return id->state == RDMA_ID_RESOLVING && has_stock_for_answer(manager, id);
+}
+
+void rdma_cm_on_route(struct rdma_cm *manager, struct rdma_id *id, const struct rdma_route *route)
+{
+    if (!awaits_route(manager, id)) {
         return;
     }
-    if (failure != 0) {
-        id->state = id->source.known ? RDMA_ID_BOUND : RDMA_ID_IDLE;
-        rdma_raise(manager, id, RDMA_EVENT_ADDR_ERROR, -failure);
-        return;
-    }
-    id->source = *source;
-    memcpy(id->source_gid, source_gid, 16);
-    memmove(id->peer_gid, peer_gid, 16);
-    id->path_mtu = path_mtu;
+    id->source = route->source;
+    memcpy(id->source_gid, route->source_gid, 16);
+    memcpy(id->peer_gid, id->destination.ip, 16);
+    id->path_mtu = route->path_mtu;
     id->has_path = true;
     id->state = RDMA_ID_RESOLVED;
     rdma_raise(manager, id, RDMA_EVENT_ADDR_RESOLVED, 0);
+}
+
+void rdma_cm_on_no_route(struct rdma_cm *manager, struct rdma_id *id, int failure)
+{
+    if (awaits_route(manager, id)) {
+        id->state = id->source.known ? RDMA_ID_BOUND : RDMA_ID_IDLE;
+        rdma_raise(manager, id, RDMA_EVENT_ADDR_ERROR, -failure);
+    }
 }
 
 enum status rdma_id_resolve_route(struct rdma_cm *manager, struct rdma_id *id)
@@ -308,29 +352,47 @@ static enum status send_request(struct rdma_cm *manager, struct rdma_id *id, str
     return cm_request(&manager->cm, &id->connection, id->source_gid, id->peer_gid, &message, now);
 }
 
-void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8_t *source_gid,
-                        const uint8_t *peer_gid, struct instant now)
+static bool awaits_server(struct rdma_cm *manager, struct rdma_id *id)
 {
-    const bool routing = id->state == RDMA_ID_ROUTING;
-    if ((!routing && id->state != RDMA_ID_FINDING) || !has_stock_for_answer(manager, id)) {
+    return (id->state == RDMA_ID_ROUTING || id->state == RDMA_ID_FINDING) &&
+           has_stock_for_answer(manager, id);
+}
+
+/* With or without a server there is a route: who connects asks for the server again. */
+static void resolve_route(struct rdma_cm *manager, struct rdma_id *id)
+{
+    id->state = RDMA_ID_ROUTED;
+    rdma_raise(manager, id, RDMA_EVENT_ROUTE_RESOLVED, 0);
+}
+
+void rdma_cm_on_nobody(struct rdma_cm *manager, struct rdma_id *id)
+{
+    if (!awaits_server(manager, id)) {
         return;
     }
-    if (peer_gid != NULL) {
-        memmove(id->source_gid, source_gid, 16);
-        memmove(id->peer_gid, peer_gid, 16);
-    }
-    if (routing) {
-        id->state = RDMA_ID_ROUTED;
-        rdma_raise(manager, id, RDMA_EVENT_ROUTE_RESOLVED, 0);
+    if (id->state == RDMA_ID_ROUTING) {
+        resolve_route(manager, id);
         return;
     }
-    if (peer_gid == NULL) {
-        id->state = RDMA_ID_ROUTED;
-        if (id->datagrams) {
-            rdma_raise(manager, id, RDMA_EVENT_UNREACHABLE, CM_SIDR_UNSUPPORTED);
-        } else {
-            rdma_raise(manager, id, RDMA_EVENT_REJECTED, CM_REASON_INVALID_SERVICE_ID);
-        }
+    id->state = RDMA_ID_ROUTED;
+    if (id->datagrams) {
+        rdma_raise(manager, id, RDMA_EVENT_UNREACHABLE, CM_SIDR_UNSUPPORTED);
+    } else {
+        rdma_raise(manager, id, RDMA_EVENT_REJECTED, CM_REASON_INVALID_SERVICE_ID);
+    }
+}
+
+void rdma_cm_on_found(struct rdma_cm *manager, struct rdma_id *id, const struct rdma_server *server,
+                      struct instant now)
+{
+    if (!awaits_server(manager, id)) {
+        return;
+    }
+    memcpy(id->source_gid, server->source_gid, 16);
+    memcpy(id->peer_gid, server->gid, 16);
+    id->connection.process = server->process;
+    if (id->state == RDMA_ID_ROUTING) {
+        resolve_route(manager, id);
         return;
     }
     id->state = RDMA_ID_CONNECTING;
@@ -357,7 +419,8 @@ static void fill_rep(struct rdma_id *id, const struct rdma_parameters *parameter
 }
 
 enum status rdma_id_accept(struct rdma_cm *manager, struct rdma_id *id,
-                           const struct rdma_parameters *parameters, struct instant now)
+                           const struct rdma_parameters *parameters, uint64_t uid,
+                           struct instant now)
 {
     const size_t room = id->datagrams ? CM_SIDR_REP_PRIVATE_BYTES : CM_REP_PRIVATE_BYTES;
     if (id->state != RDMA_ID_REQUESTED || !fits(parameters, room)) {
@@ -379,6 +442,7 @@ enum status rdma_id_accept(struct rdma_cm *manager, struct rdma_id *id,
     }
     if (status == STATUS_OK) {
         id->state = RDMA_ID_CONNECTED;
+        id->uid = uid;
     }
     return status;
 }

@@ -4,7 +4,7 @@
  *
  * Purpose    What librdmacm calls ids: bound, resolved, connected, listening; with their events.
  * Inputs     One function per wish of a program; rdma_cm_on_message; rdma_cm_on_time; answers to
- *            the questions it asks the world.
+ *            the questions it asks the world. Nobody else writes into an id but for its handle.
  * Outputs    Events per channel; questions; messages and deadlines of the manager below (cm.h).
  * Ownership  Ids, multicasts and events are the caller's memory: given as stock, given back through
  *            rdma_cm_next_released.
@@ -19,6 +19,7 @@
 #define TRANSPORT_IBTA_RDMA_CM_H
 
 #include "transport/ibta/cm.h"
+#include "wire/roce.h"
 
 #define RDMA_CM_PRIVATE_BYTES_MAX 256
 #define RDMA_UDP_QKEY             0x01234567u /* For UD, unless a program chooses another. */
@@ -100,7 +101,7 @@ struct rdma_id {
     struct rdma_channel *channel; /* NULL: not in a program's hands (any more). */
     struct rdma_id *listener;     /* Whose request it was, while REQUESTED; NULL: closed. */
     uint64_t uid;                 /* The program's name for it; 0: it has not learned of it. */
-    uint32_t handle;              /* The world's. */
+    uint32_t handle;              /* The world's own: the manager does not look at it. */
     uint16_t port_space;          /* enum rdma_port_space. */
     uint8_t state;                /* enum rdma_id_state. */
     bool datagrams;               /* A UD queue pair: service ID resolution instead of REQ. */
@@ -111,10 +112,9 @@ struct rdma_id {
     bool has_path; /* Both GIDs are known. */
     uint8_t type_of_service;
     uint8_t ack_timeout; /* 0: as the path says. */
-    bool reuse_address;
-    bool ipv6_only;   /* LISTENING on any address: not for IPv4. */
-    uint8_t path_mtu; /* enum path_mtu. */
-    uint32_t backlog; /* LISTENING: so many requests more may wait. */
+    bool ipv6_only;      /* LISTENING on any address: not for IPv4. */
+    uint8_t path_mtu;    /* enum path_mtu. */
+    uint32_t backlog;    /* LISTENING: so many requests more may wait. */
     uint32_t events_reported;
     struct rdma_parameters wish; /* FINDING: what to say when the peer is found. */
     /* CONNECTING and later. */
@@ -129,7 +129,7 @@ struct rdma_id {
 struct rdma_multicast {
     struct rdma_id *id;
     uint64_t uid;
-    uint32_t handle;
+    uint32_t handle; /* The world's own, as in rdma_id. */
     struct rdma_address group;
     uint32_t events_reported;
 };
@@ -147,8 +147,23 @@ struct rdma_event {
 
 /* What the world is asked; it answers at once or later. */
 enum rdma_question {
-    RDMA_QUESTION_ADDRESS, /* Which way to id->destination? */
-    RDMA_QUESTION_SERVICE, /* Which GID serves id->destination.port? */
+    RDMA_QUESTION_ADDRESS, /* Which way to id->destination? rdma_cm_on_route, _on_no_route. */
+    RDMA_QUESTION_SERVICE, /* Who serves id->destination.port? rdma_cm_on_found, _on_nobody. */
+    RDMA_QUESTION_SERVER,  /* The same of an id that connects: a server may be about to come. */
+};
+
+/* The way to an id's destination. */
+struct rdma_route {
+    struct rdma_address source; /* What the id sends from: its own address, if it has one. */
+    uint8_t source_gid[16];     /* The GID of ours that stands for it. */
+    uint8_t path_mtu;           /* enum path_mtu. */
+};
+
+/* Who serves the port that an id asked for. */
+struct rdma_server {
+    uint8_t gid[16];
+    uint8_t source_gid[16]; /* The GID of ours to reach it from. */
+    uint32_t process;       /* Which process behind `gid`; the world's number; 0: unknown. */
 };
 
 struct rdma_cm_counters {
@@ -176,6 +191,11 @@ void rdma_cm_init(struct rdma_cm *manager, uint64_t seed, uint8_t id_base, uint6
 #define RDMA_SPARE_EVENTS 4
 void rdma_cm_give_id(struct rdma_cm *manager, struct rdma_id *memory);
 void rdma_cm_give_event(struct rdma_cm *manager, struct rdma_event *memory);
+/* Is there less in stock than the next call may need? */
+MUST_USE bool rdma_cm_wants_id(const struct rdma_cm *manager);
+MUST_USE bool rdma_cm_wants_event(const struct rdma_cm *manager);
+/* An event out of the stock, which is the caller's again; NULL: there is none. */
+struct rdma_event *rdma_cm_take_spare_event(struct rdma_cm *manager);
 
 /* Ids that are the world's again, after rdma_id_release; NULL if there is none. */
 struct rdma_id *rdma_cm_next_released(struct rdma_cm *manager);
@@ -183,6 +203,8 @@ struct rdma_id *rdma_cm_next_released(struct rdma_cm *manager);
 /* -- Channels -----------------------------------------------------------------------------------*/
 
 void rdma_channel_init(struct rdma_channel *channel);
+/* The oldest event, which stays; NULL if there is none. */
+const struct rdma_event *rdma_channel_peek(const struct rdma_channel *channel);
 /* The oldest event, off the channel and reported to the program; NULL if there is none. The caller
  * gives it back as stock. */
 struct rdma_event *rdma_channel_take(struct rdma_cm *manager, struct rdma_channel *channel);
@@ -195,9 +217,17 @@ struct rdma_channel *rdma_cm_next_changed(struct rdma_cm *manager);
 
 void rdma_id_init(struct rdma_id *id, struct rdma_channel *channel, uint16_t port_space,
                   uint64_t uid);
+/* Port space IB, before anything else: RC, UC or UD. The other spaces say it themselves. */
+void rdma_id_set_service(struct rdma_id *id, enum roce_service service);
+void rdma_id_set_type_of_service(struct rdma_id *id, uint8_t type_of_service);
+/* INVALID: not a code of 5 bits. 0: as the path says. */
+MUST_USE enum status rdma_id_set_ack_timeout(struct rdma_id *id, uint8_t code);
+/* INVALID: it is bound already. */
+MUST_USE enum status rdma_id_set_ipv6_only(struct rdma_id *id, bool ipv6_only);
 /* The address is the program's to use: the world has made sure. */
 MUST_USE enum status rdma_id_bind(struct rdma_id *id, const struct rdma_address *address,
                                   const uint8_t gid[16]);
+/* A destination of any address is this machine's loopback address, as with TCP. */
 MUST_USE enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
                                              const struct rdma_address *source,
                                              const struct rdma_address *destination);
@@ -205,8 +235,10 @@ MUST_USE enum status rdma_id_resolve_route(struct rdma_cm *manager, struct rdma_
 MUST_USE enum status rdma_id_listen(struct rdma_cm *manager, struct rdma_id *id, uint32_t backlog);
 MUST_USE enum status rdma_id_connect(struct rdma_cm *manager, struct rdma_id *id,
                                      const struct rdma_parameters *parameters);
+/* `uid`: the program's name for the id that came with a request. */
 MUST_USE enum status rdma_id_accept(struct rdma_cm *manager, struct rdma_id *id,
-                                    const struct rdma_parameters *parameters, struct instant now);
+                                    const struct rdma_parameters *parameters, uint64_t uid,
+                                    struct instant now);
 /* Active side, after CONNECT_RESPONSE: the queue pair is ready. */
 MUST_USE enum status rdma_id_establish(struct rdma_cm *manager, struct rdma_id *id);
 /* The queue pair has received although no RTU came. */
@@ -223,6 +255,14 @@ void rdma_id_migrate(struct rdma_cm *manager, struct rdma_id *id, struct rdma_ch
  * program of are refused, the peer is told. The memory comes back by rdma_cm_next_released. */
 void rdma_id_release(struct rdma_cm *manager, struct rdma_id *id, struct instant now);
 
+/* How far an id is. */
+bool rdma_id_is_idle(const struct rdma_id *id);  /* Neither bound nor on its way anywhere. */
+bool rdma_id_is_bound(const struct rdma_id *id); /* It has an address, and is not on its way. */
+/* It has resolved its route, or came with a peer's request: the path to the peer is known. */
+bool rdma_id_has_route(const struct rdma_id *id);
+/* It has sent or received a request, or listens for them: peers may reach its queue pair. */
+bool rdma_id_expects_peer(const struct rdma_id *id);
+
 /* -- Multicast ----------------------------------------------------------------------------------*/
 
 /* The group is the id's, and MULTICAST_JOIN tells of it; groups need no agreement on RoCE. */
@@ -236,14 +276,14 @@ void rdma_multicast_leave(struct rdma_cm *manager, struct rdma_multicast *multic
 
 /* An id with a question that has not been put to the world; NULL if there is none. */
 struct rdma_id *rdma_cm_next_question(struct rdma_cm *manager, enum rdma_question *question);
-/* The answers. `failure`: 0 or a positive errno. An id that no longer waits is left alone. */
-void rdma_cm_on_address(struct rdma_cm *manager, struct rdma_id *id, int failure,
-                        const struct rdma_address *source, const uint8_t source_gid[16],
-                        const uint8_t peer_gid[16], uint8_t path_mtu);
-/* `peer_gid` NULL: nobody serves the port (yet). Otherwise `source_gid` is the one to reach it
- * from. */
-void rdma_cm_on_service(struct rdma_cm *manager, struct rdma_id *id, const uint8_t *source_gid,
-                        const uint8_t *peer_gid, struct instant now);
+/* The answers. An id that no longer waits for one is left alone. */
+void rdma_cm_on_route(struct rdma_cm *manager, struct rdma_id *id, const struct rdma_route *route);
+/* `failure`: a positive errno. */
+void rdma_cm_on_no_route(struct rdma_cm *manager, struct rdma_id *id, int failure);
+void rdma_cm_on_found(struct rdma_cm *manager, struct rdma_id *id, const struct rdma_server *server,
+                      struct instant now);
+/* Nobody serves the port (yet). */
+void rdma_cm_on_nobody(struct rdma_cm *manager, struct rdma_id *id);
 
 /* Does one of our ids listen for a request to this service and address? */
 MUST_USE bool rdma_cm_listens(struct rdma_cm *manager, uint64_t service_id,

@@ -71,14 +71,16 @@ static struct rdma_id *make_id(struct node *node)
 
 static void prepare(struct node *node)
 {
-    while (node->cm.spare_event_count < RDMA_SPARE_EVENTS) {
+    while (rdma_cm_wants_event(&node->cm)) {
         struct rdma_event *event = calloc(1, sizeof(*event));
         node->events_made++;
         rdma_cm_give_event(&node->cm, event);
     }
-    while (node->cm.spare_id_count < RDMA_SPARE_IDS) {
+    while (rdma_cm_wants_id(&node->cm)) {
         rdma_cm_give_id(&node->cm, make_id(node));
     }
+    assert_true(node->cm.spare_event_count >= RDMA_SPARE_EVENTS);
+    assert_true(node->cm.spare_id_count >= RDMA_SPARE_IDS);
 }
 
 /* -- The world ----------------------------------------------------------------------------------*/
@@ -91,6 +93,22 @@ static struct rdma_address address_of(const struct node *node, uint16_t port)
     return address;
 }
 
+static void answer_route(struct node *node, struct rdma_id *id, const struct rdma_address *source)
+{
+    struct rdma_route route = {.source = *source, .path_mtu = 3};
+    memcpy(route.source_gid, node->ip, 16);
+    rdma_cm_on_route(&node->cm, id, &route);
+}
+
+static void answer_server(struct pair *pair, struct node *node, struct rdma_id *id,
+                          const uint8_t gid[16], uint32_t process)
+{
+    struct rdma_server server = {.process = process};
+    memcpy(server.gid, gid, 16);
+    memcpy(server.source_gid, node->ip, 16);
+    rdma_cm_on_found(&node->cm, id, &server, pair->now);
+}
+
 static void answer_questions(struct pair *pair, struct node *node)
 {
     struct rdma_id *id;
@@ -100,9 +118,9 @@ static void answer_questions(struct pair *pair, struct node *node)
         if (question == RDMA_QUESTION_ADDRESS) {
             struct rdma_address source = address_of(node, 0x7777);
             source.ipv6 = id->destination.ipv6;
-            rdma_cm_on_address(&node->cm, id, 0, &source, node->ip, id->destination.ip, 3);
+            answer_route(node, id, &source);
         } else {
-            rdma_cm_on_service(&node->cm, id, node->ip, id->peer_gid, pair->now);
+            answer_server(pair, node, id, id->peer_gid, 0);
         }
     }
 }
@@ -332,10 +350,9 @@ static enum status accept_id(struct pair *pair, int n, struct rdma_id *id)
     parameters.responder_resources = 2;
     parameters.initiator_depth = 1;
     prepare(&pair->nodes[n]);
-    const enum status status = rdma_id_accept(&pair->nodes[n].cm, id, &parameters, pair->now);
-    if (status == STATUS_OK) {
-        id->uid = 0x900;
-    }
+    const enum status status =
+        rdma_id_accept(&pair->nodes[n].cm, id, &parameters, 0x900, pair->now);
+    assert_int_equal(id->uid == 0x900, status == STATUS_OK || id->state == RDMA_ID_CONNECTED);
     settle(pair);
     return status;
 }
@@ -470,10 +487,10 @@ static void test_private_data_room(void **state)
         assert_int_equal(request.parameters.private_bytes, rooms[i].request);
         assert_memory_equal(request.parameters.private_data, much.private_data, rooms[i].request);
         much.private_bytes = (uint8_t)(rooms[i].reply + 1);
-        assert_int_equal(rdma_id_accept(&pair->nodes[1].cm, request.id, &much, pair->now),
+        assert_int_equal(rdma_id_accept(&pair->nodes[1].cm, request.id, &much, 1, pair->now),
                          STATUS_INVALID);
         much.private_bytes--;
-        assert_int_equal(rdma_id_accept(&pair->nodes[1].cm, request.id, &much, pair->now),
+        assert_int_equal(rdma_id_accept(&pair->nodes[1].cm, request.id, &much, 1, pair->now),
                          STATUS_OK);
         request.id->uid = 1;
         settle(pair);
@@ -598,16 +615,16 @@ static void test_nobody_serves(void **state)
         node->mute = true;
         assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
         assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
-        assert_int_equal(question, RDMA_QUESTION_SERVICE);
+        assert_int_equal(question, RDMA_QUESTION_SERVER);
         assert_null(rdma_cm_next_question(&node->cm, &question));
-        rdma_cm_on_service(&node->cm, id, NULL, NULL, pair->now);
+        rdma_cm_on_nobody(&node->cm, id);
         if (datagrams) {
             assert_int_equal(expect(pair, 0, RDMA_EVENT_UNREACHABLE).status, CM_SIDR_UNSUPPORTED);
         } else {
             assert_int_equal(expect(pair, 0, RDMA_EVENT_REJECTED).status,
                              CM_REASON_INVALID_SERVICE_ID);
         }
-        rdma_cm_on_service(&node->cm, id, NULL, NULL, pair->now); /* It no longer waits. */
+        rdma_cm_on_nobody(&node->cm, id); /* It no longer waits. */
         expect_silence(pair);
         assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
         pair_free(pair);
@@ -655,7 +672,7 @@ static void test_address_errors(void **state)
         enum rdma_question question;
         assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
         assert_int_equal(question, RDMA_QUESTION_ADDRESS);
-        rdma_cm_on_address(&node->cm, id, 101, NULL, NULL, NULL, 0);
+        rdma_cm_on_no_route(&node->cm, id, 101);
         assert_int_equal(expect(pair, 0, RDMA_EVENT_ADDR_ERROR).status, -101);
         assert_int_equal(id->state, bound ? RDMA_ID_BOUND : RDMA_ID_IDLE);
         node->mute = false;
@@ -677,7 +694,7 @@ static void test_wishes_out_of_place(void **state)
         assert_int_equal(rdma_id_resolve_route(&node->cm, id), STATUS_INVALID);
         assert_int_equal(rdma_id_listen(&node->cm, id, 1), STATUS_INVALID);
         assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_INVALID);
-        assert_int_equal(rdma_id_accept(&node->cm, id, &parameters, pair->now), STATUS_INVALID);
+        assert_int_equal(rdma_id_accept(&node->cm, id, &parameters, 1, pair->now), STATUS_INVALID);
         assert_int_equal(rdma_id_establish(&node->cm, id), STATUS_INVALID);
         assert_int_equal(rdma_id_note_established(&node->cm, id), STATUS_INVALID);
         assert_int_equal(rdma_id_reject(&node->cm, id, CM_REASON_CONSUMER, NULL, 0),
@@ -759,7 +776,7 @@ static void test_listeners_for_any_address(void **state)
                     for4 = listen_at(pair, 1, RDMA_PORT_SPACE_TCP, &any4, 8);
                 } else {
                     for6 = create(pair, 1, RDMA_PORT_SPACE_TCP);
-                    for6->ipv6_only = true;
+                    assert_int_equal(rdma_id_set_ipv6_only(for6, true), STATUS_OK);
                     assert_int_equal(rdma_id_bind(for6, &any6, pair->nodes[1].ip), STATUS_OK);
                     assert_int_equal(rdma_id_listen(&pair->nodes[1].cm, for6, 8), STATUS_OK);
                 }
@@ -992,8 +1009,10 @@ static void test_answers_after_release(void **state)
         }
         assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
         rdma_id_release(&node->cm, id, pair->now);
-        rdma_cm_on_address(&node->cm, id, 0, &id->source, node->ip, node->ip, 3);
-        rdma_cm_on_service(&node->cm, id, node->ip, pair->nodes[1].ip, pair->now);
+        answer_route(node, id, &id->source);
+        rdma_cm_on_no_route(&node->cm, id, 101);
+        answer_server(pair, node, id, pair->nodes[1].ip, 0);
+        rdma_cm_on_nobody(&node->cm, id);
         struct cm_letter letter;
         assert_false(cm_next_message(&node->cm.cm, &letter));
         expect_silence(pair);
@@ -1001,16 +1020,162 @@ static void test_answers_after_release(void **state)
     }
 }
 
+/* Letters name the process that the world found last; an answer without one changes nothing, nor
+ * does one that nobody waits for any more. */
+static void test_process_of_the_server(void **state)
+{
+    (void)state;
+    for (int datagrams = 0; datagrams < 2; datagrams++) {
+        struct pair *pair = pair_make();
+        struct node *node = &pair->nodes[0];
+        const uint8_t *gid = pair->nodes[1].ip;
+        const struct rdma_parameters parameters = parameters_of("");
+        struct rdma_id *id =
+            route(pair, 0, datagrams ? RDMA_PORT_SPACE_UDP : RDMA_PORT_SPACE_TCP, PORT);
+        enum rdma_question question;
+        struct cm_letter letter;
+        node->mute = true;
+        answer_server(pair, node, id, gid, 5); /* Not asked for. */
+        assert_int_equal(id->connection.process, 0);
+        prepare(node);
+        assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
+        assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
+        assert_int_equal(question, RDMA_QUESTION_SERVER);
+        rdma_cm_on_nobody(&node->cm, id);
+        expect(pair, 0, datagrams ? RDMA_EVENT_UNREACHABLE : RDMA_EVENT_REJECTED);
+        assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
+        assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
+        answer_server(pair, node, id, gid, 7);
+        answer_server(pair, node, id, node->ip, 8); /* No longer asked for. */
+        assert_true(cm_next_message(&node->cm.cm, &letter));
+        assert_int_equal(letter.process, 7);
+        assert_memory_equal(letter.destination, gid, 16);
+        node->mute = false;
+        pair_free(pair);
+    }
+}
+
+/* -- Options and progress -----------------------------------------------------------------------*/
+
+/* What a program sets is in the request that the peer gets, and bad values change nothing. */
+static void test_options(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct rdma_id *listener = create(pair, 1, RDMA_PORT_SPACE_IB);
+    const struct rdma_address here = address_of(&pair->nodes[1], PORT);
+    assert_int_equal(rdma_id_bind(listener, &here, pair->nodes[1].ip), STATUS_OK);
+    assert_int_equal(rdma_id_set_ipv6_only(listener, true), STATUS_INVALID);
+    assert_false(listener->ipv6_only);
+    assert_int_equal(rdma_id_listen(&pair->nodes[1].cm, listener, 1), STATUS_OK);
+
+    struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_IB);
+    rdma_id_set_service(id, ROCE_SERVICE_UD);
+    assert_true(id->datagrams && !id->unreliable);
+    rdma_id_set_service(id, ROCE_SERVICE_RC);
+    assert_true(!id->datagrams && !id->unreliable);
+    rdma_id_set_service(id, ROCE_SERVICE_UC);
+    rdma_id_set_type_of_service(id, 0xb8);
+    assert_int_equal(rdma_id_set_ack_timeout(id, 31), STATUS_OK);
+    assert_int_equal(rdma_id_set_ack_timeout(id, 21), STATUS_OK);
+    assert_int_equal(rdma_id_set_ack_timeout(id, 32), STATUS_INVALID);
+    resolve_address(pair, 0, id, PORT);
+    expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
+    prepare(&pair->nodes[0]);
+    assert_int_equal(rdma_id_resolve_route(&pair->nodes[0].cm, id), STATUS_OK);
+    settle(pair);
+    expect(pair, 0, RDMA_EVENT_ROUTE_RESOLVED);
+    connect_id(pair, 0, id);
+    struct rdma_id *child = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    assert_true(child->unreliable && !child->datagrams);
+    assert_int_equal(child->type_of_service, 0xb8);
+    assert_int_equal(child->path_ack_timeout, 21);
+    assert_int_equal(accept_id(pair, 1, child), STATUS_OK);
+    pair_free(pair);
+}
+
+/* To no address in particular means to this machine. */
+static void test_destination_of_any_address(void **state)
+{
+    (void)state;
+    static const struct rdma_address anys[2] = {
+        {.ip = {[10] = 0xff, [11] = 0xff}, .port = PORT, .known = true},
+        {.port = PORT, .known = true, .ipv6 = true}};
+    static const uint8_t loopbacks[2][16] = {{[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1},
+                                             {[15] = 1}};
+    const struct rdma_address none = {0};
+    for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+        struct pair *pair = pair_make();
+        struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
+        assert_int_equal(rdma_id_resolve_address(&pair->nodes[0].cm, id, &none, &anys[ipv6]),
+                         STATUS_OK);
+        assert_memory_equal(id->destination.ip, loopbacks[ipv6], 16);
+        settle(pair);
+        expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
+        assert_memory_equal(id->destination.ip, loopbacks[ipv6], 16);
+        assert_memory_equal(id->peer_gid, loopbacks[ipv6], 16);
+        assert_int_equal(id->destination.port, PORT);
+        pair_free(pair);
+    }
+}
+
+static void expect_progress(const struct rdma_id *id, const char *progress)
+{
+    assert_int_equal(rdma_id_is_idle(id), strcmp(progress, "idle") == 0);
+    assert_int_equal(rdma_id_is_bound(id), strcmp(progress, "bound") == 0);
+    assert_int_equal(rdma_id_has_route(id),
+                     strcmp(progress, "routed") == 0 || strcmp(progress, "connecting") == 0);
+    assert_int_equal(rdma_id_expects_peer(id),
+                     strcmp(progress, "connecting") == 0 || strcmp(progress, "listening") == 0);
+}
+
+/* What an id says of itself, from its making to its end, at both ends. */
+static void test_progress(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    const struct rdma_address here = address_of(&pair->nodes[1], PORT);
+    struct rdma_id *listener = create(pair, 1, RDMA_PORT_SPACE_TCP);
+    expect_progress(listener, "idle");
+    assert_int_equal(rdma_id_bind(listener, &here, pair->nodes[1].ip), STATUS_OK);
+    expect_progress(listener, "bound");
+    assert_int_equal(rdma_id_listen(&pair->nodes[1].cm, listener, 1), STATUS_OK);
+    expect_progress(listener, "listening");
+
+    struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
+    resolve_address(pair, 0, id, PORT);
+    expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
+    expect_progress(id, "resolved");
+    prepare(&pair->nodes[0]);
+    assert_int_equal(rdma_id_resolve_route(&pair->nodes[0].cm, id), STATUS_OK);
+    settle(pair);
+    expect(pair, 0, RDMA_EVENT_ROUTE_RESOLVED);
+    expect_progress(id, "routed");
+    connect_id(pair, 0, id);
+    expect_progress(id, "connecting");
+    assert_null(rdma_channel_peek(&pair->nodes[0].channels[0]));
+    const struct rdma_event *told = rdma_channel_peek(&pair->nodes[1].channels[0]);
+    assert_non_null(told);
+    assert_int_equal(told->kind, RDMA_EVENT_CONNECT_REQUEST);
+    assert_ptr_equal(rdma_channel_peek(&pair->nodes[1].channels[0]), told);
+    struct rdma_id *child = expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id;
+    expect_progress(child, "connecting");
+    assert_int_equal(accept_id(pair, 1, child), STATUS_OK);
+    expect_progress(child, "connecting");
+    pair_free(pair);
+}
+
 /* -- Memory that is short -----------------------------------------------------------------------*/
 
 static void drain(struct node *node)
 {
-    struct list *spare;
-    while ((spare = list_pop(&node->cm.spare_events)) != NULL) {
-        node->cm.spare_event_count--;
+    struct rdma_event *spare;
+    while ((spare = rdma_cm_take_spare_event(&node->cm)) != NULL) {
         node->events_made--;
-        free(CONTAINER_OF(spare, struct rdma_event, node));
+        free(spare);
     }
+    check_node(node);
+    assert_true(rdma_cm_wants_event(&node->cm));
 }
 
 /* Without events in stock wishes fail, messages are dropped, and time and questions wait: nothing
@@ -1028,7 +1193,11 @@ static void test_stock_exhaustion(void **state)
         drain(node);
         assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
         assert_int_equal(question, RDMA_QUESTION_ADDRESS);
-        rdma_cm_on_address(&node->cm, id, round == 0 ? 0 : 101, &peer, node->ip, peer.ip, 3);
+        if (round == 0) {
+            answer_route(node, id, &peer);
+        } else {
+            rdma_cm_on_no_route(&node->cm, id, 101);
+        }
     }
     settle(pair); /* The question is put once more. */
     expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
@@ -1039,14 +1208,14 @@ static void test_stock_exhaustion(void **state)
     drain(node);
     assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
     assert_int_equal(question, RDMA_QUESTION_SERVICE);
-    rdma_cm_on_service(&node->cm, id, node->ip, peer.ip, pair->now);
+    answer_server(pair, node, id, peer.ip, 0);
     settle(pair);
     expect(pair, 0, RDMA_EVENT_ROUTE_RESOLVED);
     const struct rdma_parameters parameters = parameters_of("");
     assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
     drain(node);
     assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
-    rdma_cm_on_service(&node->cm, id, node->ip, peer.ip, pair->now);
+    answer_server(pair, node, id, peer.ip, 0);
     drain(&pair->nodes[1]);
     listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
     settle(pair);
@@ -1135,7 +1304,7 @@ static void test_datagrams(void **state)
         struct rdma_parameters parameters = parameters_of("welcome");
         parameters.qkey = chosen ? 0x99 : 0;
         request.id->uid = 1;
-        assert_int_equal(rdma_id_accept(&pair->nodes[1].cm, request.id, &parameters, pair->now),
+        assert_int_equal(rdma_id_accept(&pair->nodes[1].cm, request.id, &parameters, 1, pair->now),
                          STATUS_OK);
         settle(pair);
         const struct rdma_event answer = expect(pair, 0, RDMA_EVENT_ESTABLISHED);
@@ -1223,6 +1392,10 @@ int main(void)
         cmocka_unit_test(test_release_with_events_pending),
         cmocka_unit_test(test_request_taken_back),
         cmocka_unit_test(test_answers_after_release),
+        cmocka_unit_test(test_process_of_the_server),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_destination_of_any_address),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_stock_exhaustion),
         cmocka_unit_test(test_messages_and_time_without_stock),
         cmocka_unit_test(test_no_id_for_a_request),
