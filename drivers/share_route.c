@@ -46,8 +46,9 @@ struct share_route share_route(uint32_t own_slot, const uint8_t *packet, size_t 
 {
     const uint32_t qpn = load_be32(packet + 4) & ROCE_24_BITS;
     if (qpn == CM_QPN) {
-        const size_t headers = roce_opcode(packet[0])->headers_bytes;
-        return headers == 0 || bytes < headers
+        const struct roce_opcode *opcode = roce_opcode(packet[0]);
+        const size_t headers = opcode->headers_bytes;
+        return !roce_is_of_queue_pairs(opcode) || bytes < headers
                    ? (struct share_route){.mine = true}
                    : share_route_mad(own_slot, packet + headers, bytes - headers);
     }

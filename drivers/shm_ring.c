@@ -146,8 +146,9 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, const uint8
     struct shm_link *link = shm_link_of(base);
     /* A corrupted opcode may name other headers than it left with; what counts is that the first
      * byte decides, here as at the receiver. */
-    const uint32_t header_bytes = roce_opcode(bytes[0])->headers_bytes;
-    const uint32_t head = header_bytes == 0 || header_bytes > count ? ROCE_BTH_BYTES : header_bytes;
+    const struct roce_opcode *opcode = roce_opcode(bytes[0]);
+    const bool known = roce_is_of_queue_pairs(opcode) && opcode->headers_bytes <= count;
+    const uint32_t head = known ? opcode->headers_bytes : ROCE_BTH_BYTES;
     if (base->lost) {
         return true;
     }

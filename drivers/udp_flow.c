@@ -4,21 +4,13 @@
  *
  * UDP drops silently what a receiver has no room for, and UC and UD have no acknowledgements that
  * would pace them. So between nonics a probe follows every so many bytes: a packet with an opcode
- * from the range IBTA leaves to manufacturers, which others drop. The receiver answers it when its
- * turn comes; since a socket is a queue, everything sent before has then been taken in. A peer that
- * never answers is not a nonic, and is not limited here. Where several processes share an address,
- * each is a peer, with a socket and a link of its own.
+ * from the range IBTA leaves to manufacturers (wire/roce.h), which others drop. The receiver
+ * answers it when its turn comes; since a socket is a queue, everything sent before has then been
+ * taken in. A peer that never answers is not a nonic, and is not limited here. Where several
+ * processes share an address, each is a peer, with a socket and a link of its own.
  */
-#include <string.h>
-
-#include "base/bytes.h"
 #include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
-
-#define OPCODE_PROBE  0xc0
-#define OPCODE_ANSWER 0xc1
-/* Bytes sent; the slot of the link they were sent on; the slot of the process that asks. */
-#define CONTROL_BYTES (ROCE_BTH_BYTES + 8 + 2 + 2)
 
 #define SOME_QPN 2
 
@@ -46,24 +38,25 @@ static int own_slot(const struct udp_port *port)
     return port->addresses->shared ? (int)port->addresses->slot : LOCAL_NO_SLOT;
 }
 
-static int slot_at(const uint8_t *bytes)
+static int slot_of(uint16_t slot)
 {
-    const uint16_t slot = load_be16(bytes);
     return slot < SHARE_SLOTS ? slot : LOCAL_NO_SLOT;
 }
 
 /* A packet like any other: it may be the last, shorter segment of a call. */
-static void send_control(struct udp_port *port, struct udp_link *link, uint8_t opcode,
-                         uint64_t value, int link_slot)
+static void send_probe(struct udp_port *port, struct udp_link *link, uint8_t opcode, uint64_t sent,
+                       int link_slot)
 {
-    uint8_t bytes[CONTROL_BYTES] = {[0] = opcode, [2] = 0xff, [3] = 0xff};
+    uint8_t bytes[ROCE_PROBE_BYTES];
+    struct roce_probe probe = {.opcode = opcode,
+                               .sent = sent,
+                               .link_slot = (uint16_t)link_slot,
+                               .sender_slot = (uint16_t)own_slot(port)};
     if (link->slot != LOCAL_NO_SLOT) {
         /* Some queue pair of the process: that is how it finds its way. */
-        store_be32(bytes + 4, (uint32_t)link->slot * SHARE_QPN_SPAN + SOME_QPN);
+        probe.destination_qpn = (uint32_t)link->slot * SHARE_QPN_SPAN + SOME_QPN;
     }
-    store_be64(bytes + ROCE_BTH_BYTES, value);
-    store_be16(bytes + ROCE_BTH_BYTES + 8, (uint16_t)link_slot);
-    store_be16(bytes + ROCE_BTH_BYTES + 10, (uint16_t)own_slot(port));
+    roce_probe_encode(&probe, bytes);
     udp_port_transmit_headers(port, link, bytes, sizeof(bytes));
 }
 
@@ -71,7 +64,7 @@ void udp_flow_probe(struct udp_port *port, struct udp_link *link)
 {
     link->probed = link->sent;
     port->counters.probes_sent++;
-    send_control(port, link, OPCODE_PROBE, link->sent, link->slot);
+    send_probe(port, link, ROCE_OPCODE_PROBE, link->sent, link->slot);
 }
 
 bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant now)
@@ -102,29 +95,28 @@ bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant 
 
 /* Whoever asks is answered, and forgotten: anybody may ask, with any source address and slot. */
 static void on_probe(struct udp_port *port, const struct gid *peer, const struct gid *self,
-                     const uint8_t *payload)
+                     const struct roce_probe *probe)
 {
-    struct link *link = udp_port_passing_link(port, self, peer, slot_at(payload + 10));
+    struct link *link = udp_port_passing_link(port, self, peer, slot_of(probe->sender_slot));
     if (link != NULL) {
-        send_control(port, CONTAINER_OF(link, struct udp_link, link), OPCODE_ANSWER,
-                     load_be64(payload), slot_at(payload + 8));
+        send_probe(port, CONTAINER_OF(link, struct udp_link, link), ROCE_OPCODE_ANSWER, probe->sent,
+                   slot_of(probe->link_slot));
         port->answering = true;
     }
 }
 
 static void on_answer(struct udp_port *port, const struct gid *peer, const struct gid *self,
-                      const uint8_t *payload)
+                      const struct roce_probe *answer)
 {
-    struct link *base = udp_port_known_link(port, self, peer, slot_at(payload + 8));
+    struct link *base = udp_port_known_link(port, self, peer, slot_of(answer->link_slot));
     if (base == NULL) {
         return;
     }
     struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
-    const uint64_t value = load_be64(payload);
-    if (value - link->confirmed <= link->sent - link->confirmed) {
+    if (answer->sent - link->confirmed <= link->sent - link->confirmed) {
         port->counters.probes_answered++;
         link->answers = UDP_ANSWERS_YES;
-        link->confirmed = value;
+        link->confirmed = answer->sent;
         link->blocked_at.ns = 0;
     }
 }
@@ -132,13 +124,16 @@ static void on_answer(struct udp_port *port, const struct gid *peer, const struc
 bool udp_flow_on_datagram(struct udp_port *port, const struct gid *source,
                           const struct gid *destination, const uint8_t *bytes, size_t count)
 {
-    if (bytes[0] != OPCODE_PROBE && bytes[0] != OPCODE_ANSWER) {
+    struct roce_probe probe;
+    if (bytes[0] != ROCE_OPCODE_PROBE && bytes[0] != ROCE_OPCODE_ANSWER) {
         return false;
     }
-    if (count == CONTROL_BYTES && bytes[0] == OPCODE_PROBE) {
-        on_probe(port, source, destination, bytes + ROCE_BTH_BYTES);
-    } else if (count == CONTROL_BYTES) {
-        on_answer(port, source, destination, bytes + ROCE_BTH_BYTES);
+    if (roce_probe_decode(bytes, count, &probe)) {
+        if (probe.opcode == ROCE_OPCODE_PROBE) {
+            on_probe(port, source, destination, &probe);
+        } else {
+            on_answer(port, source, destination, &probe);
+        }
     }
     return true;
 }

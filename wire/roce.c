@@ -92,6 +92,9 @@ static const struct roce_opcode opcodes[256] = {
         SEND | ONLY | ROCE_HAS_DETH | ROCE_HAS_IMMDT)
 
     [ROCE_OPCODE_CNP] = {"CNP", ROCE_HAS_CNP_RESERVED, HEADERS_BYTES(ROCE_HAS_CNP_RESERVED)},
+
+    [ROCE_OPCODE_PROBE] = {"nonic Probe", ROCE_IS_OF_PORTS, ROCE_PROBE_BYTES},
+    [ROCE_OPCODE_ANSWER] = {"nonic Answer", ROCE_IS_OF_PORTS, ROCE_PROBE_BYTES},
     /* clang-format on */
 };
 
@@ -294,7 +297,7 @@ static inline enum roce_verdict judge_headers(const uint8_t *headers, size_t cou
         return ROCE_WRONG_VERSION;
     }
     const struct roce_opcode *opcode = &opcodes[headers[0]];
-    if (UNLIKELY(opcode->name == NULL)) {
+    if (UNLIKELY(!roce_is_of_queue_pairs(opcode))) {
         return ROCE_UNKNOWN_OPCODE;
     }
     return UNLIKELY(count < opcode->headers_bytes) ? ROCE_SHORT : ROCE_GOOD;
@@ -370,9 +373,38 @@ size_t roce_encode_headers(const struct roce_packet *packet, uint8_t *out)
     const struct roce_opcode *opcode = &opcodes[packet->opcode];
     const uint32_t traits = opcode->traits;
 
-    CHECK(opcode->name != NULL);
+    CHECK(roce_is_of_queue_pairs(opcode));
     encode_bth(out, packet);
     uint8_t *at = out + ROCE_BTH_BYTES;
     EXTENDED_HEADERS(ENCODE, at)
     return (size_t)(at - out);
+}
+
+/* -- Between ports ----------------------------------------------------------------------------- */
+
+void roce_probe_encode(const struct roce_probe *probe, uint8_t out[ROCE_PROBE_BYTES])
+{
+    const struct roce_packet packet = {.opcode = probe->opcode,
+                                       .pkey = ROCE_DEFAULT_PKEY,
+                                       .destination_qpn = probe->destination_qpn};
+    CHECK(opcodes[probe->opcode].traits & ROCE_IS_OF_PORTS);
+    encode_bth(out, &packet);
+    store_be64(out + ROCE_BTH_BYTES, probe->sent);
+    store_be16(out + ROCE_BTH_BYTES + 8, probe->link_slot);
+    store_be16(out + ROCE_BTH_BYTES + 10, probe->sender_slot);
+}
+
+bool roce_probe_decode(const uint8_t *bytes, size_t count, struct roce_probe *probe)
+{
+    if (count != ROCE_PROBE_BYTES || (opcodes[bytes[0]].traits & ROCE_IS_OF_PORTS) == 0) {
+        return false;
+    }
+    *probe = (struct roce_probe){
+        .opcode = bytes[0],
+        .destination_qpn = load_24(bytes + 4),
+        .sent = load_be64(bytes + ROCE_BTH_BYTES),
+        .link_slot = load_be16(bytes + ROCE_BTH_BYTES + 8),
+        .sender_slot = load_be16(bytes + ROCE_BTH_BYTES + 10),
+    };
+    return true;
 }

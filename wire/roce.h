@@ -3,7 +3,8 @@
  * roce - InfiniBand transport headers as RoCEv2 carries them: bytes <-> one struct.
  *
  * Purpose    Decodes what follows the UDP header, up to but not including the ICRC, and encodes it.
- * Inputs     roce_decode or roce_decode_split, roce_encode_headers.
+ * Inputs     roce_decode or roce_decode_split, roce_encode_headers; roce_probe_decode and
+ *            roce_probe_encode for what two nonics say to each other.
  * Outputs    A verdict that names what is wrong with bytes nobody should trust.
  * Ownership  A decoded packet points into the bytes it was decoded from.
  * Threads    No state.
@@ -83,6 +84,14 @@ enum roce_operation {
 #define ROCE_OPCODE(service, operation) ((uint8_t)((service) | (operation)))
 #define ROCE_OPCODE_CNP                 0x81
 
+/* IBTA leaves 0xc0 to 0xff, the services 110 and 111 of table 38, to manufacturers: whoever does
+ * not know such an opcode drops the packet. These are the ones that nonics use among themselves. */
+#define ROCE_MANUFACTURER_FIRST 0xc0
+enum roce_manufacturer_opcode {
+    ROCE_OPCODE_PROBE = 0xc0,  /* Have you taken in all that I sent before this? */
+    ROCE_OPCODE_ANSWER = 0xc1, /* Yes. */
+};
+
 /* What an opcode implies. The table behind roce_opcode() is the one home of these facts. */
 enum roce_trait {
     ROCE_HAS_RETH = 1 << 0,
@@ -103,6 +112,7 @@ enum roce_trait {
     ROCE_IS_ATOMIC = 1 << 15,        /* Atomic request. */
     ROCE_HAS_CNP_RESERVED = 1 << 16, /* 16 bytes after a CNP's BTH: sent as 0, not looked at. */
     ROCE_HAS_XRCETH = 1 << 17,
+    ROCE_IS_OF_PORTS = 1 << 18, /* Between two ports: no queue pair's, and not for roce_decode. */
 };
 
 struct roce_opcode {
@@ -113,6 +123,12 @@ struct roce_opcode {
 
 /* Never NULL; an unknown opcode has a NULL name and no traits. */
 const struct roce_opcode *roce_opcode(uint8_t opcode);
+
+/* Do queue pairs speak this opcode, and do we? */
+static inline bool roce_is_of_queue_pairs(const struct roce_opcode *opcode)
+{
+    return (opcode->traits & ~(uint32_t)ROCE_IS_OF_PORTS) != 0;
+}
 
 /* One packet. Extended headers are valid only where the opcode's traits say so. Values are in host
  * order, except `immediate`, which travels untouched: programs choose its byte order (ibv_send_wr
@@ -166,7 +182,7 @@ struct roce_packet {
 enum roce_verdict {
     ROCE_GOOD,
     ROCE_SHORT,          /* Fewer bytes than the headers of its opcode need. */
-    ROCE_UNKNOWN_OPCODE, /* An opcode we do not speak. */
+    ROCE_UNKNOWN_OPCODE, /* An opcode we do not speak, or one that is no queue pair's. */
     ROCE_WRONG_VERSION,  /* TVer is not 0. */
     ROCE_WRONG_PAD,      /* Pad longer than the payload, or total not a multiple of 4. */
     ROCE_TOO_LONG,       /* Payload above ROCE_PAYLOAD_BYTES_MAX, or on an opcode that has none. */
@@ -187,9 +203,23 @@ MUST_USE enum roce_verdict roce_decode_split(const uint8_t *headers, size_t coun
                                              struct roce_packet *packet);
 
 /* Encodes BTH and extended headers (not the payload) into `out`, which has room for
- * ROCE_HEADERS_BYTES_MAX. Returns the number of bytes written. The opcode must be a known one. A
+ * ROCE_HEADERS_BYTES_MAX. Returns the number of bytes written. The opcode must be a queue pair's. A
  * field is cut to its width on the wire, so a value too wide never reaches its neighbour. */
 size_t roce_encode_headers(const struct roce_packet *packet, uint8_t *out);
+
+/* A probe between two ports (drivers/udp_flow.c), or the answer, which repeats what was asked. */
+#define ROCE_PROBE_BYTES (ROCE_BTH_BYTES + 8 + 2 + 2)
+struct roce_probe {
+    uint8_t opcode;           /* ROCE_OPCODE_PROBE, ROCE_OPCODE_ANSWER. */
+    uint32_t destination_qpn; /* Leads to a process of those that share an address. */
+    uint64_t sent;            /* The bytes that were sent before the probe. */
+    uint16_t link_slot;       /* The process that the sender's link leads to. */
+    uint16_t sender_slot;     /* The sender's process. */
+};
+
+void roce_probe_encode(const struct roce_probe *probe, uint8_t out[ROCE_PROBE_BYTES]);
+/* False: not a probe or an answer, or not as long as one. Nothing else of the BTH is judged. */
+MUST_USE bool roce_probe_decode(const uint8_t *bytes, size_t count, struct roce_probe *probe);
 
 /* The pad that `payload_bytes` needs: 0..3. */
 static inline uint8_t roce_pad_bytes(uint32_t payload_bytes)

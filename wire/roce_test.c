@@ -96,7 +96,17 @@ static const struct expectation expectations[] = {
     {0xbd, "XRC Atomic Write", "XR", "QFLT+"},
 };
 
-/* NULL if the opcode is not one of ours. */
+/* nonics' own, in the range that table 38 leaves to manufacturers: no queue pair's. */
+static const struct {
+    uint8_t opcode;
+    const char *name;
+    size_t bytes;
+} manufacturers[] = {
+    {0xc0, "nonic Probe", 12 + 8 + 2 + 2},
+    {0xc1, "nonic Answer", 12 + 8 + 2 + 2},
+};
+
+/* NULL if queue pairs do not speak the opcode, or we do not. */
 static const struct expectation *expectation_of(uint8_t opcode)
 {
     for (size_t i = 0; i < COUNT_OF(expectations); i++) {
@@ -266,6 +276,11 @@ static void test_table(void **state)
     for (unsigned code = 0; code < 256; code++) {
         const struct roce_opcode *opcode = roce_opcode((uint8_t)code);
         const struct expectation *expected = expectation_of((uint8_t)code);
+        assert_int_equal(roce_is_of_queue_pairs(opcode), expected != NULL);
+        if (code >= ROCE_MANUFACTURER_FIRST &&
+            code < ROCE_MANUFACTURER_FIRST + COUNT_OF(manufacturers)) {
+            continue;
+        }
         if (expected == NULL) {
             assert_null(opcode->name);
             assert_int_equal(opcode->traits, 0);
@@ -282,6 +297,54 @@ static void test_table(void **state)
     }
     assert_int_equal(known, COUNT_OF(expectations));
     assert_int_equal(longest, ROCE_HEADERS_BYTES_MAX);
+}
+
+static void test_opcodes_of_manufacturers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(manufacturers); i++) {
+        const struct roce_opcode *opcode = roce_opcode(manufacturers[i].opcode);
+        assert_in_range(manufacturers[i].opcode, ROCE_MANUFACTURER_FIRST, 0xff);
+        assert_int_equal(manufacturers[i].opcode, ROCE_MANUFACTURER_FIRST + i);
+        assert_string_equal(opcode->name, manufacturers[i].name);
+        assert_int_equal(opcode->traits, ROCE_IS_OF_PORTS);
+        assert_int_equal(opcode->headers_bytes, manufacturers[i].bytes);
+    }
+}
+
+/* A probe as nonics have always sent it; what the receiver is told; and every other length. */
+static void test_probes(void **state)
+{
+    (void)state;
+    static const uint8_t literal[] = {0xc1, 0x00, 0xff, 0xff, 0x00, 0x12, 0x34, 0x56,
+                                      0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04,
+                                      0x05, 0x06, 0x07, 0x08, 0xff, 0xff, 0x00, 0x2a};
+    const struct roce_probe probe = {.opcode = ROCE_OPCODE_ANSWER,
+                                     .destination_qpn = 0x123456,
+                                     .sent = 0x0102030405060708,
+                                     .link_slot = 0xffff,
+                                     .sender_slot = 42};
+    struct roce_probe decoded = {0};
+    uint8_t bytes[ROCE_PROBE_BYTES];
+    roce_probe_encode(&probe, bytes);
+    assert_int_equal(sizeof(bytes), sizeof(literal));
+    assert_memory_equal(bytes, literal, sizeof(literal));
+    for (size_t count = 0; count <= 80; count++) {
+        for (unsigned code = 0; code < 256; code++) {
+            uint8_t *copy = calloc(1, count + 1);
+            memcpy(copy, literal, count < sizeof(literal) ? count : sizeof(literal));
+            copy[0] = (uint8_t)code;
+            assert_int_equal(roce_probe_decode(copy, count, &decoded),
+                             count == sizeof(literal) && (code == 0xc0 || code == 0xc1));
+            free(copy);
+        }
+    }
+    assert_true(roce_probe_decode(literal, sizeof(literal), &decoded));
+    assert_int_equal(decoded.opcode, probe.opcode);
+    assert_int_equal(decoded.destination_qpn, probe.destination_qpn);
+    assert_true(decoded.sent == probe.sent);
+    assert_int_equal(decoded.link_slot, probe.link_slot);
+    assert_int_equal(decoded.sender_slot, probe.sender_slot);
 }
 
 static void test_literal_packet(void **state)
@@ -527,6 +590,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_opcodes_of_manufacturers),
+        cmocka_unit_test(test_probes),
         cmocka_unit_test(test_literal_packet),
         cmocka_unit_test(test_headers_against_model),
         cmocka_unit_test(test_wide_values),
