@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/align.h"
 #include "base/bytes.h"
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
@@ -76,7 +77,7 @@ static struct nic_limits limits_of(const struct live *live)
 static bool make_nic(struct live *live, char *error, size_t error_bytes)
 {
     const struct nic_limits mine = limits_of(live);
-    const size_t bytes = (nic_bytes(&mine) + 63u) & ~(size_t)63u;
+    const size_t bytes = line_aligned(nic_bytes(&mine));
     /* The tables are large and mostly empty: pages that nobody touches cost nothing. */
     live->nic_memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

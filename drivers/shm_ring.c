@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/align.h"
 #include "base/bytes.h"
 #include "drivers/memory.h"
 #include "drivers/shm_internal.h"
@@ -34,12 +35,6 @@ static struct shm_link *shm_link_of(struct link *link)
 
 /* -- Producing ----------------------------------------------------------------------------------*/
 
-/* Payload starts on cache lines, so that a packet's copy shares none with its neighbour's. */
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + 63) & ~(uint64_t)63;
-}
-
 /* Where the next payload would start: at the tail, or behind the end of the ring if it does not fit
  * in one piece before it. */
 static uint64_t next_start(uint64_t tail, uint32_t bytes)
@@ -51,7 +46,7 @@ static uint64_t next_start(uint64_t tail, uint32_t bytes)
 static bool fits_within(const struct shm_link *link, uint32_t bytes, uint32_t slots,
                         uint64_t data_bytes)
 {
-    const uint64_t end = next_start(link->data_tail, bytes) + aligned(bytes);
+    const uint64_t end = next_start(link->data_tail, bytes) + line_aligned(bytes);
     return link->tail - link->consumed < slots && end - link->data_freed <= data_bytes;
 }
 
@@ -107,11 +102,12 @@ static void publish(struct shm_port *port, struct shm_link *link, struct shm_slo
     port->any_dirty = true;
 }
 
-/* Room in the data ring for a payload; its place is noted in the slot. */
+/* Room in the data ring for a payload; its place is noted in the slot. Payload starts on cache
+ * lines, so that a packet's copy shares none with its neighbour's. */
 static uint8_t *reserve_data(struct shm_link *link, struct shm_slot *slot, uint32_t bytes)
 {
     const uint64_t start = next_start(link->data_tail, bytes);
-    link->data_tail = start + aligned(bytes);
+    link->data_tail = start + line_aligned(bytes);
     slot->data_offset = (uint32_t)(start % SHM_DATA_BYTES);
     return link->ring->data + slot->data_offset;
 }

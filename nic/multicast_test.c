@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/prng.h"
 #include "nic/multicast.h"
 
@@ -76,7 +77,7 @@ static void create(struct world *world, struct member *member, enum qp_type type
         .receive_cq = &member->cq,
         .capacity = {.sends = 1, .receives = RECEIVES, .send_sges = 1, .receive_sges = 1}};
     cq_init(&member->cq, COUNT_OF(member->ring) / 2, member->ring);
-    const size_t bytes = (qp_bytes(type, &request.capacity, false) + 63) & ~(size_t)63;
+    const size_t bytes = line_aligned(qp_bytes(type, &request.capacity, false));
     member->memory = aligned_alloc(64, bytes);
     memset(member->memory, 0, bytes);
     assert_int_equal(qp_create(world->nic, &request, member->memory, &member->qp), STATUS_OK);
@@ -96,7 +97,7 @@ static void open_world(struct world *world, uint64_t seed)
                                       .attachments = MEMBERS_MAX};
     memset(world, 0, sizeof(*world));
     prng_init(&world->prng, seed);
-    const size_t bytes = (nic_bytes(&limits) + 63) & ~(size_t)63;
+    const size_t bytes = line_aligned(nic_bytes(&limits));
     void *memory = aligned_alloc(64, bytes);
     memset(memory, 0, bytes);
     world->nic = nic_init(&limits, seed, memory);

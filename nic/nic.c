@@ -3,15 +3,11 @@
 
 #include <string.h>
 
+#include "base/align.h"
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "nic/engine.h"
 #include "nic/internal.h"
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + 63u) & ~(size_t)63u;
-}
 
 static uint32_t srq_slots(const struct nic_limits *limits)
 {
@@ -20,14 +16,14 @@ static uint32_t srq_slots(const struct nic_limits *limits)
 
 size_t nic_bytes(const struct nic_limits *limits)
 {
-    return aligned(sizeof(struct nic)) +
-           aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
-           aligned(region_table_slots(limits->regions) * sizeof(struct region *)) +
-           aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct timer_link)) +
-           aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
-           aligned(limits->groups * sizeof(struct multicast_group)) +
-           aligned(limits->attachments * sizeof(struct multicast_member)) +
-           aligned(srq_slots(limits) * sizeof(struct srq *));
+    return line_aligned(sizeof(struct nic)) +
+           line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
+           line_aligned(region_table_slots(limits->regions) * sizeof(struct region *)) +
+           line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct timer_link)) +
+           line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
+           line_aligned(limits->groups * sizeof(struct multicast_group)) +
+           line_aligned(limits->attachments * sizeof(struct multicast_member)) +
+           line_aligned(srq_slots(limits) * sizeof(struct srq *));
 }
 
 struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
@@ -41,26 +37,26 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     struct nic *nic = memory;
     nic->limits = *limits;
     prng_init(&nic->prng, seed);
-    at += aligned(sizeof(struct nic));
+    at += line_aligned(sizeof(struct nic));
     nic->qp_mask = (uint32_t)power_of_two(limits->qps + QPN_FIRST) - 1;
     nic->qps = (struct qp **)(void *)at;
-    at += aligned((nic->qp_mask + 1) * sizeof(struct qp *));
+    at += line_aligned((nic->qp_mask + 1) * sizeof(struct qp *));
     nic->qpn_span_mask = limits->qpn_span == 0 ? ROCE_24_BITS : limits->qpn_span - 1;
     CHECK((limits->qpn_base & nic->qpn_span_mask) == 0);
     CHECK(limits->qps + QPN_FIRST <= nic->qpn_span_mask + 1);
     /* QPNs start anywhere, so that those of an earlier process are not mistaken for ours. */
     nic->next_qpn = (uint32_t)prng_next(&nic->prng) & nic->qpn_span_mask;
     region_table_init(&nic->regions, limits->regions, (struct region **)(void *)at, &nic->prng);
-    at += aligned(region_table_slots(limits->regions) * sizeof(struct region *));
+    at += line_aligned(region_table_slots(limits->regions) * sizeof(struct region *));
     timer_wheel_init(&nic->timers, (struct timer_link *)(void *)at, nic->qp_mask + 1);
-    at += aligned((nic->qp_mask + 1) * sizeof(struct timer_link));
+    at += line_aligned((nic->qp_mask + 1) * sizeof(struct timer_link));
     nic->ready = (struct ready_ring){.slots = (struct qp **)(void *)at, .mask = nic->qp_mask};
-    at += aligned((nic->qp_mask + 1) * sizeof(struct qp *));
+    at += line_aligned((nic->qp_mask + 1) * sizeof(struct qp *));
     nic->multicast = (struct multicast_table){.groups = (struct multicast_group *)(void *)at,
                                               .free = MULTICAST_NOBODY};
-    at += aligned(limits->groups * sizeof(struct multicast_group));
+    at += line_aligned(limits->groups * sizeof(struct multicast_group));
     nic->multicast.members = (struct multicast_member *)(void *)at;
-    at += aligned(limits->attachments * sizeof(struct multicast_member));
+    at += line_aligned(limits->attachments * sizeof(struct multicast_member));
     nic->srqs = (struct srq **)(void *)at;
     nic->srq_mask = srq_slots(limits) - 1;
     nic->next_srqn = nic->next_qpn;

@@ -3,13 +3,9 @@
 
 #include <string.h>
 
+#include "base/align.h"
 #include "nic/engine.h"
 #include "nic/internal.h"
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + 63u) & ~(size_t)63u;
-}
 
 /* What follows a send request in its slot: SGEs or inline bytes, and for UD the path. */
 static uint32_t send_tail_bytes(enum qp_type type, const struct qp_capacity *capacity)
@@ -34,7 +30,7 @@ static void grant(struct qp_capacity *capacity)
 
 static size_t taken_bytes(void)
 {
-    return aligned(sizeof(struct receive) + NIC_SGE_MAX * sizeof(struct sge));
+    return line_aligned(sizeof(struct receive) + NIC_SGE_MAX * sizeof(struct sge));
 }
 
 size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq)
@@ -42,9 +38,9 @@ size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq)
     grant(capacity);
     has_srq |= type == QP_XRC_TARGET;
     const uint32_t receives = has_srq ? 0 : capacity->receives;
-    return aligned(sizeof(struct qp)) +
-           aligned(send_queue_bytes(capacity->sends, send_tail_bytes(type, capacity))) +
-           aligned(receive_queue_bytes(receives, capacity->receive_sges)) +
+    return line_aligned(sizeof(struct qp)) +
+           line_aligned(send_queue_bytes(capacity->sends, send_tail_bytes(type, capacity))) +
+           line_aligned(receive_queue_bytes(receives, capacity->receive_sges)) +
            (has_srq ? taken_bytes() : 0);
 }
 
@@ -112,11 +108,11 @@ static void lay_out(struct qp *qp, const struct qp_request *request, uint8_t *at
     const uint32_t tail = send_tail_bytes(request->type, capacity);
     const bool shared = request->srq != NULL || request->type == QP_XRC_TARGET;
     const uint32_t receives = shared ? 0 : capacity->receives;
-    at += aligned(sizeof(struct qp));
+    at += line_aligned(sizeof(struct qp));
     send_queue_init(&qp->sends, capacity->sends, tail, at);
-    at += aligned(send_queue_bytes(capacity->sends, tail));
+    at += line_aligned(send_queue_bytes(capacity->sends, tail));
     receive_queue_init(&qp->receives, receives, capacity->receive_sges, at);
-    at += aligned(receive_queue_bytes(receives, capacity->receive_sges));
+    at += line_aligned(receive_queue_bytes(receives, capacity->receive_sges));
     if (shared) {
         qp->taken = (struct receive *)(void *)at;
     }

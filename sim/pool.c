@@ -4,18 +4,19 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define LINE_BYTES      64
+#include "base/align.h"
+
 #define PAGE_BYTES      UINT64_C(4096)
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
 void sim_pool_open(struct sim_pool *pool, uint32_t count, size_t bytes)
 {
     /* An odd number of lines, so that objects do not all fall into the same sets of a cache. */
-    const size_t lines = (bytes + LINE_BYTES - 1) / LINE_BYTES | 1;
-    *pool = (struct sim_pool){.count = count, .bytes = lines * LINE_BYTES};
+    const size_t lines = line_aligned(bytes) / CACHE_LINE_BYTES | 1;
+    *pool = (struct sim_pool){.count = count, .bytes = lines * CACHE_LINE_BYTES};
     const size_t all = count * pool->bytes;
     const size_t unit = all < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;
-    const size_t pages = (all + unit - 1) / unit * unit;
+    const size_t pages = round_up(all, unit);
     pool->mapped = pages;
     pool->memory = mmap(NULL, pages, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/align.h"
 #include "base/check.h"
 #include "base/list.h"
 
@@ -43,14 +44,9 @@ static struct {
     uint32_t count;
 } blocks = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
-
 static uint32_t room(const struct size *size)
 {
-    return (uint32_t)((CHUNK_BYTES - rounded(sizeof(struct chunk))) / size->bytes);
+    return (uint32_t)((CHUNK_BYTES - line_aligned(sizeof(struct chunk))) / size->bytes);
 }
 
 static struct size *size_of(size_t bytes)
@@ -110,7 +106,7 @@ static void *take_from_chunk(struct size *size)
         chunk->free = chunk->free->next;
         memset(block, 0, size->bytes);
     } else {
-        block = (uint8_t *)chunk + rounded(sizeof(*chunk)) + chunk->fresh * size->bytes;
+        block = (uint8_t *)chunk + line_aligned(sizeof(*chunk)) + chunk->fresh * size->bytes;
         chunk->fresh++;
     }
     chunk->used++;
@@ -159,7 +155,7 @@ static void *take_alone(size_t bytes)
 
 void *blocks_take(size_t bytes, bool *shared)
 {
-    bytes = rounded(bytes);
+    bytes = line_aligned(bytes);
     pthread_mutex_lock(&blocks.mutex);
     struct size *size = shared_size(bytes);
     void *block = size == NULL ? NULL : take_from_chunk(size);
@@ -173,7 +169,7 @@ void blocks_give(void *block, size_t bytes, bool shared)
     if (block == NULL) {
         return;
     }
-    bytes = rounded(bytes);
+    bytes = line_aligned(bytes);
     pthread_mutex_lock(&blocks.mutex);
     if (shared) {
         give_to_chunk((struct chunk *)((uintptr_t)block & ~(CHUNK_BYTES - 1)), block);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "verbs/internal.h"
 
 #define WORD_BYTES    4
@@ -80,7 +81,7 @@ static struct device_memory *make(size_t bytes, uint32_t log_align, uint64_t fil
 {
     const size_t align = (size_t)1 << (log_align < 6 ? 6 : log_align);
     struct device_memory *memory = calloc(1, sizeof(*memory));
-    uint8_t *content = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
+    uint8_t *content = aligned_alloc(align, round_up(bytes, align));
     if (memory == NULL || content == NULL) {
         free(memory);
         free(content);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "verbs/blocks.h"
 #include "verbs/internal.h"
 
@@ -225,7 +226,7 @@ static void *take_default(size_t bytes, enum memory_kind kind, struct memory *me
 void *memory_take(struct ibv_pd *ibv, size_t bytes, enum memory_kind kind, struct memory *memory)
 {
     struct verbs_pd *pd = ibv == NULL ? NULL : pd_of(ibv);
-    bytes = (bytes + 63) & ~(size_t)63;
+    bytes = line_aligned(bytes);
     CHECK(bytes <= UINT32_MAX);
     *memory = (struct memory){.bytes = (uint32_t)bytes};
     void *block = take_from_program(pd, bytes, kind);

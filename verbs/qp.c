@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "verbs/internal.h"
 #include "wire/inet.h"
 
@@ -108,11 +109,6 @@ static struct ibv_qp_cap granted(const struct qp *core, bool has_srq)
     };
 }
 
-static size_t rounded(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
-
 /* The core in a block; 0 or errno. Locked. */
 static int create_core(const struct ingredients *from, const struct qp_request *request,
                        size_t front, struct verbs_qp *qp)
@@ -134,8 +130,8 @@ static int create_block(const struct ingredients *from, enum qp_type type, struc
 {
     struct qp_request request = request_of(from, type);
     const size_t front =
-        rounded(from->extended ? sizeof(struct verbs_qp)
-                               : offsetof(struct verbs_qp, ex) + sizeof(struct ibv_qp));
+        line_aligned(from->extended ? sizeof(struct verbs_qp)
+                                    : offsetof(struct verbs_qp, ex) + sizeof(struct ibv_qp));
     const size_t bytes = front + qp_bytes(type, &request.capacity, request.srq != NULL);
     struct memory memory;
     struct verbs_qp *qp = memory_take(from->pd, bytes, MEMORY_QP, &memory);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/align.h"
 #include "base/bits.h"
 #include "base/check.h"
 #include "transport/ibta/rc_requester.h"
@@ -21,11 +22,6 @@ struct qpc_cache_entry {
     bool dirty;
 };
 
-static size_t aligned(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
-
 /* Two buckets for an entry, so that most entries are alone. */
 static uint32_t bucket_count(uint32_t capacity)
 {
@@ -35,8 +31,9 @@ static uint32_t bucket_count(uint32_t capacity)
 size_t qpc_cache_bytes(uint32_t capacity)
 {
     const uint32_t buckets = bucket_count(capacity);
-    return aligned(capacity * sizeof(struct qpc)) +
-           aligned(capacity * sizeof(struct qpc_cache_entry)) + aligned(buckets * sizeof(uint16_t));
+    return line_aligned(capacity * sizeof(struct qpc)) +
+           line_aligned(capacity * sizeof(struct qpc_cache_entry)) +
+           line_aligned(buckets * sizeof(uint16_t));
 }
 
 void qpc_cache_init(struct qpc_cache *cache, uint32_t capacity, enum qpc_victim_policy policy,
@@ -51,9 +48,9 @@ void qpc_cache_init(struct qpc_cache *cache, uint32_t capacity, enum qpc_victim_
                                 .oldest = NONE,
                                 .policy = (uint8_t)policy};
     cache->contexts = (struct qpc *)(void *)at;
-    at += aligned(capacity * sizeof(struct qpc));
+    at += line_aligned(capacity * sizeof(struct qpc));
     cache->entries = (struct qpc_cache_entry *)(void *)at;
-    at += aligned(capacity * sizeof(struct qpc_cache_entry));
+    at += line_aligned(capacity * sizeof(struct qpc_cache_entry));
     cache->buckets = (uint16_t *)(void *)at;
     memset(cache->buckets, 0xff, buckets * sizeof(uint16_t));
     prng_init(&cache->prng, capacity);

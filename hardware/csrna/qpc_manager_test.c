@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "base/align.h"
 #include "hardware/csrna/qpc_manager.h"
 
 enum {
@@ -38,7 +39,7 @@ static struct world *start(enum qpc_policy policy, uint32_t oocap, uint32_t entr
     struct world *world = calloc(1, sizeof(*world));
     const struct qpc_manager_parameters parameters = {
         .policy = policy, .victim = QPC_VICTIM_LRU, .oocap = oocap, .cache_entries = entries};
-    world->manager_memory = aligned_alloc(64, (qpc_manager_bytes(&parameters) + 63) / 64 * 64);
+    world->manager_memory = aligned_alloc(64, line_aligned(qpc_manager_bytes(&parameters)));
     qpc_manager_init(&world->manager, &parameters, world->manager_memory);
     for (uint32_t i = 0; i < QPS; i++) {
         world->memory[i].qpn = i;

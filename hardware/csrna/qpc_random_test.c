@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/check.h"
 #include "base/prng.h"
 #include "hardware/csrna/qpc_manager.h"
@@ -129,7 +130,7 @@ static struct world *world_make(uint64_t seed, bool small)
         world->memory[i].qpn = qpn_of(world, i);
         world->memory[i].reserved[0] = mark_of(qpn_of(world, i), 0);
     }
-    void *memory = aligned_alloc(64, (qpc_manager_bytes(parameters) + 63) / 64 * 64);
+    void *memory = aligned_alloc(64, line_aligned(qpc_manager_bytes(parameters)));
     qpc_manager_init(&world->manager, parameters, memory);
     for (int c = 0; c < QPC_CHANNELS; c++) {
         qpc_requester_init(&world->requesters[c], parameters->oocap, sizeof(struct asked),

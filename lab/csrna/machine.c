@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/bits.h"
 #include "base/bytes.h"
 #include "transport/common/timing.h"
@@ -111,7 +112,7 @@ static struct qp_request request_of(struct csrna_node *node, bool server, uint32
 
 static size_t resources_bytes(void)
 {
-    return (qp_resources_bytes(CSRNA_READS) + 63) & ~(size_t)63;
+    return line_aligned(qp_resources_bytes(CSRNA_READS));
 }
 
 static void open_engine(struct csrna_machine *machine, uint32_t number)
@@ -152,7 +153,7 @@ static void make_qps(struct csrna_machine *machine, uint32_t number)
 {
     struct csrna_node *node = &machine->nodes[number];
     struct qp_request request = request_of(node, number == 0, 2 * machine->world.batch);
-    const size_t bytes = (qp_bytes(QP_RC, &request.capacity, false) + 63) & ~(size_t)63;
+    const size_t bytes = line_aligned(qp_bytes(QP_RC, &request.capacity, false));
     const size_t each = bytes + resources_bytes();
     const uint32_t count = share(machine, number);
     node->qp_bytes = each * count;

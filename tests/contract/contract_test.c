@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "contract.inc"
 #include "nic/nic.h"
 
@@ -101,7 +102,7 @@ static void tick(struct nic *nic)
 
 static void *zeroed(size_t bytes)
 {
-    bytes = (bytes + 63) & ~(size_t)63;
+    bytes = line_aligned(bytes);
     return memset(aligned_alloc(64, bytes), 0, bytes);
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/check.h"
 #include "nic/internal.h"
 
@@ -60,7 +61,7 @@ static const enum qp_type types[4] = {QP_RC, QP_UC, QP_UD, QP_XRC_TARGET};
 
 static void *zeroed(size_t bytes)
 {
-    bytes = (bytes + 63) & ~(size_t)63;
+    bytes = line_aligned(bytes);
     void *memory = aligned_alloc(64, bytes);
     CHECK(memory != NULL);
     return memset(memory, 0, bytes);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/common/work.h"
 
+#include "base/align.h"
 #include "base/bits.h"
 #include "base/check.h"
 
 /* Slots start on cache lines, so that one request's head is one line to fetch. */
 static uint32_t slot_bytes(uint32_t tail_bytes)
 {
-    return ((uint32_t)sizeof(struct work) + tail_bytes + 63u) & ~63u;
+    return (uint32_t)line_aligned(sizeof(struct work) + tail_bytes);
 }
 
 size_t send_queue_bytes(uint32_t limit, uint32_t tail_bytes)
