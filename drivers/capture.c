@@ -10,12 +10,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
 #include "drivers/uncancelled.h"
 #include "wire/pcapng.h"
-#include "wire/roce.h"
+#include "wire/roce_frame.h"
 
 #define CAPTURE_BUFFER_BYTES (1 << 20)
 
@@ -147,16 +146,9 @@ void capture_pieces(struct capture *capture, const struct inet_flow *flow, const
                     size_t headers_bytes, const uint8_t *payload, size_t payload_bytes)
 {
     uint8_t bytes[ROCE_PACKET_BYTES_MAX];
-    const size_t covered = headers_bytes + payload_bytes;
-    if (covered < ROCE_BTH_BYTES || covered + ROCE_ICRC_BYTES > sizeof(bytes)) {
-        return; /* Not a packet: the decoder counts it. */
+    const size_t count =
+        roce_frame_join(flow, headers, headers_bytes, payload, payload_bytes, bytes);
+    if (count != 0) { /* Otherwise it is no packet, and the decoder counts it. */
+        capture_bytes(capture, flow, bytes, count);
     }
-    memcpy(bytes, headers, headers_bytes);
-    if (payload_bytes > 0) {
-        memcpy(bytes + headers_bytes, payload, payload_bytes);
-    }
-    uint32_t crc = icrc_begin(flow, 0, covered + ROCE_ICRC_BYTES, bytes);
-    crc = icrc_extend(crc, bytes + ROCE_BTH_BYTES, covered - ROCE_BTH_BYTES);
-    store_le32(bytes + covered, icrc_finish(crc));
-    capture_bytes(capture, flow, bytes, covered + ROCE_ICRC_BYTES);
 }

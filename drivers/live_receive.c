@@ -4,10 +4,9 @@
  */
 #include <string.h>
 
-#include "base/bytes.h"
 #include "drivers/live_internal.h"
 #include "drivers/memory.h"
-#include "wire/icrc.h"
+#include "wire/roce_frame.h"
 
 void live_arrival(struct live *live, const struct nic_frame *frame)
 {
@@ -26,9 +25,7 @@ static void record(struct live *live, const struct gid *source, const struct gid
     if (live->capture == NULL) {
         return;
     }
-    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
-    memcpy(flow.source, source->bytes, 16);
-    memcpy(flow.destination, destination->bytes, 16);
+    const struct inet_flow flow = roce_flow(source->bytes, destination->bytes);
     capture_pieces(live->capture, &flow, headers, headers_bytes, payload, payload_bytes);
 }
 
@@ -104,20 +101,15 @@ static void on_group_datagram(void *context, const struct udp_datagram *datagram
 /* A packet that went through the fault injector carries its ICRC. */
 static bool icrc_matches(const struct shm_record *record)
 {
-    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
-    memcpy(flow.source, record->source.bytes, 16);
-    memcpy(flow.destination, record->destination.bytes, 16);
+    const struct inet_flow flow = roce_flow(record->source.bytes, record->destination.bytes);
     const size_t total = record->header_bytes + record->payload_bytes;
     uint8_t bytes[ROCE_PACKET_BYTES_MAX];
-    if (total < ROCE_BTH_BYTES + ROCE_ICRC_BYTES || total > sizeof(bytes)) {
+    if (total > sizeof(bytes)) {
         return false;
     }
     memcpy(bytes, record->header, record->header_bytes);
     memcpy(bytes + record->header_bytes, record->payload, record->payload_bytes);
-    const size_t covered = total - ROCE_ICRC_BYTES;
-    uint32_t crc = icrc_begin(&flow, 0, total, bytes);
-    crc = icrc_extend(crc, bytes + ROCE_BTH_BYTES, covered - ROCE_BTH_BYTES);
-    return icrc_finish(crc) == load_le32(bytes + covered);
+    return roce_frame_is_whole(&flow, bytes, total);
 }
 
 static void on_record(void *context, const struct shm_record *shm)

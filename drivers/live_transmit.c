@@ -4,10 +4,9 @@
  */
 #include <string.h>
 
-#include "base/bytes.h"
 #include "drivers/live_internal.h"
 #include "drivers/memory.h"
-#include "wire/icrc.h"
+#include "wire/roce_frame.h"
 
 /* Packets one queue pair may send before the next has its turn. */
 #define TURN_PACKETS 16
@@ -55,34 +54,25 @@ static struct link *choose(struct live *live, struct link *link, uint32_t destin
 
 static struct inet_flow flow_of(const struct nic_path *path)
 {
-    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
-    memcpy(flow.source, path->source.bytes, 16);
-    memcpy(flow.destination, path->destination.bytes, 16);
-    return flow;
+    return roce_flow(path->source.bytes, path->destination.bytes);
 }
 
 /* Behind `count` bytes from the BTH on. Returns how many there are then. */
-static uint32_t append_icrc(const struct nic_path *path, uint8_t *bytes, uint32_t count)
+static uint32_t seal(const struct nic_path *path, uint8_t *bytes, size_t count, size_t pad_bytes)
 {
     const struct inet_flow flow = flow_of(path);
-    uint32_t crc = icrc_begin(&flow, 0, count + ROCE_ICRC_BYTES, bytes);
-    crc = icrc_extend(crc, bytes + ROCE_BTH_BYTES, count - ROCE_BTH_BYTES);
-    store_le32(bytes + count, icrc_finish(crc));
-    return count + ROCE_ICRC_BYTES;
+    return (uint32_t)roce_frame_seal(&flow, bytes, count, pad_bytes);
 }
 
 /* The whole packet, ICRC included; 0 if its payload is not there. */
 static uint32_t serialize(const struct nic_departure *departure, uint8_t *bytes)
 {
     memcpy(bytes, departure->headers, departure->headers_bytes);
-    uint32_t count = departure->headers_bytes;
+    const uint32_t count = departure->headers_bytes;
     if (!memory_gather(departure->segments, departure->segment_count, bytes + count)) {
         return 0;
     }
-    count += departure->payload_bytes;
-    memset(bytes + count, 0, departure->pad_bytes);
-    count += departure->pad_bytes;
-    return append_icrc(departure->path, bytes, count);
+    return seal(departure->path, bytes, count + departure->payload_bytes, departure->pad_bytes);
 }
 
 /* No room is a loss like any other, on a way that only captures and faults take. */
@@ -165,7 +155,7 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
     uint8_t bytes[ROCE_PACKET_BYTES_MAX];
     uint32_t count = (uint32_t)roce_encode_headers(&packet, bytes);
     memcpy(bytes + count, mad, CM_MAD_BYTES);
-    count = append_icrc(path, bytes, count + CM_MAD_BYTES);
+    count = seal(path, bytes, count + CM_MAD_BYTES, 0);
     transmit_bytes(live, link, path, bytes, count);
     if (link->kind != LINK_UDP) {
         shm_port_flush(live->shm);

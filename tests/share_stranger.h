@@ -20,8 +20,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "wire/icrc.h"
-#include "wire/roce.h"
+#include "wire/roce_frame.h"
 
 #define PACKET_BYTES     64
 #define MAD_PACKET_BYTES (12 + 8 + 256 + 4)
@@ -62,9 +61,7 @@ static inline void send_bytes(int fd, uint8_t *packet, size_t count)
     memcpy(flow.source + 12, &from.sin_addr, 4);
     memcpy(flow.destination + 12, &to.sin_addr, 4);
     flow.source_port = ntohs(from.sin_port);
-    uint32_t crc = icrc_begin(&flow, 0, count, packet);
-    crc = icrc_extend(crc, packet + ROCE_BTH_BYTES, count - ROCE_BTH_BYTES - 4);
-    store_le32(packet + count - 4, icrc_finish(crc));
+    roce_frame_seal(&flow, packet, count - ROCE_ICRC_BYTES, 0);
     assert_int_equal(sendto(fd, packet, count, 0, (struct sockaddr *)&to, sizeof(to)), count);
 }
 

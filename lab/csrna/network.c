@@ -7,8 +7,8 @@
 #include "base/bytes.h"
 #include "lab/csrna/internal.h"
 #include "lab/csrna/machine.h"
-#include "wire/icrc.h"
 #include "wire/inet.h"
+#include "wire/roce_frame.h"
 
 /* RoCEv2's frame beside headers and payload: Ethernet's header, FCS, preamble and gap; IPv4's and
  * UDP's headers; the ICRC. */
@@ -45,18 +45,12 @@ void csrna_machine_free(struct csrna_machine *machine, struct csrna_packet *pack
 /* Writes the packet as a real wire would carry it. */
 static void capture(struct csrna_machine *machine, const struct csrna_packet *packet)
 {
-    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
     const struct gid source = csrna_node_gid(packet->from), to = csrna_node_gid(packet->to);
     uint8_t bytes[INET_HEADERS_BYTES_MAX + ROCE_PACKET_BYTES_MAX], bth[ROCE_PACKET_BYTES_MAX];
-    memcpy(flow.source, source.bytes, 16);
-    memcpy(flow.destination, to.bytes, 16);
-    const size_t covered = packet->headers_bytes + packet->payload_bytes;
-    const size_t count = covered + ROCE_ICRC_BYTES;
-    memcpy(bth, packet->headers, packet->headers_bytes);
-    memcpy(bth + packet->headers_bytes, packet->payload, packet->payload_bytes);
-    uint32_t crc = icrc_begin(&flow, 0, count, bth);
-    crc = icrc_extend(crc, bth + ROCE_BTH_BYTES, covered - ROCE_BTH_BYTES);
-    store_le32(bth + covered, icrc_finish(crc));
+    const struct inet_flow flow = roce_flow(source.bytes, to.bytes);
+    const size_t count = roce_frame_join(&flow, packet->headers, packet->headers_bytes,
+                                         packet->payload, packet->payload_bytes, bth);
+    CHECK(count != 0);
     const size_t before = inet_encode(bytes, &flow, 0, bth, count);
     memcpy(bytes + before, bth, count);
     sim_capture_packet(machine->capture, machine->sim.now_ps, bytes, before + count);
