@@ -75,11 +75,6 @@ static void forget(struct live *live, struct parked *parked)
     }
 }
 
-static bool same(const struct gid *a, const struct gid *b)
-{
-    return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 /* The request that a new one of `sender` takes the place of; NULL: there is room. */
 static struct parked *oldest_to_go(const struct live *live, const struct gid *sender)
 {
@@ -88,7 +83,7 @@ static struct parked *oldest_to_go(const struct live *live, const struct gid *se
     const struct list *head = &live->cm_parked;
     for (struct list *node = head->next; node != head; node = node->next) {
         struct parked *parked = CONTAINER_OF(node, struct parked, node);
-        if (same(&parked->mad.source, sender)) {
+        if (gid_equal(&parked->mad.source, sender)) {
             of_sender = of_sender == NULL ? parked : of_sender;
             count++;
         }
@@ -120,7 +115,7 @@ static void make_room_for_lookup(struct live *live, const struct gid *sender)
     const struct list *head = &live->cm_lookups;
     for (struct list *node = head->next; node != head; node = node->next) {
         struct lookup *lookup = CONTAINER_OF(node, struct lookup, node);
-        if (same(&lookup->sender, sender)) {
+        if (gid_equal(&lookup->sender, sender)) {
             oldest = oldest == NULL ? lookup : oldest;
             count++;
         }
@@ -154,7 +149,7 @@ static bool is_parked(const struct lookup *lookup, const struct live_mad *mad)
     const struct list *head = &lookup->parked;
     for (const struct list *node = head->next; node != head; node = node->next) {
         const struct parked *parked = CONTAINER_OF_CONST(node, struct parked, fellow);
-        if (same(&parked->mad.source, &mad->source) &&
+        if (gid_equal(&parked->mad.source, &mad->source) &&
             memcmp(parked->mad.mad, mad->mad, CM_MAD_BYTES) == 0) {
             return true;
         }
@@ -230,7 +225,7 @@ static void settle(struct live *live, struct lookup *lookup, bool found,
 {
     const bool others = found && owner->slot != LOCAL_NO_SLOT &&
                         owner->slot != (int)live->addresses.slot &&
-                        same(&owner->gid, &live->gids[0].gid);
+                        gid_equal(&owner->gid, &live->gids[0].gid);
     bool last;
     do {
         struct parked *parked = CONTAINER_OF(lookup->parked.next, struct parked, fellow);

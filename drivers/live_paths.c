@@ -27,11 +27,6 @@ struct live_fan {
     } ways[SHARE_SLOTS];
 };
 
-static bool same(const struct gid *a, const struct gid *b)
-{
-    return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 static bool is_loopback(const struct gid *gid)
 {
     return inet_is_ipv4(gid->bytes) && gid->bytes[12] == 127;
@@ -155,7 +150,8 @@ enum status live_resolve_management(struct live *live, struct nic_path *path, ui
 static struct live_fan *fan_of(struct live *live, const struct nic_path *path)
 {
     for (struct live_fan *fan = live->fans; fan != NULL; fan = fan->next) {
-        if (same(&fan->link.peer, &path->destination) && same(&fan->link.self, &path->source)) {
+        if (gid_equal(&fan->link.peer, &path->destination) &&
+            gid_equal(&fan->link.self, &path->source)) {
             return fan;
         }
     }

@@ -46,7 +46,7 @@ static bool look_at_socket(const struct live *live, const struct udp_link *link)
     }
     for (uint32_t i = 0; link->slot != LOCAL_NO_SLOT && i < live->addresses.count; i++) {
         const struct address *address = &live->addresses.entries[i];
-        if (live->addresses.shared && memcmp(&address->gid, &link->link.peer, 16) == 0) {
+        if (live->addresses.shared && gid_equal(&address->gid, &link->link.peer)) {
             return share_has_unread(address->share, (uint32_t)link->slot);
         }
     }

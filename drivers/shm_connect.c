@@ -206,8 +206,7 @@ bool shm_connect(struct shm_port *port, struct shm_link *link)
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot)
 {
     struct shm_link *link = port->links;
-    while (link != NULL &&
-           (link->slot != slot || memcmp(&link->link.peer, peer, sizeof(*peer)) != 0)) {
+    while (link != NULL && (link->slot != slot || !gid_equal(&link->link.peer, peer))) {
         link = link->next;
     }
     if (link != NULL) {
@@ -253,7 +252,7 @@ static const struct shm_inbound *find_inbound(const struct shm_port *port,
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         const struct shm_inbound *inbound = port->inbound[i];
         if (inbound->slot == link->slot && !inbound->hung_up && !inbound->broken &&
-            memcmp(&inbound->source, &link->link.peer, sizeof(link->link.peer)) == 0) {
+            gid_equal(&inbound->source, &link->link.peer)) {
             return inbound;
         }
     }

@@ -98,7 +98,7 @@ enum status udp_port_join(struct udp_port *port, const struct gid *group)
 void udp_port_leave(struct udp_port *port, const struct gid *group)
 {
     uint32_t index = 0;
-    while (memcmp(&port->groups[index].gid, group, sizeof(*group)) != 0) {
+    while (!gid_equal(&port->groups[index].gid, group)) {
         index++;
         CHECK(index < port->group_count);
     }

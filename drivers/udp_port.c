@@ -212,7 +212,7 @@ static void aim(struct udp_link *link)
 static const struct address *address_of(const struct udp_port *port, const struct gid *gid)
 {
     for (uint32_t i = 0; i < port->addresses->count; i++) {
-        if (memcmp(&port->addresses->entries[i].gid, gid, sizeof(*gid)) == 0) {
+        if (gid_equal(&port->addresses->entries[i].gid, gid)) {
             return &port->addresses->entries[i];
         }
     }
@@ -223,8 +223,7 @@ static bool leads_to(const struct udp_link *link, const struct gid *source,
                      const struct gid *destination, int slot, uint8_t hop_limit)
 {
     return link->slot == slot && link->hop_limit == hop_limit &&
-           memcmp(&link->link.peer, destination, sizeof(*destination)) == 0 &&
-           memcmp(&link->link.self, source, sizeof(*source)) == 0;
+           gid_equal(&link->link.peer, destination) && gid_equal(&link->link.self, source);
 }
 
 static struct udp_link *known_link(const struct udp_port *port, const struct gid *source,

@@ -84,7 +84,7 @@ bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint
     const struct address_set *set = port->addresses;
     for (uint32_t i = 0; i < set->count && set->shared; i++) {
         const struct address *address = &set->entries[i];
-        if (memcmp(&address->gid, destination, sizeof(*destination)) == 0) {
+        if (gid_equal(&address->gid, destination)) {
             const size_t begun = begin_letter(letter, datagram);
             const size_t bytes = append_packet(letter, begun, datagram);
             return send_letter(port, address, slot, letter, bytes, 1);

@@ -13,7 +13,7 @@ static struct multicast_group *find_group(const struct multicast_table *table,
                                           const struct gid *gid)
 {
     for (uint32_t i = 0; i < table->group_count; i++) {
-        if (memcmp(&table->groups[i].gid, gid, sizeof(*gid)) == 0) {
+        if (gid_equal(&table->groups[i].gid, gid)) {
             return &table->groups[i];
         }
     }

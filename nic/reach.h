@@ -129,7 +129,7 @@ static inline bool reach_state_serves(enum qp_state state)
 
 static inline bool reach_is_peer(const struct gid *peer, const struct gid *source)
 {
-    return memcmp(peer->bytes, source->bytes, sizeof(peer->bytes)) == 0;
+    return gid_equal(peer, source);
 }
 
 static inline bool reach_grants(uint32_t granted, uint32_t rights)

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "transport/common/work.h"
 
@@ -121,6 +122,11 @@ enum nic_event_kind {
 struct gid {
     uint8_t bytes[16];
 };
+
+static inline bool gid_equal(const struct gid *a, const struct gid *b)
+{
+    return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
 
 /* A piece of this process's memory: already judged, ready to be copied to or from. */
 struct segment {
