@@ -16,6 +16,7 @@
 
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
+#include "drivers/socket_address.h"
 #include "drivers/taken.h"
 #include "wire/roce.h"
 
@@ -23,12 +24,6 @@
 #define AROUND_PAYLOAD (40 + 8 + ROCE_HEADERS_BYTES_MAX + ROCE_ICRC_BYTES)
 
 #define CLAIM_TRIES 256
-
-union socket_address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
 
 bool address_path_mtu(uint32_t bytes, enum path_mtu *mtu)
 {
@@ -43,19 +38,9 @@ bool address_path_mtu(uint32_t bytes, enum path_mtu *mtu)
 
 static struct gid gid_of(const union socket_address *address)
 {
-    struct gid gid = {{0}};
-    if (address->any.sa_family == AF_INET) {
-        gid.bytes[10] = gid.bytes[11] = 0xff;
-        memcpy(gid.bytes + 12, &address->v4.sin_addr, 4);
-    } else {
-        memcpy(gid.bytes, &address->v6.sin6_addr, 16);
-    }
+    struct gid gid;
+    socket_address_ip(address, gid.bytes);
     return gid;
-}
-
-static socklen_t length_of(const union socket_address *address)
-{
-    return address->any.sa_family == AF_INET ? sizeof(address->v4) : sizeof(address->v6);
 }
 
 /* A socket on the RoCE port of `address`, or -1 with errno. */
@@ -72,7 +57,7 @@ static int bind_socket(union socket_address *address)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
         address->v6.sin6_port = htons(ROCE_UDP_PORT);
     }
-    if (bind(fd, &address->any, length_of(address)) != 0) {
+    if (bind(fd, &address->any, socket_address_bytes(address)) != 0) {
         descriptor_close(fd);
         return -1;
     }
@@ -104,7 +89,8 @@ static bool add_shared(struct address_set *set, union socket_address *address, c
     } else {
         address->v6.sin6_port = htons(ROCE_UDP_PORT);
     }
-    if (!share_join(share, &address->any, length_of(address), &gid, text, error, error_bytes)) {
+    if (!share_join(share, &address->any, socket_address_bytes(address), &gid, text, error,
+                    error_bytes)) {
         free(share);
         return false;
     }

@@ -75,3 +75,11 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
     faults_close(faults);
     return true;
 }
+
+struct live *live_claim_from_environment(char *error, size_t error_bytes)
+{
+    struct live_config config;
+    return live_config_from_environment(&config, error, error_bytes)
+               ? live_claim(&config, error, error_bytes)
+               : NULL;
+}

@@ -58,6 +58,8 @@ struct live_gid {
 /* The address is claimed and the sockets are bound by live_claim; threads start in live_open. NULL
  * with a reason in `error`. */
 struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes);
+/* The same, as the environment says. */
+struct live *live_claim_from_environment(char *error, size_t error_bytes);
 bool live_start(struct live *live, char *error, size_t error_bytes);
 
 /* Do other processes share our address? Then they count on our thread from live_claim on, so it is

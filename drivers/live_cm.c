@@ -2,17 +2,15 @@
 #include "drivers/live_cm.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/share_route.h"
+#include "drivers/socket_address.h"
 #include "drivers/uncancelled.h"
 #include "wire/inet.h"
 
@@ -101,42 +99,6 @@ void live_cm_give_back(struct live *live, struct rdma_event *event)
 
 /* -- Addresses ----------------------------------------------------------------------------------*/
 
-/* The address this machine would send from, as its routes say; false: there is no way. */
-static bool route_from(const uint8_t to[16], uint8_t from[16])
-{
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } address = {.any.sa_family = inet_is_ipv4(to) ? AF_INET : AF_INET6};
-    socklen_t bytes = sizeof(address.v6);
-    if (address.any.sa_family == AF_INET) {
-        address.v4.sin_port = htons(ROCE_UDP_PORT);
-        memcpy(&address.v4.sin_addr, to + 12, 4);
-        bytes = sizeof(address.v4);
-    } else {
-        address.v6.sin6_port = htons(ROCE_UDP_PORT);
-        memcpy(&address.v6.sin6_addr, to, 16);
-    }
-    const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const bool found = fd >= 0 && connect(fd, &address.any, bytes) == 0 &&
-                       getsockname(fd, &address.any, &bytes) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (!found) {
-        return false;
-    }
-    memset(from, 0, 16);
-    if (address.any.sa_family == AF_INET) {
-        from[10] = from[11] = 0xff;
-        memcpy(from + 12, &address.v4.sin_addr, 4);
-    } else {
-        memcpy(from, &address.v6.sin6_addr, 16);
-    }
-    return true;
-}
-
 static const struct gid *own_gid(const struct live *live, const uint8_t ip[16])
 {
     for (uint32_t i = 0; i < live->gid_count; i++) {
@@ -193,7 +155,7 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
     if (!source->known || inet_is_any(source->ip)) {
         if (multicast && live->config.device == NULL) {
             memcpy(source->ip, gid_towards(live, to)->bytes, 16);
-        } else if (!route_from(to, source->ip)) {
+        } else if (!address_towards(to, source->ip)) {
             return ENETUNREACH;
         }
         source->known = true;

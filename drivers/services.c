@@ -13,6 +13,7 @@
 #include "drivers/local_socket.h"
 #include "drivers/services_internal.h"
 #include "drivers/share.h"
+#include "drivers/socket_address.h"
 #include "wire/inet.h"
 
 /* An owner that is asked by too many at once is asked again soon, and so is a port that nobody
@@ -429,30 +430,4 @@ void services_serve(struct services *services)
             take_answer(services, events[i].data.ptr);
         }
     }
-}
-
-/* -- Addresses ----------------------------------------------------------------------------------*/
-
-/* Only an address of this machine can be bound. */
-bool address_is_local(const uint8_t ip[16])
-{
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } address = {.any.sa_family = inet_is_ipv4(ip) ? AF_INET : AF_INET6};
-    socklen_t bytes = sizeof(address.v6);
-    if (address.any.sa_family == AF_INET) {
-        memcpy(&address.v4.sin_addr, ip + 12, 4);
-        bytes = sizeof(address.v4);
-    } else {
-        memcpy(&address.v6.sin6_addr, ip, 16);
-    }
-    const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return false;
-    }
-    const bool local = bind(fd, &address.any, bytes) == 0;
-    close(fd);
-    return local;
 }

@@ -81,7 +81,4 @@ void services_serve(struct services *services);
 void services_on_time(struct services *services, struct instant now);
 struct instant services_deadline(const struct services *services);
 
-/* Is it an address of this machine? */
-bool address_is_local(const uint8_t ip[16]);
-
 #endif

@@ -36,7 +36,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "nic/types.h"

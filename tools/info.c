@@ -143,11 +143,7 @@ int command_info(int argc, char **argv)
     unsetenv("NONIC_STATS");
     unsetenv("NONIC_CAPTURE");
     char error[600];
-    struct live_config config;
-    struct live *live = NULL;
-    if (live_config_from_environment(&config, error, sizeof(error))) {
-        live = live_claim(&config, error, sizeof(error));
-    }
+    struct live *live = live_claim_from_environment(error, sizeof(error));
     if (live == NULL) {
         fprintf(stderr, "nonic: a program would see no device: %s\n", error);
         return 1;

@@ -3,6 +3,7 @@
  * cm_address - commands that bind ids to addresses, listen there, and find the way to peers.
  */
 #include "base/status.h"
+#include "drivers/socket_address.h"
 #include "verbs/cm_internal.h"
 #include "wire/inet.h"
 

@@ -126,42 +126,36 @@ static int receive_count(const struct ibv_recv_wr *wr)
     return wr->num_sge < 0 || wr->num_sge > NIC_SGE_MAX ? -1 : wr->num_sge;
 }
 
-int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+/* Into a queue pair's own queue, or a shared one: the other is NULL, which the compiler knows. */
+static inline int post_receives(struct ibv_context *context, struct qp *qp, struct srq *srq,
+                                struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-    struct live *live = live_of(ibv->context);
-    int reason = 0;
+    struct live *live = live_of(context);
+    enum status status = STATUS_OK;
     live_lock(live);
     for (; wr != NULL; wr = wr->next) {
         const int count = receive_count(wr);
-        reason = count < 0 ? EINVAL
-                           : status_errno(qp_post_receive(qp_of(ibv)->core, wr->wr_id,
-                                                          sges_of(wr->sg_list), (uint32_t)count));
-        if (reason != 0) {
+        const struct sge *sges = sges_of(wr->sg_list);
+        status = count < 0    ? STATUS_INVALID
+                 : qp != NULL ? qp_post_receive(qp, wr->wr_id, sges, (uint32_t)count)
+                              : srq_post_receive(srq, wr->wr_id, sges, (uint32_t)count);
+        if (status != STATUS_OK) {
             *bad = wr;
             break;
         }
     }
     live_unlock(live);
-    return reason;
+    return status_errno(status);
+}
+
+int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+    return post_receives(ibv->context, qp_of(ibv)->core, NULL, wr, bad);
 }
 
 int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-    struct live *live = live_of(ibv->context);
-    int reason = 0;
-    live_lock(live);
-    for (; wr != NULL; wr = wr->next) {
-        const int count = receive_count(wr);
-        reason = count < 0 ? EINVAL
-                           : status_errno(srq_post_receive(&srq_of(ibv)->core, wr->wr_id,
-                                                           sges_of(wr->sg_list), (uint32_t)count));
-        if (reason != 0) {
-            *bad = wr;
-            break;
-        }
-    }
-    live_unlock(live);
-    return reason;
+    return post_receives(ibv->context, NULL, &srq_of(ibv)->core, wr, bad);
 }
 
 int bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)

@@ -78,13 +78,9 @@ static bool share(struct live *live, char *error, size_t error_bytes)
 static struct live *claim(void)
 {
     char error[600];
-    struct live_config config;
-    struct live *live = NULL;
     static bool told;
     told = told || pthread_atfork(before_fork, in_parent, in_child) == 0;
-    if (live_config_from_environment(&config, error, sizeof(error))) {
-        live = live_claim(&config, error, sizeof(error));
-    }
+    struct live *live = live_claim_from_environment(error, sizeof(error));
     if (live == NULL) {
         process_complain(error);
         process.refused = true;

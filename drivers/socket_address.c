@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/socket_address.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "wire/inet.h"
+#include "wire/roce.h"
+
+union socket_address socket_address_of(const uint8_t ip[16], uint16_t port)
+{
+    union socket_address address = {.any.sa_family = inet_is_ipv4(ip) ? AF_INET : AF_INET6};
+    if (address.any.sa_family == AF_INET) {
+        address.v4.sin_port = htons(port);
+        memcpy(&address.v4.sin_addr, ip + 12, 4);
+    } else {
+        address.v6.sin6_port = htons(port);
+        memcpy(&address.v6.sin6_addr, ip, 16);
+    }
+    return address;
+}
+
+socklen_t socket_address_bytes(const union socket_address *address)
+{
+    return address->any.sa_family == AF_INET ? sizeof(address->v4) : sizeof(address->v6);
+}
+
+void socket_address_ip(const union socket_address *address, uint8_t ip[16])
+{
+    if (address->any.sa_family == AF_INET) {
+        memset(ip, 0, 10);
+        ip[10] = ip[11] = 0xff;
+        memcpy(ip + 12, &address->v4.sin_addr, 4);
+    } else {
+        memcpy(ip, &address->v6.sin6_addr, 16);
+    }
+}
+
+/* Only an address of this machine can be bound. */
+bool address_is_local(const uint8_t ip[16])
+{
+    const union socket_address address = socket_address_of(ip, 0);
+    const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    const bool local = bind(fd, &address.any, socket_address_bytes(&address)) == 0;
+    close(fd);
+    return local;
+}
+
+bool address_towards(const uint8_t to[16], uint8_t from[16])
+{
+    union socket_address address = socket_address_of(to, ROCE_UDP_PORT);
+    socklen_t bytes = socket_address_bytes(&address);
+    const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    const bool found =
+        connect(fd, &address.any, bytes) == 0 && getsockname(fd, &address.any, &bytes) == 0;
+    close(fd);
+    if (found) {
+        socket_address_ip(&address, from);
+    }
+    return found;
+}
