@@ -10,9 +10,10 @@
 #include "drivers/live_internal.h"
 #include "drivers/stat_server.h"
 
-#define PORT_LINES 10
-#define CM_LINES   10
-#define LINES_MAX  (COUNTER_COUNT + PORT_LINES + CM_LINES)
+#define PORT_LINES   10
+#define CM_LINES     10
+#define DIRECT_LINES 10
+#define LINES_MAX    (COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES)
 
 /* Before the manager is there, all are 0. */
 static void collect_cm(const struct rdma_cm *manager, struct stat_line lines[CM_LINES])
@@ -35,7 +36,28 @@ static void collect_cm(const struct rdma_cm *manager, struct stat_line lines[CM_
     memcpy(lines, all, sizeof(all));
 }
 
-/* The NIC's counters, then the ports' own and the connection manager's. Returns how many. */
+/* Without a shared-memory port all are 0. A board has no other verdicts. */
+static void collect_direct(const struct shm_port *port, struct stat_line lines[DIRECT_LINES])
+{
+    static const struct shm_direct_counters none;
+    const struct shm_direct_counters *direct = port == NULL ? &none : shm_port_direct(port);
+    const struct stat_line all[DIRECT_LINES] = {
+        {"direct_done", direct->done},
+        {"direct_no_owner", direct->no_owner},
+        {"direct_failed", direct->failed},
+        {"direct_unknown_qp", direct->refused[REACH_UNKNOWN_QP]},
+        {"direct_wrong_peer", direct->refused[REACH_WRONG_PEER]},
+        {"direct_no_right", direct->refused[REACH_NO_RIGHT]},
+        {"direct_unknown_key", direct->refused[REACH_UNKNOWN_KEY]},
+        {"direct_wrong_domain", direct->refused[REACH_WRONG_DOMAIN]},
+        {"direct_out_of_bounds", direct->refused[REACH_OUT_OF_BOUNDS]},
+        {"direct_forbidden", direct->refused[REACH_FORBIDDEN]},
+    };
+    memcpy(lines, all, sizeof(all));
+}
+
+/* The NIC's counters, then the ports' own, the connection manager's, and those of
+ * what was reached directly. Returns how many. */
 static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MAX])
 {
     const struct nic_counters *counters = nic_counters(live->nic);
@@ -60,6 +82,7 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
         lines[COUNTER_COUNT + i] = ports[i];
     }
     collect_cm(live->cm, lines + COUNTER_COUNT + PORT_LINES);
+    collect_direct(live->shm, lines + COUNTER_COUNT + PORT_LINES + CM_LINES);
     return LINES_MAX;
 }
 

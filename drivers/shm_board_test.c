@@ -13,20 +13,22 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
 #include "nic/nic.h"
 #include "tests/reach_model.h"
 
 enum {
     MTU = 1024,
-    PEER_NUMBER = 77,
-    PEER = 1, /* The last byte of its GID. */
+    PEER_NUMBER = SHM_BOARD_QPS, /* With seed 3, that of the queue pair itself. */
+    PEER = 1,                    /* The last byte of its GID. */
     SEEDS = 20000,
 };
 
@@ -516,8 +518,8 @@ static void begin_open(struct bench *bench, uint64_t seed)
                                            .peer = PEER,
                                            .peer_number = PEER_NUMBER};
     make_qp(bench);
-    bench->region =
-        (struct region){.pd = &bench->pds[0], .start = 0x1000, .bytes = 0x1000, .access = REMOTE};
+    bench->region = (struct region){
+        .pd = &bench->pds[0], .key = 0x100, .start = 0x1000, .bytes = 0x1000, .access = REMOTE};
     shm_port_publish_qp(&bench->port, bench->qp);
 }
 
@@ -682,6 +684,121 @@ static void test_a_copy_is_of_one_entry(void **state)
     assert_int_equal(verdicts[3], REACH_UNKNOWN_QP);
 }
 
+/* -- What is counted ----------------------------------------------------------------------------*/
+
+static struct shm_port *open_port(const struct gid *gid)
+{
+    char error[256];
+    struct shm_port *port = shm_port_open(gid, LOCAL_NO_SLOT, error, sizeof(error));
+    assert_non_null(port);
+    return port;
+}
+
+static void serve(struct shm_port *port)
+{
+    struct pollfd wait = {.fd = shm_port_fd(port), .events = POLLIN};
+    while (poll(&wait, 1, 0) == 1) {
+        shm_port_serve(port);
+    }
+}
+
+/* A way from one port to another one of this process. */
+struct way {
+    struct shm_port *port, *target;
+    struct link *link;
+    struct qp *qp;
+    struct roce_packet packet;
+    struct region region;
+    uint8_t memory[16];
+};
+
+static void open_way(struct way *way, struct bench *bench)
+{
+    const pid_t pid = getpid();
+    struct gid gids[2] = {gid_of(PEER), gid_of(PEER + 1)};
+    memcpy(gids[1].bytes + 4, &pid, sizeof(pid));
+    *way = (struct way){.port = open_port(&gids[0]), .target = open_port(&gids[1])};
+    way->link = shm_port_link(way->port, &gids[1], LOCAL_NO_SLOT);
+    assert_non_null(way->link);
+    serve(way->target);
+    serve(way->port);
+    way->qp = bench->qp;
+    way->packet.destination_qpn = qp_number(bench->qp);
+}
+
+/* The next access is to 8 bytes of a region like that, by its key and `address`. */
+static void aim(struct way *way, struct pd *pd, uint64_t memory, uint32_t access, uint64_t address)
+{
+    way->region = (struct region){.pd = pd,
+                                  .key = way->region.key + 0x100,
+                                  .start = 0x1000,
+                                  .bytes = sizeof(way->memory),
+                                  .memory = memory,
+                                  .access = access};
+    shm_port_publish_region(way->target, &way->region);
+    way->packet.reth.key = way->region.key;
+    way->packet.reth.address = address;
+    way->packet.reth.bytes = 8;
+}
+
+/* A WRITE, or a READ, by the requester itself, raises this counter. */
+static void expect_counted(struct way *way, uint32_t right, const uint64_t *counter)
+{
+    static uint8_t local[8];
+    const struct shm_direct_counters *counters = shm_port_direct(way->port);
+    const bool read = right == ACCESS_REMOTE_READ;
+    way->packet.opcode = read ? ROCE_READ_REQUEST : ROCE_WRITE_ONLY;
+    const struct nic_departure departure = {
+        .qp = way->qp,
+        .packet = &way->packet,
+        .headers_bytes = 28,
+        .payload_bytes = read ? 0 : sizeof(local),
+        .segment_count = 1,
+        .segments = {{(uintptr_t)local, sizeof(local), false}},
+    };
+    const uint64_t before = *counter;
+    const bool done = read ? shm_link_fetch(way->port, way->link, &departure, departure.segments, 1)
+                           : shm_link_place(way->port, way->link, &departure);
+    assert_int_equal(done, counter == &counters->done);
+    assert_int_equal(*counter, before + 1);
+}
+
+/* Each reason why packets go instead, by its name. The queue pair is its own peer. */
+static void test_reasons_are_counted(void **state)
+{
+    struct bench *bench = *state;
+    struct way way;
+    begin_open(bench, 3);
+    shm_port_withdraw_qp(&bench->port, bench->qp);
+    bench->pds[0].number = 0; /* Another port numbers it anew. */
+    open_way(&way, bench);
+    const struct shm_direct_counters *counters = shm_port_direct(way.port);
+    const uint64_t *refused = counters->refused;
+    const uint64_t theirs = (uintptr_t)way.memory;
+    aim(&way, &bench->pds[0], theirs, REMOTE, 0x1000);
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->no_owner);
+    shm_port_own(way.target);
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &refused[REACH_UNKNOWN_QP]);
+    shm_port_publish_qp(way.target, bench->qp);
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->done);
+    expect_counted(&way, ACCESS_REMOTE_READ, &counters->done);
+    aim(&way, &bench->pds[0], theirs, REMOTE, 0x1009);
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &refused[REACH_OUT_OF_BOUNDS]);
+    aim(&way, &bench->pds[1], theirs, REMOTE, 0x1000);
+    expect_counted(&way, ACCESS_REMOTE_READ, &refused[REACH_WRONG_DOMAIN]);
+    aim(&way, &bench->pds[0], theirs, ACCESS_REMOTE_READ, 0x1000);
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &refused[REACH_FORBIDDEN]);
+    aim(&way, &bench->pds[0], theirs, ACCESS_REMOTE_ATOMIC, 0x1000); /* Nothing for a board. */
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &refused[REACH_UNKNOWN_KEY]);
+    aim(&way, &bench->pds[0], 8, REMOTE, 0x1000); /* Where no memory is. */
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->failed);
+    assert_int_equal(counters->done, 2);
+    shm_port_disown(way.target);
+    shm_port_close(way.port);
+    shm_port_close(way.target);
+    end(bench);
+}
+
 static int setup(void **state)
 {
     struct bench *bench = calloc(1, sizeof(*bench));
@@ -706,6 +823,7 @@ int main(void)
         BOARD_TEST(test_packets_go_by_the_rule), BOARD_TEST(test_peers_go_by_the_rule),
         BOARD_TEST(test_both_say_the_same),      BOARD_TEST(test_nothing_is_0),
         BOARD_TEST(test_a_range_that_wraps),     BOARD_TEST(test_a_copy_is_of_one_entry),
+        BOARD_TEST(test_reasons_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

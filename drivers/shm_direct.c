@@ -71,14 +71,31 @@ static uint32_t own_thread(const struct shm_port *port)
 }
 
 /* Opens the window and judges. The caller closes it in any case. */
-static bool open_window(const struct shm_port *port, struct shm_link *link,
-                        const struct shm_reach *reach, uint64_t *memory)
+static bool open_window(struct shm_port *port, struct shm_link *link, const struct shm_reach *reach,
+                        uint64_t *memory)
 {
     const shm_window window = (shm_window)++link->windows << 32 | own_thread(port);
     atomic_store_explicit(&link->ring->window, window, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
-    return shm_board_is_owned(link->board) &&
-           shm_board_judge(link->board, reach, memory) == REACH_ALLOWED;
+    if (!shm_board_is_owned(link->board)) {
+        port->direct.no_owner++;
+        return false;
+    }
+    const enum reach_verdict verdict = shm_board_judge(link->board, reach, memory);
+    port->direct.refused[verdict] += verdict != REACH_ALLOWED;
+    return verdict == REACH_ALLOWED;
+}
+
+/* What came of it, behind the window. */
+static void count(struct shm_port *port, bool opened, bool moved)
+{
+    port->direct.done += moved;
+    port->direct.failed += opened && !moved;
+}
+
+const struct shm_direct_counters *shm_port_direct(const struct shm_port *port)
+{
+    return &port->direct;
 }
 
 static void close_window(struct shm_link *link)
@@ -130,9 +147,10 @@ bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_d
         !within_reach(link, departure->segments, departure->segment_count)) {
         return false;
     }
-    const bool written =
-        open_window(port, link, &target, &memory) && write_memory(link, departure, memory);
+    const bool opened = open_window(port, link, &target, &memory);
+    const bool written = opened && write_memory(link, departure, memory);
     close_window(link);
+    count(port, opened, written);
     if (written) {
         shm_link_note_placed(port, link, departure);
     }
@@ -159,10 +177,12 @@ bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_d
     if (source.access.bytes == 0 || !within_reach(link, segments, segment_count)) {
         return false;
     }
-    const bool read = open_window(port, link, &source, &memory) &&
+    const bool opened = open_window(port, link, &source, &memory);
+    const bool read = opened &&
                       read_memory(link, segments, segment_count, memory, source.access.bytes) &&
                       shm_board_is_owned(link->board);
     close_window(link);
+    count(port, opened, read);
     if (read) {
         shm_link_note_placed(port, link, departure);
     }

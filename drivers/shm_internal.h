@@ -78,7 +78,8 @@ struct shm_port {
     bool any_dirty;
     uint64_t withdrawals; /* From the board, so far. */
     uint64_t domains;     /* Numbered so far. */
-    uint64_t broken;      /* Rings given up because what was in them made no sense. */
+    struct shm_direct_counters direct;
+    uint64_t broken; /* Rings given up because what was in them made no sense. */
 };
 
 /* shm_connect.c */

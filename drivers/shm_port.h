@@ -109,6 +109,15 @@ MUST_USE bool shm_link_fetch(struct shm_port *port, struct link *link,
                              const struct nic_departure *departure, const struct segment *segments,
                              uint32_t segment_count);
 
+/* What was done so, and why packets went instead. */
+struct shm_direct_counters {
+    uint64_t done;
+    uint64_t no_owner; /* The peer's process has ended, or not begun. */
+    uint64_t failed;   /* The kernel did not copy, or the peer ended meanwhile. */
+    uint64_t refused[REACH_VERDICT_COUNT]; /* By the rule, from what the peer's board says. */
+};
+const struct shm_direct_counters *shm_port_direct(const struct shm_port *port);
+
 /* Rings the doorbells of sleeping consumers that something was sent to. */
 void shm_port_flush(struct shm_port *port);
 
