@@ -707,7 +707,8 @@ struct way {
     struct shm_port *port, *target;
     struct link *link;
     struct qp *qp;
-    struct roce_packet packet;
+    uint32_t number; /* The queue pair that is asked for. */
+    struct nic_direct direct;
     struct region region;
     uint8_t memory[16];
 };
@@ -723,7 +724,7 @@ static void open_way(struct way *way, struct bench *bench)
     serve(way->target);
     serve(way->port);
     way->qp = bench->qp;
-    way->packet.destination_qpn = qp_number(bench->qp);
+    way->number = qp_number(bench->qp);
 }
 
 /* The next access is to 8 bytes of a region like that, by its key and `address`. */
@@ -736,9 +737,9 @@ static void aim(struct way *way, struct pd *pd, uint64_t memory, uint32_t access
                                   .memory = memory,
                                   .access = access};
     shm_port_publish_region(way->target, &way->region);
-    way->packet.reth.key = way->region.key;
-    way->packet.reth.address = address;
-    way->packet.reth.bytes = 8;
+    way->direct.key = way->region.key;
+    way->direct.address = address;
+    way->direct.bytes = way->direct.message_bytes = 8;
 }
 
 /* A WRITE, or a READ, by the requester itself, raises this counter. */
@@ -747,10 +748,11 @@ static void expect_counted(struct way *way, uint32_t right, const uint64_t *coun
     static uint8_t local[8];
     const struct shm_direct_counters *counters = shm_port_direct(way->port);
     const bool read = right == ACCESS_REMOTE_READ;
-    way->packet.opcode = read ? ROCE_READ_REQUEST : ROCE_WRITE_ONLY;
+    way->direct.kind = read ? NIC_DIRECT_READ : NIC_DIRECT_WRITE;
     const struct nic_departure departure = {
         .qp = way->qp,
-        .packet = &way->packet,
+        .destination_qpn = way->number,
+        .direct = way->direct,
         .headers_bytes = 28,
         .payload_bytes = read ? 0 : sizeof(local),
         .segment_count = 1,
