@@ -13,6 +13,16 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 #define CHECK(condition)  ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition))
 #define UNREACHABLE(what) check_failed(__FILE__, __LINE__, "unreachable: " what)
 
+/* What an engine says of its own state where a call begins and where it ends, such as
+ * INVARIANTS(cq_check(cq)). Called in builds for tests (NONIC_CHECKED: what tests link, and all of
+ * a sanitized build); compiled, but never called, in what ships. */
+#ifdef NONIC_CHECKED
+#define IS_CHECKED 1
+#else
+#define IS_CHECKED 0
+#endif
+#define INVARIANTS(call) (IS_CHECKED ? (void)(call) : (void)0)
+
 #define MUST_USE            __attribute__((warn_unused_result))
 #define LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/check.h"
+
 struct list {
     struct list *next, *previous;
 };
@@ -26,8 +28,16 @@ static inline bool list_empty(const struct list *head)
     return head->next == head;
 }
 
+/* Its neighbours know it. Those of a node that was added to a second list do not. */
+static inline void list_check(const struct list *node)
+{
+    CHECK(node->next->previous == node);
+    CHECK(node->previous->next == node);
+}
+
 static inline void list_remove(struct list *node)
 {
+    INVARIANTS(list_check(node));
     node->previous->next = node->next;
     node->next->previous = node->previous;
     list_init(node);
@@ -36,6 +46,7 @@ static inline void list_remove(struct list *node)
 /* Adds `node`, which is on no list, at the end. */
 static inline void list_append(struct list *head, struct list *node)
 {
+    INVARIANTS(list_check(head));
     node->next = head;
     node->previous = head->previous;
     head->previous->next = node;
