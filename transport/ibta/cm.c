@@ -269,6 +269,7 @@ static void begin(struct cm *cm, struct cm_connection *connection, const uint8_t
 enum status cm_request(struct cm *cm, struct cm_connection *connection, const uint8_t source[16],
                        const uint8_t destination[16], struct cm_message *req, struct instant now)
 {
+    INVARIANTS(cm_connection_check(cm, connection));
     if (connection->state != CM_STATE_IDLE) {
         return STATUS_INVALID;
     }
@@ -287,12 +288,14 @@ enum status cm_request(struct cm *cm, struct cm_connection *connection, const ui
     cm_post(cm, connection, CM_REQ, req);
     connection->state = CM_STATE_REQ_SENT;
     cm_await(cm, connection, CM_RETRIES, now);
+    INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
 }
 
 enum status cm_reply(struct cm *cm, struct cm_connection *connection, struct cm_message *rep,
                      struct instant now)
 {
+    INVARIANTS(cm_connection_check(cm, connection));
     if (connection->state != CM_STATE_REQ_RECEIVED) {
         return STATUS_INVALID;
     }
@@ -301,34 +304,39 @@ enum status cm_reply(struct cm *cm, struct cm_connection *connection, struct cm_
     cm_post(cm, connection, CM_REP, rep);
     connection->state = CM_STATE_REP_SENT;
     cm_await(cm, connection, CM_RETRIES, now);
+    INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
 }
 
 enum status cm_confirm(struct cm *cm, struct cm_connection *connection, struct cm_message *rtu)
 {
+    INVARIANTS(cm_connection_check(cm, connection));
     if (connection->state != CM_STATE_REP_RECEIVED) {
         return STATUS_INVALID;
     }
     cm_post(cm, connection, CM_RTU, rtu);
     connection->state = CM_STATE_ESTABLISHED;
     cm_clear_deadline(connection);
+    INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
 }
 
 enum status cm_note_established(struct cm *cm, struct cm_connection *connection)
 {
-    (void)cm;
+    INVARIANTS(cm_connection_check(cm, connection));
     if (connection->state != CM_STATE_REP_SENT) {
         return STATUS_INVALID;
     }
     connection->state = CM_STATE_ESTABLISHED;
     cm_clear_deadline(connection);
+    INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
 }
 
 enum status cm_reject(struct cm *cm, struct cm_connection *connection, enum cm_reason reason,
                       const void *private_data, size_t private_bytes)
 {
+    INVARIANTS(cm_connection_check(cm, connection));
     if (private_bytes > CM_REJ_PRIVATE_BYTES) {
         return STATUS_INVALID;
     }
@@ -350,6 +358,7 @@ enum status cm_reject(struct cm *cm, struct cm_connection *connection, enum cm_r
     case CM_STATE_SIDR_REP_SENT: return STATUS_INVALID;
     }
     cm_become_idle(connection);
+    INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
 }
 
@@ -365,9 +374,13 @@ static void send_dreq(struct cm *cm, struct cm_connection *connection, uint8_t t
 
 enum status cm_disconnect(struct cm *cm, struct cm_connection *connection, struct instant now)
 {
+    INVARIANTS(cm_connection_check(cm, connection));
     switch ((enum cm_state)connection->state) {
     case CM_STATE_ESTABLISHED:
-    case CM_STATE_REP_SENT: send_dreq(cm, connection, CM_RETRIES, now); return STATUS_OK;
+    case CM_STATE_REP_SENT:
+        send_dreq(cm, connection, CM_RETRIES, now);
+        INVARIANTS(cm_connection_check(cm, connection));
+        return STATUS_OK;
     case CM_STATE_DREQ_SENT:
     case CM_STATE_TIMEWAIT: return STATUS_OK;
     case CM_STATE_IDLE:
@@ -385,6 +398,7 @@ enum status cm_sidr_request(struct cm *cm, struct cm_connection *connection,
                             const uint8_t source[16], const uint8_t destination[16],
                             struct cm_message *request, struct instant now)
 {
+    INVARIANTS(cm_connection_check(cm, connection));
     if (connection->state != CM_STATE_IDLE) {
         return STATUS_INVALID;
     }
@@ -394,6 +408,7 @@ enum status cm_sidr_request(struct cm *cm, struct cm_connection *connection,
     cm_post(cm, connection, CM_SIDR_REQ, request);
     connection->state = CM_STATE_SIDR_REQ_SENT;
     cm_await(cm, connection, CM_RETRIES, now);
+    INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
 }
 
@@ -408,12 +423,14 @@ static void post_sidr_rep(struct cm *cm, struct cm_connection *connection, struc
 
 enum status cm_sidr_reply(struct cm *cm, struct cm_connection *connection, struct cm_message *reply)
 {
+    INVARIANTS(cm_connection_check(cm, connection));
     if (connection->state != CM_STATE_SIDR_REQ_RECEIVED) {
         return STATUS_INVALID;
     }
     reply->sidr_rep.service_id = connection->service_id;
     post_sidr_rep(cm, connection, reply);
     connection->state = CM_STATE_SIDR_REP_SENT;
+    INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
 }
 
@@ -467,15 +484,18 @@ static void say_farewell(struct cm *cm, struct cm_connection *connection, struct
 
 bool cm_release(struct cm *cm, struct cm_connection *connection, struct instant now)
 {
+    INVARIANTS(cm_connection_check(cm, connection));
     say_farewell(cm, connection, now);
     if (connection->state == CM_STATE_DREQ_SENT) {
         connection->abandoned = true;
         if (connection->tries_left > FAREWELL_TRIES) {
             connection->tries_left = FAREWELL_TRIES;
         }
+        INVARIANTS(cm_connection_check(cm, connection));
         return false;
     }
     detach_message(cm, connection);
     cm_become_idle(connection);
+    INVARIANTS(cm_connection_check(cm, connection));
     return true;
 }

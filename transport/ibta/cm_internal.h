@@ -35,6 +35,9 @@ struct cm_connection *cm_find(struct cm *cm, const struct cm_message *message,
 /* Does it say what else the connection's peer knows, and a stranger that guesses IDs does not? */
 bool cm_is_genuine(const struct cm_connection *connection, const struct cm_message *message);
 
+/* All invariants of a connection: at the entry and at the end of what is done to it. */
+void cm_connection_check(struct cm *cm, const struct cm_connection *connection);
+
 /* Gives a connection its communication ID. */
 void cm_enlist(struct cm *cm, struct cm_connection *connection);
 

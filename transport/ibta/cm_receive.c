@@ -379,6 +379,23 @@ static void on_sidr_rep(struct cm *cm, const struct arrival *arrival)
     tell(arrival, CM_EVENT_SIDR_REPLIED, connection);
 }
 
+/* A message that is about a connection of ours. */
+static void deliver(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
+{
+    switch ((enum cm_attribute)arrival->message->attribute) {
+    case CM_REP: on_rep(cm, arrival, connection); return;
+    case CM_RTU: on_rtu(cm, arrival, connection); return;
+    case CM_REJ: on_rej(cm, arrival, connection); return;
+    case CM_MRA: on_mra(cm, arrival, connection); return;
+    case CM_DREQ: on_dreq(cm, arrival, connection); return;
+    case CM_DREP: on_drep(cm, arrival, connection); return;
+    case CM_REQ:
+    case CM_SIDR_REQ:
+    case CM_SIDR_REP: break;
+    }
+    UNREACHABLE("an attribute that cm_decode does not let through");
+}
+
 static void dispatch(struct cm *cm, const struct arrival *arrival)
 {
     const enum cm_attribute attribute = (enum cm_attribute)arrival->message->attribute;
@@ -403,18 +420,9 @@ static void dispatch(struct cm *cm, const struct arrival *arrival)
         cm->counters.unmatched++;
         return;
     }
-    switch (attribute) {
-    case CM_REP: on_rep(cm, arrival, connection); return;
-    case CM_RTU: on_rtu(cm, arrival, connection); return;
-    case CM_REJ: on_rej(cm, arrival, connection); return;
-    case CM_MRA: on_mra(cm, arrival, connection); return;
-    case CM_DREQ: on_dreq(cm, arrival, connection); return;
-    case CM_DREP: on_drep(cm, arrival, connection); return;
-    case CM_REQ:
-    case CM_SIDR_REQ:
-    case CM_SIDR_REP: break;
-    }
-    UNREACHABLE("an attribute that cm_decode does not let through");
+    INVARIANTS(cm_connection_check(cm, connection));
+    deliver(cm, arrival, connection);
+    INVARIANTS(cm_connection_check(cm, connection));
 }
 
 void cm_on_message(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
@@ -434,6 +442,9 @@ void cm_on_message(struct cm *cm, const uint8_t source[16], const uint8_t destin
                                     .now = now,
                                     .event = event};
     dispatch(cm, &arrival);
+    if (event->connection != NULL) {
+        INVARIANTS(cm_connection_check(cm, event->connection));
+    }
 }
 
 /* -- Time ---------------------------------------------------------------------------------------*/
@@ -496,9 +507,11 @@ void cm_on_time(struct cm *cm, struct instant now, struct cm_event *event)
             if (connection->state == CM_STATE_TIMEWAIT || connection->tries_left == 0) {
                 /* Those that follow wait for the next call, due at once as `deadline` stays. */
                 give_up(cm, connection, now, event);
+                INVARIANTS(cm_connection_check(cm, connection));
                 return;
             }
             repeat(cm, connection, now);
+            INVARIANTS(cm_connection_check(cm, connection));
         }
         if (instant_before(connection->deadline, earliest)) {
             earliest = connection->deadline;

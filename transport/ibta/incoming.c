@@ -46,6 +46,7 @@ enum incoming_verdict incoming_judge(const struct incoming *incoming,
 
 void incoming_accept(struct incoming *incoming, const struct roce_packet *packet, uint32_t traits)
 {
+    CHECK(traits & (ROCE_IS_SEND | ROCE_IS_WRITE));
     if ((traits & ROCE_IS_WRITE) && (traits & ROCE_IS_FIRST)) {
         incoming->write_address = packet->reth.address;
         incoming->write_key = packet->reth.key;
@@ -73,6 +74,24 @@ uint32_t incoming_before(const struct incoming *incoming, uint32_t traits)
     }
     return traits & ROCE_IS_WRITE ? incoming->write_total - incoming->write_left
                                   : incoming->received;
+}
+
+void incoming_check(const struct incoming *incoming)
+{
+    switch ((enum incoming_kind)incoming->kind) {
+    case INCOMING_NONE: CHECK(incoming->received == 0); return;
+    case INCOMING_SEND:
+        CHECK(incoming->received >= incoming->mtu_bytes);
+        CHECK(incoming->received % incoming->mtu_bytes == 0);
+        CHECK(incoming->received <= MESSAGE_BYTES_MAX);
+        return;
+    case INCOMING_WRITE:
+        CHECK(incoming->received == 0);
+        CHECK(incoming->write_left > 0 && incoming->write_left < incoming->write_total);
+        CHECK((incoming->write_total - incoming->write_left) % incoming->mtu_bytes == 0);
+        return;
+    }
+    UNREACHABLE("a kind outside its enum");
 }
 
 void incoming_target(const struct incoming *incoming, const struct roce_packet *packet,

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/check.h"
 #include "wire/roce.h"
 
 /* The longest message, 2 GiB (IBTA 9.4.1). */
@@ -47,6 +48,8 @@ void incoming_accept(struct incoming *incoming, const struct roce_packet *packet
 
 /* How many bytes of its message came before a fitting packet. */
 uint32_t incoming_before(const struct incoming *incoming, uint32_t traits);
+/* A message that has begun has a packet more to come, and what came were full packets. */
+void incoming_check(const struct incoming *incoming);
 
 /* Where the payload of a fitting WRITE packet goes, and by which key. */
 void incoming_target(const struct incoming *incoming, const struct roce_packet *packet,

@@ -53,39 +53,6 @@ struct rc_standing rc_requester_standing(const struct rc_requester *requester)
     };
 }
 
-/* Requests that were begun have PSNs without gaps, and what comes next is behind the newest
- * one or in it. */
-static void check_psns(const struct rc_requester *requester, const struct send_queue *queue)
-{
-    struct psn end = requester->next;
-    for (uint32_t at = queue->head; at != queue->tail; at++) {
-        const struct work *work = send_queue_at(queue, at);
-        if (!work->started) {
-            CHECK(at == queue->head || psn_distance(requester->next, end) >= 0);
-            CHECK((int32_t)(at - queue->next) >= 0);
-            return;
-        }
-        CHECK(at == queue->head || psn_equal(work->first, end));
-        end = work_end(work);
-        /* Only the newest one can be half sent. */
-        CHECK(!work_covers(work, requester->next) || at + 1 == queue->tail ||
-              !send_queue_at(queue, at + 1)->started);
-    }
-}
-
-void rc_requester_check(const struct rc_requester *requester, const struct send_queue *queue)
-{
-    CHECK(psn_distance(requester->unacked, requester->send) >= 0);
-    CHECK(psn_distance(requester->send, requester->next) >= 0);
-    CHECK(queue->next - queue->head <= queue->tail - queue->head);
-    CHECK(queue->tail - queue->head <= queue->mask + 1);
-    CHECK(requester->reads_out <= requester->reads_max);
-    CHECK(requester->retries_left <= requester->retry_limit);
-    CHECK(requester->mode != RC_REQUESTER_SENDING || requester->retry_at.ns != UINT64_MAX ||
-          psn_equal(requester->unacked, requester->send) || requester->timeout_code == 0);
-    check_psns(requester, queue);
-}
-
 static bool needs_receive(const struct work *work)
 {
     return work->kind == WORK_SEND || work->kind == WORK_SEND_IMMEDIATE ||
@@ -176,6 +143,7 @@ static uint32_t take_read(struct rc_requester *requester, const struct work *wor
     out->bytes = bytes_left < most ? bytes_left : (uint32_t)most;
     out->last = packets == left;
     requester->reads_out++;
+    CHECK(requester->reads_out <= requester->reads_max);
     if (index % chunk != 0) {
         requester->resumed = requester->send;
     }
@@ -194,10 +162,12 @@ static enum roce_operation atomic_operation(const struct work *work)
     return work->kind == WORK_COMPARE_SWAP ? ROCE_COMPARE_SWAP : ROCE_FETCH_ADD;
 }
 
+/* The packet at `send` of a request that was begun. */
 static uint32_t take_packet(struct rc_requester *requester, const struct work *work,
                             struct rc_outgoing *out)
 {
     const uint32_t index = (uint32_t)psn_distance(work->first, requester->send);
+    CHECK(index < work->packets);
     if (work->kind == WORK_READ) {
         return take_read(requester, work, index, out);
     }
@@ -206,6 +176,7 @@ static uint32_t take_packet(struct rc_requester *requester, const struct work *w
         out->bytes = 8;
         out->last = true;
         requester->reads_out++;
+        CHECK(requester->reads_out <= requester->reads_max);
         return 1;
     }
     const struct piece piece = work_piece(work, index, requester->mtu_bytes);
@@ -260,6 +231,7 @@ static bool wants_ack(const struct rc_requester *requester, const struct send_qu
 bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue, bool draining,
                        struct instant now, struct rc_outgoing *out)
 {
+    INVARIANTS(rc_requester_check(requester, queue));
     if (!rc_requester_ready(requester, queue, draining, now)) {
         return false;
     }
@@ -279,6 +251,7 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
     }
     if (work->packets == 0) {
         queue->next++;
+        INVARIANTS(rc_requester_check(requester, queue));
         return true;
     }
     const uint32_t packets = take_packet(requester, work, out);
@@ -301,6 +274,7 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
     if (out->alone || requester->retry_at.ns == UINT64_MAX) {
         requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
     }
+    INVARIANTS(rc_requester_check(requester, queue));
     return true;
 }
 

@@ -183,7 +183,7 @@ struct rc_standing {
 };
 struct rc_standing rc_requester_standing(const struct rc_requester *requester);
 
-/* All invariants, for tests and the engine's own entry points. */
+/* All invariants: at the entry and at the end of each call above that has the queue. */
 void rc_requester_check(const struct rc_requester *requester, const struct send_queue *queue);
 
 #endif

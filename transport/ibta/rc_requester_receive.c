@@ -212,9 +212,8 @@ static void settle_refusal(struct rc_requester *requester, struct send_queue *qu
     }
 }
 
-struct rc_progress rc_requester_on_ack(struct rc_requester *requester, struct send_queue *queue,
-                                       struct psn psn, uint8_t syndrome, uint32_t msn,
-                                       struct instant now)
+static struct rc_progress on_ack(struct rc_requester *requester, struct send_queue *queue,
+                                 struct psn psn, uint8_t syndrome, uint32_t msn, struct instant now)
 {
     const struct rc_progress stale = {RC_STALE, NULL, 0, COMPLETION_SUCCESS};
     const bool inside =
@@ -245,6 +244,16 @@ struct rc_progress rc_requester_on_ack(struct rc_requester *requester, struct se
         return retry(requester, queue, RC_SEQUENCE_NAK);
     default: return stale; /* Reserved by IBTA table 47: ignored. */
     }
+}
+
+struct rc_progress rc_requester_on_ack(struct rc_requester *requester, struct send_queue *queue,
+                                       struct psn psn, uint8_t syndrome, uint32_t msn,
+                                       struct instant now)
+{
+    INVARIANTS(rc_requester_check(requester, queue));
+    const struct rc_progress progress = on_ack(requester, queue, psn, syndrome, msn, now);
+    INVARIANTS(rc_requester_check(requester, queue));
+    return progress;
 }
 
 /* READs, and ATOMIC WRITEs, which bring nothing home, are answered by READ responses. */
@@ -283,9 +292,8 @@ static bool length_fits(const struct rc_requester *requester, const struct work 
     return response->bytes == (left < requester->mtu_bytes ? left : requester->mtu_bytes);
 }
 
-struct rc_progress rc_requester_on_response(struct rc_requester *requester,
-                                            struct send_queue *queue,
-                                            const struct rc_response *response, struct instant now)
+static struct rc_progress on_response(struct rc_requester *requester, struct send_queue *queue,
+                                      const struct rc_response *response, struct instant now)
 {
     const struct rc_progress stale = {RC_STALE, NULL, 0, COMPLETION_SUCCESS};
     const struct psn psn = response->psn;
@@ -328,6 +336,16 @@ struct rc_progress rc_requester_on_response(struct rc_requester *requester,
     return (struct rc_progress){RC_RESPONSE, work, offset, COMPLETION_SUCCESS};
 }
 
+struct rc_progress rc_requester_on_response(struct rc_requester *requester,
+                                            struct send_queue *queue,
+                                            const struct rc_response *response, struct instant now)
+{
+    INVARIANTS(rc_requester_check(requester, queue));
+    const struct rc_progress progress = on_response(requester, queue, response, now);
+    INVARIANTS(rc_requester_check(requester, queue));
+    return progress;
+}
+
 /* Everything that was sent is done. */
 static void settle(struct rc_requester *requester, struct send_queue *queue, struct instant now)
 {
@@ -339,18 +357,22 @@ static void settle(struct rc_requester *requester, struct send_queue *queue, str
 void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *queue,
                              struct instant now)
 {
+    INVARIANTS(rc_requester_check(requester, queue));
     CHECK(requester->reads_out == 1);
     requester->reads_out = 0;
     requester->reads_wait = requester->policy->read_waits_bytes != 0;
     settle(requester, queue, now);
     settle_refusal(requester, queue, now);
+    INVARIANTS(rc_requester_check(requester, queue));
 }
 
 void rc_requester_on_placed(struct rc_requester *requester, struct send_queue *queue,
                             struct instant now)
 {
+    INVARIANTS(rc_requester_check(requester, queue));
     CHECK(psn_distance(requester->unacked, requester->send) == 1);
     settle(requester, queue, now);
+    INVARIANTS(rc_requester_check(requester, queue));
 }
 
 struct work *rc_requester_oldest(const struct rc_requester *requester,
@@ -382,8 +404,8 @@ bool rc_requester_last_try(const struct rc_requester *requester)
     return requester->retries_left == 0;
 }
 
-struct rc_progress rc_requester_on_time(struct rc_requester *requester, struct send_queue *queue,
-                                        struct instant now)
+static struct rc_progress on_time(struct rc_requester *requester, struct send_queue *queue,
+                                  struct instant now)
 {
     if (requester->mode != RC_REQUESTER_SENDING || !instant_reached(now, requester->retry_at)) {
         return (struct rc_progress){RC_STALE, NULL, 0, COMPLETION_SUCCESS};
@@ -399,5 +421,14 @@ struct rc_progress rc_requester_on_time(struct rc_requester *requester, struct s
         return (struct rc_progress){RC_FAILED, send_queue_at(queue, queue->next), 0,
                                     progress.status};
     }
+    return progress;
+}
+
+struct rc_progress rc_requester_on_time(struct rc_requester *requester, struct send_queue *queue,
+                                        struct instant now)
+{
+    INVARIANTS(rc_requester_check(requester, queue));
+    const struct rc_progress progress = on_time(requester, queue, now);
+    INVARIANTS(rc_requester_check(requester, queue));
     return progress;
 }

@@ -57,24 +57,6 @@ static struct rc_resource *resource_of(const struct rc_responder *responder, str
     return find_resource(responder, psn, &position);
 }
 
-void rc_responder_check(const struct rc_responder *responder)
-{
-    CHECK(responder->newest - responder->oldest <= responder->resource_limit);
-    CHECK(responder->first_due - responder->oldest <= responder->newest - responder->oldest);
-    CHECK(responder->pending != RC_REPLY_READ_RESPONSE && responder->pending != RC_REPLY_ATOMIC);
-    CHECK(psn_distance(responder->moved, responder->expected) >= 0);
-    uint32_t due = 0;
-    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
-        const struct rc_resource *resource = resource_at(responder, at);
-        due += resource->state != RC_RESOURCE_DONE;
-        CHECK(resource->state == RC_RESOURCE_DONE || (int32_t)(at - responder->first_due) >= 0);
-        CHECK(resource->state != RC_RESOURCE_READY || resource->sent < resource->until);
-        CHECK(resource->begun < resource->until && resource->until <= resource->packets);
-        CHECK(psn_count(resource->first, responder->expected) >= resource->packets);
-    }
-    CHECK(due == responder->due);
-}
-
 static enum rc_verdict judge_duplicate(const struct rc_responder *responder,
                                        const struct roce_packet *packet, uint32_t traits)
 {
@@ -190,6 +172,7 @@ bool rc_responder_found_valid(const struct rc_responder *responder, struct psn b
 
 void rc_responder_accept(struct rc_responder *responder, const struct roce_packet *packet)
 {
+    INVARIANTS(rc_responder_check(responder));
     CHECK(psn_equal(psn_of(packet->psn), responder->expected));
     const uint32_t traits = roce_opcode(packet->opcode)->traits;
     incoming_accept(&responder->incoming, packet, traits);
@@ -197,6 +180,7 @@ void rc_responder_accept(struct rc_responder *responder, const struct roce_packe
         responder->msn = (responder->msn + 1) & ROCE_24_BITS;
     }
     move_on(responder, 1);
+    INVARIANTS(rc_responder_check(responder));
 }
 
 /* READs move nothing into memory: `moved` passes them as soon as it reaches them. */
@@ -213,6 +197,7 @@ static void settle(struct rc_responder *responder)
 
 void rc_responder_on_moved(struct rc_responder *responder, struct psn psn, bool ack_request)
 {
+    INVARIANTS(rc_responder_check(responder));
     if (psn_distance(responder->moved, psn) >= 0) {
         responder->moved = psn_after(psn, 1);
         settle(responder);
@@ -221,6 +206,7 @@ void rc_responder_on_moved(struct rc_responder *responder, struct psn psn, bool 
         responder->pending = RC_REPLY_ACK;
         responder->pending_psn = psn;
     }
+    INVARIANTS(rc_responder_check(responder));
 }
 
 /* An entry is done: those after it may have been so before. */
@@ -295,29 +281,36 @@ static struct rc_resource *accept_read(struct rc_responder *responder,
 
 void rc_responder_accept_read(struct rc_responder *responder, const struct roce_packet *packet)
 {
+    INVARIANTS(rc_responder_check(responder));
     (void)accept_read(responder, packet);
+    INVARIANTS(rc_responder_check(responder));
 }
 
 void rc_responder_accept_fetched(struct rc_responder *responder, const struct roce_packet *packet)
 {
+    INVARIANTS(rc_responder_check(responder));
     struct rc_resource *resource = accept_read(responder, packet);
     resource->state = RC_RESOURCE_DONE;
     resource->answered = true;
     resource->sent = resource->packets;
     responder->due--;
     skip_done(responder);
+    INVARIANTS(rc_responder_check(responder));
 }
 
 void rc_responder_accept_atomic(struct rc_responder *responder, const struct roce_packet *packet)
 {
+    INVARIANTS(rc_responder_check(responder));
     CHECK(psn_equal(psn_of(packet->psn), responder->expected));
     struct rc_resource *resource = add_resource(responder, packet);
     resource->state = RC_RESOURCE_WAITING;
     move_on(responder, 1);
+    INVARIANTS(rc_responder_check(responder));
 }
 
 void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint64_t original)
 {
+    INVARIANTS(rc_responder_check(responder));
     struct rc_resource *resource = resource_of(responder, psn);
     CHECK(resource != NULL && resource->state == RC_RESOURCE_WAITING);
     resource->original = original;
@@ -326,24 +319,28 @@ void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint
         responder->moved = psn_after(psn, 1);
         settle(responder);
     }
+    INVARIANTS(rc_responder_check(responder));
 }
 
 void rc_responder_replay(struct rc_responder *responder)
 {
+    INVARIANTS(rc_responder_check(responder));
     /* Never hide a pending NAK behind an ACK: the requester would wait for its timer. */
     if (responder->pending == RC_REPLY_NONE) {
         responder->pending = RC_REPLY_ACK;
         responder->pending_psn = psn_before(responder->moved, 1);
     }
+    INVARIANTS(rc_responder_check(responder));
 }
 
 void rc_responder_replay_response(struct rc_responder *responder, const struct roce_packet *packet)
 {
+    INVARIANTS(rc_responder_check(responder));
     uint32_t position = 0;
     struct rc_resource *resource = find_resource(responder, psn_of(packet->psn), &position);
     CHECK(resource != NULL);
     if (resource->state == RC_RESOURCE_WAITING) {
-        return;
+        return; /* It is answered for the first time yet. */
     }
     if ((int32_t)(position - responder->first_due) < 0) {
         responder->first_due = position;
@@ -358,14 +355,17 @@ void rc_responder_replay_response(struct rc_responder *responder, const struct r
         resource->until =
             resource->begun + packets_of(packet->reth.bytes, responder->incoming.mtu_bytes);
     }
+    INVARIANTS(rc_responder_check(responder));
 }
 
 void rc_responder_report_gap(struct rc_responder *responder)
 {
+    INVARIANTS(rc_responder_check(responder));
     responder->stream = RC_STREAM_IN_GAP;
     responder->pending = RC_REPLY_NAK;
     responder->syndrome = ROCE_NAK_PSN_SEQUENCE;
     responder->pending_psn = responder->expected;
+    INVARIANTS(rc_responder_check(responder));
 }
 
 /* What is refused, and what lies behind it, is not answered besides: the NAK would wait for that.
@@ -386,11 +386,13 @@ static void drop_responses(struct rc_responder *responder, struct psn psn)
 
 void rc_responder_refuse(struct rc_responder *responder, struct psn psn, uint8_t syndrome)
 {
+    INVARIANTS(rc_responder_check(responder));
     drop_responses(responder, psn);
     responder->stream = RC_STREAM_IN_GAP;
     responder->pending = RC_REPLY_NAK;
     responder->syndrome = syndrome;
     responder->pending_psn = psn;
+    INVARIANTS(rc_responder_check(responder));
 }
 
 /* The oldest entry that still has responses to send; NULL if none. */
@@ -472,7 +474,7 @@ static struct rc_reply next_response(struct rc_responder *responder, struct rc_r
     return reply;
 }
 
-struct rc_reply rc_responder_next_reply(struct rc_responder *responder, uint8_t credits)
+static struct rc_reply next_reply(struct rc_responder *responder, uint8_t credits)
 {
     struct rc_resource *due = first_due(responder);
     if (pending_ready(responder, due)) {
@@ -490,4 +492,12 @@ struct rc_reply rc_responder_next_reply(struct rc_responder *responder, uint8_t 
         return next_response(responder, due, credits);
     }
     return (struct rc_reply){.kind = RC_REPLY_NONE};
+}
+
+struct rc_reply rc_responder_next_reply(struct rc_responder *responder, uint8_t credits)
+{
+    INVARIANTS(rc_responder_check(responder));
+    const struct rc_reply reply = next_reply(responder, credits);
+    INVARIANTS(rc_responder_check(responder));
+    return reply;
 }

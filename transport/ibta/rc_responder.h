@@ -150,6 +150,7 @@ bool rc_responder_ready(const struct rc_responder *responder);
 /* The next reply; `credits` is the credit code ACKs carry. kind RC_REPLY_NONE: nothing now. */
 struct rc_reply rc_responder_next_reply(struct rc_responder *responder, uint8_t credits);
 
+/* All invariants: at the entry and at the end of each call above that changes something. */
 void rc_responder_check(const struct rc_responder *responder);
 
 #endif

@@ -206,6 +206,7 @@ enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
                                     const struct rdma_address *source,
                                     const struct rdma_address *destination)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     if (id->state != RDMA_ID_IDLE && id->state != RDMA_ID_BOUND) {
         return STATUS_INVALID;
     }
@@ -217,6 +218,7 @@ enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
         set_loopback(&id->destination);
     }
     ask(manager, id, RDMA_ID_RESOLVING);
+    INVARIANTS(rdma_id_check(manager, id));
     return STATUS_OK;
 }
 
@@ -236,6 +238,7 @@ static bool awaits_route(struct rdma_cm *manager, struct rdma_id *id)
 
 void rdma_cm_on_route(struct rdma_cm *manager, struct rdma_id *id, const struct rdma_route *route)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     if (!awaits_route(manager, id)) {
         return;
     }
@@ -246,10 +249,12 @@ void rdma_cm_on_route(struct rdma_cm *manager, struct rdma_id *id, const struct 
     id->has_path = true;
     id->state = RDMA_ID_RESOLVED;
     rdma_raise(manager, id, RDMA_EVENT_ADDR_RESOLVED, 0);
+    INVARIANTS(rdma_id_check(manager, id));
 }
 
 void rdma_cm_on_no_route(struct rdma_cm *manager, struct rdma_id *id, int failure)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     if (awaits_route(manager, id)) {
         id->state = id->source.known ? RDMA_ID_BOUND : RDMA_ID_IDLE;
         rdma_raise(manager, id, RDMA_EVENT_ADDR_ERROR, -failure);
@@ -258,6 +263,7 @@ void rdma_cm_on_no_route(struct rdma_cm *manager, struct rdma_id *id, int failur
 
 enum status rdma_id_resolve_route(struct rdma_cm *manager, struct rdma_id *id)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     if (id->state != RDMA_ID_RESOLVED) {
         return STATUS_INVALID;
     }
@@ -265,11 +271,13 @@ enum status rdma_id_resolve_route(struct rdma_cm *manager, struct rdma_id *id)
         return STATUS_FULL;
     }
     ask(manager, id, RDMA_ID_ROUTING);
+    INVARIANTS(rdma_id_check(manager, id));
     return STATUS_OK;
 }
 
 enum status rdma_id_listen(struct rdma_cm *manager, struct rdma_id *id, uint32_t backlog)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     if (id->state == RDMA_ID_LISTENING) {
         return STATUS_INVALID;
     }
@@ -279,6 +287,7 @@ enum status rdma_id_listen(struct rdma_cm *manager, struct rdma_id *id, uint32_t
     id->backlog = backlog;
     id->state = RDMA_ID_LISTENING;
     list_append(&manager->listeners, &id->listening);
+    INVARIANTS(rdma_id_check(manager, id));
     return STATUS_OK;
 }
 
@@ -292,6 +301,7 @@ static bool fits(const struct rdma_parameters *parameters, size_t room)
 enum status rdma_id_connect(struct rdma_cm *manager, struct rdma_id *id,
                             const struct rdma_parameters *parameters)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     const size_t room =
         (id->datagrams ? CM_SIDR_REQ_PRIVATE_BYTES : CM_REQ_PRIVATE_BYTES) - CM_ADDRESSES_BYTES;
     if (id->state != RDMA_ID_ROUTED || !fits(parameters, room)) {
@@ -300,6 +310,7 @@ enum status rdma_id_connect(struct rdma_cm *manager, struct rdma_id *id,
     id->wish = *parameters;
     id->qkey = parameters->qkey;
     ask(manager, id, RDMA_ID_FINDING);
+    INVARIANTS(rdma_id_check(manager, id));
     return STATUS_OK;
 }
 
@@ -367,6 +378,7 @@ static void resolve_route(struct rdma_cm *manager, struct rdma_id *id)
 
 void rdma_cm_on_nobody(struct rdma_cm *manager, struct rdma_id *id)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     if (!awaits_server(manager, id)) {
         return;
     }
@@ -385,6 +397,7 @@ void rdma_cm_on_nobody(struct rdma_cm *manager, struct rdma_id *id)
 void rdma_cm_on_found(struct rdma_cm *manager, struct rdma_id *id, const struct rdma_server *server,
                       struct instant now)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     if (!awaits_server(manager, id)) {
         return;
     }
@@ -399,6 +412,7 @@ void rdma_cm_on_found(struct rdma_cm *manager, struct rdma_id *id, const struct 
     const enum status status =
         id->datagrams ? send_sidr_request(manager, id, now) : send_request(manager, id, now);
     CHECK(status == STATUS_OK);
+    INVARIANTS(rdma_id_check(manager, id));
 }
 
 static void fill_rep(struct rdma_id *id, const struct rdma_parameters *parameters,
@@ -422,6 +436,7 @@ enum status rdma_id_accept(struct rdma_cm *manager, struct rdma_id *id,
                            const struct rdma_parameters *parameters, uint64_t uid,
                            struct instant now)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     const size_t room = id->datagrams ? CM_SIDR_REP_PRIVATE_BYTES : CM_REP_PRIVATE_BYTES;
     if (id->state != RDMA_ID_REQUESTED || !fits(parameters, room)) {
         return STATUS_INVALID;
@@ -444,11 +459,13 @@ enum status rdma_id_accept(struct rdma_cm *manager, struct rdma_id *id,
         id->state = RDMA_ID_CONNECTED;
         id->uid = uid;
     }
+    INVARIANTS(rdma_id_check(manager, id));
     return status;
 }
 
 enum status rdma_id_establish(struct rdma_cm *manager, struct rdma_id *id)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     struct cm_message rtu = {0};
     if (id->state != RDMA_ID_CONNECTING) {
         return STATUS_INVALID;
@@ -457,11 +474,13 @@ enum status rdma_id_establish(struct rdma_cm *manager, struct rdma_id *id)
     if (status == STATUS_OK) {
         id->state = RDMA_ID_CONNECTED;
     }
+    INVARIANTS(rdma_id_check(manager, id));
     return status;
 }
 
 enum status rdma_id_note_established(struct rdma_cm *manager, struct rdma_id *id)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     if (!stock_suffices(manager)) {
         return STATUS_FULL;
     }
@@ -469,12 +488,14 @@ enum status rdma_id_note_established(struct rdma_cm *manager, struct rdma_id *id
     if (status == STATUS_OK) {
         rdma_raise(manager, id, RDMA_EVENT_ESTABLISHED, 0);
     }
+    INVARIANTS(rdma_id_check(manager, id));
     return status;
 }
 
 enum status rdma_id_reject(struct rdma_cm *manager, struct rdma_id *id, enum cm_reason reason,
                            const void *private_data, size_t private_bytes)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     enum status status;
     if (id->state != RDMA_ID_REQUESTED && id->state != RDMA_ID_CONNECTING) {
         return STATUS_INVALID;
@@ -494,17 +515,20 @@ enum status rdma_id_reject(struct rdma_cm *manager, struct rdma_id *id, enum cm_
     if (status == STATUS_OK) {
         id->state = RDMA_ID_DISCONNECTED;
     }
+    INVARIANTS(rdma_id_check(manager, id));
     return status;
 }
 
 enum status rdma_id_disconnect(struct rdma_cm *manager, struct rdma_id *id, struct instant now)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     if (id->datagrams || (id->state != RDMA_ID_CONNECTED && id->state != RDMA_ID_DISCONNECTED)) {
         return STATUS_INVALID;
     }
     if (id->state == RDMA_ID_DISCONNECTED && id->connection.state == CM_STATE_IDLE) {
         return STATUS_OK;
     }
+    INVARIANTS(rdma_id_check(manager, id));
     return cm_disconnect(&manager->cm, &id->connection, now);
 }
 
@@ -570,8 +594,10 @@ static void discard_events(struct rdma_cm *manager, struct rdma_id *id, struct i
 
 void rdma_id_release(struct rdma_cm *manager, struct rdma_id *id, struct instant now)
 {
+    INVARIANTS(rdma_id_check(manager, id));
     discard_events(manager, id, now);
     let_go(manager, id, now);
+    INVARIANTS(rdma_id_check(manager, id));
 }
 
 /* -- Multicast ----------------------------------------------------------------------------------*/

@@ -254,6 +254,14 @@ static void on_event(struct rdma_cm *manager, const struct cm_event *event, stru
     UNREACHABLE("an event outside its enum");
 }
 
+/* The id that an event is about, unless its message was all there was to it. */
+static void check_about(struct rdma_cm *manager, const struct cm_event *event)
+{
+    if (event->connection != NULL) {
+        rdma_id_check(manager, id_of(event->connection));
+    }
+}
+
 void rdma_cm_on_message(struct rdma_cm *manager, const uint8_t source[16],
                         const uint8_t destination[16], const uint8_t *bytes, size_t count,
                         struct instant now)
@@ -269,6 +277,7 @@ void rdma_cm_on_message(struct rdma_cm *manager, const uint8_t source[16],
     }
     cm_on_message(&manager->cm, source, destination, bytes, count, spare, now, &event);
     on_event(manager, &event, now);
+    INVARIANTS(check_about(manager, &event));
 }
 
 void rdma_cm_on_time(struct rdma_cm *manager, struct instant now)
@@ -277,5 +286,6 @@ void rdma_cm_on_time(struct rdma_cm *manager, struct instant now)
     while (manager->spare_event_count > 0 && instant_reached(now, cm_deadline(&manager->cm))) {
         cm_on_time(&manager->cm, now, &event);
         on_event(manager, &event, now);
+        INVARIANTS(check_about(manager, &event));
     }
 }

@@ -34,12 +34,14 @@ enum uc_verdict uc_responder_judge(const struct uc_responder *responder,
 
 void uc_responder_accept(struct uc_responder *responder, const struct roce_packet *packet)
 {
+    INVARIANTS(incoming_check(&responder->incoming));
     const uint32_t traits = roce_opcode(packet->opcode)->traits;
     if (traits & ROCE_IS_FIRST) {
         responder->incoming.received = 0;
     }
     incoming_accept(&responder->incoming, packet, traits);
     responder->expected = psn_after(psn_of(packet->psn), 1);
+    INVARIANTS(incoming_check(&responder->incoming));
 }
 
 void uc_responder_abandon(struct uc_responder *responder, const struct roce_packet *packet)
