@@ -85,7 +85,10 @@ enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, s
         nic_count(nic, COUNTER_drop_unknown_qp);
         return NIC_DONE;
     }
-    return engine_on_packet(qp, &arrival, now, move) ? NIC_MOVES : NIC_DONE;
+    INVARIANTS(qp_check_duties(qp));
+    const bool moves = engine_on_packet(qp, &arrival, now, move);
+    INVARIANTS(qp_check_duties(qp));
+    return moves ? NIC_MOVES : NIC_DONE;
 }
 
 void *nic_frame_link(const struct nic *nic, const struct nic_frame *frame)
@@ -101,6 +104,8 @@ void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result r
                   struct instant now)
 {
     (void)nic;
+    INVARIANTS(qp_check_duties(move->qp));
     move->completion.at_ns = now.ns;
     engine_on_moved(move->qp, move, result);
+    INVARIANTS(qp_check_duties(move->qp));
 }

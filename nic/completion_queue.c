@@ -27,6 +27,7 @@ void cq_init(struct cq *cq, uint32_t capacity, struct completion *ring)
 
 void cq_arm(struct cq *cq, bool solicited_only)
 {
+    INVARIANTS(cq_check(cq));
     if (!solicited_only) {
         cq->arming = CQ_ARMED_NEXT;
     } else if (cq->arming == CQ_NOT_ARMED) {
@@ -37,6 +38,7 @@ void cq_arm(struct cq *cq, bool solicited_only)
 struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion *ring)
 {
     CHECK(ring != NULL);
+    INVARIANTS(cq_check(cq));
     CHECK(capacity >= cq_count(cq));
     struct completion *old = cq->ring;
     const uint32_t entries = cq_ring_entries(capacity);
@@ -46,11 +48,13 @@ struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion
     cq->capacity = capacity;
     cq->head = 0;
     cq->tail = moved;
+    INVARIANTS(cq_check(cq));
     return old;
 }
 
 void cq_forget_qp(struct cq *cq, uint32_t qpn)
 {
+    INVARIANTS(cq_check(cq));
     uint32_t to = cq->head;
     for (uint32_t from = cq->head; from != cq->tail; from++) {
         const struct completion *completion = &cq->ring[from & cq->mask];
@@ -59,4 +63,5 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
         }
     }
     cq->tail = to;
+    INVARIANTS(cq_check(cq));
 }

@@ -65,6 +65,14 @@ static inline uint32_t cq_count(const struct cq *cq)
     return cq->tail - cq->head;
 }
 
+static inline void cq_check(const struct cq *cq)
+{
+    CHECK((cq->mask & (cq->mask + 1)) == 0 && cq->capacity <= cq->mask + 1);
+    CHECK(cq_count(cq) <= cq->capacity);
+    CHECK(cq->arming <= CQ_ARMED_NEXT);
+    CHECK(cq->overrun || !cq->overrun_told);
+}
+
 /* What arming "solicited only" waits for: a receive whose sender asked for it, or any failure. */
 static inline bool completion_is_solicited(const struct completion *completion)
 {
@@ -81,6 +89,7 @@ enum cq_push_result {
 MUST_USE static inline enum cq_push_result cq_push(struct cq *cq,
                                                    const struct completion *completion)
 {
+    INVARIANTS(cq_check(cq));
     if (UNLIKELY(cq_count(cq) >= cq->capacity)) {
         cq->overrun = true;
         return CQ_OVERRUN;
@@ -100,6 +109,7 @@ MUST_USE static inline enum cq_push_result cq_push(struct cq *cq,
 /* Takes up to `count` completions; returns how many. */
 static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t count)
 {
+    INVARIANTS(cq_check(cq));
     const uint32_t waiting = cq_count(cq);
     const uint32_t taken = count < waiting ? count : waiting;
     for (uint32_t i = 0; i < taken; i++) {
@@ -109,6 +119,7 @@ static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t c
     if (cq->head == cq->tail) {
         cq->head = cq->tail = 0; /* What was used last is in the cache. */
     }
+    INVARIANTS(cq_check(cq));
     return taken;
 }
 

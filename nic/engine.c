@@ -233,6 +233,16 @@ struct qp_flow engine_flow(const struct qp *qp)
     UNREACHABLE("an engine without a flow");
 }
 
+void engine_check_duties(const struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_check_duties(qp); return;
+    case ENGINE_UC:
+    case ENGINE_UD: unreliable_check_duties(qp); return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
 void engine_check(const struct qp *qp)
 {
     switch ((enum engine)qp->engine) {

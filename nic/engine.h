@@ -86,7 +86,9 @@ void engine_on_unread(struct qp *qp, struct instant now);
 /* The PSNs that a query shows, if the engine has any. */
 void engine_query(const struct qp *qp, struct qp_attributes *attributes);
 struct qp_flow engine_flow(const struct qp *qp);
-/* All invariants, for tests. */
+/* What a queue pair owes the NIC: its turn, its timer. Then all invariants of the engine, which
+ * checks itself as well. For tests. */
+void engine_check_duties(const struct qp *qp);
 void engine_check(const struct qp *qp);
 
 #endif

@@ -45,6 +45,7 @@ struct nic {
     struct ready_ring ready;
     struct timer_wheel timers;
     struct qp *last_posted; /* NULL: none, or it is gone. */
+    bool turns_taken;       /* The world knows who may go on: nic_unready was called. */
     struct list cqs_to_notify;
     struct list qps_with_events, cqs_with_events, srqs_with_events;
     struct roce_packet departing; /* What nic_departure.packet points at. */
@@ -148,7 +149,11 @@ static inline bool qp_has_sends(const struct qp *qp)
     return qp->sends.next != qp->sends.tail;
 }
 
-/* All invariants of a queue pair, for tests. */
+/* -- qp_check.c */
+/* What a queue pair owes the NIC: its place in line, its timer, its queues. At the end of each call
+ * of the world's that changes something. */
+void qp_check_duties(const struct qp *qp);
+/* That, and all invariants of its engines, which check themselves as well. */
 void qp_check(const struct qp *qp);
 
 /* -- arrival.c: a frame that is no packet is counted, and false. */

@@ -31,6 +31,25 @@ static uint32_t *find_member(const struct multicast_table *table, struct multica
     return at;
 }
 
+/* Every member that ever was is in one group or free; no group is without members. */
+static void check_table(const struct multicast_table *table)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < table->group_count; i++) {
+        CHECK(table->groups[i].first != MULTICAST_NOBODY);
+        for (uint32_t at = table->groups[i].first; at != MULTICAST_NOBODY;
+             at = table->members[at].next) {
+            CHECK(at < table->members_used && table->members[at].qp != NULL);
+            CHECK(++found <= table->members_used);
+        }
+    }
+    for (uint32_t at = table->free; at != MULTICAST_NOBODY; at = table->members[at].next) {
+        CHECK(at < table->members_used && table->members[at].qp == NULL);
+        CHECK(++found <= table->members_used);
+    }
+    CHECK(found == table->members_used);
+}
+
 /* MULTICAST_NOBODY if all are taken. */
 static uint32_t take_member(struct multicast_table *table, uint32_t limit)
 {
@@ -65,6 +84,7 @@ enum status nic_attach(struct nic *nic, const struct gid *gid, struct qp *qp)
     }
     table->members[index] = (struct multicast_member){.qp = qp, .next = group->first};
     group->first = index;
+    INVARIANTS(check_table(table));
     return STATUS_OK;
 }
 
@@ -83,6 +103,7 @@ enum status nic_detach(struct nic *nic, const struct gid *gid, struct qp *qp)
     if (group->first == MULTICAST_NOBODY) {
         *group = table->groups[--table->group_count];
     }
+    INVARIANTS(check_table(table));
     return STATUS_OK;
 }
 

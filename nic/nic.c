@@ -177,6 +177,7 @@ void nic_unready(struct nic *nic, struct qp *qp)
     CHECK(qp->listing == QP_LISTED_READY);
     ready_remove(&nic->ready, qp);
     qp->listing = QP_LISTED_NOWHERE;
+    nic->turns_taken = true;
 }
 
 void nic_rotate(struct nic *nic, struct qp *qp)
@@ -194,6 +195,7 @@ void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct insta
     list_append(waiting, &qp->node);
     qp->listing = QP_LISTED_WAITING;
     engine_on_blocked(qp, now);
+    INVARIANTS(qp_check_duties(qp));
 }
 
 void nic_unpark(struct nic *nic, struct list *waiting)
@@ -222,11 +224,13 @@ uint32_t nic_qp_destination(const struct qp *qp)
 bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
                      struct nic_departure *departure)
 {
+    INVARIANTS(qp_check_duties(qp));
     departure->qp = qp;
     if (!engine_next_packet(qp, now, departure)) {
         if (qp->listing == QP_LISTED_READY) {
             nic_unlist(qp);
         }
+        INVARIANTS(qp_check_duties(qp));
         return false;
     }
     departure->more = engine_ready(qp);
@@ -235,12 +239,14 @@ bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
     }
     nic_count(nic, COUNTER_sent_pkts);
     nic->counters.values[COUNTER_sent_bytes] += departure->payload_bytes;
+    INVARIANTS(qp_check_duties(qp));
     return true;
 }
 
 void nic_on_gather_failed(const struct nic_departure *departure)
 {
     engine_on_gather_failed(departure->qp, departure);
+    INVARIANTS(qp_check_duties(departure->qp));
 }
 
 bool nic_read_target(const struct nic_departure *departure,
@@ -253,12 +259,14 @@ void nic_on_fetched(const struct nic_departure *departure, struct instant now)
 {
     CHECK(departure->alone && departure->direct.kind == NIC_DIRECT_READ);
     engine_on_fetched(departure->qp, now);
+    INVARIANTS(qp_check_duties(departure->qp));
 }
 
 void nic_on_placed(const struct nic_departure *departure, struct instant now)
 {
     CHECK(departure->alone && departure->direct.kind == NIC_DIRECT_WRITE);
     engine_on_placed(departure->qp, now);
+    INVARIANTS(qp_check_duties(departure->qp));
 }
 
 /* -- Time ---------------------------------------------------------------------------------------*/
@@ -301,12 +309,14 @@ void nic_on_unread(struct nic *nic, struct qp *qp, struct instant now)
 {
     nic_count(nic, COUNTER_timeouts_unread);
     engine_on_unread(qp, now);
+    INVARIANTS(qp_check_duties(qp));
 }
 
 void nic_on_timeout(struct nic *nic, struct qp *qp, struct instant now)
 {
     nic_count(nic, COUNTER_timeouts);
     engine_on_timeout(qp, now);
+    INVARIANTS(qp_check_duties(qp));
 }
 
 void nic_on_time(struct nic *nic, struct instant now)

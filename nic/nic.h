@@ -54,6 +54,9 @@ struct region_table *nic_regions(struct nic *nic);
 struct nic_counters *nic_counters(struct nic *nic);
 void nic_count(struct nic *nic, enum nic_counter counter);
 
+/* All invariants of all queue pairs, between two calls; for tests. */
+void nic_check(const struct nic *nic);
+
 /* -- Arrival ------------------------------------------------------------------------------------
  * The world checks what only it can (the ICRC), and hands over the frame:
  *

@@ -215,11 +215,13 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
     if (to == QP_RESET) {
         reset(qp);
         qp->state = QP_RESET;
+        INVARIANTS(qp_check(qp));
         return STATUS_OK;
     }
     if (to == QP_ERR) {
         qp->last_words = false;
         qp_enter_error(qp);
+        INVARIANTS(qp_check(qp));
         return STATUS_OK;
     }
     copy_values(&qp->attributes, wanted, mask);
@@ -238,5 +240,6 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
     if (to == QP_RTS) {
         nic_schedule(qp);
     }
+    INVARIANTS(qp_check(qp));
     return STATUS_OK;
 }

@@ -348,6 +348,7 @@ enum status qp_post_sends(struct qp *qp, const struct send_request *requests, ui
     } else {
         nic_schedule(qp);
     }
+    INVARIANTS(qp_check_duties(qp));
     return STATUS_OK;
 }
 
@@ -366,6 +367,7 @@ enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sge
     if (status == STATUS_OK && qp->state == QP_ERR) {
         qp_flush_receives(qp);
     }
+    INVARIANTS(qp_check_duties(qp));
     return status;
 }
 
@@ -453,9 +455,4 @@ bool qp_signals_all(const struct qp *qp)
 struct qp_flow qp_flow_of(const struct qp *qp)
 {
     return engine_flow(qp);
-}
-
-void qp_check(const struct qp *qp)
-{
-    engine_check(qp);
 }

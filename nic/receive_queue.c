@@ -35,6 +35,7 @@ void receive_queue_init(struct receive_queue *queue, uint32_t limit, uint32_t sg
 enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id, const struct sge *sges,
                                uint32_t sge_count)
 {
+    INVARIANTS(receive_queue_check(queue));
     if (UNLIKELY(sge_count > queue->sge_max)) {
         return STATUS_INVALID;
     }
@@ -51,6 +52,7 @@ enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id, cons
     receive->bytes = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
     receive->sge_count = sge_count;
     queue->tail++;
+    INVARIANTS(receive_queue_check(queue));
     return STATUS_OK;
 }
 

@@ -50,6 +50,13 @@ static inline uint32_t receive_queue_count(const struct receive_queue *queue)
     return queue->tail - queue->head;
 }
 
+static inline void receive_queue_check(const struct receive_queue *queue)
+{
+    CHECK(receive_queue_count(queue) <= queue->limit);
+    CHECK(queue->limit == 0 || queue->limit - 1 <= queue->mask);
+    CHECK(queue->limit == 0 || (queue->slots != NULL && queue->sge_max <= NIC_SGE_MAX));
+}
+
 static inline struct receive *receive_queue_at(const struct receive_queue *queue, uint32_t position)
 {
     return (struct receive *)(void *)(queue->slots +
@@ -60,6 +67,7 @@ static inline struct receive *receive_queue_at(const struct receive_queue *queue
  * none. Stays in place until receive_queue_drop, in a pool also until the next post. */
 static inline struct receive *receive_queue_first(const struct receive_queue *queue)
 {
+    INVARIANTS(receive_queue_check(queue));
     return queue->head == queue->tail
                ? NULL
                : receive_queue_at(queue, queue->newest_first ? queue->tail - 1 : queue->head);
@@ -74,6 +82,7 @@ static inline void receive_queue_drop(struct receive_queue *queue)
     } else {
         queue->head++;
     }
+    INVARIANTS(receive_queue_check(queue));
 }
 
 /* Asks for the memory of receives behind the oldest one, and for where they lead: with thousands

@@ -49,6 +49,47 @@ static uint32_t slot_of(const struct region_table *table, uint32_t key)
     return slot;
 }
 
+/* Everything from `slot` on to the end of its chain is found by its key. */
+static void check_chain(const struct region_table *table, uint32_t slot)
+{
+    CHECK(table->count <= table->count_max && table->count <= (table->mask + 1) / 2);
+    CHECK(table->owned_windows <= table->count);
+    for (slot &= table->mask; table->slots[slot] != NULL; slot = (slot + 1) & table->mask) {
+        CHECK(slot_of(table, table->slots[slot]->key) == slot);
+    }
+}
+
+static void check_window(const struct region *window)
+{
+    const struct region *region = window->bound;
+    CHECK(window->windows == 0 && !window->whole_space);
+    if (region == NULL) {
+        CHECK(window->bytes == 0 && window->access == 0 && window->owner == NULL);
+        return;
+    }
+    CHECK(region->kind == REGION_MEMORY && region->windows > 0 && region->pd == window->pd);
+    CHECK((window->kind == REGION_WINDOW_TYPE_2) == (window->owner != NULL));
+    CHECK((window->access & ~(ACCESS_WINDOW | ACCESS_ON_DEMAND)) == 0);
+    /* A region that was shut has no bytes left, whatever was bound to it. */
+    const uint64_t offset = window->memory - region->memory;
+    CHECK(region->bytes == 0 ||
+          (offset <= region->bytes && window->bytes <= region->bytes - offset));
+}
+
+void region_check(const struct region_table *table, const struct region *region)
+{
+    CHECK(table->slots[slot_of(table, region->key)] == region);
+    CHECK(region->bytes <= UINT64_MAX - region->start);
+    CHECK(region->pd->users > 0);
+    if (region->kind != REGION_MEMORY) {
+        check_window(region);
+        return;
+    }
+    CHECK(region->bound == NULL && region->owner == NULL);
+    CHECK(!(region->access & ACCESS_REMOTE_WRITES) || (region->access & ACCESS_LOCAL_WRITE));
+    CHECK(!region->null || region->bytes == 0);
+}
+
 /* Draws a key and enters the region under it. Upper bits of 0 are left out, so that neither 0 nor
  * any small number a program might pass by mistake is ever a key. */
 static void enter(struct region_table *table, struct region *region)
@@ -62,6 +103,7 @@ static void enter(struct region_table *table, struct region *region)
     region->key = key;
     table->slots[slot] = region;
     table->count++;
+    INVARIANTS(check_chain(table, slot));
 }
 
 /* Takes the region out and closes the gap: every later entry of the chain that would no longer be
@@ -70,6 +112,8 @@ static void leave(struct region_table *table, const struct region *region)
 {
     uint32_t hole = slot_of(table, region->key);
     CHECK(table->slots[hole] == region);
+    CHECK(table->count > 0);
+    const uint32_t left = hole;
     uint32_t slot = hole;
     for (;;) {
         slot = (slot + 1) & table->mask;
@@ -85,6 +129,8 @@ static void leave(struct region_table *table, const struct region *region)
     }
     table->slots[hole] = NULL;
     table->count--;
+    INVARIANTS(check_chain(table, left));
+    INVARIANTS(check_chain(table, hole + 1));
 }
 
 struct region *region_find(const struct region_table *table, uint32_t key)
@@ -147,6 +193,7 @@ enum status region_add(struct region_table *table, struct pd *pd,
     describe(region, request);
     enter(table, region);
     pd->users++;
+    INVARIANTS(region_check(table, region));
     return STATUS_OK;
 }
 
@@ -169,6 +216,7 @@ enum status region_add_null(struct region_table *table, struct pd *pd, uint64_t 
 
 enum status region_remove(struct region_table *table, struct region *region)
 {
+    INVARIANTS(region_check(table, region));
     CHECK(region->kind == REGION_MEMORY);
     if (region->windows != 0) {
         return STATUS_BUSY;
@@ -212,6 +260,7 @@ enum status region_change(struct region *region, struct pd *pd,
 
 static void unbind(struct region_table *table, struct region *window)
 {
+    INVARIANTS(region_check(table, window));
     if (window->bound == NULL) {
         return;
     }
@@ -239,6 +288,7 @@ enum status window_add(struct region_table *table, struct pd *pd, enum region_ki
     *window = (struct region){.kind = kind, .pd = pd};
     enter(table, window);
     pd->users++;
+    INVARIANTS(region_check(table, window));
     return STATUS_OK;
 }
 
@@ -259,6 +309,7 @@ void region_shut(struct region_table *table, struct region *region)
     region->whole_space = false;
     region->access = 0;
     region->bytes = 0;
+    INVARIANTS(region_check(table, region));
 }
 
 /* What the region has to say about a window on it (IBTA C10-73 to C10-75). */
@@ -318,6 +369,7 @@ bool window_bind_execute(struct region_table *table, const struct window_bind *b
     window->bytes = bind->bytes;
     window->memory = region->memory + (bind->address - region->start);
     window->access = bind->access | (region->access & ACCESS_ON_DEMAND);
+    INVARIANTS(region_check(table, window));
     return true;
 }
 

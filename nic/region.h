@@ -165,6 +165,9 @@ MUST_USE enum reach_verdict region_judge(const struct region_table *table, uint3
                                          const struct pd *pd, const struct qp *qp, uint64_t address,
                                          uint32_t bytes, uint32_t access, struct segment *segment);
 
+/* Its key finds it; what it opens lies within what it may open. */
+void region_check(const struct region_table *table, const struct region *region);
+
 /* The entry whose key is exactly `key`, bound or not; NULL if there is none. */
 struct region *region_find(const struct region_table *table, uint32_t key);
 

@@ -21,6 +21,29 @@ void timer_wheel_init(struct timer_wheel *wheel, struct timer_link *links, uint3
     }
 }
 
+void timer_wheel_check(const struct timer_wheel *wheel)
+{
+    CHECK(wheel->levels >> TIMER_LEVELS == 0);
+    for (uint32_t level = 0; level < TIMER_LEVELS; level++) {
+        const uint64_t occupied = wheel->occupied[level];
+        CHECK((wheel->levels >> level & 1) == (occupied != 0));
+        if (occupied != 0) {
+            /* Above the lowest level, the slot that `base` stands in was emptied. */
+            const uint32_t turned = wheel->base >> (level * SLOT_BITS) & (TIMER_SLOTS - 1);
+            const uint32_t lowest = (uint32_t)__builtin_ctzll(occupied);
+            CHECK(level == 0 ? lowest >= turned : lowest > turned);
+        }
+    }
+}
+
+/* One slot: it is known whether nodes are in it, and the first of them begins the list. */
+static void check_slot(const struct timer_wheel *wheel, uint32_t slot)
+{
+    const uint32_t first = wheel->first[slot];
+    CHECK((wheel->occupied[slot / TIMER_SLOTS] >> slot % TIMER_SLOTS & 1) == (first != TIMER_NONE));
+    CHECK(first == TIMER_NONE || wheel->links[first].previous == TIMER_NONE);
+}
+
 static void push(struct timer_wheel *wheel, uint32_t list, uint32_t id)
 {
     const uint32_t next = wheel->first[list];
@@ -44,6 +67,7 @@ static uint32_t slot_of(const struct timer_wheel *wheel, uint64_t tick)
 void timer_wheel_set(struct timer_wheel *wheel, uint32_t id, struct timer_node *node,
                      struct instant at)
 {
+    INVARIANTS(timer_wheel_check(wheel));
     CHECK(id < wheel->capacity);
     timer_wheel_remove(wheel, id, node);
     uint64_t tick = (at.ns >> TICK_BITS) + ((at.ns & TICK_MASK) != 0);
@@ -55,6 +79,8 @@ void timer_wheel_set(struct timer_wheel *wheel, uint32_t id, struct timer_node *
     wheel->levels |= 1u << slot / TIMER_SLOTS;
     node->at = at;
     node->list = slot + 1;
+    INVARIANTS(check_slot(wheel, slot));
+    INVARIANTS(timer_wheel_check(wheel));
 }
 
 /* The last node has left a slot. */
@@ -90,6 +116,8 @@ void timer_wheel_remove(struct timer_wheel *wheel, uint32_t id, struct timer_nod
             empty(wheel, slot);
         }
     }
+    INVARIANTS(check_slot(wheel, slot));
+    INVARIANTS(timer_wheel_check(wheel));
 }
 
 /* The earliest slot with nodes and the tick it begins at; false if there is none. */
@@ -108,6 +136,7 @@ static bool earliest(const struct timer_wheel *wheel, uint32_t *slot, uint64_t *
 
 uint32_t timer_wheel_due(struct timer_wheel *wheel, struct instant now)
 {
+    INVARIANTS(timer_wheel_check(wheel));
     if (wheel->first[DUE] != TIMER_NONE) {
         return wheel->first[DUE];
     }
@@ -122,6 +151,7 @@ uint32_t timer_wheel_due(struct timer_wheel *wheel, struct instant now)
     wheel->first[DUE] = wheel->first[slot];
     wheel->first[slot] = TIMER_NONE;
     empty(wheel, slot);
+    INVARIANTS(timer_wheel_check(wheel));
     return wheel->first[DUE];
 }
 

@@ -68,6 +68,9 @@ void timer_wheel_remove(struct timer_wheel *wheel, uint32_t id, struct timer_nod
  * and is to be set again. */
 uint32_t timer_wheel_due(struct timer_wheel *wheel, struct instant now);
 
+/* What the wheel knows of its levels agrees, and no deadline was turned past. */
+void timer_wheel_check(const struct timer_wheel *wheel);
+
 /* When to call timer_wheel_due: at most a tick behind the earliest deadline. */
 struct instant timer_wheel_deadline(const struct timer_wheel *wheel);
 

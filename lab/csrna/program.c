@@ -109,7 +109,7 @@ void csrna_on_doorbell(struct csrna_machine *machine, uint32_t slot)
 
 void csrna_machine_completions(struct csrna_machine *machine, struct csrna_nic *nic)
 {
-    struct completion completion;
+    struct completion completion = {0};
     while (cq_poll(&machine->nodes[nic->node].cq, &completion, 1) == 1) {
         if (completion.status != COMPLETION_SUCCESS) {
             lab_fail(machine->run, "a message failed with status %u", completion.status);

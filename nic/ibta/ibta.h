@@ -53,7 +53,6 @@ void rc_on_timeout(struct qp *qp, struct instant now);
 void rc_on_unread(struct qp *qp, struct instant now);
 void rc_query(const struct qp *qp, struct qp_attributes *attributes);
 struct qp_flow rc_flow(const struct qp *qp);
-void rc_check(const struct qp *qp);
 /* Completes every request that is finished, in order; fails the queue pair if one went wrong. */
 void rc_collect(struct qp *qp);
 /* The requester sends nothing any more: `work` ends with `status` once the requests before it are
@@ -61,6 +60,10 @@ void rc_collect(struct qp *qp);
 void rc_fail_in_turn(struct qp *qp, struct work *work, enum completion_status status);
 /* Requests are done: completions come to be, and others may follow. */
 void rc_go_on(struct qp *qp);
+
+/* -- rc_check.c */
+void rc_check_duties(const struct qp *qp);
+void rc_check(const struct qp *qp);
 
 /* -- rc_receive.c, xrc.c */
 bool rc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
@@ -86,6 +89,7 @@ void uc_start_receiving(struct qp *qp);
 void ud_start_receiving(struct qp *qp);
 void unreliable_start_sending(struct qp *qp);
 void unreliable_drain(struct qp *qp);
+void unreliable_check_duties(const struct qp *qp);
 bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
 bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
 void unreliable_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result);

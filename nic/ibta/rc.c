@@ -171,14 +171,3 @@ struct qp_flow rc_flow(const struct qp *qp)
         .resending = standing.resending,
     };
 }
-
-void rc_check(const struct qp *qp)
-{
-    if (qp->state < QP_RTR) {
-        return;
-    }
-    rc_responder_check(&qp->in.rc);
-    if (sends(qp)) {
-        rc_requester_check(&qp->out.rc, &qp->sends);
-    }
-}

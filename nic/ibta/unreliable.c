@@ -33,6 +33,13 @@ void unreliable_drain(struct qp *qp)
     }
 }
 
+/* Whoever could go on is listed, or nobody would ever pull: unless the world takes turns itself. */
+void unreliable_check_duties(const struct qp *qp)
+{
+    CHECK(qp->listing != QP_LISTED_NOWHERE || qp->state != QP_RTS || qp->nic->turns_taken ||
+          !qp_has_sends(qp));
+}
+
 /* -- Sending ------------------------------------------------------------------------------------*/
 
 /* The request at the cursor, once local work in front of it is done; NULL if nothing is to send or

@@ -13,7 +13,7 @@
 
 #include "base/align.h"
 #include "base/check.h"
-#include "nic/internal.h"
+#include "nic/nic.h"
 
 #define REGION_BYTES 8192
 #define GUARD_BYTES  256
@@ -163,16 +163,14 @@ static void make(struct target *target)
 
 static void hint(const struct target *target, uint8_t hints, struct roce_packet *packet)
 {
-    const enum qp_type type = types[hints & HINT_SERVICE];
     const struct qp *qp = target->qps[hints & HINT_SERVICE];
     packet->destination_qpn = qp_number(qp);
     packet->pkey = ROCE_DEFAULT_PKEY;
     if (hints & HINT_PSN) {
         const bool response = roce_opcode(packet->opcode)->traits & ROCE_IS_RESPONSE;
-        const bool reliable = type == QP_RC || type == QP_XRC_TARGET;
-        packet->psn = !reliable  ? packet->psn
-                      : response ? qp_flow_of(qp).unacked.value
-                                 : qp_flow_of(qp).expected.value;
+        const struct qp_flow flow = qp_flow_of(qp);
+        const bool reliable = qp_type_of(qp) != QP_UC && qp_type_of(qp) != QP_UD;
+        packet->psn = !reliable ? packet->psn : response ? flow.unacked.value : flow.expected.value;
     }
     if (hints & HINT_KEY) {
         packet->reth.key = packet->atomic.key = target->region.key;
@@ -279,9 +277,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         if (hints & HINT_PULL) {
             pull(&target, now);
         }
-        for (int i = 0; i < 4; i++) {
-            qp_check(target.qps[i]);
-        }
+        nic_check(target.nic);
         bytes += 3 + length;
         count -= 3 + length;
     }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/internal.h"
 #include "tests/world/timer.h"
 
 /* A node too lazy to pull looks again this much later. */
@@ -226,24 +225,11 @@ void nic_world_free(struct nic_world *world)
     free(world->nodes[1].nic);
 }
 
-/* What must hold of every engine at any time. */
-static void check_engines(const struct nic_world *world)
-{
-    for (int i = 0; i < 2; i++) {
-        const struct nic *nic = world->nodes[i].nic;
-        for (uint32_t n = 0; n <= nic->qp_mask; n++) {
-            if (nic->qps[n] != NULL) {
-                qp_check(nic->qps[n]);
-            }
-        }
-    }
-}
-
 bool nic_world_step(struct nic_world *world)
 {
-    check_engines(world);
     for (uint32_t i = 0; i < 2; i++) {
         struct nic_node *node = &world->nodes[i];
+        nic_check(node->nic);
         pull(world, i);
         timer_set(&world->sim, &node->timer, nic_deadline(node->nic));
     }

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * rc_check - what holds of a reliable connection between two calls.
+ */
+#include "nic/ibta/ibta.h"
+
+/* Could the next request be sent? One that failed before its first packet is not: it ends when
+ * those before it do. */
+static bool may_send(const struct qp *qp)
+{
+    return qp_has_sends(qp) &&
+           send_queue_at(&qp->sends, qp->sends.next)->status == COMPLETION_SUCCESS &&
+           rc_requester_ready(&qp->out.rc, &qp->sends, false, (struct instant){0});
+}
+
+/* Is a response on its way into memory? What follows it waits for nic_on_moved. */
+static bool awaits_memory(const struct qp *qp)
+{
+    for (uint32_t at = qp->sends.head; at != qp->sends.tail; at++) {
+        const struct work *work = send_queue_at(&qp->sends, at);
+        if (!work->started || work->moves_pending > 0) {
+            return work->started;
+        }
+    }
+    return false;
+}
+
+/* Whoever could go on is listed, or nobody would ever pull: unless the world takes turns itself. */
+static void check_turn(const struct qp *qp)
+{
+    if (qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken) {
+        return;
+    }
+    CHECK(qp->state == QP_ERR || !rc_responder_ready(&qp->in.rc));
+    CHECK(qp->state != QP_RTS || !may_send(qp) || awaits_memory(qp));
+}
+
+/* A requester that waits for time to pass is woken no later. When its pause is over it is listed
+ * instead. */
+static void check_timer(const struct qp *qp)
+{
+    const struct instant deadline = rc_requester_deadline(&qp->out.rc);
+    if (rc_requester_pauses(&qp->out.rc)) {
+        CHECK(timer_is_set(&qp->timer) || qp->listing != QP_LISTED_NOWHERE);
+    } else if (deadline.ns != UINT64_MAX) {
+        CHECK(timer_is_set(&qp->timer));
+        CHECK(!instant_before(deadline, qp->timer.at));
+    }
+}
+
+void rc_check_duties(const struct qp *qp)
+{
+    if (qp->state < QP_RTR) {
+        return;
+    }
+    check_turn(qp);
+    if (qp->state != QP_ERR) {
+        CHECK((qp->in.rc.incoming.kind == INCOMING_SEND) == (qp->current != NULL));
+    }
+    if (qp->state == QP_RTS || qp->state == QP_SQD) {
+        check_timer(qp);
+    }
+}
+
+void rc_check(const struct qp *qp)
+{
+    if (qp->state < QP_RTR) {
+        return;
+    }
+    rc_responder_check(&qp->in.rc);
+    if (qp->state == QP_RTS || qp->state == QP_SQD) {
+        rc_requester_check(&qp->out.rc, &qp->sends);
+    }
+}
