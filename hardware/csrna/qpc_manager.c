@@ -40,6 +40,7 @@ void qpc_manager_request(struct qpc_manager *manager, const struct qpc_request *
     struct qpc_request_ring *ring = &manager->requests[channel];
     ring->requests[ring->tail++] = *request;
     manager->channels_waiting |= (uint8_t)(1u << channel);
+    INVARIANTS(qpc_manager_check_counts(manager));
 }
 
 /* The channel arbiter: takes the oldest request of the next channel in turn; there must be one. */
@@ -184,6 +185,7 @@ bool qpc_manager_step_requests(struct qpc_manager *manager, struct qpc_action *a
     struct pending_record *record = pending_table_find(&manager->table, request.qpn);
     if (record != NULL) {
         follow(manager, &request, record, action);
+        INVARIANTS(qpc_manager_check_counts(manager));
         return true;
     }
     struct qpc *context = qpc_cache_use(&manager->cache, request.qpn);
@@ -193,6 +195,7 @@ bool qpc_manager_step_requests(struct qpc_manager *manager, struct qpc_action *a
     } else {
         miss(manager, &request, action);
     }
+    INVARIANTS(qpc_manager_check_counts(manager));
     return true;
 }
 
@@ -298,5 +301,6 @@ bool qpc_manager_step_pending(struct qpc_manager *manager, struct qpc_action *ac
     } else {
         check_one(manager, action);
     }
+    INVARIANTS(qpc_manager_check_counts(manager));
     return true;
 }

@@ -104,8 +104,33 @@ static void check_returned(const struct qpc_manager *manager)
     CHECK(returned == manager->response_count);
 }
 
+static uint32_t bits_of(uint64_t bits)
+{
+    uint32_t count = 0;
+    for (; bits != 0; bits &= bits - 1) {
+        count++;
+    }
+    return count;
+}
+
+void qpc_manager_check_counts(const struct qpc_manager *manager)
+{
+    const uint32_t pending = pending_fifo_count(&manager->pending);
+    uint32_t indices = 0, requests = pending + manager->blocked;
+    for (uint32_t c = 0; c < QPC_CHANNELS; c++) {
+        const struct qpc_request_ring *ring = &manager->requests[c];
+        CHECK((manager->channels_waiting >> c & 1) == (ring->head != ring->tail));
+        requests += (uint8_t)(ring->tail - ring->head);
+        indices += bits_of(manager->outstanding[c]);
+    }
+    CHECK(indices == requests);
+    CHECK(manager->table.count <= pending && manager->ready <= manager->table.count);
+    CHECK(manager->policy != QPC_FCFS || pending == 0);
+}
+
 void qpc_manager_check(struct qpc_manager *manager)
 {
+    qpc_manager_check_counts(manager);
     check_outstanding(manager);
     if (manager->policy == QPC_FCFS) {
         CHECK(pending_fifo_count(&manager->pending) == 0 && manager->table.count == 0);

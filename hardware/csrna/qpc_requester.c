@@ -20,6 +20,7 @@ int qpc_requester_reserve(struct qpc_requester *requester)
     const uint8_t index = requester->free[requester->free_head];
     requester->free_head = (requester->free_head + 1) % requester->oocap;
     requester->free_count--;
+    CHECK((requester->used >> index & 1) == 0);
     requester->used |= UINT64_C(1) << index;
     return index;
 }
@@ -31,4 +32,5 @@ void qpc_requester_release(struct qpc_requester *requester, uint32_t index)
     requester->free[(requester->free_head + requester->free_count) % requester->oocap] =
         (uint8_t)index;
     requester->free_count++;
+    CHECK(requester->free_count <= requester->oocap);
 }

@@ -34,6 +34,8 @@ void forth_window_credit(struct forth_window *window, uint8_t value)
     if (outstanding(&told) <= outstanding(window)) {
         window->forwarded = told.forwarded;
     }
+    /* Neither what is sent nor a credit ever takes more than the receiver has room for. */
+    CHECK(outstanding(window) <= window->buffer);
 }
 
 void forth_ledger_forwarded(struct forth_ledger *ledger, uint32_t words)

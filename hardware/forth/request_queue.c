@@ -14,6 +14,13 @@ void forth_queue_reset(struct forth_queue *queue)
     queue->tail = queue->head = queue->pending = queue->released = 0;
 }
 
+void forth_queue_check(const struct forth_queue *queue)
+{
+    CHECK(queue->released <= queue->pending && queue->pending <= FORTH_QUEUE_REQUESTS);
+    CHECK(queue->head <= POINTER_MASK && queue->tail <= POINTER_MASK);
+    CHECK(((queue->head + queue->pending) & POINTER_MASK) == queue->tail);
+}
+
 static bool full(const struct forth_queue *queue)
 {
     const uint32_t usable = FORTH_QUEUE_REQUESTS - (queue->full_by_pointer ? 1 : 0);
@@ -44,6 +51,7 @@ static bool overwrites_pending(const struct forth_queue *queue, uint32_t index)
 
 void forth_queue_write(struct forth_queue *queue, uint32_t offset, uint64_t value, uint32_t bytes)
 {
+    INVARIANTS(forth_queue_check(queue));
     CHECK(bytes == 4 || bytes == 8);
     CHECK(offset % bytes == 0 && offset + bytes <= FORTH_QUEUE_BYTES);
     const uint32_t index = offset / 8;
@@ -61,6 +69,7 @@ void forth_queue_write(struct forth_queue *queue, uint32_t offset, uint64_t valu
     if (upper && index == 2 * (uint32_t)queue->tail + 1) {
         complete(queue);
     }
+    INVARIANTS(forth_queue_check(queue));
 }
 
 bool forth_queue_released(const struct forth_queue *queue)
@@ -80,4 +89,5 @@ void forth_queue_advance(struct forth_queue *queue)
     queue->head = (queue->head + 1) & POINTER_MASK;
     queue->pending--;
     queue->released--;
+    INVARIANTS(forth_queue_check(queue));
 }
