@@ -573,6 +573,7 @@ static void let_go(struct rdma_cm *manager, struct rdma_id *id, struct instant n
     if (cm_release(&manager->cm, &id->connection, now)) {
         list_append(&manager->released, &id->released);
     }
+    INVARIANTS(rdma_id_check(manager, id));
 }
 
 static void discard_events(struct rdma_cm *manager, struct rdma_id *id, struct instant now)
