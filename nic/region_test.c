@@ -719,6 +719,30 @@ static void test_null_region(void **state)
     assert_int_equal(pd.users, 0);
 }
 
+/* Bytes 0x180 to 0x1bf of a region that begins at 0x100, zero-based, to be written by one queue
+ * pair. */
+static void check_what_it_opens(const struct region_table *table, const struct pd *pd, uint32_t key,
+                                uint32_t former_key)
+{
+    const struct qp *qp = qp_of(0), *other = qp_of(1);
+    struct segment segment;
+    /* Offset 0x3f of the window is 0xbf of the region: 0x80 in front of the window, 0x3f in it. */
+    assert_int_equal(region_judge(table, key, pd, qp, 0x3f, 1, ACCESS_REMOTE_WRITE, &segment),
+                     REACH_ALLOWED);
+    assert_int_equal(segment.address, 0x70bf);
+    assert_int_equal(segment.bytes, 1);
+    assert_false(segment.may_fault);
+    assert_int_equal(region_judge(table, key, pd, qp, 0x3f, 2, ACCESS_REMOTE_WRITE, &segment),
+                     REACH_OUT_OF_BOUNDS);
+    assert_int_equal(region_judge(table, key, pd, qp, 0, 1, ACCESS_REMOTE_READ, &segment),
+                     REACH_FORBIDDEN);
+    assert_int_equal(region_judge(table, key, pd, other, 0, 1, ACCESS_REMOTE_WRITE, &segment),
+                     REACH_WRONG_DOMAIN);
+    assert_int_equal(region_judge(table, former_key, pd, qp, 0, 1, ACCESS_REMOTE_WRITE, &segment),
+                     REACH_UNKNOWN_KEY);
+    assert_int_equal(region_judge(table, key, pd, NULL, 0, 1, 0, &segment), REACH_FORBIDDEN);
+}
+
 static void test_life_of_a_window(void **state)
 {
     (void)state;
@@ -751,24 +775,7 @@ static void test_life_of_a_window(void **state)
     const struct qp *qp = qp_of(0), *other = qp_of(1);
     assert_true(window_bind_execute(&table, &bind, qp, &pd));
 
-    /* Offset 0x3f of the window is 0xbf of the region: 0x80 in front of the window, 0x3f in it. */
-    assert_int_equal(
-        region_judge(&table, bind.key, &pd, qp, 0x3f, 1, ACCESS_REMOTE_WRITE, &segment),
-        REACH_ALLOWED);
-    assert_int_equal(segment.address, 0x70bf);
-    assert_int_equal(segment.bytes, 1);
-    assert_false(segment.may_fault);
-    assert_int_equal(
-        region_judge(&table, bind.key, &pd, qp, 0x3f, 2, ACCESS_REMOTE_WRITE, &segment),
-        REACH_OUT_OF_BOUNDS);
-    assert_int_equal(region_judge(&table, bind.key, &pd, qp, 0, 1, ACCESS_REMOTE_READ, &segment),
-                     REACH_FORBIDDEN);
-    assert_int_equal(
-        region_judge(&table, bind.key, &pd, other, 0, 1, ACCESS_REMOTE_WRITE, &segment),
-        REACH_WRONG_DOMAIN);
-    assert_int_equal(region_judge(&table, first_key, &pd, qp, 0, 1, ACCESS_REMOTE_WRITE, &segment),
-                     REACH_UNKNOWN_KEY);
-    assert_int_equal(region_judge(&table, bind.key, &pd, NULL, 0, 1, 0, &segment), REACH_FORBIDDEN);
+    check_what_it_opens(&table, &pd, bind.key, first_key);
     /* Peers cannot go around the window. */
     assert_int_equal(
         region_judge(&table, region.key, &pd, qp, 0x180, 1, ACCESS_REMOTE_WRITE, &segment),

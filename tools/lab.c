@@ -203,9 +203,8 @@ static int execute(const struct lab_job *job)
     return status;
 }
 
-static int parse_and_run(struct lab_job *job, int argc, char **argv)
-{
-    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
+/* The options of `lab run`. */
+static const struct option run_options[] = {{"seed", required_argument, NULL, 's'},
                                             {"set", required_argument, NULL, 'k'},
                                             {"sweep", required_argument, NULL, 'w'},
                                             {"json", no_argument, NULL, 'j'},
@@ -216,13 +215,16 @@ static int parse_and_run(struct lab_job *job, int argc, char **argv)
                                             {"stats", no_argument, NULL, 'm'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
+
+static int parse_and_run(struct lab_job *job, int argc, char **argv)
+{
     const char *sweeps[LAB_SWEEPS_MAX];
     uint32_t sweep_count = 0;
     char error[LAB_TEXT_BYTES];
     int option;
     job->seed = 1;
     job->repeats = 1;
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", run_options, NULL)) != -1) {
         switch (option) {
         case 's':
             if (!parse_seed(optarg, &job->seed)) {
