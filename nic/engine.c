@@ -43,10 +43,10 @@ void engine_start_sending(struct qp *qp)
     UNREACHABLE("an engine outside its enum");
 }
 
-void engine_retune(struct qp *qp)
+void engine_retune(struct qp *qp, struct instant now)
 {
     switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_retune(qp); return;
+    case ENGINE_RC: rc_retune(qp, now); return;
     case ENGINE_UC:
     case ENGINE_UD: return; /* They look at the attributes each time. */
     }

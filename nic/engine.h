@@ -39,7 +39,7 @@ size_t engine_resources_bytes(uint32_t limit);
 void engine_start_receiving(struct qp *qp);
 void engine_start_sending(struct qp *qp);
 /* In SQD the program changed qp->attributes. */
-void engine_retune(struct qp *qp);
+void engine_retune(struct qp *qp, struct instant now);
 /* From RTS to SQD: nothing more begins; qp_note_drained when all that was begun is done. */
 void engine_drain(struct qp *qp);
 /* The state of a queue pair of which a send request failed: QP_ERR or QP_SQE. */

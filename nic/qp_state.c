@@ -205,7 +205,6 @@ static void reset(struct qp *qp)
 enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_t mask,
                       struct instant now)
 {
-    (void)now;
     const enum status status = judge(qp, wanted, mask);
     if (status != STATUS_OK) {
         return status;
@@ -231,7 +230,7 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
     } else if (from == QP_RTR && to == QP_RTS) {
         engine_start_sending(qp);
     } else if (to == QP_SQD) {
-        engine_retune(qp);
+        engine_retune(qp, now);
         if (from == QP_RTS) {
             qp->drained = false;
             engine_drain(qp);

@@ -49,10 +49,16 @@ void rc_start_sending(struct qp *qp)
     rc_requester_init(&qp->out.rc, &config);
 }
 
-void rc_retune(struct qp *qp)
+void rc_retune(struct qp *qp, struct instant now)
 {
     const struct rc_requester_config config = config_of(qp);
     rc_requester_retune(&qp->out.rc, &config);
+    /* What is in flight had no timer, if that was switched off. */
+    const struct rc_standing standing = rc_requester_standing(&qp->out.rc);
+    if (!psn_equal(standing.unacked, standing.next)) {
+        rc_requester_blocked(&qp->out.rc, now);
+        qp_arm_timer(qp);
+    }
 }
 
 /* -- Departure ----------------------------------------------------------------------------------*/

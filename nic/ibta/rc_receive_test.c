@@ -539,6 +539,34 @@ static void test_unread(void **state)
     end(bench);
 }
 
+static void set_timeout(struct bench *bench, uint8_t code)
+{
+    const struct qp_attributes attributes = {.state = QP_SQD, .timeout = code};
+    assert_int_equal(qp_modify(bench->qp, &attributes, QP_ATTR_STATE | QP_ATTR_TIMEOUT, bench->now),
+                     STATUS_OK);
+}
+
+/* A request went out without a timer; then the program, draining, switches the timer on. */
+static void test_timer_switched_on(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    modify(bench, QP_SQD, 0);
+    set_timeout(bench, 0);
+    modify(bench, QP_RTS, 0);
+    post(bench, 1, WORK_WRITE, 8);
+    assert_int_equal(pull(bench, NULL), 1);
+    assert_true(nic_deadline(bench->nic).ns == UINT64_MAX);
+    modify(bench, QP_SQD, 0);
+    set_timeout(bench, TIMEOUT_CODE);
+    assert_true(nic_deadline(bench->nic).ns != UINT64_MAX);
+    bench->now.ns += UINT64_C(4096) << TIMEOUT_CODE;
+    nic_on_time(bench->nic, bench->now);
+    assert_int_equal(counted(bench, COUNTER_timeouts), 1);
+    assert_int_equal(pull(bench, NULL), 1);
+    end(bench);
+}
+
 /* -- Communication established ------------------------------------------------------------------*/
 
 static bool is_established(struct bench *bench)
@@ -624,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_nak_behind_a_slow_move),
         cmocka_unit_test(test_failing_local_work),
         cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_timer_switched_on),
         cmocka_unit_test(test_established_by_what_is_valid),
         cmocka_unit_test(test_not_established_by_what_is_refused),
         cmocka_unit_test(test_established_by_a_send_that_waits),
