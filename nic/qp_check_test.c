@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The libraries that tests link look at their invariants: a broken one ends the program at the
- *         next call, not when its consequences show.
+ * Goal    The libraries that tests link look at their invariants: a broken one ends the program at
+ *         the next call, not when its consequences show.
  * Method  A child process breaks one field that a caller may see, makes one call and must abort.
  */
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static void break_responder(void)
     struct rc_responder responder;
     struct rc_resource resources[2];
     rc_responder_init(&responder, psn_of(7), 256, 2, resources);
-    responder.due = 1; /* Of nothing. */
+    responder.due = 1; /* Though nothing is. */
     rc_responder_report_gap(&responder);
 }
 
