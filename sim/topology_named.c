@@ -137,7 +137,7 @@ static void join_level(struct topology *topology, const struct tree *tree, uint3
 bool topology_build_fat_tree(struct topology *topology, const struct topology_sizes *sizes,
                              char *error, size_t error_bytes)
 {
-    struct tree tree;
+    struct tree tree = {0};
     if (!tree_size(sizes, &tree, error, error_bytes)) {
         return false;
     }

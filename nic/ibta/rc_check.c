@@ -35,13 +35,21 @@ static void check_turn(const struct qp *qp)
     CHECK(qp->state != QP_RTS || !may_send(qp) || awaits_memory(qp));
 }
 
+/* Is there something that the end of a pause would set going? While a queue drains, only what has
+ * begun. */
+static bool has_to_go_on(const struct qp *qp)
+{
+    return qp_has_sends(qp) &&
+           (qp->state == QP_RTS || send_queue_at(&qp->sends, qp->sends.next)->started);
+}
+
 /* A requester that waits for time to pass is woken no later. When its pause is over it is listed
- * instead. */
+ * instead, and looked at once: if all was acknowledged meanwhile, nothing is left to wait for. */
 static void check_timer(const struct qp *qp)
 {
     const struct instant deadline = rc_requester_deadline(&qp->out.rc);
     if (rc_requester_pauses(&qp->out.rc)) {
-        CHECK(timer_is_set(&qp->timer) || qp->listing != QP_LISTED_NOWHERE);
+        CHECK(timer_is_set(&qp->timer) || qp->listing != QP_LISTED_NOWHERE || !has_to_go_on(qp));
     } else if (deadline.ns != UINT64_MAX) {
         CHECK(timer_is_set(&qp->timer));
         CHECK(!instant_before(deadline, qp->timer.at));

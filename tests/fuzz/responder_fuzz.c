@@ -168,9 +168,10 @@ static void hint(const struct target *target, uint8_t hints, struct roce_packet 
     packet->pkey = ROCE_DEFAULT_PKEY;
     if (hints & HINT_PSN) {
         const bool response = roce_opcode(packet->opcode)->traits & ROCE_IS_RESPONSE;
-        const struct qp_flow flow = qp_flow_of(qp);
-        const bool reliable = qp_type_of(qp) != QP_UC && qp_type_of(qp) != QP_UD;
-        packet->psn = !reliable ? packet->psn : response ? flow.unacked.value : flow.expected.value;
+        if (qp_type_of(qp) != QP_UC && qp_type_of(qp) != QP_UD) {
+            const struct qp_flow flow = qp_flow_of(qp);
+            packet->psn = response ? flow.unacked.value : flow.expected.value;
+        }
     }
     if (hints & HINT_KEY) {
         packet->reth.key = packet->atomic.key = target->region.key;

@@ -411,7 +411,7 @@ static void on_received(struct scenario *scenario, struct side *side, struct sid
 
 static void poll_side(struct scenario *scenario, struct side *side, struct side *peer)
 {
-    struct completion completion;
+    struct completion completion = {0};
     while (cq_poll(&side->cq, &completion, 1) == 1) {
         if (completion.status != COMPLETION_SUCCESS) {
             fail_msg("seed %llu: status %u for work kind %u", (unsigned long long)scenario->seed,

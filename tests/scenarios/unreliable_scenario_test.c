@@ -261,7 +261,7 @@ static void on_received(struct scenario *scenario, const struct completion *comp
 
 static void poll_sides(struct scenario *scenario)
 {
-    struct completion completion;
+    struct completion completion = {0};
     while (cq_poll(&scenario->sides[0].cq, &completion, 1) == 1) {
         assert_int_equal(completion.status, COMPLETION_SUCCESS);
         assert_int_equal(completion.wr_id, scenario->completed);
