@@ -115,21 +115,6 @@ gone:
     return false;
 }
 
-/* `*value` is added, and becomes what was there before. */
-MUST_USE static inline bool guard_fetch_add(uint64_t *at, uint64_t *value)
-{
-    __asm__ goto(GUARDED("movq (%1), %%rax\n\t"
-                         "lock xaddq %%rax, (%0)\n\t"
-                         "movq %%rax, (%1)")
-                 :
-                 : "r"(at), "r"(value)
-                 : "memory", "rax", "cc"
-                 : gone);
-    return true;
-gone:
-    return false;
-}
-
 /* If `*expected` is there it becomes `wanted`; `*expected` becomes what was there before. */
 MUST_USE static inline bool guard_compare_swap(uint64_t *at, uint64_t *expected, uint64_t wanted)
 {
@@ -139,19 +124,6 @@ MUST_USE static inline bool guard_compare_swap(uint64_t *at, uint64_t *expected,
                  :
                  : "r"(at), "r"(expected), "r"(wanted)
                  : "memory", "rax", "cc"
-                 : gone);
-    return true;
-gone:
-    return false;
-}
-
-MUST_USE static inline bool guard_exchange(uint64_t *at, uint64_t value)
-{
-    __asm__ goto(GUARDED("movq %1, %%rax\n\t"
-                         "xchgq %%rax, (%0)")
-                 :
-                 : "r"(at), "r"(value)
-                 : "memory", "rax"
                  : gone);
     return true;
 gone:

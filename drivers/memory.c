@@ -67,23 +67,25 @@ static bool page_present(const struct segment *segment)
     return !segment->may_fault || madvise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0;
 }
 
+/* The processor's compare and swap makes every kind of atomic: what a compare expects is the first
+ * guess of what is there, and a wrong guess brings the right one. */
 static bool atomic(struct nic_move *move)
 {
     if (!page_present(&move->segments[0])) {
         return false;
     }
     uint64_t *target = (uint64_t *)(uintptr_t)move->segments[0].address;
-    if (move->kind == NIC_MOVE_ATOMIC_WRITE) {
-        uint64_t value;
-        memcpy(&value, move->payload, sizeof(value));
-        return guard_exchange(target, value);
+    uint64_t guess = move->compare;
+    for (;;) {
+        move->original = guess;
+        if (!guard_compare_swap(target, &move->original, nic_atomic_result(move, guess))) {
+            return false;
+        }
+        if (move->original == guess) {
+            return true;
+        }
+        guess = move->original;
     }
-    if (move->kind == NIC_MOVE_FETCH_ADD) {
-        move->original = move->swap_or_add;
-        return guard_fetch_add(target, &move->original);
-    }
-    move->original = move->compare;
-    return guard_compare_swap(target, &move->original, move->swap_or_add);
 }
 
 enum nic_move_result memory_move(struct nic_move *move)
@@ -92,9 +94,7 @@ enum nic_move_result memory_move(struct nic_move *move)
     switch (move->kind) {
     case NIC_MOVE_NOTHING: break;
     case NIC_MOVE_SCATTER: good = scatter(move); break;
-    case NIC_MOVE_COMPARE_SWAP:
-    case NIC_MOVE_FETCH_ADD:
-    case NIC_MOVE_ATOMIC_WRITE: good = atomic(move); break;
+    case NIC_MOVE_ATOMIC: good = atomic(move); break;
     }
     return good ? NIC_MOVED : NIC_MOVE_FAULTED;
 }

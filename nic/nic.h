@@ -85,11 +85,16 @@ struct nic_frame {
 };
 
 enum nic_move_kind {
-    NIC_MOVE_NOTHING,      /* No bytes; call nic_on_moved at once. */
-    NIC_MOVE_SCATTER,      /* Payload to segments. */
-    NIC_MOVE_COMPARE_SWAP, /* 8 bytes at segments[0]: if equal to compare, becomes swap_or_add. */
-    NIC_MOVE_FETCH_ADD,    /* 8 bytes at segments[0]: swap_or_add is added. Host byte order. */
-    NIC_MOVE_ATOMIC_WRITE, /* 8 bytes of payload to segments[0], all at once. */
+    NIC_MOVE_NOTHING, /* No bytes; call nic_on_moved at once. */
+    NIC_MOVE_SCATTER, /* Payload to segments. */
+    NIC_MOVE_ATOMIC,  /* The 8 bytes at segments[0] become nic_atomic_result, all at once. */
+};
+
+/* What becomes of 8 bytes, which are a number in the host's byte order. */
+enum nic_atomic {
+    NIC_COMPARE_SWAP, /* If it is `compare`, it becomes `swap_or_add`. */
+    NIC_FETCH_ADD,    /* `swap_or_add` is added. */
+    NIC_STORE,        /* It becomes `swap_or_add`. */
 };
 
 struct nic_move {
@@ -100,6 +105,7 @@ struct nic_move {
     uint32_t payload_bytes; /* NIC_MANAGEMENT: the datagram's; else the segments' sum says it. */
     uint32_t prefix_bytes;  /* NIC_GRH_BYTES for a UD receive, else 0. */
     uint8_t prefix[NIC_GRH_BYTES]; /* Stands in front of the payload. */
+    enum nic_atomic atomic;
     uint64_t compare, swap_or_add;
     uint64_t original; /* Written by the world: the value before the atomic. */
     struct segment segments[NIC_SEGMENT_MAX];
@@ -115,6 +121,17 @@ struct nic_move {
     bool completes; /* `completion` is due when the move is done. */
     struct completion completion;
 };
+
+/* What an atomic makes of the number that was there before. */
+static inline uint64_t nic_atomic_result(const struct nic_move *move, uint64_t before)
+{
+    switch (move->atomic) {
+    case NIC_COMPARE_SWAP: return before == move->compare ? move->swap_or_add : before;
+    case NIC_FETCH_ADD: return before + move->swap_or_add;
+    case NIC_STORE: return move->swap_or_add;
+    }
+    UNREACHABLE("an atomic outside its enum");
+}
 
 enum nic_arrived {
     NIC_DONE,       /* Counted, answered or dropped. */

@@ -212,6 +212,17 @@ static bool on_read(struct qp *qp, const struct roce_packet *packet, bool replay
     return false;
 }
 
+/* At segments[0], which were judged. */
+static void begin_atomic(struct nic_move *move, enum nic_atomic atomic, uint64_t compare,
+                         uint64_t swap_or_add)
+{
+    move->kind = NIC_MOVE_ATOMIC;
+    move->atomic = atomic;
+    move->segment_count = 1;
+    move->compare = compare;
+    move->swap_or_add = swap_or_add;
+}
+
 static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct nic_move *move)
 {
     if (!reach_grants(qp->attributes.access, ACCESS_REMOTE_ATOMIC)) {
@@ -232,10 +243,8 @@ static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct ni
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
     }
     const bool swap = (packet->opcode & 0x1f) == ROCE_COMPARE_SWAP;
-    move->kind = swap ? NIC_MOVE_COMPARE_SWAP : NIC_MOVE_FETCH_ADD;
-    move->segment_count = 1;
-    move->compare = packet->atomic.compare;
-    move->swap_or_add = packet->atomic.swap_or_add;
+    begin_atomic(move, swap ? NIC_COMPARE_SWAP : NIC_FETCH_ADD, packet->atomic.compare,
+                 packet->atomic.swap_or_add);
     rc_responder_accept_atomic(&qp->in.rc, packet);
     return true;
 }
@@ -259,9 +268,9 @@ static bool on_atomic_write(struct qp *qp, const struct roce_packet *packet, str
     if (packet->reth.address % 8 != 0 || move->segments[0].address % 8 != 0) {
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
     }
-    move->kind = NIC_MOVE_ATOMIC_WRITE;
-    move->segment_count = 1;
-    move->original = 0;
+    uint64_t value;
+    __builtin_memcpy(&value, packet->payload, sizeof(value));
+    begin_atomic(move, NIC_STORE, 0, value);
     rc_responder_accept_atomic(&qp->in.rc, packet);
     return true;
 }

@@ -188,14 +188,10 @@ static void move(struct nic_move *wanted)
 {
     const uint8_t *payload = wanted->payload;
     uint32_t prefix = 0;
-    if (wanted->kind == NIC_MOVE_COMPARE_SWAP || wanted->kind == NIC_MOVE_FETCH_ADD) {
+    if (wanted->kind == NIC_MOVE_ATOMIC) {
         uint64_t *at = (uint64_t *)(uintptr_t)wanted->segments[0].address;
         wanted->original = *at;
-        *at += wanted->swap_or_add;
-        return;
-    }
-    if (wanted->kind == NIC_MOVE_ATOMIC_WRITE) {
-        memcpy((void *)(uintptr_t)wanted->segments[0].address, payload, 8);
+        *at = nic_atomic_result(wanted, *at);
         return;
     }
     if (wanted->kind == NIC_MOVE_NOTHING) {

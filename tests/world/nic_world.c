@@ -48,15 +48,10 @@ static void move_memory(struct nic_move *move)
     uint64_t *target = (uint64_t *)(uintptr_t)move->segments[0].address;
     switch (move->kind) {
     case NIC_MOVE_NOTHING: return;
-    case NIC_MOVE_COMPARE_SWAP:
+    case NIC_MOVE_ATOMIC:
         move->original = *target;
-        *target = *target == move->compare ? move->swap_or_add : *target;
+        *target = nic_atomic_result(move, *target);
         return;
-    case NIC_MOVE_FETCH_ADD:
-        move->original = *target;
-        *target += move->swap_or_add;
-        return;
-    case NIC_MOVE_ATOMIC_WRITE: memcpy(target, move->payload, sizeof(*target)); return;
     case NIC_MOVE_SCATTER: scatter(move); return;
     }
 }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Atomic moves: each kind of them, beside what it says, and many of them at once with the program's
+ * own atomics on the same number.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "drivers/guard.h"
+#include "drivers/memory.h"
+
+#define TURNS 200000
+
+static struct sigaction guards_handler;
+
+static struct nic_move atomic_on(uint64_t *number, enum nic_atomic atomic, uint64_t compare,
+                                 uint64_t swap_or_add)
+{
+    return (struct nic_move){
+        .kind = NIC_MOVE_ATOMIC,
+        .segment_count = 1,
+        .segments = {{.address = (uintptr_t)number, .bytes = 8}},
+        .atomic = atomic,
+        .compare = compare,
+        .swap_or_add = swap_or_add,
+    };
+}
+
+static void check_atomic(enum nic_atomic atomic, uint64_t before, uint64_t compare,
+                         uint64_t swap_or_add, uint64_t after)
+{
+    uint64_t numbers[3] = {11, before, 13};
+    struct nic_move move = atomic_on(&numbers[1], atomic, compare, swap_or_add);
+    assert_int_equal(memory_move(&move), NIC_MOVED);
+    assert_int_equal(numbers[1], after);
+    assert_int_equal(move.original, before);
+    assert_int_equal(numbers[0], 11);
+    assert_int_equal(numbers[2], 13);
+}
+
+static void test_each_kind(void **state)
+{
+    (void)state;
+    check_atomic(NIC_COMPARE_SWAP, 5, 5, 9, 9);
+    check_atomic(NIC_COMPARE_SWAP, 5, 6, 9, 5);
+    check_atomic(NIC_COMPARE_SWAP, 0, 0, UINT64_MAX, UINT64_MAX);
+    check_atomic(NIC_FETCH_ADD, 0, 0, 7, 7);
+    check_atomic(NIC_FETCH_ADD, 5, 0, 7, 12);
+    check_atomic(NIC_FETCH_ADD, UINT64_MAX, 0, 2, 1);
+    check_atomic(NIC_STORE, 0, 0, 3, 3);
+    check_atomic(NIC_STORE, 0x0123456789abcdef, 0, 3, 3);
+    check_atomic(NIC_STORE, 3, 0, 3, 3);
+}
+
+static void *add_ones(void *number)
+{
+    for (uint32_t i = 0; i < TURNS; i++) {
+        __atomic_fetch_add((uint64_t *)number, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* Nothing is lost between what the NIC read and what it wrote. */
+static void test_beside_the_program(void **state)
+{
+    (void)state;
+    uint64_t number = 0, least = 0;
+    pthread_t program;
+    assert_int_equal(pthread_create(&program, NULL, add_ones, &number), 0);
+    for (uint32_t i = 0; i < TURNS; i++) {
+        struct nic_move move = atomic_on(&number, NIC_FETCH_ADD, 0, UINT64_C(1) << 32);
+        assert_int_equal(memory_move(&move), NIC_MOVED);
+        assert_int_equal(move.original >> 32, i);
+        assert_true((uint32_t)move.original >= least);
+        least = (uint32_t)move.original;
+    }
+    pthread_join(program, NULL);
+    assert_int_equal(number, (uint64_t)TURNS << 32 | TURNS);
+}
+
+static void test_memory_that_is_gone(void **state)
+{
+    (void)state;
+    sigaction(SIGSEGV, &guards_handler, NULL); /* cmocka puts a handler of its own in front. */
+    uint64_t *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(gone != MAP_FAILED);
+    for (uint32_t atomic = NIC_COMPARE_SWAP; atomic <= NIC_STORE; atomic++) {
+        struct nic_move move = atomic_on(gone, (enum nic_atomic)atomic, 0, 1);
+        assert_int_equal(memory_move(&move), NIC_MOVE_FAULTED);
+    }
+    munmap(gone, 4096);
+}
+
+int main(void)
+{
+    guard_install();
+    sigaction(SIGSEGV, NULL, &guards_handler);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_kind),
+        cmocka_unit_test(test_beside_the_program),
+        cmocka_unit_test(test_memory_that_is_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
