@@ -23,73 +23,34 @@
     X(argument, cnp_reserved, ROCE_HAS_CNP_RESERVED, ROCE_CNP_RESERVED_BYTES)
 
 /* -- Opcodes ------------------------------------------------------------------------------------
- * IBTA Vol. 1 table 38; the CNP from A17.9.3. A single-packet message is its own first and last. */
-enum {
-    ONLY = ROCE_IS_FIRST | ROCE_IS_LAST,
-    SEND = ROCE_IS_REQUEST | ROCE_IS_SEND | ROCE_HAS_PAYLOAD,
-    WRITE = ROCE_IS_REQUEST | ROCE_IS_WRITE | ROCE_HAS_PAYLOAD,
-    READ_REQUEST = ROCE_IS_REQUEST | ROCE_IS_READ | ROCE_HAS_RETH | ONLY,
-    READ_RESPONSE = ROCE_IS_RESPONSE | ROCE_IS_READ | ROCE_HAS_PAYLOAD,
-    ACKNOWLEDGE = ROCE_IS_RESPONSE | ROCE_HAS_AETH | ONLY,
-    ATOMIC = ROCE_IS_REQUEST | ROCE_IS_ATOMIC | ROCE_HAS_ATOMIC_ETH | ONLY,
-    ATOMIC_WRITE = ROCE_IS_REQUEST | ROCE_IS_ATOMIC | ROCE_HAS_RETH | ROCE_HAS_PAYLOAD | ONLY,
-};
-
+ * Which service has which operations (IBTA Vol. 1 table 38), and what every request of a service
+ * carries; the CNP from A17.9.3. */
 #define ADD_BYTES(traits, name, trait, bytes) +(((traits) & (trait)) != 0 ? (bytes) : 0)
 #define HEADERS_BYTES(traits)                 (ROCE_BTH_BYTES EXTENDED_HEADERS(ADD_BYTES, traits))
 
 #define ROW(service, operation, text, traits)                                                      \
-    [ROCE_OPCODE(ROCE_SERVICE_##service, ROCE_##operation)] = {#service " " text, (traits),        \
-                                                               HEADERS_BYTES(traits)},
-
-/* What the connected services have in common; `every` is what each request of the service has. */
-#define SENDS_AND_WRITES(service, every)                                                           \
-    ROW(service, SEND_FIRST, "SEND First", SEND | (every) | ROCE_IS_FIRST)                         \
-    ROW(service, SEND_MIDDLE, "SEND Middle", SEND | (every))                                       \
-    ROW(service, SEND_LAST, "SEND Last", SEND | (every) | ROCE_IS_LAST)                            \
-    ROW(service, SEND_LAST_IMMEDIATE, "SEND Last with Immediate",                                  \
-        SEND | (every) | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                            \
-    ROW(service, SEND_ONLY, "SEND Only", SEND | (every) | ONLY)                                    \
-    ROW(service, SEND_ONLY_IMMEDIATE, "SEND Only with Immediate",                                  \
-        SEND | (every) | ONLY | ROCE_HAS_IMMDT)                                                    \
-    ROW(service, WRITE_FIRST, "WRITE First", WRITE | (every) | ROCE_IS_FIRST | ROCE_HAS_RETH)      \
-    ROW(service, WRITE_MIDDLE, "WRITE Middle", WRITE | (every))                                    \
-    ROW(service, WRITE_LAST, "WRITE Last", WRITE | (every) | ROCE_IS_LAST)                         \
-    ROW(service, WRITE_LAST_IMMEDIATE, "WRITE Last with Immediate",                                \
-        WRITE | (every) | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                           \
-    ROW(service, WRITE_ONLY, "WRITE Only", WRITE | (every) | ONLY | ROCE_HAS_RETH)                 \
-    ROW(service, WRITE_ONLY_IMMEDIATE, "WRITE Only with Immediate",                                \
-        WRITE | (every) | ONLY | ROCE_HAS_RETH | ROCE_HAS_IMMDT)
-
-/* ... and the reliable ones. */
-#define RELIABLE(service, every)                                                                   \
-    SENDS_AND_WRITES(service, every)                                                               \
-    ROW(service, READ_REQUEST, "READ Request", READ_REQUEST | (every))                             \
-    ROW(service, READ_RESPONSE_FIRST, "READ Response First",                                       \
-        READ_RESPONSE | ROCE_IS_FIRST | ROCE_HAS_AETH)                                             \
-    ROW(service, READ_RESPONSE_MIDDLE, "READ Response Middle", READ_RESPONSE)                      \
-    ROW(service, READ_RESPONSE_LAST, "READ Response Last",                                         \
-        READ_RESPONSE | ROCE_IS_LAST | ROCE_HAS_AETH)                                              \
-    ROW(service, READ_RESPONSE_ONLY, "READ Response Only", READ_RESPONSE | ONLY | ROCE_HAS_AETH)   \
-    ROW(service, ACKNOWLEDGE, "Acknowledge", ACKNOWLEDGE)                                          \
-    ROW(service, ATOMIC_ACKNOWLEDGE, "Atomic Acknowledge", ACKNOWLEDGE | ROCE_HAS_ATOMIC_ACK_ETH)  \
-    ROW(service, COMPARE_SWAP, "Compare Swap", ATOMIC | (every))                                   \
-    ROW(service, FETCH_ADD, "Fetch Add", ATOMIC | (every))                                         \
-    ROW(service, SEND_LAST_INVALIDATE, "SEND Last with Invalidate",                                \
-        SEND | (every) | ROCE_IS_LAST | ROCE_HAS_IETH)                                             \
-    ROW(service, SEND_ONLY_INVALIDATE, "SEND Only with Invalidate",                                \
-        SEND | (every) | ONLY | ROCE_HAS_IETH)                                                     \
-    ROW(service, ATOMIC_WRITE, "Atomic Write", ATOMIC_WRITE | (every))
+    [ROCE_OPCODE(ROCE_SERVICE_##service, operation)] = {#service " " text, (traits),               \
+                                                        HEADERS_BYTES(traits)},
+#define RC_ROW(name, number, text, traits) ROW(RC, number, text, traits)
+#define UC_ROW(name, number, text, traits) ROW(UC, number, text, traits)
+#define UD_ROW(name, number, text, traits) ROW(UD, number, text, (traits) | ROCE_HAS_DETH)
+#define XRC_ROW(name, number, text, traits)                                                        \
+    ROW(XRC, number, text, (traits) | ((ROCE_IS_REQUEST & (traits)) != 0 ? ROCE_HAS_XRCETH : 0))
 
 static const struct roce_opcode opcodes[256] = {
     /* clang-format off */
-    RELIABLE(RC, 0)
-    SENDS_AND_WRITES(UC, 0)
-    RELIABLE(XRC, ROCE_HAS_XRCETH)
+    ROCE_DATAGRAM_OPERATIONS(RC_ROW)
+    ROCE_CONNECTED_OPERATIONS(RC_ROW)
+    ROCE_RELIABLE_OPERATIONS(RC_ROW)
 
-    ROW(UD, SEND_ONLY, "SEND Only", SEND | ONLY | ROCE_HAS_DETH)
-    ROW(UD, SEND_ONLY_IMMEDIATE, "SEND Only with Immediate",
-        SEND | ONLY | ROCE_HAS_DETH | ROCE_HAS_IMMDT)
+    ROCE_DATAGRAM_OPERATIONS(UC_ROW)
+    ROCE_CONNECTED_OPERATIONS(UC_ROW)
+
+    ROCE_DATAGRAM_OPERATIONS(UD_ROW)
+
+    ROCE_DATAGRAM_OPERATIONS(XRC_ROW)
+    ROCE_CONNECTED_OPERATIONS(XRC_ROW)
+    ROCE_RELIABLE_OPERATIONS(XRC_ROW)
 
     [ROCE_OPCODE_CNP] = {"CNP", ROCE_HAS_CNP_RESERVED, HEADERS_BYTES(ROCE_HAS_CNP_RESERVED)},
 
@@ -98,7 +59,7 @@ static const struct roce_opcode opcodes[256] = {
     /* clang-format on */
 };
 
-_Static_assert(HEADERS_BYTES(ATOMIC | ROCE_HAS_XRCETH) == ROCE_HEADERS_BYTES_MAX,
+_Static_assert(HEADERS_BYTES(ROCE_HAS_ATOMIC_ETH | ROCE_HAS_XRCETH) == ROCE_HEADERS_BYTES_MAX,
                "the longest header");
 
 const struct roce_opcode *roce_opcode(uint8_t opcode)

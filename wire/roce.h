@@ -53,34 +53,6 @@ enum roce_service {
     ROCE_SERVICE_XRC = 0xa0,
 };
 
-enum roce_operation {
-    ROCE_SEND_FIRST = 0x00,
-    ROCE_SEND_MIDDLE = 0x01,
-    ROCE_SEND_LAST = 0x02,
-    ROCE_SEND_LAST_IMMEDIATE = 0x03,
-    ROCE_SEND_ONLY = 0x04,
-    ROCE_SEND_ONLY_IMMEDIATE = 0x05,
-    ROCE_WRITE_FIRST = 0x06,
-    ROCE_WRITE_MIDDLE = 0x07,
-    ROCE_WRITE_LAST = 0x08,
-    ROCE_WRITE_LAST_IMMEDIATE = 0x09,
-    ROCE_WRITE_ONLY = 0x0a,
-    ROCE_WRITE_ONLY_IMMEDIATE = 0x0b,
-    ROCE_READ_REQUEST = 0x0c,
-    ROCE_READ_RESPONSE_FIRST = 0x0d,
-    ROCE_READ_RESPONSE_MIDDLE = 0x0e,
-    ROCE_READ_RESPONSE_LAST = 0x0f,
-    ROCE_READ_RESPONSE_ONLY = 0x10,
-    ROCE_ACKNOWLEDGE = 0x11,
-    ROCE_ATOMIC_ACKNOWLEDGE = 0x12,
-    ROCE_COMPARE_SWAP = 0x13,
-    ROCE_FETCH_ADD = 0x14,
-    ROCE_SEND_LAST_INVALIDATE = 0x16,
-    ROCE_SEND_ONLY_INVALIDATE = 0x17,
-    ROCE_ATOMIC_WRITE = 0x1d, /* Memory Placement Extensions; answered by READ Response Only. */
-    ROCE_OPERATION_COUNT = 0x20,
-};
-
 #define ROCE_OPCODE(service, operation) ((uint8_t)((service) | (operation)))
 #define ROCE_OPCODE_CNP                 0x81
 
@@ -92,7 +64,7 @@ enum roce_manufacturer_opcode {
     ROCE_OPCODE_ANSWER = 0xc1, /* Yes. */
 };
 
-/* What an opcode implies. The table behind roce_opcode() is the one home of these facts. */
+/* What an opcode implies. */
 enum roce_trait {
     ROCE_HAS_RETH = 1 << 0,
     ROCE_HAS_AETH = 1 << 1,
@@ -113,6 +85,73 @@ enum roce_trait {
     ROCE_HAS_CNP_RESERVED = 1 << 16, /* 16 bytes after a CNP's BTH: sent as 0, not looked at. */
     ROCE_HAS_XRCETH = 1 << 17,
     ROCE_IS_OF_PORTS = 1 << 18, /* Between two ports: no queue pair's, and not for roce_decode. */
+};
+
+/* A single-packet message is its own first and last. */
+#define ROCE_ONLY (ROCE_IS_FIRST | ROCE_IS_LAST)
+/* What the operations of a family have in common. */
+#define ROCE_SEND_TRAITS   (ROCE_IS_REQUEST | ROCE_IS_SEND | ROCE_HAS_PAYLOAD)
+#define ROCE_WRITE_TRAITS  (ROCE_IS_REQUEST | ROCE_IS_WRITE | ROCE_HAS_PAYLOAD)
+#define ROCE_DATA_TRAITS   (ROCE_IS_RESPONSE | ROCE_IS_READ | ROCE_HAS_PAYLOAD)
+#define ROCE_ACK_TRAITS    (ROCE_IS_RESPONSE | ROCE_HAS_AETH | ROCE_ONLY)
+#define ROCE_ATOMIC_TRAITS (ROCE_IS_REQUEST | ROCE_IS_ATOMIC | ROCE_ONLY)
+
+/* All operations: X(name, number, text, traits). Which service has which of the three lists, and
+ * what every request of a service carries, is in wire/roce.c. */
+/* clang-format off */
+#define ROCE_DATAGRAM_OPERATIONS(X)                                                                \
+    X(SEND_ONLY, 0x04, "SEND Only", ROCE_SEND_TRAITS | ROCE_ONLY)                                  \
+    X(SEND_ONLY_IMMEDIATE, 0x05, "SEND Only with Immediate",                                       \
+      ROCE_SEND_TRAITS | ROCE_ONLY | ROCE_HAS_IMMDT)
+
+#define ROCE_CONNECTED_OPERATIONS(X)                                                               \
+    X(SEND_FIRST, 0x00, "SEND First", ROCE_SEND_TRAITS | ROCE_IS_FIRST)                            \
+    X(SEND_MIDDLE, 0x01, "SEND Middle", ROCE_SEND_TRAITS)                                          \
+    X(SEND_LAST, 0x02, "SEND Last", ROCE_SEND_TRAITS | ROCE_IS_LAST)                               \
+    X(SEND_LAST_IMMEDIATE, 0x03, "SEND Last with Immediate",                                       \
+      ROCE_SEND_TRAITS | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                            \
+    X(WRITE_FIRST, 0x06, "WRITE First",                                                            \
+      ROCE_WRITE_TRAITS | ROCE_IS_FIRST | ROCE_HAS_RETH)                                           \
+    X(WRITE_MIDDLE, 0x07, "WRITE Middle", ROCE_WRITE_TRAITS)                                       \
+    X(WRITE_LAST, 0x08, "WRITE Last", ROCE_WRITE_TRAITS | ROCE_IS_LAST)                            \
+    X(WRITE_LAST_IMMEDIATE, 0x09, "WRITE Last with Immediate",                                     \
+      ROCE_WRITE_TRAITS | ROCE_IS_LAST | ROCE_HAS_IMMDT)                                           \
+    X(WRITE_ONLY, 0x0a, "WRITE Only", ROCE_WRITE_TRAITS | ROCE_ONLY | ROCE_HAS_RETH)               \
+    X(WRITE_ONLY_IMMEDIATE, 0x0b, "WRITE Only with Immediate",                                     \
+      ROCE_WRITE_TRAITS | ROCE_ONLY | ROCE_HAS_RETH | ROCE_HAS_IMMDT)
+
+#define ROCE_RELIABLE_OPERATIONS(X)                                                                \
+    X(READ_REQUEST, 0x0c, "READ Request",                                                          \
+      ROCE_IS_REQUEST | ROCE_IS_READ | ROCE_HAS_RETH | ROCE_ONLY)                                  \
+    X(READ_RESPONSE_FIRST, 0x0d, "READ Response First",                                            \
+      ROCE_DATA_TRAITS | ROCE_IS_FIRST | ROCE_HAS_AETH)                                            \
+    X(READ_RESPONSE_MIDDLE, 0x0e, "READ Response Middle", ROCE_DATA_TRAITS)                        \
+    X(READ_RESPONSE_LAST, 0x0f, "READ Response Last",                                              \
+      ROCE_DATA_TRAITS | ROCE_IS_LAST | ROCE_HAS_AETH)                                             \
+    X(READ_RESPONSE_ONLY, 0x10, "READ Response Only",                                              \
+      ROCE_DATA_TRAITS | ROCE_ONLY | ROCE_HAS_AETH)                                                \
+    X(ACKNOWLEDGE, 0x11, "Acknowledge", ROCE_ACK_TRAITS)                                           \
+    X(ATOMIC_ACKNOWLEDGE, 0x12, "Atomic Acknowledge",                                              \
+      ROCE_ACK_TRAITS | ROCE_HAS_ATOMIC_ACK_ETH)                                                   \
+    X(COMPARE_SWAP, 0x13, "Compare Swap", ROCE_ATOMIC_TRAITS | ROCE_HAS_ATOMIC_ETH)                \
+    X(FETCH_ADD, 0x14, "Fetch Add", ROCE_ATOMIC_TRAITS | ROCE_HAS_ATOMIC_ETH)                      \
+    X(SEND_LAST_INVALIDATE, 0x16, "SEND Last with Invalidate",                                     \
+      ROCE_SEND_TRAITS | ROCE_IS_LAST | ROCE_HAS_IETH)                                             \
+    X(SEND_ONLY_INVALIDATE, 0x17, "SEND Only with Invalidate",                                     \
+      ROCE_SEND_TRAITS | ROCE_ONLY | ROCE_HAS_IETH)                                                \
+    /* Answered by a READ Response Only without payload. */                                        \
+    X(ATOMIC_WRITE, 0x1d, "Atomic Write",                                                          \
+      ROCE_ATOMIC_TRAITS | ROCE_HAS_RETH | ROCE_HAS_PAYLOAD)
+/* clang-format on */
+
+#define ROCE_NUMBER(name, number, text, traits) ROCE_##name = (number),
+enum roce_operation {
+    /* clang-format off */
+    ROCE_DATAGRAM_OPERATIONS(ROCE_NUMBER)
+    ROCE_CONNECTED_OPERATIONS(ROCE_NUMBER)
+    ROCE_RELIABLE_OPERATIONS(ROCE_NUMBER)
+    ROCE_OPERATION_COUNT = 0x20,
+    /* clang-format on */
 };
 
 struct roce_opcode {
