@@ -46,20 +46,13 @@ void qp_complete_receive(struct qp *qp, uint32_t srqn, const struct completion *
     }
 }
 
+#define COMPLETES_AS(argument, name, number, verbs, completion, traits)                            \
+    case WORK_##name: return COMPLETION_##completion;
+
 static enum completion_kind kind_of(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
-    case WORK_WRITE:
-    case WORK_WRITE_IMMEDIATE: return COMPLETION_WRITE;
-    case WORK_SEND:
-    case WORK_SEND_IMMEDIATE:
-    case WORK_SEND_INVALIDATE: return COMPLETION_SEND;
-    case WORK_READ: return COMPLETION_READ;
-    case WORK_COMPARE_SWAP: return COMPLETION_COMPARE_SWAP;
-    case WORK_FETCH_ADD: return COMPLETION_FETCH_ADD;
-    case WORK_ATOMIC_WRITE: return COMPLETION_ATOMIC_WRITE;
-    case WORK_LOCAL_INVALIDATE: return COMPLETION_LOCAL_INVALIDATE;
-    case WORK_BIND_WINDOW: return COMPLETION_BIND_WINDOW;
+        WORK_KINDS(COMPLETES_AS, 0)
     }
     UNREACHABLE("a work kind outside its enum");
 }

@@ -189,27 +189,16 @@ void qp_destroy(struct qp *qp)
 
 /* -- Posting ------------------------------------------------------------------------------------*/
 
-/* Which requests a service carries (IBTA 10.8.3, table 81 of the compliant operations). */
-static bool service_offers(enum qp_type type, enum work_kind kind)
+uint32_t qp_kinds(enum qp_type type)
 {
-    if (type == QP_XRC_TARGET) {
-        return false;
+    switch (type) {
+    case QP_RC: return work_kinds(WORK_ON_RC);
+    case QP_UC: return work_kinds(WORK_ON_UC);
+    case QP_UD: return work_kinds(WORK_ON_UD);
+    case QP_XRC_INITIATOR: return work_kinds(WORK_ON_XRC);
+    case QP_XRC_TARGET: break;
     }
-    switch (kind) {
-    case WORK_SEND:
-    case WORK_SEND_IMMEDIATE: return true;
-    case WORK_WRITE:
-    case WORK_WRITE_IMMEDIATE: return type != QP_UD;
-    case WORK_READ:
-    case WORK_COMPARE_SWAP:
-    case WORK_FETCH_ADD:
-    case WORK_ATOMIC_WRITE: return type == QP_RC || type == QP_XRC_INITIATOR;
-    /* A window is for the queue pair that bound it, and no request comes in on an initiator. */
-    case WORK_BIND_WINDOW:
-    case WORK_LOCAL_INVALIDATE: return type == QP_RC || type == QP_UC;
-    case WORK_SEND_INVALIDATE: return type == QP_RC;
-    }
-    return false;
+    return 0;
 }
 
 static enum status judge_send(const struct qp *qp, const struct send_request *request,
@@ -218,13 +207,13 @@ static enum status judge_send(const struct qp *qp, const struct send_request *re
     if (qp->state != QP_RTS && qp->state != QP_SQD && qp->state != QP_SQE && qp->state != QP_ERR) {
         return STATUS_INVALID;
     }
-    if (!service_offers((enum qp_type)qp->type, request->kind)) {
+    if (!work_kind_in(qp_kinds((enum qp_type)qp->type), request->kind)) {
         return STATUS_INVALID;
     }
     const bool inlined = request->flags & WORK_INLINE;
     if (inlined) {
-        if (request->kind == WORK_READ || request->kind == WORK_COMPARE_SWAP ||
-            request->kind == WORK_FETCH_ADD || bytes > qp->capacity.inline_bytes) {
+        if (work_kind_in(work_kinds(WORK_BRINGS_DATA), request->kind) ||
+            bytes > qp->capacity.inline_bytes) {
             return STATUS_INVALID;
         }
     } else if (request->sge_count > qp->capacity.send_sges) {
@@ -233,8 +222,7 @@ static enum status judge_send(const struct qp *qp, const struct send_request *re
     if (bytes > MESSAGE_BYTES_MAX) {
         return STATUS_INVALID;
     }
-    if ((request->kind == WORK_COMPARE_SWAP || request->kind == WORK_FETCH_ADD ||
-         request->kind == WORK_ATOMIC_WRITE) &&
+    if (work_kind_in(work_kinds(WORK_IS_ATOMIC), request->kind) &&
         (bytes != 8 || request->remote_address % 8 != 0)) {
         return STATUS_INVALID;
     }
@@ -265,38 +253,24 @@ static void copy_inline(struct work *work, const struct send_request *request)
 
 static void copy_details(const struct qp *qp, struct work *work, const struct send_request *request)
 {
-    switch (request->kind) {
-    case WORK_COMPARE_SWAP:
-    case WORK_FETCH_ADD:
+    if (qp->type == QP_UD) {
+        struct nic_path *path =
+            (struct nic_path *)(void *)((uint8_t *)(work + 1) + qp->sends.tail_bytes -
+                                        sizeof(struct nic_path));
+        *path = *request->path;
+        work->datagram.path = path;
+        work->datagram.qpn = request->destination_qpn;
+        work->datagram.qkey = request->destination_qkey;
+    } else if (work_is(work, WORK_HAS_OPERANDS)) {
         work->atomic.compare_or_add = request->compare_or_add;
         work->atomic.swap = request->swap;
-        return;
-    case WORK_BIND_WINDOW:
+    } else if (work->kind == WORK_BIND_WINDOW) {
         work->remote_address = request->bind.address;
         work->bind.window = request->bind.window->key;
         work->bind.region = request->bind.region == NULL ? 0 : request->bind.region->key;
         work->bind.bytes = request->bind.bytes;
         work->bind.access = request->bind.access;
         work->bind.key = request->bind.key;
-        return;
-    case WORK_SEND:
-    case WORK_SEND_IMMEDIATE:
-        if (qp->type == QP_UD) {
-            struct nic_path *path =
-                (struct nic_path *)(void *)((uint8_t *)(work + 1) + qp->sends.tail_bytes -
-                                            sizeof(struct nic_path));
-            *path = *request->path;
-            work->datagram.path = path;
-            work->datagram.qpn = request->destination_qpn;
-            work->datagram.qkey = request->destination_qkey;
-        }
-        return;
-    case WORK_WRITE:
-    case WORK_WRITE_IMMEDIATE:
-    case WORK_READ:
-    case WORK_ATOMIC_WRITE:
-    case WORK_LOCAL_INVALIDATE:
-    case WORK_SEND_INVALIDATE: return;
     }
 }
 

@@ -127,6 +127,8 @@ uint32_t qp_number(const struct qp *qp);
 /* Bytes that the send request that was posted last is to carry; 0: none, or there is no such. */
 uint32_t qp_newest_payload(const struct qp *qp);
 enum qp_type qp_type_of(const struct qp *qp);
+/* Which kinds of requests queue pairs of a type send: a set as work_kinds() makes (IBTA 10.8.3). */
+uint32_t qp_kinds(enum qp_type type);
 enum qp_state qp_state_of(const struct qp *qp);
 void *qp_context(const struct qp *qp);
 const struct nic_path *qp_path(const struct qp *qp);

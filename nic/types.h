@@ -68,20 +68,6 @@ enum access {
     ACCESS_ON_DEMAND = 1 << 6,
 };
 
-/* The values of enum ibv_wc_opcode. */
-enum completion_kind {
-    COMPLETION_SEND = 0,
-    COMPLETION_WRITE = 1,
-    COMPLETION_READ = 2,
-    COMPLETION_COMPARE_SWAP = 3,
-    COMPLETION_FETCH_ADD = 4,
-    COMPLETION_BIND_WINDOW = 5,
-    COMPLETION_LOCAL_INVALIDATE = 6,
-    COMPLETION_ATOMIC_WRITE = 9,
-    COMPLETION_RECEIVE = 1 << 7,
-    COMPLETION_RECEIVE_WRITE_IMMEDIATE = (1 << 7) + 1,
-};
-
 /* The values of enum ibv_wc_flags. */
 enum completion_flag {
     COMPLETION_HAS_GRH = 1 << 0,

@@ -35,6 +35,18 @@ int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_
     return 0;
 }
 
+static int translate_local(const struct ibv_send_wr *wr, struct send_request *request)
+{
+    request->sge_count = 0;
+    if (wr->opcode != IBV_WR_BIND_MW) {
+        return 0;
+    }
+    if (wr->bind_mw.mw == NULL || wr->bind_mw.mw->type != IBV_MW_TYPE_2) {
+        return EINVAL;
+    }
+    return bind_request(wr->bind_mw.mw, &wr->bind_mw.bind_info, wr->bind_mw.rkey, &request->bind);
+}
+
 static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
                      struct send_request *request)
 {
@@ -50,45 +62,30 @@ static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
     request->sge_count = (uint32_t)wr->num_sge;
     request->immediate = wr->imm_data;
     request->srqn = UNLIKELY(qp->qp_type == IBV_QPT_XRC_SEND) ? wr->qp_type.xrc.remote_srqn : 0;
-    switch (wr->opcode) {
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case IBV_WR_RDMA_READ:
-    case IBV_WR_ATOMIC_WRITE:
-        request->remote_address = wr->wr.rdma.remote_addr;
-        request->remote_key = wr->wr.rdma.rkey;
-        return 0;
-    case IBV_WR_SEND:
-    case IBV_WR_SEND_WITH_IMM:
-        if (qp->qp_type == IBV_QPT_UD) {
-            if (wr->wr.ud.ah == NULL) {
-                return EINVAL;
-            }
-            request->path = &ah_of(wr->wr.ud.ah)->path;
-            request->destination_qpn = wr->wr.ud.remote_qpn;
-            request->destination_qkey = wr->wr.ud.remote_qkey;
+    if (!work_kind_in(work_kinds(WORK_ON_ANY), wr->opcode)) {
+        return EOPNOTSUPP;
+    }
+    if (qp->qp_type == IBV_QPT_UD) {
+        if (wr->wr.ud.ah == NULL) {
+            return EINVAL;
         }
+        request->path = &ah_of(wr->wr.ud.ah)->path;
+        request->destination_qpn = wr->wr.ud.remote_qpn;
+        request->destination_qkey = wr->wr.ud.remote_qkey;
         return 0;
-    case IBV_WR_SEND_WITH_INV: return 0;
-    case IBV_WR_LOCAL_INV: request->sge_count = 0; return 0;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    }
+    if (work_kind_in(work_kinds(WORK_HAS_OPERANDS), wr->opcode)) {
         request->remote_address = wr->wr.atomic.remote_addr;
         request->remote_key = wr->wr.atomic.rkey;
         request->compare_or_add = wr->wr.atomic.compare_add;
         request->swap = wr->wr.atomic.swap;
         return 0;
-    case IBV_WR_BIND_MW:
-        request->sge_count = 0;
-        if (wr->bind_mw.mw == NULL || wr->bind_mw.mw->type != IBV_MW_TYPE_2) {
-            return EINVAL;
-        }
-        return bind_request(wr->bind_mw.mw, &wr->bind_mw.bind_info, wr->bind_mw.rkey,
-                            &request->bind);
-    case IBV_WR_TSO:
-    case IBV_WR_DRIVER1: break;
     }
-    return EOPNOTSUPP;
+    request->remote_address = wr->wr.rdma.remote_addr;
+    request->remote_key = wr->wr.rdma.rkey;
+    return UNLIKELY(work_kind_in(work_kinds(WORK_IS_LOCAL), wr->opcode))
+               ? translate_local(wr, request)
+               : 0;
 }
 
 static int post_one(struct verbs_qp *qp, struct ibv_send_wr *wr)

@@ -42,11 +42,23 @@ static void spoil(struct builder *builder, int reason)
     }
 }
 
+/* What the program has to have asked for to send this. */
+#define NEED(argument, name, number, verbs, completion, traits)                                    \
+    case WORK_##name: return IBV_QP_EX_WITH_##verbs;
+
+static uint64_t needs(enum work_kind kind)
+{
+    switch (kind) {
+        WORK_KINDS(NEED, 0)
+    }
+    UNREACHABLE("a work kind outside its enum");
+}
+
 /* The next draft; NULL if something is wrong already, or with this. */
-static struct draft *draft(struct ibv_qp_ex *ex, enum work_kind kind, uint64_t needs)
+static struct draft *draft(struct ibv_qp_ex *ex, enum work_kind kind)
 {
     struct builder *builder = ex_of(ex)->builder;
-    if ((builder->offered & needs) != needs) {
+    if ((builder->offered & needs(kind)) == 0) {
         spoil(builder, EOPNOTSUPP);
         return NULL;
     }
@@ -76,10 +88,10 @@ static struct draft *newest(struct ibv_qp_ex *ex)
 
 /* -- Operations ---------------------------------------------------------------------------------*/
 
-static void wr_atomic(struct ibv_qp_ex *ex, enum work_kind kind, uint64_t needs, uint32_t rkey,
-                      uint64_t address, uint64_t compare_or_add, uint64_t swap)
+static void wr_atomic(struct ibv_qp_ex *ex, enum work_kind kind, uint32_t rkey, uint64_t address,
+                      uint64_t compare_or_add, uint64_t swap)
 {
-    struct draft *made = draft(ex, kind, needs);
+    struct draft *made = draft(ex, kind);
     if (made != NULL) {
         made->request.remote_key = rkey;
         made->request.remote_address = address;
@@ -91,19 +103,18 @@ static void wr_atomic(struct ibv_qp_ex *ex, enum work_kind kind, uint64_t needs,
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address,
                               uint64_t compare, uint64_t swap)
 {
-    wr_atomic(ex, WORK_COMPARE_SWAP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, rkey, address, compare,
-              swap);
+    wr_atomic(ex, WORK_COMPARE_SWAP, rkey, address, compare, swap);
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, uint64_t add)
 {
-    wr_atomic(ex, WORK_FETCH_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, rkey, address, add, 0);
+    wr_atomic(ex, WORK_FETCH_ADD, rkey, address, add, 0);
 }
 
-static void wr_rdma(struct ibv_qp_ex *ex, enum work_kind kind, uint64_t needs, uint32_t rkey,
-                    uint64_t address, uint32_t immediate)
+static void wr_rdma(struct ibv_qp_ex *ex, enum work_kind kind, uint32_t rkey, uint64_t address,
+                    uint32_t immediate)
 {
-    struct draft *made = draft(ex, kind, needs);
+    struct draft *made = draft(ex, kind);
     if (made != NULL) {
         made->request.remote_key = rkey;
         made->request.remote_address = address;
@@ -113,43 +124,43 @@ static void wr_rdma(struct ibv_qp_ex *ex, enum work_kind kind, uint64_t needs, u
 
 static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address)
 {
-    wr_rdma(ex, WORK_READ, IBV_QP_EX_WITH_RDMA_READ, rkey, address, 0);
+    wr_rdma(ex, WORK_READ, rkey, address, 0);
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address)
 {
-    wr_rdma(ex, WORK_WRITE, IBV_QP_EX_WITH_RDMA_WRITE, rkey, address, 0);
+    wr_rdma(ex, WORK_WRITE, rkey, address, 0);
 }
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, __be32 imm)
 {
-    wr_rdma(ex, WORK_WRITE_IMMEDIATE, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, rkey, address, imm);
+    wr_rdma(ex, WORK_WRITE_IMMEDIATE, rkey, address, imm);
 }
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-    wr_rdma(ex, WORK_SEND, IBV_QP_EX_WITH_SEND, 0, 0, 0);
+    wr_rdma(ex, WORK_SEND, 0, 0, 0);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-    wr_rdma(ex, WORK_SEND_IMMEDIATE, IBV_QP_EX_WITH_SEND_WITH_IMM, 0, 0, imm);
+    wr_rdma(ex, WORK_SEND_IMMEDIATE, 0, 0, imm);
 }
 
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-    wr_rdma(ex, WORK_SEND_INVALIDATE, IBV_QP_EX_WITH_SEND_WITH_INV, 0, 0, rkey);
+    wr_rdma(ex, WORK_SEND_INVALIDATE, 0, 0, rkey);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-    wr_rdma(ex, WORK_LOCAL_INVALIDATE, IBV_QP_EX_WITH_LOCAL_INV, 0, 0, rkey);
+    wr_rdma(ex, WORK_LOCAL_INVALIDATE, 0, 0, rkey);
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
                        const struct ibv_mw_bind_info *info)
 {
-    struct draft *made = draft(ex, WORK_BIND_WINDOW, IBV_QP_EX_WITH_BIND_MW);
+    struct draft *made = draft(ex, WORK_BIND_WINDOW);
     if (made == NULL) {
         return;
     }
@@ -231,7 +242,7 @@ static void add_inline(struct ibv_qp_ex *ex, struct draft *made, const void *fro
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address,
                             const void *value)
 {
-    struct draft *made = draft(ex, WORK_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE);
+    struct draft *made = draft(ex, WORK_ATOMIC_WRITE);
     if (made != NULL) {
         made->request.remote_key = rkey;
         made->request.remote_address = address;
@@ -324,27 +335,13 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 /* -- Making and freeing -------------------------------------------------------------------------*/
 
+#define OFFER(kinds, name, number, verbs, completion, traits)                                      \
+    | (work_kind_in(kinds, number) ? (uint64_t)IBV_QP_EX_WITH_##verbs : 0)
+
 static uint64_t offered_by(enum ibv_qp_type type)
 {
-    const uint64_t datagram = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-    const uint64_t unreliable = datagram | IBV_QP_EX_WITH_RDMA_WRITE |
-                                IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW |
-                                IBV_QP_EX_WITH_LOCAL_INV;
-    const uint64_t reliable = unreliable | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |
-                              IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE;
-    const uint64_t initiator = datagram | IBV_QP_EX_WITH_RDMA_WRITE |
-                               IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-                               IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                               IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_WRITE;
-    switch ((enum qp_type)type) {
-    case QP_RC: return reliable;
-    case QP_UC: return unreliable;
-    case QP_UD: return datagram;
-    case QP_XRC_INITIATOR: return initiator;
-    case QP_XRC_TARGET: break;
-    }
-    return 0;
+    const uint32_t kinds = qp_kinds((enum qp_type)type);
+    return 0 WORK_KINDS(OFFER, kinds);
 }
 
 static void fill_operations(struct ibv_qp_ex *ex)

@@ -147,18 +147,14 @@ static void count_request(struct qp *qp, const struct rc_outgoing *out)
     if (!out->last) {
         return;
     }
-    switch ((enum work_kind)out->work->kind) {
-    case WORK_WRITE:
-    case WORK_WRITE_IMMEDIATE: nic_count(nic, COUNTER_rdma_writes); break;
-    case WORK_SEND:
-    case WORK_SEND_IMMEDIATE:
-    case WORK_SEND_INVALIDATE: nic_count(nic, COUNTER_rdma_sends); break;
-    case WORK_READ: nic_count(nic, COUNTER_rdma_reads); break;
-    case WORK_COMPARE_SWAP:
-    case WORK_FETCH_ADD:
-    case WORK_ATOMIC_WRITE: nic_count(nic, COUNTER_rdma_atomics); break;
-    case WORK_LOCAL_INVALIDATE:
-    case WORK_BIND_WINDOW: break;
+    if (work_is(out->work, WORK_IS_WRITE)) {
+        nic_count(nic, COUNTER_rdma_writes);
+    } else if (work_is(out->work, WORK_IS_SEND)) {
+        nic_count(nic, COUNTER_rdma_sends);
+    } else if (work_is(out->work, WORK_IS_READ)) {
+        nic_count(nic, COUNTER_rdma_reads);
+    } else {
+        nic_count(nic, COUNTER_rdma_atomics);
     }
 }
 

@@ -21,19 +21,88 @@
 
 #include "transport/common/psn.h"
 
-/* What a send work request asks for: the values of enum ibv_wr_opcode. */
+/* What is true of a kind of request. Each kind is one of SEND, WRITE, READ, atomic and local. */
+enum work_trait {
+    WORK_ON_RC = 1 << 0, /* The services that carry it (10.8.3). */
+    WORK_ON_UC = 1 << 1,
+    WORK_ON_UD = 1 << 2,
+    WORK_ON_XRC = 1 << 3,
+    WORK_IS_SEND = 1 << 4,
+    WORK_IS_WRITE = 1 << 5,
+    WORK_IS_READ = 1 << 6,
+    WORK_IS_ATOMIC = 1 << 7, /* It is about 8 aligned bytes, takes one packet, and is answered. */
+    WORK_IS_LOCAL = 1 << 8,  /* It happens at the requester only, and takes no PSN. */
+    WORK_HAS_IMMEDIATE = 1 << 9,
+    WORK_HAS_OPERANDS = 1 << 10, /* What to compare, to swap, to add. */
+    WORK_BRINGS_DATA = 1 << 11,  /* What answers it is written to its SGEs. */
+};
+
+#define WORK_ON_CONNECTED (WORK_ON_RC | WORK_ON_UC | WORK_ON_XRC)
+#define WORK_ON_RELIABLE  (WORK_ON_RC | WORK_ON_XRC)
+#define WORK_ON_ANY       (WORK_ON_CONNECTED | WORK_ON_UD)
+/* A window is for the queue pair that bound it, and no request comes in on an XRC initiator. */
+#define WORK_ON_WINDOWED (WORK_ON_RC | WORK_ON_UC)
+
+/* Every kind of send work request. X(argument, name, number, verbs, completion, traits): `number`
+ * is that of IBV_WR_<verbs>, which ibv_wr_... offer as IBV_QP_EX_WITH_<verbs>; it completes as
+ * COMPLETION_<completion>. How each kind becomes packets: transport/ibta/segmentation.c. */
+/* clang-format off */
+#define WORK_KINDS(X, argument)                                                                    \
+    X(argument, WRITE, 0, RDMA_WRITE, WRITE, WORK_ON_CONNECTED | WORK_IS_WRITE)                    \
+    X(argument, WRITE_IMMEDIATE, 1, RDMA_WRITE_WITH_IMM, WRITE,                                    \
+      WORK_ON_CONNECTED | WORK_IS_WRITE | WORK_HAS_IMMEDIATE)                                      \
+    X(argument, SEND, 2, SEND, SEND, WORK_ON_CONNECTED | WORK_ON_UD | WORK_IS_SEND)                \
+    X(argument, SEND_IMMEDIATE, 3, SEND_WITH_IMM, SEND,                                            \
+      WORK_ON_CONNECTED | WORK_ON_UD | WORK_IS_SEND | WORK_HAS_IMMEDIATE)                          \
+    X(argument, READ, 4, RDMA_READ, READ, WORK_ON_RELIABLE | WORK_IS_READ | WORK_BRINGS_DATA)      \
+    X(argument, COMPARE_SWAP, 5, ATOMIC_CMP_AND_SWP, COMPARE_SWAP,                                 \
+      WORK_ON_RELIABLE | WORK_IS_ATOMIC | WORK_HAS_OPERANDS | WORK_BRINGS_DATA)                    \
+    X(argument, FETCH_ADD, 6, ATOMIC_FETCH_AND_ADD, FETCH_ADD,                                     \
+      WORK_ON_RELIABLE | WORK_IS_ATOMIC | WORK_HAS_OPERANDS | WORK_BRINGS_DATA)                    \
+    X(argument, LOCAL_INVALIDATE, 7, LOCAL_INV, LOCAL_INVALIDATE,                                  \
+      WORK_ON_WINDOWED | WORK_IS_LOCAL)                                                            \
+    X(argument, BIND_WINDOW, 8, BIND_MW, BIND_WINDOW, WORK_ON_WINDOWED | WORK_IS_LOCAL)            \
+    X(argument, SEND_INVALIDATE, 9, SEND_WITH_INV, SEND, WORK_ON_RC | WORK_IS_SEND)                \
+    X(argument, ATOMIC_WRITE, 15, ATOMIC_WRITE, ATOMIC_WRITE, WORK_ON_RELIABLE | WORK_IS_ATOMIC)
+/* clang-format on */
+
+#define WORK_NUMBER(argument, name, number, verbs, completion, traits) WORK_##name = (number),
 enum work_kind {
-    WORK_WRITE = 0,
-    WORK_WRITE_IMMEDIATE = 1,
-    WORK_SEND = 2,
-    WORK_SEND_IMMEDIATE = 3,
-    WORK_READ = 4,
-    WORK_COMPARE_SWAP = 5,
-    WORK_FETCH_ADD = 6,
-    WORK_LOCAL_INVALIDATE = 7,
-    WORK_BIND_WINDOW = 8,
-    WORK_SEND_INVALIDATE = 9,
-    WORK_ATOMIC_WRITE = 15,
+    WORK_KINDS(WORK_NUMBER, 0)
+};
+
+/* The kinds that have at least one of these traits, as a set: bit k is for the kind of number k.
+ * A constant if the traits are. */
+#define WORK_BIT(wanted, name, number, verbs, completion, traits)                                  \
+    | (((traits) & (wanted)) != 0 ? 1u << (number) : 0)
+static inline uint32_t work_kinds(uint32_t traits)
+{
+    return 0 WORK_KINDS(WORK_BIT, traits);
+}
+
+/* Is the kind in the set? Programs choose it, so it may be any number. */
+static inline bool work_kind_in(uint32_t kinds, uint32_t kind)
+{
+    return kind < 32 && (kinds >> kind & 1) != 0;
+}
+
+/* The ends that work comes to. X(argument, name, number, verbs): `number` is that of
+ * IBV_WC_<verbs>. */
+#define COMPLETION_KINDS(X, argument)                                                              \
+    X(argument, SEND, 0, SEND)                                                                     \
+    X(argument, WRITE, 1, RDMA_WRITE)                                                              \
+    X(argument, READ, 2, RDMA_READ)                                                                \
+    X(argument, COMPARE_SWAP, 3, COMP_SWAP)                                                        \
+    X(argument, FETCH_ADD, 4, FETCH_ADD)                                                           \
+    X(argument, BIND_WINDOW, 5, BIND_MW)                                                           \
+    X(argument, LOCAL_INVALIDATE, 6, LOCAL_INV)                                                    \
+    X(argument, ATOMIC_WRITE, 9, ATOMIC_WRITE)                                                     \
+    X(argument, RECEIVE, 128, RECV)                                                                \
+    X(argument, RECEIVE_WRITE_IMMEDIATE, 129, RECV_RDMA_WITH_IMM)
+
+#define COMPLETION_NUMBER(argument, name, number, verbs) COMPLETION_##name = (number),
+enum completion_kind {
+    COMPLETION_KINDS(COMPLETION_NUMBER, 0)
 };
 
 /* Flags of a send work request: the values of enum ibv_send_flags. */
@@ -145,28 +214,38 @@ static inline uint8_t *work_inline(struct work *work)
     return (uint8_t *)(work + 1);
 }
 
-/* Local work takes no PSN: it happens at the requester only. */
+/* Has the request at least one of these traits? */
+static inline bool work_is(const struct work *work, uint32_t traits)
+{
+    return work_kind_in(work_kinds(traits), work->kind);
+}
+
 static inline bool work_is_local(const struct work *work)
 {
-    return work->kind == WORK_LOCAL_INVALIDATE || work->kind == WORK_BIND_WINDOW;
+    return work_is(work, WORK_IS_LOCAL);
 }
 
 static inline bool work_is_atomic(const struct work *work)
 {
-    return work->kind == WORK_COMPARE_SWAP || work->kind == WORK_FETCH_ADD ||
-           work->kind == WORK_ATOMIC_WRITE;
+    return work_is(work, WORK_IS_ATOMIC);
 }
 
 /* Completed by a response of its own, not by a plain acknowledgement. */
 static inline bool work_wants_response(const struct work *work)
 {
-    return work->kind == WORK_READ || work_is_atomic(work);
+    return work_is(work, WORK_IS_READ | WORK_IS_ATOMIC);
 }
 
 /* ... which brings data home. */
 static inline bool work_wants_data(const struct work *work)
 {
-    return work_wants_response(work) && work->kind != WORK_ATOMIC_WRITE;
+    return work_is(work, WORK_BRINGS_DATA);
+}
+
+/* Takes a receive of the peer's. */
+static inline bool work_takes_receive(const struct work *work)
+{
+    return work_is(work, WORK_IS_SEND | WORK_HAS_IMMEDIATE);
 }
 
 /* One past the last PSN of a request that was started. */

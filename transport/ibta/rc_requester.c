@@ -53,12 +53,6 @@ struct rc_standing rc_requester_standing(const struct rc_requester *requester)
     };
 }
 
-static bool needs_receive(const struct work *work)
-{
-    return work->kind == WORK_SEND || work->kind == WORK_SEND_IMMEDIATE ||
-           work->kind == WORK_SEND_INVALIDATE || work->kind == WORK_WRITE_IMMEDIATE;
-}
-
 /* The world fetched the last READ (rc_requester_on_fetched), and can do so again when nothing else
  * is in flight: its policy says from how many bytes on that is worth waiting for. */
 static bool waits_until_alone(const struct rc_requester *requester, const struct work *work)
@@ -76,7 +70,7 @@ static bool may_begin(const struct rc_requester *requester, const struct work *w
     if (!idle && waits_until_alone(requester, work)) {
         return false;
     }
-    if (requester->credits_known && needs_receive(work) && !idle) {
+    if (requester->credits_known && work_takes_receive(work) && !idle) {
         /* Without a credit one message may still go out on its own, to learn of new ones. */
         const uint32_t serial = work->started ? work->serial : requester->serial + 1;
         return (int32_t)(requester->credit_serial - serial) >= 0;
@@ -190,7 +184,7 @@ static uint32_t take_packet(struct rc_requester *requester, const struct work *w
 /* Is this message beyond our credits, or the last one within? */
 static bool spends_last_credit(const struct rc_requester *requester, const struct work *work)
 {
-    return requester->credits_known && needs_receive(work) &&
+    return requester->credits_known && work_takes_receive(work) &&
            (int32_t)(requester->credit_serial - work->serial) <= 0;
 }
 
