@@ -58,12 +58,7 @@ static bool next_reply(struct qp *qp, struct nic_departure *departure)
         count_nak(qp, reply.syndrome);
         return true;
     case RC_REPLY_ATOMIC:
-        if (reply.resource->operation == ROCE_ATOMIC_WRITE) {
-            start_packet(qp, departure, ROCE_READ_RESPONSE_ONLY, reply.psn);
-            encode_aeth(qp, &reply);
-            return true;
-        }
-        start_packet(qp, departure, ROCE_ATOMIC_ACKNOWLEDGE, reply.psn);
+        start_packet(qp, departure, (uint8_t)atomic_answer(reply.resource->operation), reply.psn);
         encode_aeth(qp, &reply);
         qp->nic->departing.atomic_original = reply.resource->original;
         return true;

@@ -148,14 +148,6 @@ static uint32_t take_read(struct rc_requester *requester, const struct work *wor
     return packets;
 }
 
-static enum roce_operation atomic_operation(const struct work *work)
-{
-    if (work->kind == WORK_ATOMIC_WRITE) {
-        return ROCE_ATOMIC_WRITE;
-    }
-    return work->kind == WORK_COMPARE_SWAP ? ROCE_COMPARE_SWAP : ROCE_FETCH_ADD;
-}
-
 /* The packet at `send` of a request that was begun. */
 static uint32_t take_packet(struct rc_requester *requester, const struct work *work,
                             struct rc_outgoing *out)
@@ -166,7 +158,7 @@ static uint32_t take_packet(struct rc_requester *requester, const struct work *w
         return take_read(requester, work, index, out);
     }
     if (work_is_atomic(work)) {
-        out->operation = atomic_operation(work);
+        out->operation = work_request(work);
         out->bytes = 8;
         out->last = true;
         requester->reads_out++;

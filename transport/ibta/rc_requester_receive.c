@@ -5,6 +5,7 @@
 #include "transport/common/timing.h"
 #include "transport/ibta/rc_requester.h"
 #include "transport/ibta/rc_window.h"
+#include "transport/ibta/segmentation.h"
 
 static void stop(struct rc_requester *requester)
 {
@@ -256,23 +257,14 @@ struct rc_progress rc_requester_on_ack(struct rc_requester *requester, struct se
     return progress;
 }
 
-/* READs, and ATOMIC WRITEs, which bring nothing home, are answered by READ responses. */
-static bool answered_by_atomic(const struct work *work)
-{
-    return work->kind == WORK_COMPARE_SWAP || work->kind == WORK_FETCH_ADD;
-}
-
 /* Does the opcode answer the request, at this place? A READ that was asked to go on in the middle
  * is answered from FIRST on; Linux' Soft-RoCE goes on with MIDDLE, as do late responses to what was
  * asked before. */
 static bool opcode_fits(const struct rc_requester *requester, const struct work *work,
                         const struct rc_response *response, bool begins, bool ends)
 {
-    if (work->kind == WORK_ATOMIC_WRITE) {
-        return response->operation == ROCE_READ_RESPONSE_ONLY;
-    }
-    if (work->kind != WORK_READ) {
-        return answered_by_atomic(work) && response->operation == ROCE_ATOMIC_ACKNOWLEDGE;
+    if (work_is_atomic(work)) {
+        return response->operation == atomic_answer(work_request(work));
     }
     const bool may_begin = begins || psn_equal(response->psn, requester->resumed);
     switch (response->operation) {
@@ -284,11 +276,11 @@ static bool opcode_fits(const struct rc_requester *requester, const struct work 
     }
 }
 
-/* The payload that READ responses carry, and ATOMIC WRITE's, which is empty. */
+/* The payload that READ responses carry; what answers an atomic has none. */
 static bool length_fits(const struct rc_requester *requester, const struct work *work,
                         const struct rc_response *response, uint32_t offset)
 {
-    const uint32_t left = work->kind == WORK_READ ? work->bytes - offset : 0;
+    const uint32_t left = work_is_atomic(work) ? 0 : work->bytes - offset;
     return response->bytes == (left < requester->mtu_bytes ? left : requester->mtu_bytes);
 }
 
@@ -316,7 +308,7 @@ static struct rc_progress on_response(struct rc_requester *requester, struct sen
     if (!opcode_fits(requester, work, response, begins, ends)) {
         return failed(requester, RC_BAD_ORDER, work, COMPLETION_BAD_RESPONSE);
     }
-    if (!answered_by_atomic(work) && !length_fits(requester, work, response, offset)) {
+    if (!length_fits(requester, work, response, offset)) {
         return failed(requester, RC_BAD_LENGTH, work, COMPLETION_BAD_RESPONSE);
     }
     if (response->operation != ROCE_READ_RESPONSE_MIDDLE) {

@@ -67,7 +67,7 @@ struct rc_resource {
     uint32_t srqn : 24;     /* XRC: the shared receive queue whose domain the key is judged in. */
     uint32_t state : 2;     /* enum rc_resource_state. */
     uint32_t answered : 1;  /* All responses were pulled once: what is due is a replay. */
-    uint32_t operation : 5; /* ROCE_READ_REQUEST, ROCE_COMPARE_SWAP or ROCE_FETCH_ADD. */
+    uint32_t operation : 5; /* What asked: a READ or an atomic. */
 };
 
 enum rc_reply_kind {
