@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "sim/bus.h"
 #include "sim/errors.h"
 #include "sim/faults.h"
 #include "sim/memory.h"
@@ -47,103 +46,6 @@ static void test_pool(void **state)
     assert_ptr_equal(sim_pool_take(&pool), taken[1]);
     assert_int_equal(pool.used, 3);
     sim_pool_close(&pool);
-}
-
-/* -- Bus ----------------------------------------------------------------------------------------*/
-
-struct user {
-    struct sim_bus_user user;
-    struct sim_bus *bus;
-    uint32_t overhead, left, grants, moved, disconnects;
-    uint64_t ended_at; /* Cycle. */
-};
-
-static struct sim_bus_tenure granted(struct sim_bus_user *user)
-{
-    struct user *self = CONTAINER_OF(user, struct user, user);
-    self->grants++;
-    return (struct sim_bus_tenure){self->overhead, self->left};
-}
-
-static void ended(struct sim_bus_user *user, uint32_t moved)
-{
-    struct user *self = CONTAINER_OF(user, struct user, user);
-    self->disconnects += moved < self->left;
-    self->left -= moved;
-    self->moved += moved;
-    self->ended_at = sim_bus_cycle(self->bus);
-    if (self->left > 0) {
-        sim_bus_request(self->bus, user);
-    }
-}
-
-static void add_user(struct sim_bus *bus, struct user *user, uint32_t overhead, uint32_t data)
-{
-    *user = (struct user){.user = {.granted = granted, .ended = ended},
-                          .bus = bus,
-                          .overhead = overhead,
-                          .left = data};
-    sim_bus_attach(bus, &user->user);
-}
-
-static void test_bus(void **state)
-{
-    (void)state;
-    struct sim sim;
-    struct sim_bus bus;
-    struct user users[3];
-    sim_init(&sim, 1);
-    sim_bus_init(&bus, &sim, sim_clock_hz(100000000));
-    for (uint32_t i = 0; i < 3; i++) {
-        add_user(&bus, &users[i], 10, 20 + i);
-    }
-    /* All at once: one behind the other, in turn. */
-    for (uint32_t i = 0; i < 3; i++) {
-        sim_bus_request(&bus, &users[i].user);
-    }
-    sim_run_until(&sim, 1000000000);
-    assert_int_equal(users[0].ended_at, 30);
-    assert_int_equal(users[1].ended_at, 30 + 31);
-    assert_int_equal(users[2].ended_at, 30 + 31 + 32);
-    assert_int_equal(bus.busy_cycles, 93);
-    assert_int_equal(bus.disconnects, 0);
-}
-
-static void test_latency_timer(void **state)
-{
-    (void)state;
-    struct sim sim;
-    struct sim_bus bus;
-    struct user users[2];
-    sim_init(&sim, 1);
-    sim_bus_init(&bus, &sim, sim_clock_hz(100000000));
-    bus.latency_timer = 100;
-    add_user(&bus, &users[0], 10, 350);
-    add_user(&bus, &users[1], 5, 5);
-    sim_bus_request(&bus, &users[0].user);
-    /* Nobody else: no end to it. Then somebody, behind the timer's end: the cycle is finished. */
-    sim_run_until(&sim, 200 * 10000);
-    sim_bus_request(&bus, &users[1].user);
-    sim_run_until(&sim, 202 * 10000);
-    assert_int_equal(users[0].moved, 201 - 10);
-    sim_run_until(&sim, 1000000000);
-    assert_int_equal(users[0].disconnects, 1);
-    assert_int_equal(users[0].grants, 2);
-    assert_int_equal(users[0].moved, 350);
-    assert_int_equal(users[1].ended_at, 211);
-    /* Somebody waits from the start: up to the timer. */
-    users[0].left = 350;
-    users[1].left = 5;
-    sim_bus_request(&bus, &users[0].user);
-    sim_step(&sim);
-    sim_bus_request(&bus, &users[1].user);
-    const uint64_t began = bus.began;
-    while (users[1].left > 0) {
-        assert_true(sim_step(&sim));
-    }
-    assert_int_equal(users[1].ended_at, began + 10 + 100 + 5 + 5);
-    sim_run_until(&sim, 2000000000);
-    assert_int_equal(users[0].left, 0);
 }
 
 /* -- Memory -------------------------------------------------------------------------------------*/
@@ -364,11 +266,10 @@ static void test_traces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pool),          cmocka_unit_test(test_bus),
-        cmocka_unit_test(test_latency_timer), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_errors),        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_payloads),      cmocka_unit_test(test_arrivals),
-        cmocka_unit_test(test_meters),        cmocka_unit_test(test_traces),
+        cmocka_unit_test(test_pool),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_errors),   cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_payloads), cmocka_unit_test(test_arrivals),
+        cmocka_unit_test(test_meters),   cmocka_unit_test(test_traces),
         cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ void forth_node_deliver(struct forth_node *node)
     forth_delivery_begin(&node->delivery, &header);
     node->delivery_from = forth_node_cycle(node);
     forth_node_count_dma(node);
-    sim_bus_request(&node->bus, &node->writer);
+    forth_bus_request(&node->bus, &node->writer);
 }
 
 static struct forth_transfer next_delivery(const struct forth_node *node)
@@ -51,7 +51,7 @@ static void forward(struct sim *sim, struct sim_event *event)
     watch_credit(node);
 }
 
-static struct sim_bus_tenure writer_granted(struct sim_bus_user *user)
+static struct forth_bus_tenure writer_granted(struct forth_bus_user *user)
 {
     struct forth_node *node = CONTAINER_OF(user, struct forth_node, writer);
     const struct forth_transfer transfer = next_delivery(node);
@@ -62,7 +62,7 @@ static struct sim_bus_tenure writer_granted(struct sim_bus_user *user)
         node->forward_from_ps = forth_node_pci_ps(node, node->bus.began + overhead);
         watch_credit(node);
     }
-    return (struct sim_bus_tenure){overhead, transfer.qwords};
+    return (struct forth_bus_tenure){overhead, transfer.qwords};
 }
 
 static void raise_interrupt(struct forth_node *node)
@@ -144,7 +144,7 @@ static void notify_remotely(struct forth_node *node)
     }
 }
 
-static void writer_ended(struct sim_bus_user *user, uint32_t moved)
+static void writer_ended(struct forth_bus_user *user, uint32_t moved)
 {
     struct forth_node *node = CONTAINER_OF(user, struct forth_node, writer);
     const struct forth_transfer transfer = next_delivery(node);
@@ -161,7 +161,7 @@ static void writer_ended(struct sim_bus_user *user, uint32_t moved)
     if (forth_delivery_moved(&node->delivery, moved)) {
         end_delivery(node);
     } else {
-        sim_bus_request(&node->bus, &node->writer);
+        forth_bus_request(&node->bus, &node->writer);
     }
 }
 
@@ -169,6 +169,6 @@ void forth_node_attach_writer(struct forth_node *node)
 {
     sim_event_init(&node->forward, forward);
     node->writer =
-        (struct sim_bus_user){.name = "write", .granted = writer_granted, .ended = writer_ended};
-    sim_bus_attach(&node->bus, &node->writer);
+        (struct forth_bus_user){.name = "write", .granted = writer_granted, .ended = writer_ended};
+    forth_bus_attach(&node->bus, &node->writer);
 }

@@ -88,17 +88,17 @@ void forth_node_kick(struct forth_node *node)
         node->has_next = node->program.post(node, &node->next);
     }
     if (node->has_next && !held_off(node) && !queue_full(node)) {
-        sim_bus_request(&node->bus, &node->host);
+        forth_bus_request(&node->bus, &node->host);
     }
 }
 
-static struct sim_bus_tenure host_granted(struct sim_bus_user *user)
+static struct forth_bus_tenure host_granted(struct forth_bus_user *user)
 {
     struct forth_node *node = CONTAINER_OF(user, struct forth_node, host);
-    return (struct sim_bus_tenure){.overhead = node->config.post};
+    return (struct forth_bus_tenure){.overhead = node->config.post};
 }
 
-static void host_ended(struct sim_bus_user *user, uint32_t moved)
+static void host_ended(struct forth_bus_user *user, uint32_t moved)
 {
     (void)moved;
     struct forth_node *node = CONTAINER_OF(user, struct forth_node, host);
@@ -161,7 +161,7 @@ static void begin_fetch(struct forth_node *node, const struct forth_request *req
     forth_node_show_fifo(node);
     node->fetch_from = forth_node_cycle(node);
     forth_node_count_dma(node);
-    sim_bus_request(&node->bus, &node->reader);
+    forth_bus_request(&node->bus, &node->reader);
 }
 
 void forth_node_fetch(struct forth_node *node)
@@ -186,19 +186,19 @@ static struct forth_transfer next_fetch(const struct forth_node *node)
 }
 
 /* The overhead of a read: half of it precedes the request, half of it the answer. */
-static struct sim_bus_tenure reader_granted(struct sim_bus_user *user)
+static struct forth_bus_tenure reader_granted(struct forth_bus_user *user)
 {
     struct forth_node *node = CONTAINER_OF(user, struct forth_node, reader);
     const struct forth_transfer transfer = next_fetch(node);
     const uint32_t ask = node->config.read_overhead / 2;
     switch (transfer.step) {
-    case FORTH_STEP_ADDRESS: return (struct sim_bus_tenure){.overhead = ask};
+    case FORTH_STEP_ADDRESS: return (struct forth_bus_tenure){.overhead = ask};
     case FORTH_STEP_DATA:
-        return (struct sim_bus_tenure){node->config.read_overhead - ask, transfer.qwords};
+        return (struct forth_bus_tenure){node->config.read_overhead - ask, transfer.qwords};
     case FORTH_STEP_REST:
-        return (struct sim_bus_tenure){node->config.read_overhead, transfer.qwords};
+        return (struct forth_bus_tenure){node->config.read_overhead, transfer.qwords};
     case FORTH_STEP_NOTIFY:
-        return (struct sim_bus_tenure){node->config.write_overhead, transfer.qwords};
+        return (struct forth_bus_tenure){node->config.write_overhead, transfer.qwords};
     case FORTH_STEP_NONE:
     case FORTH_STEP_WRITE: break;
     }
@@ -298,7 +298,7 @@ static void await_split(struct forth_node *node)
     forth_node_count(node, FORTH_split_operations, 1);
     node->split_from = forth_node_cycle(node);
     if (held_off(node)) {
-        sim_bus_withdraw(&node->bus, &node->host);
+        forth_bus_withdraw(&node->bus, &node->host);
     } else {
         forth_node_kick(node);
     }
@@ -310,10 +310,10 @@ static void split_is_ready(struct sim *sim, struct sim_event *event)
     (void)sim;
     struct forth_node *node = CONTAINER_OF(event, struct forth_node, split);
     forth_fetch_ready(&node->fetch);
-    sim_bus_request(&node->bus, &node->reader);
+    forth_bus_request(&node->bus, &node->reader);
 }
 
-static void reader_ended(struct sim_bus_user *user, uint32_t moved)
+static void reader_ended(struct forth_bus_user *user, uint32_t moved)
 {
     struct forth_node *node = CONTAINER_OF(user, struct forth_node, reader);
     const struct forth_transfer transfer = next_fetch(node);
@@ -339,7 +339,7 @@ static void reader_ended(struct sim_bus_user *user, uint32_t moved)
     if (node->fetch.state == FORTH_FETCH_DONE) {
         end_fetch(node);
     } else if (node->fetch.state != FORTH_FETCH_IDLE) {
-        sim_bus_request(&node->bus, &node->reader);
+        forth_bus_request(&node->bus, &node->reader);
         forth_node_kick(node);
     }
 }
@@ -348,8 +348,8 @@ static void reader_ended(struct sim_bus_user *user, uint32_t moved)
 
 void forth_node_reset_dma(struct forth_node *node)
 {
-    sim_bus_withdraw(&node->bus, &node->reader);
-    sim_bus_withdraw(&node->bus, &node->writer);
+    forth_bus_withdraw(&node->bus, &node->reader);
+    forth_bus_withdraw(&node->bus, &node->writer);
     node->reader_stale = node->bus.holder == &node->reader;
     node->writer_stale = node->bus.holder == &node->writer;
     sim_cancel(&node->split);
@@ -371,12 +371,12 @@ void forth_node_attach_bus(struct forth_node *node)
     sim_event_init(&node->room, room_is_there);
     sim_event_init(&node->sample, take_sample);
     node->host =
-        (struct sim_bus_user){.name = "post", .granted = host_granted, .ended = host_ended};
+        (struct forth_bus_user){.name = "post", .granted = host_granted, .ended = host_ended};
     node->reader =
-        (struct sim_bus_user){.name = "read", .granted = reader_granted, .ended = reader_ended};
-    sim_bus_init(&node->bus, node->fabric->sim, node->config.pci);
-    sim_bus_attach(&node->bus, &node->host);
-    sim_bus_attach(&node->bus, &node->reader);
+        (struct forth_bus_user){.name = "read", .granted = reader_granted, .ended = reader_ended};
+    forth_bus_init(&node->bus, node->fabric->sim, node->config.pci);
+    forth_bus_attach(&node->bus, &node->host);
+    forth_bus_attach(&node->bus, &node->reader);
     forth_node_attach_writer(node);
     node->bus.latency_timer = node->config.latency_timer;
 }

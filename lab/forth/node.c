@@ -6,7 +6,7 @@
 
 uint64_t forth_node_cycle(const struct forth_node *node)
 {
-    return sim_bus_cycle(&node->bus);
+    return forth_bus_cycle(&node->bus);
 }
 
 void forth_node_count(struct forth_node *node, enum forth_counter counter, uint64_t amount)

@@ -27,8 +27,8 @@
 #include "hardware/forth/registers.h"
 #include "hardware/forth/request_queue.h"
 #include "hardware/forth/sampler.h"
+#include "lab/forth/bus.h"
 #include "lab/forth/link.h"
-#include "sim/bus.h"
 #include "sim/memory.h"
 
 #define FORTH_BAR1_QUEUE      0x4000u
@@ -92,8 +92,8 @@ struct forth_node {
     struct forth_node_config config;
     struct forth_program program;
     struct sim_memory memory;
-    struct sim_bus bus;
-    struct sim_bus_user host, reader, writer;
+    struct forth_bus bus;
+    struct forth_bus_user host, reader, writer;
     /* The unit holds the bus for an operation that a reset has ended. */
     bool reader_stale, writer_stale;
     /* The NIC. */

@@ -204,7 +204,7 @@ static void test_latency_timer(void **state)
     other.destination = TARGET + 8192;
     add(bench, other);
     bench->a->has_next = post(bench->a, &bench->a->next);
-    sim_bus_request(&bench->a->bus, &bench->a->host);
+    forth_bus_request(&bench->a->bus, &bench->a->host);
     run_us(bench, 60);
     assert_int_equal(bench->delivered, 2);
     expect_bytes(bench, SOURCE, TARGET, 512);
@@ -591,7 +591,7 @@ static void test_forced_overflow(void **state)
     for (uint32_t i = 0; i < 8; i++) {
         add(bench, request(512));
     }
-    sim_bus_withdraw(&bench->b->bus, &bench->b->writer);
+    forth_bus_withdraw(&bench->b->bus, &bench->b->writer);
     bench->b->delivery.busy = true; /* The host takes nothing. */
     for (uint32_t i = 0; i < 8; i++) {
         run_us(bench, 15);
