@@ -122,6 +122,7 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     struct shm_slot *slot = next_slot(link);
     const uint32_t header_bytes = departure->headers_bytes;
     const uint32_t payload_bytes = departure->payload_bytes + departure->pad_bytes;
+    CHECK(header_bytes <= ROCE_HEADERS_BYTES_MAX); /* All engines that there are send RoCE's. */
     const bool inlined = header_bytes + payload_bytes <= SHM_INLINE_BYTES;
     uint8_t *to = inlined ? slot->bytes + header_bytes : reserve_data(link, slot, payload_bytes);
     memcpy(slot->bytes, departure->headers, header_bytes);
@@ -166,6 +167,7 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
                           const struct nic_departure *departure)
 {
     struct shm_slot *slot = next_slot(link);
+    CHECK(departure->headers_bytes <= ROCE_HEADERS_BYTES_MAX);
     memcpy(slot->bytes, departure->headers, departure->headers_bytes);
     /* The writer has its acknowledgement already: AckReq, bit 7 of BTH byte 8, is cleared. */
     slot->bytes[8] &= 0x7f;

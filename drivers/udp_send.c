@@ -83,6 +83,7 @@ bool udp_port_transmit(struct udp_port *port, struct link *link,
     const uint32_t total = departure->headers_bytes + departure->payload_bytes +
                            departure->pad_bytes + ROCE_ICRC_BYTES;
     struct udp_packet *packet = make_place(port, udp_link_of(link), total);
+    CHECK(departure->headers_bytes <= sizeof(packet->headers));
     packet->link = udp_link_of(link);
     memcpy(packet->headers, departure->headers, sizeof(packet->headers));
     packet->headers_bytes = departure->headers_bytes;
