@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/exanest.h"
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are stored as they are");
+
+static const char *const verdict_names[EXANEST_VERDICT_COUNT] = {
+    "good", "wrong EDC", "wrong CRC-8", "unknown type", "wrong length", "reserved bits",
+};
+
+const char *exanest_verdict_name(enum exanest_verdict verdict)
+{
+    CHECK(verdict < EXANEST_VERDICT_COUNT);
+    return verdict_names[verdict];
+}
+
+/* -- Fields -------------------------------------------------------------------------------------*/
+
+/* A field of a 64-bit word: `bits` of them, from bit `at` on. */
+static uint64_t field(uint64_t word, uint32_t at, uint32_t bits)
+{
+    return word >> at & ((UINT64_C(1) << bits) - 1);
+}
+
+/* `value` as it stands in the word; what is too wide for its field would change its neighbour. */
+static uint64_t placed(uint64_t value, uint32_t at, uint32_t bits)
+{
+    CHECK(value >> bits == 0);
+    return value << at;
+}
+
+static uint64_t flag(bool value, uint32_t at)
+{
+    return (uint64_t)value << at;
+}
+
+/* -- Codes --------------------------------------------------------------------------------------*/
+
+/* A table of a CRC for each byte, made of what each of the byte's bits does: a CRC is linear. */
+#define TABLE_2(x, a)                 (x), (x) ^ (a)
+#define TABLE_4(x, a, b)              TABLE_2(x, a), TABLE_2((x) ^ (b), a)
+#define TABLE_8(x, a, b, c)           TABLE_4(x, a, b), TABLE_4((x) ^ (c), a, b)
+#define TABLE_16(x, a, b, c, d)       TABLE_8(x, a, b, c), TABLE_8((x) ^ (d), a, b, c)
+#define TABLE_32(x, a, b, c, d, e)    TABLE_16(x, a, b, c, d), TABLE_16((x) ^ (e), a, b, c, d)
+#define TABLE_64(x, a, b, c, d, e, f) TABLE_32(x, a, b, c, d, e), TABLE_32((x) ^ (f), a, b, c, d, e)
+#define TABLE_128(x, a, b, c, d, e, f, g)                                                          \
+    TABLE_64(x, a, b, c, d, e, f), TABLE_64((x) ^ (g), a, b, c, d, e, f)
+#define TABLE_256(a, b, c, d, e, f, g, h)                                                          \
+    {                                                                                              \
+        TABLE_128(0u, a, b, c, d, e, f, g), TABLE_128(h, a, b, c, d, e, f, g)                      \
+    }
+
+static const uint16_t crc16_table[256] =
+    TABLE_256(0x1021, 0x2042, 0x4084, 0x8108, 0x1231, 0x2462, 0x48c4, 0x9188);
+
+static const uint8_t crc8_table[256] = TABLE_256(0x07, 0x0e, 0x1c, 0x38, 0x70, 0xe0, 0xc7, 0x89);
+
+/* Slice k: the byte with k bytes behind it. Eight bytes are looked up together, because every word
+ * of payload is summed twice, where it leaves and where it arrives. */
+static const uint32_t crc32c_table[8][256] = {
+    TABLE_256(0xf26b8303, 0xe13b70f7, 0xc79a971f, 0x8ad958cf, 0x105ec76f, 0x20bd8ede, 0x417b1dbc,
+              0x82f63b78),
+    TABLE_256(0x13a29877, 0x274530ee, 0x4e8a61dc, 0x9d14c3b8, 0x3fc5f181, 0x7f8be302, 0xff17c604,
+              0xfbc3faf9),
+    TABLE_256(0xa541927e, 0x4f6f520d, 0x9edea41a, 0x38513ec5, 0x70a27d8a, 0xe144fb14, 0xc76580d9,
+              0x8b277743),
+    TABLE_256(0xdd45aab8, 0xbf672381, 0x7b2231f3, 0xf64463e6, 0xe964b13d, 0xd725148b, 0xaba65fe7,
+              0x52a0c93f),
+    TABLE_256(0x38116fac, 0x7022df58, 0xe045beb0, 0xc5670b91, 0x8f2261d3, 0x1ba8b557, 0x37516aae,
+              0x6ea2d55c),
+    TABLE_256(0xef306b19, 0xdb8ca0c3, 0xb2f53777, 0x6006181f, 0xc00c303e, 0x85f4168d, 0x0e045beb,
+              0x1c08b7d6),
+    TABLE_256(0x68032cc8, 0xd0065990, 0xa5e0c5d1, 0x4e2dfd53, 0x9c5bfaa6, 0x3d5b83bd, 0x7ab7077a,
+              0xf56e0ef4),
+    TABLE_256(0x493c7d27, 0x9278fa4e, 0x211d826d, 0x423b04da, 0x847609b4, 0x0d006599, 0x1a00cb32,
+              0x34019664),
+};
+
+uint16_t exanest_crc16(uint16_t crc, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        crc = (uint16_t)(crc << 8 ^ crc16_table[crc >> 8 ^ bytes[i]]);
+    }
+    return crc;
+}
+
+uint8_t exanest_crc8(uint8_t crc, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        crc = crc8_table[crc ^ bytes[i]];
+    }
+    return crc;
+}
+
+/* Here and below `crc` is complemented, as the register of the code is. */
+static uint32_t crc32c_byte(uint32_t crc, uint8_t byte)
+{
+    return crc >> 8 ^ crc32c_table[0][(uint8_t)(crc ^ byte)];
+}
+
+static uint32_t crc32c_8_bytes(uint32_t crc, uint64_t bytes)
+{
+    bytes ^= crc;
+    return crc32c_table[7][bytes & 0xff] ^ crc32c_table[6][bytes >> 8 & 0xff] ^
+           crc32c_table[5][bytes >> 16 & 0xff] ^ crc32c_table[4][bytes >> 24 & 0xff] ^
+           crc32c_table[3][bytes >> 32 & 0xff] ^ crc32c_table[2][bytes >> 40 & 0xff] ^
+           crc32c_table[1][bytes >> 48 & 0xff] ^ crc32c_table[0][bytes >> 56];
+}
+
+uint32_t exanest_crc32c(uint32_t crc, const uint8_t *bytes, size_t count)
+{
+    crc = ~crc;
+    for (; count >= 8; bytes += 8, count -= 8) {
+        uint64_t eight;
+        memcpy(&eight, bytes, sizeof(eight));
+        crc = crc32c_8_bytes(crc, eight);
+    }
+    for (size_t i = 0; i < count; i++) {
+        crc = crc32c_byte(crc, bytes[i]);
+    }
+    return ~crc;
+}
+
+uint32_t exanest_payload_crc(uint32_t crc, struct exanest_word word)
+{
+    return ~crc32c_8_bytes(crc32c_8_bytes(~crc, word.low), word.high);
+}
+
+/* -- Places (3.1) -------------------------------------------------------------------------------*/
+
+uint32_t exanest_coordinate(struct exanest_place place)
+{
+    return (uint32_t)(placed(place.x, 15, 7) | placed(place.y, 8, 7) | placed(place.z, 2, 6) |
+                      placed(place.fpga, 0, 2));
+}
+
+struct exanest_place exanest_place(uint32_t coordinate)
+{
+    return (struct exanest_place){
+        .x = (uint8_t)field(coordinate, 15, 7),
+        .y = (uint8_t)field(coordinate, 8, 7),
+        .z = (uint8_t)field(coordinate, 2, 6),
+        .fpga = (uint8_t)field(coordinate, 0, 2),
+    };
+}
+
+/* -- Packets (3.3, 3.4) -------------------------------------------------------------------------*/
+
+enum {
+    EDC_BYTES = 14, /* Covered by the EDC, from byte 0 on. */
+    CRC8_FROM = 4,
+    CRC8_BYTES = 11, /* Covered by the CRC-8: not the payload's CRC. */
+};
+
+static uint16_t edc_of(struct exanest_word word)
+{
+    uint8_t bytes[EXANEST_WORD_BYTES];
+    memcpy(bytes, &word, sizeof(bytes));
+    return exanest_crc16(0xffff, bytes, EDC_BYTES);
+}
+
+static uint8_t crc8_of(struct exanest_word word)
+{
+    uint8_t bytes[EXANEST_WORD_BYTES];
+    memcpy(bytes, &word, sizeof(bytes));
+    return exanest_crc8(0, bytes + CRC8_FROM, CRC8_BYTES);
+}
+
+static bool type_known(uint32_t type)
+{
+    return type >= EXANEST_WRITE && type <= EXANEST_FLOW_RATE;
+}
+
+static bool length_good(const struct exanest_header *header)
+{
+    return header->bytes <= EXANEST_PAYLOAD_BYTES_MAX &&
+           exanest_payload_words(header->target.va, header->bytes) <= EXANEST_PAYLOAD_WORDS_MAX &&
+           (header->has_footer || header->bytes == 0);
+}
+
+struct exanest_word exanest_header_encode(const struct exanest_header *header)
+{
+    CHECK(type_known(header->type) && length_good(header));
+    CHECK(header->target.coordinate >> EXANEST_COORDINATE_BITS == 0);
+    struct exanest_word word = {
+        .low = exanest_target_encode(header->target),
+        .high = placed(header->pdid, 0, 16) | placed(header->type, 16, 5) |
+                placed(header->bytes, 21, 9) | flag(header->has_footer, 30) |
+                flag(header->priority, 31) | placed(header->channel, 32, 2) |
+                placed(header->aux, 34, 14),
+    };
+    word.high |= (uint64_t)edc_of(word) << 48;
+    return word;
+}
+
+enum exanest_verdict exanest_header_decode(struct exanest_word word, struct exanest_header *header)
+{
+    if (edc_of(word) != word.high >> 48) {
+        return EXANEST_WRONG_EDC;
+    }
+    const struct exanest_header decoded = {
+        .target = exanest_target_decode(word.low),
+        .pdid = (uint16_t)field(word.high, 0, 16),
+        .type = (uint8_t)field(word.high, 16, 5),
+        .bytes = (uint16_t)field(word.high, 21, 9),
+        .has_footer = field(word.high, 30, 1),
+        .priority = field(word.high, 31, 1),
+        .channel = (uint8_t)field(word.high, 32, 2),
+        .aux = (uint16_t)field(word.high, 34, 14),
+    };
+    if (!type_known(decoded.type)) {
+        return EXANEST_UNKNOWN_TYPE;
+    }
+    if (!length_good(&decoded)) {
+        return EXANEST_WRONG_LENGTH;
+    }
+    *header = decoded;
+    return EXANEST_GOOD;
+}
+
+struct exanest_word exanest_footer_encode(const struct exanest_footer *footer)
+{
+    struct exanest_word word = {
+        .low = footer->payload_crc | placed(footer->tid, 32, 10) |
+               placed(footer->source, 42, EXANEST_COORDINATE_BITS),
+        .high = placed(footer->sequence, 0, 14) | flag(footer->first, 14) | flag(footer->last, 15) |
+                flag(footer->notify, 16) | placed(footer->path, 17, 5) |
+                placed(footer->status, 22, 4),
+    };
+    word.high |= (uint64_t)crc8_of(word) << 56;
+    return word;
+}
+
+enum exanest_verdict exanest_footer_decode(struct exanest_word word, struct exanest_footer *footer)
+{
+    if (crc8_of(word) != word.high >> 56) {
+        return EXANEST_WRONG_CRC8;
+    }
+    if (field(word.high, 26, 30) != 0) {
+        return EXANEST_RESERVED_BITS;
+    }
+    *footer = (struct exanest_footer){
+        .payload_crc = (uint32_t)word.low,
+        .tid = (uint16_t)field(word.low, 32, 10),
+        .source = (uint32_t)field(word.low, 42, EXANEST_COORDINATE_BITS),
+        .sequence = (uint16_t)field(word.high, 0, 14),
+        .first = field(word.high, 14, 1),
+        .last = field(word.high, 15, 1),
+        .notify = field(word.high, 16, 1),
+        .path = (uint8_t)field(word.high, 17, 5),
+        .status = (uint8_t)field(word.high, 22, 4),
+    };
+    return EXANEST_GOOD;
+}
+
+/* -- Descriptors (3.6) --------------------------------------------------------------------------*/
+
+void exanest_descriptor_encode(const struct exanest_descriptor *descriptor,
+                               uint64_t words[EXANEST_DESCRIPTOR_WORDS])
+{
+    CHECK(descriptor->target.coordinate >> EXANEST_COORDINATE_BITS == 0);
+    words[0] = descriptor->source;
+    words[1] = exanest_target_encode(descriptor->target);
+    words[2] = flag(descriptor->waits, 63) | flag(descriptor->error, 60) |
+               flag(descriptor->notify, 59) | flag(descriptor->acked, 58) |
+               flag(descriptor->done, 57) | placed(descriptor->sent, 42, 15) |
+               placed(descriptor->successor, 32, 10) | flag(descriptor->chained, 31) |
+               placed(descriptor->bytes, 16, 15) | descriptor->pdid;
+    words[3] = placed(descriptor->sequence, 5, 14) | placed(descriptor->path, 0, 5);
+}
+
+struct exanest_descriptor exanest_descriptor_decode(const uint64_t words[EXANEST_DESCRIPTOR_WORDS])
+{
+    return (struct exanest_descriptor){
+        .source = words[0],
+        .target = exanest_target_decode(words[1]),
+        .waits = field(words[2], 63, 1),
+        .error = field(words[2], 60, 1),
+        .notify = field(words[2], 59, 1),
+        .acked = field(words[2], 58, 1),
+        .done = field(words[2], 57, 1),
+        .sent = (uint16_t)field(words[2], 42, 15),
+        .successor = (uint16_t)field(words[2], 32, 10),
+        .chained = field(words[2], 31, 1),
+        .bytes = (uint16_t)field(words[2], 16, 15),
+        .pdid = (uint16_t)field(words[2], 0, 16),
+        .sequence = (uint16_t)field(words[3], 5, 14),
+        .path = (uint8_t)field(words[3], 0, 5),
+    };
+}
+
+/* -- Control packets (3.11) ---------------------------------------------------------------------*/
+
+void exanest_control_encode(const struct exanest_control *control, struct exanest_word words[2])
+{
+    words[0] = (struct exanest_word){
+        .low = exanest_target_encode(control->address),
+        .high = control->data[0],
+    };
+    words[1] = (struct exanest_word){
+        .low = control->data[1],
+        .high = placed(control->tid, 0, 10) | placed(control->sequence, 10, 14) |
+                placed(control->bytes, 24, 15),
+    };
+}
+
+struct exanest_control exanest_control_decode(const struct exanest_word words[2])
+{
+    return (struct exanest_control){
+        .address = exanest_target_decode(words[0].low),
+        .data = {words[0].high, words[1].low},
+        .tid = (uint16_t)field(words[1].high, 0, 10),
+        .sequence = (uint16_t)field(words[1].high, 10, 14),
+        .bytes = (uint16_t)field(words[1].high, 24, 15),
+    };
+}
+
+/* -- The R5's mailbox (3.10, 3.12) --------------------------------------------------------------*/
+
+uint32_t exanest_response_encode(const struct exanest_response *response)
+{
+    return (uint32_t)(placed(response->tid, 0, 10) | placed(response->sequence, 10, 14) |
+                      placed(response->status, 24, 4) | flag(response->requests_wait, 30) |
+                      flag(response->valid, 31));
+}
+
+struct exanest_response exanest_response_decode(uint32_t word)
+{
+    return (struct exanest_response){
+        .valid = field(word, 31, 1),
+        .requests_wait = field(word, 30, 1),
+        .status = (uint8_t)field(word, 24, 4),
+        .tid = (uint16_t)field(word, 0, 10),
+        .sequence = (uint16_t)field(word, 10, 14),
+    };
+}
+
+void exanest_read_request_encode(const struct exanest_read_request *request,
+                                 struct exanest_word words[EXANEST_READ_REQUEST_WORDS])
+{
+    words[0] = (struct exanest_word){
+        .low = request->source,
+        .high = exanest_target_encode(request->target),
+    };
+    words[1] = (struct exanest_word){
+        .low = exanest_target_encode(request->address),
+        .high = request->data,
+    };
+    words[2] = (struct exanest_word){
+        .low = (uint64_t)request->request_id << 32 | request->bytes,
+        .high = request->pdid | placed(request->coordinate, 16, EXANEST_COORDINATE_BITS) |
+                placed(request->channel, 38, 10),
+    };
+}
+
+struct exanest_read_request exanest_read_request_decode(
+    const struct exanest_word words[EXANEST_READ_REQUEST_WORDS])
+{
+    return (struct exanest_read_request){
+        .source = words[0].low,
+        .target = exanest_target_decode(words[0].high),
+        .address = exanest_target_decode(words[1].low),
+        .data = words[1].high,
+        .bytes = (uint32_t)words[2].low,
+        .request_id = (uint32_t)(words[2].low >> 32),
+        .pdid = (uint16_t)words[2].high,
+        .coordinate = (uint32_t)field(words[2].high, 16, EXANEST_COORDINATE_BITS),
+        .channel = (uint16_t)field(words[2].high, 38, 10),
+    };
+}
+
+/* -- A program's descriptors (3.8) --------------------------------------------------------------*/
+
+void exanest_transfer_encode(const struct exanest_transfer *transfer,
+                             uint64_t words[EXANEST_TRANSFER_WORDS])
+{
+    words[0] = transfer->source;
+    words[1] = exanest_target_encode(transfer->target);
+    words[2] = transfer->bytes | flag(transfer->notify, 32) | flag(transfer->read, 33) |
+               placed(transfer->path, 35, 5) | flag(transfer->chain, 40) |
+               placed(transfer->state, 48, 16);
+    words[3] = exanest_target_encode(transfer->address);
+    words[4] = transfer->data[0];
+    words[5] = transfer->data[1];
+    words[6] = transfer->acked | placed(transfer->retransmissions, 32, 16) |
+               placed(transfer->last_status, 48, 16);
+    words[7] = transfer->doorbell;
+}
+
+struct exanest_transfer exanest_transfer_decode(const uint64_t words[EXANEST_TRANSFER_WORDS])
+{
+    return (struct exanest_transfer){
+        .source = words[0],
+        .target = exanest_target_decode(words[1]),
+        .bytes = (uint32_t)words[2],
+        .notify = field(words[2], 32, 1),
+        .read = field(words[2], 33, 1),
+        .chain = field(words[2], 40, 1),
+        .path = (uint8_t)field(words[2], 35, 5),
+        .state = (uint16_t)field(words[2], 48, 16),
+        .address = exanest_target_decode(words[3]),
+        .data = {words[4], words[5]},
+        .acked = (uint32_t)words[6],
+        .retransmissions = (uint16_t)field(words[6], 32, 16),
+        .last_status = (uint16_t)field(words[6], 48, 16),
+        .doorbell = words[7],
+    };
+}
