@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * replies - the small packets with which receiving units answer, and their way out.
+ *
+ * Purpose    Makes responses, acknowledgements and notifications, and sends them in order.
+ * Inputs     exanest_replies_put_...: there must be room.
+ * Outputs    exanest_replies_offer and exanest_replies_taken, as beat.h says.
+ * Ownership  A value.
+ * Threads    One caller at a time.
+ * Time       exanest_replies_step is a cycle. A reply is offered `cycles` after it was put.
+ * Units      Packets.
+ * Limits     EXANEST_REPLIES_MAX wait.
+ * Source     Xirouchakis 3, 6.1; specification 2.4, 3.2, 3.5, 3.11; its section 5 for `cycles`.
+ *
+ * An answer goes to who asked (OC): a packetizer's message (3.5: a read request, or a write with
+ * the header's bit `priority`, which the send unit never sets in a write) is acknowledged by a
+ * header alone, to the packetizers of the source; a transaction's packet by header and footer, to
+ * the R5's mailbox there. Nothing else is ever answered, so that no answer has an answer.
+ */
+#ifndef HARDWARE_EXANEST_REPLIES_H
+#define HARDWARE_EXANEST_REPLIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hardware/exanest/beat.h"
+
+#define EXANEST_REPLIES_MAX     8u
+#define EXANEST_REPLY_WORDS_MAX 4u /* A notification to an address that no word begins at. */
+
+struct exanest_reply {
+    uint64_t due;
+    uint8_t count;
+    struct exanest_word words[EXANEST_REPLY_WORDS_MAX];
+};
+
+struct exanest_replies {
+    uint32_t coordinate; /* Our own: the source in footers. */
+    uint32_t cycles;
+    uint8_t depth;
+    uint8_t head, count;
+    uint8_t sent; /* Words of the oldest reply that have left. */
+    uint64_t now;
+    struct exanest_reply ring[EXANEST_REPLIES_MAX];
+};
+
+void exanest_replies_init(struct exanest_replies *replies, uint32_t coordinate, uint32_t cycles,
+                          uint32_t depth);
+
+static inline uint32_t exanest_replies_room(const struct exanest_replies *replies)
+{
+    return (uint32_t)replies->depth - replies->count;
+}
+
+static inline bool exanest_replies_idle(const struct exanest_replies *replies)
+{
+    return replies->count == 0;
+}
+
+enum exanest_asker {
+    EXANEST_ASKER_NONE,
+    EXANEST_ASKER_TRANSACTION,
+    EXANEST_ASKER_PACKETIZER,
+};
+
+/* Who is to be told of what became of a packet with this header. */
+static inline enum exanest_asker exanest_asker(const struct exanest_header *header)
+{
+    if (header->type == EXANEST_READ_REQUEST ||
+        (header->type == EXANEST_WRITE && header->priority)) {
+        return EXANEST_ASKER_PACKETIZER;
+    }
+    return header->type == EXANEST_WRITE || header->type == EXANEST_CONTROL
+               ? EXANEST_ASKER_TRANSACTION
+               : EXANEST_ASKER_NONE;
+}
+
+/* A response about the transaction of a footer, to the R5 of its source. */
+void exanest_replies_put_response(struct exanest_replies *replies, uint16_t pdid,
+                                  const struct exanest_footer *footer, enum exanest_status status);
+/* An acknowledgement, to the packetizer whose message had this footer. */
+void exanest_replies_put_acknowledgement(struct exanest_replies *replies, uint16_t pdid,
+                                         const struct exanest_footer *footer,
+                                         enum exanest_status status);
+/* One of both, as the packet's asker needs it. False: there is none. */
+bool exanest_replies_answer(struct exanest_replies *replies, const struct exanest_header *header,
+                            const struct exanest_footer *footer, enum exanest_status status);
+/* 16 bytes to an address that a user gave, with the transaction's footer. */
+void exanest_replies_put_notification(struct exanest_replies *replies, uint16_t pdid,
+                                      const struct exanest_control *control);
+
+bool exanest_replies_offer(const struct exanest_replies *replies, struct exanest_beat *beat);
+void exanest_replies_taken(struct exanest_replies *replies);
+
+static inline void exanest_replies_step(struct exanest_replies *replies)
+{
+    replies->now++;
+}
+
+void exanest_replies_check(const struct exanest_replies *replies);
+
+#endif
