@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * experiments - what the experiments on ExaNeSt's engine have in common.
+ */
+#ifndef LAB_EXANEST_EXPERIMENTS_H
+#define LAB_EXANEST_EXPERIMENTS_H
+
+#include "base/check.h"
+#include "lab/exanest/machine.h"
+#include "lab/lab.h"
+
+#define EXANEST_PARAMETER_COUNT 21
+extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
+
+#define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"
+#define EXANEST_COMMON                                                                             \
+    .document = EXANEST_DOCUMENT, .parameters = exanest_parameters,                                \
+    .parameter_count = EXANEST_PARAMETER_COUNT
+#define EXANEST_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
+
+/* A machine of so many QFDBs with the run's parameters, which are EXANEST_USES. */
+struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x, uint32_t y,
+                                                uint32_t z);
+#define EXANEST_USES                                                                               \
+    "datapath link line gap wire watermark slots scheduler read idle write_blocks read_blocks "    \
+    "block_cost reads_at_once cut drains responses "
+
+/* One world of a run. */
+struct exanest_world {
+    struct lab_run *run;
+    struct sim sim;
+    struct sim_trace *trace;
+    struct sim_capture *capture;
+    struct exanest_machine machine;
+};
+
+/* To be ended. */
+struct exanest_world *exanest_world_begin(struct lab_run *run,
+                                          const struct exanest_machine_config *config);
+void exanest_world_end(struct exanest_world *world);
+
+/* What a stream of writes achieves. */
+struct exanest_stream {
+    double gbps;        /* The second half of the bytes. */
+    double us;          /* From the post to the descriptor's end, the whole transfer. */
+    uint64_t packets;   /* That carried data, */
+    uint64_t responses; /* and what answered them. */
+    bool whole;         /* Every byte is right. */
+};
+
+/* One transfer of `bytes` from FPGA `from` to FPGA `to`, between addresses that lie `source_offset`
+ * and `target_offset` bytes behind the beginning of a 16 KB line. */
+struct exanest_stream exanest_stream_of(struct lab_run *run,
+                                        const struct exanest_machine_config *config, uint32_t from,
+                                        uint32_t to, uint32_t bytes, uint32_t source_offset,
+                                        uint32_t target_offset);
+
+#define EXPERIMENT(symbol) extern const struct lab_experiment symbol;
+#include "lab/exanest/experiments.def"
+#undef EXPERIMENT
+
+#endif

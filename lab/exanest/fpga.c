@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lab/exanest/fpga.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#define RECEIVER_WRITES 0u /* Ports of the memory. */
+#define SYSTEM_WRITES   1u
+
+struct exanest_fpga_config exanest_fpga_default(struct exanest_place place)
+{
+    const uint32_t coordinate = exanest_coordinate(place);
+    return (struct exanest_fpga_config){
+        .routing = exanest_routing_default(place),
+        .crossbar = exanest_crossbar_default(),
+        .exadma = EXANEST_EXADMA_USUAL,
+        .receiver = exanest_receiver_defaults(coordinate),
+        .packetizer = exanest_packetizer_defaults(coordinate),
+        .memory = {.bytes = 1 << 22,
+                   .read_cycles = EXANEST_READ_CYCLES,
+                   .write_cycles = EXANEST_WRITE_CYCLES},
+        .age_ps = EXANEST_AGE_BLOCKS * UINT64_C(1000000000),
+    };
+}
+
+static void on_ageing(struct sim *sim, struct sim_event *event)
+{
+    struct exanest_fpga *fpga = CONTAINER_OF(event, struct exanest_fpga, ageing);
+    exanest_receiver_age(&fpga->receiver);
+    if (fpga->receiver.table.used > 0) {
+        sim_after(sim, event, fpga->age_ps);
+    }
+}
+
+void exanest_fpga_open(struct exanest_fpga *fpga, const struct exanest_fpga_config *config,
+                       struct sim *sim)
+{
+    memset(fpga, 0, sizeof(*fpga));
+    fpga->sim = sim;
+    fpga->age_ps = config->age_ps;
+    sim_event_init(&fpga->ageing, on_ageing);
+    fpga->coordinate = exanest_coordinate(config->routing.own);
+    exanest_routing_init(&fpga->routing, &config->routing);
+    exanest_crossbar_init(&fpga->crossbar, &config->crossbar);
+    struct exanest_exadma_config exadma = config->exadma;
+    exadma.coordinate = fpga->coordinate;
+    fpga->exadma_memory = calloc(1, exanest_exadma_bytes(&exadma));
+    CHECK(fpga->exadma_memory != NULL);
+    exanest_exadma_init(&fpga->exadma, &exadma, fpga->exadma_memory);
+    exanest_receiver_init(&fpga->receiver, &config->receiver);
+    exanest_packetizer_init(&fpga->packetizer, &config->packetizer);
+    const struct exanest_rt_mailbox_parameters rt = exanest_rt_mailbox_defaults(fpga->coordinate);
+    exanest_rt_mailbox_init(&fpga->rt_mailbox, &rt);
+    const struct exanest_system_mailbox_parameters system =
+        exanest_system_mailbox_defaults(fpga->coordinate);
+    exanest_system_mailbox_init(&fpga->system_mailbox, &system);
+    exanest_memory_open(&fpga->memory, &config->memory, &sim->prng);
+}
+
+void exanest_fpga_misuse(struct exanest_fpga *fpga, struct sim_faults *faults, struct prng *prng)
+{
+    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_SYSTEM_MAILBOX; port++) {
+        fpga->misuse[port] = malloc(sizeof(*fpga->misuse[port]));
+        CHECK(fpga->misuse[port] != NULL);
+        exanest_misuse_init(fpga->misuse[port], faults, prng);
+    }
+}
+
+void exanest_fpga_close(struct exanest_fpga *fpga)
+{
+    for (uint32_t port = 0; port < EXANEST_PORTS_MAX; port++) {
+        free(fpga->misuse[port]);
+    }
+    free(fpga->exadma_memory);
+    exanest_memory_close(&fpga->memory);
+}
+
+void exanest_fpga_plug(struct exanest_fpga *fpga, uint32_t to, struct exanest_link *link,
+                       uint32_t end)
+{
+    const uint32_t port = fpga->routing.config.fpga_ports[to];
+    CHECK(to < EXANEST_FPGAS && port < EXANEST_FPGAS && port != fpga->routing.dead_port);
+    fpga->cables[port] = (struct exanest_cable){link, (uint8_t)end};
+    fpga->linked |= (uint16_t)(1u << port);
+}
+
+void exanest_fpga_give_channel(struct exanest_fpga *fpga, uint32_t channel, uint16_t pdid)
+{
+    exanest_scheduler_map(&fpga->exadma.scheduler, channel, pdid);
+}
+
+/* -- What leaves the crossbar -------------------------------------------------------------------*/
+
+static bool give_link(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
+{
+    const struct exanest_cable *cable = &fpga->cables[port];
+    if (cable->link == NULL) {
+        fpga->counters.nobody[port]++;
+        return true;
+    }
+    struct exanest_serializer *serializer = exanest_link_in(cable->link, cable->end);
+    if (!exanest_serializer_ready(serializer, beat)) {
+        return false;
+    }
+    exanest_serializer_take(serializer, beat);
+    return true;
+}
+
+static bool give_router(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
+{
+    const uint32_t local = port - EXANEST_PORT_ROUTER_0;
+    if (fpga->router == NULL) {
+        fpga->counters.nobody[port]++;
+        return true;
+    }
+    if (!exanest_router_ready(fpga->router, local, beat)) {
+        return false;
+    }
+    exanest_router_take(fpga->router, local, beat);
+    return true;
+}
+
+#define GIVE(fpga, unit, beat)                                                                     \
+    (exanest_##unit##_ready(&(fpga)->unit, beat)                                                   \
+         ? (exanest_##unit##_take(&(fpga)->unit, beat), true)                                      \
+         : (exanest_##unit##_waits(&(fpga)->unit), false))
+
+/* Does the block behind an output take the beat? */
+static bool give_block(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
+{
+    switch (port) {
+    case EXANEST_PORT_RDMA: return GIVE(fpga, receiver, beat);
+    case EXANEST_PORT_RT_MAILBOX: return GIVE(fpga, rt_mailbox, beat);
+    case EXANEST_PORT_SYSTEM_MAILBOX: return GIVE(fpga, system_mailbox, beat);
+    case EXANEST_PORT_PACKETIZER: exanest_packetizer_take(&fpga->packetizer, beat); return true;
+    default: fpga->counters.nobody[port]++; return true;
+    }
+}
+
+/* Does what stands at an output take the beat? */
+static bool give(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
+{
+    if (port == fpga->routing.dead_port) {
+        if (fpga->looped) {
+            return false;
+        }
+        fpga->loop = *beat;
+        fpga->looped = true;
+        return true;
+    }
+    if (port < EXANEST_FPGAS) {
+        return give_link(fpga, port, beat);
+    }
+    if (port < EXANEST_PORT_ROUTER_0 + EXANEST_ROUTER_LOCALS) {
+        return give_router(fpga, port, beat);
+    }
+    struct exanest_misuse *misuse = fpga->misuse[port];
+    if (misuse == NULL) {
+        return give_block(fpga, port, beat);
+    }
+    if (!exanest_misuse_ready(misuse)) {
+        return false;
+    }
+    exanest_misuse_take(misuse, beat);
+    return true;
+}
+
+/* The packets that were misused go on. */
+static void step_misuse(struct exanest_fpga *fpga)
+{
+    struct exanest_beat beat;
+    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_SYSTEM_MAILBOX; port++) {
+        struct exanest_misuse *misuse = fpga->misuse[port];
+        if (exanest_misuse_offer(misuse, &beat) && give_block(fpga, port, &beat)) {
+            exanest_misuse_taken(misuse);
+        }
+        exanest_misuse_step(misuse);
+    }
+}
+
+static bool misuse_idle(const struct exanest_fpga *fpga)
+{
+    bool idle = true;
+    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_SYSTEM_MAILBOX; port++) {
+        idle = idle && exanest_misuse_idle(fpga->misuse[port]);
+    }
+    return idle;
+}
+
+static uint16_t give_all(struct exanest_fpga *fpga)
+{
+    uint16_t ready = 0;
+    for (uint32_t left = exanest_crossbar_shown(&fpga->crossbar); left != 0; left &= left - 1) {
+        const uint32_t port = (uint32_t)__builtin_ctz(left);
+        if (give(fpga, port, exanest_crossbar_beat(&fpga->crossbar, port))) {
+            ready |= (uint16_t)(1u << port);
+        }
+    }
+    return ready;
+}
+
+/* -- What goes into it --------------------------------------------------------------------------*/
+
+static bool offer_of(const struct exanest_fpga *fpga, uint32_t replier, struct exanest_beat *beat)
+{
+    switch ((enum exanest_replier)replier) {
+    case EXANEST_REPLIER_RECEIVER: return exanest_receiver_offer(&fpga->receiver, beat);
+    case EXANEST_REPLIER_RT_MAILBOX: return exanest_rt_mailbox_offer(&fpga->rt_mailbox, beat);
+    case EXANEST_REPLIER_SYSTEM_MAILBOX:
+        return exanest_system_mailbox_offer(&fpga->system_mailbox, beat);
+    case EXANEST_REPLIER_COUNT: break;
+    }
+    UNREACHABLE("a replier outside its enum");
+}
+
+static void reply_taken(struct exanest_fpga *fpga, const struct exanest_beat *beat)
+{
+    fpga->replying = !beat->last;
+    switch ((enum exanest_replier)fpga->replier) {
+    case EXANEST_REPLIER_RECEIVER: exanest_receiver_taken(&fpga->receiver); return;
+    case EXANEST_REPLIER_RT_MAILBOX: exanest_rt_mailbox_taken(&fpga->rt_mailbox); return;
+    case EXANEST_REPLIER_SYSTEM_MAILBOX:
+        exanest_system_mailbox_taken(&fpga->system_mailbox);
+        return;
+    case EXANEST_REPLIER_COUNT: break;
+    }
+    UNREACHABLE("a replier outside its enum");
+}
+
+/* The shared port: once a header was shown, its packet is finished first. */
+static bool offer_reply(struct exanest_fpga *fpga, struct exanest_beat *beat)
+{
+    if (fpga->replying) {
+        return offer_of(fpga, fpga->replier, beat);
+    }
+    for (uint32_t i = 1; i <= EXANEST_REPLIER_COUNT; i++) {
+        const uint32_t replier = (fpga->replier + i) % EXANEST_REPLIER_COUNT;
+        if (offer_of(fpga, replier, beat)) {
+            fpga->replier = (uint8_t)replier;
+            fpga->replying = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A header that is shown for the first time: where to? */
+static void look(struct exanest_fpga *fpga, uint32_t port, struct exanest_offer *offer)
+{
+    if (offer->beat.part != EXANEST_HEADER || (fpga->crossbar.waiting >> port & 1) != 0) {
+        return;
+    }
+    const struct exanest_route route = exanest_route_word(&fpga->routing, port, offer->beat.word);
+    fpga->counters.routes[route.verdict]++;
+    offer->output = route.port;
+}
+
+static bool offer_at(struct exanest_fpga *fpga, uint32_t port, struct exanest_beat *beat)
+{
+    if (port == fpga->routing.dead_port) {
+        *beat = fpga->loop;
+        return fpga->looped;
+    }
+    switch (port) {
+    case EXANEST_PORT_RDMA: return exanest_exadma_offer(&fpga->exadma, 0, beat);
+    case EXANEST_PORT_PACKETIZER: return exanest_packetizer_offer(&fpga->packetizer, beat);
+    case EXANEST_PORT_ACKNOWLEDGEMENTS: return offer_reply(fpga, beat);
+    default: break;
+    }
+    if (port < EXANEST_FPGAS) {
+        const struct exanest_cable *cable = &fpga->cables[port];
+        return exanest_deserializer_offer(exanest_link_out(cable->link, cable->end), beat);
+    }
+    return exanest_router_offer(fpga->router, port - EXANEST_PORT_ROUTER_0, beat);
+}
+
+static void taken_at(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
+{
+    if (port == fpga->routing.dead_port) {
+        fpga->looped = false;
+        return;
+    }
+    switch (port) {
+    case EXANEST_PORT_RDMA: exanest_exadma_taken(&fpga->exadma, 0); return;
+    case EXANEST_PORT_PACKETIZER: exanest_packetizer_taken(&fpga->packetizer); return;
+    case EXANEST_PORT_ACKNOWLEDGEMENTS: reply_taken(fpga, beat); return;
+    default: break;
+    }
+    if (port < EXANEST_FPGAS) {
+        const struct exanest_cable *cable = &fpga->cables[port];
+        exanest_deserializer_taken(exanest_link_out(cable->link, cable->end));
+        return;
+    }
+    exanest_router_taken(fpga->router, port - EXANEST_PORT_ROUTER_0);
+}
+
+/* Inputs that may have something. */
+static uint16_t inputs(const struct exanest_fpga *fpga)
+{
+    uint32_t ports = fpga->linked | 1u << EXANEST_PORT_RDMA | 1u << EXANEST_PORT_PACKETIZER |
+                     1u << EXANEST_PORT_ACKNOWLEDGEMENTS;
+    if (fpga->looped) {
+        ports |= 1u << fpga->routing.dead_port;
+    }
+    if (fpga->router != NULL) {
+        const uint32_t locals = (1u << EXANEST_ROUTER_LOCALS) - 1;
+        ports |= (exanest_router_active(fpga->router) & locals) << EXANEST_PORT_ROUTER_0;
+    }
+    return (uint16_t)ports;
+}
+
+/* -- Memory -------------------------------------------------------------------------------------*/
+
+static void step_reads(struct exanest_fpga *fpga)
+{
+    struct exanest_memory_read read;
+    struct exanest_read_beat beat;
+    if (exanest_exadma_next_read(&fpga->exadma, &read)) {
+        const uint16_t pdid = fpga->exadma.scheduler.pdids[read.axi_id];
+        exanest_memory_on_read(&fpga->memory, pdid, &read);
+    }
+    if (exanest_exadma_read_ready(&fpga->exadma) &&
+        exanest_memory_next_beat(&fpga->memory, &beat)) {
+        exanest_exadma_on_read_beat(&fpga->exadma, &beat);
+    }
+}
+
+static void step_writes(struct exanest_fpga *fpga)
+{
+    struct exanest_memory_write write;
+    enum exanest_axi_response response;
+    if (exanest_receiver_next_write(&fpga->receiver, &write)) {
+        exanest_memory_on_write(&fpga->memory, RECEIVER_WRITES, &write);
+    }
+    if (exanest_system_mailbox_next_write(&fpga->system_mailbox, &write)) {
+        exanest_memory_on_write(&fpga->memory, SYSTEM_WRITES, &write);
+    }
+    while (exanest_memory_next_response(&fpga->memory, RECEIVER_WRITES, &response)) {
+        exanest_receiver_on_write_response(&fpga->receiver, response);
+    }
+    while (exanest_memory_next_response(&fpga->memory, SYSTEM_WRITES, &response)) {
+        exanest_system_mailbox_on_write_response(&fpga->system_mailbox, response);
+    }
+}
+
+/* -- Cycles -------------------------------------------------------------------------------------*/
+
+uint16_t exanest_fpga_step(struct exanest_fpga *fpga)
+{
+    struct exanest_offer offers[EXANEST_PORTS_MAX];
+    uint16_t offered = 0;
+    const uint16_t ready = give_all(fpga);
+    if (fpga->misuse[EXANEST_PORT_RDMA] != NULL) {
+        step_misuse(fpga);
+    }
+    for (uint32_t left = inputs(fpga); left != 0; left &= left - 1) {
+        const uint32_t port = (uint32_t)__builtin_ctz(left);
+        if (offer_at(fpga, port, &offers[port].beat)) {
+            look(fpga, port, &offers[port]);
+            offered |= (uint16_t)(1u << port);
+        }
+    }
+    const uint16_t taken = exanest_crossbar_step(&fpga->crossbar, offered, offers, ready);
+    for (uint32_t left = taken; left != 0; left &= left - 1) {
+        const uint32_t port = (uint32_t)__builtin_ctz(left);
+        taken_at(fpga, port, &offers[port].beat);
+    }
+    step_reads(fpga);
+    step_writes(fpga);
+    exanest_memory_step(&fpga->memory);
+    exanest_exadma_step(&fpga->exadma);
+    exanest_receiver_step(&fpga->receiver);
+    exanest_rt_mailbox_step(&fpga->rt_mailbox);
+    exanest_system_mailbox_step(&fpga->system_mailbox);
+    exanest_packetizer_step(&fpga->packetizer);
+    fpga->counters.cycles++;
+    return (uint16_t)((taken | ready) & fpga->linked);
+}
+
+void exanest_fpga_call(struct exanest_fpga *fpga)
+{
+    struct sim *sim = fpga->sim;
+    const struct exanest_rt_mailbox *mailbox = &fpga->rt_mailbox;
+    if (fpga->attention != NULL && !sim_event_scheduled(fpga->attention) &&
+        (mailbox->responses > 0 || (fpga->attends_requests && mailbox->requests > 0))) {
+        sim_after(sim, fpga->attention, 0);
+    }
+    if (fpga->faulted != NULL && fpga->memory.fault_head != fpga->memory.fault_tail &&
+        !sim_event_scheduled(fpga->faulted)) {
+        sim_after(sim, fpga->faulted, 0);
+    }
+    if (fpga->receiver.table.used > 0 && !sim_event_scheduled(&fpga->ageing)) {
+        sim_after(sim, &fpga->ageing, fpga->age_ps);
+    }
+}
+
+bool exanest_fpga_idle(const struct exanest_fpga *fpga)
+{
+    return exanest_crossbar_idle(&fpga->crossbar) && exanest_exadma_idle(&fpga->exadma) &&
+           exanest_memory_idle(&fpga->memory) && exanest_receiver_idle(&fpga->receiver) &&
+           exanest_rt_mailbox_idle(&fpga->rt_mailbox) &&
+           exanest_system_mailbox_idle(&fpga->system_mailbox) &&
+           exanest_packetizer_idle(&fpga->packetizer) && !fpga->looped &&
+           (fpga->misuse[EXANEST_PORT_RDMA] == NULL || misuse_idle(fpga));
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fpga - one FPGA: the blocks of its network interface around the crossbar, and its memory.
+ *
+ * Purpose    Joins the units of hardware/exanest to each other, a cycle at a time.
+ * Inputs     exanest_fpga_step; the host's side of each unit (exadma, packetizer, mailboxes,
+ *            memory), which the R5 and the programs use by themselves.
+ * Outputs    Words on the cables and at the router.
+ * Ownership  The FPGA owns its units; cables and router are the machine's.
+ * Threads    One world, one thread.
+ * Time       One step is one cycle of the datapath.
+ * Units      Ports of the crossbar, as 3.9 has them.
+ * Limits     Packets for blocks that are not modelled (zDMA, accelerators) are counted and dropped.
+ * Source     Xirouchakis 3.1, 3.2; specification 2.6 to 2.8, 3.9.
+ */
+#ifndef LAB_EXANEST_FPGA_H
+#define LAB_EXANEST_FPGA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hardware/exanest/crossbar.h"
+#include "hardware/exanest/exadma.h"
+#include "hardware/exanest/packetizer.h"
+#include "hardware/exanest/receiver.h"
+#include "hardware/exanest/router.h"
+#include "hardware/exanest/routing.h"
+#include "hardware/exanest/rt_mailbox.h"
+#include "hardware/exanest/system_mailbox.h"
+#include "lab/exanest/link.h"
+#include "lab/exanest/memory.h"
+#include "lab/exanest/misuse.h"
+#include "sim/kernel.h"
+
+struct exanest_fpga_config {
+    struct exanest_routing_config routing; /* Its `own` is the FPGA's place. */
+    struct exanest_crossbar_config crossbar;
+    struct exanest_exadma_config exadma; /* Its coordinate is filled in. */
+    struct exanest_receiver_parameters receiver;
+    struct exanest_packetizer_parameters packetizer;
+    struct exanest_memory_config memory;
+    uint64_t age_ps; /* What no packet has come for in so long is forgotten, after as long again. */
+};
+
+/* One end of a link. */
+struct exanest_cable {
+    struct exanest_link *link; /* NULL: none. */
+    uint8_t end;
+};
+
+/* Blocks that seldom send share a port: the packets of one after those of another (2.8). */
+enum exanest_replier {
+    EXANEST_REPLIER_RECEIVER,
+    EXANEST_REPLIER_RT_MAILBOX,
+    EXANEST_REPLIER_SYSTEM_MAILBOX,
+    EXANEST_REPLIER_COUNT,
+};
+
+struct exanest_fpga_counters {
+    uint64_t nobody[EXANEST_PORTS_MAX]; /* Words at outputs where nothing stands. */
+    uint64_t routes[EXANEST_ROUTE_VERDICT_COUNT];
+    uint64_t cycles; /* Stepped. */
+};
+
+struct exanest_fpga {
+    uint32_t coordinate;
+    uint16_t linked; /* Ports with a cable. */
+    uint8_t replier; /* Who has the shared port, or had it last. */
+    bool replying;   /* It is in the midst of a packet. */
+    bool looped;     /* A beat stands at the dead port. */
+    struct exanest_beat loop;
+    struct exanest_cable cables[EXANEST_FPGAS];
+    struct exanest_router *router; /* F1 has one; else NULL. */
+    /* Software that sleeps: scheduled when the mailbox has something, or a page fault is reported;
+     * NULL: nobody waits for it. */
+    struct sim_event *attention, *faulted;
+    struct sim_event ageing; /* The receiver's contexts grow old. */
+    struct sim *sim;
+    uint64_t age_ps;
+    bool attends_requests;
+    struct exanest_routing routing;
+    struct exanest_crossbar crossbar;
+    struct exanest_memory memory;
+    struct exanest_rt_mailbox rt_mailbox;
+    struct exanest_packetizer packetizer;
+    struct exanest_system_mailbox system_mailbox;
+    struct exanest_receiver receiver;
+    struct exanest_exadma exadma;
+    void *exadma_memory;
+    struct exanest_misuse *misuse[EXANEST_PORTS_MAX]; /* By output; NULL: packets pass unharmed. */
+    struct exanest_fpga_counters counters;
+};
+
+struct exanest_fpga_config exanest_fpga_default(struct exanest_place place);
+void exanest_fpga_open(struct exanest_fpga *fpga, const struct exanest_fpga_config *config,
+                       struct sim *sim);
+void exanest_fpga_close(struct exanest_fpga *fpga);
+
+/* The cable to another FPGA of the QFDB; the router of F1. */
+void exanest_fpga_plug(struct exanest_fpga *fpga, uint32_t to, struct exanest_link *link,
+                       uint32_t end);
+
+/* From now on packets for the FPGA's own blocks meet these faults. */
+void exanest_fpga_misuse(struct exanest_fpga *fpga, struct sim_faults *faults, struct prng *prng);
+
+/* The driver: a protection domain gets a channel of the send unit. */
+void exanest_fpga_give_channel(struct exanest_fpga *fpga, uint32_t channel, uint16_t pdid);
+
+/* A cycle. Returns the ports whose cables were used: their links have something to do. */
+uint16_t exanest_fpga_step(struct exanest_fpga *fpga);
+
+/* Wakes software that waits for what the last cycle brought. */
+void exanest_fpga_call(struct exanest_fpga *fpga);
+
+/* Would steps change nothing until a word comes, or software does something? */
+bool exanest_fpga_idle(const struct exanest_fpga *fpga);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * machine - the whole of it: a fabric, an R5 in each FPGA, and processes with memory.
+ *
+ * Purpose    What experiments and tests put to work.
+ * Inputs     A configuration; transfers and read requests that processes post.
+ * Outputs    Memory, transfer descriptors, counters.
+ * Ownership  The machine owns everything but its world.
+ * Threads    One world, one thread.
+ * Time       Virtual; what a program's own instructions cost is the program's business.
+ * Units      FPGAs by number (fabric.h); process p of each has page p of the scratchpad, channel p
+ *            of the packetizer, and protection domain p + 1.
+ * Limits     EXANEST_PROCESSES_MAX processes an FPGA: as many as send units have channels.
+ * Source     Xirouchakis 2.2, 4.1; specification 2.1 to 2.10.
+ */
+#ifndef LAB_EXANEST_MACHINE_H
+#define LAB_EXANEST_MACHINE_H
+
+#include "lab/exanest/r5.h"
+
+#define EXANEST_PROCESSES_MAX EXANEST_AXI_IDS
+/* Where a process's memory begins, as it sees it. */
+#define EXANEST_MEMORY_VA UINT64_C(0x10000000)
+
+struct exanest_machine_config {
+    struct exanest_fabric_config fabric;
+    struct exanest_firmware_config firmware;
+    uint32_t processes;       /* In each FPGA. */
+    uint64_t process_bytes;   /* Memory of each, whole pages. */
+    struct sim_faults faults; /* In front of all blocks that take packets. */
+};
+
+struct exanest_machine {
+    struct sim *sim;
+    struct exanest_machine_config config;
+    struct exanest_fabric fabric;
+    struct exanest_r5 *r5s; /* By FPGA. */
+    struct sim_faults faults;
+    uint32_t generation; /* Doorbells: how many were rung. */
+};
+
+struct exanest_machine_config exanest_machine_default(uint32_t x, uint32_t y, uint32_t z);
+/* `machine` must not move afterwards; the world is at its beginning. */
+void exanest_machine_open(struct exanest_machine *machine,
+                          const struct exanest_machine_config *config, struct sim *sim);
+void exanest_machine_close(struct exanest_machine *machine);
+
+/* A process's memory, whether its pages are there or not. */
+uint8_t *exanest_machine_bytes(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                               uint64_t va, uint64_t bytes);
+
+/* What a process asks for: `bytes` from its own `source` to `va` of the same domain's process on
+ * FPGA `to`; 16 bytes of `data` to `notify_va` there, unless that is 0. */
+struct exanest_write {
+    uint32_t to;
+    uint64_t source, va, notify_va;
+    uint32_t bytes;
+    uint8_t path;
+    bool chain;
+    uint64_t data[2];
+};
+
+/* Posts it on a channel of the process's page, 0..31, which must not be in use. */
+void exanest_machine_write(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                           uint32_t channel, const struct exanest_write *write);
+
+/* A read is a request to the owner's R5 (4.7): `bytes` from `source` of FPGA `owner` come to `va`
+ * here, and 16 bytes of `data` to `notify_va`. False: the packetizer's channel is busy. */
+struct exanest_read {
+    uint32_t owner;
+    uint64_t source, va, notify_va;
+    uint32_t bytes, request_id;
+    uint64_t data;
+};
+
+bool exanest_machine_read(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                          const struct exanest_read *read);
+
+/* Runs until nothing happens any more, or the time is over. False: it is over. */
+bool exanest_machine_settle(struct exanest_machine *machine, uint64_t until_ps);
+
+/* All R5s have nothing to do, all TIDs and contexts are free. */
+bool exanest_machine_idle(struct exanest_machine *machine);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Whatever the network does to packets and whichever pages are absent, every byte of every
+ *         transfer arrives, and nothing is left behind.
+ * Method  Machines of several FPGAs whose processes write to and read from each other at random.
+ *         Behaviours EXA-46, EXA-52, EXA-53, EXA-56, EXA-63, EXA-66.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/prng.h"
+#include "lab/exanest/machine.h"
+
+#define VA     EXANEST_MEMORY_VA
+#define SECOND UINT64_C(1000000000000)
+
+static struct exanest_machine *open_machine(const struct exanest_machine_config *config,
+                                            uint64_t seed)
+{
+    struct exanest_machine *machine = malloc(sizeof(*machine));
+    struct sim *sim = malloc(sizeof(*sim));
+    assert_true(machine != NULL && sim != NULL);
+    sim_init(sim, seed);
+    exanest_machine_open(machine, config, sim);
+    return machine;
+}
+
+static void close_machine(struct exanest_machine *machine)
+{
+    exanest_machine_close(machine);
+    free(machine->sim);
+    free(machine);
+}
+
+static void fill(struct exanest_machine *machine, uint32_t fpga, uint32_t process, uint64_t va,
+                 uint32_t bytes)
+{
+    uint8_t *at = exanest_machine_bytes(machine, fpga, process, va, bytes);
+    for (uint32_t i = 0; i < bytes; i++) {
+        at[i] = (uint8_t)prng_next(&machine->sim->prng);
+    }
+}
+
+/* 4.1: two blocks and a notification. */
+static void test_write(void **state)
+{
+    (void)state;
+    const struct exanest_machine_config config = exanest_machine_default(1, 1, 1);
+    struct exanest_machine *machine = open_machine(&config, 1);
+    fill(machine, 0, 0, VA + 5, 30000);
+    const struct exanest_write write = {.to = 1,
+                                        .source = VA + 5,
+                                        .va = VA + 0x20003,
+                                        .notify_va = VA + 0x80000,
+                                        .bytes = 30000,
+                                        .data = {11, 12}};
+    exanest_machine_write(machine, 0, 0, 3, &write);
+    assert_true(exanest_machine_settle(machine, SECOND));
+    const struct exanest_transfer done = exanest_r5_transfer(&machine->r5s[0], 0, 3);
+    assert_int_equal(done.state, EXANEST_TRANSFER_DONE);
+    assert_int_equal(done.acked, 30000);
+    assert_memory_equal(exanest_machine_bytes(machine, 0, 0, VA + 5, 30000),
+                        exanest_machine_bytes(machine, 1, 0, VA + 0x20003, 30000), 30000);
+    uint64_t data[2];
+    memcpy(data, exanest_machine_bytes(machine, 1, 0, VA + 0x80000, 16), sizeof(data));
+    assert_int_equal(data[0], 11);
+    assert_int_equal(data[1], 12);
+    assert_true(exanest_machine_idle(machine));
+    close_machine(machine);
+}
+
+/* 4.7, EXA-53. */
+static void test_read(void **state)
+{
+    (void)state;
+    const struct exanest_machine_config config = exanest_machine_default(2, 1, 1);
+    struct exanest_machine *machine = open_machine(&config, 1);
+    fill(machine, 6, 0, VA + 9, 50000);
+    const struct exanest_read read = {.owner = 6,
+                                      .source = VA + 9,
+                                      .va = VA + 0x30007,
+                                      .notify_va = VA + 0x80000,
+                                      .bytes = 50000,
+                                      .request_id = 1,
+                                      .data = 77};
+    assert_true(exanest_machine_read(machine, 1, 0, &read));
+    assert_true(exanest_machine_settle(machine, SECOND));
+    assert_memory_equal(exanest_machine_bytes(machine, 6, 0, VA + 9, 50000),
+                        exanest_machine_bytes(machine, 1, 0, VA + 0x30007, 50000), 50000);
+    uint64_t data;
+    memcpy(&data, exanest_machine_bytes(machine, 1, 0, VA + 0x80000, 8), sizeof(data));
+    assert_int_equal(data, 77);
+    assert_true(exanest_machine_idle(machine));
+    close_machine(machine);
+}
+
+/* -- Soak ---------------------------------------------------------------------------------------*/
+
+enum {
+    SLOT_BYTES = 0xa000,
+    SLOTS = 8,        /* Transfers of each FPGA. */
+    OURS = 0,         /* What is sent from lies here, */
+    THEIRS = 0x60000, /* and what comes there, by sender and slot. */
+};
+
+struct soak {
+    struct exanest_machine *machine;
+    uint32_t fpgas;
+    uint32_t to[64][SLOTS], bytes[64][SLOTS], offset[64][SLOTS], shift[64][SLOTS];
+};
+
+static uint64_t source_of(uint32_t slot)
+{
+    return VA + OURS + slot * SLOT_BYTES;
+}
+
+static uint64_t target_of(uint32_t from, uint32_t slot)
+{
+    return VA + THEIRS + (uint64_t)(from * SLOTS + slot) * SLOT_BYTES;
+}
+
+static void begin_soak(struct soak *soak)
+{
+    struct exanest_machine *machine = soak->machine;
+    struct prng *prng = &machine->sim->prng;
+    for (uint32_t from = 0; from < soak->fpgas; from++) {
+        fill(machine, from, 0, VA + OURS, SLOTS * SLOT_BYTES);
+        for (uint32_t slot = 0; slot < SLOTS; slot++) {
+            soak->to[from][slot] = (uint32_t)prng_below(prng, soak->fpgas);
+            soak->offset[from][slot] = (uint32_t)prng_below(prng, 64);
+            soak->shift[from][slot] = (uint32_t)prng_below(prng, 64);
+            soak->bytes[from][slot] = 1 + (uint32_t)prng_below(prng, SLOT_BYTES - 64);
+            const struct exanest_write write = {.to = soak->to[from][slot],
+                                                .source = source_of(slot) + soak->shift[from][slot],
+                                                .va = target_of(from, slot) +
+                                                      soak->offset[from][slot],
+                                                .bytes = soak->bytes[from][slot]};
+            exanest_machine_write(machine, from, 0, slot, &write);
+        }
+    }
+}
+
+static void check_soak(struct soak *soak)
+{
+    for (uint32_t from = 0; from < soak->fpgas; from++) {
+        for (uint32_t slot = 0; slot < SLOTS; slot++) {
+            const uint32_t bytes = soak->bytes[from][slot];
+            const struct exanest_transfer done =
+                exanest_r5_transfer(&soak->machine->r5s[from], 0, slot);
+            assert_int_equal(done.state, EXANEST_TRANSFER_DONE);
+            assert_int_equal(done.acked, bytes);
+            assert_memory_equal(
+                exanest_machine_bytes(soak->machine, from, 0,
+                                      source_of(slot) + soak->shift[from][slot], bytes),
+                exanest_machine_bytes(soak->machine, soak->to[from][slot], 0,
+                                      target_of(from, slot) + soak->offset[from][slot], bytes),
+                bytes);
+        }
+    }
+}
+
+/* One page of so many is not there, at both ends. */
+static void take_pages(struct exanest_machine *machine, uint32_t one_of)
+{
+    for (uint32_t i = 0; i < exanest_fabric_fpgas(&machine->fabric); i++) {
+        struct exanest_memory *memory = &exanest_fabric_fpga(&machine->fabric, i)->memory;
+        for (uint64_t at = 0; at < machine->config.process_bytes; at += 4096) {
+            if (prng_below(&machine->sim->prng, one_of) == 0) {
+                exanest_memory_set_present(memory, 1, VA + at, false);
+            }
+        }
+    }
+}
+
+static void soak_machine(const struct exanest_machine_config *config, uint64_t seed,
+                         uint32_t one_absent_of)
+{
+    struct soak *soak = calloc(1, sizeof(*soak));
+    soak->machine = open_machine(config, seed);
+    soak->fpgas = exanest_fabric_fpgas(&soak->machine->fabric);
+    begin_soak(soak);
+    if (one_absent_of != 0) {
+        take_pages(soak->machine, one_absent_of);
+    }
+    assert_true(exanest_machine_settle(soak->machine, SECOND));
+    check_soak(soak);
+    assert_true(exanest_machine_idle(soak->machine));
+    close_machine(soak->machine);
+    free(soak);
+}
+
+static struct exanest_machine_config soak_config(uint32_t x, uint32_t y)
+{
+    struct exanest_machine_config config = exanest_machine_default(x, y, 1);
+    config.process_bytes = THEIRS + (uint64_t)4 * x * y * SLOTS * SLOT_BYTES;
+    config.process_bytes = (config.process_bytes + 4095) / 4096 * 4096;
+    config.firmware.sequences = EXANEST_CONTINUING;
+    /* Three of four blocks lose a packet each time: 16 retries are not always enough. */
+    config.firmware.retries_max = 100;
+    return config;
+}
+
+/* EXA-63. */
+static void test_all_to_all(void **state)
+{
+    (void)state;
+    const struct exanest_machine_config config = soak_config(2, 2);
+    soak_machine(&config, 1, 0);
+}
+
+/* EXA-66. */
+static void test_bad_network(void **state)
+{
+    (void)state;
+    struct exanest_machine_config config = soak_config(2, 1);
+    config.faults.millionths[SIM_FAULT_drop] = 10000;
+    config.faults.millionths[SIM_FAULT_duplicate] = 10000;
+    config.faults.millionths[SIM_FAULT_damage] = 10000;
+    config.faults.millionths[SIM_FAULT_reorder] = 100000;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        soak_machine(&config, seed, 0);
+    }
+}
+
+/* EXA-52. */
+static void test_page_faults(void **state)
+{
+    (void)state;
+    struct exanest_machine_config config = soak_config(2, 1);
+    soak_machine(&config, 1, 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_write),       cmocka_unit_test(test_read),
+        cmocka_unit_test(test_all_to_all),  cmocka_unit_test(test_bad_network),
+        cmocka_unit_test(test_page_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The parameters of ExaNeSt's machine, with their sources, and what they make of it.
+ */
+#include <math.h>
+
+#include "lab/exanest/experiments.h"
+
+const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
+    LAB_WHOLE("datapath", "MHz", 150, 1, 1000, "3; Abstract: up to 200", "clock of the datapath"),
+    LAB_REAL("link", "Gb/s", 10, 0.1, 100, "6.3; 16 are possible", "rate of a serial link"),
+    LAB_WORD("line", "gap aurora", "specification 6.4",
+             "what a packet takes of a link beside its words: dead cycles of the datapath; or the "
+             "blocks of 64B/66B coding, a separator and clock compensation"),
+    LAB_FITTED_WHOLE("EXA-A2", "gap", "cycles", 3, 0, 100, "7, read as dead time of the wire",
+                     "line=gap: dead time behind a packet"),
+    LAB_REAL("wire", "us", 0.42, 0, 100, "OC: of the printed 0.5 us of a transceiver",
+             "latency of transceivers and wire, one way"),
+    LAB_WHOLE("watermark", "words", 72, 1, 200, "6.3",
+              "XOFF when so few are free, XON when in use"),
+    LAB_WHOLE("slots", "", 8, 1, 16, "5.3.4", "packets that an output buffer holds"),
+    LAB_WHOLE("scheduler", "cycles", 5, 5, 200, "OC: 40 / 8 slots", "what a packet occupies it"),
+    LAB_WHOLE("read", "cycles", 40, 1, 1000, "5.1: up to 40", "until memory answers a read"),
+    LAB_WHOLE("idle", "cycles", 2, 0, 8, "3.2.2", "between two packets of a crossbar's output"),
+    LAB_WHOLE("write_blocks", "", 4, 1, 1024, "OC: any amount (4.1.1)",
+              "blocks of a write that may be outstanding"),
+    LAB_WHOLE("read_blocks", "", 4, 1, 1024, "OC", "blocks of a read that may be outstanding"),
+    LAB_REAL("block_cost", "us", 2, 0, 1000, "OC", "what a block and its response cost the R5"),
+    LAB_WHOLE("reads_at_once", "", 0, 0, 64, "OC",
+              "reads of memory that may be under way; 0: any number"),
+    LAB_WORD("cut", "destination source", "4.1.1", "whose 256-byte lines packets end at"),
+    LAB_WORD("drains", "off on", "OC", "whether a block is sent whole before the next one's turn"),
+    LAB_WORD("responses", "block packet", "4: one per segment", "what a receiver answers"),
+    LAB_WHOLE("megabytes", "MB", 4, 1, 64, "OC", "size of a stream"),
+    LAB_WHOLE("ideal_gap", "cycles", 0, 0, 100, "7", "the gap of a link without dead time"),
+    LAB_FITTED_WHOLE("EXA-A7", "hit", "cycles", 15, 1, 1000, "OC: a cache hit",
+                     "until memory answers a short read"),
+    LAB_WHOLE("small_blocks", "", 1, 1, 1024, "OC", "write_blocks of the row without overlap"),
+};
+
+static uint32_t whole(struct lab_run *run, const char *name)
+{
+    return (uint32_t)lab_value(run, name);
+}
+
+struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x, uint32_t y,
+                                                uint32_t z)
+{
+    struct exanest_machine_config config = exanest_machine_default(x, y, z);
+    struct exanest_fabric_config *fabric = &config.fabric;
+    const uint32_t mhz = whole(run, "datapath");
+    const uint32_t mbps = (uint32_t)llround(lab_value(run, "link") * 1000);
+    fabric->datapath_hz = mhz * UINT64_C(1000000);
+    const uint32_t gap = whole(run, "gap");
+    fabric->link.serializer.line =
+        lab_word(run, "line") == 0 ? exanest_line_gap(gap, mhz, mbps) : exanest_line_aurora(mbps);
+    fabric->link.wire_ps = (uint32_t)lab_ps(run, "wire");
+    const uint16_t watermark = (uint16_t)whole(run, "watermark");
+    fabric->link.deserializer.xoff_free = fabric->link.deserializer.xon_used = watermark;
+    fabric->fpga.exadma.slots = whole(run, "slots");
+    fabric->fpga.exadma.scheduler_cycles = whole(run, "scheduler");
+    fabric->fpga.exadma.reads_max = whole(run, "reads_at_once");
+    fabric->fpga.exadma.cuts_at_source = lab_word(run, "cut") == 1;
+    fabric->fpga.exadma.drains = lab_word(run, "drains") == 1;
+    fabric->fpga.receiver.response_per_packet = lab_word(run, "responses") == 1;
+    fabric->fpga.memory.read_cycles = whole(run, "read");
+    fabric->fpga.crossbar.idle = (uint8_t)whole(run, "idle");
+    config.firmware.writes_outstanding = (uint16_t)whole(run, "write_blocks");
+    config.firmware.reads_outstanding = (uint16_t)whole(run, "read_blocks");
+    exanest_firmware_set_block_cost(&config.firmware.costs,
+                                    (uint32_t)llround(lab_value(run, "block_cost") * 1000));
+    return config;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * r5 - the real-time core of an FPGA: the firmware, and the time and the hardware that it needs.
+ *
+ * Purpose    Does what the firmware says, after what it costs, and tells it what came of it.
+ * Inputs     exanest_r5_post (programs); pages that the driver has brought in.
+ * Outputs    Stores to and loads from the units of the FPGA.
+ * Ownership  The R5 owns firmware and scratchpad; fabric and FPGA are the machine's.
+ * Threads    One world, one thread.
+ * Time       An action is done after its cost, at the next edge of the datapath's clock if it
+ *            touches hardware; a store that the hardware stalls takes longer (2.3.2).
+ * Units      The firmware counts nanoseconds.
+ * Limits     One action at a time, as on one core.
+ * Source     Xirouchakis 4.1, 6.2; specification 2.2, 5.
+ *
+ * The driver brings a page in `fault_ps` after its fault was reported, and tells the R5 which
+ * blocks read from it. A fault of the destination is told to nobody: the sender's R5 tries again
+ * after a time (4.6).
+ */
+#ifndef LAB_EXANEST_R5_H
+#define LAB_EXANEST_R5_H
+
+#include "hardware/exanest/firmware.h"
+#include "lab/exanest/fabric.h"
+
+#define EXANEST_FAULT_PS UINT64_C(50000000) /* 50 us to bring a page in: our choice (5). */
+
+struct exanest_r5 {
+    struct exanest_fabric *fabric;
+    struct exanest_fpga *fpga;
+    uint32_t number; /* The FPGA's. */
+    bool sleeping;
+    bool called;                /* While it slept, something came. */
+    struct sim_event due;       /* The action's cost is over, or the sleep. */
+    struct sim_event attention; /* Something has come into the mailbox while it sleeps. */
+    struct sim_event driver;    /* The oldest page fault is repaired. */
+    bool repairing;
+    struct exanest_page_fault fault;
+    uint64_t fault_ps;
+    uint64_t busy_ps; /* Time spent on actions. */
+    struct exanest_host_store store;
+    struct exanest_host_load load;
+    struct exanest_firmware_action action;
+    struct exanest_firmware firmware;
+    struct exanest_scratchpad scratchpad;
+};
+
+/* `r5` must not move afterwards. It begins to run at once. */
+void exanest_r5_open(struct exanest_r5 *r5, struct exanest_fabric *fabric, uint32_t number,
+                     const struct exanest_firmware_config *config);
+
+/* The driver gives page and channel `page` to a domain. */
+void exanest_r5_bind(struct exanest_r5 *r5, uint32_t page, uint16_t pdid);
+
+/* A program of the domain posts a transfer in its page. The doorbell's generation is the caller's.
+ */
+enum exanest_pad_access exanest_r5_post(struct exanest_r5 *r5, uint32_t page, uint32_t channel,
+                                        const struct exanest_transfer *transfer);
+
+/* What a program sees of its transfer. */
+struct exanest_transfer exanest_r5_transfer(const struct exanest_r5 *r5, uint32_t page,
+                                            uint32_t channel);
+
+/* It has nothing to do, and no timer runs. */
+bool exanest_r5_idle(const struct exanest_r5 *r5);
+
+#endif
