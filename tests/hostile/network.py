@@ -167,7 +167,7 @@ def unfragmented():
                                    stdout=subprocess.PIPE)
         try:
             sniffer.stdout.readline()
-            cable.pair(['ibv_rc_pingpong', '-g', '0', '-s', '8192', '-n', '50'])
+            cable.pair(['ibv_rc_pingpong', '-g', '0', '-s', '8192', '-n', '500'])
         finally:
             sniffer.kill()
             lines = sniffer.communicate()[0].split('\n')[:-1]

@@ -214,7 +214,7 @@ static void move_to_rts(int q)
                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
                                 .sq_psn = (uint32_t)(0xfffff0 - 100 * q),
-                                .timeout = 14,
+                                .timeout = 16, /* A process may be away for half a second. */
                                 .retry_cnt = 7,
                                 .rnr_retry = 7,
                                 .max_rd_atomic = 8};
