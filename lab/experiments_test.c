@@ -127,9 +127,13 @@ static void test_claims(void **state)
             const struct lab_claim *claim = &experiment->claims[k];
             assert_ptr_equal(claim_named(claim->id), claim);
             assert_true(strlen(claim->id) < LAB_ID_BYTES && strlen(claim->broken_by) > 0);
-            struct lab_run *run = prepare(experiment->name, 1);
-            set_all(run, claim->broken_by);
-            free(run);
+            char settings[LAB_TEXT_BYTES];
+            for (const char *left = claim->broken_by;
+                 lab_next_alternative(&left, settings, sizeof(settings));) {
+                struct lab_run *run = prepare(experiment->name, 1);
+                set_all(run, settings);
+                free(run);
+            }
         }
         for (uint32_t k = 0; k < experiment->parameter_count; k++) {
             const char *fitted = experiment->parameters[k].fitted;

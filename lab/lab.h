@@ -104,9 +104,11 @@ struct lab_claim {
     const char *id; /* Unique among all experiments, shorter than LAB_ID_BYTES. */
     enum lab_reference reference;
     enum lab_ground ground;
-    const char *source;    /* Where the document prints it, or what it is derived from. */
-    const char *broken_by; /* Settings, NAME=VALUE, with a space between two. */
-    const char *because;   /* What these settings take away. */
+    const char *source; /* Where the document prints it, or what it is derived from. */
+    /* Settings, NAME=VALUE, with a space between two; or several alternatives with " | " between
+     * two, each of which must break the rows alone. */
+    const char *broken_by;
+    const char *because; /* What these settings take away. */
     /* NULL, or why the model does not reproduce the figure. The row must be out of tolerance. */
     const char *not_reproduced;
 };
@@ -229,6 +231,9 @@ void lab_prepare(struct lab_run *run, const struct lab_experiment *experiment, u
 bool lab_set(struct lab_run *run, const char *assignment, char *error, size_t error_bytes);
 /* Several of them, with a space between two. */
 bool lab_set_all(struct lab_run *run, const char *assignments, char *error, size_t error_bytes);
+/* The next of a claim's alternatives, for lab_set_all; `left` moves behind it. False: none is left.
+ */
+bool lab_next_alternative(const char **left, char *settings, size_t bytes);
 bool lab_set_value(struct lab_run *run, uint32_t index, double value, char *error,
                    size_t error_bytes);
 

@@ -196,6 +196,22 @@ static void test_figures_and_memory(void **state)
     assert_int_equal(run.memories[0].bytes, 200);
 }
 
+static void test_alternatives(void **state)
+{
+    (void)state;
+    const char *left = "speed=90 | policy=none speed=80 | cost=0";
+    char settings[32];
+    assert_true(lab_next_alternative(&left, settings, sizeof(settings)));
+    assert_string_equal(settings, "speed=90");
+    assert_true(lab_next_alternative(&left, settings, sizeof(settings)));
+    assert_string_equal(settings, "policy=none speed=80");
+    prepare(settings);
+    assert_true(run.set[0] && run.set[1]);
+    assert_true(lab_next_alternative(&left, settings, sizeof(settings)));
+    assert_string_equal(settings, "cost=0");
+    assert_false(lab_next_alternative(&left, settings, sizeof(settings)));
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -216,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_settings),           cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_verdicts),           cmocka_unit_test(test_tolerance),
         cmocka_unit_test(test_figures_and_memory), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_alternatives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,6 +216,24 @@ bool lab_set_all(struct lab_run *run, const char *assignments, char *error, size
     return true;
 }
 
+bool lab_next_alternative(const char **left, char *settings, size_t bytes)
+{
+    if (**left == '\0') {
+        return false;
+    }
+    const char *bar = strchr(*left, '|');
+    size_t length = bar == NULL ? strlen(*left) : (size_t)(bar - *left);
+    const char *behind = *left + length;
+    while (length > 0 && (*left)[length - 1] == ' ') {
+        length--;
+    }
+    CHECK(length > 0 && length < bytes);
+    memcpy(settings, *left, length);
+    settings[length] = '\0';
+    *left = behind + (bar == NULL ? 0 : strspn(behind, "| "));
+    return true;
+}
+
 void lab_prepare(struct lab_run *run, const struct lab_experiment *experiment, uint64_t seed)
 {
     char error[2 * LAB_TEXT_BYTES];

@@ -13,10 +13,10 @@ enum {
     SETTINGS_MAX = 64 /* Different settings that break rows of one experiment. */
 };
 
-/* The runs of one experiment: the first as it is, then one for each setting. */
+/* The runs of one experiment: the first as it is, then one for each of the different settings. */
 struct trial {
     const struct lab_experiment *experiment;
-    const char *settings[SETTINGS_MAX];
+    char settings[SETTINGS_MAX][LAB_TEXT_BYTES];
     uint32_t setting_count;
     uint32_t first; /* Index of its first run. */
 };
@@ -33,24 +33,33 @@ static const char *const outcomes[] = {"breaks", "not reproduced", "SURVIVES", "
 
 /* -- What to run --------------------------------------------------------------------------------*/
 
-static uint32_t setting_of(const struct trial *trial, const struct lab_claim *claim)
+static uint32_t setting_index(const struct trial *trial, const char *settings)
 {
     uint32_t i = 0;
-    while (i < trial->setting_count && strcmp(trial->settings[i], claim->broken_by) != 0) {
+    while (i < trial->setting_count && strcmp(trial->settings[i], settings) != 0) {
         i++;
     }
     return i;
+}
+
+static void plan_claim(struct trial *trial, const struct lab_claim *claim)
+{
+    char settings[LAB_TEXT_BYTES];
+    for (const char *left = claim->broken_by;
+         lab_next_alternative(&left, settings, sizeof(settings));) {
+        if (setting_index(trial, settings) == trial->setting_count) {
+            CHECK(trial->setting_count < SETTINGS_MAX);
+            memcpy(trial->settings[trial->setting_count++], settings, sizeof(settings));
+        }
+    }
 }
 
 static void plan(struct trial *trial, const struct lab_experiment *experiment, uint32_t first)
 {
     *trial = (struct trial){.experiment = experiment, .first = first};
     for (uint32_t i = 0; i < experiment->claim_count; i++) {
-        const struct lab_claim *claim = &experiment->claims[i];
-        const uint32_t setting = setting_of(trial, claim);
-        if (claim->not_reproduced == NULL && setting == trial->setting_count) {
-            CHECK(trial->setting_count < SETTINGS_MAX);
-            trial->settings[trial->setting_count++] = claim->broken_by;
+        if (experiment->claims[i].not_reproduced == NULL) {
+            plan_claim(trial, &experiment->claims[i]);
         }
     }
 }
@@ -100,17 +109,6 @@ static enum outcome judge(const struct lab_run *run, const struct lab_row *row,
     return broken->within ? SURVIVES : BREAKS;
 }
 
-static const struct lab_row *counterpart(const struct trial *trial, const struct lab_run *runs,
-                                         const struct lab_row *row)
-{
-    const struct lab_run *run = &runs[trial->first];
-    const struct lab_claim *claim = lab_claim_of(run, row);
-    if (claim->not_reproduced != NULL) {
-        return NULL;
-    }
-    return row_named(&run[1 + setting_of(trial, claim)], row->id);
-}
-
 static void print_used(double used)
 {
     if (isfinite(used)) {
@@ -120,8 +118,9 @@ static void print_used(double used)
     }
 }
 
+/* `broken_by` is one alternative of the claim's, or empty. */
 static void print_row(const struct lab_run *run, const struct lab_row *row,
-                      const struct lab_row *broken, enum outcome outcome)
+                      const struct lab_row *broken, const char *broken_by, enum outcome outcome)
 {
     const struct lab_claim *claim = lab_claim_of(run, row);
     char published[48];
@@ -135,17 +134,16 @@ static void print_row(const struct lab_run *run, const struct lab_row *row,
     } else {
         printf(" %12s %11s", "-", "");
     }
-    printf("  %-32s %s\n", claim->not_reproduced == NULL ? claim->broken_by : "",
-           outcomes[outcome]);
+    printf("  %-32s %s\n", broken_by, outcomes[outcome]);
 }
 
 static json_t *row_json(const struct lab_run *run, const struct lab_row *row,
-                        const struct lab_row *broken, enum outcome outcome)
+                        const struct lab_row *broken, const char *broken_by, enum outcome outcome)
 {
     const struct lab_claim *claim = lab_claim_of(run, row);
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s}", "experiment",
                      run->experiment->name, "id", row->id, "ground", lab_ground_text(claim->ground),
-                     "broken_by", claim->broken_by, "measured", lab_json_number(row->measured),
+                     "broken_by", broken_by, "measured", lab_json_number(row->measured),
                      "tolerance_used", lab_json_number(lab_tolerance_used(row)), "measured_broken",
                      lab_json_number(broken == NULL ? LAB_NOTHING : broken->measured),
                      "tolerance_used_broken",
@@ -154,8 +152,43 @@ static json_t *row_json(const struct lab_run *run, const struct lab_row *row,
 }
 
 struct tally {
-    uint32_t outcomes[COUNT_OF(outcomes)], failures;
+    uint32_t outcomes[COUNT_OF(outcomes)]; /* Rows; one that breaks does so in each of its ways. */
+    uint32_t ways, failures;
 };
+
+/* One way to break a row was tried, or there is none: `settings` is empty. */
+static enum outcome report_way(const struct lab_run *run, const struct lab_row *row,
+                               const struct lab_row *broken, const char *settings, json_t *list)
+{
+    const enum outcome outcome = judge(run, row, broken);
+    if (list == NULL) {
+        print_row(run, row, broken, settings, outcome);
+    } else {
+        json_array_append_new(list, row_json(run, row, broken, settings, outcome));
+    }
+    return outcome;
+}
+
+static void report_row(const struct trial *trial, const struct lab_run *run,
+                       const struct lab_row *row, struct tally *tally, json_t *list)
+{
+    const struct lab_claim *claim = lab_claim_of(run, row);
+    enum outcome worst = BREAKS;
+    char settings[LAB_TEXT_BYTES];
+    if (claim->not_reproduced != NULL) {
+        worst = report_way(run, row, NULL, "", list);
+    } else {
+        for (const char *left = claim->broken_by;
+             lab_next_alternative(&left, settings, sizeof(settings));) {
+            const struct lab_run *changed = &run[1 + setting_index(trial, settings)];
+            const enum outcome outcome =
+                report_way(run, row, row_named(changed, row->id), settings, list);
+            worst = outcome == BREAKS ? worst : outcome;
+            tally->ways++;
+        }
+    }
+    tally->outcomes[worst]++;
+}
 
 static void report(const struct trial *trial, const struct lab_run *runs, struct tally *tally,
                    json_t *list)
@@ -167,15 +200,7 @@ static void report(const struct trial *trial, const struct lab_run *runs, struct
                "tolerance", "by", "outcome");
     }
     for (uint32_t i = 0; i < run->row_count; i++) {
-        const struct lab_row *row = &run->rows[i];
-        const struct lab_row *broken = counterpart(trial, runs, row);
-        const enum outcome outcome = judge(run, row, broken);
-        tally->outcomes[outcome]++;
-        if (list == NULL) {
-            print_row(run, row, broken, outcome);
-        } else {
-            json_array_append_new(list, row_json(run, row, broken, outcome));
-        }
+        report_row(trial, run, &run->rows[i], tally, list);
     }
     if (run->failure[0] != '\0') {
         tally->failures++;
@@ -186,9 +211,10 @@ static void report(const struct trial *trial, const struct lab_run *runs, struct
 static void print_tally(const struct tally *tally)
 {
     printf("\nTolerance: the share of it that is used up; a row is out above 100 %%.\n"
+           "%u ways to break a row were tried, each alone: "
            "%u rows break, %u are not reproduced, %u survive, %u are missing, %u are not ok\n",
-           tally->outcomes[BREAKS], tally->outcomes[NOT_REPRODUCED], tally->outcomes[SURVIVES],
-           tally->outcomes[MISSING], tally->outcomes[NOT_OK]);
+           tally->ways, tally->outcomes[BREAKS], tally->outcomes[NOT_REPRODUCED],
+           tally->outcomes[SURVIVES], tally->outcomes[MISSING], tally->outcomes[NOT_OK]);
 }
 
 /* -- All of it ----------------------------------------------------------------------------------*/

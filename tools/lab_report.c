@@ -84,10 +84,9 @@ static void write_row(FILE *to, const struct lab_run *run, const struct lab_row 
 {
     const struct lab_claim *claim = lab_claim_of(run, row);
     const enum lab_verdict verdict = lab_verdict_of(run, row);
-    char published[48], bound[48], broken[LAB_TEXT_BYTES];
+    char published[48], bound[48];
     lab_published_text(row, published, sizeof(published));
     lab_bound_text(row, bound, sizeof(bound));
-    snprintf(broken, sizeof(broken), "%s", claim->not_reproduced == NULL ? claim->broken_by : "");
     fprintf(to, "<tr>");
     write_cell(to, "", row->id);
     write_cell(to, "", row->what);
@@ -97,7 +96,7 @@ static void write_row(FILE *to, const struct lab_run *run, const struct lab_row 
     write_cell(to, "", row->unit);
     write_cell(to, "", bound);
     write_cell(to, "", lab_ground_text(claim->ground));
-    write_cell(to, "setting", broken);
+    write_cell(to, "setting", claim->not_reproduced == NULL ? claim->broken_by : "");
     write_cell(to, class_of(verdict), lab_verdict_text(verdict));
     fprintf(to, "</tr>\n");
 }
