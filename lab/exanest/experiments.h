@@ -9,7 +9,7 @@
 #include "lab/exanest/machine.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 21
+#define EXANEST_PARAMETER_COUNT 22
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
 #define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"
@@ -24,6 +24,16 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
 #define EXANEST_USES                                                                               \
     "datapath link line gap wire watermark slots scheduler read idle write_blocks read_blocks "    \
     "block_cost reads_at_once cut drains responses "
+
+/* The two models of the line (specification 6.4), as the words of `line`. */
+enum exanest_line_model {
+    EXANEST_LINE_GAP,
+    EXANEST_LINE_AURORA,
+};
+struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
+                                    uint32_t mbps);
+/* What the parameter `coded` says. */
+enum exanest_line_model exanest_coded(struct lab_run *run);
 
 /* One world of a run. */
 struct exanest_world {

@@ -36,7 +36,20 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
     LAB_FITTED_WHOLE("EXA-A7", "hit", "cycles", 15, 1, 1000, "OC: a cache hit",
                      "until memory answers a short read"),
     LAB_WHOLE("small_blocks", "", 1, 1, 1024, "OC", "write_blocks of the row without overlap"),
+    LAB_WORD("coded", "aurora gap", "specification 6.4",
+             "as line, for the link to which a row or a curve compares the first one"),
 };
+
+struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
+                                    uint32_t mbps)
+{
+    return model == EXANEST_LINE_GAP ? exanest_line_gap(gap, mhz, mbps) : exanest_line_aurora(mbps);
+}
+
+enum exanest_line_model exanest_coded(struct lab_run *run)
+{
+    return lab_word(run, "coded") == 0 ? EXANEST_LINE_AURORA : EXANEST_LINE_GAP;
+}
 
 static uint32_t whole(struct lab_run *run, const char *name)
 {
@@ -53,7 +66,7 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
     fabric->datapath_hz = mhz * UINT64_C(1000000);
     const uint32_t gap = whole(run, "gap");
     fabric->link.serializer.line =
-        lab_word(run, "line") == 0 ? exanest_line_gap(gap, mhz, mbps) : exanest_line_aurora(mbps);
+        exanest_line_of((enum exanest_line_model)lab_word(run, "line"), gap, mhz, mbps);
     fabric->link.wire_ps = (uint32_t)lab_ps(run, "wire");
     const uint16_t watermark = (uint16_t)whole(run, "watermark");
     fabric->link.deserializer.xoff_free = fabric->link.deserializer.xon_used = watermark;
