@@ -9,7 +9,7 @@
 #include "lab/exanest/machine.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 22
+#define EXANEST_PARAMETER_COUNT 24
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
 #define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"
@@ -51,9 +51,10 @@ void exanest_world_end(struct exanest_world *world);
 
 /* What a stream of writes achieves. */
 struct exanest_stream {
-    double gbps;        /* The second half of the bytes. */
+    double gbps;        /* The second half of the bytes, by words of the target's memory. */
     double us;          /* From the post to the descriptor's end, the whole transfer. */
-    uint64_t packets;   /* That carried data, */
+    uint64_t blocks;    /* Issued, */
+    uint64_t packets;   /* the packets that carried data, */
     uint64_t responses; /* and what answered them. */
     bool whole;         /* Every byte is right. */
 };

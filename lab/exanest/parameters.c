@@ -38,6 +38,9 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
     LAB_WHOLE("small_blocks", "", 1, 1, 1024, "OC", "write_blocks of the row without overlap"),
     LAB_WORD("coded", "aurora gap", "specification 6.4",
              "as line, for the link to which a row or a curve compares the first one"),
+    LAB_WHOLE("bubble", "cycles", 0, 0, 100, "OC",
+              "in which the barrel shifter takes nothing behind a packet that is not aligned"),
+    LAB_WORD("block_cut", "destination source", "4.1.1", "whose 16 KB lines blocks end at"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,

@@ -75,6 +75,7 @@ struct exanest_stream exanest_stream_of(struct lab_run *run,
     const struct exanest_stream stream = {
         .gbps = (double)(words - words / 2) * 128 * 1000 / (double)(end_ps - middle_ps),
         .us = (double)(world->sim.now_ps - began_ps) / 1e6,
+        .blocks = machine->r5s[from].firmware.counters.blocks,
         .packets = target->receiver.counters.meanings[EXANEST_MARKED] +
                    target->receiver.counters.meanings[EXANEST_COMPLETE],
         .responses = target->receiver.counters.responses[EXANEST_ACK],

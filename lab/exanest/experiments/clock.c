@@ -6,7 +6,7 @@
 #include "lab/exanest/experiments.h"
 
 #define MEGABYTE     1048576u
-#define PACKET_BITS  2048.0 /* Of payload. */
+#define PACKET_BITS  2048.0 /* Its payload. */
 #define PACKET_WORDS 18.0
 
 static double gbps_at(struct lab_run *run, uint32_t mhz, enum exanest_line_model model)

@@ -6,7 +6,7 @@
 #include "lab/exanest/experiments.h"
 
 #define MEGABYTE     1048576u
-#define PACKET_BITS  2048.0 /* Of payload. */
+#define PACKET_BITS  2048.0 /* Its payload. */
 #define PACKET_WORDS 18u
 #define WORD_BITS    128.0
 #define FASTEST      40.0 /* Gb/s, far beyond what the datapath fills. */
@@ -35,7 +35,7 @@ static void draw_throughput(struct lab_run *run)
         lab_add_figure(run, "rate", "One link, datapath at 150 MHz: a stream over the link's rate",
                        "link (Gb/s)", "payload (Gb/s)", false);
     lab_add_mark(figure, 10, 8.23, "8.23 measured");
-    lab_add_mark(figure, LAB_NOTHING, 15.36, "15.36: 18 words and 2 idle cycles");
+    lab_add_mark(figure, LAB_NOTHING, 19.2, "19.2: words of the datapath");
     for (uint32_t model = 0; model < COUNT_OF(names); model++) {
         struct lab_series *series = lab_add_curve(run, "%s", names[model]);
         for (uint32_t i = 0; i < COUNT_OF(rates); i++) {
