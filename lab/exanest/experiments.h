@@ -32,6 +32,12 @@ enum exanest_line_model {
 };
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
                                     uint32_t mbps);
+/* What rows compare a stream with: how long the line is taken by a packet of the greatest length,
+ * whose payload is EXANEST_STREAM_BITS. Its 18 words, and dead time behind them; or its 36 blocks
+ * of 66 bits, a separator, and their share of clock compensation. */
+#define EXANEST_STREAM_BITS (EXANEST_PAYLOAD_BYTES_MAX * 8.0)
+double exanest_gap_packet_ns(double gbps, double dead_ns);
+double exanest_aurora_packet_ns(double gbps);
 /* What the parameter `coded` says. */
 enum exanest_line_model exanest_coded(struct lab_run *run);
 

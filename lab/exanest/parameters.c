@@ -49,6 +49,18 @@ struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap,
     return model == EXANEST_LINE_GAP ? exanest_line_gap(gap, mhz, mbps) : exanest_line_aurora(mbps);
 }
 
+double exanest_gap_packet_ns(double gbps, double dead_ns)
+{
+    return EXANEST_PACKET_WORDS_MAX * EXANEST_WORD_BYTES * 8 / gbps + dead_ns;
+}
+
+double exanest_aurora_packet_ns(double gbps)
+{
+    const double blocks = 2 * EXANEST_PACKET_WORDS_MAX + 1;
+    const double every = EXANEST_AURORA_BLOCKS;
+    return blocks * 66 / gbps * every / (every - EXANEST_AURORA_STOPPED);
+}
+
 enum exanest_line_model exanest_coded(struct lab_run *run)
 {
     return lab_word(run, "coded") == 0 ? EXANEST_LINE_AURORA : EXANEST_LINE_GAP;

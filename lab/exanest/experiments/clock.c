@@ -5,9 +5,7 @@
  */
 #include "lab/exanest/experiments.h"
 
-#define MEGABYTE     1048576u
-#define PACKET_BITS  2048.0 /* Its payload. */
-#define PACKET_WORDS 18.0
+#define MEGABYTE 1048576u
 
 static double gbps_at(struct lab_run *run, uint32_t mhz, enum exanest_line_model model)
 {
@@ -47,19 +45,16 @@ static void clock_rows(struct lab_run *run)
     const double gap_gain = gap / gbps_at(run, EXANEST_DATAPATH_MHZ, model);
     const double aurora = gbps_at(run, mhz, coded);
     const double aurora_gain = aurora / gbps_at(run, EXANEST_DATAPATH_MHZ, coded);
-    /* Picoseconds that a packet takes of the line: its words and 3 cycles; or 36 blocks of 66 bits,
-     * a separator, and the share of clock compensation. */
-    const double words_ns = PACKET_WORDS * 12.8;
-    const double coded_ns =
-        37 * 6.6 * EXANEST_AURORA_BLOCKS / (double)(EXANEST_AURORA_BLOCKS - EXANEST_AURORA_STOPPED);
+    const double gap_ns = exanest_gap_packet_ns(10, 3 * 5.0);
+    const double slow_ns = exanest_gap_packet_ns(10, 3 / 0.15);
     lab_judge_relative(lab_add_row(run, "EXA-A21.gap/level", "Gb/s",
                                    "a link with dead time of 3 cycles, datapath at 200 MHz"),
-                       PACKET_BITS / (words_ns + 3 * 5.0), gap, 0.003);
+                       EXANEST_STREAM_BITS / gap_ns, gap, 0.003);
     lab_judge_relative(lab_add_row(run, "EXA-A21.gap/gain", "", "of its throughput at 150 MHz"),
-                       (words_ns + 3 / 0.15) / (words_ns + 3 * 5.0), gap_gain, 0.003);
+                       slow_ns / gap_ns, gap_gain, 0.003);
     lab_judge_relative(lab_add_row(run, "EXA-A21.aurora/level", "Gb/s",
                                    "a link coded as by Aurora, datapath at 200 MHz"),
-                       PACKET_BITS / coded_ns, aurora, 0.003);
+                       EXANEST_STREAM_BITS / exanest_aurora_packet_ns(10), aurora, 0.003);
     lab_judge_relative(lab_add_row(run, "EXA-A21.aurora/gain", "", "of its throughput at 150 MHz"),
                        1, aurora_gain, 0.003);
     draw(run);

@@ -6,9 +6,7 @@
 #include "lab/exanest/experiments.h"
 
 #define MEGABYTE     1048576u
-#define PACKET_BITS  2048.0 /* Its payload. */
-#define PACKET_WORDS 18u
-#define WORD_BITS    128.0
+#define PACKET_WORDS EXANEST_PACKET_WORDS_MAX
 #define FASTEST      40.0 /* Gb/s, far beyond what the datapath fills. */
 #define STALL_CYCLES 1500u
 
@@ -115,15 +113,14 @@ static void draw_stall(struct lab_run *run)
 static void fast_links(struct lab_run *run)
 {
     const double link = lab_value(run, "link");
-    const double packet_ns = PACKET_WORDS * WORD_BITS / 16;
-    const double coded_ns = 37 * 66 / 16.0 * EXANEST_AURORA_BLOCKS /
-                            (double)(EXANEST_AURORA_BLOCKS - EXANEST_AURORA_STOPPED);
     lab_judge_relative(
         lab_add_row(run, "EXA-W-16.gap", "Gb/s", "links of 16 Gb/s with dead time of 3 cycles"),
-        PACKET_BITS / (packet_ns + 20), gbps_at(run, link, line(run)), 0.005);
+        EXANEST_STREAM_BITS / exanest_gap_packet_ns(16, 3 / 0.15), gbps_at(run, link, line(run)),
+        0.005);
     lab_judge_relative(
         lab_add_row(run, "EXA-W-16.aurora", "Gb/s", "links of 16 Gb/s coded as by Aurora"),
-        PACKET_BITS / coded_ns, gbps_at(run, link, exanest_coded(run)), 0.005);
+        EXANEST_STREAM_BITS / exanest_aurora_packet_ns(16), gbps_at(run, link, exanest_coded(run)),
+        0.005);
     lab_judge_relative(
         lab_add_row(run, "EXA-W-fast", "Gb/s", "links of %g Gb/s: the crossbar", FASTEST),
         19.2 * 16 / 20, gbps_at(run, FASTEST, line(run)), 0.01);
