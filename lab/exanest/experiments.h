@@ -6,7 +6,7 @@
 #define LAB_EXANEST_EXPERIMENTS_H
 
 #include "base/check.h"
-#include "lab/exanest/machine.h"
+#include "lab/exanest/program.h"
 #include "lab/lab.h"
 
 #define EXANEST_PARAMETER_COUNT 24
@@ -71,6 +71,23 @@ struct exanest_stream exanest_stream_of(struct lab_run *run,
                                         const struct exanest_machine_config *config, uint32_t from,
                                         uint32_t to, uint32_t bytes, uint32_t source_offset,
                                         uint32_t target_offset);
+
+/* What programs achieve that run side by side. */
+struct exanest_flows {
+    double gbps; /* All together, the second half of the bytes. */
+    double us;   /* A transfer, from the call to the look that sees its end; the mean. */
+};
+
+/* The programs of one FPGA and process, and those that share a target, have transfers of the same
+ * size. */
+struct exanest_flows exanest_flows_of(struct lab_run *run,
+                                      const struct exanest_machine_config *config,
+                                      const struct exanest_program_config *programs,
+                                      uint32_t count);
+
+/* How long one read or write of so many bytes takes that FPGA `fpga` posts, in us. */
+double exanest_transfer_us(struct lab_run *run, const struct exanest_machine_config *config,
+                           uint32_t fpga, uint32_t other, bool writes, uint32_t bytes);
 
 #define EXPERIMENT(symbol) extern const struct lab_experiment symbol;
 #include "lab/exanest/experiments.def"

@@ -379,6 +379,27 @@ uint16_t exanest_fpga_step(struct exanest_fpga *fpga)
     return (uint16_t)((taken | ready) & fpga->linked);
 }
 
+void exanest_fpga_notice(struct exanest_fpga *fpga, uint32_t process)
+{
+    struct sim_event *program = process < EXANEST_AXI_IDS ? fpga->programs[process] : NULL;
+    if (program != NULL && !sim_event_scheduled(program)) {
+        sim_after(fpga->sim, program, 0);
+    }
+}
+
+static void call_programs(struct exanest_fpga *fpga)
+{
+    const struct exanest_packetizer_counters *packetizer = &fpga->packetizer.counters;
+    const uint64_t noticed = fpga->memory.watched + packetizer->done + packetizer->failed;
+    if (noticed == fpga->noticed) {
+        return;
+    }
+    fpga->noticed = noticed;
+    for (uint32_t process = 0; process < EXANEST_AXI_IDS; process++) {
+        exanest_fpga_notice(fpga, process);
+    }
+}
+
 void exanest_fpga_call(struct exanest_fpga *fpga)
 {
     struct sim *sim = fpga->sim;
@@ -391,6 +412,7 @@ void exanest_fpga_call(struct exanest_fpga *fpga)
         !sim_event_scheduled(fpga->faulted)) {
         sim_after(sim, fpga->faulted, 0);
     }
+    call_programs(fpga);
     if (fpga->receiver.table.used > 0 && !sim_event_scheduled(&fpga->ageing)) {
         sim_after(sim, &fpga->ageing, fpga->age_ps);
     }

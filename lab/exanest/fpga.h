@@ -74,6 +74,10 @@ struct exanest_fpga {
     /* Software that sleeps: scheduled when the mailbox has something, or a page fault is reported;
      * NULL: nobody waits for it. */
     struct sim_event *attention, *faulted;
+    /* Programs that poll, by process: scheduled when a word has come to where one looks, or the
+     * packetizer is done with a message. NULL: nobody polls. */
+    struct sim_event *programs[EXANEST_AXI_IDS];
+    uint64_t noticed;        /* What had come when programs were scheduled last. */
     struct sim_event ageing; /* The receiver's contexts grow old. */
     struct sim *sim;
     uint64_t age_ps;
@@ -108,6 +112,9 @@ void exanest_fpga_give_channel(struct exanest_fpga *fpga, uint32_t channel, uint
 
 /* A cycle. Returns the ports whose cables were used: their links have something to do. */
 uint16_t exanest_fpga_step(struct exanest_fpga *fpga);
+
+/* What programs of a process may be waiting for has come. */
+void exanest_fpga_notice(struct exanest_fpga *fpga, uint32_t process);
 
 /* Wakes software that waits for what the last cycle brought. */
 void exanest_fpga_call(struct exanest_fpga *fpga);

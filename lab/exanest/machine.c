@@ -107,14 +107,38 @@ void exanest_machine_write(struct exanest_machine *machine, uint32_t fpga, uint3
     CHECK(access == EXANEST_PAD_GOOD);
 }
 
+void exanest_machine_watch(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                           uint64_t va, uint64_t bytes, struct sim_event *notice)
+{
+    struct exanest_fpga *at = exanest_fabric_fpga(&machine->fabric, fpga);
+    CHECK(process < COUNT_OF(at->programs));
+    exanest_memory_watch(&at->memory, domain_of(process), va, bytes);
+    at->programs[process] = notice;
+}
+
+bool exanest_machine_read_ready(struct exanest_machine *machine, uint32_t fpga, uint32_t process)
+{
+    const struct exanest_packetizer *packetizer =
+        &exanest_fabric_fpga(&machine->fabric, fpga)->packetizer;
+    const uint8_t phase = exanest_packetizer_state(packetizer, process).phase;
+    return phase == EXANEST_CHANNEL_FREE || phase == EXANEST_CHANNEL_DONE ||
+           phase == EXANEST_CHANNEL_FAILED;
+}
+
+void exanest_machine_read_over(struct exanest_machine *machine, uint32_t fpga, uint32_t process)
+{
+    struct exanest_packetizer *packetizer =
+        &exanest_fabric_fpga(&machine->fabric, fpga)->packetizer;
+    exanest_packetizer_store(packetizer, process, EXANEST_PACKETIZER_COMMAND, 0);
+    exanest_fabric_wake(&machine->fabric, fpga);
+}
+
 bool exanest_machine_read(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
                           const struct exanest_read *read)
 {
     struct exanest_packetizer *packetizer =
         &exanest_fabric_fpga(&machine->fabric, fpga)->packetizer;
-    const uint8_t phase = exanest_packetizer_state(packetizer, process).phase;
-    if (phase != EXANEST_CHANNEL_FREE && phase != EXANEST_CHANNEL_DONE &&
-        phase != EXANEST_CHANNEL_FAILED) {
+    if (!exanest_machine_read_ready(machine, fpga, process)) {
         return false;
     }
     const struct exanest_read_request request = {

@@ -64,6 +64,11 @@ struct exanest_write {
 void exanest_machine_write(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
                            uint32_t channel, const struct exanest_write *write);
 
+/* A program of the process looks at its memory from `va` on, and at its packetizer's channel:
+ * `notice` is scheduled when there may be something new, also when a transfer's state changes. */
+void exanest_machine_watch(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                           uint64_t va, uint64_t bytes, struct sim_event *notice);
+
 /* A read is a request to the owner's R5 (4.7): `bytes` from `source` of FPGA `owner` come to `va`
  * here, and 16 bytes of `data` to `notify_va`. False: the packetizer's channel is busy. */
 struct exanest_read {
@@ -75,6 +80,12 @@ struct exanest_read {
 
 bool exanest_machine_read(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
                           const struct exanest_read *read);
+
+/* The channel would take a request. */
+bool exanest_machine_read_ready(struct exanest_machine *machine, uint32_t fpga, uint32_t process);
+/* The data of the last request have come, whatever became of its acknowledgement: the packetizer
+ * need not send it again (4.8 b). */
+void exanest_machine_read_over(struct exanest_machine *machine, uint32_t fpga, uint32_t process);
 
 /* Runs until nothing happens any more, or the time is over. False: it is over. */
 bool exanest_machine_settle(struct exanest_machine *machine, uint64_t until_ps);

@@ -128,6 +128,14 @@ uint8_t *exanest_memory_bytes(struct exanest_memory *memory, uint16_t pdid, uint
     return physical(memory, space, va, bytes);
 }
 
+void exanest_memory_watch(struct exanest_memory *memory, uint16_t pdid, uint64_t va, uint64_t bytes)
+{
+    struct exanest_space *space = space_of(memory, pdid, va);
+    CHECK(space != NULL);
+    space->watched_va = va;
+    space->watched_bytes = bytes;
+}
+
 /* -- Accesses -----------------------------------------------------------------------------------*/
 
 /* The driver is told once of each page that is missing. */
@@ -160,6 +168,7 @@ static enum exanest_axi_response translate(struct exanest_memory *memory, uint16
         report(memory, space, va, writes);
         return EXANEST_AXI_SLAVE_ERROR;
     }
+    memory->watched += writes && va - space->watched_va < space->watched_bytes;
     *at = physical(memory, space, va, EXANEST_WORD_BYTES);
     return EXANEST_AXI_OKAY;
 }

@@ -45,9 +45,10 @@ struct exanest_space {
     uint16_t pdid;
     uint64_t va; /* Its first byte: a page's. */
     uint64_t pages;
-    uint64_t physical;  /* Where it lies in the memory's bytes. */
-    uint64_t *present;  /* Bit i: page i. */
-    uint64_t *reported; /* Bit i: the driver knows that page i is missing. */
+    uint64_t physical;                  /* Where it lies in the memory's bytes. */
+    uint64_t *present;                  /* Bit i: page i. */
+    uint64_t *reported;                 /* Bit i: the driver knows that page i is missing. */
+    uint64_t watched_va, watched_bytes; /* Where a program looks. */
 };
 
 struct exanest_read_under_way {
@@ -90,6 +91,7 @@ struct exanest_memory {
     struct exanest_page_fault faults[EXANEST_FAULTS_MAX];
     uint64_t faults_lost; /* Found no place: the page is reported again by the next access. */
     uint64_t words_read, words_written;
+    uint64_t watched; /* Written where programs look. */
 };
 
 /* `prng` is the world's; it may be NULL if there is no jitter. */
@@ -114,6 +116,10 @@ MUST_USE bool exanest_memory_next_fault(struct exanest_memory *memory,
  * in. NULL: nothing is mapped there, or not all of it in one space. */
 uint8_t *exanest_memory_bytes(struct exanest_memory *memory, uint16_t pdid, uint64_t va,
                               uint64_t bytes);
+
+/* A program polls the addresses: words that are written there are counted as `watched`. */
+void exanest_memory_watch(struct exanest_memory *memory, uint16_t pdid, uint64_t va,
+                          uint64_t bytes);
 
 /* -- The hardware -------------------------------------------------------------------------------*/
 

@@ -126,6 +126,7 @@ static uint64_t perform(struct exanest_r5 *r5)
         return 0;
     case EXANEST_DO_UPDATE:
         exanest_scratchpad_update(&r5->scratchpad, action->channel, &action->progress);
+        exanest_fpga_notice(r5->fpga, action->channel / EXANEST_PAGE_CHANNELS);
         return 0;
     case EXANEST_DO_READ_DESCRIPTOR: /* W3 is the lower half of its line. */
         return r5->load.data.low;

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lab/exanest/program.h"
+
+#include <string.h>
+
+#define LINE         UINT64_C(16384) /* Source and target begin where a block does. */
+#define NOTICE_BYTES 16u
+
+/* -- Memory -------------------------------------------------------------------------------------*/
+
+static uint64_t lines(uint32_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+uint64_t exanest_program_source(void)
+{
+    return EXANEST_MEMORY_VA;
+}
+
+uint64_t exanest_program_target(uint32_t bytes)
+{
+    return EXANEST_MEMORY_VA + lines(bytes);
+}
+
+static uint64_t notices(uint32_t bytes)
+{
+    return EXANEST_MEMORY_VA + 2 * lines(bytes);
+}
+
+uint64_t exanest_program_memory(uint32_t bytes)
+{
+    return 2 * lines(bytes) + LINE;
+}
+
+_Static_assert(EXANEST_WINDOW_MAX *NOTICE_BYTES <= LINE, "more notifications than there is room");
+
+/* -- What it does -------------------------------------------------------------------------------*/
+
+static uint32_t piece_bytes(const struct exanest_program *program,
+                            const struct exanest_program_slot *slot)
+{
+    const uint32_t left = program->config.bytes - slot->got;
+    const uint32_t piece = program->config.piece;
+    return piece == 0 || left < piece ? left : piece;
+}
+
+static uint64_t notice_va(const struct exanest_program *program, uint32_t slot)
+{
+    return notices(program->config.bytes) + (uint64_t)slot * NOTICE_BYTES;
+}
+
+static void post(struct exanest_program *program, uint32_t number)
+{
+    const struct exanest_program_config *config = &program->config;
+    struct exanest_program_slot *slot = &program->slots[number];
+    const uint64_t source = exanest_program_source() + slot->got;
+    const uint64_t target = exanest_program_target(config->bytes) + slot->got;
+    slot->asked = true;
+    slot->number = ++program->asked;
+    if (config->writes) {
+        const struct exanest_write write = {.to = config->other,
+                                            .source = source,
+                                            .va = target,
+                                            .bytes = piece_bytes(program, slot)};
+        exanest_machine_write(program->machine, config->fpga, config->process, number, &write);
+        return;
+    }
+    const struct exanest_read read = {.owner = config->other,
+                                      .source = source,
+                                      .va = target,
+                                      .notify_va = notice_va(program, number),
+                                      .bytes = piece_bytes(program, slot),
+                                      .request_id = slot->number,
+                                      .data = slot->number};
+    const bool taken = exanest_machine_read(program->machine, config->fpga, config->process, &read);
+    CHECK(taken);
+}
+
+/* Has the slot's piece come to an end that a look would see? */
+static bool ended(const struct exanest_program *program, uint32_t number)
+{
+    const struct exanest_program_config *config = &program->config;
+    const struct exanest_program_slot *slot = &program->slots[number];
+    if (config->writes) {
+        const uint8_t state = (uint8_t)exanest_r5_transfer(&program->machine->r5s[config->fpga],
+                                                           config->process, number)
+                                  .state;
+        return state == EXANEST_TRANSFER_DONE || state == EXANEST_TRANSFER_ERROR;
+    }
+    uint64_t data;
+    memcpy(&data,
+           exanest_machine_bytes(program->machine, config->fpga, config->process,
+                                 notice_va(program, number), NOTICE_BYTES),
+           sizeof(data));
+    return data == slot->number;
+}
+
+static void count_end(struct exanest_program *program, struct exanest_program_slot *slot)
+{
+    const uint64_t now_ps = program->machine->sim->now_ps;
+    const uint64_t took_ps = now_ps - slot->began_ps;
+    slot->busy = false;
+    program->ended++;
+    program->last_ps = now_ps;
+    program->sum_ps += took_ps;
+    program->least_ps = took_ps < program->least_ps ? took_ps : program->least_ps;
+    program->most_ps = took_ps > program->most_ps ? took_ps : program->most_ps;
+    sim_note(program->machine->sim, took_ps);
+}
+
+static void see(struct exanest_program *program, uint32_t number)
+{
+    const struct exanest_program_config *config = &program->config;
+    struct exanest_program_slot *slot = &program->slots[number];
+    slot->got += piece_bytes(program, slot);
+    slot->asked = false;
+    if (config->writes) {
+        program->failed +=
+            exanest_r5_transfer(&program->machine->r5s[config->fpga], config->process, number)
+                .state == EXANEST_TRANSFER_ERROR;
+    } else if (slot->number == program->asked) { /* The channel still holds its request. */
+        exanest_machine_read_over(program->machine, config->fpga, config->process);
+    }
+    if (slot->got == config->bytes) {
+        count_end(program, slot);
+    }
+}
+
+/* -- What is next -------------------------------------------------------------------------------*/
+
+/* A slot with something to see; EXANEST_WINDOW_MAX: none. */
+static uint32_t slot_ended(const struct exanest_program *program)
+{
+    for (uint32_t i = 0; i < program->config.window; i++) {
+        if (program->slots[i].busy && program->slots[i].asked && ended(program, i)) {
+            return i;
+        }
+    }
+    return EXANEST_WINDOW_MAX;
+}
+
+/* A slot whose next piece can be asked for: rather of a transfer that has begun. */
+static uint32_t slot_to_post(struct exanest_program *program)
+{
+    const struct exanest_program_config *config = &program->config;
+    uint32_t free = EXANEST_WINDOW_MAX;
+    if (!config->writes &&
+        !exanest_machine_read_ready(program->machine, config->fpga, config->process)) {
+        return EXANEST_WINDOW_MAX;
+    }
+    for (uint32_t i = 0; i < config->window; i++) {
+        if (program->slots[i].busy && !program->slots[i].asked) {
+            return i;
+        }
+        free = !program->slots[i].busy && free == EXANEST_WINDOW_MAX ? i : free;
+    }
+    if (free == EXANEST_WINDOW_MAX || program->begun == config->count) {
+        return EXANEST_WINDOW_MAX;
+    }
+    program->begun++;
+    program->slots[free] =
+        (struct exanest_program_slot){.busy = true, .began_ps = program->machine->sim->now_ps};
+    return free;
+}
+
+static void begin(struct exanest_program *program, enum exanest_program_job job, uint32_t slot,
+                  uint32_t cost_ns)
+{
+    program->job = (uint8_t)job;
+    program->slot = (uint8_t)slot;
+    sim_after(program->machine->sim, &program->due, cost_ns * SIM_NS);
+}
+
+static void go_on(struct exanest_program *program)
+{
+    const uint32_t seen = slot_ended(program);
+    if (seen != EXANEST_WINDOW_MAX) {
+        begin(program, EXANEST_PROGRAM_LOOKS, seen, program->config.poll_ns);
+        return;
+    }
+    const uint32_t posted = slot_to_post(program);
+    if (posted != EXANEST_WINDOW_MAX) {
+        begin(program, EXANEST_PROGRAM_CALLS, posted, program->config.call_ns);
+        return;
+    }
+    program->job = EXANEST_PROGRAM_RESTS;
+}
+
+static void on_due(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct exanest_program *program = CONTAINER_OF(event, struct exanest_program, due);
+    if (program->job == EXANEST_PROGRAM_LOOKS) {
+        see(program, program->slot);
+    } else if (program->job == EXANEST_PROGRAM_CALLS) {
+        post(program, program->slot);
+    }
+    go_on(program);
+}
+
+static void on_notice(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct exanest_program *program = CONTAINER_OF(event, struct exanest_program, notice);
+    if (program->job == EXANEST_PROGRAM_RESTS) {
+        go_on(program);
+    }
+}
+
+/* -- The beginning ------------------------------------------------------------------------------*/
+
+struct exanest_program_config exanest_program_default(uint32_t fpga, uint32_t other, bool writes,
+                                                      uint32_t bytes)
+{
+    return (struct exanest_program_config){
+        .fpga = fpga,
+        .other = other,
+        .writes = writes,
+        .bytes = bytes,
+        .count = 1,
+        .window = 1,
+        .call_ns = EXANEST_CALL_NS,
+        .poll_ns = EXANEST_POLL_NS,
+    };
+}
+
+void exanest_program_open(struct exanest_program *program, struct exanest_machine *machine,
+                          const struct exanest_program_config *config)
+{
+    CHECK(config->bytes > 0 && config->count > 0 && config->window > 0);
+    CHECK(config->window <= (config->writes ? EXANEST_WRITE_CHANNELS : EXANEST_WINDOW_MAX));
+    CHECK(exanest_program_memory(config->bytes) <= machine->config.process_bytes);
+    memset(program, 0, sizeof(*program));
+    program->machine = machine;
+    program->config = *config;
+    program->least_ps = UINT64_MAX;
+    program->first_ps = machine->sim->now_ps;
+    sim_event_init(&program->notice, on_notice);
+    sim_event_init(&program->due, on_due);
+    exanest_machine_watch(machine, config->fpga, config->process, notices(config->bytes),
+                          EXANEST_WINDOW_MAX * NOTICE_BYTES, &program->notice);
+    begin(program, EXANEST_PROGRAM_RESTS, 0, 0);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * program - a process on an FPGA that reads from another one's memory, or writes to it.
+ *
+ * Purpose    Posts transfers as a benchmark does, at most a window of them at a time, and says how
+ *            long they took.
+ * Inputs     A configuration: between which FPGAs, how many transfers of which size.
+ * Outputs    The time of each transfer, from the library call to the look that sees its end.
+ * Ownership  The caller owns the struct; the machine and its world must live as long.
+ * Threads    One world, one thread.
+ * Time       A core does one thing at a time: a call takes `call_ns`, and its registers are stored
+ *            at the end of it; a look that finds something takes `poll_ns`. Looks that find nothing
+ *            are not simulated: they would end when there is something to find.
+ * Units      Bytes, nanoseconds, picoseconds.
+ * Limits     EXANEST_WINDOW_MAX transfers at a time: as many reads as the R5 queues. Of writes, as
+ *            many as a page has channels.
+ * Source     Xirouchakis 4.1, 7; specification 4.1, 4.7, 4.8, section 5's table of costs.
+ *
+ * A read is a request through the packetizer; its end is a notification in our memory (4.7). Of a
+ * write, the end is what its descriptor in the scratchpad says. All transfers have the same source
+ * and the same target, as those of the OSU benchmarks.
+ *
+ * The window opens by what the program sees. A process has one channel of the packetizer, so the
+ * next request waits for the acknowledgement of the last one, or for its data (4.8 b).
+ */
+#ifndef LAB_EXANEST_PROGRAM_H
+#define LAB_EXANEST_PROGRAM_H
+
+#include "lab/exanest/machine.h"
+
+#define EXANEST_WINDOW_MAX EXANEST_READ_QUEUE
+
+/* The host's entries of section 5's table; our choice, fitted as a whole to 4.16 us. */
+#define EXANEST_CALL_NS 250u /* Library call + request registers. */
+#define EXANEST_POLL_NS 250u /* User poll sees notification. */
+
+struct exanest_program_config {
+    uint32_t fpga;    /* Where the program runs, */
+    uint32_t other;   /* and from where it reads, or to where it writes. */
+    uint32_t process; /* At both ends. */
+    bool writes;
+    uint32_t bytes; /* Of a transfer. */
+    uint32_t piece; /* A request asks for so many bytes of it, the next when they have come; 0: for
+                     * all of it. */
+    uint32_t count, window;
+    uint32_t call_ns, poll_ns;
+};
+
+/* A transfer under way. */
+struct exanest_program_slot {
+    bool busy;
+    bool asked;      /* A piece is under way; else it is to be asked for. */
+    uint32_t got;    /* Bytes of earlier pieces. */
+    uint32_t number; /* Of the piece, among all of the program's; from 1 on. */
+    uint64_t began_ps;
+};
+
+enum exanest_program_job {
+    EXANEST_PROGRAM_RESTS,
+    EXANEST_PROGRAM_CALLS,
+    EXANEST_PROGRAM_LOOKS,
+};
+
+struct exanest_program {
+    struct exanest_machine *machine;
+    struct exanest_program_config config;
+    struct sim_event notice;            /* There may be something to see. */
+    struct sim_event due;               /* The job is done. */
+    uint8_t job;                        /* enum exanest_program_job. */
+    uint8_t slot;                       /* The job's. */
+    uint32_t asked;                     /* Pieces so far. */
+    uint32_t begun, ended;              /* Transfers. */
+    uint32_t failed;                    /* That ended in an error. */
+    uint64_t first_ps;                  /* The first one began, */
+    uint64_t last_ps;                   /* the last one ended. */
+    uint64_t sum_ps, least_ps, most_ps; /* What transfers took. */
+    struct exanest_program_slot slots[EXANEST_WINDOW_MAX];
+};
+
+/* One transfer of so many bytes after the other, with the costs above. */
+struct exanest_program_config exanest_program_default(uint32_t fpga, uint32_t other, bool writes,
+                                                      uint32_t bytes);
+
+/* Begins at once. `program` must not move afterwards; it is the only one of its process. */
+void exanest_program_open(struct exanest_program *program, struct exanest_machine *machine,
+                          const struct exanest_program_config *config);
+
+static inline bool exanest_program_over(const struct exanest_program *program)
+{
+    return program->ended == program->config.count;
+}
+
+/* What a process needs for transfers of so many bytes; where source and target lie. */
+uint64_t exanest_program_memory(uint32_t bytes);
+uint64_t exanest_program_source(void);
+uint64_t exanest_program_target(uint32_t bytes);
+
+#endif
