@@ -9,7 +9,8 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 24
+#define EXANEST_PARAMETER_COUNT 26
+#define EXANEST_PARAMETER_COUNT 26
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
 #define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"
@@ -23,7 +24,7 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
                                                 uint32_t z);
 #define EXANEST_USES                                                                               \
     "datapath link line gap wire watermark slots scheduler read idle write_blocks read_blocks "    \
-    "block_cost reads_at_once cut drains responses "
+    "block_cost lookup reads_at_once cut drains responses "
 
 /* The two models of the line (specification 6.4), as the words of `line`. */
 enum exanest_line_model {

@@ -41,6 +41,10 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
     LAB_WHOLE("bubble", "cycles", 0, 0, 100, "OC",
               "in which the barrel shifter takes nothing behind a packet that is not aligned"),
     LAB_WORD("block_cut", "destination source", "4.1.1", "whose 16 KB lines blocks end at"),
+    LAB_FITTED_REAL("EXA-A9", "lookup", "us", 0.095, 0, 100, "OC: what the rest leaves of 4.16 us",
+                    "until the R5 has found a transfer its channel"),
+    LAB_WORD("request_reads", "12 6 4 3 2", "3.12: 12 words of 32 bits (C-30)",
+             "slow reads of the mailbox for a request; fewer are wider"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
@@ -95,6 +99,7 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
     fabric->fpga.crossbar.idle = (uint8_t)whole(run, "idle");
     config.firmware.writes_outstanding = (uint16_t)whole(run, "write_blocks");
     config.firmware.reads_outstanding = (uint16_t)whole(run, "read_blocks");
+    config.firmware.costs.lookup = (uint32_t)llround(lab_value(run, "lookup") * 1000);
     exanest_firmware_set_block_cost(&config.firmware.costs,
                                     (uint32_t)llround(lab_value(run, "block_cost") * 1000));
     return config;
