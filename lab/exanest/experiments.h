@@ -9,8 +9,9 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 26
-#define EXANEST_PARAMETER_COUNT 26
+#define EXANEST_PARAMETER_COUNT 28
+#define EXANEST_PARAMETER_COUNT 28
+#define EXANEST_PARAMETER_COUNT 28
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
 #define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"

@@ -45,6 +45,10 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
                     "until the R5 has found a transfer its channel"),
     LAB_WORD("request_reads", "12 6 4 3 2", "3.12: 12 words of 32 bits (C-30)",
              "slow reads of the mailbox for a request; fewer are wider"),
+    LAB_WHOLE("window", "", 64, 1, EXANEST_WINDOW_MAX, "OSU's benchmarks of bandwidth",
+              "transfers that a program has under way"),
+    LAB_WORD("ask", "transfer block", "4.1.1: a request for a transfer",
+             "what a program asks for at a time, and waits for"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
