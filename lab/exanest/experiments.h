@@ -9,9 +9,10 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 28
-#define EXANEST_PARAMETER_COUNT 28
-#define EXANEST_PARAMETER_COUNT 28
+#define EXANEST_PARAMETER_COUNT 30
+#define EXANEST_PARAMETER_COUNT 30
+#define EXANEST_PARAMETER_COUNT 30
+#define EXANEST_PARAMETER_COUNT 30
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
 #define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"
@@ -42,6 +43,9 @@ double exanest_gap_packet_ns(double gbps, double dead_ns);
 double exanest_aurora_packet_ns(double gbps);
 /* What the parameter `coded` says. */
 enum exanest_line_model exanest_coded(struct lab_run *run);
+/* The routers of such a machine: their parameters are EXANEST_ROUTER_USES. */
+void exanest_set_router(struct lab_run *run, struct exanest_machine_config *config);
+#define EXANEST_ROUTER_USES "router_gap router_latency "
 
 /* One world of a run. */
 struct exanest_world {

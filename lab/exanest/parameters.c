@@ -49,6 +49,10 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
               "transfers that a program has under way"),
     LAB_WORD("ask", "transfer block", "4.1.1: a request for a transfer",
              "what a program asks for at a time, and waits for"),
+    LAB_FITTED_WHOLE("EXA-A4.level", "router_gap", "cycles", 4, 0, 100, "OC: 7.9 Gb/s",
+                     "dead time behind a packet of a router"),
+    LAB_WHOLE("router_latency", "cycles", 120, 1, 10000, "OC: 7, \"significantly higher\"",
+              "of a header through a router"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
@@ -107,4 +111,14 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
     exanest_firmware_set_block_cost(&config.firmware.costs,
                                     (uint32_t)llround(lab_value(run, "block_cost") * 1000));
     return config;
+}
+
+void exanest_set_router(struct lab_run *run, struct exanest_machine_config *config)
+{
+    struct exanest_router_config *router = &config->fabric.router;
+    router->gap_hundredths = (uint16_t)(100 * whole(run, "router_gap"));
+    router->latency = (uint16_t)whole(run, "router_latency");
+    /* 128 bits of a link's rate; the router's lanes take a word a cycle at most. */
+    const double word = 128e3 / (lab_value(run, "link") * 1e3) * lab_value(run, "datapath") / 10;
+    router->word_hundredths = (uint16_t)fmax(100, (double)llround(word));
 }
