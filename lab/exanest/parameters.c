@@ -53,6 +53,10 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
                      "dead time behind a packet of a router"),
     LAB_WHOLE("router_latency", "cycles", 120, 1, 10000, "OC: 7, \"significantly higher\"",
               "of a header through a router"),
+    LAB_WORD("router_ports", "four one", "6.4: one for each FPGA of the QFDB",
+             "ports by which a QFDB's packets reach its router"),
+    LAB_WORD("fair_ports", "one four", "7.1", "router_ports of the what-if"),
+    LAB_WHOLE("neighbours", "", 4, 1, 4, "7.1: a 2D torus", "QFDBs to which four FPGAs send"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
