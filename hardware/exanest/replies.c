@@ -70,14 +70,14 @@ void exanest_replies_put_response(struct exanest_replies *replies, uint16_t pdid
     INVARIANTS(exanest_replies_check(replies));
 }
 
-void exanest_replies_put_acknowledgement(struct exanest_replies *replies, uint16_t pdid,
-                                         const struct exanest_footer *footer,
-                                         enum exanest_status status)
+static void put_header(struct exanest_replies *replies, enum exanest_peripheral peripheral,
+                       uint16_t pdid, const struct exanest_footer *footer,
+                       enum exanest_status status)
 {
     INVARIANTS(exanest_replies_check(replies));
     struct exanest_reply *reply = put(replies);
     const struct exanest_header header = {
-        .target = at_peripheral(footer->source, EXANEST_PACKETIZER),
+        .target = at_peripheral(footer->source, peripheral),
         .pdid = pdid,
         .type = EXANEST_ACKNOWLEDGEMENT,
         .priority = true,
@@ -85,6 +85,19 @@ void exanest_replies_put_acknowledgement(struct exanest_replies *replies, uint16
     };
     reply->words[reply->count++] = exanest_header_encode(&header);
     INVARIANTS(exanest_replies_check(replies));
+}
+
+void exanest_replies_put_acknowledgement(struct exanest_replies *replies, uint16_t pdid,
+                                         const struct exanest_footer *footer,
+                                         enum exanest_status status)
+{
+    put_header(replies, EXANEST_PACKETIZER, pdid, footer, status);
+}
+
+void exanest_replies_put_zdma(struct exanest_replies *replies, uint16_t pdid,
+                              const struct exanest_footer *footer, enum exanest_status status)
+{
+    put_header(replies, EXANEST_ZDMA, pdid, footer, status);
 }
 
 bool exanest_replies_answer(struct exanest_replies *replies, const struct exanest_header *header,
