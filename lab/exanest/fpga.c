@@ -8,6 +8,7 @@
 
 #define RECEIVER_WRITES 0u /* Ports of the memory. */
 #define SYSTEM_WRITES   1u
+#define ZDMA_WRITES     2u
 
 struct exanest_fpga_config exanest_fpga_default(struct exanest_place place)
 {
@@ -18,6 +19,7 @@ struct exanest_fpga_config exanest_fpga_default(struct exanest_place place)
         .exadma = EXANEST_EXADMA_USUAL,
         .receiver = exanest_receiver_defaults(coordinate),
         .packetizer = exanest_packetizer_defaults(coordinate),
+        .zdma = exanest_zdma_defaults(coordinate),
         .memory = {.bytes = 1 << 22,
                    .read_cycles = EXANEST_READ_CYCLES,
                    .write_cycles = EXANEST_WRITE_CYCLES},
@@ -56,6 +58,9 @@ void exanest_fpga_open(struct exanest_fpga *fpga, const struct exanest_fpga_conf
     const struct exanest_system_mailbox_parameters system =
         exanest_system_mailbox_defaults(fpga->coordinate);
     exanest_system_mailbox_init(&fpga->system_mailbox, &system);
+    struct exanest_zdma_config zdma = config->zdma;
+    zdma.coordinate = fpga->coordinate;
+    exanest_zdma_init(&fpga->zdma, &zdma);
     exanest_memory_open(&fpga->memory, &config->memory, &sim->prng);
 }
 
@@ -135,6 +140,7 @@ static bool give_block(struct exanest_fpga *fpga, uint32_t port, const struct ex
     case EXANEST_PORT_RT_MAILBOX: return GIVE(fpga, rt_mailbox, beat);
     case EXANEST_PORT_SYSTEM_MAILBOX: return GIVE(fpga, system_mailbox, beat);
     case EXANEST_PORT_PACKETIZER: exanest_packetizer_take(&fpga->packetizer, beat); return true;
+    case EXANEST_PORT_ZDMA: return GIVE(fpga, zdma, beat);
     default: fpga->counters.nobody[port]++; return true;
     }
 }
@@ -266,6 +272,7 @@ static bool offer_at(struct exanest_fpga *fpga, uint32_t port, struct exanest_be
     switch (port) {
     case EXANEST_PORT_RDMA: return exanest_exadma_offer(&fpga->exadma, 0, beat);
     case EXANEST_PORT_PACKETIZER: return exanest_packetizer_offer(&fpga->packetizer, beat);
+    case EXANEST_PORT_ZDMA: return exanest_zdma_offer(&fpga->zdma, beat);
     case EXANEST_PORT_ACKNOWLEDGEMENTS: return offer_reply(fpga, beat);
     default: break;
     }
@@ -285,6 +292,7 @@ static void taken_at(struct exanest_fpga *fpga, uint32_t port, const struct exan
     switch (port) {
     case EXANEST_PORT_RDMA: exanest_exadma_taken(&fpga->exadma, 0); return;
     case EXANEST_PORT_PACKETIZER: exanest_packetizer_taken(&fpga->packetizer); return;
+    case EXANEST_PORT_ZDMA: exanest_zdma_taken(&fpga->zdma); return;
     case EXANEST_PORT_ACKNOWLEDGEMENTS: reply_taken(fpga, beat); return;
     default: break;
     }
@@ -303,6 +311,9 @@ static uint16_t inputs(const struct exanest_fpga *fpga)
                      1u << EXANEST_PORT_ACKNOWLEDGEMENTS;
     if (fpga->looped) {
         ports |= 1u << fpga->routing.dead_port;
+    }
+    if (fpga->zdma.outlet != EXANEST_ZDMA_NOTHING) {
+        ports |= 1u << EXANEST_PORT_ZDMA;
     }
     if (fpga->router != NULL) {
         const uint32_t locals = (1u << EXANEST_ROUTER_LOCALS) - 1;
@@ -345,6 +356,30 @@ static void step_writes(struct exanest_fpga *fpga)
     }
 }
 
+/* The old engine and its two ports of the memory. */
+static void step_zdma(struct exanest_fpga *fpga)
+{
+    struct exanest_memory_read read;
+    struct exanest_read_beat beat;
+    struct exanest_memory_write write;
+    enum exanest_axi_response response;
+    if (exanest_memory_read_ready(&fpga->memory, EXANEST_ZDMA_READS) &&
+        exanest_zdma_next_read(&fpga->zdma, &read)) {
+        read.axi_id = EXANEST_ZDMA_READS;
+        exanest_memory_on_read(&fpga->memory, fpga->zdma.transfer.pdid, &read);
+    }
+    if (exanest_memory_next_zdma_beat(&fpga->memory, &beat)) {
+        exanest_zdma_on_read_beat(&fpga->zdma, &beat);
+    }
+    if (exanest_zdma_next_write(&fpga->zdma, &write)) {
+        exanest_memory_on_write(&fpga->memory, ZDMA_WRITES, &write);
+    }
+    while (exanest_memory_next_response(&fpga->memory, ZDMA_WRITES, &response)) {
+        exanest_zdma_on_write_response(&fpga->zdma, response);
+    }
+    exanest_zdma_step(&fpga->zdma);
+}
+
 /* -- Cycles -------------------------------------------------------------------------------------*/
 
 uint16_t exanest_fpga_step(struct exanest_fpga *fpga)
@@ -369,6 +404,9 @@ uint16_t exanest_fpga_step(struct exanest_fpga *fpga)
     }
     step_reads(fpga);
     step_writes(fpga);
+    if (!exanest_zdma_idle(&fpga->zdma)) {
+        step_zdma(fpga);
+    }
     exanest_memory_step(&fpga->memory);
     exanest_exadma_step(&fpga->exadma);
     exanest_receiver_step(&fpga->receiver);
@@ -424,6 +462,6 @@ bool exanest_fpga_idle(const struct exanest_fpga *fpga)
            exanest_memory_idle(&fpga->memory) && exanest_receiver_idle(&fpga->receiver) &&
            exanest_rt_mailbox_idle(&fpga->rt_mailbox) &&
            exanest_system_mailbox_idle(&fpga->system_mailbox) &&
-           exanest_packetizer_idle(&fpga->packetizer) && !fpga->looped &&
-           (fpga->misuse[EXANEST_PORT_RDMA] == NULL || misuse_idle(fpga));
+           exanest_packetizer_idle(&fpga->packetizer) && exanest_zdma_idle(&fpga->zdma) &&
+           !fpga->looped && (fpga->misuse[EXANEST_PORT_RDMA] == NULL || misuse_idle(fpga));
 }

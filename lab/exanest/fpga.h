@@ -3,14 +3,14 @@
  * fpga - one FPGA: the blocks of its network interface around the crossbar, and its memory.
  *
  * Purpose    Joins the units of hardware/exanest to each other, a cycle at a time.
- * Inputs     exanest_fpga_step; the host's side of each unit (exadma, packetizer, mailboxes,
+ * Inputs     exanest_fpga_step; the host's side of each unit (exadma, zDMA, packetizer, mailboxes,
  *            memory), which the R5 and the programs use by themselves.
  * Outputs    Words on the cables and at the router.
  * Ownership  The FPGA owns its units; cables and router are the machine's.
  * Threads    One world, one thread.
  * Time       One step is one cycle of the datapath.
  * Units      Ports of the crossbar, as 3.9 has them.
- * Limits     Packets for blocks that are not modelled (zDMA, accelerators) are counted and dropped.
+ * Limits     Packets for blocks that are not modelled (accelerators) are counted and dropped.
  * Source     Xirouchakis 3.1, 3.2; specification 2.6 to 2.8, 3.9.
  */
 #ifndef LAB_EXANEST_FPGA_H
@@ -27,6 +27,7 @@
 #include "hardware/exanest/routing.h"
 #include "hardware/exanest/rt_mailbox.h"
 #include "hardware/exanest/system_mailbox.h"
+#include "hardware/exanest/zdma.h"
 #include "lab/exanest/link.h"
 #include "lab/exanest/memory.h"
 #include "lab/exanest/misuse.h"
@@ -38,6 +39,7 @@ struct exanest_fpga_config {
     struct exanest_exadma_config exadma; /* Its coordinate is filled in. */
     struct exanest_receiver_parameters receiver;
     struct exanest_packetizer_parameters packetizer;
+    struct exanest_zdma_config zdma; /* Its coordinate is filled in. */
     struct exanest_memory_config memory;
     uint64_t age_ps; /* What no packet has come for in so long is forgotten, after as long again. */
 };
@@ -90,6 +92,7 @@ struct exanest_fpga {
     struct exanest_system_mailbox system_mailbox;
     struct exanest_receiver receiver;
     struct exanest_exadma exadma;
+    struct exanest_zdma zdma;
     void *exadma_memory;
     struct exanest_misuse *misuse[EXANEST_PORTS_MAX]; /* By output; NULL: packets pass unharmed. */
     struct exanest_fpga_counters counters;

@@ -181,7 +181,7 @@ bool exanest_memory_read_ready(const struct exanest_memory *memory, uint32_t axi
 void exanest_memory_on_read(struct exanest_memory *memory, uint16_t pdid,
                             const struct exanest_memory_read *read)
 {
-    CHECK(read->axi_id < EXANEST_AXI_IDS && read->bytes > 0);
+    CHECK(read->axi_id < EXANEST_READ_QUEUES && read->bytes > 0);
     CHECK(exanest_memory_read_ready(memory, read->axi_id));
     const uint32_t jitter = memory->config.jitter_cycles;
     const uint64_t late = jitter == 0 ? 0 : prng_below(memory->prng, (uint64_t)jitter + 1);
@@ -194,7 +194,7 @@ void exanest_memory_on_read(struct exanest_memory *memory, uint16_t pdid,
             .beats =
                 (uint8_t)((offset + read->bytes + EXANEST_WORD_BYTES - 1) / EXANEST_WORD_BYTES),
         };
-    memory->waiting |= (uint8_t)(1u << read->axi_id);
+    memory->waiting |= (uint16_t)(1u << read->axi_id);
 }
 
 /* The next ID in turn whose oldest read has something; EXANEST_AXI_IDS: none has. */
@@ -210,12 +210,9 @@ static uint32_t ripe(const struct exanest_memory *memory)
     return EXANEST_AXI_IDS;
 }
 
-bool exanest_memory_next_beat(struct exanest_memory *memory, struct exanest_read_beat *beat)
+/* A word of the oldest read of this ID. */
+static void answer(struct exanest_memory *memory, uint32_t id, struct exanest_read_beat *beat)
 {
-    const uint32_t id = memory->waiting == 0 ? EXANEST_AXI_IDS : ripe(memory);
-    if (id == EXANEST_AXI_IDS) {
-        return false;
-    }
     struct exanest_read_under_way *read = &memory->reads[id][memory->heads[id] % EXANEST_READS_MAX];
     uint8_t *at;
     *beat = (struct exanest_read_beat){.axi_id = (uint8_t)id, .last = read->beats == 1};
@@ -223,13 +220,33 @@ bool exanest_memory_next_beat(struct exanest_memory *memory, struct exanest_read
     if (beat->response == EXANEST_AXI_OKAY) {
         memcpy(&beat->word, at, EXANEST_WORD_BYTES);
     }
-    memory->last = (uint8_t)id;
     memory->words_read++;
     read->address += EXANEST_WORD_BYTES;
     read->beats--;
     if (read->beats == 0 && ++memory->heads[id] == memory->tails[id]) {
-        memory->waiting &= (uint8_t) ~(1u << id);
+        memory->waiting &= (uint16_t) ~(1u << id);
     }
+}
+
+bool exanest_memory_next_beat(struct exanest_memory *memory, struct exanest_read_beat *beat)
+{
+    const uint32_t id = memory->waiting == 0 ? EXANEST_AXI_IDS : ripe(memory);
+    if (id == EXANEST_AXI_IDS) {
+        return false;
+    }
+    memory->last = (uint8_t)id;
+    answer(memory, id, beat);
+    return true;
+}
+
+bool exanest_memory_next_zdma_beat(struct exanest_memory *memory, struct exanest_read_beat *beat)
+{
+    const uint32_t place = memory->heads[EXANEST_ZDMA_READS] % EXANEST_READS_MAX;
+    if ((memory->waiting >> EXANEST_ZDMA_READS & 1) == 0 ||
+        memory->reads[EXANEST_ZDMA_READS][place].due > memory->now) {
+        return false;
+    }
+    answer(memory, EXANEST_ZDMA_READS, beat);
     return true;
 }
 

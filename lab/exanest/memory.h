@@ -27,10 +27,13 @@
 #include "hardware/exanest/axi.h"
 #include "sim/memory.h"
 
-#define EXANEST_SPACES_MAX   16u
-#define EXANEST_READS_MAX    64u /* Under way, for each AXI ID: 32 ports, two reads a packet. */
-#define EXANEST_BURSTS_MAX   64u
-#define EXANEST_WRITE_PORTS  2u /* The receiver's, and the system mailboxes'. */
+#define EXANEST_SPACES_MAX  16u
+#define EXANEST_READS_MAX   64u /* Under way, for each AXI ID: 32 ports, two reads a packet. */
+#define EXANEST_BURSTS_MAX  64u
+#define EXANEST_WRITE_PORTS 3u /* The receiver's, the system mailboxes', and the zDMA's. */
+/* Reads by the zDMA, which has a port of its own: an ID behind those of the send unit. */
+#define EXANEST_ZDMA_READS   EXANEST_AXI_IDS
+#define EXANEST_READ_QUEUES  (EXANEST_AXI_IDS + 1)
 #define EXANEST_FAULTS_MAX   64u
 #define EXANEST_READ_CYCLES  40u /* 5.1: "up to 40 clock cycles". */
 #define EXANEST_WRITE_CYCLES 4u  /* Our choice. */
@@ -82,10 +85,10 @@ struct exanest_memory {
     uint64_t used;
     uint32_t space_count;
     struct exanest_space spaces[EXANEST_SPACES_MAX];
-    uint8_t waiting; /* Bit i: reads of AXI ID i are under way. */
-    uint8_t last;    /* The ID that was served last. */
-    uint32_t heads[EXANEST_AXI_IDS], tails[EXANEST_AXI_IDS];
-    struct exanest_read_under_way reads[EXANEST_AXI_IDS][EXANEST_READS_MAX];
+    uint16_t waiting; /* Bit i: reads of AXI ID i are under way. */
+    uint8_t last;     /* The ID that was served last. */
+    uint32_t heads[EXANEST_READ_QUEUES], tails[EXANEST_READ_QUEUES];
+    struct exanest_read_under_way reads[EXANEST_READ_QUEUES][EXANEST_READS_MAX];
     struct exanest_write_port ports[EXANEST_WRITE_PORTS];
     uint32_t fault_head, fault_tail;
     struct exanest_page_fault faults[EXANEST_FAULTS_MAX];
@@ -130,6 +133,9 @@ void exanest_memory_on_read(struct exanest_memory *memory, uint16_t pdid,
 /* The beat of this cycle. False: there is none. Call it once a cycle, if the shifter is ready. */
 MUST_USE bool exanest_memory_next_beat(struct exanest_memory *memory,
                                        struct exanest_read_beat *beat);
+/* The same of the zDMA's port. */
+MUST_USE bool exanest_memory_next_zdma_beat(struct exanest_memory *memory,
+                                            struct exanest_read_beat *beat);
 
 /* `port` is below EXANEST_WRITE_PORTS: a word a cycle each. */
 void exanest_memory_on_write(struct exanest_memory *memory, uint32_t port,
@@ -146,7 +152,8 @@ static inline void exanest_memory_step(struct exanest_memory *memory)
 static inline bool exanest_memory_idle(const struct exanest_memory *memory)
 {
     return memory->waiting == 0 && memory->ports[0].head == memory->ports[0].tail &&
-           memory->ports[1].head == memory->ports[1].tail;
+           memory->ports[1].head == memory->ports[1].tail &&
+           memory->ports[2].head == memory->ports[2].tail;
 }
 
 #endif
