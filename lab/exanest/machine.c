@@ -116,6 +116,22 @@ void exanest_machine_watch(struct exanest_machine *machine, uint32_t fpga, uint3
     at->programs[process] = notice;
 }
 
+bool exanest_machine_zdma(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                          const struct exanest_write *write)
+{
+    const struct exanest_zdma_transfer transfer = {
+        .source = write->source,
+        .target = target_at(machine, write->to, write->va),
+        .bytes = write->bytes,
+        .pdid = domain_of(process),
+    };
+    const enum exanest_zdma_start start =
+        exanest_zdma_start(&exanest_fabric_fpga(&machine->fabric, fpga)->zdma, &transfer);
+    CHECK(start == EXANEST_ZDMA_STARTED || start == EXANEST_ZDMA_BUSY);
+    exanest_fabric_wake(&machine->fabric, fpga);
+    return start == EXANEST_ZDMA_STARTED;
+}
+
 bool exanest_machine_read_ready(struct exanest_machine *machine, uint32_t fpga, uint32_t process)
 {
     const struct exanest_packetizer *packetizer =
@@ -133,14 +149,32 @@ void exanest_machine_read_over(struct exanest_machine *machine, uint32_t fpga, u
     exanest_fabric_wake(&machine->fabric, fpga);
 }
 
-bool exanest_machine_read(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
-                          const struct exanest_read *read)
+bool exanest_machine_send(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                          uint32_t to, uint64_t va, const void *bytes, uint32_t count)
 {
     struct exanest_packetizer *packetizer =
         &exanest_fabric_fpga(&machine->fabric, fpga)->packetizer;
+    uint64_t words[EXANEST_PAYLOAD_BYTES_MAX / sizeof(uint64_t)] = {0};
+    CHECK(count > 0 && count <= sizeof(words));
     if (!exanest_machine_read_ready(machine, fpga, process)) {
         return false;
     }
+    memcpy(words, bytes, count);
+    for (uint32_t i = 0; i * sizeof(words[0]) < count; i++) {
+        exanest_packetizer_store(packetizer, process, 8 * i, words[i]);
+    }
+    exanest_packetizer_store(packetizer, process, EXANEST_PACKETIZER_TARGET,
+                             exanest_target_encode(target_at(machine, to, va)));
+    const enum exanest_store_verdict verdict =
+        exanest_packetizer_store(packetizer, process, EXANEST_PACKETIZER_COMMAND, count);
+    CHECK(verdict == EXANEST_STORE_GOOD);
+    exanest_fabric_wake(&machine->fabric, fpga);
+    return true;
+}
+
+bool exanest_machine_read(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                          const struct exanest_read *read)
+{
     const struct exanest_read_request request = {
         .source = read->source,
         .target = target_at(machine, fpga, read->va),
@@ -151,18 +185,9 @@ bool exanest_machine_read(struct exanest_machine *machine, uint32_t fpga, uint32
     };
     struct exanest_word words[EXANEST_READ_REQUEST_WORDS];
     exanest_read_request_encode(&request, words);
-    for (uint32_t i = 0; i < EXANEST_READ_REQUEST_WORDS; i++) {
-        exanest_packetizer_store(packetizer, process, 16 * i, words[i].low);
-        exanest_packetizer_store(packetizer, process, 16 * i + 8, words[i].high);
-    }
-    const uint64_t mailbox = exanest_target_encode(
-        target_at(machine, read->owner, exanest_peripheral_va(EXANEST_RT_READ_REQUESTS, 0)));
-    exanest_packetizer_store(packetizer, process, EXANEST_PACKETIZER_TARGET, mailbox);
-    const enum exanest_store_verdict verdict =
-        exanest_packetizer_store(packetizer, process, EXANEST_PACKETIZER_COMMAND, sizeof(words));
-    CHECK(verdict == EXANEST_STORE_GOOD);
-    exanest_fabric_wake(&machine->fabric, fpga);
-    return true;
+    return exanest_machine_send(machine, fpga, process, read->owner,
+                                exanest_peripheral_va(EXANEST_RT_READ_REQUESTS, 0), words,
+                                sizeof(words));
 }
 
 bool exanest_machine_settle(struct exanest_machine *machine, uint64_t until_ps)

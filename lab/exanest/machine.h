@@ -69,6 +69,16 @@ void exanest_machine_write(struct exanest_machine *machine, uint32_t fpga, uint3
 void exanest_machine_watch(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
                            uint64_t va, uint64_t bytes, struct sim_event *notice);
 
+/* The same through the FPGA's old engine, which asks no R5 and notifies nobody. False: it is busy.
+ */
+MUST_USE bool exanest_machine_zdma(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                                   const struct exanest_write *write);
+
+/* A message of `count` bytes, 1..256, goes to `va` of FPGA `to`: a place in the memory of the
+ * same domain there, or a mailbox. False: the packetizer's channel is busy. */
+MUST_USE bool exanest_machine_send(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
+                                   uint32_t to, uint64_t va, const void *bytes, uint32_t count);
+
 /* A read is a request to the owner's R5 (4.7): `bytes` from `source` of FPGA `owner` come to `va`
  * here, and 16 bytes of `data` to `notify_va`. False: the packetizer's channel is busy. */
 struct exanest_read {

@@ -236,12 +236,85 @@ static void test_page_faults(void **state)
     soak_machine(&config, 1, 10);
 }
 
+/* Every FPGA's old engine writes to another one, itself included, at once, over links and routers;
+ * the R5s sleep. */
+static void test_zdma(void **state)
+{
+    (void)state;
+    const uint32_t bytes = 20001;
+    struct exanest_machine_config config = exanest_machine_default(2, 1, 1);
+    config.fabric.fpga.zdma.packet = 256;
+    config.fabric.fpga.zdma.outstanding = 64;
+    struct exanest_machine *machine = open_machine(&config, 1);
+    const uint32_t fpgas = exanest_fabric_fpgas(&machine->fabric);
+    for (uint32_t turn = 0; turn < fpgas; turn++) {
+        const uint64_t target = VA + 0x10009 + turn * 0x6000;
+        for (uint32_t i = 0; i < fpgas; i++) {
+            const struct exanest_write write = {
+                .to = (i + turn) % fpgas, .source = VA + 7, .va = target, .bytes = bytes};
+            fill(machine, i, 0, VA + 7, bytes);
+            assert_true(exanest_machine_zdma(machine, i, 0, &write));
+            assert_false(exanest_machine_zdma(machine, i, 0, &write));
+        }
+        assert_true(exanest_machine_settle(machine, SECOND));
+        for (uint32_t i = 0; i < fpgas; i++) {
+            assert_int_equal(exanest_fabric_fpga(&machine->fabric, i)->zdma.state.phase,
+                             EXANEST_ZDMA_DONE);
+            assert_memory_equal(
+                exanest_machine_bytes(machine, i, 0, VA + 7, bytes),
+                exanest_machine_bytes(machine, (i + turn) % fpgas, 0, target, bytes), bytes);
+        }
+    }
+    assert_int_equal(machine->r5s[0].firmware.counters.response_reads, 1); /* Its first look. */
+    close_machine(machine);
+}
+
+/* A page of the target is absent: the old engine gives up, and nothing is left behind. */
+static void test_zdma_page_fault(void **state)
+{
+    (void)state;
+    const struct exanest_machine_config config = exanest_machine_default(1, 1, 1);
+    struct exanest_machine *machine = open_machine(&config, 1);
+    const struct exanest_zdma *zdma = &exanest_fabric_fpga(&machine->fabric, 0)->zdma;
+    const struct exanest_write write = {.to = 1, .source = VA, .va = VA + 0x8000, .bytes = 0x3000};
+    assert_true(exanest_memory_set_present(&exanest_fabric_fpga(&machine->fabric, 1)->memory, 1,
+                                           VA + 0x9000, false));
+    assert_true(exanest_machine_zdma(machine, 0, 0, &write));
+    assert_true(exanest_machine_settle(machine, SECOND));
+    assert_int_equal(zdma->state.phase, EXANEST_ZDMA_FAILED);
+    assert_int_equal(zdma->state.status, EXANEST_NACK_PAGE_FAULT);
+    assert_int_equal(zdma->state.answered, 0x1000);
+    assert_true(exanest_machine_zdma(machine, 0, 0, &write)); /* The driver has brought it in. */
+    assert_true(exanest_machine_settle(machine, SECOND));
+    assert_int_equal(zdma->state.phase, EXANEST_ZDMA_DONE);
+    assert_true(exanest_machine_idle(machine));
+    close_machine(machine);
+}
+
+/* A packetizer's message into another process's memory. */
+static void test_send(void **state)
+{
+    (void)state;
+    const struct exanest_machine_config config = exanest_machine_default(1, 1, 1);
+    struct exanest_machine *machine = open_machine(&config, 1);
+    const uint64_t va = VA + 0x107; /* Not a word's: 249 bytes are what 16 words take. */
+    fill(machine, 0, 0, VA, 249);
+    const uint8_t *sent = exanest_machine_bytes(machine, 0, 0, VA, 249);
+    assert_true(exanest_machine_send(machine, 0, 0, 1, va, sent, 249));
+    assert_false(exanest_machine_send(machine, 0, 0, 1, va, sent, 249));
+    assert_true(exanest_machine_settle(machine, SECOND));
+    assert_memory_equal(sent, exanest_machine_bytes(machine, 1, 0, va, 249), 249);
+    assert_true(exanest_machine_send(machine, 0, 0, 1, va, sent, 1));
+    close_machine(machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write),       cmocka_unit_test(test_read),
-        cmocka_unit_test(test_all_to_all),  cmocka_unit_test(test_bad_network),
-        cmocka_unit_test(test_page_faults),
+        cmocka_unit_test(test_write),           cmocka_unit_test(test_read),
+        cmocka_unit_test(test_all_to_all),      cmocka_unit_test(test_bad_network),
+        cmocka_unit_test(test_page_faults),     cmocka_unit_test(test_zdma),
+        cmocka_unit_test(test_zdma_page_fault), cmocka_unit_test(test_send),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
