@@ -9,10 +9,11 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 33
-#define EXANEST_PARAMETER_COUNT 33
-#define EXANEST_PARAMETER_COUNT 33
-#define EXANEST_PARAMETER_COUNT 33
+#define EXANEST_PARAMETER_COUNT 36
+#define EXANEST_PARAMETER_COUNT 36
+#define EXANEST_PARAMETER_COUNT 36
+#define EXANEST_PARAMETER_COUNT 36
+#define EXANEST_PARAMETER_COUNT 36
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
 #define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"

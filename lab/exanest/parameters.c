@@ -57,6 +57,12 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
              "ports by which a QFDB's packets reach its router"),
     LAB_WORD("fair_ports", "one four", "7.1", "router_ports of the what-if"),
     LAB_WHOLE("neighbours", "", 4, 1, 4, "7.1: a 2D torus", "QFDBs to which four FPGAs send"),
+    LAB_WORD("zdma_packet", "64 16 32 128 256", "7: 64 bytes",
+             "bytes of payload of the old engine's packets"),
+    LAB_WHOLE("zdma_outstanding", "", 6, 1, 64, "7: 6 outstanding transactions",
+              "packets of the old engine that wait for their answers"),
+    LAB_REAL("software", "%", 100, 0, 1000, "specification 5",
+             "the table of costs of R5 and program, all of its entries"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
