@@ -162,14 +162,14 @@ struct exanest_zdma {
     /* Buffers, free-running. Those from `left` on are to be sent, those from `read` on are being
      * filled, those from `asked` on are to be asked for, and those from `made` on are free. */
     uint32_t left, read, asked, made;
-    uint16_t asked_bytes; /* Of buffer `asked`, if its source crosses a page. */
+    uint16_t asked_bytes; /* What was asked for of buffer `asked`, if its source crosses a page. */
     uint8_t outlet;       /* enum exanest_zdma_outlet. */
     uint8_t count, sent;  /* Words of the packet that is being sent; 0: none. */
     uint8_t sending;      /* Its slot. */
     /* Arrivals, free-running. Those from `answered` on wait for memory's answer, those from
      * `written` on are to be written, and those from `arrived` on are free. */
     uint32_t answered, written, arrived;
-    uint8_t written_words; /* Of arrival `written`. */
+    uint8_t written_words; /* Those of arrival `written` that have gone. */
     struct exanest_intake intake;
     struct exanest_replies replies;
     struct exanest_zdma_counters counters;

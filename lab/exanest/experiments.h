@@ -9,11 +9,12 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 36
-#define EXANEST_PARAMETER_COUNT 36
-#define EXANEST_PARAMETER_COUNT 36
-#define EXANEST_PARAMETER_COUNT 36
-#define EXANEST_PARAMETER_COUNT 36
+#define EXANEST_PARAMETER_COUNT 38
+#define EXANEST_PARAMETER_COUNT 38
+#define EXANEST_PARAMETER_COUNT 38
+#define EXANEST_PARAMETER_COUNT 38
+#define EXANEST_PARAMETER_COUNT 38
+#define EXANEST_PARAMETER_COUNT 38
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
 #define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"

@@ -63,6 +63,10 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
               "packets of the old engine that wait for their answers"),
     LAB_REAL("software", "%", 100, 0, 1000, "specification 5",
              "the table of costs of R5 and program, all of its entries"),
+    LAB_WORD("eager", "mailbox memory rendezvous", "OC: what if",
+             "where the message goes whose latency is the row's"),
+    LAB_REAL("word_cost", "us", 0.075, 0, 10, "OC: a store of the R5's (specification 5)",
+             "what a program pays for 8 bytes of a message beyond a request's 48"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
