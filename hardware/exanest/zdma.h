@@ -23,7 +23,8 @@
  * ID: the slot (bits 5..0) and how often the slot was used before (9..6).
  *
  * There is no retransmission: a packet that is refused, or not answered in time, fails the
- * transfer. Nothing is written of a packet that did not come whole.
+ * transfer. Nothing is written of a packet that did not come whole; a whole one is written each
+ * time it comes, so a network that makes copies may write old bytes over new ones.
  */
 #ifndef HARDWARE_EXANEST_ZDMA_H
 #define HARDWARE_EXANEST_ZDMA_H

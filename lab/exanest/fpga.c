@@ -66,7 +66,7 @@ void exanest_fpga_open(struct exanest_fpga *fpga, const struct exanest_fpga_conf
 
 void exanest_fpga_misuse(struct exanest_fpga *fpga, struct sim_faults *faults, struct prng *prng)
 {
-    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_SYSTEM_MAILBOX; port++) {
+    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_ZDMA; port++) {
         fpga->misuse[port] = malloc(sizeof(*fpga->misuse[port]));
         CHECK(fpga->misuse[port] != NULL);
         exanest_misuse_init(fpga->misuse[port], faults, prng);
@@ -177,7 +177,7 @@ static bool give(struct exanest_fpga *fpga, uint32_t port, const struct exanest_
 static void step_misuse(struct exanest_fpga *fpga)
 {
     struct exanest_beat beat;
-    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_SYSTEM_MAILBOX; port++) {
+    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_ZDMA; port++) {
         struct exanest_misuse *misuse = fpga->misuse[port];
         if (exanest_misuse_offer(misuse, &beat) && give_block(fpga, port, &beat)) {
             exanest_misuse_taken(misuse);
@@ -189,7 +189,7 @@ static void step_misuse(struct exanest_fpga *fpga)
 static bool misuse_idle(const struct exanest_fpga *fpga)
 {
     bool idle = true;
-    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_SYSTEM_MAILBOX; port++) {
+    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_ZDMA; port++) {
         idle = idle && exanest_misuse_idle(fpga->misuse[port]);
     }
     return idle;

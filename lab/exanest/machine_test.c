@@ -291,6 +291,39 @@ static void test_zdma_page_fault(void **state)
     close_machine(machine);
 }
 
+/* The old engine sends nothing again. But it ends, and when it says that all went well, it did. */
+static void test_zdma_bad_network(void **state)
+{
+    (void)state;
+    const uint32_t bytes = 1000, transfers = 200;
+    struct exanest_machine_config config = exanest_machine_default(1, 1, 1);
+    uint32_t done = 0, timed_out = 0, refused = 0;
+    config.faults.millionths[SIM_FAULT_drop] = 10000;
+    config.faults.millionths[SIM_FAULT_duplicate] = 10000;
+    config.faults.millionths[SIM_FAULT_damage] = 10000;
+    config.faults.millionths[SIM_FAULT_reorder] = 100000;
+    struct exanest_machine *machine = open_machine(&config, 1);
+    const struct exanest_zdma *zdma = &exanest_fabric_fpga(&machine->fabric, 0)->zdma;
+    for (uint32_t i = 0; i < transfers; i++) {
+        const uint64_t target = VA + 0x10005 + i * 0x400;
+        const struct exanest_write write = {.to = 1, .source = VA, .va = target, .bytes = bytes};
+        fill(machine, 0, 0, VA, bytes);
+        assert_true(exanest_machine_zdma(machine, 0, 0, &write));
+        assert_true(exanest_machine_settle(machine, (i + 1) * SECOND));
+        const uint8_t *came = exanest_machine_bytes(machine, 1, 0, target, bytes);
+        const bool right =
+            memcmp(exanest_machine_bytes(machine, 0, 0, VA, bytes), came, bytes) == 0;
+        assert_true(zdma->state.phase == EXANEST_ZDMA_FAILED ||
+                    (zdma->state.phase == EXANEST_ZDMA_DONE && right));
+        done += zdma->state.phase == EXANEST_ZDMA_DONE;
+        timed_out += zdma->state.timed_out;
+        refused += zdma->state.status == EXANEST_NACK_CRC;
+    }
+    assert_true(done > 50 && timed_out > 10 && refused > 5);
+    assert_true(zdma->counters.verdicts[EXANEST_ZDMA_STALE] > 0);
+    close_machine(machine);
+}
+
 /* A packetizer's message into another process's memory. */
 static void test_send(void **state)
 {
@@ -311,10 +344,15 @@ static void test_send(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write),           cmocka_unit_test(test_read),
-        cmocka_unit_test(test_all_to_all),      cmocka_unit_test(test_bad_network),
-        cmocka_unit_test(test_page_faults),     cmocka_unit_test(test_zdma),
-        cmocka_unit_test(test_zdma_page_fault), cmocka_unit_test(test_send),
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_all_to_all),
+        cmocka_unit_test(test_bad_network),
+        cmocka_unit_test(test_page_faults),
+        cmocka_unit_test(test_zdma),
+        cmocka_unit_test(test_zdma_page_fault),
+        cmocka_unit_test(test_zdma_bad_network),
+        cmocka_unit_test(test_send),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
