@@ -67,6 +67,8 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
              "where the message goes whose latency is the row's"),
     LAB_REAL("word_cost", "us", 0.075, 0, 10, "OC: a store of the R5's (specification 5)",
              "what a program pays for 8 bytes of a message beyond a request's 48"),
+    LAB_WHOLE("hold", "cycles", 0, 0, 1000, "5.3.5: freed with the last word of payload",
+              "a slot is free so long after the footer was taken; 0: with the payload's last word"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
