@@ -11,6 +11,7 @@ struct exanest_machine_config exanest_machine_default(uint32_t x, uint32_t y, ui
     return (struct exanest_machine_config){
         .fabric = exanest_fabric_default(x, y, z),
         .firmware = exanest_firmware_defaults(),
+        .firmware_cores = 1,
         .processes = 1,
         .process_bytes = 1 << 20,
     };
@@ -55,7 +56,8 @@ void exanest_machine_open(struct exanest_machine *machine,
     machine->r5s = calloc(fpgas, sizeof(*machine->r5s));
     CHECK(machine->r5s != NULL);
     for (uint32_t i = 0; i < fpgas; i++) {
-        exanest_r5_open(&machine->r5s[i], &machine->fabric, i, &config->firmware);
+        exanest_r5_open(&machine->r5s[i], &machine->fabric, i, &config->firmware,
+                        config->firmware_cores);
         for (uint32_t p = 0; p < config->processes; p++) {
             open_process(machine, i, p);
         }

@@ -73,6 +73,9 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
               "XON when so many words or fewer are in use; 0: the watermark"),
     LAB_REAL("drain", "Gb/s", 10, 0.1, 19.2, "OC: the line's rate",
              "at which rate a receiver takes words"),
+    LAB_WHOLE("cores", "", 1, 1, 2, "2.2: one of two R5s", "R5s that run the firmware"),
+    LAB_WORD("answers", "hardware firmware", "OC: section 8, item 3",
+             "who takes responses in the what-if"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,

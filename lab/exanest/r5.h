@@ -10,8 +10,12 @@
  * Time       An action is done after its cost, at the next edge of the datapath's clock if it
  *            touches hardware; a store that the hardware stalls takes longer (2.3.2).
  * Units      The firmware counts nanoseconds.
- * Limits     One action at a time, as on one core.
+ * Limits     One action at a time on a core; one core, or two.
  * Source     Xirouchakis 4.1, 6.2; specification 2.2, 5.
+ *
+ * The document runs its firmware on one core. With a second one, the first still runs the loop and
+ * all accesses, but gives computing (EXANEST_DO_WORK) to the second if that has nothing to do, and
+ * goes on at once with what the result will be. To give it costs nothing.
  *
  * The driver brings a page in `fault_ps` after its fault was reported, and tells the R5 which
  * blocks read from it. A fault of the destination is told to nobody: the sender's R5 tries again
@@ -37,7 +41,9 @@ struct exanest_r5 {
     bool repairing;
     struct exanest_page_fault fault;
     uint64_t fault_ps;
-    uint64_t busy_ps; /* Time spent on actions. */
+    uint64_t busy_ps;   /* Time spent on actions. */
+    bool two_cores;     /* A second core computes, */
+    uint64_t second_ps; /* and has something to do until then. */
     struct exanest_host_store store;
     struct exanest_host_load load;
     struct exanest_firmware_action action;
@@ -45,9 +51,9 @@ struct exanest_r5 {
     struct exanest_scratchpad scratchpad;
 };
 
-/* `r5` must not move afterwards. It begins to run at once. */
+/* `r5` must not move afterwards. It begins to run at once, on one core or two. */
 void exanest_r5_open(struct exanest_r5 *r5, struct exanest_fabric *fabric, uint32_t number,
-                     const struct exanest_firmware_config *config);
+                     const struct exanest_firmware_config *config, uint32_t cores);
 
 /* The driver gives page and channel `page` to a domain. */
 void exanest_r5_bind(struct exanest_r5 *r5, uint32_t page, uint16_t pdid);
