@@ -75,6 +75,36 @@ static void test_write(void **state)
     close_machine(machine);
 }
 
+static uint64_t time_with(uint32_t cores)
+{
+    const uint32_t bytes = 16 * 16384;
+    struct exanest_machine_config config = exanest_machine_default(1, 1, 1);
+    exanest_firmware_set_block_cost(&config.firmware.costs, 40000);
+    config.firmware_cores = cores;
+    struct exanest_machine *machine = open_machine(&config, 1);
+    fill(machine, 0, 0, VA, bytes);
+    const struct exanest_write write = {.to = 1, .source = VA, .va = VA + 0x80000, .bytes = bytes};
+    exanest_machine_write(machine, 0, 0, 0, &write);
+    while (exanest_r5_transfer(&machine->r5s[0], 0, 0).state != EXANEST_TRANSFER_DONE) {
+        assert_true(sim_step(machine->sim));
+    }
+    const uint64_t done_ps = machine->sim->now_ps;
+    assert_memory_equal(exanest_machine_bytes(machine, 0, 0, VA, bytes),
+                        exanest_machine_bytes(machine, 1, 0, VA + 0x80000, bytes), bytes);
+    assert_true(exanest_machine_settle(machine, SECOND));
+    close_machine(machine);
+    return done_ps;
+}
+
+/* A22: two cores share what 16 blocks cost. Before that the first four come together, in 64 us. */
+static void test_two_cores(void **state)
+{
+    (void)state;
+    const uint64_t one = time_with(1);
+    assert_in_range(one, 685000000, 710000000);
+    assert_in_range(one - time_with(2), 310000000, 320000000);
+}
+
 /* 4.7, EXA-53. */
 static void test_read(void **state)
 {
@@ -224,6 +254,7 @@ static void test_bad_network(void **state)
     config.faults.millionths[SIM_FAULT_damage] = 10000;
     config.faults.millionths[SIM_FAULT_reorder] = 100000;
     for (uint64_t seed = 1; seed <= 5; seed++) {
+        config.firmware_cores = 1 + seed % 2;
         soak_machine(&config, seed, 0);
     }
 }
@@ -353,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_zdma_page_fault),
         cmocka_unit_test(test_zdma_bad_network),
         cmocka_unit_test(test_send),
+        cmocka_unit_test(test_two_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

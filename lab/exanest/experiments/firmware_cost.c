@@ -14,8 +14,8 @@ enum {
 #define LINK_GBPS  (2048 / (18 * 12.8 + 20)) /* A2: 3 dead cycles a packet. */
 #define KNEE_US    (BLOCK_BITS / 1000 / LINK_GBPS)
 
-/* Of a write of one block: a response is handled and read, and one read finds none, when the R5
- * wakes for the write. */
+/* What responses cost a write of one block: one is read and handled; and when the R5 wakes for the
+ * write, it reads in vain. */
 #define ANSWER_US (1.37 + 2 * 0.13)
 
 static const double costs_us[] = {2, 6, 10, 13, 15, 16, 17, 19, 22, 27, 32};
