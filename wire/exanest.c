@@ -262,7 +262,8 @@ void exanest_descriptor_encode(const struct exanest_descriptor *descriptor,
     CHECK(descriptor->target.coordinate >> EXANEST_COORDINATE_BITS == 0);
     words[0] = descriptor->source;
     words[1] = exanest_target_encode(descriptor->target);
-    words[2] = flag(descriptor->waits, 63) | flag(descriptor->error, 60) |
+    words[2] = flag(descriptor->waits, 63) | flag(descriptor->no_first, 62) |
+               flag(descriptor->no_last, 61) | flag(descriptor->error, 60) |
                flag(descriptor->notify, 59) | flag(descriptor->acked, 58) |
                flag(descriptor->done, 57) | placed(descriptor->sent, 42, 15) |
                placed(descriptor->successor, 32, 10) | flag(descriptor->chained, 31) |
@@ -276,6 +277,8 @@ struct exanest_descriptor exanest_descriptor_decode(const uint64_t words[EXANEST
         .source = words[0],
         .target = exanest_target_decode(words[1]),
         .waits = field(words[2], 63, 1),
+        .no_first = field(words[2], 62, 1),
+        .no_last = field(words[2], 61, 1),
         .error = field(words[2], 60, 1),
         .notify = field(words[2], 59, 1),
         .acked = field(words[2], 58, 1),

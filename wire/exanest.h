@@ -209,6 +209,8 @@ struct exanest_descriptor {
     bool waits;                   /* W3: DB; another transaction will enqueue this one. */
     bool error;                   /* The source could not be read. */
     bool notify;
+    bool no_first;      /* A part of a block, without its first packet, */
+    bool no_last;       /* without its last one: our use of the two bits that have none (A24). */
     bool acked;         /* Reserved. */
     bool done;          /* All packets were sent. */
     uint16_t sent;      /* Bytes: 0..16384. */

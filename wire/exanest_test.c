@@ -394,6 +394,8 @@ static struct exanest_descriptor random_descriptor(struct prng *prng)
         .waits = bits(prng, 1),
         .error = bits(prng, 1),
         .notify = bits(prng, 1),
+        .no_first = bits(prng, 1),
+        .no_last = bits(prng, 1),
         .acked = bits(prng, 1),
         .done = bits(prng, 1),
         .sent = ends[prng_below(prng, 3)],
@@ -420,6 +422,7 @@ static void test_descriptor(void **state)
         assert_true(got.source == sent.source && targets_equal(got.target, sent.target));
         assert_true(got.waits == sent.waits && got.error == sent.error);
         assert_true(got.notify == sent.notify && got.acked == sent.acked);
+        assert_true(got.no_first == sent.no_first && got.no_last == sent.no_last);
         assert_true(got.done == sent.done && got.chained == sent.chained);
         assert_int_equal(got.sent, sent.sent);
         assert_int_equal(got.successor, sent.successor);
@@ -447,6 +450,9 @@ static void test_descriptor(void **state)
     const struct exanest_descriptor flags = {.notify = true, .acked = true};
     exanest_descriptor_encode(&flags, words);
     assert_true(words[2] == (UINT64_C(1) << 59 | UINT64_C(1) << 58));
+    const struct exanest_descriptor piece = {.no_first = true, .no_last = true};
+    exanest_descriptor_encode(&piece, words);
+    assert_true(words[2] == (UINT64_C(1) << 62 | UINT64_C(1) << 61));
 }
 
 static void test_control(void **state)

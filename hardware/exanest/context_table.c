@@ -96,6 +96,15 @@ static uint32_t find(const struct exanest_context_table *table, uint32_t set, ui
     return NOWHERE;
 }
 
+const struct exanest_context *exanest_context_find(const struct exanest_context_table *table,
+                                                   uint32_t source, uint32_t tid)
+{
+    CHECK(tid < EXANEST_TIDS);
+    const uint32_t place =
+        find(table, exanest_context_set(table, source, tid), key_of(source, tid));
+    return place == NOWHERE ? NULL : &table->contexts[place];
+}
+
 static uint32_t find_free(const struct exanest_context_table *table, uint32_t set)
 {
     const uint32_t from = set * table->parameters.ways;

@@ -125,6 +125,10 @@ static inline const struct exanest_context *exanest_context_at(
     return &table->contexts[place];
 }
 
+/* The one of a transaction; NULL: it has none. */
+const struct exanest_context *exanest_context_find(const struct exanest_context_table *table,
+                                                   uint32_t source, uint32_t tid);
+
 /* Walks through all contexts: slow. */
 void exanest_context_check(const struct exanest_context_table *table);
 

@@ -71,7 +71,8 @@ void exanest_exadma_init(struct exanest_exadma *exadma, const struct exanest_exa
                                                    .shares_buffer = config->shares_buffer});
     exanest_pending_init(&exadma->list,
                          &(struct exanest_pending_config){.ports = config->ports,
-                                                          .control_bytes = config->control_bytes});
+                                                          .control_bytes = config->control_bytes,
+                                                          .takes_pieces = config->takes_pieces});
 }
 
 static struct exanest_output_buffer *buffer_of(const struct exanest_exadma *exadma, uint32_t port)

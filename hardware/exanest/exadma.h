@@ -47,6 +47,7 @@ struct exanest_exadma_config {
     uint32_t shifter_bubble; /* A19: cycles without a beat between two commands. */
     bool drains;             /* A27: a block before the next one. */
     bool shares_buffer;      /* A25: one output buffer for all ports. */
+    bool takes_pieces;       /* A24: descriptors of parts of blocks (firmware_pieces.c). */
 };
 
 /* The document's values, for one port. */

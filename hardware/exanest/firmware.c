@@ -247,6 +247,7 @@ static void take_job(const struct exanest_firmware *firmware,
         action->address = address_of(firmware, action);
         ask(action, EXANEST_DO_READ_DESCRIPTOR, costs->descriptor_read);
         return;
+    case EXANEST_JOB_CONTEXT: ask(action, EXANEST_DO_READ_CONTEXT, costs->context_read); return;
     case EXANEST_JOB_REQUEST:
         action->count = (uint8_t)(EXANEST_REQUEST_LANES / firmware->config.request_reads);
         ask(action, EXANEST_DO_READ_REQUEST, costs->request_read);
@@ -353,6 +354,7 @@ void exanest_firmware_done(struct exanest_firmware *firmware,
         firmware->counters.descriptor_reads++;
         exanest_firmware_looked(firmware, value, now);
         break;
+    case EXANEST_DO_READ_CONTEXT: exanest_firmware_seen(firmware, value); break;
     case EXANEST_DO_UPDATE: exanest_firmware_updated(firmware, action->channel); break;
     case EXANEST_DO_SLEEP: break;
     }

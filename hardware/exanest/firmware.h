@@ -48,6 +48,7 @@ struct exanest_firmware_costs {
     uint32_t response_read;   /* R5 response poll: 1 PL read. */
     uint32_t request_read;    /* R5 PL read of the request; `request_reads` of them. */
     uint32_t descriptor_read; /* A PL read: is a descriptor Done, or in Error? */
+    uint32_t context_read;    /* RESEND_PACKET: the peer is asked what it has of a block. */
     uint32_t lookup;          /* Channel lookup: once a transfer. */
     uint32_t segment;         /* Segmentation: once a block. */
     uint32_t build;           /* Before the descriptor's stores; */
@@ -60,11 +61,13 @@ struct exanest_firmware_costs {
 
 /* The table gives 0.39 us for lookup and segmentation, and 0.30 us for "build + 4x64-bit stores";
  * strict mode makes three stores, and the rows that were fitted run in it, so the sum is that of
- * three. The share of the response makes a block cost 2 us together (A12). All OC. */
+ * three. The share of the response makes a block cost 2 us together (A12). A context is asked for
+ * by three stores to the packetizer, 0.70 us to the peer and as much back (A7), and four PL reads of
+ * the mailbox: a bitmap, and the sequence to which it belongs. All OC. */
 #define EXANEST_FIRMWARE_COSTS                                                                     \
     {                                                                                              \
         .response_read = 130, .request_read = 130, .descriptor_read = 130, .lookup = 190,          \
-        .segment = 200, .build = 75, .store = 75, .response_handle = 1370                          \
+        .segment = 200, .build = 75, .store = 75, .response_handle = 1370, .context_read = 2145    \
     }
 
 enum exanest_sequences {
@@ -74,7 +77,8 @@ enum exanest_sequences {
 
 enum exanest_resend {
     EXANEST_RESEND_BLOCK,
-    EXANEST_RESEND_TRANSFER, /* What A24 compares with. */
+    EXANEST_RESEND_TRANSFER, /* What A24 compares with, */
+    EXANEST_RESEND_PACKET,   /* and a what-if: only what the peer lacks (firmware_pieces.c). */
 };
 
 enum exanest_path_policy {
@@ -121,6 +125,9 @@ enum exanest_do {
     EXANEST_DO_READ_TRANSFER,   /* The world fills words[0..8) from the scratchpad. */
     EXANEST_DO_STORE,           /* `value` to `address` of the send unit; done when it is taken. */
     EXANEST_DO_READ_DESCRIPTOR, /* W3 of `tid`, of which the upper half suffices: `value`. */
+    EXANEST_DO_READ_CONTEXT,    /* At the receiver of `tid`'s block: `value` is the bitmap of the
+                                 * context; 0 if there is none of the block's sequence, or if it
+                                 * has refused a packet. */
     EXANEST_DO_UPDATE,          /* exanest_scratchpad_update. */
     EXANEST_DO_SLEEP, /* Until `until`, or until there is something: a response, a request (if
                        * `takes_requests`), a posted transfer, an event of the driver. If it is
@@ -171,9 +178,11 @@ enum exanest_cause {
     EXANEST_CAUSE_DECODE,
     EXANEST_CAUSE_TIMEOUT,
     EXANEST_CAUSE_MAPPED, /* The driver says that a fault of its source is repaired. */
+    EXANEST_CAUSE_PIECES, /* A piece was sent, others are to follow. */
 };
 
 struct exanest_firmware_block {
+    uint64_t missing;  /* RESEND_PACKET: lines that the peer lacks, and that are not sent yet. */
     uint32_t offset;   /* In its transfer. */
     uint16_t bytes;    /* 1..16384. */
     uint16_t channel;  /* The transfer's. */
@@ -211,11 +220,12 @@ struct exanest_firmware_counters {
     uint64_t malformed; /* Responses with a status that no receiver sends. */
     uint64_t blocks, bytes, controls; /* Issued; retransmissions apart, but for controls. */
     uint64_t retransmits, retransmitted_bytes, restarts;
-    uint64_t timeouts;        /* The block had been sent. */
-    uint64_t timeouts_unsent; /* The send unit had not come to it: the timer was set anew. */
-    uint64_t not_done;        /* Looks at descriptors that were neither Done nor in Error. */
-    uint64_t mapped;          /* Blocks re-issued on the driver's word. */
-    uint64_t tid_waits;       /* Passes that could issue nothing, for want of a TID. */
+    uint64_t context_reads, pieces; /* RESEND_PACKET. */
+    uint64_t timeouts;              /* The block had been sent. */
+    uint64_t timeouts_unsent;       /* The send unit had not come to it: the timer was set anew. */
+    uint64_t not_done;              /* Looks at descriptors that were neither Done nor in Error. */
+    uint64_t mapped;                /* Blocks re-issued on the driver's word. */
+    uint64_t tid_waits;             /* Passes that could issue nothing, for want of a TID. */
     uint64_t posts_refused, posts_busy;
     uint64_t writes_done, writes_failed, reads_done, reads_failed;
     uint64_t reads_taken, reads_duplicate, reads_unbound, reads_malformed;
@@ -232,6 +242,7 @@ struct exanest_firmware {
     uint8_t out;        /* 1 + enum exanest_do of the action that is out; 0: none. */
     bool acted;         /* This pass found something to do. */
     bool requests_wait; /* By the last response word. */
+    bool piece;         /* JOB_STORE: of a part of a block. */
     uint16_t job_tid;
     uint16_t update; /* The channel whose descriptor is to be updated; or EXANEST_NONE. */
     uint16_t issued; /* In this pass. */

@@ -27,6 +27,7 @@ static void release(struct exanest_firmware *firmware, uint32_t tid)
     exanest_timers_cancel(&firmware->timers, tid);
     block->state = EXANEST_TID_FREE;
     block->cause = EXANEST_CAUSE_NONE;
+    block->missing = 0;
     firmware->free[(firmware->free_head + firmware->free_count) % EXANEST_TIDS] = (uint16_t)tid;
     firmware->free_count++;
     exanest_firmware_block_gone(firmware, block->channel);
@@ -36,24 +37,26 @@ static void release(struct exanest_firmware *firmware, uint32_t tid)
 
 /* W4 is stored if it differs from what the descriptor holds, and before W3, which starts the block
  * (C-1). */
-static void begin_stores(struct exanest_firmware *firmware, uint32_t tid, uint16_t sequence,
-                         uint8_t path)
+void exanest_firmware_begin_stores(struct exanest_firmware *firmware, uint32_t tid,
+                                   uint16_t sequence, uint8_t path, uint32_t from, uint32_t to)
 {
     struct exanest_firmware_block *block = &firmware->blocks[tid];
     const struct exanest_firmware_transfer *transfer =
         exanest_firmware_transfer_of(firmware, block);
     const bool renews = sequence != block->sequence || path != block->path;
     struct exanest_target target = exanest_target_decode(transfer->target);
-    target.va += block->offset;
+    target.va += block->offset + from;
     block->sequence = sequence;
     block->path = path;
     block->state = EXANEST_TID_ARMED;
     block->cause = EXANEST_CAUSE_NONE;
     const struct exanest_descriptor descriptor = {
-        .source = transfer->source + block->offset,
+        .source = transfer->source + block->offset + from,
         .target = target,
         .notify = is_marked(firmware, block),
-        .bytes = block->bytes,
+        .no_first = from != 0,
+        .no_last = to != block->bytes,
+        .bytes = (uint16_t)(to - from),
         .pdid = firmware->pdid[exanest_channel_page(block->channel)],
         .sequence = sequence,
         .path = path,
@@ -61,8 +64,15 @@ static void begin_stores(struct exanest_firmware *firmware, uint32_t tid, uint16
     exanest_descriptor_encode(&descriptor, firmware->words);
     firmware->work_ns += firmware->config.costs.build;
     firmware->job = EXANEST_JOB_STORE;
+    firmware->piece = to - from != block->bytes;
     firmware->stage = renews ? EXANEST_STAGE_W4 : EXANEST_STAGE_W1;
     firmware->job_tid = (uint16_t)tid;
+}
+
+static void store_whole(struct exanest_firmware *firmware, uint32_t tid, uint16_t sequence,
+                        uint8_t path)
+{
+    exanest_firmware_begin_stores(firmware, tid, sequence, path, 0, firmware->blocks[tid].bytes);
 }
 
 static uint8_t path_of(const struct exanest_firmware *firmware,
@@ -98,7 +108,7 @@ void exanest_firmware_issue(struct exanest_firmware *firmware)
     const uint16_t sequence = firmware->config.sequences == EXANEST_STRICT
                                   ? 0
                                   : (uint16_t)((block->sequence + 1u) % EXANEST_SEQUENCES);
-    begin_stores(firmware, tid, sequence, path_of(firmware, transfer, block->offset));
+    store_whole(firmware, tid, sequence, path_of(firmware, transfer, block->offset));
     exanest_firmware_list(firmware, channel);
 }
 
@@ -135,14 +145,19 @@ void exanest_firmware_stored(struct exanest_firmware *firmware, uint64_t now)
         firmware->counters.sequence_stores += firmware->stage == EXANEST_STAGE_W4;
     }
     if (firmware->stage == EXANEST_STAGE_W3) {
-        block->state = EXANEST_TID_INFLIGHT;
-        exanest_timers_set(&firmware->timers, tid, now + firmware->config.block_timeout_ns);
+        const bool more = block->missing != 0;
+        block->state = more ? EXANEST_TID_SETTLING : EXANEST_TID_INFLIGHT;
+        block->cause = more ? EXANEST_CAUSE_PIECES : EXANEST_CAUSE_NONE;
+        exanest_timers_set(
+            &firmware->timers, tid,
+            now + (more ? firmware->config.descriptor_poll_ns : firmware->config.block_timeout_ns));
     }
     firmware->stage++;
     if (firmware->stage == EXANEST_STAGE_END) {
         firmware->counters.controls++;
         firmware->job = EXANEST_JOB_NONE;
-    } else if (firmware->stage == EXANEST_STAGE_CONTROL && !is_marked(firmware, block)) {
+    } else if (firmware->stage == EXANEST_STAGE_CONTROL &&
+               (firmware->piece || !is_marked(firmware, block))) {
         firmware->job = EXANEST_JOB_NONE;
     }
 }
@@ -196,8 +211,24 @@ void exanest_firmware_respond(struct exanest_firmware *firmware,
 
 /* -- Repair -------------------------------------------------------------------------------------*/
 
+bool exanest_firmware_retry(struct exanest_firmware *firmware, uint32_t tid, uint32_t bytes)
+{
+    struct exanest_firmware_block *block = &firmware->blocks[tid];
+    struct exanest_firmware_transfer *transfer = exanest_firmware_transfer_of(firmware, block);
+    if (block->retries >= firmware->config.retries_max) {
+        exanest_firmware_fail(firmware, block->channel, transfer->last_status);
+        release(firmware, tid);
+        return false;
+    }
+    block->retries++;
+    count_retransmission(transfer);
+    firmware->counters.retransmits++;
+    firmware->counters.retransmitted_bytes += bytes;
+    return true;
+}
+
 /* The block can be stored again: its old instance is Done or in Error. */
-static void resend(struct exanest_firmware *firmware, uint32_t tid)
+void exanest_firmware_resend(struct exanest_firmware *firmware, uint32_t tid)
 {
     struct exanest_firmware_block *block = &firmware->blocks[tid];
     struct exanest_firmware_transfer *transfer = exanest_firmware_transfer_of(firmware, block);
@@ -213,16 +244,10 @@ static void resend(struct exanest_firmware *firmware, uint32_t tid)
             transfer->restarting = true;
         }
         release(firmware, tid);
-    } else if (block->retries >= limit) {
-        exanest_firmware_fail(firmware, block->channel, transfer->last_status);
-        release(firmware, tid);
-    } else {
-        block->retries++;
-        count_retransmission(transfer);
-        firmware->counters.retransmits++;
-        firmware->counters.retransmitted_bytes += block->bytes;
-        begin_stores(firmware, tid, (uint16_t)((block->sequence + 1u) % EXANEST_SEQUENCES),
-                     block->path);
+    } else if (exanest_firmware_retry(firmware, tid, block->bytes)) {
+        block->missing = 0;
+        store_whole(firmware, tid, (uint16_t)((block->sequence + 1u) % EXANEST_SEQUENCES),
+                    block->path);
     }
 }
 
@@ -266,13 +291,14 @@ static uint16_t status_of(uint8_t cause, bool error)
     case EXANEST_CAUSE_DECODE: return EXANEST_NACK_DECODE;
     case EXANEST_CAUSE_TIMEOUT:
     case EXANEST_CAUSE_MAPPED:
+    case EXANEST_CAUSE_PIECES:
         return error ? (uint16_t)EXANEST_LAST_SOURCE_FAULT : (uint16_t)EXANEST_LAST_TIMEOUT;
     case EXANEST_CAUSE_NONE: break;
     }
     UNREACHABLE("cause");
 }
 
-static void repair(struct exanest_firmware *firmware, uint32_t tid, uint64_t now)
+static void repair(struct exanest_firmware *firmware, uint32_t tid, bool error, uint64_t now)
 {
     struct exanest_firmware_block *block = &firmware->blocks[tid];
     const struct exanest_firmware_config *config = &firmware->config;
@@ -287,14 +313,20 @@ static void repair(struct exanest_firmware *firmware, uint32_t tid, uint64_t now
         if (block->decode_errors++ >= config->decode_retries_max) {
             exanest_firmware_fail(firmware, block->channel, EXANEST_NACK_DECODE);
         }
-        resend(firmware, tid);
+        exanest_firmware_resend(firmware, tid);
         return;
     case EXANEST_CAUSE_TIMEOUT: firmware->counters.timeouts++; break;
     case EXANEST_CAUSE_MAPPED: firmware->counters.mapped++; break;
-    case EXANEST_CAUSE_CRC: break;
+    case EXANEST_CAUSE_CRC:
+    case EXANEST_CAUSE_PIECES: break;
     case EXANEST_CAUSE_NONE: UNREACHABLE("cause");
     }
-    resend(firmware, tid);
+    if (config->resend == EXANEST_RESEND_PACKET && block->cause == EXANEST_CAUSE_TIMEOUT &&
+        !error) {
+        exanest_firmware_ask_context(firmware, tid);
+    } else {
+        exanest_firmware_resend(firmware, tid);
+    }
 }
 
 void exanest_firmware_looked(struct exanest_firmware *firmware, uint64_t w3, uint64_t now)
@@ -320,7 +352,11 @@ void exanest_firmware_looked(struct exanest_firmware *firmware, uint64_t w3, uin
         release(firmware, tid);
         return;
     }
-    repair(firmware, tid, now);
+    if (block->cause == EXANEST_CAUSE_PIECES && !descriptor.error) {
+        exanest_firmware_send_piece(firmware, tid);
+        return;
+    }
+    repair(firmware, tid, descriptor.error, now);
 }
 
 void exanest_firmware_expire(struct exanest_firmware *firmware)
@@ -337,7 +373,7 @@ void exanest_firmware_expire(struct exanest_firmware *firmware)
         return;
     case EXANEST_TID_SETTLING: look(firmware, tid); return;
     case EXANEST_TID_RETRY_WAIT:
-    case EXANEST_TID_FAULT_WAIT: resend(firmware, tid); return;
+    case EXANEST_TID_FAULT_WAIT: exanest_firmware_resend(firmware, tid); return;
     case EXANEST_TID_FREE:
     case EXANEST_TID_ARMED: break;
     }
@@ -356,7 +392,7 @@ void exanest_firmware_take_mapped(struct exanest_firmware *firmware)
     if (block->state == EXANEST_TID_FAULT_WAIT) {
         exanest_timers_cancel(&firmware->timers, tid);
         firmware->counters.mapped++;
-        resend(firmware, tid);
+        exanest_firmware_resend(firmware, tid);
     } else if (block->state == EXANEST_TID_INFLIGHT) {
         exanest_timers_cancel(&firmware->timers, tid);
         block->cause = EXANEST_CAUSE_MAPPED;

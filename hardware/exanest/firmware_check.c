@@ -31,7 +31,9 @@ static void check_blocks(const struct exanest_firmware *firmware, uint16_t *outs
     for (uint32_t tid = 0; tid < firmware->config.tids; tid++) {
         const struct exanest_firmware_block *block = &firmware->blocks[tid];
         const bool runs = exanest_timers_running(&firmware->timers, tid);
-        const bool is_looked_at = firmware->job == EXANEST_JOB_LOOK && firmware->job_tid == tid;
+        const bool is_looked_at =
+            (firmware->job == EXANEST_JOB_LOOK || firmware->job == EXANEST_JOB_CONTEXT) &&
+            firmware->job_tid == tid;
         if (block->state == EXANEST_TID_FREE) {
             CHECK(!runs);
             free++;

@@ -24,6 +24,7 @@ enum exanest_firmware_job {
     EXANEST_JOB_NONE,
     EXANEST_JOB_STORE,   /* A block's words are stored; the stages are below. */
     EXANEST_JOB_LOOK,    /* At a descriptor's Done and Error. */
+    EXANEST_JOB_CONTEXT, /* At what the peer has of a block. */
     EXANEST_JOB_REQUEST, /* Reads of the mailbox; stage: lanes that are there. */
 };
 
@@ -76,6 +77,23 @@ void exanest_firmware_looked(struct exanest_firmware *firmware, uint64_t w3, uin
 void exanest_firmware_expire(struct exanest_firmware *firmware);
 /* Takes one event of the driver; there is one. */
 void exanest_firmware_take_mapped(struct exanest_firmware *firmware);
+
+/* The block as a whole, under the next sequence; or it, or its transfer, is given up. */
+void exanest_firmware_resend(struct exanest_firmware *firmware, uint32_t tid);
+/* One more attempt of the block; false: the limit is reached. */
+bool exanest_firmware_retry(struct exanest_firmware *firmware, uint32_t tid, uint32_t bytes);
+/* What W1 to W3 of it are, for the bytes from..to of the block. */
+void exanest_firmware_begin_stores(struct exanest_firmware *firmware, uint32_t tid,
+                                   uint16_t sequence, uint8_t path, uint32_t from, uint32_t to);
+
+/* -- firmware_pieces.c --------------------------------------------------------------------------*/
+
+/* A block was not answered: the peer is asked what it has of it. */
+void exanest_firmware_ask_context(struct exanest_firmware *firmware, uint32_t tid);
+/* The bitmap of its context; 0: it has none. */
+void exanest_firmware_seen(struct exanest_firmware *firmware, uint64_t bitmap);
+/* The next of the missing pieces; there is one, and the descriptor is Done. */
+void exanest_firmware_send_piece(struct exanest_firmware *firmware, uint32_t tid);
 
 /* -- firmware_transfer.c ------------------------------------------------------------------------*/
 

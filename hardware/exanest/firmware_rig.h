@@ -133,6 +133,7 @@ static inline enum exanest_do rig_step(struct rig *rig)
         break;
     case EXANEST_DO_STORE: rig_store(rig, &action); break;
     case EXANEST_DO_READ_DESCRIPTOR: value = rig_descriptor(rig, action.tid); break;
+    case EXANEST_DO_READ_CONTEXT: fail(); break; /* Only with RESEND_PACKET: machine_test. */
     case EXANEST_DO_UPDATE: rig_update(rig, &action); break;
     case EXANEST_DO_SLEEP: rig_sleep(rig, &action); break;
     }

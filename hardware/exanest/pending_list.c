@@ -108,7 +108,8 @@ static struct exanest_pending_effect store(struct exanest_pending_list *list,
     const uint64_t low = enabled(strobe), high = enabled(strobe >> 8);
     const bool triggers = bank && low >> 63;
     if (bank) {
-        data.low &= W3_WRITABLE; /* The upper half clears Error, Done and Bytes sent. */
+        /* The upper half clears Error, Done and Bytes sent. */
+        data.low &= W3_WRITABLE | (list->config.takes_pieces ? BIT(62) | BIT(61) : 0);
     }
     words[0] = (words[0] & ~low) | (data.low & low);
     words[1] = (words[1] & ~high) | (data.high & high);

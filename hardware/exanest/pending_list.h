@@ -61,6 +61,7 @@ struct exanest_pending_counters {
 struct exanest_pending_config {
     uint32_t ports;         /* Segments for control packets. */
     uint32_t control_bytes; /* A TID's place in one: 16, or 32 (C-3). 0 means 16. */
+    bool takes_pieces;      /* What-if: bits 62 and 61 of W3 can be written (no_first, no_last). */
 };
 
 struct exanest_pending_list {

@@ -341,8 +341,8 @@ static void issue(struct exanest_scheduler *scheduler, struct exanest_output_buf
         .tid = scheduler->tid,
         .source = scheduler->config.coordinate,
         .sequence = descriptor->sequence,
-        .first = descriptor->sent == 0,
-        .last = descriptor->sent + bytes == descriptor->bytes,
+        .first = descriptor->sent == 0 && !descriptor->no_first,
+        .last = descriptor->sent + bytes == descriptor->bytes && !descriptor->no_last,
         .notify = descriptor->notify,
         .path = descriptor->path,
     };

@@ -64,9 +64,13 @@ void exanest_fpga_open(struct exanest_fpga *fpga, const struct exanest_fpga_conf
     exanest_memory_open(&fpga->memory, &config->memory, &sim->prng);
 }
 
-void exanest_fpga_misuse(struct exanest_fpga *fpga, struct sim_faults *faults, struct prng *prng)
+void exanest_fpga_misuse(struct exanest_fpga *fpga, uint32_t ports, struct sim_faults *faults,
+                         struct prng *prng)
 {
-    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_ZDMA; port++) {
+    CHECK((ports & ~EXANEST_FAULT_PORTS) == 0);
+    fpga->misused = (uint16_t)ports;
+    for (uint32_t left = ports; left != 0; left &= left - 1) {
+        const uint32_t port = (uint32_t)__builtin_ctz(left);
         fpga->misuse[port] = malloc(sizeof(*fpga->misuse[port]));
         CHECK(fpga->misuse[port] != NULL);
         exanest_misuse_init(fpga->misuse[port], faults, prng);
@@ -177,7 +181,8 @@ static bool give(struct exanest_fpga *fpga, uint32_t port, const struct exanest_
 static void step_misuse(struct exanest_fpga *fpga)
 {
     struct exanest_beat beat;
-    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_ZDMA; port++) {
+    for (uint32_t left = fpga->misused; left != 0; left &= left - 1) {
+        const uint32_t port = (uint32_t)__builtin_ctz(left);
         struct exanest_misuse *misuse = fpga->misuse[port];
         if (exanest_misuse_offer(misuse, &beat) && give_block(fpga, port, &beat)) {
             exanest_misuse_taken(misuse);
@@ -189,8 +194,8 @@ static void step_misuse(struct exanest_fpga *fpga)
 static bool misuse_idle(const struct exanest_fpga *fpga)
 {
     bool idle = true;
-    for (uint32_t port = EXANEST_PORT_RDMA; port <= EXANEST_PORT_ZDMA; port++) {
-        idle = idle && exanest_misuse_idle(fpga->misuse[port]);
+    for (uint32_t left = fpga->misused; left != 0; left &= left - 1) {
+        idle = idle && exanest_misuse_idle(fpga->misuse[__builtin_ctz(left)]);
     }
     return idle;
 }
@@ -387,9 +392,7 @@ uint16_t exanest_fpga_step(struct exanest_fpga *fpga)
     struct exanest_offer offers[EXANEST_PORTS_MAX];
     uint16_t offered = 0;
     const uint16_t ready = give_all(fpga);
-    if (fpga->misuse[EXANEST_PORT_RDMA] != NULL) {
-        step_misuse(fpga);
-    }
+    step_misuse(fpga);
     for (uint32_t left = inputs(fpga); left != 0; left &= left - 1) {
         const uint32_t port = (uint32_t)__builtin_ctz(left);
         if (offer_at(fpga, port, &offers[port].beat)) {
@@ -463,5 +466,5 @@ bool exanest_fpga_idle(const struct exanest_fpga *fpga)
            exanest_rt_mailbox_idle(&fpga->rt_mailbox) &&
            exanest_system_mailbox_idle(&fpga->system_mailbox) &&
            exanest_packetizer_idle(&fpga->packetizer) && exanest_zdma_idle(&fpga->zdma) &&
-           !fpga->looped && (fpga->misuse[EXANEST_PORT_RDMA] == NULL || misuse_idle(fpga));
+           !fpga->looped && misuse_idle(fpga);
 }

@@ -66,10 +66,11 @@ struct exanest_fpga_counters {
 
 struct exanest_fpga {
     uint32_t coordinate;
-    uint16_t linked; /* Ports with a cable. */
-    uint8_t replier; /* Who has the shared port, or had it last. */
-    bool replying;   /* It is in the midst of a packet. */
-    bool looped;     /* A beat stands at the dead port. */
+    uint16_t linked;  /* Ports with a cable; */
+    uint16_t misused; /* outputs in front of which packets are misused. */
+    uint8_t replier;  /* Who has the shared port, or had it last. */
+    bool replying;    /* It is in the midst of a packet. */
+    bool looped;      /* A beat stands at the dead port. */
     struct exanest_beat loop;
     struct exanest_cable cables[EXANEST_FPGAS];
     struct exanest_router *router; /* F1 has one; else NULL. */
@@ -107,8 +108,12 @@ void exanest_fpga_close(struct exanest_fpga *fpga);
 void exanest_fpga_plug(struct exanest_fpga *fpga, uint32_t to, struct exanest_link *link,
                        uint32_t end);
 
-/* From now on packets for the FPGA's own blocks meet these faults. */
-void exanest_fpga_misuse(struct exanest_fpga *fpga, struct sim_faults *faults, struct prng *prng);
+/* From now on packets for the FPGA's own blocks meet these faults; bit i of `ports`: port i. */
+#define EXANEST_FAULT_PORTS                                                                        \
+    (1u << EXANEST_PORT_RDMA | 1u << EXANEST_PORT_RT_MAILBOX | 1u << EXANEST_PORT_PACKETIZER |     \
+     1u << EXANEST_PORT_SYSTEM_MAILBOX | 1u << EXANEST_PORT_ZDMA)
+void exanest_fpga_misuse(struct exanest_fpga *fpga, uint32_t ports, struct sim_faults *faults,
+                         struct prng *prng);
 
 /* The driver: a protection domain gets a channel of the send unit. */
 void exanest_fpga_give_channel(struct exanest_fpga *fpga, uint32_t channel, uint16_t pdid);

@@ -14,6 +14,7 @@ struct exanest_machine_config exanest_machine_default(uint32_t x, uint32_t y, ui
         .firmware_cores = 1,
         .processes = 1,
         .process_bytes = 1 << 20,
+        .fault_ports = EXANEST_FAULT_PORTS,
     };
 }
 
@@ -51,6 +52,7 @@ void exanest_machine_open(struct exanest_machine *machine,
     machine->sim = sim;
     struct exanest_fabric_config fabric = config->fabric;
     fabric.fpga.memory.bytes = config->processes * config->process_bytes;
+    fabric.fpga.exadma.takes_pieces = config->firmware.resend == EXANEST_RESEND_PACKET;
     exanest_fabric_open(&machine->fabric, sim, &fabric);
     const uint32_t fpgas = exanest_fabric_fpgas(&machine->fabric);
     machine->r5s = calloc(fpgas, sizeof(*machine->r5s));
@@ -62,8 +64,8 @@ void exanest_machine_open(struct exanest_machine *machine,
             open_process(machine, i, p);
         }
         if (any_faults(&config->faults)) {
-            exanest_fpga_misuse(exanest_fabric_fpga(&machine->fabric, i), &machine->faults,
-                                &sim->prng);
+            exanest_fpga_misuse(exanest_fabric_fpga(&machine->fabric, i), config->fault_ports,
+                                &machine->faults, &sim->prng);
         }
     }
 }

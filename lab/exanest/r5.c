@@ -116,6 +116,23 @@ static bool access(struct exanest_r5 *r5)
                                                : exanest_exadma_read(&r5->fpga->exadma, &r5->load);
 }
 
+/* The debug port of the block's receiver. */
+static uint64_t read_context(const struct exanest_r5 *r5, uint32_t tid)
+{
+    const struct exanest_firmware_block *block = &r5->firmware.blocks[tid];
+    const uint64_t target = r5->firmware.transfers[block->channel].target;
+    const uint32_t number =
+        exanest_fabric_number(r5->fabric, exanest_target_decode(target).coordinate);
+    if (number >= exanest_fabric_fpgas(r5->fabric)) {
+        return 0; /* A program may ask for any destination. */
+    }
+    const struct exanest_fpga *peer = exanest_fabric_fpga(r5->fabric, number);
+    const struct exanest_context *context =
+        exanest_context_find(&peer->receiver.table, r5->fpga->coordinate, tid);
+    const bool good = context != NULL && context->sequence == block->sequence && !context->nacked;
+    return good ? context->bitmap : 0;
+}
+
 static uint64_t perform(struct exanest_r5 *r5)
 {
     struct exanest_firmware_action *action = &r5->action;
@@ -142,6 +159,7 @@ static uint64_t perform(struct exanest_r5 *r5)
         return 0;
     case EXANEST_DO_READ_DESCRIPTOR: /* W3 is the lower half of its line. */
         return r5->load.data.low;
+    case EXANEST_DO_READ_CONTEXT: return read_context(r5, action->tid);
     case EXANEST_DO_WORK:
     case EXANEST_DO_STORE:
     case EXANEST_DO_SLEEP: return 0;
