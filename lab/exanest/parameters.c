@@ -76,6 +76,10 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
     LAB_WHOLE("cores", "", 1, 1, 2, "2.2: one of two R5s", "R5s that run the firmware"),
     LAB_WORD("answers", "hardware firmware", "OC: section 8, item 3",
              "who takes responses in the what-if"),
+    LAB_WORD("repeat", "block transfer packet", "4: only the affected block",
+             "what is sent again when a packet is lost"),
+    LAB_WORD("selective", "packet block", "OC", "repeat of the what-if"),
+    LAB_WHOLE("retries", "", 16, 0, 255, "OC", "how often a block is sent again at most"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
