@@ -80,6 +80,12 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
              "what is sent again when a packet is lost"),
     LAB_WORD("selective", "packet block", "OC", "repeat of the what-if"),
     LAB_WHOLE("retries", "", 16, 0, 255, "OC", "how often a block is sent again at most"),
+    LAB_WORD("table", "16x16 32x8 1x256", "6.1: 256 contexts, 16 ways",
+             "sets and ways of the receiver's contexts"),
+    LAB_WORD("hash", "fold modulo", "OC",
+             "a context's set: the TID and the source, folded; or the TID alone"),
+    LAB_WORD("tids", "random order", "OC",
+             "TIDs of active blocks: any; or the first four of each source"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
