@@ -4,12 +4,12 @@
 #define PLACE_MASK EXANEST_CROSSBAR_LATENCY_MAX
 
 _Static_assert((PLACE_MASK & (PLACE_MASK + 1)) == 0, "places of the registers wrap by a mask");
-_Static_assert(EXANEST_PORTS_MAX == 16, "a mask of ports is a uint16_t");
+_Static_assert(EXANEST_PORTS_MAX <= 32, "a mask of ports is a uint32_t");
 
 struct exanest_crossbar_config exanest_crossbar_default(void)
 {
     return (struct exanest_crossbar_config){
-        .ports = EXANEST_PORTS_MAX,
+        .ports = EXANEST_PORTS,
         .latency = EXANEST_CROSSBAR_LATENCY,
         .idle = EXANEST_CROSSBAR_IDLE,
     };
@@ -31,9 +31,9 @@ void exanest_crossbar_init(struct exanest_crossbar *crossbar,
     }
 }
 
-static uint16_t bit_of(uint32_t port)
+static uint32_t bit_of(uint32_t port)
 {
-    return (uint16_t)(1u << port);
+    return 1u << port;
 }
 
 /* Takes the lowest port out of a mask that is not empty. */
@@ -80,24 +80,24 @@ static uint32_t grant(struct exanest_crossbar *crossbar, uint32_t free)
         const uint32_t output = pop(&free);
         const uint32_t input = round_robin(crossbar->requests[output], crossbar->last[output]);
         crossbar->last[output] = (uint8_t)input;
-        crossbar->requests[output] &= (uint16_t)~bit_of(input);
+        crossbar->requests[output] &= ~bit_of(input);
         if (crossbar->requests[output] == 0) {
-            crossbar->wanted &= (uint16_t)~bit_of(output);
+            crossbar->wanted &= ~bit_of(output);
         }
         crossbar->busy |= bit_of(output);
         chosen |= bit_of(input);
         crossbar->counters.packets++;
     }
-    crossbar->waiting &= (uint16_t)~chosen;
-    crossbar->engaged |= (uint16_t)chosen;
+    crossbar->waiting &= ~chosen;
+    crossbar->engaged |= chosen;
     return chosen;
 }
 
 /* What one cycle moves, as masks. */
 struct moves {
-    uint16_t taken;    /* Inputs. */
-    uint16_t entering; /* Outputs whose first register gets a word. */
-    uint16_t ending;   /* Those of them whose word is a packet's last. */
+    uint32_t taken;    /* Inputs. */
+    uint32_t entering; /* Outputs whose first register gets a word. */
+    uint32_t ending;   /* Those of them whose word is a packet's last. */
 };
 
 static void discard(struct exanest_crossbar *crossbar, struct moves *moves, uint32_t inputs,
@@ -109,8 +109,8 @@ static void discard(struct exanest_crossbar *crossbar, struct moves *moves, uint
         crossbar->counters.dropped++;
         if (offers[input].beat.last) {
             crossbar->counters.discarded++;
-            crossbar->engaged &= (uint16_t)~bit_of(input);
-            crossbar->discarding &= (uint16_t)~bit_of(input);
+            crossbar->engaged &= ~bit_of(input);
+            crossbar->discarding &= ~bit_of(input);
         }
     }
 }
@@ -131,7 +131,7 @@ static void move_words(struct exanest_crossbar *crossbar, struct moves *moves, u
         moves->entering |= bit_of(output);
         if (beat->last) {
             moves->ending |= bit_of(output);
-            crossbar->engaged &= (uint16_t)~bit_of(input);
+            crossbar->engaged &= ~bit_of(input);
         }
     }
 }
@@ -140,26 +140,24 @@ static void move_words(struct exanest_crossbar *crossbar, struct moves *moves, u
 static void shift(struct exanest_crossbar *crossbar, uint32_t stalled, const struct moves *moves)
 {
     for (uint32_t i = crossbar->latency - 1u; i > 0; i--) {
-        crossbar->full[i] =
-            (uint16_t)((crossbar->full[i] & stalled) | (crossbar->full[i - 1] & ~stalled));
+        crossbar->full[i] = (crossbar->full[i] & stalled) | (crossbar->full[i - 1] & ~stalled);
     }
-    crossbar->full[0] = (uint16_t)((crossbar->full[0] & stalled) | moves->entering);
+    crossbar->full[0] = (crossbar->full[0] & stalled) | moves->entering;
 
     if ((crossbar->resting | moves->ending) == 0 || crossbar->idle == 0) {
         return;
     }
     uint32_t resting = 0;
     for (uint32_t i = crossbar->idle - 1u; i > 0; i--) {
-        crossbar->rest[i] =
-            (uint16_t)((crossbar->rest[i] & stalled) | (crossbar->rest[i - 1] & ~stalled));
+        crossbar->rest[i] = (crossbar->rest[i] & stalled) | (crossbar->rest[i - 1] & ~stalled);
         resting |= crossbar->rest[i];
     }
-    crossbar->rest[0] = (uint16_t)((crossbar->rest[0] & stalled) | moves->ending);
-    crossbar->resting = (uint16_t)(resting | crossbar->rest[0]);
+    crossbar->rest[0] = (crossbar->rest[0] & stalled) | moves->ending;
+    crossbar->resting = resting | crossbar->rest[0];
 }
 
-uint16_t exanest_crossbar_step(struct exanest_crossbar *crossbar, uint16_t offered,
-                               const struct exanest_offer offers[], uint16_t ready)
+uint32_t exanest_crossbar_step(struct exanest_crossbar *crossbar, uint32_t offered,
+                               const struct exanest_offer offers[], uint32_t ready)
 {
     INVARIANTS(exanest_crossbar_check(crossbar));
     CHECK((crossbar->waiting & ~offered) == 0); /* 3.7: shown until it is taken. */
@@ -171,15 +169,15 @@ uint16_t exanest_crossbar_step(struct exanest_crossbar *crossbar, uint16_t offer
     while (delivered != 0) {
         crossbar->heads[pop(&delivered)]++;
     }
-    note_requests(crossbar, offered & ~((uint32_t)crossbar->engaged | crossbar->waiting), offers);
+    note_requests(crossbar, offered & ~(crossbar->engaged | crossbar->waiting), offers);
     if (crossbar->discarding != 0) {
         discard(crossbar, &moves, offered & crossbar->discarding, offers);
     }
-    const uint32_t under_way = offered & crossbar->engaged & ~((uint32_t)crossbar->discarding);
+    const uint32_t under_way = offered & crossbar->engaged & ~crossbar->discarding;
     const uint32_t free = crossbar->wanted & ~(crossbar->busy | crossbar->resting | stalled);
     const uint32_t chosen = free != 0 ? grant(crossbar, free) : 0;
     move_words(crossbar, &moves, under_way | chosen, stalled, offers);
-    crossbar->busy &= (uint16_t)~moves.ending;
+    crossbar->busy &= ~moves.ending;
     shift(crossbar, stalled, &moves);
     INVARIANTS(exanest_crossbar_check(crossbar));
     return moves.taken;

@@ -60,15 +60,15 @@ struct exanest_crossbar_counters {
 
 struct exanest_crossbar {
     uint8_t ports, latency, idle;
-    uint16_t waiting;                            /* Inputs whose header waits for its output. */
-    uint16_t engaged;                            /* Inputs in the midst of a packet. */
-    uint16_t discarding;                         /* Those of them whose packet is dropped. */
-    uint16_t wanted;                             /* Outputs with requests. */
-    uint16_t busy;                               /* Outputs in the midst of a packet. */
-    uint16_t resting;                            /* Outputs between two packets: all of `rest`. */
-    uint16_t full[EXANEST_CROSSBAR_LATENCY_MAX]; /* Register i: outputs with a word in it. */
-    uint16_t rest[EXANEST_CROSSBAR_IDLE_MAX]; /* Place i: outputs whose rest began i cycles ago. */
-    uint16_t requests[EXANEST_PORTS_MAX];     /* By output: the inputs that wait for it. */
+    uint32_t waiting;                            /* Inputs whose header waits for its output. */
+    uint32_t engaged;                            /* Inputs in the midst of a packet. */
+    uint32_t discarding;                         /* Those of them whose packet is dropped. */
+    uint32_t wanted;                             /* Outputs with requests. */
+    uint32_t busy;                               /* Outputs in the midst of a packet. */
+    uint32_t resting;                            /* Outputs between two packets: all of `rest`. */
+    uint32_t full[EXANEST_CROSSBAR_LATENCY_MAX]; /* Register i: outputs with a word in it. */
+    uint32_t rest[EXANEST_CROSSBAR_IDLE_MAX]; /* Place i: outputs whose rest began i cycles ago. */
+    uint32_t requests[EXANEST_PORTS_MAX];     /* By output: the inputs that wait for it. */
     uint8_t output_of[EXANEST_PORTS_MAX];     /* By input. */
     uint8_t last[EXANEST_PORTS_MAX];          /* By output: the input that was chosen last. */
     uint8_t heads[EXANEST_PORTS_MAX], tails[EXANEST_PORTS_MAX]; /* Free-running. */
@@ -81,7 +81,7 @@ void exanest_crossbar_init(struct exanest_crossbar *crossbar,
                            const struct exanest_crossbar_config *config);
 
 /* Outputs at which a beat stands in this cycle. */
-static inline uint16_t exanest_crossbar_shown(const struct exanest_crossbar *crossbar)
+static inline uint32_t exanest_crossbar_shown(const struct exanest_crossbar *crossbar)
 {
     return crossbar->full[crossbar->latency - 1];
 }
@@ -94,13 +94,13 @@ static inline const struct exanest_beat *exanest_crossbar_beat(
 
 /* A cycle. Bits of `offered` say which of `offers` are there; bits of `ready`, which outputs take
  * the beat that stands at them (others are ignored). Returns the inputs that were taken. */
-MUST_USE uint16_t exanest_crossbar_step(struct exanest_crossbar *crossbar, uint16_t offered,
-                                        const struct exanest_offer offers[], uint16_t ready);
+MUST_USE uint32_t exanest_crossbar_step(struct exanest_crossbar *crossbar, uint32_t offered,
+                                        const struct exanest_offer offers[], uint32_t ready);
 
 /* Would a cycle without offers change nothing? */
 static inline bool exanest_crossbar_idle(const struct exanest_crossbar *crossbar)
 {
-    uint16_t any = (uint16_t)(crossbar->engaged | crossbar->waiting | crossbar->resting);
+    uint32_t any = crossbar->engaged | crossbar->waiting | crossbar->resting;
     for (uint32_t i = 0; i < crossbar->latency; i++) {
         any |= crossbar->full[i];
     }

@@ -109,12 +109,12 @@ static void share_output(bool equal)
         load(&sources[i], 18, 1, i);
     }
     for (uint32_t cycle = 0; cycle < 200000; cycle++) {
-        uint16_t offered = 0;
+        uint32_t offered = 0;
         for (uint32_t i = 0; i < 4; i++) {
             offers[inputs[i]] = offer_of(&sources[i]);
-            offered |= (uint16_t)(1u << inputs[i]);
+            offered |= 1u << inputs[i];
         }
-        const uint16_t taken = exanest_crossbar_step(&crossbar, offered, offers, 0xffff);
+        const uint32_t taken = exanest_crossbar_step(&crossbar, offered, offers, 0xffff);
         for (uint32_t i = 0; i < 4; i++) {
             if ((taken >> inputs[i] & 1) == 0) {
                 continue;
@@ -165,7 +165,7 @@ static void model_init(struct model *model, uint32_t ports, uint32_t latency, ui
 }
 
 /* Who enters the first register of this output; -1: nobody. */
-static int model_choose(const struct model *model, uint32_t o, uint16_t offered,
+static int model_choose(const struct model *model, uint32_t o, uint32_t offered,
                         const struct exanest_offer offers[])
 {
     const struct model_output *output = &model->outputs[o];
@@ -182,12 +182,12 @@ static int model_choose(const struct model *model, uint32_t o, uint16_t offered,
     return -1;
 }
 
-static bool model_stalled(const struct model *model, uint32_t o, uint16_t ready)
+static bool model_stalled(const struct model *model, uint32_t o, uint32_t ready)
 {
     return model->outputs[o].full[model->latency - 1] && (ready >> o & 1) == 0;
 }
 
-static uint16_t model_output_step(struct model *model, uint32_t o, int chosen,
+static uint32_t model_output_step(struct model *model, uint32_t o, int chosen,
                                   const struct exanest_offer offers[])
 {
     struct model_output *output = &model->outputs[o];
@@ -205,13 +205,13 @@ static uint16_t model_output_step(struct model *model, uint32_t o, int chosen,
     output->owner = output->registers[0].last ? -1 : chosen;
     model->output_of[chosen] = output->registers[0].last ? -1 : (int)o;
     output->rest = output->registers[0].last ? model->idle : 0;
-    return (uint16_t)(1u << chosen);
+    return 1u << chosen;
 }
 
-static uint16_t model_step(struct model *model, uint16_t offered,
-                           const struct exanest_offer offers[], uint16_t ready)
+static uint32_t model_step(struct model *model, uint32_t offered,
+                           const struct exanest_offer offers[], uint32_t ready)
 {
-    uint16_t taken = 0;
+    uint32_t taken = 0;
     int chosen[EXANEST_PORTS_MAX];
     for (uint32_t o = 0; o < model->ports; o++) {
         chosen[o] = model_choose(model, o, offered, offers);
@@ -222,7 +222,7 @@ static uint16_t model_step(struct model *model, uint16_t offered,
         if (is_offered && (is_first ? offers[input].output == EXANEST_NO_PORT
                                     : model->output_of[input] == EXANEST_NO_PORT)) {
             model->output_of[input] = offers[input].beat.last ? -1 : (int)EXANEST_NO_PORT;
-            taken |= (uint16_t)(1u << input);
+            taken |= 1u << input;
         }
     }
     for (uint32_t o = 0; o < model->ports; o++) {
@@ -251,9 +251,9 @@ static bool percent(struct world *world, uint32_t chance)
     return prng_below(&world->prng, 100) < chance;
 }
 
-static uint16_t draw_offers(struct world *world)
+static uint32_t draw_offers(struct world *world)
 {
-    uint16_t offered = 0;
+    uint32_t offered = 0;
     for (uint32_t i = 0; i < world->model.ports; i++) {
         struct source *source = &world->sources[i];
         if (!source->shows && percent(world, world->busy_percent)) {
@@ -267,15 +267,15 @@ static uint16_t draw_offers(struct world *world)
         }
         if (source->shows) {
             world->offers[i] = offer_of(source);
-            offered |= (uint16_t)(1u << i);
+            offered |= 1u << i;
         }
     }
     return offered;
 }
 
-static void compare_outputs(struct world *world, uint16_t ready)
+static void compare_outputs(struct world *world, uint32_t ready)
 {
-    const uint16_t shown = exanest_crossbar_shown(&world->crossbar);
+    const uint32_t shown = exanest_crossbar_shown(&world->crossbar);
     for (uint32_t o = 0; o < EXANEST_PORTS_MAX; o++) {
         const struct model_output *output = &world->model.outputs[o];
         const uint32_t end = world->model.latency - 1;
@@ -290,14 +290,14 @@ static void compare_outputs(struct world *world, uint16_t ready)
 
 static void run_cycle(struct world *world)
 {
-    const uint16_t offered = draw_offers(world);
-    uint16_t ready = 0;
+    const uint32_t offered = draw_offers(world);
+    uint32_t ready = 0;
     for (uint32_t o = 0; o < EXANEST_PORTS_MAX; o++) {
-        ready |= (uint16_t)(percent(world, world->ready_percent) << o);
+        ready |= (uint32_t)percent(world, world->ready_percent) << o;
     }
     compare_outputs(world, ready);
-    const uint16_t expected = model_step(&world->model, offered, world->offers, ready);
-    const uint16_t taken = exanest_crossbar_step(&world->crossbar, offered, world->offers, ready);
+    const uint32_t expected = model_step(&world->model, offered, world->offers, ready);
+    const uint32_t taken = exanest_crossbar_step(&world->crossbar, offered, world->offers, ready);
     assert_int_equal(taken, expected);
     for (uint32_t i = 0; i < EXANEST_PORTS_MAX; i++) {
         if ((taken >> i & 1) != 0) {
@@ -316,7 +316,7 @@ static void test_random(void **state)
         memset(world, 0, sizeof(*world));
         prng_init(&world->prng, seed);
         struct exanest_crossbar_config config = {
-            .ports = (uint8_t)(1 + prng_below(&world->prng, 16)),
+            .ports = (uint8_t)(1 + prng_below(&world->prng, EXANEST_PORTS_MAX)),
             .latency = (uint8_t)(1 + prng_below(&world->prng, 7)),
             .idle = (uint8_t)prng_below(&world->prng, 9),
         };

@@ -42,34 +42,57 @@ struct exanest_routing_config exanest_routing_default(struct exanest_place own)
     };
 }
 
-static bool is_port(uint8_t port)
+struct exanest_routing_config exanest_routing_two_links(struct exanest_place own)
 {
-    return port < EXANEST_PORTS_MAX;
+    struct exanest_routing_config config = exanest_routing_default(own);
+    config.two_links = true;
+    for (uint32_t i = 0; i < EXANEST_FPGAS; i++) {
+        config.second_ports[i] = (uint8_t)(EXANEST_PORT_SECOND_F1 + i);
+    }
+    return config;
+}
+
+static bool is_port(const struct exanest_routing_config *config, uint8_t port)
+{
+    return port < (config->two_links ? EXANEST_PORTS_MAX : EXANEST_PORTS);
+}
+
+/* Are these ports, and none of them `used` already? Then they are. */
+static bool claim_ports(const struct exanest_routing_config *config,
+                        const uint8_t ports[EXANEST_FPGAS], uint32_t *used)
+{
+    for (uint32_t i = 0; i < EXANEST_FPGAS; i++) {
+        if (!is_port(config, ports[i]) || (*used >> ports[i] & 1) != 0) {
+            return false;
+        }
+        *used |= 1u << ports[i];
+    }
+    return true;
 }
 
 bool exanest_routing_is_valid(const struct exanest_routing_config *config)
 {
     uint32_t used = 0;
-    for (uint32_t i = 0; i < EXANEST_FPGAS; i++) {
-        if (!is_port(config->fpga_ports[i]) || (used >> config->fpga_ports[i] & 1) != 0) {
-            return false;
-        }
-        used |= 1u << config->fpga_ports[i];
+    if (!claim_ports(config, config->fpga_ports, &used) ||
+        (config->two_links && !claim_ports(config, config->second_ports, &used))) {
+        return false;
     }
     for (uint32_t i = 0; i < EXANEST_FPGAS; i++) {
-        if (!is_port(config->router_ports[i]) || (used >> config->router_ports[i] & 1) != 0) {
+        if (!is_port(config, config->router_ports[i]) ||
+            (used >> config->router_ports[i] & 1) != 0) {
             return false;
         }
     }
     for (uint32_t i = 0; i < config->range_count && i < EXANEST_RANGES_MAX; i++) {
         const struct exanest_range *range = &config->ranges[i];
-        if (range->first > range->last || range->last > VA_LAST || !is_port(range->port)) {
+        if (range->first > range->last || range->last > VA_LAST || !is_port(config, range->port)) {
             return false;
         }
     }
     return config->own.fpga < EXANEST_FPGAS && config->range_count <= EXANEST_RANGES_MAX &&
-           (is_port(config->bad_header_port) || config->bad_header_port == EXANEST_NO_PORT) &&
-           (is_port(config->nobody_port) || config->nobody_port == EXANEST_NO_PORT);
+           (is_port(config, config->bad_header_port) ||
+            config->bad_header_port == EXANEST_NO_PORT) &&
+           (is_port(config, config->nobody_port) || config->nobody_port == EXANEST_NO_PORT);
 }
 
 void exanest_routing_init(struct exanest_routing *routing,
@@ -79,6 +102,8 @@ void exanest_routing_init(struct exanest_routing *routing,
     *routing = (struct exanest_routing){
         .config = *config,
         .dead_port = config->fpga_ports[config->own.fpga],
+        .second_input =
+            config->two_links ? config->second_ports[config->own.fpga] : EXANEST_NO_PORT,
     };
     for (uint32_t port = 0; port < EXANEST_PORTS_MAX; port++) {
         routing->sides[port] = EXANEST_SIDE_LOCAL;
@@ -88,12 +113,24 @@ void exanest_routing_init(struct exanest_routing *routing,
         if (config->own.fpga == 0) {
             routing->sides[config->router_ports[i]] = EXANEST_SIDE_ROUTER;
         }
-        if (i != config->own.fpga) {
-            routing->sides[config->fpga_ports[i]] = EXANEST_SIDE_LINK;
-            routing->router_port[config->fpga_ports[i]] =
-                config->router_ports[config->one_router_port ? 0 : i];
+        if (i == config->own.fpga) {
+            continue;
+        }
+        const uint8_t router_port = config->router_ports[config->one_router_port ? 0 : i];
+        routing->sides[config->fpga_ports[i]] = EXANEST_SIDE_LINK;
+        routing->router_port[config->fpga_ports[i]] = router_port;
+        if (config->two_links) {
+            routing->sides[config->second_ports[i]] = EXANEST_SIDE_LINK;
+            routing->router_port[config->second_ports[i]] = router_port;
         }
     }
+}
+
+/* The link to an FPGA of this QFDB, for what came in there. */
+static uint8_t link_port(const struct exanest_routing *routing, uint32_t input, uint32_t fpga)
+{
+    return input == routing->second_input ? routing->config.second_ports[fpga]
+                                          : routing->config.fpga_ports[fpga];
 }
 
 /* 6.4, first level: the packet is for another QFDB. */
@@ -103,7 +140,7 @@ static uint8_t port_outwards(const struct exanest_routing *routing, uint32_t inp
     switch (routing->sides[input]) {
     case EXANEST_SIDE_ROUTER: return EXANEST_NO_PORT;
     case EXANEST_SIDE_LINK: return is_first ? routing->router_port[input] : EXANEST_NO_PORT;
-    default: return is_first ? routing->router_port[input] : routing->config.fpga_ports[0];
+    default: return is_first ? routing->router_port[input] : link_port(routing, input, 0);
     }
 }
 
@@ -135,7 +172,7 @@ struct exanest_route exanest_route(const struct exanest_routing *routing, uint32
         port = port_outwards(routing, input);
     } else if (place.fpga != own.fpga) {
         port = routing->sides[input] == EXANEST_SIDE_LINK ? EXANEST_NO_PORT
-                                                          : routing->config.fpga_ports[place.fpga];
+                                                          : link_port(routing, input, place.fpga);
     } else {
         return route_home(routing, input, header->target.va);
     }

@@ -17,6 +17,12 @@
  * it comes in again by the same port, where it counts as local. No rule sends anything there; a map
  * may.
  *
+ * Two serial links join each pair of FPGAs, of which the document uses one (2.2). Where both are
+ * used, which of them a packet takes depends on the port it came in by, never on the packet: path 1
+ * of the send unit has an input of its own, and all that comes in there takes the second link. All
+ * else takes the first, answers too. That needs four ports more than the document's sixteen: three
+ * links, and that input; so this crossbar is wider.
+ *
  * Inside a QFDB nothing can wait in a circle because a packet crosses one link at most (3.2.1). Two
  * headers would break that: one that came by a link and asks for another FPGA of this QFDB, and one
  * that came from the router and asks for another QFDB. Only corrupt or wrongly sent packets do:
@@ -30,7 +36,8 @@
 
 #include "wire/exanest.h"
 
-#define EXANEST_PORTS_MAX  16u
+#define EXANEST_PORTS      16u /* The document's crossbar. */
+#define EXANEST_PORTS_MAX  20u /* With second links. */
 #define EXANEST_FPGAS      4u
 #define EXANEST_RANGES_MAX 16u
 /* In place of a port: the packet's words are taken and dropped. */
@@ -48,6 +55,7 @@ enum exanest_port {
     EXANEST_PORT_ACCELERATOR_0 = 13,
     EXANEST_PORT_ACCELERATOR_1 = 14,
     EXANEST_PORT_ACKNOWLEDGEMENTS = 15, /* In: the blocks that make them share it. */
+    EXANEST_PORT_SECOND_F1 = 16,        /* .. 19: F4. Only where pairs have two links. */
 };
 
 /* Addresses first..last, both included, belong to what stands behind `port`. */
@@ -61,6 +69,10 @@ struct exanest_routing_config {
     uint8_t fpga_ports[EXANEST_FPGAS]; /* The link to each FPGA; the own one's is dead. */
     /* F1: the router's local port that is reserved for each FPGA; [0]: for F1's own blocks. */
     uint8_t router_ports[EXANEST_FPGAS];
+    /* Where pairs of FPGAs have two links: the second one to each FPGA. At the own one's comes in
+     * what the send unit has for path 1. */
+    bool two_links;
+    uint8_t second_ports[EXANEST_FPGAS];
     bool one_router_port;    /* All go by router_ports[0]: the comparison of A13. */
     uint8_t bad_header_port; /* Where a header with a wrong error code goes, or EXANEST_NO_PORT. */
     uint8_t nobody_port;     /* Likewise one whose address no range has. */
@@ -92,6 +104,7 @@ enum exanest_side {
 struct exanest_routing {
     struct exanest_routing_config config;
     uint8_t dead_port;
+    uint8_t second_input; /* What comes in here takes the second links; EXANEST_NO_PORT: nothing. */
     uint8_t sides[EXANEST_PORTS_MAX];       /* enum exanest_side, by input port. */
     uint8_t router_port[EXANEST_PORTS_MAX]; /* The way to other QFDBs, by input port. */
 };
@@ -99,6 +112,8 @@ struct exanest_routing {
 /* The map of 3.9. Corrupt headers go to the RDMA receiver, which answers with NACK(CRC) if the
  * footer is good (2.4). */
 struct exanest_routing_config exanest_routing_default(struct exanest_place own);
+/* The same with the second links. */
+struct exanest_routing_config exanest_routing_two_links(struct exanest_place own);
 
 /* Could exanest_routing_init take it? For maps that somebody else chose. */
 MUST_USE bool exanest_routing_is_valid(const struct exanest_routing_config *config);

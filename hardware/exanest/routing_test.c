@@ -160,6 +160,39 @@ static void test_other_map(void **state)
     assert_int_equal(exanest_route_word(&routing, 4, corrupt).port, EXANEST_NO_PORT);
 }
 
+/* EXA-61: two links for each pair, by another map. Only what comes by the second path takes them;
+ * the other rules are as before. */
+static void test_two_links(void **state)
+{
+    (void)state;
+    for (uint8_t own = 0; own < EXANEST_FPGAS; own++) {
+        const struct exanest_routing_config config = exanest_routing_two_links(place(3, own));
+        struct exanest_routing routing;
+        assert_true(exanest_routing_is_valid(&config));
+        exanest_routing_init(&routing, &config);
+        const uint32_t second = 16u + own;
+        for (uint8_t fpga = 0; fpga < EXANEST_FPGAS; fpga++) {
+            expect(&routing, 8, place(3, fpga), 0, fpga == own ? 8 : fpga);
+            expect(&routing, 15, place(3, fpga), 0, fpga == own ? 8 : fpga);
+            expect(&routing, second, place(3, fpga), 0, fpga == own ? 8 : 16u + fpga);
+            expect(&routing, second, place(4, fpga), 0, own == 0 ? 4 : 16);
+            if (fpga == own) {
+                continue;
+            }
+            for (uint32_t link = fpga; link < EXANEST_PORTS_MAX; link += 16) {
+                expect(&routing, link, place(3, own), 0, 8);
+                expect(&routing, link, place(3, (uint8_t)((own + 1) % 4)), 0, EXANEST_NO_PORT);
+                expect(&routing, link, place(4, 0), 0, own == 0 ? 4u + fpga : EXANEST_NO_PORT);
+            }
+        }
+    }
+    struct exanest_routing_config bad = exanest_routing_two_links(place(3, 1));
+    bad.second_ports[2] = 2;
+    assert_false(exanest_routing_is_valid(&bad));
+    bad.second_ports[2] = EXANEST_PORTS_MAX;
+    assert_false(exanest_routing_is_valid(&bad));
+}
+
 static void test_header_words(void **state)
 {
     (void)state;
@@ -251,10 +284,15 @@ static void test_walks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),           cmocka_unit_test(test_other_dimensions),
-        cmocka_unit_test(test_one_router_port), cmocka_unit_test(test_home),
-        cmocka_unit_test(test_other_map),       cmocka_unit_test(test_header_words),
-        cmocka_unit_test(test_walks),           cmocka_unit_test(test_maps_that_are_refused),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_other_dimensions),
+        cmocka_unit_test(test_one_router_port),
+        cmocka_unit_test(test_home),
+        cmocka_unit_test(test_other_map),
+        cmocka_unit_test(test_header_words),
+        cmocka_unit_test(test_two_links),
+        cmocka_unit_test(test_walks),
+        cmocka_unit_test(test_maps_that_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

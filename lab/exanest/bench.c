@@ -76,7 +76,7 @@ static void send(struct exanest_bench *bench)
 {
     struct exanest_offer offers[EXANEST_PORTS_MAX];
     struct exanest_serializer *line = exanest_link_in(&bench->link, 0);
-    uint16_t offered = 0, ready = 0;
+    uint32_t offered = 0, ready = 0;
     if ((exanest_crossbar_shown(&bench->crossbar) & 1) != 0) {
         const struct exanest_beat *beat = exanest_crossbar_beat(&bench->crossbar, 0);
         if (exanest_serializer_ready(line, beat)) {
@@ -87,9 +87,9 @@ static void send(struct exanest_bench *bench)
     for (uint32_t i = 0; i < bench->config.sources; i++) {
         offers[FIRST_SOURCE + i] =
             (struct exanest_offer){.beat = bench->beats[bench->sent[i]], .output = 0};
-        offered |= (uint16_t)(1u << (FIRST_SOURCE + i));
+        offered |= 1u << (FIRST_SOURCE + i);
     }
-    const uint16_t taken = exanest_crossbar_step(&bench->crossbar, offered, offers, ready);
+    const uint32_t taken = exanest_crossbar_step(&bench->crossbar, offered, offers, ready);
     for (uint32_t i = 0; i < bench->config.sources; i++) {
         if ((taken >> (FIRST_SOURCE + i) & 1) != 0) {
             bench->sent[i] = (uint8_t)((bench->sent[i] + 1u) % bench->config.words);

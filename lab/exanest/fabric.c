@@ -7,8 +7,14 @@
 #include "base/bits.h"
 #include "base/check.h"
 
-/* The two ends of each link of a QFDB. */
-static const uint8_t ends[EXANEST_QFDB_LINKS][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+/* The two ends of each pair's links. */
+static const uint8_t pairs[EXANEST_QFDB_PAIRS][2] = {{0, 1}, {0, 2}, {0, 3},
+                                                     {1, 2}, {1, 3}, {2, 3}};
+
+static uint32_t end_of(uint32_t link, uint32_t end)
+{
+    return pairs[link % EXANEST_QFDB_PAIRS][end];
+}
 
 struct exanest_fabric_config exanest_fabric_default(uint32_t x, uint32_t y, uint32_t z)
 {
@@ -18,6 +24,7 @@ struct exanest_fabric_config exanest_fabric_default(uint32_t x, uint32_t y, uint
         .datapath_hz = EXANEST_DATAPATH_MHZ * UINT64_C(1000000),
         .fpga = exanest_fpga_default(place),
         .link = exanest_link_default(),
+        .links_per_pair = 1,
         .router = exanest_router_default(0, 0, (uint8_t)x, (uint8_t)y),
         .router_wire_cycles = EXANEST_ROUTER_WIRE_CYCLES,
     };
@@ -89,22 +96,46 @@ static void open_router(struct exanest_fabric *fabric, struct exanest_qfdb *qfdb
     open_wires(fabric, qfdb, number);
 }
 
+static struct exanest_fpga_config fpga_config(const struct exanest_fabric *fabric, uint32_t number)
+{
+    struct exanest_fpga_config config = fabric->config.fpga;
+    const struct exanest_place place = exanest_fabric_place(fabric, number);
+    config.routing = exanest_routing_default(place);
+    if (fabric->config.links_per_pair == 2) {
+        config.routing = exanest_routing_two_links(place);
+        config.crossbar.ports = EXANEST_PORTS_MAX;
+        config.exadma.ports = 2;
+    }
+    config.routing.one_router_port = fabric->config.one_router_port;
+    config.receiver.coordinate = config.packetizer.coordinate = exanest_coordinate(place);
+    return config;
+}
+
+static void open_links(const struct exanest_fabric *fabric, struct exanest_qfdb *qfdb)
+{
+    const uint32_t count = EXANEST_QFDB_PAIRS * fabric->config.links_per_pair;
+    qfdb->links = calloc(count, sizeof(*qfdb->links));
+    CHECK(qfdb->links != NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        struct exanest_link_config config = fabric->config.link;
+        const bool second = i >= EXANEST_QFDB_PAIRS;
+        config.wire_ps += second ? fabric->config.second_longer_ps : 0;
+        exanest_link_open(&qfdb->links[i], &config);
+        for (uint32_t end = 0; end < 2; end++) {
+            exanest_fpga_plug(&qfdb->fpgas[end_of(i, end)], end_of(i, !end), second,
+                              &qfdb->links[i], end);
+        }
+    }
+}
+
 static void open_qfdb(struct exanest_fabric *fabric, uint32_t number)
 {
     struct exanest_qfdb *qfdb = &fabric->qfdbs[number];
     for (uint32_t i = 0; i < EXANEST_FPGAS; i++) {
-        struct exanest_fpga_config config = fabric->config.fpga;
-        const struct exanest_place place = exanest_fabric_place(fabric, number * EXANEST_FPGAS + i);
-        config.routing = exanest_routing_default(place);
-        config.routing.one_router_port = fabric->config.one_router_port;
-        config.receiver.coordinate = config.packetizer.coordinate = exanest_coordinate(place);
+        const struct exanest_fpga_config config = fpga_config(fabric, number * EXANEST_FPGAS + i);
         exanest_fpga_open(&qfdb->fpgas[i], &config, fabric->sim);
     }
-    for (uint32_t i = 0; i < EXANEST_QFDB_LINKS; i++) {
-        exanest_link_open(&qfdb->links[i], &fabric->config.link);
-        exanest_fpga_plug(&qfdb->fpgas[ends[i][0]], ends[i][1], &qfdb->links[i], 0);
-        exanest_fpga_plug(&qfdb->fpgas[ends[i][1]], ends[i][0], &qfdb->links[i], 1);
-    }
+    open_links(fabric, qfdb);
     if (fabric->qfdb_count > 1) {
         open_router(fabric, qfdb, number);
     }
@@ -119,6 +150,8 @@ void exanest_fabric_open(struct exanest_fabric *fabric, struct sim *sim,
     fabric->clock = sim_clock_hz(config->datapath_hz);
     fabric->qfdb_count = (uint32_t)config->size[0] * config->size[1] * config->size[2];
     CHECK(fabric->qfdb_count >= 1 && fabric->qfdb_count <= EXANEST_QFDBS_MAX);
+    CHECK(config->links_per_pair >= 1 && config->links_per_pair <= EXANEST_LINKS_MAX);
+    CHECK(config->links_per_pair == 2 || !config->fpga.sprays);
     /* A word a cycle, for as long as one flies. */
     fabric->wire_mask = (uint32_t)power_of_two(config->router_wire_cycles + 2) - 1;
     sim_event_init(&fabric->edge, on_edge);
@@ -136,9 +169,10 @@ void exanest_fabric_close(struct exanest_fabric *fabric)
         for (uint32_t k = 0; k < EXANEST_FPGAS; k++) {
             exanest_fpga_close(&qfdb->fpgas[k]);
         }
-        for (uint32_t k = 0; k < EXANEST_QFDB_LINKS; k++) {
+        for (uint32_t k = 0; k < EXANEST_QFDB_PAIRS * fabric->config.links_per_pair; k++) {
             exanest_link_close(&qfdb->links[k]);
         }
+        free(qfdb->links);
         for (uint32_t k = 0; k < COUNT_OF(qfdb->wires); k++) {
             free(qfdb->wires[k].words);
             free(qfdb->wires[k].credits);
@@ -180,7 +214,7 @@ static void step_links(struct exanest_qfdb *qfdb, uint64_t now_ps)
         exanest_link_step(link, now_ps);
         for (uint32_t end = 0; end < 2; end++) {
             if (exanest_link_out(link, end)->fifo.visible > 0) {
-                qfdb->fpgas_awake |= (uint8_t)(1u << ends[i][end]);
+                qfdb->fpgas_awake |= (uint8_t)(1u << end_of(i, end));
             }
         }
     }
@@ -191,25 +225,26 @@ static void rest_links(struct exanest_qfdb *qfdb)
     for (uint32_t left = qfdb->links_awake; left != 0; left &= left - 1) {
         const uint32_t i = (uint32_t)__builtin_ctz(left);
         if (exanest_link_idle(&qfdb->links[i])) {
-            qfdb->links_awake &= (uint8_t) ~(1u << i);
+            qfdb->links_awake &= (uint16_t) ~(1u << i);
         }
     }
 }
 
-/* Which link of the QFDB joins FPGA `from` with the one at port `to`. */
-static uint32_t link_between(uint32_t from, uint32_t to)
+/* Which link of the QFDB is at a port of FPGA `from`. */
+static uint32_t link_at(uint32_t from, uint32_t port)
 {
     static const uint8_t links[EXANEST_FPGAS][EXANEST_FPGAS] = {
         {0, 0, 1, 2}, {0, 0, 3, 4}, {1, 3, 0, 5}, {2, 4, 5, 0}};
-    return links[from][to];
+    return port < EXANEST_FPGAS ? links[from][port]
+                                : EXANEST_QFDB_PAIRS + links[from][port - EXANEST_PORT_SECOND_F1];
 }
 
 /* A word stands at one of its links: then it is not idle, though all its units are. */
 static bool waited_for(const struct exanest_qfdb *qfdb, uint32_t fpga)
 {
-    for (uint32_t to = 0; to < EXANEST_FPGAS; to++) {
-        const struct exanest_cable *cable = &qfdb->fpgas[fpga].cables[to];
-        if (cable->link != NULL && exanest_link_out(cable->link, cable->end)->fifo.visible > 0) {
+    for (uint32_t left = qfdb->fpgas[fpga].linked; left != 0; left &= left - 1) {
+        const struct exanest_cable *cable = &qfdb->fpgas[fpga].cables[__builtin_ctz(left)];
+        if (exanest_link_out(cable->link, cable->end)->fifo.visible > 0) {
             return true;
         }
     }
@@ -222,8 +257,8 @@ static void step_fpgas(struct exanest_qfdb *qfdb)
     for (uint32_t left = qfdb->fpgas_awake; left != 0; left &= left - 1) {
         const uint32_t i = (uint32_t)__builtin_ctz(left);
         for (uint32_t used = exanest_fpga_step(&qfdb->fpgas[i]); used != 0; used &= used - 1) {
-            const uint32_t to = (uint32_t)__builtin_ctz(used);
-            qfdb->links_awake |= (uint8_t)(1u << link_between(i, to));
+            const uint32_t port = (uint32_t)__builtin_ctz(used);
+            qfdb->links_awake |= (uint16_t)(1u << link_at(i, port));
         }
         exanest_fpga_call(&qfdb->fpgas[i]);
         qfdb->router_awake |= i == 0 && qfdb->routes && !exanest_router_idle(&qfdb->router);

@@ -22,7 +22,8 @@
 
 #define EXANEST_FPGAS_MAX  1024u
 #define EXANEST_QFDBS_MAX  (EXANEST_FPGAS_MAX / EXANEST_FPGAS)
-#define EXANEST_QFDB_LINKS 6u
+#define EXANEST_QFDB_PAIRS 6u
+#define EXANEST_LINKS_MAX  2u /* Of each pair (2.2). */
 /* From router to router: as between two FPGAs, in cycles; our choice (2.9). */
 #define EXANEST_ROUTER_WIRE_CYCLES 69u
 
@@ -31,6 +32,9 @@ struct exanest_fabric_config {
     uint64_t datapath_hz;
     struct exanest_fpga_config fpga;     /* Its place is filled in. */
     struct exanest_link_config link;     /* Between the FPGAs of a QFDB. */
+    uint8_t links_per_pair;              /* 1, as the document uses them; or 2: send units have two
+                                          * ports then, and path 1 is the second link. */
+    uint32_t second_longer_ps;           /* By so much is the wire of a second link longer. */
     struct exanest_router_config router; /* Its place and size are filled in. */
     uint32_t router_wire_cycles;
     bool one_router_port; /* The comparison of A13. */
@@ -53,8 +57,8 @@ struct exanest_router_wire {
 
 struct exanest_qfdb {
     struct exanest_fpga fpgas[EXANEST_FPGAS];
-    struct exanest_link links[EXANEST_QFDB_LINKS];
-    uint8_t links_awake; /* Bit i: link i. */
+    struct exanest_link *links; /* The first of each pair, then the second ones. */
+    uint16_t links_awake;       /* Bit i: link i. */
     uint8_t fpgas_awake;
     bool routes; /* There are other QFDBs. */
     bool router_awake;

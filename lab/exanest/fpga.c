@@ -42,9 +42,16 @@ void exanest_fpga_open(struct exanest_fpga *fpga, const struct exanest_fpga_conf
     memset(fpga, 0, sizeof(*fpga));
     fpga->sim = sim;
     fpga->age_ps = config->age_ps;
+    fpga->sprays = config->sprays;
     sim_event_init(&fpga->ageing, on_ageing);
     fpga->coordinate = exanest_coordinate(config->routing.own);
     exanest_routing_init(&fpga->routing, &config->routing);
+    fpga->standing = 1u << EXANEST_PORT_RDMA | 1u << EXANEST_PORT_PACKETIZER |
+                     1u << EXANEST_PORT_ACKNOWLEDGEMENTS;
+    if (config->routing.two_links) {
+        CHECK(config->exadma.ports == 2);
+        fpga->standing |= 1u << fpga->routing.second_input;
+    }
     exanest_crossbar_init(&fpga->crossbar, &config->crossbar);
     struct exanest_exadma_config exadma = config->exadma;
     exadma.coordinate = fpga->coordinate;
@@ -86,13 +93,22 @@ void exanest_fpga_close(struct exanest_fpga *fpga)
     exanest_memory_close(&fpga->memory);
 }
 
-void exanest_fpga_plug(struct exanest_fpga *fpga, uint32_t to, struct exanest_link *link,
-                       uint32_t end)
+static bool is_link_port(uint32_t port)
 {
-    const uint32_t port = fpga->routing.config.fpga_ports[to];
-    CHECK(to < EXANEST_FPGAS && port < EXANEST_FPGAS && port != fpga->routing.dead_port);
+    return port < EXANEST_FPGAS || port >= EXANEST_PORT_SECOND_F1;
+}
+
+void exanest_fpga_plug(struct exanest_fpga *fpga, uint32_t to, bool second,
+                       struct exanest_link *link, uint32_t end)
+{
+    CHECK(to < EXANEST_FPGAS && (!second || fpga->routing.config.two_links));
+    const uint32_t port =
+        second ? fpga->routing.config.second_ports[to] : fpga->routing.config.fpga_ports[to];
+    CHECK(is_link_port(port) && port != fpga->routing.dead_port &&
+          port != fpga->routing.second_input);
     fpga->cables[port] = (struct exanest_cable){link, (uint8_t)end};
-    fpga->linked |= (uint16_t)(1u << port);
+    fpga->linked |= 1u << port;
+    fpga->standing |= 1u << port;
 }
 
 void exanest_fpga_give_channel(struct exanest_fpga *fpga, uint32_t channel, uint16_t pdid)
@@ -160,7 +176,7 @@ static bool give(struct exanest_fpga *fpga, uint32_t port, const struct exanest_
         fpga->looped = true;
         return true;
     }
-    if (port < EXANEST_FPGAS) {
+    if (is_link_port(port)) {
         return give_link(fpga, port, beat);
     }
     if (port < EXANEST_PORT_ROUTER_0 + EXANEST_ROUTER_LOCALS) {
@@ -200,13 +216,13 @@ static bool misuse_idle(const struct exanest_fpga *fpga)
     return idle;
 }
 
-static uint16_t give_all(struct exanest_fpga *fpga)
+static uint32_t give_all(struct exanest_fpga *fpga)
 {
-    uint16_t ready = 0;
+    uint32_t ready = 0;
     for (uint32_t left = exanest_crossbar_shown(&fpga->crossbar); left != 0; left &= left - 1) {
         const uint32_t port = (uint32_t)__builtin_ctz(left);
         if (give(fpga, port, exanest_crossbar_beat(&fpga->crossbar, port))) {
-            ready |= (uint16_t)(1u << port);
+            ready |= 1u << port;
         }
     }
     return ready;
@@ -257,13 +273,25 @@ static bool offer_reply(struct exanest_fpga *fpga, struct exanest_beat *beat)
     return false;
 }
 
+/* The input whose way a packet goes. */
+static uint32_t way_of(struct exanest_fpga *fpga, uint32_t port)
+{
+    const uint32_t second = fpga->routing.second_input;
+    if (!fpga->sprays || (port != EXANEST_PORT_RDMA && port != second)) {
+        return port;
+    }
+    fpga->sprayed = !fpga->sprayed;
+    return fpga->sprayed ? second : EXANEST_PORT_RDMA;
+}
+
 /* A header that is shown for the first time: where to? */
 static void look(struct exanest_fpga *fpga, uint32_t port, struct exanest_offer *offer)
 {
     if (offer->beat.part != EXANEST_HEADER || (fpga->crossbar.waiting >> port & 1) != 0) {
         return;
     }
-    const struct exanest_route route = exanest_route_word(&fpga->routing, port, offer->beat.word);
+    const struct exanest_route route =
+        exanest_route_word(&fpga->routing, way_of(fpga, port), offer->beat.word);
     fpga->counters.routes[route.verdict]++;
     offer->output = route.port;
 }
@@ -281,7 +309,10 @@ static bool offer_at(struct exanest_fpga *fpga, uint32_t port, struct exanest_be
     case EXANEST_PORT_ACKNOWLEDGEMENTS: return offer_reply(fpga, beat);
     default: break;
     }
-    if (port < EXANEST_FPGAS) {
+    if (port == fpga->routing.second_input) {
+        return exanest_exadma_offer(&fpga->exadma, 1, beat);
+    }
+    if (is_link_port(port)) {
         const struct exanest_cable *cable = &fpga->cables[port];
         return exanest_deserializer_offer(exanest_link_out(cable->link, cable->end), beat);
     }
@@ -301,7 +332,11 @@ static void taken_at(struct exanest_fpga *fpga, uint32_t port, const struct exan
     case EXANEST_PORT_ACKNOWLEDGEMENTS: reply_taken(fpga, beat); return;
     default: break;
     }
-    if (port < EXANEST_FPGAS) {
+    if (port == fpga->routing.second_input) {
+        exanest_exadma_taken(&fpga->exadma, 1);
+        return;
+    }
+    if (is_link_port(port)) {
         const struct exanest_cable *cable = &fpga->cables[port];
         exanest_deserializer_taken(exanest_link_out(cable->link, cable->end));
         return;
@@ -310,10 +345,9 @@ static void taken_at(struct exanest_fpga *fpga, uint32_t port, const struct exan
 }
 
 /* Inputs that may have something. */
-static uint16_t inputs(const struct exanest_fpga *fpga)
+static uint32_t inputs(const struct exanest_fpga *fpga)
 {
-    uint32_t ports = fpga->linked | 1u << EXANEST_PORT_RDMA | 1u << EXANEST_PORT_PACKETIZER |
-                     1u << EXANEST_PORT_ACKNOWLEDGEMENTS;
+    uint32_t ports = fpga->standing;
     if (fpga->looped) {
         ports |= 1u << fpga->routing.dead_port;
     }
@@ -324,7 +358,7 @@ static uint16_t inputs(const struct exanest_fpga *fpga)
         const uint32_t locals = (1u << EXANEST_ROUTER_LOCALS) - 1;
         ports |= (exanest_router_active(fpga->router) & locals) << EXANEST_PORT_ROUTER_0;
     }
-    return (uint16_t)ports;
+    return ports;
 }
 
 /* -- Memory -------------------------------------------------------------------------------------*/
@@ -387,20 +421,20 @@ static void step_zdma(struct exanest_fpga *fpga)
 
 /* -- Cycles -------------------------------------------------------------------------------------*/
 
-uint16_t exanest_fpga_step(struct exanest_fpga *fpga)
+uint32_t exanest_fpga_step(struct exanest_fpga *fpga)
 {
     struct exanest_offer offers[EXANEST_PORTS_MAX];
-    uint16_t offered = 0;
-    const uint16_t ready = give_all(fpga);
+    uint32_t offered = 0;
+    const uint32_t ready = give_all(fpga);
     step_misuse(fpga);
     for (uint32_t left = inputs(fpga); left != 0; left &= left - 1) {
         const uint32_t port = (uint32_t)__builtin_ctz(left);
         if (offer_at(fpga, port, &offers[port].beat)) {
             look(fpga, port, &offers[port]);
-            offered |= (uint16_t)(1u << port);
+            offered |= 1u << port;
         }
     }
-    const uint16_t taken = exanest_crossbar_step(&fpga->crossbar, offered, offers, ready);
+    const uint32_t taken = exanest_crossbar_step(&fpga->crossbar, offered, offers, ready);
     for (uint32_t left = taken; left != 0; left &= left - 1) {
         const uint32_t port = (uint32_t)__builtin_ctz(left);
         taken_at(fpga, port, &offers[port].beat);
@@ -417,7 +451,7 @@ uint16_t exanest_fpga_step(struct exanest_fpga *fpga)
     exanest_system_mailbox_step(&fpga->system_mailbox);
     exanest_packetizer_step(&fpga->packetizer);
     fpga->counters.cycles++;
-    return (uint16_t)((taken | ready) & fpga->linked);
+    return (taken | ready) & fpga->linked;
 }
 
 void exanest_fpga_notice(struct exanest_fpga *fpga, uint32_t process)

@@ -42,6 +42,9 @@ struct exanest_fpga_config {
     struct exanest_zdma_config zdma; /* Its coordinate is filled in. */
     struct exanest_memory_config memory;
     uint64_t age_ps; /* What no packet has come for in so long is forgotten, after as long again. */
+    /* A fixture (C-28): the packets that the send unit has for other FPGAs of the QFDB take the two
+     * links in turn, whatever path their block has. The document's unit never does that. */
+    bool sprays;
 };
 
 /* One end of a link. */
@@ -66,13 +69,16 @@ struct exanest_fpga_counters {
 
 struct exanest_fpga {
     uint32_t coordinate;
-    uint16_t linked;  /* Ports with a cable; */
-    uint16_t misused; /* outputs in front of which packets are misused. */
-    uint8_t replier;  /* Who has the shared port, or had it last. */
-    bool replying;    /* It is in the midst of a packet. */
-    bool looped;      /* A beat stands at the dead port. */
+    uint32_t linked;   /* Ports with a cable. */
+    uint32_t standing; /* Inputs that may have something at any time: these, and local blocks. */
+    uint16_t misused;  /* Outputs in front of which packets are misused. */
+    uint8_t replier;   /* Who has the shared port, or had it last. */
+    bool replying;     /* It is in the midst of a packet. */
+    bool looped;       /* A beat stands at the dead port. */
     struct exanest_beat loop;
-    struct exanest_cable cables[EXANEST_FPGAS];
+    bool sprays;
+    bool sprayed; /* The last packet took the second link. */
+    struct exanest_cable cables[EXANEST_PORTS_MAX];
     struct exanest_router *router; /* F1 has one; else NULL. */
     /* Software that sleeps: scheduled when the mailbox has something, or a page fault is reported;
      * NULL: nobody waits for it. */
@@ -104,9 +110,9 @@ void exanest_fpga_open(struct exanest_fpga *fpga, const struct exanest_fpga_conf
                        struct sim *sim);
 void exanest_fpga_close(struct exanest_fpga *fpga);
 
-/* The cable to another FPGA of the QFDB; the router of F1. */
-void exanest_fpga_plug(struct exanest_fpga *fpga, uint32_t to, struct exanest_link *link,
-                       uint32_t end);
+/* The cable to another FPGA of the QFDB, the first or the second. */
+void exanest_fpga_plug(struct exanest_fpga *fpga, uint32_t to, bool second,
+                       struct exanest_link *link, uint32_t end);
 
 /* From now on packets for the FPGA's own blocks meet these faults; bit i of `ports`: port i. */
 #define EXANEST_FAULT_PORTS                                                                        \
@@ -119,7 +125,7 @@ void exanest_fpga_misuse(struct exanest_fpga *fpga, uint32_t ports, struct sim_f
 void exanest_fpga_give_channel(struct exanest_fpga *fpga, uint32_t channel, uint16_t pdid);
 
 /* A cycle. Returns the ports whose cables were used: their links have something to do. */
-uint16_t exanest_fpga_step(struct exanest_fpga *fpga);
+uint32_t exanest_fpga_step(struct exanest_fpga *fpga);
 
 /* What programs of a process may be waiting for has come. */
 void exanest_fpga_notice(struct exanest_fpga *fpga, uint32_t process);

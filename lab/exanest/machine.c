@@ -54,12 +54,13 @@ void exanest_machine_open(struct exanest_machine *machine,
     fabric.fpga.memory.bytes = config->processes * config->process_bytes;
     fabric.fpga.exadma.takes_pieces = config->firmware.resend == EXANEST_RESEND_PACKET;
     exanest_fabric_open(&machine->fabric, sim, &fabric);
+    struct exanest_firmware_config firmware = config->firmware;
+    firmware.paths = fabric.links_per_pair;
     const uint32_t fpgas = exanest_fabric_fpgas(&machine->fabric);
     machine->r5s = calloc(fpgas, sizeof(*machine->r5s));
     CHECK(machine->r5s != NULL);
     for (uint32_t i = 0; i < fpgas; i++) {
-        exanest_r5_open(&machine->r5s[i], &machine->fabric, i, &config->firmware,
-                        config->firmware_cores);
+        exanest_r5_open(&machine->r5s[i], &machine->fabric, i, &firmware, config->firmware_cores);
         for (uint32_t p = 0; p < config->processes; p++) {
             open_process(machine, i, p);
         }

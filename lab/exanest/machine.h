@@ -24,10 +24,10 @@
 
 struct exanest_machine_config {
     struct exanest_fabric_config fabric;
-    struct exanest_firmware_config firmware;
-    uint32_t firmware_cores; /* 1, or 2 (r5.h). */
-    uint32_t processes;      /* In each FPGA. */
-    uint64_t process_bytes;  /* Memory of each, whole pages. */
+    struct exanest_firmware_config firmware; /* Its paths are the fabric's links of a pair. */
+    uint32_t firmware_cores;                 /* 1, or 2 (r5.h). */
+    uint32_t processes;                      /* In each FPGA. */
+    uint64_t process_bytes;                  /* Memory of each, whole pages. */
     struct sim_faults faults;
     uint32_t fault_ports; /* The blocks in front of which they strike: all that take packets. */
 };
