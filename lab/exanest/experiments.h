@@ -9,17 +9,18 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
-#define EXANEST_PARAMETER_COUNT 49
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
+#define EXANEST_PARAMETER_COUNT 52
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
 #define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"
@@ -75,6 +76,7 @@ struct exanest_stream {
     uint64_t blocks;    /* Issued, */
     uint64_t packets;   /* the packets that carried data, */
     uint64_t responses; /* and what answered them. */
+    uint64_t resent;    /* Blocks that were sent again. */
     bool whole;         /* Every byte is right. */
 };
 

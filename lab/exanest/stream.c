@@ -79,6 +79,7 @@ struct exanest_stream exanest_stream_of(struct lab_run *run,
         .packets = target->receiver.counters.meanings[EXANEST_MARKED] +
                    target->receiver.counters.meanings[EXANEST_COMPLETE],
         .responses = target->receiver.counters.responses[EXANEST_ACK],
+        .resent = machine->r5s[from].firmware.counters.retransmits,
         .whole = memcmp(exanest_machine_bytes(machine, from, 0, source_va, bytes),
                         exanest_machine_bytes(machine, to, 0, target_va, bytes), bytes) == 0,
     };
