@@ -62,6 +62,7 @@ struct exanest_world {
     struct sim_trace *trace;
     struct sim_capture *capture;
     struct exanest_machine machine;
+    struct exanest_watch *watch;
 };
 
 /* To be ended. */

@@ -11,7 +11,7 @@
 static const uint8_t pairs[EXANEST_QFDB_PAIRS][2] = {{0, 1}, {0, 2}, {0, 3},
                                                      {1, 2}, {1, 3}, {2, 3}};
 
-static uint32_t end_of(uint32_t link, uint32_t end)
+uint32_t exanest_fabric_end(uint32_t link, uint32_t end)
 {
     return pairs[link % EXANEST_QFDB_PAIRS][end];
 }
@@ -122,8 +122,8 @@ static void open_links(const struct exanest_fabric *fabric, struct exanest_qfdb 
         config.wire_ps += second ? fabric->config.second_longer_ps : 0;
         exanest_link_open(&qfdb->links[i], &config);
         for (uint32_t end = 0; end < 2; end++) {
-            exanest_fpga_plug(&qfdb->fpgas[end_of(i, end)], end_of(i, !end), second,
-                              &qfdb->links[i], end);
+            exanest_fpga_plug(&qfdb->fpgas[exanest_fabric_end(i, end)], exanest_fabric_end(i, !end),
+                              second, &qfdb->links[i], end);
         }
     }
 }
@@ -214,7 +214,7 @@ static void step_links(struct exanest_qfdb *qfdb, uint64_t now_ps)
         exanest_link_step(link, now_ps);
         for (uint32_t end = 0; end < 2; end++) {
             if (exanest_link_out(link, end)->fifo.visible > 0) {
-                qfdb->fpgas_awake |= (uint8_t)(1u << end_of(i, end));
+                qfdb->fpgas_awake |= (uint8_t)(1u << exanest_fabric_end(i, end));
             }
         }
     }
@@ -280,6 +280,10 @@ static void send_words(struct exanest_fabric *fabric, struct exanest_qfdb *qfdb)
         const uint32_t port = EXANEST_ROUTER_LOCALS + i;
         if (exanest_router_offer(&qfdb->router, port, &wire->words[place].beat)) {
             exanest_router_taken(&qfdb->router, port);
+            if (UNLIKELY(wire->lanes != NULL)) {
+                const struct exanest_beat *beat = &wire->words[place].beat;
+                exanest_lane_take_beat(&wire->lanes[beat->channel], beat);
+            }
             wire->words[place].due = due;
             wire->word_tail++;
             qfdb->flying++;

@@ -45,6 +45,7 @@ struct exanest_router_wire {
     uint32_t neighbour; /* The QFDB at the other end, */
     uint32_t port;      /* and its port. */
     uint32_t word_head, word_tail, credit_head, credit_tail;
+    struct exanest_lane *lanes; /* By virtual channel; NULL: nobody looks. */
     struct {
         uint64_t due; /* Cycle. */
         struct exanest_beat beat;
@@ -96,6 +97,9 @@ static inline struct exanest_fpga *exanest_fabric_fpga(struct exanest_fabric *fa
 {
     return &fabric->qfdbs[number / EXANEST_FPGAS].fpgas[number % EXANEST_FPGAS];
 }
+
+/* Which FPGA of its QFDB is at an end, 0 or 1, of a link. */
+uint32_t exanest_fabric_end(uint32_t link, uint32_t end);
 
 /* Where an FPGA is; its number. */
 struct exanest_place exanest_fabric_place(const struct exanest_fabric *fabric, uint32_t number);

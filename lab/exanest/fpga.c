@@ -419,6 +419,22 @@ static void step_zdma(struct exanest_fpga *fpga)
     exanest_zdma_step(&fpga->zdma);
 }
 
+/* -- Watching -----------------------------------------------------------------------------------*/
+
+/* What the crossbar has taken from the send unit; what the receiver has made of what came. */
+static void watch(struct exanest_fpga *fpga, uint32_t taken,
+                  const struct exanest_offer offers[EXANEST_PORTS_MAX])
+{
+    const uint32_t second = fpga->routing.second_input;
+    if ((taken >> EXANEST_PORT_RDMA & 1) != 0) {
+        exanest_lane_take_beat(&fpga->watch->sends[0], &offers[EXANEST_PORT_RDMA].beat);
+    }
+    if (second != EXANEST_NO_PORT && (taken >> second & 1) != 0) {
+        exanest_lane_take_beat(&fpga->watch->sends[1], &offers[second].beat);
+    }
+    exanest_watch_contexts(fpga->watch, &fpga->receiver);
+}
+
 /* -- Cycles -------------------------------------------------------------------------------------*/
 
 uint32_t exanest_fpga_step(struct exanest_fpga *fpga)
@@ -451,6 +467,9 @@ uint32_t exanest_fpga_step(struct exanest_fpga *fpga)
     exanest_system_mailbox_step(&fpga->system_mailbox);
     exanest_packetizer_step(&fpga->packetizer);
     fpga->counters.cycles++;
+    if (UNLIKELY(fpga->watch != NULL)) {
+        watch(fpga, taken, offers);
+    }
     return (taken | ready) & fpga->linked;
 }
 

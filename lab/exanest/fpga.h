@@ -31,6 +31,7 @@
 #include "lab/exanest/link.h"
 #include "lab/exanest/memory.h"
 #include "lab/exanest/misuse.h"
+#include "lab/exanest/watch.h"
 #include "sim/kernel.h"
 
 struct exanest_fpga_config {
@@ -103,6 +104,7 @@ struct exanest_fpga {
     void *exadma_memory;
     struct exanest_misuse *misuse[EXANEST_PORTS_MAX]; /* By output; NULL: packets pass unharmed. */
     struct exanest_fpga_counters counters;
+    struct exanest_fpga_watch *watch; /* NULL: nobody looks. */
 };
 
 struct exanest_fpga_config exanest_fpga_default(struct exanest_place place);

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+#include "lab/exanest/watch.h"
 
 #define NEVER UINT64_MAX
 
@@ -67,8 +68,12 @@ static void arrive(struct exanest_link *link, uint32_t i)
     struct exanest_direction *way = &link->ways[i];
     const struct exanest_piece *piece = &way->flying[way->head & way->mask].piece;
     if (piece->is_flow) {
-        exanest_serializer_on_flow(&link->ways[!i].serializer, piece->flow);
+        struct exanest_direction *told = &link->ways[!i];
+        exanest_serializer_on_flow(&told->serializer, piece->flow);
         way->flow_flies = false;
+        if (UNLIKELY(told->lane != NULL)) {
+            exanest_lane_stop(told->lane, told->serializer.stopped, link->now_ps);
+        }
     } else {
         exanest_deserializer_on_piece(&way->deserializer, piece);
     }
@@ -89,6 +94,10 @@ static void depart(struct exanest_link *link, uint32_t i)
     way->free_ps = link->now_ps + flying->piece.free_ps;
     way->used_ps += flying->piece.free_ps;
     way->tail++;
+    if (UNLIKELY(way->lane != NULL) && !flying->piece.is_flow) {
+        exanest_lane_take(way->lane, flying->piece.words, flying->piece.halves, flying->piece.last,
+                          link->now_ps, link->now_ps + flying->piece.sent_ps);
+    }
 }
 
 /* In the order of time; of what happens at once, arrivals come first. */

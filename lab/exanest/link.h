@@ -37,7 +37,10 @@ struct exanest_flying {
     struct exanest_piece piece;
 };
 
+struct exanest_lane;
+
 struct exanest_direction {
+    struct exanest_lane *lane; /* NULL: nobody looks. */
     struct exanest_serializer serializer;
     struct exanest_deserializer deserializer;
     uint64_t free_ps; /* When the line is. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Both links of a pair may be used at once, by blocks or by the packets of one block, though
- *         one is slower: everything arrives, and nothing has to be sent again.
+ * Goal    Both links of a pair may be used at once, by blocks or by the packets of one block,
+ *         though one is slower: everything arrives, and nothing has to be sent again.
  * Method  Writes and reads between two FPGAs with two links of different length; what each link
  *         carried is counted. Behaviours EXA-21, EXA-32, EXA-61, EXA-65, EXA-70.
  */
@@ -222,7 +222,7 @@ static void test_at_random(void **state)
     }
 }
 
-/* EXA-61: by the second link to F1, whose router has one port for both; and back out of a router. */
+/* EXA-61: by the second link to F1, whose router has one port for both links of an FPGA. */
 static void test_other_qfdbs(void **state)
 {
     (void)state;

@@ -29,6 +29,9 @@ static bool mailbox_calls(const struct exanest_r5 *r5)
 static void finish(struct exanest_r5 *r5, uint64_t value)
 {
     sim_note(r5->fabric->sim, (uint64_t)r5->number << 48 ^ (uint64_t)r5->action.what << 40 ^ value);
+    if (UNLIKELY(r5->fpga->watch != NULL)) {
+        exanest_watch_action(r5->fpga->watch, &r5->action, value, r5->began_ps);
+    }
     exanest_firmware_done(&r5->firmware, &r5->action, value, now_ns(r5));
     ask(r5);
 }
@@ -95,6 +98,7 @@ static uint64_t time_of(struct exanest_r5 *r5)
 static void ask(struct exanest_r5 *r5)
 {
     struct exanest_firmware_action *action = &r5->action;
+    r5->began_ps = r5->fabric->sim->now_ps;
     exanest_firmware_next(&r5->firmware, now_ns(r5), action);
     if (action->what == EXANEST_DO_SLEEP) {
         sleep(r5);

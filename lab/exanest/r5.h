@@ -41,7 +41,8 @@ struct exanest_r5 {
     bool repairing;
     struct exanest_page_fault fault;
     uint64_t fault_ps;
-    uint64_t busy_ps;   /* Time spent on actions. */
+    uint64_t began_ps;  /* The action did, */
+    uint64_t busy_ps;   /* and so much time was spent on all of them. */
     bool two_cores;     /* A second core computes, */
     uint64_t second_ps; /* and has something to do until then. */
     struct exanest_host_store store;

@@ -17,13 +17,16 @@ struct exanest_world *exanest_world_begin(struct lab_run *run,
     world->run = run;
     lab_world_begin(run, &world->sim, &world->trace, &world->capture, PCAPNG_LINK_USER0);
     exanest_machine_open(&world->machine, config, &world->sim);
+    world->watch = exanest_watch_open(&world->machine, world->trace, world->capture);
     return world;
 }
 
 void exanest_world_end(struct exanest_world *world)
 {
+    exanest_watch_end(world->watch);
     lab_world_end(world->run, &world->sim, world->trace, world->capture);
     exanest_machine_close(&world->machine);
+    exanest_watch_close(world->watch);
     free(world);
 }
 
