@@ -19,7 +19,7 @@ void exanest_receiver_init(struct exanest_receiver *receiver,
     *receiver = (struct exanest_receiver){.parameters = *parameters};
     exanest_context_init(&receiver->table, &parameters->contexts);
     exanest_replies_init(&receiver->replies, parameters->coordinate, parameters->response_cycles,
-                         parameters->replies);
+                         parameters->patience_cycles, parameters->replies);
 }
 
 /* -- The queues ---------------------------------------------------------------------------------*/
@@ -247,6 +247,10 @@ static void respond(struct exanest_receiver *receiver, const struct exanest_arri
 static void acknowledge(struct exanest_receiver *receiver, const struct exanest_arrival *arrival,
                         enum exanest_status status)
 {
+    if (exanest_replies_room(&receiver->replies) == 0) {
+        receiver->counters.unanswered++; /* What was written is written again, with the same. */
+        return;
+    }
     exanest_replies_put_acknowledgement(&receiver->replies, arrival->header.pdid, &arrival->footer,
                                         status);
     receiver->counters.acknowledgements[status]++;
@@ -294,6 +298,23 @@ static void respond_to_packet(struct exanest_receiver *receiver,
     respond(receiver, &before, EXANEST_ACK);
 }
 
+/* How many replies a packet makes. */
+static uint32_t replies_of(const struct exanest_receiver *receiver,
+                           const struct exanest_judgement *judgement)
+{
+    switch ((enum exanest_meaning)judgement->meaning) {
+    case EXANEST_MARKED: return receiver->parameters.response_per_packet ? 1 : 0;
+    case EXANEST_COMPLETE: return judgement->after.notify ? 2 : 1;
+    case EXANEST_NO_CONTEXT:
+    case EXANEST_REFUSED: return 1;
+    case EXANEST_DUPLICATE:
+    case EXANEST_OLDER:
+    case EXANEST_REFUSED_BEFORE: return 0;
+    case EXANEST_MEANING_COUNT: break;
+    }
+    UNREACHABLE("a meaning outside its enum");
+}
+
 /* Steps 4 to 8. */
 static void on_transaction(struct exanest_receiver *receiver, const struct exanest_arrival *arrival,
                            enum exanest_status error)
@@ -301,6 +322,10 @@ static void on_transaction(struct exanest_receiver *receiver, const struct exane
     const struct exanest_mark mark = mark_of(arrival, error);
     struct exanest_judgement judgement;
     exanest_context_judge(&receiver->table, &mark, &judgement);
+    if (exanest_replies_room(&receiver->replies) < replies_of(receiver, &judgement)) {
+        receiver->counters.unanswered++;
+        return;
+    }
     exanest_context_apply(&receiver->table, &judgement);
     receiver->counters.meanings[judgement.meaning]++;
     receiver->counters.flushes += judgement.flushes;
@@ -357,12 +382,19 @@ static void apply(struct exanest_receiver *receiver, const struct exanest_arriva
     UNREACHABLE("an asker outside its enum");
 }
 
+/* Room for what a packet may make, or no patience left to wait for it. */
+static bool may_answer(const struct exanest_receiver *receiver)
+{
+    return exanest_replies_room(&receiver->replies) >= REPLIES_PER_PACKET ||
+           exanest_replies_stuck(&receiver->replies);
+}
+
 /* The oldest packet is judged once it has ended and its bytes are in memory. */
 static void judge_oldest(struct exanest_receiver *receiver)
 {
     const struct exanest_arrival *arrival = &receiver->ring[receiver->head];
     if (receiver->arrivals == 0 || !arrival->ended || (arrival->burst && !arrival->answered) ||
-        exanest_replies_room(&receiver->replies) < REPLIES_PER_PACKET) {
+        !may_answer(receiver)) {
         return;
     }
     apply(receiver, arrival);

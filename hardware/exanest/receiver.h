@@ -13,7 +13,8 @@
  * Time       exanest_receiver_step is a cycle. A unit that is idle needs no steps.
  * Units      Words of 16 bytes; bursts: the payload of one packet.
  * Limits     `arrivals` packets between header and judgement, `write_words` words on their way to
- *            memory, `replies` answers: then it isn't ready. Nothing is dropped without a counter.
+ *            memory, `replies` answers: then it isn't ready, as long as its patience lasts
+ *            (replies.h). Nothing is dropped without a counter.
  * Source     Xirouchakis 6.1; specification 2.4, 4.1 to 4.6, C-16 to C-20, C-27, C-29.
  *
  * What the specification leaves open:
@@ -48,6 +49,7 @@ struct exanest_receiver_parameters {
     uint16_t response_cycles; /* From judgement to the response's header. */
     uint16_t write_cycles;    /* From a word's beat to its write. */
     uint8_t arrivals, write_words, replies;
+    uint32_t patience_cycles; /* Until answers that cannot leave hold nothing up (replies.h). */
     bool berr3_is_fault;      /* C-27: DECERR is a page fault, too. */
     bool response_per_packet; /* For A26 alone: see exanest_receiver_defaults. */
 };
@@ -68,6 +70,7 @@ static inline struct exanest_receiver_parameters exanest_receiver_defaults(uint3
         .arrivals = 16,
         .write_words = 8,
         .replies = 4,
+        .patience_cycles = EXANEST_PATIENCE_CYCLES,
     };
 }
 
@@ -86,7 +89,8 @@ struct exanest_receiver_counters {
     uint64_t outside;         /* Packets refused because of where they'd go, or a control's size. */
     uint64_t write_errors[2]; /* SLVERR, DECERR. */
     uint64_t words_written;
-    uint64_t waits; /* Beats that were refused, in cycles. */
+    uint64_t unanswered; /* Packets dropped, as if lost, since their answers found no room. */
+    uint64_t waits;      /* Beats that were refused, in cycles. */
 };
 
 struct exanest_receiver_queued {

@@ -6,12 +6,12 @@
 #define NOTIFICATION_BYTES 16u
 
 void exanest_replies_init(struct exanest_replies *replies, uint32_t coordinate, uint32_t cycles,
-                          uint32_t depth)
+                          uint32_t patience, uint32_t depth)
 {
     CHECK(depth >= 1 && depth <= EXANEST_REPLIES_MAX);
     CHECK(coordinate >> EXANEST_COORDINATE_BITS == 0);
     *replies = (struct exanest_replies){
-        .coordinate = coordinate, .cycles = cycles, .depth = (uint8_t)depth};
+        .coordinate = coordinate, .cycles = cycles, .patience = patience, .depth = (uint8_t)depth};
 }
 
 void exanest_replies_check(const struct exanest_replies *replies)
@@ -35,8 +35,10 @@ static struct exanest_reply *put(struct exanest_replies *replies)
     CHECK(exanest_replies_room(replies) > 0);
     struct exanest_reply *reply =
         &replies->ring[(replies->head + replies->count) % EXANEST_REPLIES_MAX];
-    replies->count++;
     *reply = (struct exanest_reply){.due = replies->now + replies->cycles};
+    if (replies->count++ == 0) {
+        replies->moved = reply->due;
+    }
     return reply;
 }
 
@@ -173,6 +175,10 @@ void exanest_replies_taken(struct exanest_replies *replies)
 {
     INVARIANTS(exanest_replies_check(replies));
     CHECK(replies->count > 0 && replies->now >= replies->ring[replies->head].due);
+    if (replies->now > replies->moved + replies->longest) {
+        replies->longest = replies->now - replies->moved;
+    }
+    replies->moved = replies->now;
     replies->sent++;
     if (replies->sent == replies->ring[replies->head].count) {
         replies->sent = 0;

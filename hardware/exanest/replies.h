@@ -11,11 +11,19 @@
  * Units      Packets.
  * Limits     EXANEST_REPLIES_MAX wait.
  * Source     Xirouchakis 3, 6.1; specification 2.4, 3.2, 3.5, 3.11; its section 5 for `cycles`.
+ *            `patience` is our choice (docs/decisions/0023-patience.md).
  *
  * An answer goes to who asked (OC): a packetizer's message (3.5: a read request, or a write with
  * the header's bit `priority`, which the send unit never sets in a write) is acknowledged by a
  * header alone, to the packetizers of the source; a transaction's packet by header and footer, to
  * the R5's mailbox there. Nothing else is ever answered, so that no answer has an answer.
+ *
+ * Why units do not wait for each other for ever. Answers share links with what they answer. A unit
+ * that took nothing until its answers have left could wait for another one that does the same. So
+ * patience ends: once no word of an answer has left for `patience` cycles, the unit takes packets
+ * again, and one whose answer finds no room is treated as if the network had lost it. Whoever sent
+ * it sends it again after a time (4.3, 4.8). Nothing of it was noted, so that the notification that
+ * it would have caused is not lost, but later.
  */
 #ifndef HARDWARE_EXANEST_REPLIES_H
 #define HARDWARE_EXANEST_REPLIES_H
@@ -27,6 +35,8 @@
 
 #define EXANEST_REPLIES_MAX     8u
 #define EXANEST_REPLY_WORDS_MAX 4u /* A notification to an address that no word begins at. */
+/* 100 us: a tenth of a block's timeout, so that what waits elsewhere is not sent again, too. */
+#define EXANEST_PATIENCE_CYCLES 15000u
 
 struct exanest_reply {
     uint64_t due;
@@ -37,15 +47,18 @@ struct exanest_reply {
 struct exanest_replies {
     uint32_t coordinate; /* Our own: the source in footers. */
     uint32_t cycles;
+    uint32_t patience; /* Cycles; 0: it never ends. */
     uint8_t depth;
     uint8_t head, count;
     uint8_t sent; /* Words of the oldest reply that have left. */
     uint64_t now;
+    uint64_t moved;   /* When a word left last, or the oldest reply was due if that is later. */
+    uint64_t longest; /* So many cycles, at most, did a word wait that has left. */
     struct exanest_reply ring[EXANEST_REPLIES_MAX];
 };
 
 void exanest_replies_init(struct exanest_replies *replies, uint32_t coordinate, uint32_t cycles,
-                          uint32_t depth);
+                          uint32_t patience, uint32_t depth);
 
 static inline uint32_t exanest_replies_room(const struct exanest_replies *replies)
 {
@@ -55,6 +68,13 @@ static inline uint32_t exanest_replies_room(const struct exanest_replies *replie
 static inline bool exanest_replies_idle(const struct exanest_replies *replies)
 {
     return replies->count == 0;
+}
+
+/* Nothing has left for so long that what comes in need not wait for it any more. */
+static inline bool exanest_replies_stuck(const struct exanest_replies *replies)
+{
+    return replies->patience != 0 && replies->count > 0 &&
+           replies->now >= replies->moved + replies->patience;
 }
 
 enum exanest_asker {

@@ -49,7 +49,7 @@ static void test_forms(void **state)
     struct prng prng;
     struct exanest_replies replies;
     prng_init(&prng, 1);
-    exanest_replies_init(&replies, OWN, 4, 4);
+    exanest_replies_init(&replies, OWN, 4, 0, 4);
     exanest_replies_put_response(&replies, 12, &asker, EXANEST_NACK_NO_CONTEXT);
     exanest_replies_put_acknowledgement(&replies, 13, &asker, EXANEST_NACK_FULL);
     assert_int_equal(exanest_replies_room(&replies), 2);
@@ -87,7 +87,7 @@ static void test_askers(void **state)
                                                      : transaction ? EXANEST_ASKER_TRANSACTION
                                                                    : EXANEST_ASKER_NONE);
             struct exanest_replies replies;
-            exanest_replies_init(&replies, OWN, 0, 1);
+            exanest_replies_init(&replies, OWN, 0, 0, 1);
             assert_int_equal(exanest_replies_answer(&replies, &header, &asker, EXANEST_ACK),
                              packetizer || transaction);
             assert_int_equal(exanest_replies_room(&replies), packetizer || transaction ? 0 : 1);
@@ -102,7 +102,7 @@ static void test_notifications(void **state)
     struct prng prng;
     struct exanest_replies replies;
     prng_init(&prng, 2);
-    exanest_replies_init(&replies, OWN, 4, 2);
+    exanest_replies_init(&replies, OWN, 4, 0, 2);
     for (uint32_t lane = 0; lane < 64; lane++) {
         const struct exanest_control control = {
             .address = {.coordinate = 3, .va = 0x123450 + lane},
@@ -132,7 +132,7 @@ static void test_delay(void **state)
     (void)state;
     struct exanest_replies replies;
     struct exanest_beat beat;
-    exanest_replies_init(&replies, OWN, 4, 2);
+    exanest_replies_init(&replies, OWN, 4, 0, 2);
     exanest_replies_put_response(&replies, 0, &asker, EXANEST_ACK);
     for (uint32_t i = 0; i < 4; i++) {
         assert_false(exanest_replies_offer(&replies, &beat));

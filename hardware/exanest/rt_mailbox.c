@@ -11,7 +11,7 @@ void exanest_rt_mailbox_init(struct exanest_rt_mailbox *mailbox,
     CHECK(parameters->requests >= 1 && parameters->requests <= EXANEST_RT_REQUESTS_MAX);
     *mailbox = (struct exanest_rt_mailbox){.parameters = *parameters};
     exanest_replies_init(&mailbox->replies, parameters->coordinate, parameters->reply_cycles,
-                         parameters->replies);
+                         parameters->patience_cycles, parameters->replies);
 }
 
 void exanest_rt_mailbox_check(const struct exanest_rt_mailbox *mailbox)
@@ -25,15 +25,30 @@ void exanest_rt_mailbox_check(const struct exanest_rt_mailbox *mailbox)
 
 /* -- Words come in ------------------------------------------------------------------------------*/
 
+static bool may_store(const struct exanest_rt_mailbox *mailbox)
+{
+    const uint32_t patience = mailbox->parameters.patience_cycles;
+    return mailbox->responses < mailbox->parameters.responses ||
+           (patience != 0 && mailbox->refused >= patience);
+}
+
+static bool may_answer(const struct exanest_rt_mailbox *mailbox)
+{
+    return exanest_replies_room(&mailbox->replies) > 0 || exanest_replies_stuck(&mailbox->replies);
+}
+
 bool exanest_rt_mailbox_ready(const struct exanest_rt_mailbox *mailbox,
                               const struct exanest_beat *beat)
 {
-    return beat->part != EXANEST_HEADER || (mailbox->responses < mailbox->parameters.responses &&
-                                            exanest_replies_room(&mailbox->replies) > 0);
+    return beat->part != EXANEST_HEADER || (may_store(mailbox) && may_answer(mailbox));
 }
 
 static void on_response(struct exanest_rt_mailbox *mailbox)
 {
+    if (mailbox->responses == mailbox->parameters.responses) {
+        mailbox->counters.responses_lost++;
+        return;
+    }
     const struct exanest_footer *footer = &mailbox->intake.footer;
     const struct exanest_response response = {
         .status = footer->status, .tid = footer->tid, .sequence = footer->sequence};
@@ -117,9 +132,19 @@ static void answer(struct exanest_rt_mailbox *mailbox, enum exanest_status statu
     mailbox->counters.refused[status] += asked && status != EXANEST_ACK;
 }
 
+static bool has_answer(enum verdict verdict)
+{
+    return verdict != RESPONSE && verdict != DROPPED;
+}
+
 static void on_end(struct exanest_rt_mailbox *mailbox, uint8_t outcome)
 {
-    switch (judge(mailbox, outcome)) {
+    const enum verdict verdict = judge(mailbox, outcome);
+    if (has_answer(verdict) && exanest_replies_room(&mailbox->replies) == 0) {
+        mailbox->counters.unanswered++;
+        return;
+    }
+    switch (verdict) {
     case RESPONSE: on_response(mailbox); return;
     case REQUEST:
         on_request(mailbox);
@@ -165,6 +190,7 @@ uint32_t exanest_rt_mailbox_read_response(struct exanest_rt_mailbox *mailbox)
         mailbox->response_head =
             (uint8_t)((mailbox->response_head + 1u) % EXANEST_RT_RESPONSES_MAX);
         mailbox->responses--;
+        mailbox->refused = 0;
     }
     response.requests_wait = mailbox->requests > 0;
     INVARIANTS(exanest_rt_mailbox_check(mailbox));

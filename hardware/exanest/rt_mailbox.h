@@ -10,8 +10,10 @@
  * Threads    One caller at a time.
  * Time       exanest_rt_mailbox_step is a cycle. A unit that is idle needs no steps.
  * Units      Responses of 32 bits; requests of three entries of 128 bits.
- * Limits     No header is taken while the response FIFO is full: no response is lost. A read
- *            request that finds its FIFO full is refused.
+ * Limits     No header is taken while the response FIFO is full, as long as patience lasts
+ *            (replies.h): an R5 whose store waits for the network reads no responses. Then they are
+ *            dropped, and blocks' timeouts repair that. A read request that finds its FIFO full is
+ *            refused.
  * Source     Xirouchakis 6.2; specification 2.5, 3.10, 3.12, C-6, C-30.
  *
  * What isn't a good response or read request at its own address is refused with NACK_DECODE if
@@ -37,6 +39,7 @@ struct exanest_rt_mailbox_parameters {
     uint16_t reply_cycles;       /* Until an acknowledgement leaves. */
     uint8_t responses, requests; /* Depths. */
     uint8_t replies;
+    uint32_t patience_cycles; /* 0: it never ends. */
 };
 
 /* All OC (2.5). */
@@ -48,6 +51,7 @@ static inline struct exanest_rt_mailbox_parameters exanest_rt_mailbox_defaults(u
         .responses = EXANEST_RT_RESPONSES_MAX,
         .requests = EXANEST_RT_REQUESTS_MAX,
         .replies = 4,
+        .patience_cycles = EXANEST_PATIENCE_CYCLES,
     };
 }
 
@@ -57,6 +61,8 @@ struct exanest_rt_mailbox_counters {
     uint64_t refused[EXANEST_STATUS_COUNT];   /* NACKs, by status. */
     uint64_t dropped;        /* Packets without a good footer, or with a bad header; responses
                              * with wrong words. */
+    uint64_t responses_lost; /* Dropped: the FIFO was full for too long. */
+    uint64_t unanswered;     /* Packets dropped, as if lost: their answers found no room. */
     uint64_t unexpected;     /* Packets that do not belong here. */
     uint64_t reads_empty;    /* Reads of an empty FIFO: */
     uint64_t requests_empty; /* responses; requests. */
@@ -68,7 +74,8 @@ struct exanest_rt_mailbox {
     struct exanest_rt_mailbox_parameters parameters;
     uint8_t response_head, responses;
     uint8_t request_head, requests;
-    uint8_t reads; /* Reads of 32 bits that the oldest request has had. */
+    uint32_t refused; /* Cycles that a header has waited since the R5 last took a response. */
+    uint8_t reads;    /* Reads of 32 bits that the oldest request has had. */
     struct exanest_intake intake;
     struct exanest_replies replies;
     struct exanest_word payload[EXANEST_READ_REQUEST_WORDS]; /* The incoming packet's. */
@@ -87,6 +94,7 @@ void exanest_rt_mailbox_take(struct exanest_rt_mailbox *mailbox, const struct ex
 static inline void exanest_rt_mailbox_waits(struct exanest_rt_mailbox *mailbox)
 {
     mailbox->counters.waits++;
+    mailbox->refused += mailbox->responses == mailbox->parameters.responses;
 }
 
 /* The R5 reads the offset of responses: one read is one response (3.10), valid or not. */

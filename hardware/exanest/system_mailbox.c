@@ -30,7 +30,7 @@ void exanest_system_mailbox_init(struct exanest_system_mailbox *mailbox,
 {
     *mailbox = (struct exanest_system_mailbox){.parameters = *parameters};
     exanest_replies_init(&mailbox->replies, parameters->coordinate, parameters->reply_cycles,
-                         parameters->replies);
+                         parameters->patience_cycles, parameters->replies);
 }
 
 void exanest_system_mailbox_check(const struct exanest_system_mailbox *mailbox)
@@ -44,8 +44,9 @@ void exanest_system_mailbox_check(const struct exanest_system_mailbox *mailbox)
     }
     CHECK(mailbox->written <= EXANEST_SYSTEM_SLOT_WORDS);
     CHECK(!mailbox->writing || mailbox->queue < EXANEST_SYSTEM_QUEUES);
-    /* Room for the answer was there when the message came. */
-    CHECK(!mailbox->writing || exanest_replies_room(&mailbox->replies) > 0);
+    /* Room for the answer, if there will be one, was there when the message came. */
+    CHECK(!mailbox->writing || exanest_replies_room(&mailbox->replies) > 0 ||
+          exanest_asker(&mailbox->header) == EXANEST_ASKER_NONE);
     exanest_replies_check(&mailbox->replies);
 }
 
@@ -94,7 +95,8 @@ bool exanest_system_mailbox_ready(const struct exanest_system_mailbox *mailbox,
                                   const struct exanest_beat *beat)
 {
     return beat->part != EXANEST_HEADER ||
-           (!mailbox->writing && exanest_replies_room(&mailbox->replies) > 0);
+           (!mailbox->writing && (exanest_replies_room(&mailbox->replies) > 0 ||
+                                  exanest_replies_stuck(&mailbox->replies)));
 }
 
 static uint32_t queue_of(const struct exanest_header *header)
@@ -196,6 +198,11 @@ static void begin_slot(struct exanest_system_mailbox *mailbox)
 static void on_end(struct exanest_system_mailbox *mailbox, uint8_t outcome)
 {
     const enum exanest_system_verdict verdict = judge(mailbox, outcome);
+    if (verdict != EXANEST_SYSTEM_DROPPED && exanest_replies_room(&mailbox->replies) == 0 &&
+        exanest_asker(&mailbox->intake.header) != EXANEST_ASKER_NONE) {
+        mailbox->counters.unanswered++;
+        return;
+    }
     if (verdict == EXANEST_SYSTEM_STORED) {
         begin_slot(mailbox);
         return;

@@ -41,14 +41,17 @@ struct exanest_system_mailbox_parameters {
     uint32_t coordinate; /* Our own. */
     uint16_t reply_cycles;
     uint8_t replies;
+    uint32_t patience_cycles; /* Until answers that cannot leave hold nothing up (replies.h). */
 };
 
 /* OC. */
 static inline struct exanest_system_mailbox_parameters exanest_system_mailbox_defaults(
     uint32_t coordinate)
 {
-    return (struct exanest_system_mailbox_parameters){
-        .coordinate = coordinate, .reply_cycles = 4, .replies = 4};
+    return (struct exanest_system_mailbox_parameters){.coordinate = coordinate,
+                                                      .reply_cycles = 4,
+                                                      .replies = 4,
+                                                      .patience_cycles = EXANEST_PATIENCE_CYCLES};
 }
 
 /* The last 8 bytes of a slot. `lap` tells a poller that the slot was written anew. */
@@ -80,8 +83,9 @@ struct exanest_system_mailbox_counters {
     uint64_t verdicts[EXANEST_SYSTEM_VERDICT_COUNT];
     uint64_t answers[EXANEST_STATUS_COUNT]; /* Sent, by status. */
     uint64_t notifications_lost;            /* Not stored, whatever the reason. */
-    uint64_t bad_heads; /* Reads that a process claimed and that were impossible. */
-    uint64_t waits;     /* Beats that were refused, in cycles. */
+    uint64_t unanswered; /* Messages dropped, as if lost, since their answers found no room. */
+    uint64_t bad_heads;  /* Reads that a process claimed and that were impossible. */
+    uint64_t waits;      /* Beats that were refused, in cycles. */
 };
 
 struct exanest_system_queue {

@@ -28,7 +28,7 @@ void exanest_zdma_init(struct exanest_zdma *zdma, const struct exanest_zdma_conf
     *zdma = (struct exanest_zdma){.config = *config};
     zdma->free = exanest_zdma_slots(zdma);
     exanest_replies_init(&zdma->replies, config->coordinate, config->reply_cycles,
-                         EXANEST_REPLIES_MAX);
+                         config->patience_cycles, EXANEST_REPLIES_MAX);
 }
 
 /* -- Software -----------------------------------------------------------------------------------*/
@@ -203,11 +203,17 @@ static void on_sent(struct exanest_zdma *zdma)
 
 /* -- What comes in ------------------------------------------------------------------------------*/
 
+/* For one more answer, when those that are due have been given. */
+static bool has_room(const struct exanest_zdma *zdma)
+{
+    return zdma->arrived - zdma->answered < exanest_replies_room(&zdma->replies);
+}
+
 bool exanest_zdma_ready(const struct exanest_zdma *zdma, const struct exanest_beat *beat)
 {
-    const uint32_t arrivals = zdma->arrived - zdma->answered;
     return beat->part != EXANEST_HEADER ||
-           (arrivals < EXANEST_ZDMA_ARRIVALS && arrivals < exanest_replies_room(&zdma->replies));
+           (zdma->arrived - zdma->answered < EXANEST_ZDMA_ARRIVALS &&
+            (has_room(zdma) || exanest_replies_stuck(&zdma->replies)));
 }
 
 static bool belongs_here(const struct exanest_header *header)
@@ -258,10 +264,15 @@ static enum exanest_zdma_verdict judge(const struct exanest_zdma *zdma, uint8_t 
     return is_good ? EXANEST_ZDMA_STORED : EXANEST_ZDMA_MALFORMED;
 }
 
+static bool is_zdma(const struct exanest_header *header)
+{
+    return header->type == EXANEST_ZDMA_WRITE || header->type == EXANEST_ZDMA_READ;
+}
+
 static void reply(struct exanest_zdma *zdma, const struct exanest_header *header,
                   const struct exanest_footer *footer, enum exanest_status status)
 {
-    if (header->type == EXANEST_ZDMA_WRITE || header->type == EXANEST_ZDMA_READ) {
+    if (is_zdma(header)) {
         exanest_replies_put_zdma(&zdma->replies, header->pdid, footer, status);
     } else if (!exanest_replies_answer(&zdma->replies, header, footer, status)) {
         return;
@@ -290,6 +301,11 @@ static void on_end(struct exanest_zdma *zdma, uint8_t outcome)
     const struct exanest_footer *footer = &zdma->intake.footer;
     const enum exanest_zdma_verdict verdict = judge(zdma, outcome);
     struct exanest_zdma_arrival *arrival = &zdma->arrivals[zdma->arrived % EXANEST_ZDMA_ARRIVALS];
+    if (verdict != EXANEST_ZDMA_DROPPED && !has_room(zdma) &&
+        (is_zdma(header) || exanest_asker(header) != EXANEST_ASKER_NONE)) {
+        zdma->counters.unanswered++;
+        return;
+    }
     switch (verdict) {
     case EXANEST_ZDMA_STORED: /* It is counted when memory has answered. */
         arrival->header = *header;

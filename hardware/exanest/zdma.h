@@ -44,12 +44,13 @@
 #define EXANEST_ZDMA_ARRIVALS        4u
 
 struct exanest_zdma_config {
-    uint32_t coordinate;     /* Our own. */
-    uint16_t packet;         /* Bytes: a power of two, 16 .. 256. */
-    uint8_t outstanding;     /* 1 .. EXANEST_ZDMA_OUTSTANDING_MAX: read, sent or not answered. */
-    uint8_t packet_cycles;   /* From one packet's read of memory to the next one's, at least 1. */
-    uint8_t reply_cycles;    /* Until an answer leaves. */
-    uint32_t timeout_cycles; /* Without an answer, while some are due. */
+    uint32_t coordinate;      /* Our own. */
+    uint16_t packet;          /* Bytes: a power of two, 16 .. 256. */
+    uint8_t outstanding;      /* 1 .. EXANEST_ZDMA_OUTSTANDING_MAX: read, sent or not answered. */
+    uint8_t packet_cycles;    /* From one packet's read of memory to the next one's, at least 1. */
+    uint8_t reply_cycles;     /* Until an answer leaves. */
+    uint32_t timeout_cycles;  /* Without an answer, while some are due. */
+    uint32_t patience_cycles; /* Until answers that cannot leave hold nothing up (replies.h). */
 };
 
 /* The cycles are OC: those of the send unit's scheduler and of the receiver's answers, and the
@@ -61,7 +62,8 @@ static inline struct exanest_zdma_config exanest_zdma_defaults(uint32_t coordina
                                         .outstanding = EXANEST_ZDMA_OUTSTANDING,
                                         .packet_cycles = 5,
                                         .reply_cycles = 4,
-                                        .timeout_cycles = 15000};
+                                        .timeout_cycles = 15000,
+                                        .patience_cycles = EXANEST_PATIENCE_CYCLES};
 }
 
 /* What software asks for; hardware knows whose registers it stored to. */
@@ -116,6 +118,7 @@ struct exanest_zdma_counters {
     uint64_t packets, bytes;                /* Sent. */
     uint64_t done, failed, timeouts;
     uint64_t read_faults; /* Packets that were not sent, since their bytes could not be read. */
+    uint64_t unanswered;  /* Packets dropped, as if lost, since their answers found no room. */
     uint64_t waits;       /* Beats that were refused, in cycles. */
 };
 

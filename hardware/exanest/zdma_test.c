@@ -444,6 +444,44 @@ static void test_answers_need_room(void **state)
     free(bench);
 }
 
+/* If nobody takes them for long, packets are taken again, and dropped; those already in memory keep
+ * their answers. */
+static void test_patience_ends(void **state)
+{
+    (void)state;
+    uint8_t payload[16] = {0};
+    struct bench *bench = new_bench(64, 6);
+    struct end *end = &bench->ends[1];
+    struct exanest_beat beat;
+    const struct test_packet packet =
+        packet_of(EXANEST_ZDMA_WRITE, exanest_zdma_va(BASE), sizeof(payload), payload);
+    for (uint32_t taken = 0; taken < EXANEST_REPLIES_MAX + 3; taken++) {
+        uint32_t waited = 0;
+        for (; !exanest_zdma_ready(&end->zdma, packet.beats); waited++) {
+            assert_true(waited <= EXANEST_PATIENCE_CYCLES);
+            exanest_zdma_step(&end->zdma);
+        }
+        assert_int_equal(waited > 0, taken == EXANEST_REPLIES_MAX);
+        for (uint32_t i = 0; i < packet.count; i++) {
+            exanest_zdma_take(&end->zdma, &packet.beats[i]);
+        }
+        for (uint32_t i = 0; i < 20; i++) {
+            bench->now++;
+            step_writes(bench, end);
+            exanest_zdma_step(&end->zdma);
+        }
+    }
+    assert_int_equal(end->zdma.counters.unanswered, 3);
+    assert_int_equal(end->zdma.counters.verdicts[EXANEST_ZDMA_STORED], EXANEST_REPLIES_MAX);
+    for (uint32_t left = EXANEST_REPLIES_MAX; left > 0; left--) {
+        assert_true(exanest_zdma_offer(&end->zdma, &beat) && beat.last);
+        exanest_zdma_taken(&end->zdma);
+        exanest_zdma_step(&end->zdma);
+    }
+    assert_true(exanest_zdma_idle(&end->zdma));
+    free(bench);
+}
+
 static void test_who_does_not_belong(void **state)
 {
     (void)state;
@@ -556,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_flipped_bits),
         cmocka_unit_test(test_forged_answers),
         cmocka_unit_test(test_answers_need_room),
+        cmocka_unit_test(test_patience_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
