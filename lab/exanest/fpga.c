@@ -483,12 +483,15 @@ void exanest_fpga_notice(struct exanest_fpga *fpga, uint32_t process)
 
 static void call_programs(struct exanest_fpga *fpga)
 {
-    const struct exanest_packetizer_counters *packetizer = &fpga->packetizer.counters;
-    const uint64_t noticed = fpga->memory.watched + packetizer->done + packetizer->failed;
-    if (noticed == fpga->noticed) {
+    const struct exanest_packetizer *packetizer = &fpga->packetizer;
+    const uint32_t sent = packetizer->count > 0 ? 1u << packetizer->last : 0;
+    const uint16_t busy = (uint16_t)(packetizer->ready | packetizer->timed | sent);
+    const bool freed = (fpga->busy & ~busy) != 0;
+    fpga->busy = busy;
+    if (fpga->memory.watched == fpga->noticed && !freed) {
         return;
     }
-    fpga->noticed = noticed;
+    fpga->noticed = fpga->memory.watched;
     for (uint32_t process = 0; process < EXANEST_AXI_IDS; process++) {
         exanest_fpga_notice(fpga, process);
     }

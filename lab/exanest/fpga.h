@@ -84,10 +84,11 @@ struct exanest_fpga {
     /* Software that sleeps: scheduled when the mailbox has something, or a page fault is reported;
      * NULL: nobody waits for it. */
     struct sim_event *attention, *faulted;
-    /* Programs that poll, by process: scheduled when a word has come to where one looks, or the
-     * packetizer is done with a message. NULL: nobody polls. */
+    /* Programs that poll, by process: scheduled when a word has come to where one looks, or a
+     * channel of the packetizer is free again. NULL: nobody polls. */
     struct sim_event *programs[EXANEST_AXI_IDS];
-    uint64_t noticed;        /* What had come when programs were scheduled last. */
+    uint64_t noticed;        /* Words that had come when programs were scheduled last. */
+    uint16_t busy;           /* Channels of the packetizer that had a message in the last cycle. */
     struct sim_event ageing; /* The receiver's contexts grow old. */
     struct sim *sim;
     uint64_t age_ps;

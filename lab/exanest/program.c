@@ -5,6 +5,7 @@
 
 #define LINE         UINT64_C(16384) /* Source and target begin where a block does. */
 #define NOTICE_BYTES 16u
+#define NOTICES      (LINE / NOTICE_BYTES)
 
 /* -- Memory -------------------------------------------------------------------------------------*/
 
@@ -33,8 +34,6 @@ uint64_t exanest_program_memory(uint32_t bytes)
     return 2 * lines(bytes) + LINE;
 }
 
-_Static_assert(EXANEST_WINDOW_MAX *NOTICE_BYTES <= LINE, "more notifications than there is room");
-
 /* -- What it does -------------------------------------------------------------------------------*/
 
 static uint32_t piece_bytes(const struct exanest_program *program,
@@ -45,9 +44,11 @@ static uint32_t piece_bytes(const struct exanest_program *program,
     return piece == 0 || left < piece ? left : piece;
 }
 
-static uint64_t notice_va(const struct exanest_program *program, uint32_t slot)
+/* Each piece has its own for a long time: a second notification, after a lost acknowledgement of
+ * its last block, does not overwrite that of the next piece (C-29). */
+static uint64_t notice_va(const struct exanest_program *program, uint32_t piece)
 {
-    return notices(program->config.bytes) + (uint64_t)slot * NOTICE_BYTES;
+    return notices(program->config.bytes) + piece % NOTICES * NOTICE_BYTES;
 }
 
 static void post(struct exanest_program *program, uint32_t number)
@@ -69,7 +70,7 @@ static void post(struct exanest_program *program, uint32_t number)
     const struct exanest_read read = {.owner = config->other,
                                       .source = source,
                                       .va = target,
-                                      .notify_va = notice_va(program, number),
+                                      .notify_va = notice_va(program, slot->number),
                                       .bytes = piece_bytes(program, slot),
                                       .request_id = slot->number,
                                       .data = slot->number};
@@ -91,7 +92,7 @@ static bool ended(const struct exanest_program *program, uint32_t number)
     uint64_t data;
     memcpy(&data,
            exanest_machine_bytes(program->machine, config->fpga, config->process,
-                                 notice_va(program, number), NOTICE_BYTES),
+                                 notice_va(program, slot->number), NOTICE_BYTES),
            sizeof(data));
     return data == slot->number;
 }
@@ -238,7 +239,7 @@ void exanest_program_open(struct exanest_program *program, struct exanest_machin
     program->first_ps = machine->sim->now_ps;
     sim_event_init(&program->notice, on_notice);
     sim_event_init(&program->due, on_due);
-    exanest_machine_watch(machine, config->fpga, config->process, notices(config->bytes),
-                          EXANEST_WINDOW_MAX * NOTICE_BYTES, &program->notice);
+    exanest_machine_watch(machine, config->fpga, config->process, notices(config->bytes), LINE,
+                          &program->notice);
     begin(program, EXANEST_PROGRAM_RESTS, 0, 0);
 }
