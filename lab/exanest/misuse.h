@@ -10,7 +10,7 @@
  * Time       One step is a cycle. A packet is taken whole before it goes on, which makes the way
  *            longer by the packet's length.
  * Units      Packets; cycles.
- * Limits     EXANEST_MISUSED_MAX packets at a time: then it takes no more.
+ * Limits     EXANEST_MISUSED_MAX packets at a time: then it takes no more. Notifications pass.
  * Source     Our choice: the document's network loses nothing, and repairs all of these (4.1).
  *            C-28: what puts packets of one block out of order is such a fixture.
  */
