@@ -39,7 +39,7 @@ struct exanest_program_config {
     uint32_t other;   /* and from where it reads, or to where it writes. */
     uint32_t process; /* At both ends. */
     bool writes;
-    uint32_t bytes; /* Of a transfer. */
+    uint32_t bytes; /* A transfer has so many. */
     uint32_t piece; /* A request asks for so many bytes of it, the next when they have come; 0: for
                      * all of it. */
     uint32_t count, window;
@@ -51,7 +51,7 @@ struct exanest_program_slot {
     bool busy;
     bool asked;      /* A piece is under way; else it is to be asked for. */
     uint32_t got;    /* Bytes of earlier pieces. */
-    uint32_t number; /* Of the piece, among all of the program's; from 1 on. */
+    uint32_t number; /* The piece's, among all of the program; from 1 on. */
     uint64_t began_ps;
 };
 

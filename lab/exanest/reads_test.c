@@ -21,7 +21,7 @@
 
 enum {
     FPGAS = 8,
-    READS = 8, /* Of each FPGA, and writes likewise: to the next one. */
+    READS = 8, /* By each FPGA, and as many writes, to the next one. */
     SLOT_BYTES = 0xa000,
     OURS = 0,                                /* What is read and sent from, by slot; */
     READ_TO = OURS + READS * SLOT_BYTES,     /* where reads bring it, */

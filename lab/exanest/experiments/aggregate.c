@@ -5,7 +5,7 @@
 #include "lab/exanest/experiments.h"
 
 enum {
-    SIDE = 4, /* Of the torus: so a QFDB has four neighbours. */
+    SIDE = 4, /* A torus in which a QFDB has four neighbours. */
     MEGABYTE = 1048576,
 };
 

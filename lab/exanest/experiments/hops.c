@@ -12,7 +12,7 @@ enum {
     FIRST = 2,
     LAST = 8,
     MESSAGE = 65536, /* 4 blocks. */
-    BYTES = 8,       /* Of what latency is measured with. */
+    BYTES = 8,       /* What latency is measured with. */
     MEGABYTE = 1048576,
 };
 

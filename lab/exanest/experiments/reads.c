@@ -5,7 +5,7 @@
 #include "lab/exanest/experiments.h"
 
 #define MEGABYTE 1048576u
-#define MESSAGE  65536u /* Of the stream of reads: 4 blocks. */
+#define MESSAGE  65536u /* A read of the stream: 4 blocks. */
 #define LEAST    16u    /* A word: what a rate is counted in. */
 
 static struct exanest_program_config program_of(struct lab_run *run, bool writes, uint32_t bytes)
