@@ -87,6 +87,7 @@ static void expect_rows(const struct lab_run *run)
 /* The experiments of the document that the command line names, or all. */
 static const char *document = "";
 
+/* FNX-56 to FNX-65, EXA-68, each machine by its own table. */
 static void test_acceptance(void **state)
 {
     (void)state;

@@ -7,6 +7,9 @@
  * the peer keeps what it has marked. Two bits of W3, to which the document gives no meaning, say
  * that a descriptor has not the block's first or last packet.
  *
+ * The R5 does nothing else while it waits for the bitmap, and that message is never lost: both make
+ * the what-if simpler, and matter little beside a timeout.
+ *
  * Where the bitmap does not help the block is sent whole, under its next sequence: there is no
  * context (all was lost, or only the answer), or nothing lacks but the control packet. Nor does it
  * after a wrong CRC: payload is written before its code is known (C-19), so a damaged copy may have

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What can go wrong in the document's engine, shown and not hidden (EXA-108): if the network
- *         delays, repeats or loses single packets, a program may be told that a write is done though
- *         bytes of it are missing, bytes may change after a write is done, and a notification may
- *         come twice. None of it is a mistake of the model; an acceptance test must know about it.
+ * Goal    What can go wrong in the document's engine, shown and not hidden (EXA-108): if the
+ *         network delays, repeats or loses single packets, a program may be told that a write is
+ *         done though bytes of it are missing, bytes may change after a write is done, and a
+ *         notification may come twice. None of it is a mistake of the model; an acceptance test
+ *         must know about it.
  * Method  One sender (FPGA 0), one receiver (FPGA 1) and one write at a time. The test plays the
  *         network in front of the receiver: it keeps a copy of one packet for later, or loses one.
  *         Behaviours EXA-46, EXA-56, EXA-108.
@@ -160,10 +161,10 @@ static bool all_are(const uint8_t *bytes, uint8_t value, uint32_t count)
 /* -- A packet of an old write stands in for one of a new write (C-14) ---------------------------*/
 
 /* The network delivers the second packet of a first write twice, the second time late. Meanwhile a
- * second write has begun, and its own second packet is lost. The receiver tells packets of one block
- * from those of another by transaction ID and sequence number. The document begins with sequence 0
- * for each block ("strict"), so the late packet of the first write looks like the one that the
- * second write lacks: the sender is told that all has arrived.
+ * second write has begun, and its own second packet is lost. The receiver tells packets of one
+ * block from those of another by transaction ID and sequence number. The document begins with
+ * sequence 0 for each block ("strict"), so the late packet of the first write looks like the one
+ * that the second write lacks: the sender is told that all has arrived.
  *
  * If sequence numbers go on from block to block ("continuing") the late packet is known to be old,
  * nothing is answered, and the sender repeats its block after a timeout. */
@@ -200,8 +201,8 @@ static void test_old_packet_completes_new_block(void **state)
 
 /* The receiver writes a packet's bytes to memory before it looks whether it still waits for them.
  * So a late copy of an old write's packet puts old bytes over those of a newer write to the same
- * place, though both are done and have been reported so. Sequence numbers do not help: they keep the
- * books right, not the memory. What the copy leaves behind, the beginning of a block that never
+ * place, though both are done and have been reported so. Sequence numbers do not help: they keep
+ * the books right, not the memory. What the copy leaves behind, the beginning of a block that never
  * comes, is forgotten after some time. */
 static void test_late_copy_overwrites(void **state)
 {
@@ -232,8 +233,8 @@ static void test_late_copy_overwrites(void **state)
 
 /* The copy need not be of an old write: if the network damages it as well, the write's own bytes
  * become wrong. The receiver sees the wrong CRC and says so, but the sender has done with the block
- * and takes it for an answer of the past. So with packets that are doubled and damaged at once "every
- * byte is right" holds of most runs, not of all (EXA-66). */
+ * and takes it for an answer of the past. So with packets that are doubled and damaged at once
+ * "every byte is right" holds of most runs, not of all (EXA-66). */
 static void test_damaged_copy_stays(void **state)
 {
     (void)state;
@@ -255,8 +256,8 @@ static void test_damaged_copy_stays(void **state)
 /* -- A notification comes twice (C-29) ----------------------------------------------------------*/
 
 /* All of a write arrives, its notification too, and only the answer to the sender is lost. The
- * receiver forgets a block when it is complete. So when the sender repeats it after a timeout, it is
- * a new block: it is written and notified once more. A program that had taken the first
+ * receiver forgets a block when it is complete. So when the sender repeats it after a timeout, it
+ * is a new block: it is written and notified once more. A program that had taken the first
  * notification and used the buffer for something else finds its own bytes overwritten. */
 static void test_second_notification(void **state)
 {

@@ -16,14 +16,14 @@
 struct lossy {
     uint32_t writes, failed;
     double sent, needed; /* Data packets; those needed are those of writes that ended well. */
-    double us;           /* Of the writes that ended well, together. */
+    double us;           /* All writes that ended well, together. */
 };
 
 struct lossy_load {
     uint32_t to; /* FPGA 0 writes to itself, or to FPGA 1. */
     uint32_t bytes;
     uint32_t writes;
-    double loss;        /* Of data packets alone. */
+    double loss;        /* Share of data packets alone. */
     double packets_max; /* No write begins when so many were sent: a brake, not a measure. */
 };
 
@@ -71,8 +71,9 @@ static struct lossy lose(struct lab_run *run, const struct exanest_machine_confi
     lossy_config.firmware.sequences = EXANEST_CONTINUING;
     struct exanest_world *world = exanest_world_begin(run, &lossy_config);
     uint8_t *source = exanest_machine_bytes(&world->machine, 0, 0, EXANEST_MEMORY_VA, load->bytes);
-    for (uint32_t i = 0; i < load->bytes; i++) {
-        source[i] = (uint8_t)prng_next(&world->sim.prng);
+    for (uint32_t i = 0; i < load->bytes; i += sizeof(uint64_t)) {
+        const uint64_t random = prng_next(&world->sim.prng);
+        memcpy(source + i, &random, sizeof(random));
     }
     struct lossy lossy = {0};
     while (lossy.writes < load->writes && lossy.sent < load->packets_max) {
@@ -145,12 +146,6 @@ static double ratio_of(const struct lossy *lossy)
     return lossy->sent / (lossy->needed > 0 ? lossy->needed : MEGABYTE / 256.0);
 }
 
-/* In percent of the ratio: attempts of a block are geometrically distributed. */
-static double standard_error(double loss, uint32_t writes)
-{
-    return 100 * sqrt((1 - whole(loss)) / (writes * 64.0));
-}
-
 static struct lossy measure(struct lab_run *run, const struct exanest_machine_config *config,
                             double loss_of, uint32_t writes)
 {
@@ -166,7 +161,8 @@ static const struct {
     const char *row;
     double loss, published;
     uint32_t writes;
-} judged[] = {{"EXA-A24/1e-3", 1e-3, 1.066, 110}, {"EXA-A24/1e-2", 1e-2, 1.903, 240}};
+    double error; /* In percent: attempts are geometrically distributed, sqrt((1 - q) / blocks). */
+} judged[] = {{"EXA-A24/1e-3", 1e-3, 1.066, 110, 0.30}, {"EXA-A24/1e-2", 1e-2, 1.903, 240, 0.56}};
 
 static void judge_sent(struct lab_run *run, const struct exanest_machine_config *config,
                        double ratios[])
@@ -176,8 +172,7 @@ static void judge_sent(struct lab_run *run, const struct exanest_machine_config 
         ratios[i] = ratio_of(&lossy);
         lab_judge_relative(lab_add_row(run, judged[i].row, "",
                                        "sent / needed, standard error %.2f %%; %u of %u gave up",
-                                       standard_error(judged[i].loss, lossy.writes), lossy.failed,
-                                       lossy.writes),
+                                       judged[i].error, lossy.failed, lossy.writes),
                            judged[i].published, ratios[i], 0.01);
         lab_progress(run, i == 0 ? 0.1 : 0.6);
     }
@@ -189,8 +184,7 @@ static void draw_sent(struct lab_run *run, const struct exanest_machine_config *
     static const char *const names[] = {"the block is repeated", "the whole transfer",
                                         "the packet alone"};
     static const double losses[] = {1e-4, 2e-4, 5e-4, 1e-3, 3e-3, 1e-2, 3e-2};
-    static const uint32_t points[] = {7, 3,
-                                      7}; /* Of a whole transfer 1e-3 takes 60 times as much. */
+    static const uint32_t points[] = {7, 3, 7}; /* Whole transfers at 1e-3: 60 times as much. */
     lab_add_figure(run, "sent", "1 MB writes: what is sent for each packet that is needed",
                    "share of packets lost", "packets sent / needed", true);
     for (uint32_t mode = 0; mode < COUNT_OF(names); mode++) {
