@@ -125,13 +125,13 @@ enum exanest_do {
     EXANEST_DO_READ_TRANSFER,   /* The world fills words[0..8) from the scratchpad. */
     EXANEST_DO_STORE,           /* `value` to `address` of the send unit; done when it is taken. */
     EXANEST_DO_READ_DESCRIPTOR, /* W3 of `tid`, of which the upper half suffices: `value`. */
-    EXANEST_DO_READ_CONTEXT,    /* At the receiver of `tid`'s block: `value` is the bitmap of the
-                                 * context; 0 if there is none of the block's sequence, or if it
-                                 * has refused a packet. */
     EXANEST_DO_UPDATE,          /* exanest_scratchpad_update. */
     EXANEST_DO_SLEEP, /* Until `until`, or until there is something: a response, a request (if
                        * `takes_requests`), a posted transfer, an event of the driver. If it is
                        * there already, not at all. */
+    EXANEST_DO_READ_CONTEXT, /* At the receiver of `tid`'s block: `value` is the bitmap of the
+                              * context; 0 if there is none of the block's sequence, or if it
+                              * has refused a packet. */
 };
 
 struct exanest_firmware_action {
