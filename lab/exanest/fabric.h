@@ -23,7 +23,7 @@
 #define EXANEST_FPGAS_MAX  1024u
 #define EXANEST_QFDBS_MAX  (EXANEST_FPGAS_MAX / EXANEST_FPGAS)
 #define EXANEST_QFDB_PAIRS 6u
-#define EXANEST_LINKS_MAX  2u /* Of each pair (2.2). */
+#define EXANEST_LINKS_MAX  2u /* A pair has so many (2.2). */
 /* From router to router: as between two FPGAs, in cycles; our choice (2.9). */
 #define EXANEST_ROUTER_WIRE_CYCLES 69u
 

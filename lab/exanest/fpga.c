@@ -152,8 +152,16 @@ static bool give_router(struct exanest_fpga *fpga, uint32_t port, const struct e
          ? (exanest_##unit##_take(&(fpga)->unit, beat), true)                                      \
          : (exanest_##unit##_waits(&(fpga)->unit), false))
 
+/* Notes a word for the world's digest, and where it came to. */
+static void note(const struct exanest_fpga *fpga, uint64_t where, struct exanest_word word)
+{
+    const uint64_t place = (uint64_t)fpga->coordinate << EXANEST_VA_BITS;
+    sim_note(fpga->sim, place ^ where ^ word.low);
+    sim_note(fpga->sim, word.high);
+}
+
 /* Does the block behind an output take the beat? */
-static bool give_block(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
+static bool take_block(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
 {
     switch (port) {
     case EXANEST_PORT_RDMA: return GIVE(fpga, receiver, beat);
@@ -163,6 +171,16 @@ static bool give_block(struct exanest_fpga *fpga, uint32_t port, const struct ex
     case EXANEST_PORT_ZDMA: return GIVE(fpga, zdma, beat);
     default: fpga->counters.nobody[port]++; return true;
     }
+}
+
+/* The same; two runs have to agree on each packet that comes to a block, and when. */
+static bool give_block(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
+{
+    const bool takes = take_block(fpga, port, beat);
+    if (takes && beat->part != EXANEST_PAYLOAD) {
+        note(fpga, port, beat->word);
+    }
+    return takes;
 }
 
 /* Does what stands at an output take the beat? */
@@ -377,15 +395,23 @@ static void step_reads(struct exanest_fpga *fpga)
     }
 }
 
+/* Two runs have to agree on each word in memory, on its place, and when it came. */
+static void write_memory(struct exanest_fpga *fpga, uint32_t port,
+                         const struct exanest_memory_write *write)
+{
+    note(fpga, write->va << 16 | write->lanes, write->word);
+    exanest_memory_on_write(&fpga->memory, port, write);
+}
+
 static void step_writes(struct exanest_fpga *fpga)
 {
     struct exanest_memory_write write;
     enum exanest_axi_response response;
     if (exanest_receiver_next_write(&fpga->receiver, &write)) {
-        exanest_memory_on_write(&fpga->memory, RECEIVER_WRITES, &write);
+        write_memory(fpga, RECEIVER_WRITES, &write);
     }
     if (exanest_system_mailbox_next_write(&fpga->system_mailbox, &write)) {
-        exanest_memory_on_write(&fpga->memory, SYSTEM_WRITES, &write);
+        write_memory(fpga, SYSTEM_WRITES, &write);
     }
     while (exanest_memory_next_response(&fpga->memory, RECEIVER_WRITES, &response)) {
         exanest_receiver_on_write_response(&fpga->receiver, response);

@@ -23,7 +23,7 @@ struct exanest_watch {
     struct sim_trace *trace;
     struct sim_capture *capture;
     struct exanest_fpga_watch *fpgas;
-    struct exanest_lane *lanes; /* Of links, then of wires between routers. */
+    struct exanest_lane *lanes; /* First those of links, then of wires between routers. */
     uint32_t fpga_count, lane_count;
     struct name *names[CHAINS];
 };
