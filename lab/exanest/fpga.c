@@ -160,11 +160,21 @@ static void note(const struct exanest_fpga *fpga, uint64_t where, struct exanest
     sim_note(fpga->sim, word.high);
 }
 
+static bool give_receiver(struct exanest_fpga *fpga, const struct exanest_beat *beat)
+{
+    const bool taken = GIVE(fpga, receiver, beat);
+    if (taken && beat->last && fpga->order != NULL) {
+        const struct exanest_intake *intake = &fpga->receiver.intake;
+        exanest_order_note(fpga->order, &intake->header, &intake->footer);
+    }
+    return taken;
+}
+
 /* Does the block behind an output take the beat? */
 static bool take_block(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
 {
     switch (port) {
-    case EXANEST_PORT_RDMA: return GIVE(fpga, receiver, beat);
+    case EXANEST_PORT_RDMA: return give_receiver(fpga, beat);
     case EXANEST_PORT_RT_MAILBOX: return GIVE(fpga, rt_mailbox, beat);
     case EXANEST_PORT_SYSTEM_MAILBOX: return GIVE(fpga, system_mailbox, beat);
     case EXANEST_PORT_PACKETIZER: exanest_packetizer_take(&fpga->packetizer, beat); return true;

@@ -31,6 +31,7 @@
 #include "lab/exanest/link.h"
 #include "lab/exanest/memory.h"
 #include "lab/exanest/misuse.h"
+#include "lab/exanest/order.h"
 #include "lab/exanest/watch.h"
 #include "sim/kernel.h"
 
@@ -104,6 +105,7 @@ struct exanest_fpga {
     struct exanest_zdma zdma;
     void *exadma_memory;
     struct exanest_misuse *misuse[EXANEST_PORTS_MAX]; /* By output; NULL: packets pass unharmed. */
+    struct exanest_order *order; /* Sees what the receiver takes; NULL: nobody does. */
     struct exanest_fpga_counters counters;
     struct exanest_fpga_watch *watch; /* NULL: nobody looks. */
 };

@@ -92,6 +92,15 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
              "a context's set: the TID and the source, folded; or the TID alone"),
     LAB_WORD("tids", "random order", "OC",
              "TIDs of active blocks: any; or the first four of each source"),
+    LAB_WHOLE("x", "QFDBs", 4, 1, 16, "OC", "size of the largest torus"),
+    LAB_WHOLE("y", "QFDBs", 2, 1, 16, "OC", "size of the largest torus"),
+    LAB_WHOLE("z", "QFDBs", 2, 1, 16, "OC", "size of the largest torus"),
+    LAB_WHOLE("transfers", "", 16, 1, 32, "OC", "writes of each FPGA to random others"),
+    LAB_WORD("dateline", "on off", "3.2: VCs resolve deadlocks",
+             "whether a packet changes its virtual channel where a ring of routers closes"),
+    LAB_WHOLE("patience", "cycles", EXANEST_PATIENCE_CYCLES, 0, 1000000, "OC",
+              "until a receiver whose answers cannot leave takes packets; 0: never"),
+    LAB_WHOLE("router_slots", "packets", 12, 1, 64, "OC", "that a router holds of each channel"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
