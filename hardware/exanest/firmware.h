@@ -191,6 +191,7 @@ struct exanest_firmware_block {
     uint8_t state;     /* enum exanest_tid_state. */
     uint8_t cause;     /* enum exanest_cause. */
     uint8_t retries, decode_errors, waits;
+    bool unsent; /* The send unit had not sent it when its timer was set last. */
 };
 
 struct exanest_firmware_transfer {

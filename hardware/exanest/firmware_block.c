@@ -100,6 +100,7 @@ void exanest_firmware_issue(struct exanest_firmware *firmware)
     block->retries = 0;
     block->decode_errors = 0;
     block->waits = 0;
+    block->unsent = false;
     transfer->cut += block->bytes;
     transfer->outstanding++;
     firmware->counters.blocks++;
@@ -269,13 +270,14 @@ static void back_in_flight(struct exanest_firmware *firmware, uint32_t tid, uint
     exanest_timers_set(&firmware->timers, tid, now + firmware->config.block_timeout_ns);
 }
 
-/* A started descriptor must not be changed (5.2). A late one that the send unit has not come to
- * has not been lost: its time begins anew. */
+/* A started descriptor must not be changed (5.2). A late one that the send unit has not sent has
+ * not been lost: its time begins anew. */
 static void not_settled(struct exanest_firmware *firmware, uint32_t tid, uint64_t now)
 {
     firmware->counters.not_done++;
     if (firmware->blocks[tid].cause == EXANEST_CAUSE_TIMEOUT) {
         firmware->counters.timeouts_unsent++;
+        firmware->blocks[tid].unsent = true;
         back_in_flight(firmware, tid, now);
     } else {
         exanest_timers_set(&firmware->timers, tid, now + firmware->config.descriptor_poll_ns);
@@ -339,6 +341,13 @@ void exanest_firmware_looked(struct exanest_firmware *firmware, uint64_t w3, uin
     firmware->job = EXANEST_JOB_NONE;
     if (!descriptor.done && !descriptor.error) {
         not_settled(firmware, tid, now);
+        return;
+    }
+    const bool is_fresh = block->unsent && !descriptor.error; /* Sent since, perhaps just now. */
+    block->unsent = false;
+    if (block->cause == EXANEST_CAUSE_TIMEOUT && is_fresh) {
+        firmware->counters.timeouts_unsent++;
+        back_in_flight(firmware, tid, now);
         return;
     }
     if (block->cause == EXANEST_CAUSE_MAPPED && !descriptor.error) {

@@ -132,6 +132,32 @@ static void test_slow_send_unit(void **state)
     free(rig);
 }
 
+/* The answer to a block that was sent just before its second timeout is waited for as long as any
+ * other; a block that was lost is still found. */
+static void test_sent_at_the_last_moment(void **state)
+{
+    (void)state;
+    const struct exanest_firmware_config config = continuing();
+    for (uint32_t lost = 0; lost < 2; lost++) {
+        struct rig *rig = SCRIPT(&config, 100, RIG_LOST);
+        const uint64_t first = next_issue(rig);
+        rig->blocks[0].done_at = first + 2 * config.block_timeout_ns - 5000;
+        if (!lost) {
+            rig_event(rig, rig->blocks[0].done_at + 7000, RIG_ARRIVAL, 0, 1, EXANEST_ACK);
+        } else {
+            assert_in_range(next_issue(rig) - first, 3 * config.block_timeout_ns,
+                            3 * config.block_timeout_ns + 5000);
+        }
+        rig_finish(rig, 10000000);
+        assert_int_equal(rig->firmware.counters.timeouts_unsent, 2);
+        assert_int_equal(rig->firmware.counters.timeouts, lost);
+        assert_int_equal(rig->firmware.counters.retransmits, lost);
+        assert_int_equal(rig->firmware.counters.stale, 0);
+        rig_assert_delivered(rig, &rig->transfers[0]);
+        free(rig);
+    }
+}
+
 /* EXA-47: an old or a coming sequence, TIDs that wait for nothing, statuses that are none. */
 static void test_stale(void **state)
 {
@@ -339,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_back_off),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_slow_send_unit),
+        cmocka_unit_test(test_sent_at_the_last_moment),
         cmocka_unit_test(test_stale),
         cmocka_unit_test(test_source_fault),
         cmocka_unit_test(test_destination_fault),
