@@ -225,13 +225,34 @@ static void test_wrong_input(void **state)
     free(run);
 }
 
+/* What a parameter may be, a machine can be built with. */
+static void test_ends(void **state)
+{
+    (void)state;
+    const struct lab_experiment *experiment = lab_find("exanest/latency");
+    assert_non_null(experiment);
+    for (uint32_t i = 0; i < 2 * experiment->parameter_count; i++) {
+        const struct lab_parameter *parameter = &experiment->parameters[i / 2];
+        char error[300] = "";
+        if (parameter->words != NULL || !lab_uses(experiment, i / 2)) {
+            continue;
+        }
+        struct lab_run *run = prepare(experiment->name, 1);
+        assert_true(lab_set_value(run, i / 2, i % 2 == 0 ? parameter->least : parameter->most,
+                                  error, sizeof(error)));
+        lab_execute(run);
+        assert_string_equal(run->failure, "");
+        free(run);
+    }
+}
+
 int main(int argc, char **argv)
 {
     document = argc > 1 ? argv[1] : "";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_claims),      cmocka_unit_test(test_acceptance),
         cmocka_unit_test(test_soak),        cmocka_unit_test(test_digests),
-        cmocka_unit_test(test_wrong_input),
+        cmocka_unit_test(test_wrong_input), cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

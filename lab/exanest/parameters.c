@@ -16,7 +16,7 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
                      "line=gap: dead time behind a packet"),
     LAB_REAL("wire", "us", 0.42, 0, 100, "OC: of the printed 0.5 us of a transceiver",
              "latency of transceivers and wire, one way"),
-    LAB_WHOLE("watermark", "words", 72, 1, 200, "6.3",
+    LAB_WHOLE("watermark", "words", 72, 1, 127, "6.3",
               "XOFF when so few are free, XON when in use"),
     LAB_WHOLE("slots", "", 8, 1, 16, "5.3.4", "packets that an output buffer holds"),
     LAB_WHOLE("scheduler", "cycles", 5, 5, 200, "OC: 40 / 8 slots", "what a packet occupies it"),
