@@ -144,6 +144,20 @@ static uint8_t port_outwards(const struct exanest_routing *routing, uint32_t inp
     }
 }
 
+/* The port that a map gives, unless that closes a circle. */
+static struct exanest_route by_map(const struct exanest_routing *routing, uint32_t input,
+                                   enum exanest_route_verdict verdict, uint8_t port)
+{
+    if (port == routing->dead_port && input == routing->dead_port) {
+        return (struct exanest_route){EXANEST_ROUTE_LOOP, EXANEST_NO_PORT};
+    }
+    if (port != EXANEST_NO_PORT && routing->sides[port] != EXANEST_SIDE_LOCAL &&
+        routing->sides[input] != EXANEST_SIDE_LOCAL) {
+        return (struct exanest_route){EXANEST_ROUTE_SECOND_HOP, EXANEST_NO_PORT};
+    }
+    return (struct exanest_route){verdict, port};
+}
+
 static struct exanest_route route_home(const struct exanest_routing *routing, uint32_t input,
                                        uint64_t va)
 {
@@ -153,12 +167,9 @@ static struct exanest_route route_home(const struct exanest_routing *routing, ui
         if (va < range->first || va > range->last) {
             continue;
         }
-        if (range->port == routing->dead_port && input == routing->dead_port) {
-            return (struct exanest_route){EXANEST_ROUTE_LOOP, EXANEST_NO_PORT};
-        }
-        return (struct exanest_route){EXANEST_ROUTE_GOOD, range->port};
+        return by_map(routing, input, EXANEST_ROUTE_GOOD, range->port);
     }
-    return (struct exanest_route){EXANEST_ROUTE_NOBODY, config->nobody_port};
+    return by_map(routing, input, EXANEST_ROUTE_NOBODY, config->nobody_port);
 }
 
 struct exanest_route exanest_route(const struct exanest_routing *routing, uint32_t input,
@@ -185,7 +196,7 @@ struct exanest_route exanest_route_word(const struct exanest_routing *routing, u
 {
     struct exanest_header header;
     if (exanest_header_decode(word, &header) != EXANEST_GOOD) {
-        return (struct exanest_route){EXANEST_ROUTE_BAD_HEADER, routing->config.bad_header_port};
+        return by_map(routing, input, EXANEST_ROUTE_BAD_HEADER, routing->config.bad_header_port);
     }
     return exanest_route(routing, input, &header);
 }

@@ -26,7 +26,7 @@
  * Inside a QFDB nothing can wait in a circle because a packet crosses one link at most (3.2.1). Two
  * headers would break that: one that came by a link and asks for another FPGA of this QFDB, and one
  * that came from the router and asks for another QFDB. Only corrupt or wrongly sent packets do:
- * they get EXANEST_ROUTE_SECOND_HOP.
+ * they get EXANEST_ROUTE_SECOND_HOP. So does what came by either if a map would send it out again.
  */
 #ifndef HARDWARE_EXANEST_ROUTING_H
 #define HARDWARE_EXANEST_ROUTING_H

@@ -193,6 +193,48 @@ static void test_two_links(void **state)
     assert_false(exanest_routing_is_valid(&bad));
 }
 
+static void expect_refused(const struct exanest_routing *routing, uint32_t input,
+                           struct exanest_word word, enum exanest_route_verdict verdict)
+{
+    const struct exanest_route route = exanest_route_word(routing, input, word);
+    assert_int_equal(route.verdict, verdict);
+    assert_int_equal(route.port, EXANEST_NO_PORT);
+}
+
+/* A map may send what is corrupt, or nobody's, or its own addresses, to a link, a router's port or
+ * the dead port: once. Two FPGAs whose maps name each other would pass it on for ever. */
+static void test_maps_without_circles(void **state)
+{
+    (void)state;
+    const struct exanest_place own = place(0, 0);
+    struct exanest_routing_config config = exanest_routing_default(own);
+    config.bad_header_port = 2;
+    config.nobody_port = 0;
+    config.range_count = 2;
+    config.ranges[0] = (struct exanest_range){0, 0xfff, 5};
+    config.ranges[1] = (struct exanest_range){0x1000, 0x1fff, 3};
+    assert_true(exanest_routing_is_valid(&config));
+    struct exanest_routing routing;
+    exanest_routing_init(&routing, &config);
+    const struct exanest_word corrupt = {1, 2};
+    assert_int_equal(exanest_route_word(&routing, 8, corrupt).port, 2);
+    assert_int_equal(exanest_route_word(&routing, 0, corrupt).port, 2);
+    expect_refused(&routing, 2, corrupt, EXANEST_ROUTE_SECOND_HOP);
+    expect_refused(&routing, 5, corrupt, EXANEST_ROUTE_SECOND_HOP);
+    struct exanest_header header = to(own, 0x2000);
+    assert_int_equal(exanest_route(&routing, 8, &header).port, 0);
+    expect_refused(&routing, 0, exanest_header_encode(&header), EXANEST_ROUTE_LOOP);
+    expect(&routing, 8, own, 0x10, 5);
+    expect(&routing, 8, own, 0x1010, 3);
+    header = to(own, 0x10);
+    expect_refused(&routing, 4, exanest_header_encode(&header), EXANEST_ROUTE_SECOND_HOP);
+    header = to(own, 0x1010);
+    expect_refused(&routing, 1, exanest_header_encode(&header), EXANEST_ROUTE_SECOND_HOP);
+    config.bad_header_port = 0;
+    exanest_routing_init(&routing, &config);
+    expect_refused(&routing, 0, corrupt, EXANEST_ROUTE_LOOP);
+}
+
 static void test_header_words(void **state)
 {
     (void)state;
@@ -284,15 +326,11 @@ static void test_walks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_other_dimensions),
-        cmocka_unit_test(test_one_router_port),
-        cmocka_unit_test(test_home),
-        cmocka_unit_test(test_other_map),
-        cmocka_unit_test(test_header_words),
-        cmocka_unit_test(test_two_links),
-        cmocka_unit_test(test_walks),
-        cmocka_unit_test(test_maps_that_are_refused),
+        cmocka_unit_test(test_rules),           cmocka_unit_test(test_other_dimensions),
+        cmocka_unit_test(test_one_router_port), cmocka_unit_test(test_home),
+        cmocka_unit_test(test_other_map),       cmocka_unit_test(test_header_words),
+        cmocka_unit_test(test_two_links),       cmocka_unit_test(test_maps_without_circles),
+        cmocka_unit_test(test_walks),           cmocka_unit_test(test_maps_that_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
