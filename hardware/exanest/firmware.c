@@ -98,7 +98,7 @@ bool exanest_firmware_bind(struct exanest_firmware *firmware, uint32_t page, uin
 bool exanest_firmware_unbind(struct exanest_firmware *firmware, uint32_t page)
 {
     CHECK(page < EXANEST_PAGES);
-    if (firmware->active[page] != 0) {
+    if ((firmware->bound >> page & 1) == 0 || firmware->active[page] != 0) {
         return false;
     }
     uint32_t kept = 0;

@@ -291,7 +291,8 @@ void exanest_firmware_done(struct exanest_firmware *firmware,
 /* The driver binds a page, as in the scratchpad. False: as there. */
 MUST_USE bool exanest_firmware_bind(struct exanest_firmware *firmware, uint32_t page,
                                     uint16_t pdid);
-/* False: the page has transfers. What waits for a channel, or was posted only, is forgotten. */
+/* False: the page is not bound, or has transfers. What waits for a channel, or was posted only, is
+ * forgotten. */
 MUST_USE bool exanest_firmware_unbind(struct exanest_firmware *firmware, uint32_t page);
 /* A page fault of block `tid` is repaired. Any number, at any time. */
 void exanest_firmware_on_mapped(struct exanest_firmware *firmware, uint32_t tid);

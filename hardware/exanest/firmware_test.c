@@ -379,6 +379,31 @@ static void test_busy_channel(void **state)
     free(rig);
 }
 
+/* A domain that has moved to another page keeps its requests when the old page is unbound again. */
+static void test_unbind_twice(void **state)
+{
+    (void)state;
+    struct exanest_firmware_config config = exanest_firmware_defaults();
+    config.tids = 1;
+    struct rig *rig = rig_new(&config, 1);
+    assert_true(exanest_firmware_unbind(&rig->firmware, 5));
+    assert_true(exanest_firmware_unbind(&rig->firmware, 6));
+    assert_true(exanest_firmware_bind(&rig->firmware, 6, 1005));
+    for (uint32_t i = 0; i <= EXANEST_READ_CHANNELS; i++) {
+        rig_request(rig, rig_add(rig, 0, 0, 100), 5, 1, (uint16_t)i, i);
+    }
+    while (rig->firmware.counters.reads_taken <= EXANEST_READ_CHANNELS) {
+        rig_step(rig);
+    }
+    const uint32_t queued = rig->firmware.queued;
+    assert_true(queued > 0);
+    assert_false(exanest_firmware_unbind(&rig->firmware, 5));
+    assert_int_equal(rig->firmware.queued, queued);
+    rig_finish(rig, 10000000);
+    assert_int_equal(rig->firmware.counters.reads_done, EXANEST_READ_CHANNELS + 1);
+    free(rig);
+}
+
 /* Pages come and go; what is under way keeps its page. */
 static void test_unbind(void **state)
 {
@@ -488,6 +513,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_busy_channel),
         cmocka_unit_test(test_unbind),
+        cmocka_unit_test(test_unbind_twice),
         cmocka_unit_test(test_block_cost),
         cmocka_unit_test(test_costs),
         cmocka_unit_test(test_notifies_early),
