@@ -152,6 +152,7 @@ void exanest_fabric_open(struct exanest_fabric *fabric, struct sim *sim,
     CHECK(fabric->qfdb_count >= 1 && fabric->qfdb_count <= EXANEST_QFDBS_MAX);
     CHECK(config->links_per_pair >= 1 && config->links_per_pair <= EXANEST_LINKS_MAX);
     CHECK(config->links_per_pair == 2 || !config->fpga.sprays);
+    CHECK(config->router_wire_cycles >= 1);
     /* A word a cycle, for as long as one flies. */
     fabric->wire_mask = (uint32_t)power_of_two(config->router_wire_cycles + 2) - 1;
     sim_event_init(&fabric->edge, on_edge);

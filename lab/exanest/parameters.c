@@ -131,6 +131,15 @@ static uint32_t whole(struct lab_run *run, const char *name)
     return (uint32_t)lab_value(run, name);
 }
 
+/* From router to router it is as far as from FPGA to FPGA: a wire, and a FIFO at each end. */
+static uint32_t router_wire(uint32_t wire_ps, uint32_t mhz)
+{
+    const uint64_t us = 1000000;
+    const uint64_t fifos_ps = 2 * EXANEST_FIFO_FALL_THROUGH * us / EXANEST_DATAPATH_MHZ;
+    const uint64_t cycles = ((wire_ps + fifos_ps) * mhz + us / 2) / us;
+    return cycles == 0 ? 1 : (uint32_t)cycles;
+}
+
 struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x, uint32_t y,
                                                 uint32_t z)
 {
@@ -143,6 +152,7 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
     fabric->link.serializer.line =
         exanest_line_of((enum exanest_line_model)lab_word(run, "line"), gap, mhz, mbps);
     fabric->link.wire_ps = (uint32_t)lab_ps(run, "wire");
+    fabric->router_wire_cycles = router_wire(fabric->link.wire_ps, mhz);
     const uint16_t watermark = (uint16_t)whole(run, "watermark");
     fabric->link.deserializer.xoff_free = fabric->link.deserializer.xon_used = watermark;
     fabric->fpga.exadma.slots = whole(run, "slots");
