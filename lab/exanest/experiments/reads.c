@@ -41,13 +41,13 @@ static void draw_sizes(struct lab_run *run, const struct exanest_machine_config 
         static const char *const names[] = {"writes, one at a time", "reads, one at a time",
                                             "reads, a window of them"};
         struct lab_series *series = lab_add_curve(run, "%s", names[curve]);
-        for (uint32_t bytes = LEAST; bytes <= 4 * MEGABYTE; bytes *= 4) {
-            uint32_t count = MEGABYTE / bytes;
-            count = count < 4 ? 4 : count > 128 ? 128 : count;
+        for (uint32_t bytes = LEAST; bytes <= MEGABYTE; bytes *= 4) {
+            uint32_t count = MEGABYTE / 2 / bytes;
+            count = count < 2 ? 2 : count > 128 ? 128 : count;
             const double gbps =
                 rate_of(run, config, curve == 0, bytes, count, curve == 2 ? window : 1);
             lab_add_point(series, bytes, gbps, LAB_NOTHING);
-            lab_progress(run, 0.2 + 0.8 * (curve + bytes / (4.0 * MEGABYTE)) / 3);
+            lab_progress(run, 0.2 + 0.8 * (curve + bytes / (double)MEGABYTE) / 3);
         }
     }
 }
@@ -94,6 +94,7 @@ const struct lab_experiment exanest_reads = {
     EXANEST_COMMON,
     .uses = EXANEST_USES "megabytes window ask",
     EXANEST_CLAIMS(reads_claims),
+    .quick = true,
     .run = reads,
     .explains =
         "The owner's send unit moves what is read as it moves what is written, so all that a read "
