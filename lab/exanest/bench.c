@@ -41,10 +41,12 @@ void exanest_bench_open(struct exanest_bench *bench, const struct exanest_bench_
     make_packet(bench);
     exanest_crossbar_init(&bench->crossbar, &config->crossbar);
     exanest_link_open(&bench->link, &config->link);
+    sim_schedule(sim, &bench->edge, 0);
 }
 
 void exanest_bench_close(struct exanest_bench *bench)
 {
+    sim_cancel(&bench->edge);
     exanest_link_close(&bench->link);
 }
 
@@ -103,21 +105,12 @@ static void on_edge(struct sim *sim, struct sim_event *event)
     exanest_link_step(&bench->link, sim->now_ps);
     receive(bench, sim->now_ps);
     send(bench);
-    const uint64_t next_ps = sim_clock_at(bench->clock, ++bench->cycle);
-    if (next_ps <= bench->until_ps) {
-        sim_schedule(sim, event, next_ps);
-    }
+    sim_schedule(sim, event, sim_clock_at(bench->clock, ++bench->cycle));
 }
 
 void exanest_bench_run(struct exanest_bench *bench, uint64_t until_ps)
 {
-    const uint64_t next_ps = sim_clock_at(bench->clock, bench->cycle);
-    bench->until_ps = until_ps;
-    if (next_ps <= until_ps) {
-        sim_schedule(bench->sim, &bench->edge, next_ps);
-    }
-    while (sim_step(bench->sim)) {
-    }
+    sim_run_until(bench->sim, until_ps);
     sim_note(bench->sim, bench->taken);
 }
 

@@ -34,7 +34,7 @@ struct exanest_bench {
     struct sim *sim;
     struct sim_clock clock;
     struct sim_event edge;
-    uint64_t cycle, until_ps;
+    uint64_t cycle;
     uint8_t sent[EXANEST_PORTS_MAX]; /* By source: words of its packet that were taken. */
     struct exanest_beat beats[EXANEST_PACKET_WORDS_MAX]; /* The packet. */
     struct exanest_crossbar crossbar;
@@ -48,7 +48,7 @@ struct exanest_bench {
     uint64_t bubbles, bubble_ps;
 };
 
-/* `bench` must not move afterwards. */
+/* `bench` must not move afterwards; the world is at its beginning. */
 void exanest_bench_open(struct exanest_bench *bench, const struct exanest_bench_config *config,
                         struct sim *sim);
 void exanest_bench_close(struct exanest_bench *bench);

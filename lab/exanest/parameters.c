@@ -75,7 +75,7 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
              "what a program pays for 8 bytes of a message beyond a request's 48"),
     LAB_WHOLE("hold", "cycles", 0, 0, 1000, "5.3.5: freed with the last word of payload",
               "a slot is free so long after the footer was taken; 0: with the payload's last word"),
-    LAB_WHOLE("xon", "words", 0, 0, 200, "6.3: the watermark",
+    LAB_WHOLE("xon", "words", 0, 0, 128, "6.3: the watermark",
               "XON when so many words or fewer are in use; 0: the watermark"),
     LAB_REAL("drain", "Gb/s", 10, 0.1, 19.2, "OC: the line's rate",
              "at which rate a receiver takes words"),

@@ -38,11 +38,21 @@ static void fill(struct exanest_world *world, uint32_t fpga, uint64_t va, uint32
     }
 }
 
-/* Runs until so many words have been written there; returns when. */
-static uint64_t run_to_word(struct exanest_world *world, const struct exanest_fpga *fpga,
-                            uint64_t words)
+/* Nothing is lost, and still a block was sent again, because its answer came too late: then the
+ * others' come later yet, and the run would go on until each of them is given up. */
+static bool hopeless(const struct exanest_world *world, uint32_t from,
+                     const struct exanest_fpga *to)
 {
-    while (fpga->memory.words_written < words && sim_step(&world->sim)) {
+    return to->misuse[EXANEST_PORT_RDMA] == NULL &&
+           world->machine.r5s[from].firmware.counters.timeouts != 0;
+}
+
+/* Runs until so many words have been written there; returns when. */
+static uint64_t run_to_word(struct exanest_world *world, uint32_t from,
+                            const struct exanest_fpga *fpga, uint64_t words)
+{
+    while (fpga->memory.words_written < words && !hopeless(world, from, fpga) &&
+           sim_step(&world->sim)) {
     }
     if (fpga->memory.words_written < words) {
         lab_fail(world->run, "a stream stopped after %llu words",
@@ -70,13 +80,15 @@ struct exanest_stream exanest_stream_of(struct lab_run *run,
     const uint64_t began_ps = world->sim.now_ps;
     exanest_machine_write(machine, from, 0, 0, &write);
     const uint64_t words = bytes / EXANEST_WORD_BYTES;
-    const uint64_t middle_ps = run_to_word(world, target, words / 2);
-    const uint64_t end_ps = run_to_word(world, target, words);
+    const uint64_t middle_ps = run_to_word(world, from, target, words / 2);
+    const uint64_t end_ps = run_to_word(world, from, target, words);
     while (exanest_r5_transfer(&machine->r5s[from], 0, 0).state != EXANEST_TRANSFER_DONE &&
-           sim_step(&world->sim)) {
+           !hopeless(world, from, target) && sim_step(&world->sim)) {
     }
     const struct exanest_stream stream = {
-        .gbps = (double)(words - words / 2) * 128 * 1000 / (double)(end_ps - middle_ps),
+        .gbps = end_ps == middle_ps
+                    ? 0
+                    : (double)(words - words / 2) * 128 * 1000 / (double)(end_ps - middle_ps),
         .us = (double)(world->sim.now_ps - began_ps) / 1e6,
         .blocks = machine->r5s[from].firmware.counters.blocks,
         .packets = target->receiver.counters.meanings[EXANEST_MARKED] +

@@ -107,7 +107,8 @@ static double add_slower(struct lab_run *run, const struct exanest_machine_confi
     const double block_us = lab_value(run, "block_cost");
     struct lab_series *series = lab_add_curve(run, "%s", name);
     for (uint32_t i = 0; i < COUNT_OF(points); i++) {
-        const struct exanest_machine_config some = slower(config, points[i] / block_us, hardware);
+        const double factor = block_us > 0 ? points[i] / block_us : 1;
+        const struct exanest_machine_config some = slower(config, factor, hardware);
         gbps[i] = exanest_stream_of(run, &some, 0, 1, BYTES / 2, 0, 0).gbps;
         lab_add_point(series, points[i], gbps[i], LAB_NOTHING);
     }
