@@ -120,7 +120,9 @@ static void draw(struct lab_run *run, struct sim *sim)
         const struct crowd crowd = {table_of(curves[c].table, curves[c].hash), curves[c].tids};
         struct lab_series *series = lab_add_curve(run, "%s", curves[c].name);
         for (uint32_t n = 32; n <= 256; n += 16) {
-            lab_add_point(series, n, refused(sim, &crowd, n, CURVE_TRIALS),
+            /* Chance has no part in it if there is one set. */
+            const uint32_t trials = crowd.contexts.sets == 1 ? 1 : CURVE_TRIALS;
+            lab_add_point(series, n, refused(sim, &crowd, n, trials),
                           curves[c].uniform ? binomial(n, crowd.contexts.sets, crowd.contexts.ways)
                                             : LAB_NOTHING);
         }
