@@ -98,7 +98,10 @@ struct exanest_stream exanest_stream_of(struct lab_run *run,
         .whole = memcmp(exanest_machine_bytes(machine, from, 0, source_va, bytes),
                         exanest_machine_bytes(machine, to, 0, target_va, bytes), bytes) == 0,
     };
-    if (!stream.whole) {
+    const struct exanest_transfer ended = exanest_r5_transfer(&machine->r5s[from], 0, 0);
+    if (ended.state != EXANEST_TRANSFER_DONE) {
+        lab_fail(run, "a stream was given up after %u bytes", ended.acked);
+    } else if (!stream.whole) {
         lab_fail(run, "a stream arrived with wrong bytes");
     }
     exanest_world_end(world);
