@@ -117,6 +117,19 @@ static const struct lab_claim *claim_named(const char *id)
     return NULL;
 }
 
+/* No two parameters of a document have one name. */
+static void expect_names(const struct lab_experiment *experiment)
+{
+    for (uint32_t i = 1; i < experiment->parameter_count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (strcmp(experiment->parameters[i].name, experiment->parameters[k].name) == 0) {
+                fail_msg("%s: two parameters are called %s", experiment->name,
+                         experiment->parameters[i].name);
+            }
+        }
+    }
+}
+
 /* Ids are unique; what is fitted is said at the parameter and at the claim; what must break a claim
  * is a valid setting. */
 static void test_claims(void **state)
@@ -136,6 +149,7 @@ static void test_claims(void **state)
                 free(run);
             }
         }
+        expect_names(experiment);
         for (uint32_t k = 0; k < experiment->parameter_count; k++) {
             const char *fitted = experiment->parameters[k].fitted;
             if (fitted != NULL && lab_uses(experiment, k)) {
