@@ -20,7 +20,8 @@
  * What the specification leaves open:
  *   - A write whose header has `priority` is a packetizer's message: it is written to memory and
  *     acknowledged, and has no context (replies.h).
- *   - A notification is written and answered by nobody. A packet of any other type is counted.
+ *   - A notification is written and answered by nobody: what is wrong with it, or an absent page,
+ *     loses it. A packet of any other type is counted.
  *   - A payload that isn't in memory (a peripheral's address, or past the end of the 39 bits), or a
  *     control packet that isn't 32 aligned bytes, is refused with NACK_DECODE.
  *   - A packet with more or fewer words than its header says is refused like one with a wrong CRC.

@@ -105,6 +105,32 @@ static void test_two_cores(void **state)
     assert_in_range(one - time_with(2), 310000000, 320000000);
 }
 
+/* Nobody answers a notification, and nobody sends it again: if its page is absent it is lost,
+ * though the transfer is done. A program has to touch the page before it waits. */
+static void test_notification_of_an_absent_page(void **state)
+{
+    (void)state;
+    const struct exanest_machine_config config = exanest_machine_default(1, 1, 1);
+    struct exanest_machine *machine = open_machine(&config, 1);
+    const struct exanest_fpga *target = exanest_fabric_fpga(&machine->fabric, 1);
+    exanest_memory_set_present(&exanest_fabric_fpga(&machine->fabric, 1)->memory, 1, VA + 0x80000,
+                               false);
+    const struct exanest_write write = {.to = 1,
+                                        .source = VA,
+                                        .va = VA + 0x20000,
+                                        .notify_va = VA + 0x80000,
+                                        .bytes = 3000,
+                                        .data = {11, 12}};
+    for (uint32_t i = 0; i < 2; i++) {
+        exanest_machine_write(machine, 0, 0, 3, &write);
+        assert_true(exanest_machine_settle(machine, (i + 1) * SECOND));
+        assert_int_equal(exanest_r5_transfer(&machine->r5s[0], 0, 3).state, EXANEST_TRANSFER_DONE);
+        assert_int_equal(*exanest_machine_bytes(machine, 1, 0, VA + 0x80000, 1), i == 0 ? 0 : 11);
+        assert_int_equal(target->receiver.counters.notify_failed, 1);
+    }
+    close_machine(machine);
+}
+
 /* 4.7, EXA-53. */
 static void test_read(void **state)
 {
@@ -427,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_two_cores),
         cmocka_unit_test(test_lost_packets),
         cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_notification_of_an_absent_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
