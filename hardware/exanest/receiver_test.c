@@ -408,6 +408,24 @@ static void test_late_write(void **state)
     free(rig);
 }
 
+/* C-19, EXA-108: so is a damaged second copy of a packet whose block is complete. The NACK is about
+ * a block that its R5 has done with: the bytes stay wrong. */
+static void test_damaged_copy(void **state)
+{
+    (void)state;
+    struct rig *rig = new_rig();
+    const struct block block = {0x100, 256, 9, 3, 7, false};
+    struct test_packet copy = packet_of(&block, 0);
+    send_line(rig, &block, 0);
+    expect_reply(rig, 0, &block, EXANEST_ACK);
+    expect_bytes(rig, &block);
+    test_flip(&copy, 1, 0);
+    send(rig, &copy);
+    expect_reply(rig, 1, &block, EXANEST_NACK_CRC);
+    assert_int_equal(rig->memory[1][0x100], data[0] ^ 1);
+    free(rig);
+}
+
 /* A notification of another receiver, and a packetizer's message, are written to memory. */
 static void test_messages(void **state)
 {
@@ -610,23 +628,15 @@ static void test_debug(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_causes),
-        cmocka_unit_test(test_retransmission),
-        cmocka_unit_test(test_bad_footer),
-        cmocka_unit_test(test_bad_header),
-        cmocka_unit_test(test_wrong_words),
-        cmocka_unit_test(test_no_context),
-        cmocka_unit_test(test_endless),
-        cmocka_unit_test(test_notification),
-        cmocka_unit_test(test_notified_twice),
-        cmocka_unit_test(test_late_write),
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_header_alone),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_back_pressure),
-        cmocka_unit_test(test_response_per_packet),
+        cmocka_unit_test(test_blocks),         cmocka_unit_test(test_causes),
+        cmocka_unit_test(test_retransmission), cmocka_unit_test(test_bad_footer),
+        cmocka_unit_test(test_bad_header),     cmocka_unit_test(test_wrong_words),
+        cmocka_unit_test(test_no_context),     cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_notification),   cmocka_unit_test(test_notified_twice),
+        cmocka_unit_test(test_late_write),     cmocka_unit_test(test_damaged_copy),
+        cmocka_unit_test(test_messages),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_header_alone),   cmocka_unit_test(test_times),
+        cmocka_unit_test(test_back_pressure),  cmocka_unit_test(test_response_per_packet),
         cmocka_unit_test(test_debug),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,7 +92,7 @@ static void judge(struct exanest_misuse *misuse)
     if (sim_fault_strikes(misuse->faults, SIM_FAULT_drop, misuse->prng)) {
         return;
     }
-    if (sim_fault_strikes(misuse->faults, SIM_FAULT_damage, misuse->prng)) {
+    if (!twice && sim_fault_strikes(misuse->faults, SIM_FAULT_damage, misuse->prng)) {
         damage(misuse, packet);
     }
     hold(misuse, place);

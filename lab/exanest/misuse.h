@@ -10,7 +10,9 @@
  * Time       One step is a cycle. A packet is taken whole before it goes on, which makes the way
  *            longer by the packet's length.
  * Units      Packets; cycles.
- * Limits     EXANEST_MISUSED_MAX packets at a time: then it takes no more. Notifications pass.
+ * Limits     EXANEST_MISUSED_MAX packets at a time: then it takes no more. Notifications pass. A
+ *            packet that comes twice is not damaged: a second copy that comes when the block is
+ *            complete changes memory, and nothing repairs that (C-19).
  * Source     Our choice: the document's network loses nothing, and repairs all of these (4.1).
  *            C-28: what puts packets of one block out of order is such a fixture.
  */
