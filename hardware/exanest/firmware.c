@@ -206,7 +206,7 @@ static bool take_step(struct exanest_firmware *firmware, uint64_t now,
         firmware->step = EXANEST_STEP_EVENT;
         if (exanest_timers_deadline(&firmware->timers) <= now) {
             firmware->acted = true;
-            exanest_firmware_expire(firmware);
+            exanest_firmware_expire(firmware, now);
         }
         return false;
     case EXANEST_STEP_EVENT:
@@ -299,6 +299,7 @@ static void on_response(struct exanest_firmware *firmware, uint32_t word)
     const struct exanest_response response = exanest_response_decode(word);
     firmware->counters.response_reads++;
     firmware->requests_wait = response.requests_wait;
+    firmware->answers_wait = response.valid;
     firmware->step = EXANEST_STEP_REQUEST;
     if (!response.valid) {
         firmware->counters.response_reads_empty++;

@@ -190,8 +190,10 @@ struct exanest_firmware_block {
     uint8_t path;      /* likewise. */
     uint8_t state;     /* enum exanest_tid_state. */
     uint8_t cause;     /* enum exanest_cause. */
-    uint8_t retries, decode_errors, waits;
-    bool unsent; /* The send unit had not sent it when its timer was set last. */
+    uint8_t retries, decode_errors;
+    uint8_t waits : 6;
+    bool unsent : 1; /* The send unit had not sent it when its timer was set last. */
+    bool unread : 1; /* Its time was over, but its answer may lie in the mailbox. */
 };
 
 struct exanest_firmware_transfer {
@@ -245,8 +247,9 @@ struct exanest_firmware {
     bool requests_wait; /* By the last response word. */
     bool piece;         /* JOB_STORE: of a part of a block. */
     uint16_t job_tid;
-    uint16_t update; /* The channel whose descriptor is to be updated; or EXANEST_NONE. */
-    uint16_t issued; /* In this pass. */
+    uint16_t update;   /* The channel whose descriptor is to be updated; or EXANEST_NONE. */
+    uint16_t issued;   /* In this pass. */
+    bool answers_wait; /* The last read of a response found one: there may be more. */
     uint32_t work_ns;
     uint64_t words[EXANEST_DESCRIPTOR_WORDS]; /* That are being stored. */
     uint32_t lanes[EXANEST_REQUEST_LANES];    /* The request that is being read. */

@@ -5,6 +5,7 @@
 #include "hardware/exanest/firmware_internal.h"
 
 #define DOUBLINGS_MAX 20u /* A waiting time is doubled so often at most. */
+#define UNREAD_MAX    64u /* What the mailbox holds (2.5). */
 
 /* The notification goes with the last block alone (C-15). */
 static bool is_marked(struct exanest_firmware *firmware, const struct exanest_firmware_block *block)
@@ -101,6 +102,7 @@ void exanest_firmware_issue(struct exanest_firmware *firmware)
     block->decode_errors = 0;
     block->waits = 0;
     block->unsent = false;
+    block->unread = false;
     transfer->cut += block->bytes;
     transfer->outstanding++;
     firmware->counters.blocks++;
@@ -345,6 +347,7 @@ void exanest_firmware_looked(struct exanest_firmware *firmware, uint64_t w3, uin
     }
     const bool is_fresh = block->unsent && !descriptor.error; /* Sent since, perhaps just now. */
     block->unsent = false;
+    block->unread = false;
     if (block->cause == EXANEST_CAUSE_TIMEOUT && is_fresh) {
         firmware->counters.timeouts_unsent++;
         back_in_flight(firmware, tid, now);
@@ -368,13 +371,25 @@ void exanest_firmware_looked(struct exanest_firmware *firmware, uint64_t w3, uin
     repair(firmware, tid, descriptor.error, now);
 }
 
-void exanest_firmware_expire(struct exanest_firmware *firmware)
+/* An answer that came in time can lie behind a mailbox full of others, which are read first. */
+static uint64_t mailbox_ns(const struct exanest_firmware *firmware)
+{
+    const struct exanest_firmware_costs *costs = &firmware->config.costs;
+    return (uint64_t)UNREAD_MAX * (costs->response_read + costs->response_handle);
+}
+
+void exanest_firmware_expire(struct exanest_firmware *firmware, uint64_t now)
 {
     const uint32_t tid = exanest_timers_first(&firmware->timers);
     struct exanest_firmware_block *block = &firmware->blocks[tid];
     exanest_timers_cancel(&firmware->timers, tid);
     switch ((enum exanest_tid_state)block->state) {
     case EXANEST_TID_INFLIGHT:
+        if (block->cause == EXANEST_CAUSE_NONE && firmware->answers_wait && !block->unread) {
+            block->unread = true;
+            exanest_timers_set(&firmware->timers, tid, now + mailbox_ns(firmware));
+            return;
+        }
         if (block->cause == EXANEST_CAUSE_NONE) {
             block->cause = EXANEST_CAUSE_TIMEOUT;
         }

@@ -74,7 +74,7 @@ void exanest_firmware_respond(struct exanest_firmware *firmware,
 /* The descriptor of `job_tid` was read. */
 void exanest_firmware_looked(struct exanest_firmware *firmware, uint64_t w3, uint64_t now);
 /* The earliest timer has come; there is one. */
-void exanest_firmware_expire(struct exanest_firmware *firmware);
+void exanest_firmware_expire(struct exanest_firmware *firmware, uint64_t now);
 /* Takes one event of the driver; there is one. */
 void exanest_firmware_take_mapped(struct exanest_firmware *firmware);
 

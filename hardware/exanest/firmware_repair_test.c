@@ -158,6 +158,34 @@ static void test_sent_at_the_last_moment(void **state)
     }
 }
 
+/* An answer that came in time, behind others that are not read yet, is waited for. A block whose
+ * answer is not among them is found when a full mailbox could have been read. */
+static void test_unread_answer(void **state)
+{
+    (void)state;
+    const struct exanest_firmware_config config = continuing();
+    for (uint32_t lost = 0; lost < 2; lost++) {
+        struct rig *rig = SCRIPT(&config, 100, RIG_LOST);
+        const uint64_t first = next_issue(rig);
+        rig_run_until(rig, first + config.block_timeout_ns - 3000);
+        for (uint32_t i = 0; i < 60; i++) {
+            rig_respond(rig, 500, 0, EXANEST_ACK);
+        }
+        if (!lost) {
+            rig_event(rig, rig->now, RIG_ARRIVAL, 0, 1, EXANEST_ACK);
+        } else {
+            assert_in_range(next_issue(rig) - first, config.block_timeout_ns + 90000,
+                            config.block_timeout_ns + 110000);
+        }
+        rig_finish(rig, 10000000);
+        assert_int_equal(rig->firmware.counters.timeouts, lost);
+        assert_int_equal(rig->firmware.counters.retransmits, lost);
+        assert_int_equal(rig->firmware.counters.stale, 60);
+        rig_assert_delivered(rig, &rig->transfers[0]);
+        free(rig);
+    }
+}
+
 /* EXA-47: an old or a coming sequence, TIDs that wait for nothing, statuses that are none. */
 static void test_stale(void **state)
 {
@@ -366,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_slow_send_unit),
         cmocka_unit_test(test_sent_at_the_last_moment),
+        cmocka_unit_test(test_unread_answer),
         cmocka_unit_test(test_stale),
         cmocka_unit_test(test_source_fault),
         cmocka_unit_test(test_destination_fault),
