@@ -8,7 +8,7 @@
  * Outputs    exanest_context_judge: what the packet means; exanest_context_apply does it.
  * Ownership  A value. `sets` x `ways` of its places are used.
  * Threads    One caller at a time.
- * Time       Not used: no context ages (C-18).
+ * Time       Not used. Whoever has a clock calls exanest_context_age (C-18).
  * Units      A bit is a 256-byte line of the destination, of the 64 in a 16 KB line.
  * Limits     EXANEST_CONTEXTS_MAX contexts. Nothing is put out to make room (OC).
  * Source     Xirouchakis 6.1; specification 2.4 (steps 4 to 8), C-14, C-16, C-17, C-20.

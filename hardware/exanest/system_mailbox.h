@@ -18,7 +18,8 @@
  *
  * A message is acknowledged when it is in memory. A message for another domain, for no queue or of
  * no size is refused with NACK_DECODE; for a full queue with NACK_FULL. A notification has no one
- * who would send it again: what becomes of it is counted.
+ * who would send it again: what becomes of it is counted. A message whose acknowledgement is late
+ * or lost comes again and is stored again: programs that mind number their messages.
  */
 #ifndef HARDWARE_EXANEST_SYSTEM_MAILBOX_H
 #define HARDWARE_EXANEST_SYSTEM_MAILBOX_H
