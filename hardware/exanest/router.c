@@ -363,10 +363,13 @@ bool exanest_router_offer(const struct exanest_router *router, uint32_t port,
         return false;
     }
     const struct exanest_router_output *output = &router->outputs[port];
+    if (output->due > router->now * 100) {
+        return false; /* Before the packet is touched: in a large torus it is in no cache. */
+    }
     const struct exanest_router_packet *packet = head_of(&router->lanes[output->lane]);
     const bool is_new = packet->read + 1 == packet->written &&
                         packet->written_at == (uint32_t)router->now; /* For the next cycle. */
-    if (output->due > router->now * 100 || packet->read == packet->written || is_new) {
+    if (packet->read == packet->written || is_new) {
         return false;
     }
     const bool last = packet->whole && packet->read + 1 == packet->written;

@@ -7,6 +7,8 @@
 #include "base/bits.h"
 #include "base/check.h"
 
+#define NEVER UINT64_MAX
+
 /* The two ends of each pair's links. */
 static const uint8_t pairs[EXANEST_QFDB_PAIRS][2] = {{0, 1}, {0, 2}, {0, 3},
                                                      {1, 2}, {1, 3}, {2, 3}};
@@ -73,6 +75,7 @@ static void open_wires(struct exanest_fabric *fabric, struct exanest_qfdb *qfdb,
         struct exanest_router_wire *wire = &qfdb->wires[i];
         wire->neighbour = qfdb_at(fabric, at);
         wire->port = EXANEST_ROUTER_LOCALS + (i ^ 1);
+        wire->word_due = wire->credit_due = NEVER;
         wire->words = malloc((fabric->wire_mask + 1) * sizeof(*wire->words));
         wire->credits = malloc((fabric->wire_mask + 1) * sizeof(*wire->credits));
         CHECK(wire->words != NULL && wire->credits != NULL);
@@ -286,6 +289,7 @@ static void send_words(struct exanest_fabric *fabric, struct exanest_qfdb *qfdb)
                 exanest_lane_take_beat(&wire->lanes[beat->channel], beat);
             }
             wire->words[place].due = due;
+            wire->word_due = wire->word_head == wire->word_tail ? due : wire->word_due;
             wire->word_tail++;
             qfdb->flying++;
         }
@@ -298,10 +302,38 @@ static void send_words(struct exanest_fabric *fabric, struct exanest_qfdb *qfdb)
         if (exanest_router_next_credit(&qfdb->router, port, &channel)) {
             wire->credits[place].due = due;
             wire->credits[place].channel = (uint8_t)channel;
+            wire->credit_due = wire->credit_head == wire->credit_tail ? due : wire->credit_due;
             wire->credit_tail++;
             qfdb->flying++;
         }
     }
+}
+
+static void wake_router(struct exanest_fabric *fabric, uint32_t qfdb)
+{
+    fabric->qfdbs[qfdb].router_awake = true;
+    wake_qfdb(fabric, qfdb);
+}
+
+static void deliver_word(struct exanest_fabric *fabric, struct exanest_router_wire *wire)
+{
+    const uint32_t mask = fabric->wire_mask;
+    exanest_router_take(&fabric->qfdbs[wire->neighbour].router, wire->port,
+                        &wire->words[wire->word_head++ & mask].beat);
+    wire->word_due =
+        wire->word_head == wire->word_tail ? NEVER : wire->words[wire->word_head & mask].due;
+    wake_router(fabric, wire->neighbour);
+}
+
+static void deliver_credit(struct exanest_fabric *fabric, struct exanest_router_wire *wire)
+{
+    const uint32_t mask = fabric->wire_mask;
+    exanest_router_on_credit(&fabric->qfdbs[wire->neighbour].router, wire->port,
+                             wire->credits[wire->credit_head++ & mask].channel);
+    wire->credit_due = wire->credit_head == wire->credit_tail
+                           ? NEVER
+                           : wire->credits[wire->credit_head & mask].due;
+    wake_router(fabric, wire->neighbour);
 }
 
 /* What has come to the ends of the wires that begin here. */
@@ -309,23 +341,13 @@ static void deliver(struct exanest_fabric *fabric, struct exanest_qfdb *qfdb)
 {
     for (uint32_t i = 0; i < COUNT_OF(qfdb->wires) && qfdb->flying > 0; i++) {
         struct exanest_router_wire *wire = &qfdb->wires[i];
-        struct exanest_qfdb *to = &fabric->qfdbs[wire->neighbour];
-        if (wire->word_head != wire->word_tail &&
-            wire->words[wire->word_head & fabric->wire_mask].due == fabric->cycle) {
-            exanest_router_take(&to->router, wire->port,
-                                &wire->words[wire->word_head++ & fabric->wire_mask].beat);
+        if (wire->word_due == fabric->cycle) {
+            deliver_word(fabric, wire);
             qfdb->flying--;
-            to->router_awake = true;
-            wake_qfdb(fabric, wire->neighbour);
         }
-        if (wire->credit_head != wire->credit_tail &&
-            wire->credits[wire->credit_head & fabric->wire_mask].due == fabric->cycle) {
-            exanest_router_on_credit(
-                &to->router, wire->port,
-                wire->credits[wire->credit_head++ & fabric->wire_mask].channel);
+        if (wire->credit_due == fabric->cycle) {
+            deliver_credit(fabric, wire);
             qfdb->flying--;
-            to->router_awake = true;
-            wake_qfdb(fabric, wire->neighbour);
         }
     }
 }

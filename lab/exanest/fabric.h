@@ -45,7 +45,8 @@ struct exanest_router_wire {
     uint32_t neighbour; /* The QFDB at the other end, */
     uint32_t port;      /* and its port. */
     uint32_t word_head, word_tail, credit_head, credit_tail;
-    struct exanest_lane *lanes; /* By virtual channel; NULL: nobody looks. */
+    struct exanest_lane *lanes;    /* By virtual channel; NULL: nobody looks. */
+    uint64_t word_due, credit_due; /* The oldest one's; UINT64_MAX: there is none. */
     struct {
         uint64_t due; /* Cycle. */
         struct exanest_beat beat;

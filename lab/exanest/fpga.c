@@ -290,6 +290,11 @@ static bool offer_reply(struct exanest_fpga *fpga, struct exanest_beat *beat)
     if (fpga->replying) {
         return offer_of(fpga, fpga->replier, beat);
     }
+    if (exanest_replies_idle(&fpga->receiver.replies) &&
+        exanest_replies_idle(&fpga->rt_mailbox.replies) &&
+        exanest_replies_idle(&fpga->system_mailbox.replies)) {
+        return false;
+    }
     for (uint32_t i = 1; i <= EXANEST_REPLIER_COUNT; i++) {
         const uint32_t replier = (fpga->replier + i) % EXANEST_REPLIER_COUNT;
         if (offer_of(fpga, replier, beat)) {
@@ -315,7 +320,7 @@ static uint32_t way_of(struct exanest_fpga *fpga, uint32_t port)
 /* A header that is shown for the first time: where to? */
 static void look(struct exanest_fpga *fpga, uint32_t port, struct exanest_offer *offer)
 {
-    if (offer->beat.part != EXANEST_HEADER || (fpga->crossbar.waiting >> port & 1) != 0) {
+    if (offer->beat.part != EXANEST_HEADER) {
         return;
     }
     const struct exanest_route route =
@@ -389,6 +394,19 @@ static uint32_t inputs(const struct exanest_fpga *fpga)
     return ports;
 }
 
+/* Only those inputs are asked whose last beat was taken: the others still show it (3.7). */
+static void collect_offers(struct exanest_fpga *fpga)
+{
+    for (uint32_t left = inputs(fpga) & ~fpga->shown; left != 0; left &= left - 1) {
+        const uint32_t port = (uint32_t)__builtin_ctz(left);
+        struct exanest_offer *offer = &fpga->offers[port];
+        if (offer_at(fpga, port, &offer->beat)) {
+            look(fpga, port, offer);
+            fpga->shown |= 1u << port;
+        }
+    }
+}
+
 /* -- Memory -------------------------------------------------------------------------------------*/
 
 static void step_reads(struct exanest_fpga *fpga)
@@ -417,11 +435,16 @@ static void step_writes(struct exanest_fpga *fpga)
 {
     struct exanest_memory_write write;
     enum exanest_axi_response response;
-    if (exanest_receiver_next_write(&fpga->receiver, &write)) {
+    if (!exanest_receiver_idle(&fpga->receiver) &&
+        exanest_receiver_next_write(&fpga->receiver, &write)) {
         write_memory(fpga, RECEIVER_WRITES, &write);
     }
-    if (exanest_system_mailbox_next_write(&fpga->system_mailbox, &write)) {
+    if (!exanest_system_mailbox_idle(&fpga->system_mailbox) &&
+        exanest_system_mailbox_next_write(&fpga->system_mailbox, &write)) {
         write_memory(fpga, SYSTEM_WRITES, &write);
+    }
+    if (exanest_memory_idle(&fpga->memory)) {
+        return;
     }
     while (exanest_memory_next_response(&fpga->memory, RECEIVER_WRITES, &response)) {
         exanest_receiver_on_write_response(&fpga->receiver, response);
@@ -447,7 +470,7 @@ static void step_zdma(struct exanest_fpga *fpga)
         exanest_zdma_on_read_beat(&fpga->zdma, &beat);
     }
     if (exanest_zdma_next_write(&fpga->zdma, &write)) {
-        exanest_memory_on_write(&fpga->memory, ZDMA_WRITES, &write);
+        write_memory(fpga, ZDMA_WRITES, &write);
     }
     while (exanest_memory_next_response(&fpga->memory, ZDMA_WRITES, &response)) {
         exanest_zdma_on_write_response(&fpga->zdma, response);
@@ -458,9 +481,9 @@ static void step_zdma(struct exanest_fpga *fpga)
 /* -- Watching -----------------------------------------------------------------------------------*/
 
 /* What the crossbar has taken from the send unit; what the receiver has made of what came. */
-static void watch(struct exanest_fpga *fpga, uint32_t taken,
-                  const struct exanest_offer offers[EXANEST_PORTS_MAX])
+static void watch(struct exanest_fpga *fpga, uint32_t taken)
 {
+    const struct exanest_offer *offers = fpga->offers;
     const uint32_t second = fpga->routing.second_input;
     if ((taken >> EXANEST_PORT_RDMA & 1) != 0) {
         exanest_lane_take_beat(&fpga->watch->sends[0], &offers[EXANEST_PORT_RDMA].beat);
@@ -471,40 +494,46 @@ static void watch(struct exanest_fpga *fpga, uint32_t taken,
     exanest_watch_contexts(fpga->watch, &fpga->receiver);
 }
 
+#define STEP(fpga, unit)                                                                           \
+    do {                                                                                           \
+        if (!exanest_##unit##_idle(&(fpga)->unit)) {                                               \
+            exanest_##unit##_step(&(fpga)->unit);                                                  \
+        }                                                                                          \
+    } while (0)
+
+/* Units that are idle need no steps: their own clocks stand meanwhile. */
+static void step_units(struct exanest_fpga *fpga)
+{
+    exanest_memory_step(&fpga->memory);
+    STEP(fpga, exadma);
+    STEP(fpga, receiver);
+    STEP(fpga, rt_mailbox);
+    STEP(fpga, system_mailbox);
+    STEP(fpga, packetizer);
+}
+
 /* -- Cycles -------------------------------------------------------------------------------------*/
 
 uint32_t exanest_fpga_step(struct exanest_fpga *fpga)
 {
-    struct exanest_offer offers[EXANEST_PORTS_MAX];
-    uint32_t offered = 0;
     const uint32_t ready = give_all(fpga);
     step_misuse(fpga);
-    for (uint32_t left = inputs(fpga); left != 0; left &= left - 1) {
-        const uint32_t port = (uint32_t)__builtin_ctz(left);
-        if (offer_at(fpga, port, &offers[port].beat)) {
-            look(fpga, port, &offers[port]);
-            offered |= 1u << port;
-        }
-    }
-    const uint32_t taken = exanest_crossbar_step(&fpga->crossbar, offered, offers, ready);
+    collect_offers(fpga);
+    const uint32_t taken = exanest_crossbar_step(&fpga->crossbar, fpga->shown, fpga->offers, ready);
     for (uint32_t left = taken; left != 0; left &= left - 1) {
         const uint32_t port = (uint32_t)__builtin_ctz(left);
-        taken_at(fpga, port, &offers[port].beat);
+        taken_at(fpga, port, &fpga->offers[port].beat);
     }
+    fpga->shown &= ~taken;
     step_reads(fpga);
     step_writes(fpga);
     if (!exanest_zdma_idle(&fpga->zdma)) {
         step_zdma(fpga);
     }
-    exanest_memory_step(&fpga->memory);
-    exanest_exadma_step(&fpga->exadma);
-    exanest_receiver_step(&fpga->receiver);
-    exanest_rt_mailbox_step(&fpga->rt_mailbox);
-    exanest_system_mailbox_step(&fpga->system_mailbox);
-    exanest_packetizer_step(&fpga->packetizer);
+    step_units(fpga);
     fpga->counters.cycles++;
     if (UNLIKELY(fpga->watch != NULL)) {
-        watch(fpga, taken, offers);
+        watch(fpga, taken);
     }
     return (taken | ready) & fpga->linked;
 }

@@ -73,10 +73,12 @@ struct exanest_fpga {
     uint32_t coordinate;
     uint32_t linked;   /* Ports with a cable. */
     uint32_t standing; /* Inputs that may have something at any time: these, and local blocks. */
-    uint16_t misused;  /* Outputs in front of which packets are misused. */
-    uint8_t replier;   /* Who has the shared port, or had it last. */
-    bool replying;     /* It is in the midst of a packet. */
-    bool looped;       /* A beat stands at the dead port. */
+    uint32_t shown;    /* Inputs that show a beat which was not taken yet: it stays (3.7). */
+    struct exanest_offer offers[EXANEST_PORTS_MAX]; /* What they show. */
+    uint16_t misused; /* Outputs in front of which packets are misused. */
+    uint8_t replier;  /* Who has the shared port, or had it last. */
+    bool replying;    /* It is in the midst of a packet. */
+    bool looped;      /* A beat stands at the dead port. */
     struct exanest_beat loop;
     bool sprays;
     bool sprayed; /* The last packet took the second link. */
