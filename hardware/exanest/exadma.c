@@ -136,16 +136,17 @@ bool exanest_exadma_write(struct exanest_exadma *exadma, struct exanest_host_sto
 {
     uint8_t id;
     enum exanest_axi_response response;
-    if (store->stage == 0 && exanest_pending_write_address_ready(&exadma->list)) {
+    if (store->stage == EXANEST_STORE_ADDRESS &&
+        exanest_pending_write_address_ready(&exadma->list)) {
         exanest_pending_write_address(&exadma->list, store->address, 0, 1);
-        store->stage = 1;
-    } else if (store->stage == 1 && exanest_exadma_write_data_ready(exadma)) {
+        store->stage = EXANEST_STORE_DATA;
+    } else if (store->stage == EXANEST_STORE_DATA && exanest_exadma_write_data_ready(exadma)) {
         exanest_exadma_on_write_data(exadma, store->data, store->strobe);
-        store->stage = 2;
-    } else if (store->stage == 2 &&
+        store->stage = EXANEST_STORE_ANSWER;
+    } else if (store->stage == EXANEST_STORE_ANSWER &&
                exanest_pending_next_write_answer(&exadma->list, &id, &response)) {
         store->response = (uint8_t)response;
-        store->stage = 3;
+        store->stage = EXANEST_STORE_DONE;
         return true;
     }
     return false;

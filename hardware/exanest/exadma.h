@@ -103,11 +103,19 @@ static inline bool exanest_exadma_write_data_ready(const struct exanest_exadma *
 void exanest_exadma_on_write_data(struct exanest_exadma *exadma, struct exanest_word data,
                                   uint16_t strobe);
 
-/* One store of the host, begun with stage 0. */
+/* What a store waits for; the unit has the word from ANSWER on. */
+enum exanest_store_stage {
+    EXANEST_STORE_ADDRESS,
+    EXANEST_STORE_DATA,
+    EXANEST_STORE_ANSWER,
+    EXANEST_STORE_DONE,
+};
+
+/* One store of the host, begun with stage ADDRESS. */
 struct exanest_host_store {
     uint32_t address;
-    uint16_t strobe; /* Bytes of the 16-byte line that are written. */
-    uint8_t stage;
+    uint16_t strobe;  /* Bytes of the 16-byte line that are written. */
+    uint8_t stage;    /* enum exanest_store_stage. */
     uint8_t response; /* enum exanest_axi_response, in the end. */
     struct exanest_word data;
 };
