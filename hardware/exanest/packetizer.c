@@ -422,9 +422,3 @@ void exanest_packetizer_step(struct exanest_packetizer *packetizer)
     }
     INVARIANTS(exanest_packetizer_check(packetizer));
 }
-
-void exanest_packetizer_skip(struct exanest_packetizer *packetizer, uint64_t cycles)
-{
-    CHECK(cycles <= exanest_packetizer_quiet_cycles(packetizer));
-    packetizer->now += cycles;
-}

@@ -168,24 +168,6 @@ static inline bool exanest_packetizer_idle(const struct exanest_packetizer *pack
     return packetizer->count == 0 && packetizer->ready == 0 && packetizer->timed == 0;
 }
 
-/* A world that lets the unit sleep while it only waits: how many steps do nothing? At least 1 is
- * needed if 0. UINT64_MAX: it is idle. */
-static inline uint64_t exanest_packetizer_quiet_cycles(const struct exanest_packetizer *packetizer)
-{
-    if (packetizer->count != 0 || packetizer->ready != 0) {
-        return 0;
-    }
-    if (packetizer->timed == 0) {
-        return UINT64_MAX;
-    }
-    return packetizer->next_deadline > packetizer->now + 1
-               ? packetizer->next_deadline - packetizer->now - 1
-               : 0;
-}
-
-/* As many steps in which nothing happens. */
-void exanest_packetizer_skip(struct exanest_packetizer *packetizer, uint64_t cycles);
-
 void exanest_packetizer_check(const struct exanest_packetizer *packetizer);
 
 #endif

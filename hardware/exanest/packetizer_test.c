@@ -325,40 +325,6 @@ static void test_turns(void **state)
     free(packetizer);
 }
 
-/* Sleeping through quiet cycles changes nothing: a stepped one and one that is skipped. */
-static void test_skip(void **state)
-{
-    (void)state;
-    struct exanest_packetizer *stepped = new_packetizer(), *skipped = new_packetizer();
-    post(stepped, 4, 0x500, 20);
-    post(skipped, 4, 0x500, 20);
-    uint64_t skips = 0;
-    while (!exanest_packetizer_idle(stepped)) {
-        struct exanest_beat one, other;
-        const uint64_t quiet = exanest_packetizer_quiet_cycles(skipped);
-        for (uint64_t i = 0; i < quiet; i++) {
-            exanest_packetizer_step(stepped);
-            assert_false(exanest_packetizer_offer(stepped, &one));
-        }
-        exanest_packetizer_skip(skipped, quiet);
-        skips += quiet;
-        exanest_packetizer_step(stepped);
-        exanest_packetizer_step(skipped);
-        const bool offers = exanest_packetizer_offer(stepped, &one);
-        assert_int_equal(exanest_packetizer_offer(skipped, &other), offers);
-        if (offers) {
-            exanest_packetizer_taken(stepped);
-            exanest_packetizer_taken(skipped);
-        }
-        assert_memory_equal(&stepped->counters, &skipped->counters, sizeof(stepped->counters));
-    }
-    assert_true(exanest_packetizer_idle(skipped));
-    assert_int_equal(exanest_packetizer_quiet_cycles(skipped), UINT64_MAX);
-    assert_true(skips > RETRIES * (TIMEOUT - 10));
-    free(stepped);
-    free(skipped);
-}
-
 /* Any stores, any answers of any time: each message ends once, and the packets of one message are
  * all alike. EXA-55, EXA-71. */
 static void test_random(void **state)
@@ -414,7 +380,7 @@ int main(void)
         cmocka_unit_test(test_nack),       cmocka_unit_test(test_stores),
         cmocka_unit_test(test_give_back),  cmocka_unit_test(test_answer_while_sending),
         cmocka_unit_test(test_unexpected), cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_skip),       cmocka_unit_test(test_random),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
