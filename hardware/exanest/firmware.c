@@ -4,10 +4,7 @@
 #include <string.h>
 
 #include "hardware/exanest/firmware_internal.h"
-
-/* The map of the send unit's registers (3.6). */
-#define DESCRIPTOR_BYTES 32u
-#define CONTROL_AT       0x8000u
+#include "hardware/exanest/pending_list.h"
 
 /* -- Parameters ---------------------------------------------------------------------------------*/
 
@@ -225,10 +222,10 @@ static uint32_t address_of(const struct exanest_firmware *firmware,
                            const struct exanest_firmware_action *action)
 {
     if (!action->control) {
-        return action->tid * DESCRIPTOR_BYTES + action->word * 8u;
+        return action->tid * EXANEST_DESCRIPTOR_BYTES + action->word * 8u;
     }
     const uint32_t bytes = firmware->config.control_bytes;
-    return CONTROL_AT + action->path * bytes * EXANEST_TIDS + action->tid * bytes;
+    return EXANEST_CONTROL_AT + action->path * bytes * EXANEST_TIDS + action->tid * bytes;
 }
 
 static void take_job(const struct exanest_firmware *firmware,
