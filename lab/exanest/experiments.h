@@ -37,6 +37,9 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
     "datapath link line gap wire watermark slots scheduler read idle write_blocks read_blocks "    \
     "block_cost lookup reads_at_once cut drains responses "
 
+/* The parameter `link` in Mb/s. */
+uint32_t exanest_link_mbps(struct lab_run *run);
+
 /* The two models of the line (specification 6.4), as the words of `line`. */
 enum exanest_line_model {
     EXANEST_LINE_GAP,

@@ -7,7 +7,7 @@
 #include "lab/exanest/experiments.h"
 
 const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
-    LAB_WHOLE("datapath", "MHz", 150, 1, 1000, "3; Abstract: up to 200", "clock of the datapath"),
+    LAB_WHOLE("datapath", "MHz", 150, 10, 1000, "3; Abstract: up to 200", "clock of the datapath"),
     LAB_REAL("link", "Gb/s", 10, 0.1, 100, "6.3; 16 are possible", "rate of a serial link"),
     LAB_WORD("line", "gap aurora", "specification 6.4",
              "what a packet takes of a link beside its words: dead cycles of the datapath; or the "
@@ -126,6 +126,11 @@ enum exanest_line_model exanest_coded(struct lab_run *run)
     return lab_word(run, "coded") == 0 ? EXANEST_LINE_AURORA : EXANEST_LINE_GAP;
 }
 
+uint32_t exanest_link_mbps(struct lab_run *run)
+{
+    return (uint32_t)llround(lab_value(run, "link") * 1000);
+}
+
 static uint32_t whole(struct lab_run *run, const char *name)
 {
     return (uint32_t)lab_value(run, name);
@@ -146,7 +151,7 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
     struct exanest_machine_config config = exanest_machine_default(x, y, z);
     struct exanest_fabric_config *fabric = &config.fabric;
     const uint32_t mhz = whole(run, "datapath");
-    const uint32_t mbps = (uint32_t)llround(lab_value(run, "link") * 1000);
+    const uint32_t mbps = exanest_link_mbps(run);
     fabric->datapath_hz = mhz * UINT64_C(1000000);
     const uint32_t gap = whole(run, "gap");
     fabric->link.serializer.line =

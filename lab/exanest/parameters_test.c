@@ -34,7 +34,7 @@ static void test_router_wire(void **state)
     assert_int_equal(router_wire("datapath=300"), 138);
     assert_int_equal(router_wire("wire=5"), 756);
     assert_int_equal(router_wire("wire=0"), 6);
-    assert_int_equal(router_wire("wire=0 datapath=1"), 1);
+    assert_int_equal(router_wire("wire=0 datapath=10"), 1);
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 static double gbps_at(struct lab_run *run, uint32_t mhz, enum exanest_line_model model)
 {
     struct exanest_machine_config config = exanest_config_of(run, 1, 1, 1);
-    const uint32_t mbps = (uint32_t)(lab_value(run, "link") * 1000);
+    const uint32_t mbps = exanest_link_mbps(run);
     config.fabric.datapath_hz = mhz * UINT64_C(1000000);
     config.fabric.link.serializer.line =
         exanest_line_of(model, (uint32_t)lab_value(run, "gap"), mhz, mbps);

@@ -21,7 +21,7 @@ enum {
 static struct exanest_bench_config config_of(struct lab_run *run)
 {
     const uint32_t mhz = (uint32_t)lab_value(run, "datapath");
-    const uint32_t mbps = (uint32_t)llround(lab_value(run, "link") * 1000);
+    const uint32_t mbps = exanest_link_mbps(run);
     const uint32_t xon = (uint32_t)lab_value(run, "xon");
     const uint32_t watermark = (uint32_t)lab_value(run, "watermark");
     struct exanest_bench_config config = {

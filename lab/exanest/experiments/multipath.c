@@ -52,11 +52,6 @@ static struct exanest_machine_config at(struct lab_run *run, struct exanest_mach
     return config;
 }
 
-static uint32_t mbps_of(struct lab_run *run)
-{
-    return (uint32_t)llround(lab_value(run, "link") * 1000);
-}
-
 static struct exanest_stream stream(struct lab_run *run,
                                     const struct exanest_machine_config *config)
 {
@@ -76,7 +71,7 @@ static void judge_blocks(struct lab_run *run)
                                    "the same, as one port of the receiver's crossbar lets through"),
                        ONE_PORT, both, 0.01);
     config.firmware.writes_outstanding *= 2; /* As many for each link as one link has. */
-    const struct exanest_machine_config fast = at(run, config, FAST_MHZ, mbps_of(run));
+    const struct exanest_machine_config fast = at(run, config, FAST_MHZ, exanest_link_mbps(run));
     lab_judge_relative(lab_add_row(run, "EXA-W-both", "Gb/s",
                                    "twice as many blocks, datapath of %u MHz", FAST_MHZ),
                        TWO_LINKS_FAST, stream(run, &fast).gbps, 0.01);
@@ -91,7 +86,7 @@ static void judge_packets(struct lab_run *run)
     const double late_us = lab_value(run, "late_wire");
     const struct exanest_machine_config alike = sprayed(run, lab_value(run, "wire"));
     const struct exanest_machine_config late = sprayed(run, late_us);
-    const struct exanest_machine_config fast = at(run, late, FAST_MHZ, mbps_of(run));
+    const struct exanest_machine_config fast = at(run, late, FAST_MHZ, exanest_link_mbps(run));
     const struct exanest_stream even = stream(run, &alike), uneven = stream(run, &late);
     lab_judge_relative(lab_add_row(run, "EXA-W-spray", "Gb/s", "packets alternate between links"),
                        ONE_PORT, even.gbps, 0.01);
@@ -126,7 +121,7 @@ static void add_figure(struct lab_run *run)
     const double late_us = lab_value(run, "late_wire");
     const struct exanest_machine_config one = exanest_config_of(run, 1, 1, 1);
     const struct exanest_machine_config both = two_links(run);
-    const struct exanest_machine_config fast = at(run, both, FAST_MHZ, mbps_of(run));
+    const struct exanest_machine_config fast = at(run, both, FAST_MHZ, exanest_link_mbps(run));
     const struct exanest_machine_config wide = at(run, both, 150, 16000);
     const struct exanest_machine_config late = sprayed(run, late_us);
     struct lab_figure *figure =

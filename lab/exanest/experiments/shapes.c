@@ -20,7 +20,7 @@ static double use_of(struct lab_run *run, uint32_t words)
     struct sim_capture *capture;
     struct exanest_bench bench;
     const uint32_t mhz = (uint32_t)lab_value(run, "datapath");
-    const uint32_t mbps = (uint32_t)llround(lab_value(run, "link") * 1000);
+    const uint32_t mbps = exanest_link_mbps(run);
     struct exanest_bench_config config = {
         .datapath_hz = mhz * UINT64_C(1000000),
         .crossbar = exanest_crossbar_default(),

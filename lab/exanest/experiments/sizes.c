@@ -66,7 +66,7 @@ static void draw(struct lab_run *run, const struct curve *curves, uint32_t count
 static void sizes(struct lab_run *run)
 {
     const struct exanest_machine_config config = exanest_config_of(run, 1, 1, 1);
-    const uint32_t mbps = (uint32_t)(lab_value(run, "link") * 1000);
+    const uint32_t mbps = exanest_link_mbps(run);
     const double packet_us = slope_of(run, &config, 256, 16 * KILOBYTE, 256);
     const double block_us = slope_of(run, &config, 64 * KILOBYTE, 1024 * KILOBYTE, 16 * KILOBYTE);
     lab_judge_relative(

@@ -18,7 +18,7 @@ static void throughput(struct lab_run *run)
 {
     const struct exanest_machine_config config = exanest_config_of(run, 1, 1, 1);
     const uint32_t mhz = (uint32_t)lab_value(run, "datapath");
-    const uint32_t mbps = (uint32_t)(lab_value(run, "link") * 1000);
+    const uint32_t mbps = exanest_link_mbps(run);
     struct exanest_machine_config ideal = config;
     ideal.fabric.link.serializer.line =
         exanest_line_gap((uint32_t)lab_value(run, "ideal_gap"), mhz, mbps);
