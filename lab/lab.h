@@ -143,7 +143,8 @@ struct lab_figure {
     char id[LAB_ID_BYTES]; /* Unique in its experiment; a part of file names. */
     char title[LAB_TEXT_BYTES], x[LAB_TEXT_BYTES], y[LAB_TEXT_BYTES];
     bool log_x;
-    bool from_zero; /* The y axis begins at 0. */
+    bool log_y;     /* Then everything that is drawn is above 0. */
+    bool from_zero; /* The y axis begins at 0, unless it is logarithmic. */
     uint32_t mark_count;
     struct {
         double x, y; /* x is LAB_NOTHING for a level: a line across. */
@@ -270,7 +271,7 @@ void lab_judge_relative(struct lab_row *row, double published, double measured, 
 void lab_judge_absolute(struct lab_row *row, double published, double measured, double bound);
 void lab_judge_range(struct lab_row *row, double least, double most, double measured);
 
-/* A figure's y axis begins at 0 unless `from_zero` is cleared. */
+/* A figure's y axis is linear and begins at 0 unless `log_y` is set or `from_zero` is cleared. */
 struct lab_figure *lab_add_figure(struct lab_run *run, const char *id, const char *title,
                                   const char *x, const char *y, bool log_x);
 /* What the document prints of this figure: a point, or a level if x is LAB_NOTHING. */

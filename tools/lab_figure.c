@@ -195,6 +195,21 @@ static void write_tics(FILE *to, const struct lab_run *run, uint32_t figure)
     }
 }
 
+static void write_height(FILE *to, const struct lab_figure *axes, struct span height)
+{
+    if (axes->log_y) {
+        fprintf(to, "set logscale y\nset yrange [%.10g:%.10g]\n", height.least / 1.2,
+                height.most * 1.2);
+        return;
+    }
+    const double least = axes->from_zero ? fmin(0, height.least) : height.least;
+    if (least < height.most) {
+        const double edge = 0.06 * (height.most - least);
+        fprintf(to, "set yrange [%.10g:%.10g]\n", least - (axes->from_zero ? 0 : edge),
+                height.most + edge);
+    }
+}
+
 static void write_axes(FILE *to, const struct lab_run *run, uint32_t figure)
 {
     const struct lab_figure *axes = &run->figures[figure];
@@ -215,13 +230,7 @@ static void write_axes(FILE *to, const struct lab_run *run, uint32_t figure)
         fprintf(to, "set xrange [%.10g:%.10g]\n", span.least / factor - edge,
                 span.most * factor + edge);
     }
-    const struct span height = y_span(run, figure);
-    const double least = axes->from_zero ? fmin(0, height.least) : height.least;
-    if (least < height.most) {
-        const double edge = 0.06 * (height.most - least);
-        fprintf(to, "set yrange [%.10g:%.10g]\n", least - (axes->from_zero ? 0 : edge),
-                height.most + edge);
-    }
+    write_height(to, axes, y_span(run, figure));
 }
 
 /* Levels that the document prints: lines across, with their names at the right. */

@@ -90,6 +90,7 @@ static void draw_sizes(struct lab_run *run, const struct exanest_machine_config 
         struct lab_figure *figure = lab_add_figure(
             run, all ? "latency" : "small", all ? "Latency of a read" : "Latency of a small read",
             "bytes", "from the call to the look that sees its end, us", true);
+        figure->log_y = all;
         lab_add_mark(figure, BYTES, 4.16, "4.16 us");
         struct lab_series *series = lab_add_curve(run, "one link");
         for (uint32_t i = 0; i < count && (all || BYTES << i <= BYTES_FEW); i++) {

@@ -53,8 +53,9 @@ static void draw(struct lab_run *run, const struct curve *curves, uint32_t count
                           curves[i].bytes[k] * 8 / curves[i].us[k] / 1000, LAB_NOTHING);
         }
     }
-    (void)lab_add_figure(run, "time", "Writes, one at a time: completion time over size",
-                         "bytes of a write", "from the post to the end (us)", true);
+    lab_add_figure(run, "time", "Writes, one at a time: completion time over size",
+                   "bytes of a write", "from the post to the end (us)", true)
+        ->log_y = true;
     for (uint32_t i = 0; i < count; i++) {
         struct lab_series *series = lab_add_curve(run, "%s", curves[i].name);
         for (uint32_t k = 0; k < curves[i].count; k++) {

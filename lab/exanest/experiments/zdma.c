@@ -165,7 +165,7 @@ static void draw_curves(struct lab_run *run, double us[WAYS][SIZES], uint32_t mo
 
 static void draw(struct lab_run *run, double us[WAYS][SIZES])
 {
-    lab_add_figure(run, "time", "How long a transfer takes", "bytes", "us", true);
+    lab_add_figure(run, "time", "How long a transfer takes", "bytes", "us", true)->log_y = true;
     draw_curves(run, us, MOST, false);
     struct lab_figure *small =
         lab_add_figure(run, "small", "How long a small transfer takes", "bytes", "us", true);
