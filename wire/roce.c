@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "wire/bth.h"
 
 /* -- Extended headers ---------------------------------------------------------------------------
  * X(argument, name, trait, bytes), in the one order in which they stand behind the BTH. Lengths,
@@ -68,31 +69,7 @@ const struct roce_opcode *roce_opcode(uint8_t opcode)
 }
 
 /* -- Fields -------------------------------------------------------------------------------------
- * One pair of functions for each header. A 24-bit field shares a 32-bit word with the byte before
- * it. */
-enum {
-    BTH_SOLICITED = 0x80, /* Byte 1. */
-    BTH_MIGRATION_REQUEST = 0x40,
-    BTH_PAD_SHIFT = 4,
-    BTH_PAD_MASK = 3,
-    BTH_VERSION_MASK = 0x0f,
-    BTH_ACK_REQUEST = 0x80, /* Byte 8. */
-};
-
-static uint32_t load_24(const uint8_t *word)
-{
-    return load_be32(word) & ROCE_24_BITS;
-}
-
-static void store_8_24(uint8_t *word, uint8_t first, uint32_t value)
-{
-    store_be32(word, (uint32_t)first << 24 | (value & ROCE_24_BITS));
-}
-
-static uint8_t bth_pad(const uint8_t *bth)
-{
-    return bth[1] >> BTH_PAD_SHIFT & BTH_PAD_MASK;
-}
+ * One pair of functions for each header. */
 
 static void decode_bth(const uint8_t *at, struct roce_packet *packet)
 {
