@@ -160,12 +160,11 @@ static void decode_answer(const uint8_t *at, size_t records, struct block_packet
     answer->record_count = (uint8_t)records;
     at += BLOCK_ANH_BYTES;
     for (size_t i = 0; i < records; i++, at += BLOCK_RECORD_BYTES) {
-        answer->records[i] = (struct block_record){
-            .number = load_be32(at),
-            .round = at[4],
-            .state = at[5],
-            .bitmap = load_be64(at + 8),
-        };
+        struct block_record *record = &answer->records[i];
+        record->number = load_be32(at);
+        record->round = at[4];
+        record->state = at[5];
+        record->bitmap = load_be64(at + 8);
     }
 }
 
