@@ -149,7 +149,7 @@ struct block_hello {
 };
 
 /* One packet. Fields of headers that the opcode does not have are left unset. Values are in host
- * order, except `tag`. SE and A may be set in every packet; they count where they mean something. */
+ * order, except `tag`. Every packet may have SE and A; they count where they mean something. */
 struct block_packet {
     uint8_t opcode; /* enum block_opcode. */
     bool solicited;
@@ -161,7 +161,7 @@ struct block_packet {
     uint32_t session;
     /* BXH: */
     uint32_t number; /* BN. */
-    uint32_t index;  /* Of the block in its message. */
+    uint32_t index;  /* The block is so many blocks into its message. */
     uint8_t position;
     uint8_t last_position;
     bool last_block;    /* M. */
@@ -247,7 +247,7 @@ enum block_judgement {
     BLOCK_WRONG_FLAGS,    /* A flag, or a round, where it means nothing. */
     BLOCK_WRONG_TAG,      /* A tag or T or K not in the last packet, T with K, K of a WRITE. */
     BLOCK_WRONG_WANTED,   /* A READ of no position, or of one that the block does not have. */
-    BLOCK_WRONG_KIND,     /* Of an atomic. */
+    BLOCK_WRONG_KIND,     /* Not a kind of atomic. */
     BLOCK_WRONG_RECORD,   /* Not in BN order, or outside the window. */
     BLOCK_WRONG_OFFER,    /* HELLO, WELCOME: a window, a number of paths, an MTU that cannot be. */
     BLOCK_JUDGEMENT_COUNT,

@@ -174,6 +174,7 @@ static void test_contradictions_of_requests(void **state)
     JUDGE(packet.last_block = false, BLOCK_WRONG_LAST);
     JUDGE(packet.index = 3, BLOCK_WRONG_INDEX);
     JUDGE(packet.index = UINT32_MAX, BLOCK_WRONG_INDEX);
+    JUDGE(packet.message_bytes = 128 * 1024, BLOCK_WRONG_INDEX);
     JUDGE(packet.payload_bytes = 4, BLOCK_WRONG_PAYLOAD);
     JUDGE(packet.position = 2, BLOCK_WRONG_PAYLOAD);
     JUDGE(packet.position = 2; packet.payload_bytes = 1024, BLOCK_WRONG_TAG);
@@ -254,12 +255,14 @@ static void test_contradictions_of_answers(void **state)
 
     for (opcode = BLOCK_HELLO; opcode <= BLOCK_WELCOME; opcode++) {
         JUDGE(packet.hello.mtu_code = 0, BLOCK_WRONG_OFFER);
+        JUDGE(packet.hello.mtu_code = 1, BLOCK_CONSISTENT);
         JUDGE(packet.hello.mtu_code = 5, BLOCK_CONSISTENT);
         JUDGE(packet.hello.mtu_code = 6, BLOCK_WRONG_OFFER);
         JUDGE(packet.hello.paths = 0, BLOCK_WRONG_OFFER);
         JUDGE(packet.hello.paths = 16, BLOCK_CONSISTENT);
         JUDGE(packet.hello.paths = 17, BLOCK_WRONG_OFFER);
         JUDGE(packet.hello.window = 0, BLOCK_WRONG_OFFER);
+        JUDGE(packet.hello.window = 1, BLOCK_CONSISTENT);
         JUDGE(packet.hello.window = 1025, BLOCK_WRONG_OFFER);
         JUDGE(packet.hello.read_queue = 0, BLOCK_CONSISTENT);
     }
@@ -274,9 +277,12 @@ static void test_contradictions_of_records(void **state)
     JUDGE(packet.answer.base -= 1004, BLOCK_CONSISTENT);   /* The run ends with the window, */
     JUDGE(packet.answer.base -= 1006, BLOCK_WRONG_RECORD); /* or goes on behind it. */
     JUDGE(packet.answer.record_count = 0, BLOCK_CONSISTENT);
+    JUDGE(packet.answer.records[1].number--, BLOCK_CONSISTENT);
+    JUDGE(packet.answer.records[1].number -= 2, BLOCK_WRONG_RECORD);
+    JUDGE(packet.answer.records[1].number -= 2; packet.answer.record_count = 1, BLOCK_CONSISTENT);
 }
 
-/* EXA-72: records do not overlap, and only a refused READ may be named although base has passed it. */
+/* EXA-72: records do not overlap, and only a refused READ may lie before base. */
 static void test_records(void **state)
 {
     (void)state;

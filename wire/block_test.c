@@ -377,8 +377,13 @@ static void test_examples(void **state)
         expected.payload = has_payload(example) ? headers : NULL;
         assert_memory_equal(&packet, &expected, sizeof(packet));
 
-        assert_int_equal(block_encode(&expected, headers), headers_bytes);
-        assert_memory_equal(headers, example->bytes, headers_bytes);
+        /* Every bit of the headers is written, and no byte behind them. */
+        uint8_t room[BLOCK_HEADERS_BYTES_MAX + 1], untouched[BLOCK_HEADERS_BYTES_MAX + 1];
+        memset(room, 0xa5, sizeof(room));
+        memset(untouched, 0xa5, sizeof(untouched));
+        assert_int_equal(block_encode(&expected, room), headers_bytes);
+        assert_memory_equal(room, example->bytes, headers_bytes);
+        assert_memory_equal(room + headers_bytes, untouched, sizeof(room) - headers_bytes);
         assert_int_equal(block_judge(&packet, example->mtu_bytes), BLOCK_CONSISTENT);
         assert_string_equal(block_opcode_name(example->bytes[0]), example->name);
     }
@@ -414,6 +419,25 @@ static void test_turned_bits(void **state)
             if (expected == BLOCK_GOOD) {
                 assert_memory_equal(headers, bytes, block_encode(&packet, headers));
             }
+        }
+    }
+}
+
+/* EXA-72: where the known values of a byte end. */
+static void test_unknown_values(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t at, last;
+    } bytes_with_values[] = {{32, 4}, {33, 31}, {41, 4}, {57, 4}};
+    for (size_t i = 0; i < COUNT_OF(bytes_with_values); i++) {
+        for (unsigned value = 0; value < 256; value++) {
+            uint8_t bytes[sizeof(answer_bytes)];
+            struct block_packet packet;
+            memcpy(bytes, answer_bytes, sizeof(bytes));
+            bytes[bytes_with_values[i].at] = (uint8_t)value;
+            assert_int_equal(decode_copy(bytes, sizeof(bytes), &packet),
+                             value <= bytes_with_values[i].last ? BLOCK_GOOD : BLOCK_UNKNOWN_VALUE);
         }
     }
 }
@@ -566,10 +590,15 @@ static void test_tag(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_examples),    cmocka_unit_test(test_turned_bits),
-        cmocka_unit_test(test_lengths),     cmocka_unit_test(test_greatest_lengths),
-        cmocka_unit_test(test_opcodes),     cmocka_unit_test(test_names),
-        cmocka_unit_test(test_wide_values), cmocka_unit_test(test_tag),
+        cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_turned_bits),
+        cmocka_unit_test(test_unknown_values),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_greatest_lengths),
+        cmocka_unit_test(test_opcodes),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_wide_values),
+        cmocka_unit_test(test_tag),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
