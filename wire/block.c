@@ -70,7 +70,7 @@ static void decode_bxh(const uint8_t *at, struct block_packet *packet)
     packet->session = load_be32(at);
     packet->number = load_be32(at + 4);
     packet->index = load_be32(at + 8);
-    packet->position = word >> BXH_POSITION_SHIFT;
+    packet->position = (uint8_t)(word >> BXH_POSITION_SHIFT);
     packet->last_position = word >> BXH_LAST_SHIFT & BXH_POSITION_MASK;
     packet->last_block = (word & BXH_LAST_BLOCK) != 0;
     packet->early = (word & BXH_EARLY) != 0;
