@@ -49,6 +49,9 @@
 #define BLOCK_HEADERS_BYTES_MAX                                                                    \
     (ROCE_BTH_BYTES + BLOCK_ANH_BYTES + BLOCK_RECORDS_MAX * BLOCK_RECORD_BYTES)
 #define BLOCK_PAYLOAD_HEADERS_BYTES_MAX (ROCE_BTH_BYTES + BLOCK_BXH_BYTES + BLOCK_WXH_BYTES)
+/* All headers, payload and ICRC: longer than RoCEv2's packets. */
+#define BLOCK_PACKET_BYTES_MAX                                                                     \
+    (BLOCK_PAYLOAD_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX + ROCE_ICRC_BYTES)
 
 /* X(name, number, text, bytes between the BTH and what may repeat) */
 /* clang-format off */

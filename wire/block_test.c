@@ -506,6 +506,7 @@ static void test_greatest_lengths(void **state)
 
     assert_int_equal(BLOCK_HEADERS_BYTES_MAX, 100);
     assert_int_equal(BLOCK_PAYLOAD_HEADERS_BYTES_MAX, 52);
+    assert_int_equal(BLOCK_PACKET_BYTES_MAX, 52 + 4096 + 4);
     assert_int_equal(block_encode(&packet, bytes), 100);
     packet = (struct block_packet){.opcode = BLOCK_HELLO, .hello.gid_count = 3};
     assert_int_equal(block_encode(&packet, bytes), 92);
