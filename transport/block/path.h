@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * path - one way of a stream's datagrams, as their sender sees it.
+ *
+ * Purpose    Numbers transmissions, learns from echoes which of them arrived and how long that took,
+ *            says which are to be taken for lost, how much may leave now, when to probe, and when
+ *            the path is to be left.
+ * Inputs     block_path_sent, block_path_on_echo, block_path_on_arrived, block_path_on_lost,
+ *            block_path_on_spurious, block_path_on_time.
+ * Outputs    TSNs; block_path_lost and when it would say so; block_path_room and when there is some;
+ *            block_path_deadline.
+ * Ownership  Caller owns the struct and the records, and keeps the policy. Nothing is allocated.
+ * Threads    One caller at a time; no globals.
+ * Time       `now` is an argument and never goes back.
+ * Units      Bytes as they count in a window; nanoseconds; TSNs are 24 bits and wrap.
+ * Limits     A path remembers about two round trips of sending: what leaves within a 32nd of the
+ *            smoothed round trip is one record. Echoes of what it has forgotten are old.
+ * Source     The block transport's description, A.2 (TSN), A.5 (losses), A.9 (timers); RFC 8985
+ *            (time-based loss detection, tail probes), per path.
+ */
+#ifndef TRANSPORT_BLOCK_PATH_H
+#define TRANSPORT_BLOCK_PATH_H
+
+#include "base/check.h"
+#include "base/instant.h"
+#include "transport/common/congestion.h"
+#include "transport/common/psn.h"
+#include "transport/common/rtt.h"
+
+/* What a caller gives a path at least, a power of two. */
+#define BLOCK_PATH_RECORDS 64
+
+/* TSNs that left at one time. */
+struct block_record {
+    struct instant sent_at;
+    uint32_t bytes_end; /* All that the path had sent with its last packet, modulo 2^32. */
+    uint32_t bytes;
+    struct psn first;
+    uint32_t packets;
+};
+
+struct block_path_policy {
+    struct rtt_policy rtt;
+    struct congestion_policy congestion;
+    uint64_t reordering_least_ns; /* A datagram may be so late behind later ones of its path. */
+    uint64_t revive_ns;      /* A path that was left is tried after this, then after twice ... */
+    uint64_t revive_most_ns; /* ... as long, up to this. */
+    uint8_t revive_answers;  /* So many answers in a row bring it back. */
+    uint8_t reordering_recoveries; /* A wider reordering window lasts for so many recoveries. */
+};
+
+struct block_path_policy block_path_policy_default(void);
+
+struct block_path {
+    const struct block_path_policy *policy;
+    struct block_record *records; /* In the order of sending, a ring. */
+    uint32_t record_mask;
+    uint32_t record_next;  /* Where the next one goes; positions run free. */
+    uint32_t record_count; /* Valid ones before it. */
+
+    struct psn next;             /* TSN of the next transmission. */
+    struct psn arrived;          /* The newest that is known to have arrived: valid if ... */
+    bool arrived_known;          /* ... one is. */
+    bool filled;                 /* The window was full since the last report. */
+    bool suspect;                /* Left: nothing but small probes until answers come back. */
+    uint8_t answers;             /* A suspect's, in a row. */
+    uint8_t probes;              /* In vain since the last news. */
+    uint8_t expiries;            /* Timeouts since the last news. */
+    uint8_t revivals;            /* Small probes in vain. */
+    uint8_t reordering;          /* The reordering window is so many quarters of the least trip. */
+    uint8_t recoveries;          /* Without a spurious one since it was widened. */
+    bool recovering;             /* Something was lost in this round trip. */
+    bool unpaced;                /* No round trip is known. */
+    struct instant arrived_sent; /* When `arrived` left ... */
+    uint64_t arrived_ns;         /* ... and how long after that we knew, what was held included. */
+    struct instant silent_since; /* INSTANT_NEVER: nothing is out. */
+    struct instant news_at;      /* When something was last known to have arrived. */
+    struct instant revive_at;    /* A suspect's next small probe. */
+    struct instant recovery_until; /* A recovery's round trip ends. */
+    struct instant paid_until;     /* The pace has been paid for what was sent, up to then. */
+    uint32_t sent_bytes;           /* All that was ever sent, modulo 2^32 ... */
+    uint32_t settled_bytes;        /* ... and up to what is known to have arrived. */
+    uint32_t asked_bytes; /* ... and up to the last transmission that asked for an answer. */
+    uint32_t lost_bytes;  /* Not reported to the controller yet. */
+    uint32_t packet_bytes;
+    struct rtt rtt;
+    struct congestion congestion;
+};
+
+struct block_path_config {
+    struct psn first_tsn;
+    uint32_t packet_bytes; /* A full packet, as it counts in a window. */
+    uint64_t trip_ns;      /* A first guess, such as the negotiation's round trip; 0: none. */
+    struct block_record *records;
+    uint32_t record_count; /* A power of two, BLOCK_PATH_RECORDS or more. */
+    const struct block_path_policy *policy;
+};
+
+void block_path_init(struct block_path *path, const struct block_path_config *config,
+                     struct instant now);
+
+/* A datagram leaves: its TSN. `asks`: it wants an answer. Probes count, too. */
+struct psn block_path_sent(struct block_path *path, uint32_t bytes, bool asks, struct instant now);
+
+/* Should the next transmission ask for an answer, because a quarter of the window left without? */
+bool block_path_wants_answer(const struct block_path *path);
+
+enum block_echo {
+    BLOCK_ECHO_NEWS,       /* Newer than all before. */
+    BLOCK_ECHO_OLD,        /* Not newer, or forgotten: nothing changes. */
+    BLOCK_ECHO_IMPOSSIBLE, /* Never sent, or from too far back: the peer is mistaken, or none. */
+};
+
+/* An answer echoes a transmission that arrived, held for `held_ns`, and tells how many came with
+ * the network's mark. */
+struct block_echo_report {
+    struct psn tsn;
+    uint32_t held_ns;
+    uint32_t ce_packets;
+};
+MUST_USE enum block_echo block_path_on_echo(struct block_path *path,
+                                            const struct block_echo_report *echo,
+                                            struct instant now);
+
+/* A transmission is known to have arrived by other means, such as a bit in a report: an answer
+ * echoes one path only. No sample of the round trip. */
+enum block_echo block_path_on_arrived(struct block_path *path, struct psn tsn, struct instant now);
+
+/* Is a transmission that nobody reported to be taken for lost? One that left after it on this path
+ * is known to have arrived, and even a late one would have come by now. */
+bool block_path_lost(const struct block_path *path, struct psn tsn, struct instant now);
+
+/* When block_path_lost will say so if nothing is heard; INSTANT_NEVER: not by that rule. */
+struct instant block_path_loss_deadline(const struct block_path *path, struct psn tsn);
+
+/* The caller took so much for lost and will send it again. */
+void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant now);
+
+/* The peer got something twice: it had not been lost. */
+void block_path_on_spurious(struct block_path *path, struct instant now);
+
+/* Bytes in flight; how many may leave now under window and pace; and when that will be more than
+ * none: INSTANT_NEVER: not before news. The last packet may overshoot. */
+uint32_t block_path_flight(const struct block_path *path);
+uint32_t block_path_room(const struct block_path *path, struct instant now);
+struct instant block_path_room_at(const struct block_path *path, struct instant now);
+
+enum block_path_event {
+    BLOCK_PATH_QUIET,
+    BLOCK_PATH_PROBE, /* Send a probe here now, whatever the room. */
+    BLOCK_PATH_LEFT,  /* It is suspect from now on: what is out goes elsewhere at once. */
+};
+
+/* When block_path_on_time is due. */
+struct instant block_path_deadline(const struct block_path *path);
+
+/* `elsewhere`: when another path last had news; an instant of 0: never. A path that is silent while
+ * all others are is not to blame. */
+MUST_USE enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
+                                                  struct instant now);
+
+void block_path_check(const struct block_path *path);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * congestion - how much one path may carry at a time, from what its round trips and losses say.
+ *
+ * Purpose    A window in bytes and a pace: steered by queueing delay, cut by loss where the delay
+ *            agrees, and competitive where somebody else keeps the queue full.
+ * Inputs     congestion_on_report for each acknowledgement, congestion_on_silence for a timeout,
+ *            congestion_undo when what was taken for lost turns out to have arrived.
+ * Outputs    congestion_window (bytes that may be in flight), congestion_rate (bytes a second).
+ * Ownership  Caller owns the struct, one for each path of a queue pair; the policy stays in place.
+ *            Nothing is allocated.
+ * Threads    One caller at a time; no globals.
+ * Time       Instants are arguments; it wants no timer of its own.
+ * Units      Bytes as they count in a window (payload and packet_cost), nanoseconds, bytes a second.
+ *            Integers only, so that a run in virtual time repeats everywhere.
+ * Limits     A window of two packets at least; below that only the pace falls. 1 GiB at most.
+ * Source     Kumar and others, "Swift" (SIGCOMM 2020), as the Falcon transport specification prints
+ *            it (10.3); Arun and Balakrishnan, "Copa" (NSDI 2018), for the competitive mode; RFC 3168
+ *            and RFC 8257 for marks. What differs from them, and why: congestion.c.
+ */
+#ifndef TRANSPORT_COMMON_CONGESTION_H
+#define TRANSPORT_COMMON_CONGESTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/instant.h"
+
+enum congestion_mode {
+    CONGESTION_STARTING,    /* The window doubles in a round trip. */
+    CONGESTION_DELAY,       /* It keeps the queue near the target. */
+    CONGESTION_COMPETITIVE, /* Somebody else fills the queue: only loss counts. */
+};
+
+/* What a sender learnt from one acknowledgement. */
+struct congestion_report {
+    struct instant now;
+    uint32_t acked_bytes; /* Newly known to have arrived. */
+    uint32_t lost_bytes;  /* Newly taken for lost. */
+    uint32_t ce_packets;  /* Arrived with the network's mark. */
+    uint32_t delay_ns;    /* A round trip less what the peer held; 0: no sample. */
+    uint32_t base_ns;     /* The least of the recent past (rtt_least_ns); 0: unknown. */
+    uint32_t smoothed_ns; /* 0: unknown. */
+    bool app_limited;     /* The window was not what kept us from sending more. */
+};
+
+/* Parameters, with defaults from congestion_policy_default. */
+struct congestion_policy {
+    uint64_t target_ns;          /* Queueing delay that is sought. */
+    uint32_t start_packets;      /* The first window: so many packets, or ... */
+    uint32_t start_bytes;        /* ... so many bytes, if that is more. */
+    uint32_t least_packets;      /* The least window. */
+    uint32_t most_bytes;         /* The largest. */
+    uint32_t grow_bytes;         /* Growth in a round trip. */
+    uint16_t cut_256ths;         /* What a loss leaves of the window, and ... */
+    uint16_t silence_256ths;     /* ... a timeout. */
+    uint16_t drain_256ths;       /* How far below the path's share a delay cut goes. */
+    uint8_t heavy_percent;       /* So much loss counts, however low the delay ... */
+    uint16_t heavy_packets;      /* ... among so many packets; and at once ... */
+    uint8_t burst_percent;       /* ... so much among the packets of one round trip. */
+    uint8_t stubborn_cuts;       /* Delay cuts in a row without effect: somebody fills the queue. */
+    uint8_t competitive_rounds;  /* Then a loss after so many round trips is an occasion to look. */
+    uint8_t undo_rounds;         /* A cut for loss can be undone so long. */
+    uint8_t silences;            /* Timeouts in a row that lead to the least window. */
+    uint8_t ce_shift;            /* Marks: weight of a round trip in the moving average, 2^-n. */
+    uint16_t start_pace_percent; /* Pace: of a window in a round trip, while starting ... */
+    uint16_t pace_percent;       /* ... and later. */
+};
+
+struct congestion_policy congestion_policy_default(void);
+
+#define CONGESTION_BYTES_MAX 96
+
+struct congestion {
+    uint64_t window;          /* Bytes, with 8 bits behind the point, as all windows here. */
+    uint64_t before_loss;     /* The window before the first cut of an episode of losses. */
+    uint64_t before_delay;    /* Likewise, before the first of delay cuts in a row. */
+    struct instant round_end; /* The round trip that is being watched ends. */
+    uint32_t packet_bytes;
+    uint32_t smoothed_ns; /* The newest report's. */
+    uint32_t round_acked; /* Bytes of this round ... */
+    uint32_t round_lost;
+    uint32_t round_marked;
+    uint32_t round_delay_ns; /* ... and the least queueing delay of it; UINT32_MAX: no sample. */
+    uint32_t watched_bytes;  /* Since losses were last judged ... */
+    uint32_t watched_lost;   /* ... for being heavy. */
+    uint32_t trip_ns;        /* The least round trip with that queueing delay. */
+    uint16_t marked;         /* Moving average of the marked share, of 2^16. */
+    uint8_t mode;            /* enum congestion_mode. */
+    uint8_t cuts;            /* Delay cuts in a row. */
+    uint8_t settling;        /* Rounds to wait until a cut can show its effect. */
+    uint8_t rounds;          /* In the competitive mode; saturates. */
+    uint8_t loss_rounds;     /* Since the last cut for loss; saturates. */
+    uint8_t silences;        /* In a row. */
+};
+
+void congestion_init(struct congestion *congestion, const struct congestion_policy *policy,
+                     uint32_t packet_bytes);
+
+void congestion_on_report(struct congestion *congestion, const struct congestion_policy *policy,
+                          const struct congestion_report *report);
+
+/* The path's timeout passed without a word from the peer. */
+void congestion_on_silence(struct congestion *congestion, const struct congestion_policy *policy,
+                           struct instant now);
+
+/* What the last cut for a loss was made for had arrived: the window is again what it was before the
+ * first cut of that episode. */
+void congestion_undo(struct congestion *congestion);
+
+/* Bytes that may be in flight. */
+uint32_t congestion_window(const struct congestion *congestion,
+                           const struct congestion_policy *policy);
+
+/* Bytes a second at which they should leave; UINT64_MAX: as they come. */
+uint64_t congestion_rate(const struct congestion *congestion,
+                         const struct congestion_policy *policy);
+
+#endif
