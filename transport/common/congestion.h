@@ -44,25 +44,28 @@ struct congestion_report {
     bool app_limited;     /* The window was not what kept us from sending more. */
 };
 
-/* Parameters, with defaults from congestion_policy_default. */
+/* Parameters; congestion.c says where the defaults come from. */
 struct congestion_policy {
-    uint64_t target_ns;          /* Queueing delay that is sought. */
-    uint32_t start_packets;      /* The first window: so many packets, or ... */
-    uint32_t start_bytes;        /* ... so many bytes, if that is more. */
-    uint32_t least_packets;      /* The least window. */
-    uint32_t most_bytes;         /* The largest. */
-    uint32_t grow_bytes;         /* Growth in a round trip. */
-    uint16_t cut_256ths;         /* What a loss leaves of the window, and ... */
-    uint16_t silence_256ths;     /* ... a timeout. */
-    uint16_t drain_256ths;       /* How far below the path's share a delay cut goes. */
-    uint8_t heavy_percent;       /* So much loss counts, however low the delay ... */
-    uint16_t heavy_packets;      /* ... among so many packets; and at once ... */
-    uint8_t burst_percent;       /* ... so much among the packets of one round trip. */
-    uint8_t stubborn_cuts;       /* Delay cuts in a row without effect: somebody fills the queue. */
-    uint8_t competitive_rounds;  /* Then a loss after so many round trips is an occasion to look. */
-    uint8_t undo_rounds;         /* A cut for loss can be undone so long. */
-    uint8_t silences;            /* Timeouts in a row that lead to the least window. */
-    uint8_t ce_shift;            /* Marks: weight of a round trip in the moving average, 2^-n. */
+    uint64_t target_ns;         /* A queue's swing: the delay may rise by so much. */
+    uint32_t start_packets;     /* The first window: so many packets, or ... */
+    uint32_t start_bytes;       /* ... so many bytes, if that is more. */
+    uint32_t least_packets;     /* The least window. */
+    uint32_t most_bytes;        /* The largest. */
+    uint32_t grow_bytes;        /* Growth in a round trip, after a cut. */
+    uint16_t cut_256ths;        /* What a loss leaves of the window, and ... */
+    uint16_t silence_256ths;    /* ... a timeout. */
+    uint16_t drain_256ths;      /* What a delay cut leaves of our share of the empty path, ... */
+    uint16_t shallow_256ths;    /* ... but of the window not less than this. */
+    uint8_t fall_percent;       /* Of a queue: a fall that shows that a cut had an effect. */
+    uint8_t agree_percent;      /* Of the target: with a longer queue every loss counts. */
+    uint8_t heavy_percent;      /* Losses beyond this count, however short the queue ... */
+    uint8_t heavy_packets;      /* ... once so many packets too many are lost. */
+    uint8_t stubborn_cuts;      /* Delay cuts in a row without effect: somebody fills the queue. */
+    uint8_t competitive_rounds; /* Rounds after which we look whether that is still so; twice ... */
+    uint8_t looks;              /* ... as many after each look in vain, so many times. */
+    uint8_t undo_rounds;        /* A cut for loss can be undone so long. */
+    uint8_t silences;           /* Timeouts in a row that lead to the least window. */
+    uint8_t ce_shift;           /* Marks: weight of a round in the moving average, 2^-n. */
     uint16_t start_pace_percent; /* Pace: of a window in a round trip, while starting ... */
     uint16_t pace_percent;       /* ... and later. */
 };
@@ -71,26 +74,31 @@ struct congestion_policy congestion_policy_default(void);
 
 #define CONGESTION_BYTES_MAX 96
 
+/* A round is a round trip of time. */
 struct congestion {
     uint64_t window;          /* Bytes, with 8 bits behind the point, as all windows here. */
     uint64_t before_loss;     /* The window before the first cut of an episode of losses. */
     uint64_t before_delay;    /* Likewise, before the first of delay cuts in a row. */
-    struct instant round_end; /* The round trip that is being watched ends. */
+    struct instant round_end; /* INSTANT_NEVER: nothing was reported yet. */
     uint32_t packet_bytes;
     uint32_t smoothed_ns; /* The newest report's. */
     uint32_t round_acked; /* Bytes of this round ... */
     uint32_t round_lost;
     uint32_t round_marked;
     uint32_t round_delay_ns; /* ... and the least queueing delay of it; UINT32_MAX: no sample. */
-    uint32_t watched_bytes;  /* Since losses were last judged ... */
-    uint32_t watched_lost;   /* ... for being heavy. */
-    uint32_t trip_ns;        /* The least round trip with that queueing delay. */
+    uint32_t trip_ns;        /* The round trip with that delay. */
+    uint32_t queue_ns;       /* The newest complete round's with a sample; UINT32_MAX: none. */
+    uint32_t trough_ns;      /* The least round trip since it fell last, and ... */
+    uint32_t peak_ns;        /* ... the longest. */
+    uint32_t loss_score;     /* Bytes lost beyond the share that is borne. */
     uint16_t marked;         /* Moving average of the marked share, of 2^16. */
     uint8_t mode;            /* enum congestion_mode. */
     uint8_t cuts;            /* Delay cuts in a row. */
-    uint8_t settling;        /* Rounds to wait until a cut can show its effect. */
-    uint8_t rounds;          /* In the competitive mode; saturates. */
-    uint8_t loss_rounds;     /* Since the last cut for loss; saturates. */
+    uint8_t settling;        /* Rounds to wait until a cut can have shown its effect. */
+    uint8_t rounds;          /* In the competitive mode; it saturates, as these do: */
+    uint8_t calm_rounds;     /* since the last cut; */
+    uint8_t loss_rounds;     /* since the last cut for loss. */
+    uint8_t looks;           /* In vain. */
     uint8_t silences;        /* In a row. */
 };
 
@@ -106,7 +114,7 @@ void congestion_on_silence(struct congestion *congestion, const struct congestio
 
 /* What the last cut for a loss was made for had arrived: the window is again what it was before the
  * first cut of that episode. */
-void congestion_undo(struct congestion *congestion);
+void congestion_undo(struct congestion *congestion, const struct congestion_policy *policy);
 
 /* Bytes that may be in flight. */
 uint32_t congestion_window(const struct congestion *congestion,
