@@ -31,7 +31,7 @@
 #define BLOCK_PATH_RECORDS 64
 
 /* TSNs that left at one time. */
-struct block_record {
+struct path_record {
     struct instant sent_at;
     uint32_t bytes_end; /* All that the path had sent with its last packet, modulo 2^32. */
     uint32_t bytes;
@@ -53,7 +53,7 @@ struct block_path_policy block_path_policy_default(void);
 
 struct block_path {
     const struct block_path_policy *policy;
-    struct block_record *records; /* In the order of sending, a ring. */
+    struct path_record *records; /* In the order of sending, a ring. */
     uint32_t record_mask;
     uint32_t record_next;  /* Where the next one goes; positions run free. */
     uint32_t record_count; /* Valid ones before it. */
@@ -91,7 +91,7 @@ struct block_path_config {
     struct psn first_tsn;
     uint32_t packet_bytes; /* A full packet, as it counts in a window. */
     uint64_t trip_ns;      /* A first guess, such as the negotiation's round trip; 0: none. */
-    struct block_record *records;
+    struct path_record *records;
     uint32_t record_count; /* A power of two, BLOCK_PATH_RECORDS or more. */
     const struct block_path_policy *policy;
 };

@@ -17,8 +17,8 @@
 #define TRANSPORT_BLOCK_PATHS_H
 
 #include "transport/block/path.h"
+#include "wire/block.h"
 
-#define BLOCK_PATHS_MAX 16
 #define BLOCK_PATH_NONE 0xff
 
 struct block_paths {
