@@ -58,31 +58,31 @@ struct block_path {
     uint32_t record_next;  /* Where the next one goes; positions run free. */
     uint32_t record_count; /* Valid ones before it. */
 
-    struct psn next;             /* TSN of the next transmission. */
-    struct psn arrived;          /* The newest that is known to have arrived: valid if ... */
-    bool arrived_known;          /* ... one is. */
-    bool filled;                 /* The window was full since the last report. */
-    bool suspect;                /* Left: nothing but small probes until answers come back. */
-    uint8_t answers;             /* A suspect's, in a row. */
-    uint8_t probes;              /* In vain since the last news. */
-    uint8_t expiries;            /* Timeouts since the last news. */
-    uint8_t revivals;            /* Small probes in vain. */
-    uint8_t reordering;          /* The reordering window is so many quarters of the least trip. */
-    uint8_t recoveries;          /* Without a spurious one since it was widened. */
-    bool recovering;             /* Something was lost in this round trip. */
-    bool unpaced;                /* No round trip is known. */
-    struct instant arrived_sent; /* When `arrived` left ... */
-    uint64_t arrived_ns;         /* ... and how long after that we knew, what was held included. */
-    struct instant silent_since; /* INSTANT_NEVER: nothing is out. */
-    struct instant news_at;      /* When something was last known to have arrived. */
-    struct instant revive_at;    /* A suspect's next small probe. */
-    struct instant recovery_until; /* A recovery's round trip ends. */
+    struct psn next;    /* TSN of the next transmission. */
+    struct psn arrived; /* The newest that is known to have arrived: valid if ... */
+    bool arrived_known; /* ... one is. */
+    bool filled;        /* The window was full since the last report. */
+    bool suspect;       /* Left: nothing but small probes until answers come back. */
+    uint8_t answers;    /* A suspect's, in a row. */
+    uint8_t probes;     /* In vain since the last news; a suspect's, since the last answer. */
+    uint8_t expiries;   /* Timeouts since the last news. */
+    uint8_t reordering; /* The reordering window is so many quarters of the least round trip. */
+    uint8_t recoveries; /* Since it was widened, without another reason. */
+    uint32_t packet_bytes;
+
+    struct instant arrived_sent;   /* When `arrived` left, and ... */
+    uint64_t arrived_ns;           /* ... how long after that we knew, what was held included. */
+    struct instant news_at;        /* When something was last known to have arrived; 0: never. */
+    struct instant probe_at;       /* INSTANT_NEVER: nothing is out. */
+    struct instant doubt_at;       /* When the first probe was or will be due; and how long ... */
+    struct instant timeout_at;     /* ... silence is borne after that. */
+    struct instant recovery_until; /* Losses until then belong to one recovery. */
+    struct instant widened_until;  /* Spurious ones until then to one widening. */
     struct instant paid_until;     /* The pace has been paid for what was sent, up to then. */
     uint32_t sent_bytes;           /* All that was ever sent, modulo 2^32 ... */
-    uint32_t settled_bytes;        /* ... and up to what is known to have arrived. */
-    uint32_t asked_bytes; /* ... and up to the last transmission that asked for an answer. */
-    uint32_t lost_bytes;  /* Not reported to the controller yet. */
-    uint32_t packet_bytes;
+    uint32_t settled_bytes;        /* ... and up to what is known to have arrived ... */
+    uint32_t asked_bytes;          /* ... and up to the last that asked for an answer. */
+    uint32_t lost_bytes;           /* Not reported to the controller yet. */
     struct rtt rtt;
     struct congestion congestion;
 };

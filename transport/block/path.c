@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/block/path.h"
+
+#include <stddef.h>
+
+/* What leaves within this part of a round trip is one record, so that BLOCK_PATH_RECORDS are enough
+ * for two of them. */
+#define RECORD_PARTS 32
+
+/* So far back a record may begin: TSNs of twice the distance are ahead. */
+#define RECORDS_REACH (PSN_HALF / 2)
+
+/* The reordering window: quarters of a round trip, and at least what a record may be off, twice. */
+#define REORDERING_MOST 16
+
+/* What leaves at once: what the pace sends in half a millisecond, but not less than two packets and
+ * not more than a call takes. A late sender may catch up on two of them. */
+#define BATCH_NS        500000
+#define BATCH_PACKETS   2
+#define BATCH_BYTES_MAX 65536
+#define BATCHES         2
+
+struct block_path_policy block_path_policy_default(void)
+{
+    return (struct block_path_policy){
+        .rtt = rtt_policy_default(),
+        .congestion = congestion_policy_default(),
+        .reordering_least_ns = 50000,
+        .revive_ns = 100000000,
+        .revive_most_ns = 10000000000,
+        .revive_answers = 2,
+        .reordering_recoveries = 16,
+    };
+}
+
+void block_path_init(struct block_path *path, const struct block_path_config *config,
+                     struct instant now)
+{
+    const uint32_t count = config->record_count;
+    CHECK(count >= BLOCK_PATH_RECORDS && (count & (count - 1)) == 0);
+    *path = (struct block_path){
+        .policy = config->policy,
+        .records = config->records,
+        .record_mask = count - 1,
+        .next = config->first_tsn,
+        .reordering = 1,
+        .probe_at = INSTANT_NEVER,
+        .timeout_at = INSTANT_NEVER,
+        .packet_bytes = config->packet_bytes,
+    };
+    rtt_init(&path->rtt);
+    congestion_init(&path->congestion, &config->policy->congestion, config->packet_bytes);
+    if (config->trip_ns != 0) {
+        rtt_sample(&path->rtt, &config->policy->rtt, config->trip_ns, now);
+    }
+}
+
+static struct path_record *record_at(const struct block_path *path, uint32_t position)
+{
+    return &path->records[position & path->record_mask];
+}
+
+/* The record of a TSN; NULL: forgotten, or never sent. */
+static const struct path_record *record_of(const struct block_path *path, struct psn tsn)
+{
+    uint32_t low = path->record_next - path->record_count, high = path->record_next;
+    if (psn_distance(tsn, path->next) <= 0) {
+        return NULL;
+    }
+    while (low != high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const struct path_record *record = record_at(path, middle);
+        if (psn_distance(record->first, tsn) < 0) {
+            high = middle;
+        } else if (psn_count(record->first, tsn) >= record->packets) {
+            low = middle + 1;
+        } else {
+            return record;
+        }
+    }
+    return NULL;
+}
+
+uint32_t block_path_flight(const struct block_path *path)
+{
+    return path->sent_bytes - path->settled_bytes;
+}
+
+static uint32_t window(const struct block_path *path)
+{
+    return congestion_window(&path->congestion, &path->policy->congestion);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Something is out from now on, or there is news of what is out. */
+static void timers_start(struct block_path *path, struct instant now)
+{
+    path->probes = 0;
+    path->expiries = 0;
+    path->doubt_at = instant_after(now, rtt_pto_ns(&path->rtt, &path->policy->rtt, 0));
+    path->probe_at = path->doubt_at;
+    path->timeout_at = instant_after(path->doubt_at, rtt_rto_ns(&path->rtt, &path->policy->rtt, 0));
+}
+
+static void timers_stop(struct block_path *path)
+{
+    path->probe_at = INSTANT_NEVER;
+    path->timeout_at = INSTANT_NEVER;
+}
+
+/* The pace, while there is one: bytes a second, a batch, and what a late sender may catch up on. */
+struct pace {
+    uint64_t rate;
+    uint32_t batch;
+    uint64_t credit_ns;
+};
+
+/* How long so many bytes take, rounded up. */
+static uint64_t pace_ns(const struct pace *pace, uint64_t bytes)
+{
+    return bytes * 1000000000 / pace->rate + 1;
+}
+
+static bool pace_of(const struct block_path *path, struct pace *pace)
+{
+    pace->rate = congestion_rate(&path->congestion, &path->policy->congestion);
+    if (pace->rate == UINT64_MAX) {
+        return false;
+    }
+    pace->rate = larger(pace->rate, 1);
+    const uint64_t fast = (uint64_t)BATCH_BYTES_MAX * (1000000000 / BATCH_NS);
+    const uint64_t batch = smaller(pace->rate, fast) * BATCH_NS / 1000000000;
+    pace->batch = (uint32_t)larger(batch, (uint64_t)BATCH_PACKETS * path->packet_bytes);
+    pace->credit_ns = pace_ns(pace, (uint64_t)BATCHES * pace->batch);
+    return true;
+}
+
+static void pay(struct block_path *path, uint32_t bytes, struct instant now)
+{
+    struct pace pace;
+    if (!pace_of(path, &pace)) {
+        path->paid_until = now;
+        return;
+    }
+    const uint64_t oldest = now.ns > pace.credit_ns ? now.ns - pace.credit_ns : 0;
+    const struct instant from = {larger(path->paid_until.ns, oldest)};
+    path->paid_until = instant_after(from, pace_ns(&pace, bytes));
+}
+
+static void record(struct block_path *path, uint32_t bytes, struct instant now)
+{
+    struct path_record *newest = record_at(path, path->record_next - 1);
+    if (path->record_count == 0 ||
+        now.ns - newest->sent_at.ns > path->rtt.smoothed_ns / RECORD_PARTS) {
+        newest = record_at(path, path->record_next++);
+        *newest = (struct path_record){.sent_at = now, .first = path->next};
+        path->record_count += path->record_count <= path->record_mask;
+    }
+    newest->bytes += bytes;
+    newest->packets++;
+    newest->bytes_end = path->sent_bytes;
+    while (psn_count(record_at(path, path->record_next - path->record_count)->first, path->next) >
+               RECORDS_REACH &&
+           path->record_count > 1) {
+        path->record_count--;
+    }
+}
+
+struct psn block_path_sent(struct block_path *path, uint32_t bytes, bool asks, struct instant now)
+{
+    INVARIANTS(block_path_check(path));
+    CHECK(bytes > 0);
+    if (block_path_flight(path) == 0 && !path->suspect) {
+        timers_start(path, now);
+    }
+    const struct psn tsn = path->next;
+    path->sent_bytes += bytes;
+    path->asked_bytes = asks ? path->sent_bytes : path->asked_bytes;
+    record(path, bytes, now);
+    pay(path, bytes, now);
+    path->next = psn_after(path->next, 1);
+    /* A start needs half a window only, because each round trip doubles it. */
+    const uint32_t whole = window(path);
+    const uint32_t full =
+        path->congestion.mode == CONGESTION_STARTING ? whole / 2 : whole - whole / 8;
+    path->filled = path->filled || block_path_flight(path) >= full;
+    INVARIANTS(block_path_check(path));
+    return tsn;
+}
+
+bool block_path_wants_answer(const struct block_path *path)
+{
+    return path->sent_bytes - path->asked_bytes >= window(path) / 4;
+}
+
+/* Bytes that had been sent with a TSN of this record. */
+static uint32_t bytes_up_to(const struct path_record *record, struct psn tsn)
+{
+    const uint64_t after = record->packets - 1 - psn_count(record->first, tsn);
+    return record->bytes_end - (uint32_t)(record->bytes * after / record->packets);
+}
+
+/* A TSN that is newer than all that arrived before: its record, or NULL and why not. */
+static const struct path_record *news(const struct block_path *path, struct psn tsn,
+                                      enum block_echo *verdict)
+{
+    *verdict = BLOCK_ECHO_IMPOSSIBLE;
+    if (psn_distance(tsn, path->next) <= 0) {
+        return NULL;
+    }
+    *verdict = BLOCK_ECHO_OLD;
+    if (path->arrived_known && psn_distance(path->arrived, tsn) <= 0) {
+        return NULL;
+    }
+    const struct path_record *found = record_of(path, tsn);
+    *verdict = found == NULL ? BLOCK_ECHO_OLD : BLOCK_ECHO_NEWS;
+    return found;
+}
+
+/* An answer came over a path that was left: a few in a row, and it is like new. */
+static void answered(struct block_path *path, struct instant now)
+{
+    path->probes = 0;
+    path->probe_at = now;
+    if (++path->answers < path->policy->revive_answers) {
+        return;
+    }
+    path->suspect = false;
+    path->answers = 0;
+    path->settled_bytes = path->sent_bytes;
+    path->lost_bytes = 0;
+    timers_stop(path);
+    rtt_init(&path->rtt);
+    congestion_init(&path->congestion, &path->policy->congestion, path->packet_bytes);
+}
+
+static void learn(struct block_path *path, const struct path_record *found, struct psn tsn,
+                  uint64_t sample_ns, uint32_t ce_packets, struct instant now)
+{
+    const uint32_t up_to = bytes_up_to(found, tsn);
+    /* What was out when the path was left is settled. */
+    const uint32_t ahead = up_to - path->settled_bytes;
+    const uint32_t gone = ahead > UINT32_MAX / 2 ? 0 : ahead;
+    path->arrived = tsn;
+    path->arrived_known = true;
+    path->arrived_sent = found->sent_at;
+    path->arrived_ns = now.ns - found->sent_at.ns;
+    path->news_at = now;
+    if (path->suspect) {
+        return;
+    }
+    path->settled_bytes += gone;
+    const uint32_t lost = path->lost_bytes;
+    congestion_on_report(&path->congestion, &path->policy->congestion,
+                         &(struct congestion_report){
+                             .now = now,
+                             .acked_bytes = gone > lost ? gone - lost : 0,
+                             .lost_bytes = lost,
+                             .ce_packets = ce_packets,
+                             .delay_ns = (uint32_t)smaller(sample_ns, UINT32_MAX),
+                             .base_ns = rtt_least_ns(&path->rtt),
+                             .smoothed_ns = path->rtt.smoothed_ns,
+                             .app_limited = !path->filled,
+                         });
+    path->lost_bytes = 0;
+    path->filled = false;
+    if (block_path_flight(path) != 0) {
+        timers_start(path, now);
+    } else {
+        timers_stop(path);
+    }
+}
+
+enum block_echo block_path_on_echo(struct block_path *path, const struct block_echo_report *echo,
+                                   struct instant now)
+{
+    INVARIANTS(block_path_check(path));
+    enum block_echo verdict;
+    const struct path_record *found = news(path, echo->tsn, &verdict);
+    if (found == NULL) {
+        return verdict;
+    }
+    if (path->suspect) {
+        answered(path, now);
+    }
+    /* A peer that held its answer for longer than it took gives no sample. */
+    const uint64_t whole = now.ns - found->sent_at.ns;
+    const uint64_t sample = whole > echo->held_ns ? whole - echo->held_ns : 0;
+    if (sample != 0) {
+        rtt_sample(&path->rtt, &path->policy->rtt, sample, now);
+    }
+    learn(path, found, echo->tsn, sample, echo->ce_packets, now);
+    INVARIANTS(block_path_check(path));
+    return BLOCK_ECHO_NEWS;
+}
+
+enum block_echo block_path_on_arrived(struct block_path *path, struct psn tsn, struct instant now)
+{
+    INVARIANTS(block_path_check(path));
+    enum block_echo verdict;
+    const struct path_record *found = news(path, tsn, &verdict);
+    if (found != NULL) {
+        learn(path, found, tsn, 0, 0, now);
+    }
+    INVARIANTS(block_path_check(path));
+    return verdict;
+}
+
+static uint64_t reordering_ns(const struct block_path *path)
+{
+    const uint64_t trip = path->rtt.smoothed_ns;
+    const uint64_t wide = (uint64_t)path->reordering * rtt_least_ns(&path->rtt) / 4;
+    return larger(smaller(wide, trip),
+                  larger(path->policy->reordering_least_ns, trip / (RECORD_PARTS / 2)));
+}
+
+struct instant block_path_loss_deadline(const struct block_path *path, struct psn tsn)
+{
+    if (path->suspect) {
+        return (struct instant){0};
+    }
+    if (!path->arrived_known || psn_distance(tsn, path->arrived) <= 0) {
+        return INSTANT_NEVER;
+    }
+    /* What is forgotten left before the oldest that is not. */
+    const struct path_record *found = record_of(path, tsn);
+    if (found == NULL) {
+        found = record_at(path, path->record_next - path->record_count);
+    }
+    const uint64_t sent_ns = smaller(found->sent_at.ns, path->arrived_sent.ns);
+    return instant_after((struct instant){sent_ns}, path->arrived_ns + reordering_ns(path));
+}
+
+bool block_path_lost(const struct block_path *path, struct psn tsn, struct instant now)
+{
+    return instant_reached(now, block_path_loss_deadline(path, tsn));
+}
+
+void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant now)
+{
+    path->lost_bytes += bytes;
+    if (!instant_reached(now, path->recovery_until)) {
+        return;
+    }
+    path->recovery_until = instant_after(now, path->rtt.smoothed_ns);
+    if (path->reordering > 1 && ++path->recoveries >= path->policy->reordering_recoveries) {
+        path->reordering = 1;
+        path->recoveries = 0;
+    }
+}
+
+void block_path_on_spurious(struct block_path *path, struct instant now)
+{
+    path->recoveries = 0;
+    congestion_undo(&path->congestion, &path->policy->congestion);
+    if (instant_reached(now, path->widened_until)) {
+        path->widened_until = instant_after(now, path->rtt.smoothed_ns);
+        path->reordering += path->reordering < REORDERING_MOST;
+    }
+}
+
+static uint32_t window_room(const struct block_path *path)
+{
+    const uint32_t flight = block_path_flight(path), whole = window(path);
+    return path->suspect || flight >= whole ? 0 : whole - flight;
+}
+
+uint32_t block_path_room(const struct block_path *path, struct instant now)
+{
+    const uint32_t room = window_room(path);
+    struct pace pace;
+    if (room == 0 || !pace_of(path, &pace)) {
+        return room;
+    }
+    const uint64_t unpaid = now.ns > path->paid_until.ns ? now.ns - path->paid_until.ns : 0;
+    const uint64_t paced = smaller(unpaid, pace.credit_ns) * pace.rate / 1000000000;
+    return paced < smaller(room, pace.batch) ? 0 : (uint32_t)smaller(room, paced);
+}
+
+struct instant block_path_room_at(const struct block_path *path, struct instant now)
+{
+    const uint32_t room = window_room(path);
+    struct pace pace;
+    if (room == 0) {
+        return INSTANT_NEVER;
+    }
+    if (!pace_of(path, &pace)) {
+        return now;
+    }
+    const struct instant paced =
+        instant_after(path->paid_until, pace_ns(&pace, smaller(room, pace.batch)));
+    return instant_before(paced, now) ? now : paced;
+}
+
+struct instant block_path_deadline(const struct block_path *path)
+{
+    return instant_before(path->timeout_at, path->probe_at) ? path->timeout_at : path->probe_at;
+}
+
+static void leave(struct block_path *path, struct instant now)
+{
+    path->suspect = true;
+    path->answers = 0;
+    path->probes = 0;
+    path->settled_bytes = path->sent_bytes;
+    path->probe_at = instant_after(now, path->policy->revive_ns);
+    path->timeout_at = INSTANT_NEVER;
+}
+
+/* A suspect's turn to be tried: one that did not answer waits twice as long. */
+static void try_suspect(struct block_path *path, struct instant now)
+{
+    path->answers = path->probes == 0 ? path->answers : 0;
+    const uint64_t wait = path->policy->revive_ns << smaller(path->probes, 16);
+    path->probe_at = instant_after(now, smaller(wait, path->policy->revive_most_ns));
+    path->probes += path->probes < UINT8_MAX;
+}
+
+enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
+                                         struct instant now)
+{
+    INVARIANTS(block_path_check(path));
+    if (instant_reached(now, path->timeout_at)) {
+        if (instant_before(path->doubt_at, elsewhere)) {
+            leave(path, now);
+            return BLOCK_PATH_LEFT;
+        }
+        path->expiries += path->expiries < UINT8_MAX;
+        congestion_on_silence(&path->congestion, &path->policy->congestion, now);
+        path->timeout_at =
+            instant_after(now, rtt_rto_ns(&path->rtt, &path->policy->rtt, path->expiries));
+    }
+    if (!instant_reached(now, path->probe_at)) {
+        return BLOCK_PATH_QUIET;
+    }
+    if (path->suspect) {
+        try_suspect(path, now);
+    } else {
+        path->probes += path->probes < UINT8_MAX;
+        path->probe_at =
+            instant_after(now, rtt_pto_ns(&path->rtt, &path->policy->rtt, path->probes));
+    }
+    return BLOCK_PATH_PROBE;
+}
+
+void block_path_check(const struct block_path *path)
+{
+    CHECK(path->record_count <= path->record_mask + 1);
+    CHECK(path->reordering >= 1 && path->reordering <= REORDERING_MOST);
+    CHECK(!path->arrived_known || psn_distance(path->arrived, path->next) > 0);
+    CHECK(!path->suspect || path->timeout_at.ns == UINT64_MAX);
+    if (path->record_count != 0) {
+        const struct path_record *newest = record_at(path, path->record_next - 1);
+        CHECK(psn_equal(psn_after(newest->first, newest->packets), path->next));
+        CHECK(newest->bytes_end == path->sent_bytes);
+    }
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A path numbers what leaves, believes only echoes that make sense, takes for lost what must
+ *         be and nothing else, keeps its window and pace, probes, is left and comes back.
+ * Method  A pipe of a fixed delay whose losses are known, and a list of all that was sent; timers by
+ *         hand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "transport/block/path.h"
+
+#define PACKET 1000u
+#define US     UINT64_C(1000)
+#define MS     UINT64_C(1000000)
+
+struct bench {
+    struct block_path path;
+    struct block_path_policy policy;
+    struct path_record records[BLOCK_PATH_RECORDS];
+};
+
+static void start_at(struct bench *bench, uint32_t tsn, uint64_t trip_ns)
+{
+    bench->policy = block_path_policy_default();
+    block_path_init(&bench->path,
+                    &(struct block_path_config){
+                        .first_tsn = psn_of(tsn),
+                        .packet_bytes = PACKET,
+                        .trip_ns = trip_ns,
+                        .records = bench->records,
+                        .record_count = BLOCK_PATH_RECORDS,
+                        .policy = &bench->policy,
+                    },
+                    (struct instant){0});
+}
+
+static struct instant at(uint64_t ns)
+{
+    return (struct instant){ns};
+}
+
+static struct psn sent(struct bench *bench, uint64_t now)
+{
+    return block_path_sent(&bench->path, PACKET, false, at(now));
+}
+
+static enum block_echo echo_held(struct bench *bench, struct psn tsn, uint32_t held, uint64_t now)
+{
+    const struct block_echo_report report = {.tsn = tsn, .held_ns = held};
+    return block_path_on_echo(&bench->path, &report, at(now));
+}
+
+static enum block_echo echo(struct bench *bench, struct psn tsn, uint64_t now)
+{
+    return echo_held(bench, tsn, 0, now);
+}
+
+/* EXA-94 (TSN): numbers and echoes across the wrap. */
+static void test_echoes(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start_at(&bench, PSN_MASK - 2, 0);
+    struct psn tsn[8];
+    for (uint32_t n = 0; n < 8; n++) {
+        tsn[n] = sent(&bench, n * 10 * US);
+        assert_int_equal(tsn[n].value, (PSN_MASK - 2 + n) & PSN_MASK);
+    }
+    assert_int_equal(block_path_flight(&bench.path), 8 * PACKET);
+    /* Never sent; before the first; half of all numbers back. */
+    assert_int_equal(echo(&bench, psn_after(tsn[7], 1), 100 * US), BLOCK_ECHO_IMPOSSIBLE);
+    assert_int_equal(echo(&bench, psn_before(tsn[0], 1), 100 * US), BLOCK_ECHO_OLD);
+    assert_int_equal(echo(&bench, psn_before(psn_after(tsn[7], 1), PSN_HALF), 100 * US),
+                     BLOCK_ECHO_IMPOSSIBLE);
+    assert_false(rtt_known(&bench.path.rtt));
+    assert_int_equal(block_path_flight(&bench.path), 8 * PACKET);
+    /* One tells about all before it. */
+    assert_int_equal(echo_held(&bench, tsn[4], 20000, 140 * US), BLOCK_ECHO_NEWS);
+    assert_int_equal(bench.path.rtt.newest_ns, 80 * US);
+    assert_int_equal(block_path_flight(&bench.path), 3 * PACKET);
+    assert_int_equal(echo(&bench, tsn[4], 141 * US), BLOCK_ECHO_OLD);
+    assert_int_equal(echo(&bench, tsn[2], 141 * US), BLOCK_ECHO_OLD);
+    /* A peer that says to have held it for longer than all took: an echo, but no sample. */
+    assert_int_equal(echo_held(&bench, tsn[6], UINT32_MAX, 150 * US), BLOCK_ECHO_NEWS);
+    assert_int_equal(bench.path.rtt.newest_ns, 80 * US);
+    assert_int_equal(block_path_on_arrived(&bench.path, tsn[5], at(150 * US)), BLOCK_ECHO_OLD);
+    assert_int_equal(block_path_on_arrived(&bench.path, tsn[7], at(150 * US)), BLOCK_ECHO_NEWS);
+    assert_int_equal(bench.path.rtt.newest_ns, 80 * US);
+    assert_int_equal(block_path_flight(&bench.path), 0);
+    assert_true(block_path_deadline(&bench.path).ns == UINT64_MAX);
+}
+
+/* More than it can remember, and packets of one instant. */
+static void test_records(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start_at(&bench, 7, 0);
+    for (uint32_t n = 0; n < 1000; n++) {
+        sent(&bench, 5);
+    }
+    assert_int_equal(bench.path.record_count, 1);
+    assert_int_equal(echo(&bench, psn_of(7 + 249), 100), BLOCK_ECHO_NEWS);
+    assert_int_equal(block_path_flight(&bench.path), 750 * PACKET);
+    for (uint32_t n = 0; n < 3 * BLOCK_PATH_RECORDS; n++) {
+        sent(&bench, 1000 * (n + 1));
+    }
+    assert_int_equal(bench.path.record_count, BLOCK_PATH_RECORDS);
+    assert_int_equal(echo(&bench, psn_of(7 + 999), MS), BLOCK_ECHO_OLD);
+    const struct psn last = psn_before(bench.path.next, 1);
+    assert_false(block_path_lost(&bench.path, psn_of(7 + 999), at(MS)));
+    assert_int_equal(echo(&bench, last, MS), BLOCK_ECHO_NEWS);
+    assert_int_equal(block_path_flight(&bench.path), 0);
+    /* What was forgotten is not lost before what is remembered. */
+    assert_true(block_path_loss_deadline(&bench.path, psn_of(7 + 999)).ns <=
+                block_path_loss_deadline(&bench.path, psn_before(last, 1)).ns);
+    /* What leaves within a small part of a round trip shares a record. */
+    start_at(&bench, 0, 0);
+    sent(&bench, 0);
+    assert_int_equal(echo(&bench, psn_of(0), 32 * MS), BLOCK_ECHO_NEWS);
+    for (uint64_t ns = 0; ns < 64 * MS; ns += 10 * US) {
+        sent(&bench, 32 * MS + ns);
+    }
+    assert_true(bench.path.record_count <= BLOCK_PATH_RECORDS);
+    assert_int_equal(echo(&bench, psn_of(1), 97 * MS), BLOCK_ECHO_NEWS);
+    assert_int_equal(bench.path.rtt.newest_ns, 65 * MS);
+}
+
+/* A packet of a pipe: when it left, and whether it comes. */
+struct packet {
+    uint64_t left, known; /* UINT64_MAX: nobody will ever hear of it. */
+};
+
+/* Plays packets through a pipe of `trip` that may delay each by `late` and loses some; echoes come
+ * in the order of arrival. Nothing is lost that is not; all that is lost is found. */
+static void play_pipe(uint64_t trip, uint64_t late, uint32_t loss, uint64_t seed)
+{
+    enum {
+        PACKETS = 400
+    };
+    struct packet packets[PACKETS];
+    struct bench bench;
+    struct prng prng;
+    prng_init(&prng, seed);
+    start_at(&bench, (uint32_t)prng_next(&prng), trip);
+    const struct psn first = bench.path.next;
+    const uint64_t gap = trip / 64;
+    for (uint32_t n = 0; n < PACKETS; n++) {
+        packets[n].left = n * gap;
+        packets[n].known = n * gap + trip + (late != 0 ? prng_below(&prng, late) : 0);
+        /* The last is never lost: what would be found by is for probes. */
+        if (n + 1 < PACKETS && prng_chance(&prng, loss)) {
+            packets[n].known = UINT64_MAX;
+        }
+    }
+    uint32_t next = 0;
+    for (uint64_t now = 0; now < PACKETS * gap + 4 * trip; now += gap / 4) {
+        for (uint32_t n = 0; n < next; n++) {
+            if (packets[n].known <= now && packets[n].known > now - gap / 4) {
+                (void)echo(&bench, psn_after(first, n), now);
+            }
+        }
+        for (; next < PACKETS && packets[next].left <= now; next++) {
+            assert_int_equal(sent(&bench, now).value, psn_after(first, next).value);
+        }
+        for (uint32_t n = 0; n < next; n++) {
+            if (packets[n].known > now && packets[n].known != UINT64_MAX) {
+                assert_false(block_path_lost(&bench.path, psn_after(first, n), at(now)));
+            }
+        }
+    }
+    for (uint32_t n = 0; n + 1 < PACKETS; n++) {
+        assert_true(packets[n].known != UINT64_MAX ||
+                    block_path_lost(&bench.path, psn_after(first, n), at(UINT32_MAX)));
+    }
+}
+
+/* EXA-100: two paths whose delays differ by a millisecond lose nothing to each other, because each
+ * is a pipe of its own; nor does one that is late by less than its reordering window. */
+static void test_losses(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        play_pipe(500 * US, 0, 0, seed);
+        play_pipe(1500 * US, 0, 0, seed);
+        play_pipe(1500 * US, 0, 100000, seed);
+        play_pipe(1500 * US, 300 * US, 0, seed);
+        play_pipe(20 * MS, 4 * MS, 50000, seed);
+    }
+}
+
+/* What turns out to have come widens the window, up to a smoothed round trip; later it shrinks. */
+static void test_reordering_adapts(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start_at(&bench, 0, 1 * MS);
+    const struct psn early = sent(&bench, 0), later = sent(&bench, 0);
+    assert_int_equal(echo(&bench, later, 1 * MS), BLOCK_ECHO_NEWS);
+    assert_true(block_path_loss_deadline(&bench.path, later).ns == UINT64_MAX);
+    assert_true(block_path_loss_deadline(&bench.path, early).ns == 1250 * US);
+    block_path_on_spurious(&bench.path, at(2 * MS));
+    block_path_on_spurious(&bench.path, at(2 * MS + 1));
+    assert_true(block_path_loss_deadline(&bench.path, early).ns == 1500 * US);
+    for (uint64_t n = 3; n < 30; n++) {
+        block_path_on_spurious(&bench.path, at(n * MS));
+    }
+    assert_true(block_path_loss_deadline(&bench.path, early).ns == 2 * MS);
+    for (uint64_t n = 0; n < 16; n++) {
+        assert_true(block_path_loss_deadline(&bench.path, early).ns == 2 * MS);
+        block_path_on_lost(&bench.path, PACKET, at((40 + n) * MS));
+        block_path_on_lost(&bench.path, PACKET, at((40 + n) * MS + 1));
+    }
+    assert_true(block_path_loss_deadline(&bench.path, early).ns == 1250 * US);
+}
+
+/* EXA-98: a probe after the probe's timer, doubled up to 64 times, and anew after news. */
+static void test_probes(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start_at(&bench, 0, 4 * MS);
+    assert_true(block_path_deadline(&bench.path).ns == UINT64_MAX);
+    const struct psn tsn = sent(&bench, 100 * MS);
+    sent(&bench, 105 * MS);
+    uint64_t now = 100 * MS, wait = 8 * MS;
+    for (int n = 0; n < 10; n++) {
+        assert_true(block_path_on_time(&bench.path, at(0), at(now + wait - 1)) == BLOCK_PATH_QUIET);
+        now += wait;
+        assert_true(block_path_on_time(&bench.path, at(0), at(now)) == BLOCK_PATH_PROBE);
+        wait = wait == 64 * 8 * MS ? wait : 2 * wait;
+        assert_true(block_path_deadline(&bench.path).ns <= now + wait);
+    }
+    /* It timed out, too: the window is the least, but the path is not to blame. */
+    assert_false(bench.path.suspect);
+    assert_int_equal(congestion_window(&bench.path.congestion, &bench.policy.congestion),
+                     2 * PACKET);
+    assert_int_equal(echo(&bench, tsn, now + 1), BLOCK_ECHO_NEWS);
+    const uint64_t again = rtt_pto_ns(&bench.path.rtt, &bench.policy.rtt, 0);
+    assert_true(block_path_deadline(&bench.path).ns == now + 1 + again);
+}
+
+/* EXA-100: a path that is silent through its probe and a timeout while another is not is left; small
+ * probes, ever more seldom, bring it back. */
+static void test_left(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start_at(&bench, 0, 1 * MS);
+    const struct psn tsn = sent(&bench, 0);
+    assert_true(block_path_on_time(&bench.path, at(0), at(2 * MS)) == BLOCK_PATH_PROBE);
+    sent(&bench, 2 * MS);
+    /* What another one got before the probe proves nothing. */
+    assert_true(block_path_on_time(&bench.path, at(1 * MS), at(12 * MS)) == BLOCK_PATH_PROBE);
+    const uint64_t timeout = bench.path.timeout_at.ns;
+    assert_false(block_path_lost(&bench.path, tsn, at(timeout)));
+    assert_true(block_path_on_time(&bench.path, at(20 * MS), at(timeout)) == BLOCK_PATH_LEFT);
+    assert_true(block_path_lost(&bench.path, tsn, at(timeout)));
+    assert_int_equal(block_path_room(&bench.path, at(10000 * MS)), 0);
+    assert_true(block_path_room_at(&bench.path, at(10000 * MS)).ns == UINT64_MAX);
+    uint64_t now = timeout, wait = 100 * MS;
+    struct psn probe = tsn;
+    for (int n = 0; n < 12; n++) {
+        assert_true(block_path_deadline(&bench.path).ns == now + wait);
+        now += wait;
+        assert_true(block_path_on_time(&bench.path, at(now), at(now)) == BLOCK_PATH_PROBE);
+        assert_true(block_path_on_time(&bench.path, at(now), at(now)) == BLOCK_PATH_QUIET);
+        probe = sent(&bench, now);
+        wait = n == 0 ? 100 * MS : wait;
+        wait = n != 0 && wait < 10000 * MS ? (2 * wait > 10000 * MS ? 10000 * MS : 2 * wait) : wait;
+    }
+    /* The first answer asks for another; if that one is lost, it starts anew. */
+    assert_int_equal(echo(&bench, probe, now + 3 * MS), BLOCK_ECHO_NEWS);
+    assert_true(bench.path.suspect);
+    for (int n = 0; n < 2; n++) {
+        now = block_path_deadline(&bench.path).ns;
+        assert_true(block_path_on_time(&bench.path, at(now), at(now)) == BLOCK_PATH_PROBE);
+        probe = sent(&bench, now);
+    }
+    assert_int_equal(echo(&bench, probe, now + 3 * MS), BLOCK_ECHO_NEWS);
+    assert_true(bench.path.suspect);
+    assert_true(block_path_on_time(&bench.path, at(now), at(now + 3 * MS)) == BLOCK_PATH_PROBE);
+    probe = sent(&bench, now + 3 * MS);
+    assert_int_equal(echo(&bench, probe, now + 6 * MS), BLOCK_ECHO_NEWS);
+    assert_false(bench.path.suspect);
+    assert_int_equal(rtt_least_ns(&bench.path.rtt), 3 * MS);
+    assert_int_equal(block_path_flight(&bench.path), 0);
+    assert_true(block_path_room(&bench.path, at(now + 7 * MS)) > 0);
+}
+
+/* A quarter of the window without a question. */
+static void test_asks(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start_at(&bench, 0, 1 * MS);
+    for (uint32_t n = 0; n < 17; n++) {
+        assert_false(block_path_wants_answer(&bench.path));
+        sent(&bench, 0);
+    }
+    assert_true(block_path_wants_answer(&bench.path));
+    (void)block_path_sent(&bench.path, PACKET, true, at(0));
+    assert_false(block_path_wants_answer(&bench.path));
+}
+
+/* Sends whenever there is room, for a second, with echoes a round trip later; never beyond the
+ * window, and with the pace of the rate. */
+static void test_window_and_pace(void **state)
+{
+    (void)state;
+    enum {
+        TRIP = 10000000
+    };
+    struct bench bench;
+    start_at(&bench, 0, TRIP);
+    bench.policy.congestion.most_bytes = 100 * PACKET; /* The window stays so. */
+    static uint64_t sent_at[65536];
+    uint32_t next = 0, echoed = 0, burst_most = 0;
+    uint64_t now = 0;
+    while (now < 1000 * MS) {
+        uint32_t burst = 0;
+        while (block_path_room(&bench.path, at(now)) != 0) {
+            assert_true(block_path_room_at(&bench.path, at(now)).ns <= now);
+            sent_at[next++ % 65536] = now;
+            sent(&bench, now);
+            burst++;
+            assert_true(block_path_flight(&bench.path) <= 101 * PACKET);
+        }
+        burst_most = now > 100 * MS && burst > burst_most ? burst : burst_most;
+        const uint64_t room = block_path_room_at(&bench.path, at(now)).ns;
+        const uint64_t news = echoed < next ? sent_at[echoed % 65536] + TRIP : UINT64_MAX;
+        assert_true(room > now);
+        assert_true(room != UINT64_MAX || news != UINT64_MAX);
+        now = room < news ? room : news;
+        while (echoed < next && sent_at[echoed % 65536] + TRIP <= now) {
+            assert_int_equal(echo(&bench, psn_of(echoed++), now), BLOCK_ECHO_NEWS);
+        }
+    }
+    /* A window in a round trip: 100 packets in 10 ms; batches of half a millisecond. */
+    assert_in_range(next, 9500, 10100);
+    assert_in_range(burst_most, 2, 12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_echoes), cmocka_unit_test(test_records),
+        cmocka_unit_test(test_losses), cmocka_unit_test(test_reordering_adapts),
+        cmocka_unit_test(test_probes), cmocka_unit_test(test_left),
+        cmocka_unit_test(test_asks),   cmocka_unit_test(test_window_and_pace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/block/paths.h"
+
+void block_paths_init(struct block_paths *paths, struct block_path *path, uint8_t count)
+{
+    CHECK(count >= 1 && count <= BLOCK_PATHS_MAX);
+    *paths = (struct block_paths){.path = path, .count = count};
+}
+
+/* The next one that has room, from the one whose turn it is. */
+static uint8_t next_with_room(const struct block_paths *paths, struct instant now)
+{
+    for (uint8_t past = 0; past < paths->count; past++) {
+        const uint8_t at = (uint8_t)((paths->turn + past) % paths->count);
+        if (block_path_room(&paths->path[at], now) != 0) {
+            return at;
+        }
+    }
+    return BLOCK_PATH_NONE;
+}
+
+/* The quickest one with room. One whose round trip nobody knows is tried in its turn, not here. */
+static uint8_t quickest_with_room(const struct block_paths *paths, struct instant now)
+{
+    uint8_t best = BLOCK_PATH_NONE;
+    for (uint8_t at = 0; at < paths->count; at++) {
+        const struct block_path *path = &paths->path[at];
+        if (rtt_known(&path->rtt) && block_path_room(path, now) != 0 &&
+            (best == BLOCK_PATH_NONE ||
+             path->rtt.smoothed_ns < paths->path[best].rtt.smoothed_ns)) {
+            best = at;
+        }
+    }
+    return best;
+}
+
+uint8_t block_paths_choose(struct block_paths *paths, bool urgent, struct instant now)
+{
+    if (urgent) {
+        const uint8_t quickest = quickest_with_room(paths, now);
+        if (quickest != BLOCK_PATH_NONE) {
+            return quickest;
+        }
+    }
+    const uint8_t chosen = next_with_room(paths, now);
+    if (chosen != BLOCK_PATH_NONE) {
+        paths->turn = (uint8_t)((chosen + 1) % paths->count);
+    }
+    return chosen;
+}
+
+struct instant block_paths_room_at(const struct block_paths *paths, struct instant now)
+{
+    struct instant first = INSTANT_NEVER;
+    for (uint8_t at = 0; at < paths->count; at++) {
+        const struct instant room = block_path_room_at(&paths->path[at], now);
+        first = instant_before(room, first) ? room : first;
+    }
+    return first;
+}
+
+struct instant block_paths_deadline(const struct block_paths *paths)
+{
+    struct instant first = INSTANT_NEVER;
+    for (uint8_t at = 0; at < paths->count; at++) {
+        const struct instant due = block_path_deadline(&paths->path[at]);
+        first = instant_before(due, first) ? due : first;
+    }
+    return first;
+}
+
+/* When another path than this one last had news. */
+static struct instant news_elsewhere(const struct block_paths *paths, uint8_t than)
+{
+    struct instant newest = {0};
+    for (uint8_t at = 0; at < paths->count; at++) {
+        const struct block_path *path = &paths->path[at];
+        if (at != than && !path->suspect && instant_before(newest, path->news_at)) {
+            newest = path->news_at;
+        }
+    }
+    return newest;
+}
+
+struct block_paths_event block_paths_on_time(struct block_paths *paths, struct instant now)
+{
+    for (uint8_t at = 0; at < paths->count; at++) {
+        const enum block_path_event event =
+            block_path_on_time(&paths->path[at], news_elsewhere(paths, at), now);
+        if (event != BLOCK_PATH_QUIET) {
+            return (struct block_paths_event){.event = event, .path = at};
+        }
+    }
+    return (struct block_paths_event){.event = BLOCK_PATH_QUIET};
+}
