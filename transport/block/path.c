@@ -254,7 +254,6 @@ static void learn(struct block_path *path, const struct path_record *found, stru
     path->arrived_known = true;
     path->arrived_sent = found->sent_at;
     path->arrived_ns = now.ns - found->sent_at.ns;
-    path->news_at = now;
     if (path->suspect) {
         return;
     }

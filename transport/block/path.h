@@ -72,7 +72,6 @@ struct block_path {
 
     struct instant arrived_sent;   /* When `arrived` left, and ... */
     uint64_t arrived_ns;           /* ... how long after that we knew, what was held included. */
-    struct instant news_at;        /* When something was last known to have arrived; 0: never. */
     struct instant probe_at;       /* INSTANT_NEVER: nothing is out. */
     struct instant doubt_at;       /* When the first probe was or will be due; and how long ... */
     struct instant timeout_at;     /* ... silence is borne after that. */
@@ -154,8 +153,8 @@ enum block_path_event {
 /* When block_path_on_time is due. */
 struct instant block_path_deadline(const struct block_path *path);
 
-/* `elsewhere`: when another path last had news; an instant of 0: never. A path that is silent while
- * all others are is not to blame. */
+/* `elsewhere`: when the newest of what is known to have arrived by another path had left; an instant
+ * of 0: nothing. A path that is silent while all others are is not to blame. */
 MUST_USE enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
                                                   struct instant now);
 

@@ -256,7 +256,7 @@ static void test_left(void **state)
     const struct psn tsn = sent(&bench, 0);
     assert_true(block_path_on_time(&bench.path, at(0), at(2 * MS)) == BLOCK_PATH_PROBE);
     sent(&bench, 2 * MS);
-    /* What another one got before the probe proves nothing. */
+    /* What left on another one before the probe was due proves nothing. */
     assert_true(block_path_on_time(&bench.path, at(1 * MS), at(12 * MS)) == BLOCK_PATH_PROBE);
     const uint64_t timeout = bench.path.timeout_at.ns;
     assert_false(block_path_lost(&bench.path, tsn, at(timeout)));

@@ -69,14 +69,15 @@ struct instant block_paths_deadline(const struct block_paths *paths)
     return first;
 }
 
-/* When another path than this one last had news. */
-static struct instant news_elsewhere(const struct block_paths *paths, uint8_t than)
+/* When the newest of what arrived by other paths had left. */
+static struct instant sent_elsewhere(const struct block_paths *paths, uint8_t than)
 {
     struct instant newest = {0};
     for (uint8_t at = 0; at < paths->count; at++) {
         const struct block_path *path = &paths->path[at];
-        if (at != than && !path->suspect && instant_before(newest, path->news_at)) {
-            newest = path->news_at;
+        if (at != than && !path->suspect && path->arrived_known &&
+            instant_before(newest, path->arrived_sent)) {
+            newest = path->arrived_sent;
         }
     }
     return newest;
@@ -86,7 +87,7 @@ struct block_paths_event block_paths_on_time(struct block_paths *paths, struct i
 {
     for (uint8_t at = 0; at < paths->count; at++) {
         const enum block_path_event event =
-            block_path_on_time(&paths->path[at], news_elsewhere(paths, at), now);
+            block_path_on_time(&paths->path[at], sent_elsewhere(paths, at), now);
         if (event != BLOCK_PATH_QUIET) {
             return (struct block_paths_event){.event = event, .path = at};
         }

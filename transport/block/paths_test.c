@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Blocks are spread over the paths that have room, small ones take the quickest, and a path
+ *         that dies is left while the others go on.
+ * Method  Four pipes of different delays and one clock; who may be left is asked at every step.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "transport/block/paths.h"
+
+#define PATHS  4
+#define PACKET 4608u
+#define US     UINT64_C(1000)
+#define MS     UINT64_C(1000000)
+#define OUT    4096u
+
+struct bench {
+    struct block_path_policy policy;
+    struct block_paths paths;
+    struct block_path path[PATHS];
+    struct path_record records[PATHS][BLOCK_PATH_RECORDS];
+    uint64_t trip[PATHS];     /* UINT64_MAX: dead. */
+    uint64_t due[PATHS][OUT]; /* When the echo of a TSN comes. */
+    uint32_t next[PATHS], echoed[PATHS];
+    uint32_t probes, left[PATHS];
+};
+
+static struct instant at(uint64_t ns)
+{
+    return (struct instant){ns};
+}
+
+static void start(struct bench *bench)
+{
+    *bench = (struct bench){.policy = block_path_policy_default()};
+    for (uint8_t n = 0; n < PATHS; n++) {
+        block_path_init(&bench->path[n],
+                        &(struct block_path_config){
+                            .packet_bytes = PACKET,
+                            .trip_ns = PATHS * MS,
+                            .records = bench->records[n],
+                            .record_count = BLOCK_PATH_RECORDS,
+                            .policy = &bench->policy,
+                        },
+                        at(0));
+        bench->trip[n] = (n + 1) * MS;
+    }
+    block_paths_init(&bench->paths, bench->path, PATHS);
+}
+
+static void send(struct bench *bench, uint8_t path, uint64_t now)
+{
+    const uint64_t trip = bench->trip[path];
+    bench->due[path][bench->next[path]++ % OUT] = trip == UINT64_MAX ? trip : now + trip;
+    (void)block_path_sent(&bench->path[path], PACKET, true, at(now));
+}
+
+static void hear(struct bench *bench, uint64_t now)
+{
+    for (uint8_t n = 0; n < PATHS; n++) {
+        for (; bench->echoed[n] != bench->next[n]; bench->echoed[n]++) {
+            const uint64_t due = bench->due[n][bench->echoed[n] % OUT];
+            if (due > now && due != UINT64_MAX) {
+                break;
+            }
+            const struct block_echo_report echo = {.tsn = psn_of(bench->echoed[n])};
+            if (due != UINT64_MAX) {
+                (void)block_path_on_echo(&bench->path[n], &echo, at(now));
+            }
+        }
+    }
+}
+
+static void tick(struct bench *bench, uint64_t now)
+{
+    hear(bench, now);
+    for (;;) {
+        const struct block_paths_event due = block_paths_on_time(&bench->paths, at(now));
+        if (due.event == BLOCK_PATH_QUIET) {
+            break;
+        }
+        if (due.event == BLOCK_PATH_LEFT) {
+            bench->left[due.path]++;
+            continue;
+        }
+        bench->probes++;
+        send(bench, due.path, now);
+    }
+    assert_true(block_paths_deadline(&bench->paths).ns > now);
+}
+
+/* Sends a packet every 20 us where it is told to. */
+static void play(struct bench *bench, uint64_t from, uint64_t to)
+{
+    for (uint64_t now = from; now < to; now += 20 * US) {
+        tick(bench, now);
+        const uint8_t path = block_paths_choose(&bench->paths, false, at(now));
+        if (path != BLOCK_PATH_NONE) {
+            assert_true(block_path_room(&bench->path[path], at(now)) > 0);
+            send(bench, path, now);
+        } else {
+            assert_true(block_paths_room_at(&bench->paths, at(now)).ns > now);
+        }
+    }
+}
+
+static void test_round_robin(void **state)
+{
+    (void)state;
+    static struct bench bench;
+    start(&bench);
+    play(&bench, 0, 500 * MS);
+    for (int n = 0; n < PATHS; n++) {
+        assert_in_range(bench.next[n], 25000 / PATHS - 300, 25000 / PATHS + 300);
+        assert_int_equal(bench.left[n], 0);
+    }
+    assert_int_equal(bench.probes, 0);
+    /* The quickest is path 0, unless it has no room. */
+    assert_int_equal(block_paths_choose(&bench.paths, true, at(500 * MS)), 0);
+    while (block_path_room(&bench.path[0], at(500 * MS)) > 0) {
+        send(&bench, 0, 500 * MS);
+    }
+    assert_int_equal(block_paths_choose(&bench.paths, true, at(500 * MS)), 1);
+}
+
+/* EXA-100: a path that loses everything is left within a few round trips of the timers' floors, and
+ * found again when it works; the others go on. */
+static void test_death(void **state)
+{
+    (void)state;
+    static struct bench bench;
+    start(&bench);
+    play(&bench, 0, 100 * MS);
+    bench.trip[2] = UINT64_MAX;
+    const uint32_t before = bench.next[2];
+    play(&bench, 100 * MS, 140 * MS);
+    assert_int_equal(bench.left[2], 1);
+    const uint32_t wasted = bench.next[2];
+    assert_in_range(wasted - before, 1, 600);
+    play(&bench, 140 * MS, 400 * MS);
+    assert_in_range(bench.next[2] - wasted, 1, 4);
+    bench.trip[2] = 3 * MS;
+    play(&bench, 400 * MS, 1200 * MS);
+    assert_false(bench.path[2].suspect);
+    assert_true(bench.next[2] - wasted > 1000);
+    for (int n = 0; n < PATHS; n++) {
+        assert_int_equal(bench.left[n], n == 2);
+    }
+}
+
+/* When all are silent none is to blame: they are probed, and one at least is never left. */
+static void test_all_silent(void **state)
+{
+    (void)state;
+    static struct bench bench;
+    start(&bench);
+    play(&bench, 0, 100 * MS);
+    for (int n = 0; n < PATHS; n++) {
+        bench.trip[n] = UINT64_MAX;
+    }
+    play(&bench, 100 * MS, 3000 * MS);
+    for (int n = 0; n < PATHS; n++) {
+        assert_int_equal(bench.left[n], 0);
+        bench.trip[n] = (uint64_t)(n + 1) * MS;
+    }
+    assert_in_range(bench.probes, 4 * 8, 4 * 30);
+    play(&bench, 3000 * MS, 4000 * MS);
+    for (int n = 0; n < PATHS; n++) {
+        assert_false(bench.path[n].suspect);
+    }
+    /* One after the other, each while the rest goes on: the last one stays. */
+    uint64_t now = 4000 * MS;
+    for (int n = 0; n < PATHS; n++) {
+        bench.trip[n] = UINT64_MAX;
+        play(&bench, now, now + 200 * MS);
+        now += 200 * MS;
+        assert_true(bench.path[n].suspect == (n != PATHS - 1));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_robin),
+        cmocka_unit_test(test_death),
+        cmocka_unit_test(test_all_silent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
