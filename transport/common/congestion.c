@@ -30,7 +30,7 @@ struct congestion_policy congestion_policy_default(void)
 {
     return (struct congestion_policy){
         .target_ns = 1000000,
-        .agree_percent = 50,
+        .agree_percent = 20,
         .fall_percent = 20,
         .start_packets = 10,
         .start_bytes = 65536,
@@ -45,7 +45,6 @@ struct congestion_policy congestion_policy_default(void)
         .heavy_packets = 6,
         .stubborn_cuts = 4,
         .competitive_rounds = 32,
-        .looks = 2,
         .undo_rounds = 8,
         .silences = 3,
         .ce_shift = 4,
@@ -126,7 +125,7 @@ static bool losses_suspicious(const struct congestion *congestion,
 static uint64_t growth_bytes(const struct congestion *congestion,
                              const struct congestion_policy *policy)
 {
-    const uint64_t most = (uint64_t)policy->grow_bytes * (8 + congestion->calm_rounds) / 8;
+    const uint64_t most = (uint64_t)policy->grow_bytes * (4 + congestion->calm_rounds) / 4;
     const uint64_t eighth = congestion->window >> (FRACTION + 3);
     return least_of(most, eighth > policy->grow_bytes ? eighth : policy->grow_bytes);
 }
@@ -135,7 +134,12 @@ static void grow(struct congestion *congestion, const struct congestion_policy *
                  uint32_t acked_bytes)
 {
     const uint64_t acked = (uint64_t)acked_bytes << FRACTION;
+    const bool losing = congestion->round_lost != 0 && delay_agrees(congestion, policy);
     uint64_t more = 0;
+    /* After a cut nothing grows before its effect was seen, nor while the queue overflows. */
+    if (congestion->mode != CONGESTION_STARTING && (congestion->settling != 0 || losing)) {
+        return;
+    }
     switch (congestion->mode) {
     case CONGESTION_STARTING:
         if (!losses_suspicious(congestion, policy)) {
@@ -230,19 +234,14 @@ static bool delay_rose(struct congestion *congestion, const struct congestion_po
 }
 
 /* While somebody else fills the queue: is that over, or is it time to look? */
-static bool competition_ends(struct congestion *congestion, const struct congestion_policy *policy)
+static bool time_to_look(struct congestion *congestion, const struct congestion_policy *policy)
 {
     congestion->rounds += congestion->rounds < UINT8_MAX;
     if (congestion->queue_ns <= policy->target_ns / 4) {
         congestion->mode = CONGESTION_DELAY;
-        congestion->looks = 0;
         return false;
     }
-    if (congestion->rounds >> congestion->looks < policy->competitive_rounds) {
-        return false;
-    }
-    congestion->looks += congestion->looks < policy->looks;
-    return true;
+    return congestion->rounds >= policy->competitive_rounds;
 }
 
 static void judge_delay(struct congestion *congestion, const struct congestion_policy *policy)
@@ -251,8 +250,7 @@ static void judge_delay(struct congestion *congestion, const struct congestion_p
     if (congestion->settling != 0) {
         return;
     }
-    if (congestion->mode == CONGESTION_COMPETITIVE ? !competition_ends(congestion, policy)
-                                                   : !rose) {
+    if (congestion->mode == CONGESTION_COMPETITIVE ? !time_to_look(congestion, policy) : !rose) {
         return;
     }
     if (congestion->mode == CONGESTION_COMPETITIVE || congestion->cuts == 0) {

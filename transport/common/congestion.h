@@ -46,26 +46,25 @@ struct congestion_report {
 
 /* Parameters; congestion.c says where the defaults come from. */
 struct congestion_policy {
-    uint64_t target_ns;         /* A queue's swing: the delay may rise by so much. */
-    uint32_t start_packets;     /* The first window: so many packets, or ... */
-    uint32_t start_bytes;       /* ... so many bytes, if that is more. */
-    uint32_t least_packets;     /* The least window. */
-    uint32_t most_bytes;        /* The largest. */
-    uint32_t grow_bytes;        /* Growth in a round trip, after a cut. */
-    uint16_t cut_256ths;        /* What a loss leaves of the window, and ... */
-    uint16_t silence_256ths;    /* ... a timeout. */
-    uint16_t drain_256ths;      /* What a delay cut leaves of our share of the empty path, ... */
-    uint16_t shallow_256ths;    /* ... but of the window not less than this. */
-    uint8_t fall_percent;       /* Of a queue: a fall that shows that a cut had an effect. */
-    uint8_t agree_percent;      /* Of the target: with a longer queue every loss counts. */
-    uint8_t heavy_percent;      /* Losses beyond this count, however short the queue ... */
-    uint8_t heavy_packets;      /* ... once so many packets too many are lost. */
-    uint8_t stubborn_cuts;      /* Delay cuts in a row without effect: somebody fills the queue. */
-    uint8_t competitive_rounds; /* Rounds after which we look whether that is still so; twice ... */
-    uint8_t looks;              /* ... as many after each look in vain, so many times. */
-    uint8_t undo_rounds;        /* A cut for loss can be undone so long. */
-    uint8_t silences;           /* Timeouts in a row that lead to the least window. */
-    uint8_t ce_shift;           /* Marks: weight of a round in the moving average, 2^-n. */
+    uint64_t target_ns;          /* A queue's swing: the delay may rise by so much. */
+    uint32_t start_packets;      /* The first window: so many packets, or ... */
+    uint32_t start_bytes;        /* ... so many bytes, if that is more. */
+    uint32_t least_packets;      /* The least window. */
+    uint32_t most_bytes;         /* The largest. */
+    uint32_t grow_bytes;         /* Growth in a round trip, after a cut. */
+    uint16_t cut_256ths;         /* What a loss leaves of the window, and ... */
+    uint16_t silence_256ths;     /* ... a timeout. */
+    uint16_t drain_256ths;       /* What a delay cut leaves of our share of the empty path, ... */
+    uint16_t shallow_256ths;     /* ... but of the window not less than this. */
+    uint8_t fall_percent;        /* Of a queue: a fall that shows that a cut had an effect. */
+    uint8_t agree_percent;       /* Of the target: with a longer queue every loss counts. */
+    uint8_t heavy_percent;       /* Losses beyond this count, however short the queue ... */
+    uint8_t heavy_packets;       /* ... once so many packets too many are lost. */
+    uint8_t stubborn_cuts;       /* Delay cuts in a row without effect: somebody fills the queue. */
+    uint8_t competitive_rounds;  /* Rounds after which we look whether that is still so. */
+    uint8_t undo_rounds;         /* A cut for loss can be undone so long. */
+    uint8_t silences;            /* Timeouts in a row that lead to the least window. */
+    uint8_t ce_shift;            /* Marks: weight of a round in the moving average, 2^-n. */
     uint16_t start_pace_percent; /* Pace: of a window in a round trip, while starting ... */
     uint16_t pace_percent;       /* ... and later. */
 };
@@ -98,7 +97,6 @@ struct congestion {
     uint8_t rounds;          /* In the competitive mode; it saturates, as these do: */
     uint8_t calm_rounds;     /* since the last cut; */
     uint8_t loss_rounds;     /* since the last cut for loss. */
-    uint8_t looks;           /* In vain. */
     uint8_t silences;        /* In a row. */
 };
 
