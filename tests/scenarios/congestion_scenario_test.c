@@ -421,7 +421,7 @@ static struct result measure(struct world *world)
         .line = (uint32_t)(100 * line / world->count),
         .jain = squares == 0 ? 0 : (uint32_t)(100 * ours * ours / squares / run->flows),
         .ours = (uint32_t)(100 * least),
-        .theirs = (uint32_t)(100 * theirs),
+        .theirs = run->cubics == 0 ? 0 : (uint32_t)(100 * theirs),
         .queue_us = (uint32_t)(world->queued_us / (world->queued + 1)),
         .lost = (uint32_t)(100 * lost / (arrived + lost + 1)),
         .digest = world->sim.digest,
@@ -444,7 +444,7 @@ static struct result play(const struct run *run, bool changed, uint64_t seed)
     printf("%-36s%s line %3u %%, Jain %3u %%, poorest %3u %%, CUBIC %3u %%, queue %5u us, lost %2u "
            "%%\n",
            run->name, changed ? " (changed)" : "", result.line, result.jain, result.ours,
-           run->cubics == 0 ? 0 : result.theirs, result.queue_us, result.lost);
+           result.theirs, result.queue_us, result.lost);
     return result;
 }
 

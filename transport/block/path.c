@@ -101,6 +101,13 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static void count_up(uint8_t *count, uint8_t most)
+{
+    if (*count < most) {
+        (*count)++;
+    }
+}
+
 /* Something is out from now on, or there is news of what is out. */
 static void timers_start(struct block_path *path, struct instant now)
 {
@@ -163,7 +170,7 @@ static void record(struct block_path *path, uint32_t bytes, struct instant now)
         now.ns - newest->sent_at.ns > path->rtt.smoothed_ns / RECORD_PARTS) {
         newest = record_at(path, path->record_next++);
         *newest = (struct path_record){.sent_at = now, .first = path->next};
-        path->record_count += path->record_count <= path->record_mask;
+        path->record_count += path->record_count <= path->record_mask ? 1 : 0;
     }
     newest->bytes += bytes;
     newest->packets++;
@@ -363,7 +370,7 @@ void block_path_on_spurious(struct block_path *path, struct instant now)
     congestion_undo(&path->congestion, &path->policy->congestion);
     if (instant_reached(now, path->widened_until)) {
         path->widened_until = instant_after(now, path->rtt.smoothed_ns);
-        path->reordering += path->reordering < REORDERING_MOST;
+        count_up(&path->reordering, REORDERING_MOST);
     }
 }
 
@@ -421,7 +428,7 @@ static void try_suspect(struct block_path *path, struct instant now)
     path->answers = path->probes == 0 ? path->answers : 0;
     const uint64_t wait = path->policy->revive_ns << smaller(path->probes, 16);
     path->probe_at = instant_after(now, smaller(wait, path->policy->revive_most_ns));
-    path->probes += path->probes < UINT8_MAX;
+    count_up(&path->probes, UINT8_MAX);
 }
 
 enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
@@ -433,7 +440,7 @@ enum block_path_event block_path_on_time(struct block_path *path, struct instant
             leave(path, now);
             return BLOCK_PATH_LEFT;
         }
-        path->expiries += path->expiries < UINT8_MAX;
+        count_up(&path->expiries, UINT8_MAX);
         congestion_on_silence(&path->congestion, &path->policy->congestion, now);
         path->timeout_at =
             instant_after(now, rtt_rto_ns(&path->rtt, &path->policy->rtt, path->expiries));
@@ -444,7 +451,7 @@ enum block_path_event block_path_on_time(struct block_path *path, struct instant
     if (path->suspect) {
         try_suspect(path, now);
     } else {
-        path->probes += path->probes < UINT8_MAX;
+        count_up(&path->probes, UINT8_MAX);
         path->probe_at =
             instant_after(now, rtt_pto_ns(&path->rtt, &path->policy->rtt, path->probes));
     }

@@ -70,7 +70,8 @@ static void hear(struct bench *bench, uint64_t now)
             }
             const struct block_echo_report echo = {.tsn = psn_of(bench->echoed[n])};
             if (due != UINT64_MAX) {
-                (void)block_path_on_echo(&bench->path[n], &echo, at(now));
+                assert_int_not_equal(block_path_on_echo(&bench->path[n], &echo, at(now)),
+                                     BLOCK_ECHO_IMPOSSIBLE);
             }
         }
     }

@@ -58,6 +58,13 @@ static uint64_t least_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static void count_up(uint8_t *count)
+{
+    if (*count < UINT8_MAX) {
+        (*count)++;
+    }
+}
+
 static void window_set(struct congestion *congestion, const struct congestion_policy *policy,
                        uint64_t window)
 {
@@ -236,7 +243,7 @@ static bool delay_rose(struct congestion *congestion, const struct congestion_po
 /* While somebody else fills the queue: is that over, or is it time to look? */
 static bool time_to_look(struct congestion *congestion, const struct congestion_policy *policy)
 {
-    congestion->rounds += congestion->rounds < UINT8_MAX;
+    count_up(&congestion->rounds);
     if (congestion->queue_ns <= policy->target_ns / 4) {
         congestion->mode = CONGESTION_DELAY;
         return false;
@@ -294,13 +301,15 @@ static void round_ends(struct congestion *congestion, const struct congestion_po
     if (sampled) {
         congestion->queue_ns = congestion->round_delay_ns;
     }
-    congestion->loss_rounds += congestion->loss_rounds < UINT8_MAX;
-    congestion->calm_rounds += congestion->calm_rounds < UINT8_MAX;
+    count_up(&congestion->loss_rounds);
+    count_up(&congestion->calm_rounds);
     judge_marks(congestion, policy);
     if (sampled && !(congestion->settling == 0 && judge_losses(congestion, policy))) {
         judge_delay(congestion, policy);
     }
-    congestion->settling -= congestion->settling != 0;
+    if (congestion->settling != 0) {
+        congestion->settling--;
+    }
 }
 
 void congestion_on_report(struct congestion *congestion, const struct congestion_policy *policy,
@@ -338,7 +347,7 @@ void congestion_on_report(struct congestion *congestion, const struct congestion
 void congestion_on_silence(struct congestion *congestion, const struct congestion_policy *policy,
                            struct instant now)
 {
-    congestion->silences += congestion->silences < UINT8_MAX;
+    count_up(&congestion->silences);
     if (congestion->silences < policy->silences) {
         cut_for_loss(congestion, policy, policy->silence_256ths);
     } else {
