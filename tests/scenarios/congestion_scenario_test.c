@@ -51,8 +51,8 @@ struct run {
     uint32_t rate;            /* Bytes a second. */
     uint32_t base_us;         /* Round trip without a queue. */
     uint32_t buffer;          /* Bytes that the queue holds. */
-    uint32_t flows;           /* Of ours. */
-    uint32_t cubics;          /* Of the others. */
+    uint32_t flows;           /* Ours. */
+    uint32_t cubics;          /* The others. */
     uint32_t stagger_ms;      /* From one's start to the next one's. */
     uint32_t loss;            /* Millionths. */
     uint32_t jitter_us;       /* An acknowledgement is late by up to so much. */

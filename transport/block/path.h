@@ -2,13 +2,13 @@
  *
  * path - one way of a stream's datagrams, as their sender sees it.
  *
- * Purpose    Numbers transmissions, learns from echoes which of them arrived and how long that took,
- *            says which are to be taken for lost, how much may leave now, when to probe, and when
- *            the path is to be left.
+ * Purpose    Numbers transmissions, learns from echoes which of them arrived and how long that
+ *            took, says which are to be taken for lost, how much may leave now, when to probe, and
+ *            when the path is to be left.
  * Inputs     block_path_sent, block_path_on_echo, block_path_on_arrived, block_path_on_lost,
  *            block_path_on_spurious, block_path_on_time.
- * Outputs    TSNs; block_path_lost and when it would say so; block_path_room and when there is some;
- *            block_path_deadline.
+ * Outputs    TSNs; block_path_lost and when it would say so; block_path_room and when there is
+ *            some; block_path_deadline.
  * Ownership  Caller owns the struct and the records, and keeps the policy. Nothing is allocated.
  * Threads    One caller at a time; no globals.
  * Time       `now` is an argument and never goes back.
@@ -153,8 +153,8 @@ enum block_path_event {
 /* When block_path_on_time is due. */
 struct instant block_path_deadline(const struct block_path *path);
 
-/* `elsewhere`: when the newest of what is known to have arrived by another path had left; an instant
- * of 0: nothing. A path that is silent while all others are is not to blame. */
+/* `elsewhere`: when the newest of what is known to have arrived by another path had left; an
+ * instant of 0: nothing. A path that is silent while all others are is not to blame. */
 MUST_USE enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
                                                   struct instant now);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A path numbers what leaves, believes only echoes that make sense, takes for lost what must
- *         be and nothing else, keeps its window and pace, probes, is left and comes back.
- * Method  A pipe of a fixed delay whose losses are known, and a list of all that was sent; timers by
- *         hand.
+ * Goal    A path numbers what leaves, believes only echoes that make sense, takes for lost what
+ *         must be and nothing else, keeps its window and pace, probes, is left and comes back.
+ * Method  A pipe of a fixed delay whose losses are known, and a list of all that was sent; timers
+ *         by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -246,8 +246,8 @@ static void test_probes(void **state)
     assert_true(block_path_deadline(&bench.path).ns == now + 1 + again);
 }
 
-/* EXA-100: a path that is silent through its probe and a timeout while another is not is left; small
- * probes, ever more seldom, bring it back. */
+/* EXA-100: a path that is silent through its probe and a timeout while another is not is left;
+ * small probes, ever more seldom, bring it back. */
 static void test_left(void **state)
 {
     (void)state;

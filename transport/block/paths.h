@@ -2,8 +2,8 @@
  *
  * paths - which way a block takes, out of the paths of one stream.
  *
- * Purpose    Spreads blocks over the paths that have room, keeps small messages on the quickest one,
- *            and avoids those that do not answer.
+ * Purpose    Spreads blocks over the paths that have room, keeps small messages on the quickest
+ *            one, and avoids those that do not answer.
  * Inputs     block_paths_choose for each block; block_paths_on_time.
  * Outputs    The path's number; which path is to be probed or left.
  * Ownership  Caller owns the struct and the paths. Nothing is allocated.

@@ -3,9 +3,10 @@
  * Swift, changed where its world differs from ours. Machines' own delays are as long as a network's
  * queues, so a round's least delay is what counts. Nobody tells us the network's true base: who
  * comes late takes another's queue for a part of it. So a cut follows the swing of the delay, which
- * all see alike, and not its height above a base; the base only says how deep to cut. Random loss is
- * no reason to slow down: a loss counts where there is a queue, or among many. And where cuts do not
- * empty the queue, somebody fills it who does not care: then we do not either, and look again later.
+ * all see alike, and not its height above a base; the base only says how deep to cut. Random loss
+ * is no reason to slow down: a loss counts where there is a queue, or among many. And where cuts
+ * do not empty the queue, somebody fills it who does not care: then we do not either, and look
+ * again later.
  */
 #include "transport/common/congestion.h"
 
@@ -24,8 +25,9 @@
 _Static_assert(sizeof(struct congestion) <= CONGESTION_BYTES_MAX, "");
 
 /* The target: what scheduling adds on processors that are shared. 10 packets: RFC 6928. 0.7: RFC
- * 9438. 10 %: twice the random loss that must not slow us down. 1/16: RFC 8257. 1.25: Linux' pacing.
- * The others: what did best over the table of tests/scenarios/congestion_scenario_test.c. */
+ * 9438. 10 %: twice the random loss that must not slow us down. 1/16: RFC 8257. 1.25: Linux'
+ * pacing. The others: what did best over the table of
+ * tests/scenarios/congestion_scenario_test.c. */
 struct congestion_policy congestion_policy_default(void)
 {
     return (struct congestion_policy){
@@ -111,8 +113,8 @@ static uint32_t proof(const struct congestion *congestion, const struct congesti
     return policy->heavy_packets * congestion->packet_bytes;
 }
 
-/* Is it proven that more than heavy_percent are lost? A cumulative sum, where losses add and arrivals
- * take away so that it stays near 0 below that share. */
+/* Is it proven that more than heavy_percent are lost? A cumulative sum, where losses add and
+ * arrivals take away so that it stays near 0 below that share. */
 static bool losses_heavy(const struct congestion *congestion,
                          const struct congestion_policy *policy)
 {
@@ -126,9 +128,9 @@ static bool losses_suspicious(const struct congestion *congestion,
     return congestion->loss_score > proof(congestion, policy) / 4;
 }
 
-/* What a round adds: the more, the longer nothing was cut, which all flows of a queue see alike; but
- * then no more than an eighth of the window, or many small ones would fill the queue before anybody
- * can notice. */
+/* What a round adds: the more, the longer nothing was cut, which all flows of a queue see alike;
+ * but then no more than an eighth of the window, or many small ones would fill the queue before
+ * anybody can notice. */
 static uint64_t growth_bytes(const struct congestion *congestion,
                              const struct congestion_policy *policy)
 {

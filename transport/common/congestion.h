@@ -11,12 +11,14 @@
  *            Nothing is allocated.
  * Threads    One caller at a time; no globals.
  * Time       Instants are arguments; it wants no timer of its own.
- * Units      Bytes as they count in a window (payload and packet_cost), nanoseconds, bytes a second.
- *            Integers only, so that a run in virtual time repeats everywhere.
+ * Units      Bytes as they count in a window (payload and packet_cost), nanoseconds, bytes a
+ *            second. Integers only, so that a run in virtual time repeats everywhere.
  * Limits     A window of two packets at least; below that only the pace falls. 1 GiB at most.
+ *            Delays should be the network's alone: a world that cannot take out what machines add
+ *            sets agree_percent to 50.
  * Source     Kumar and others, "Swift" (SIGCOMM 2020), as the Falcon transport specification prints
- *            it (10.3); Arun and Balakrishnan, "Copa" (NSDI 2018), for the competitive mode; RFC 3168
- *            and RFC 8257 for marks. What differs from them, and why: congestion.c.
+ *            it (10.3); Arun and Balakrishnan, "Copa" (NSDI 2018), for the competitive mode; RFC
+ *            3168 and RFC 8257 for marks. What differs from them, and why: congestion.c.
  */
 #ifndef TRANSPORT_COMMON_CONGESTION_H
 #define TRANSPORT_COMMON_CONGESTION_H
@@ -46,21 +48,21 @@ struct congestion_report {
 
 /* Parameters; congestion.c says where the defaults come from. */
 struct congestion_policy {
-    uint64_t target_ns;          /* A queue's swing: the delay may rise by so much. */
-    uint32_t start_packets;      /* The first window: so many packets, or ... */
-    uint32_t start_bytes;        /* ... so many bytes, if that is more. */
-    uint32_t least_packets;      /* The least window. */
-    uint32_t most_bytes;         /* The largest. */
-    uint32_t grow_bytes;         /* Growth in a round trip, after a cut. */
-    uint16_t cut_256ths;         /* What a loss leaves of the window, and ... */
-    uint16_t silence_256ths;     /* ... a timeout. */
-    uint16_t drain_256ths;       /* What a delay cut leaves of our share of the empty path, ... */
-    uint16_t shallow_256ths;     /* ... but of the window not less than this. */
-    uint8_t fall_percent;        /* Of a queue: a fall that shows that a cut had an effect. */
-    uint8_t agree_percent;       /* Of the target: with a longer queue every loss counts. */
-    uint8_t heavy_percent;       /* Losses beyond this count, however short the queue ... */
-    uint8_t heavy_packets;       /* ... once so many packets too many are lost. */
-    uint8_t stubborn_cuts;       /* Delay cuts in a row without effect: somebody fills the queue. */
+    uint64_t target_ns;      /* A queue's swing: the delay may rise by so much. */
+    uint32_t start_packets;  /* The first window: so many packets, or ... */
+    uint32_t start_bytes;    /* ... so many bytes, if that is more. */
+    uint32_t least_packets;  /* The least window. */
+    uint32_t most_bytes;     /* The largest. */
+    uint32_t grow_bytes;     /* Growth in a round trip, after a cut. */
+    uint16_t cut_256ths;     /* What a loss leaves of the window, and ... */
+    uint16_t silence_256ths; /* ... a timeout. */
+    uint16_t drain_256ths;   /* What a delay cut leaves of our share of the empty path, ... */
+    uint16_t shallow_256ths; /* ... but of the window not less than this. */
+    uint8_t fall_percent;    /* A fall by this part of the queue shows that a cut had an effect. */
+    uint8_t agree_percent; /* With a queue of more than this part of the target each loss counts. */
+    uint8_t heavy_percent; /* Losses beyond this count, however short the queue ... */
+    uint8_t heavy_packets; /* ... once so many packets too many are lost. */
+    uint8_t stubborn_cuts; /* Delay cuts in a row without effect: somebody fills the queue. */
     uint8_t competitive_rounds;  /* Rounds after which we look whether that is still so. */
     uint8_t undo_rounds;         /* A cut for loss can be undone so long. */
     uint8_t silences;            /* Timeouts in a row that lead to the least window. */

@@ -5,7 +5,8 @@
  *
  * Purpose    Turns samples of a path into its smoothed round trip, into the least one of the recent
  *            past, and into the times after which silence means something.
- * Inputs     rtt_sample: a round trip that is not ambiguous, less the time the peer held its answer.
+ * Inputs     rtt_sample: a round trip that is not ambiguous, less the time the peer held its
+ *            answer.
  * Outputs    rtt_least_ns, rtt_pto_ns (when to probe), rtt_rto_ns (when to despair).
  * Ownership  Caller owns the struct. Nothing is allocated.
  * Threads    One caller at a time; no globals.
@@ -31,7 +32,7 @@ struct rtt {
     uint32_t variation_ns;
     uint32_t newest_ns;
     uint32_t quarter;                /* Which quarter of all windows the newest sample fell into. */
-    uint32_t least_ns[RTT_QUARTERS]; /* Of the quarter n at n modulo 4; UINT32_MAX: no sample. */
+    uint32_t least_ns[RTT_QUARTERS]; /* Quarter n has n modulo 4; UINT32_MAX: no sample. */
 };
 
 struct rtt_policy {

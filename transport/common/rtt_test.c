@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Round trips are smoothed as RFC 6298 says, the minimum forgets what is old, and the timers
- *         keep their floors, ceilings and doublings.
+ * Goal    Round trips are smoothed as RFC 6298 says, the minimum forgets what is old, and the
+ *         timers keep their floors, ceilings and doublings.
  * Method  The RFC's formulas by hand; the minimum against a list of all samples.
  */
 #include <setjmp.h>
