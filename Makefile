@@ -41,6 +41,7 @@ bench:
 	@dev/install-packages build demo bench
 	@$(MAKE) --no-print-directory all
 	@bench/run
+	@bench/bad-networks
 
 install: all
 	install -D -m 755 $(BUILD)/tools/nonic $(DESTDIR)$(PREFIX)/bin/nonic

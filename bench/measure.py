@@ -61,14 +61,19 @@ def two(server, client, port, env=None):
         first.wait()
 
 
+def perftest_row(output):
+    """The last row of figures that a program of perftest has printed."""
+    rows = [line.split() for line in output.splitlines() if re.match(r'\s*\d+\s+\d+\s', line)]
+    if not rows:
+        raise RuntimeError(f'perftest failed:\n{output}')
+    return [float(x) for x in rows[-1]]
+
+
 def perftest(wire, tool, *options):
     port = free_port()
     args = [nonic(), 'run', '--wire', wire, '--', tool, '-F', '-p', port, *options]
     output = two(args, [*args, '127.0.0.1'], port)
-    rows = [line.split() for line in output.splitlines() if re.match(r'\s*\d+\s+\d+\s', line)]
-    if not rows:
-        raise RuntimeError(f'{tool} over {wire} failed:\n{output}')
-    return [float(x) for x in rows[-1]]
+    return perftest_row(output)
 
 
 def ucx(transports, test, size, iterations):

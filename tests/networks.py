@@ -122,9 +122,9 @@ class Network:
             ip('-n', name, 'link', 'set', 'lo', 'up')
         run('ip', 'netns', 'exec', self.router, 'sysctl', '-qw', 'net.ipv4.ip_forward=1',
             'net.ipv4.conf.all.rp_filter=0', 'net.ipv4.conf.default.rp_filter=0')
-        for name in self.names:
+        for name in self.names:  # No connection of TCP profits from what an earlier one has learnt.
             run('ip', 'netns', 'exec', name, 'sysctl', '-qw', 'net.ipv4.conf.all.rp_filter=0',
-                'net.ipv4.conf.default.rp_filter=0')
+                'net.ipv4.conf.default.rp_filter=0', 'net.ipv4.tcp_no_metrics_save=1')
         for end in range(self.ends):
             for path in range(self.paths):
                 self.join(end, path)
