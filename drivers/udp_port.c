@@ -39,8 +39,9 @@ bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
          */
         set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
     }
-    set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES_WANTED);
+    /* In this order: SO_RCVBUF would take back what a privileged user has got by force. */
     set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES_WANTED);
+    set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES_WANTED);
     set_option(fd, SOL_SOCKET, SO_SNDBUF, RECEIVE_BYTES_WANTED);
     set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
     int granted = 0;

@@ -356,6 +356,22 @@ static void test_probes_of_strangers_are_answered_and_forgotten(void **state)
 
 /* -- Flow control -------------------------------------------------------------------------------*/
 
+/* Who may have more than net.core.rmem_max has it. */
+static void test_receive_buffer_is_as_large_as_may_be(void **state)
+{
+    struct bench *bench = *state;
+    const int fd = udp_port_fd(bench->b.port, 0);
+    int granted, forced;
+    socklen_t bytes = sizeof(granted);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes), 0);
+    const int wanted = 8 << 20;
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof(wanted)) != 0) {
+        skip();
+    }
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &forced, &bytes), 0);
+    assert_int_equal(granted, forced);
+}
+
 /* The buffer of an ordinary machine, and the sizes whose slabs are the most wasteful. */
 static void test_receiver_that_does_not_read_is_not_overrun(void **state)
 {
@@ -434,6 +450,7 @@ int main(void)
         UDP_TEST(test_too_short),
         UDP_TEST(test_hidden_identifications),
         UDP_TEST(test_probes_of_strangers_are_answered_and_forgotten),
+        UDP_TEST(test_receive_buffer_is_as_large_as_may_be),
         UDP_TEST(test_receiver_that_does_not_read_is_not_overrun),
         UDP_TEST(test_peer_that_never_answers_is_not_limited),
         UDP_TEST(test_links),
