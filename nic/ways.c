@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/ways.h"
+
+#include "wire/inet.h"
+
+uint32_t nic_ways_pairs(const struct nic_ways *ways)
+{
+    return 1u + (ways->own_count > ways->peer_count ? ways->own_count : ways->peer_count);
+}
+
+uint32_t nic_ways_count(const struct nic_ways *ways)
+{
+    const uint32_t count = nic_ways_pairs(ways) * ways->ports;
+    return count < NIC_WAYS_MAX ? count : NIC_WAYS_MAX;
+}
+
+struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_path *path,
+                           uint32_t number)
+{
+    const uint32_t pairs = nic_ways_pairs(ways), way = number % nic_ways_count(ways);
+    const uint32_t pair = way % pairs;
+    return (struct nic_way){
+        .source = pair == 0 || pair > ways->own_count ? path->source : ways->own[pair - 1],
+        .destination =
+            pair == 0 || pair > ways->peer_count ? path->destination : ways->peer[pair - 1],
+        .pair = (uint8_t)pair,
+        .port = (uint8_t)(way / pairs),
+    };
+}
+
+bool nic_ways_fit(const struct nic_ways *ways, uint32_t mtu_bytes)
+{
+    return mtu_bytes + NIC_WAYS_AROUND_PAYLOAD <= ways->datagram_bytes;
+}
+
+/* -- What the peer may name ---------------------------------------------------------------------*/
+
+/* 127.0.0.0/8 and ::1. */
+static bool is_loopback(const struct gid *gid)
+{
+    static const struct gid one = {{[15] = 1}};
+    return inet_is_ipv4(gid->bytes) ? gid->bytes[12] == 127 : gid_equal(gid, &one);
+}
+
+/* fe80::/10 needs a scope, which a GID does not carry. 169.254.0.0/16 is left to whoever uses it.
+ */
+static bool needs_scope(const struct gid *gid)
+{
+    return gid->bytes[0] == 0xfe && (gid->bytes[1] & 0xc0) == 0x80;
+}
+
+/* A peer elsewhere must not make us send to programs of our own machine. */
+static bool may_be_named(const struct nic_path *path, const struct gid *gid)
+{
+    return inet_is_ipv4(gid->bytes) == inet_is_ipv4(path->destination.bytes) &&
+           !inet_is_multicast(gid->bytes) && !inet_is_any(gid->bytes) && !needs_scope(gid) &&
+           (is_loopback(&path->destination) || !is_loopback(gid));
+}
+
+static bool is_among(const struct gid *gids, uint32_t count, const struct gid *gid)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (gid_equal(&gids[i], gid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool all_may_be_named(const struct nic_path *path, const struct gid *gids, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!may_be_named(path, &gids[i]) || gid_equal(&gids[i], &path->destination) ||
+            is_among(gids, i, &gids[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* -- Which goes with which ----------------------------------------------------------------------*/
+
+static uint32_t common_bits(const struct gid *a, const struct gid *b)
+{
+    uint32_t bits = 0;
+    while (bits < 128 && ((a->bytes[bits / 8] ^ b->bytes[bits / 8]) & 0x80 >> bits % 8) == 0) {
+        bits++;
+    }
+    return bits;
+}
+
+/* The peer's address at `at` or behind that is nearest to `own`. */
+static uint32_t nearest(const struct gid *peer, uint32_t at, uint32_t count, const struct gid *own)
+{
+    uint32_t best = at;
+    for (uint32_t i = at + 1; i < count; i++) {
+        if (common_bits(&peer[i], own) > common_bits(&peer[best], own)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void arrange(const struct nic_ways *ways, struct gid *peer, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && i < ways->own_count; i++) {
+        const uint32_t best = nearest(peer, i, count, &ways->own[i]);
+        const struct gid moved = peer[i];
+        peer[i] = peer[best];
+        peer[best] = moved;
+    }
+}
+
+static bool are_known(const struct nic_ways *ways, const struct gid *gids, uint32_t count)
+{
+    bool known = count == ways->peer_count;
+    for (uint32_t i = 0; i < count && known; i++) {
+        known = is_among(ways->peer, ways->peer_count, &gids[i]);
+    }
+    return known;
+}
+
+bool nic_ways_learn(struct nic_ways *ways, const struct nic_path *path, const struct gid *gids,
+                    uint32_t count)
+{
+    if (count > NIC_WAY_GIDS_MAX || !all_may_be_named(path, gids, count)) {
+        return false;
+    }
+    if (are_known(ways, gids, count)) {
+        return true;
+    }
+    if (ways->taught == NIC_WAYS_TAUGHT_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        ways->peer[i] = gids[i];
+    }
+    arrange(ways, ways->peer, count);
+    ways->peer_count = (uint8_t)count;
+    ways->taught++;
+    return true;
+}
+
+bool nic_ways_connect(const struct nic_ways *ways, const struct nic_path *path,
+                      const struct gid *source, const struct gid *destination)
+{
+    return (gid_equal(source, &path->destination) ||
+            is_among(ways->peer, ways->peer_count, source)) &&
+           (gid_equal(destination, &path->source) ||
+            is_among(ways->own, ways->own_count, destination));
+}

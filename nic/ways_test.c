@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Ways lead between addresses that belong together; what a peer names is judged.
+ * Method  Tables by hand; random ones against the rules that the header states.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "nic/ways.h"
+
+static struct gid ipv4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
+{
+    return (struct gid){{[10] = 0xff, [11] = 0xff, a, b, c, d}};
+}
+
+static struct gid ipv6(uint8_t first, uint8_t last)
+{
+    return (struct gid){{[0] = first, [15] = last}};
+}
+
+static struct nic_path path_between(struct gid source, struct gid destination)
+{
+    return (struct nic_path){.source = source, .destination = destination};
+}
+
+static void expect_way(const struct nic_ways *ways, const struct nic_path *path, uint32_t number,
+                       struct gid source, struct gid destination, uint8_t port)
+{
+    const struct nic_way way = nic_ways_at(ways, path, number);
+    assert_true(gid_equal(&way.source, &source));
+    assert_true(gid_equal(&way.destination, &destination));
+    assert_int_equal(way.port, port);
+}
+
+static void test_ports_alone(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 0, 0, 1), ipv4(10, 0, 0, 2));
+    const struct nic_ways ways = {.ports = 4};
+    assert_int_equal(nic_ways_pairs(&ways), 1);
+    assert_int_equal(nic_ways_count(&ways), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        expect_way(&ways, &path, i, path.source, path.destination, (uint8_t)i);
+    }
+}
+
+/* Two interfaces in two subnets, whose order differs between the two ends. */
+static void test_subnets_find_each_other(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    struct nic_ways ways = {
+        .ports = 2, .own_count = 2, .own = {ipv4(10, 2, 0, 1), ipv4(10, 3, 0, 1)}};
+    const struct gid peer[] = {ipv4(10, 3, 0, 2), ipv4(10, 2, 0, 2)};
+    assert_true(nic_ways_learn(&ways, &path, peer, 2));
+    assert_int_equal(nic_ways_count(&ways), 6);
+    for (uint8_t port = 0; port < 2; port++) {
+        expect_way(&ways, &path, 3u * port, path.source, path.destination, port);
+        expect_way(&ways, &path, 3u * port + 1, ipv4(10, 2, 0, 1), ipv4(10, 2, 0, 2), port);
+        expect_way(&ways, &path, 3u * port + 2, ipv4(10, 3, 0, 1), ipv4(10, 3, 0, 2), port);
+    }
+}
+
+static void test_addresses_left_over(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    struct nic_ways ours = {.ports = 1, .own_count = 1, .own = {ipv4(10, 2, 0, 1)}};
+    assert_int_equal(nic_ways_count(&ours), 2);
+    expect_way(&ours, &path, 1, ipv4(10, 2, 0, 1), path.destination, 0);
+    struct nic_ways theirs = {.ports = 1};
+    const struct gid peer = ipv4(10, 2, 0, 2);
+    assert_true(nic_ways_learn(&theirs, &path, &peer, 1));
+    assert_int_equal(nic_ways_count(&theirs), 2);
+    expect_way(&theirs, &path, 1, path.source, peer, 0);
+    expect_way(&theirs, &path, 3, path.source, peer, 0); /* Modulo what there are. */
+}
+
+static void test_never_more_than_16(void **state)
+{
+    (void)state;
+    struct nic_ways ways = {.ports = 16, .own_count = 3};
+    assert_int_equal(nic_ways_count(&ways), NIC_WAYS_MAX);
+    ways.own_count = 0;
+    assert_int_equal(nic_ways_count(&ways), NIC_WAYS_MAX);
+}
+
+/* Whatever the numbers are: all ways differ, and way 0 is the path's own. */
+static void test_all_ways_differ(void **state)
+{
+    (void)state;
+    struct prng prng;
+    prng_init(&prng, 26);
+    for (int round = 0; round < 2000; round++) {
+        const struct nic_path path = path_between(ipv4(10, 0, 0, 1), ipv4(10, 0, 0, 2));
+        struct nic_ways ways = {.ports = (uint8_t)(1 + prng_below(&prng, 16)),
+                                .own_count = (uint8_t)prng_below(&prng, 4)};
+        struct gid peer[NIC_WAY_GIDS_MAX];
+        for (uint8_t i = 0; i < NIC_WAY_GIDS_MAX; i++) {
+            ways.own[i] = ipv4((uint8_t)(20 + i), (uint8_t)prng_next(&prng), 0, 1);
+            peer[i] = ipv4((uint8_t)(30 + i), (uint8_t)prng_next(&prng), 0, 2);
+        }
+        assert_true(nic_ways_learn(&ways, &path, peer, (uint32_t)prng_below(&prng, 4)));
+        expect_way(&ways, &path, 0, path.source, path.destination, 0);
+        for (uint32_t i = 0; i < nic_ways_count(&ways); i++) {
+            const struct nic_way a = nic_ways_at(&ways, &path, i);
+            assert_true(nic_ways_connect(&ways, &path, &a.destination, &a.source));
+            assert_in_range(a.port, 0, ways.ports - 1);
+            for (uint32_t j = 0; j < i; j++) {
+                const struct nic_way b = nic_ways_at(&ways, &path, j);
+                assert_false(a.port == b.port && gid_equal(&a.source, &b.source) &&
+                             gid_equal(&a.destination, &b.destination));
+            }
+        }
+    }
+}
+
+static void test_what_a_peer_may_not_name(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    const struct gid bad[] = {ipv6(0x20, 1),      ipv4(224, 0, 0, 1), ipv4(0, 0, 0, 0),
+                              ipv4(127, 0, 0, 1), path.destination,   ipv6(0xfe, 1)};
+    struct nic_ways ways = {.ports = 1}, before = ways;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        const struct gid gids[] = {ipv4(10, 2, 0, 2), bad[i]};
+        assert_false(nic_ways_learn(&ways, &path, gids, 2));
+    }
+    const struct gid twice[] = {ipv4(10, 2, 0, 2), ipv4(10, 2, 0, 2)};
+    assert_false(nic_ways_learn(&ways, &path, twice, 2));
+    const struct gid many[4] = {ipv4(9, 0, 0, 1), ipv4(9, 0, 0, 2), ipv4(9, 0, 0, 3),
+                                ipv4(9, 0, 0, 4)};
+    assert_false(nic_ways_learn(&ways, &path, many, 4));
+    assert_memory_equal(&ways, &before, sizeof(ways));
+
+    const struct nic_path six = path_between(ipv6(0x20, 1), ipv6(0x20, 2));
+    const struct gid scoped = {{[0] = 0xfe, [1] = 0x80, [15] = 1}}, one = {{[15] = 1}};
+    assert_false(nic_ways_learn(&ways, &six, &scoped, 1));
+    assert_false(nic_ways_learn(&ways, &six, &one, 1));
+    assert_true(nic_ways_learn(&ways, &six, (struct gid[]){ipv6(0x20, 3)}, 1));
+
+    const struct nic_path local = path_between(ipv4(127, 1, 0, 1), ipv4(127, 1, 0, 2));
+    assert_true(nic_ways_learn(&ways, &local, (struct gid[]){ipv4(127, 1, 0, 3)}, 1));
+}
+
+/* The same again is no change, in whichever order; what changes for ever is refused. */
+static void test_changes_are_counted(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    struct nic_ways ways = {.ports = 1};
+    const struct gid there[] = {ipv4(10, 2, 0, 2), ipv4(10, 3, 0, 2)};
+    const struct gid back[] = {there[1], there[0]};
+    assert_true(nic_ways_learn(&ways, &path, there, 2));
+    assert_true(nic_ways_learn(&ways, &path, back, 2));
+    assert_int_equal(ways.taught, 1);
+    for (uint8_t i = 1; i < NIC_WAYS_TAUGHT_MAX; i++) {
+        assert_true(nic_ways_learn(&ways, &path, (struct gid[]){ipv4(10, 9, 0, i)}, 1));
+    }
+    const struct nic_ways before = ways;
+    assert_false(nic_ways_learn(&ways, &path, (struct gid[]){ipv4(10, 8, 0, 1)}, 1));
+    assert_memory_equal(&ways, &before, sizeof(ways));
+    assert_true(nic_ways_learn(&ways, &path, ways.peer, ways.peer_count));
+}
+
+static void test_who_may_have_sent(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    struct nic_ways ways = {.ports = 1, .own_count = 1, .own = {ipv4(10, 2, 0, 1)}};
+    const struct gid other = ipv4(10, 2, 0, 2), stranger = ipv4(10, 2, 0, 3);
+    assert_true(nic_ways_connect(&ways, &path, &path.destination, &path.source));
+    assert_true(nic_ways_connect(&ways, &path, &path.destination, &ways.own[0]));
+    assert_false(nic_ways_connect(&ways, &path, &other, &path.source));
+    assert_true(nic_ways_learn(&ways, &path, &other, 1));
+    assert_true(nic_ways_connect(&ways, &path, &other, &path.source));
+    assert_true(nic_ways_connect(&ways, &path, &other, &ways.own[0]));
+    assert_false(nic_ways_connect(&ways, &path, &stranger, &path.source));
+    assert_false(nic_ways_connect(&ways, &path, &other, &stranger));
+}
+
+static void test_largest_packet(void **state)
+{
+    (void)state;
+    const struct nic_ways ipv4_jumbo = {.ports = 1, .datagram_bytes = 4180 - 28};
+    const struct nic_ways ipv6_jumbo = {.ports = 1, .datagram_bytes = 4199 - 48};
+    assert_true(nic_ways_fit(&ipv4_jumbo, 4096));
+    assert_false(nic_ways_fit(&ipv6_jumbo, 4096));
+    assert_true(nic_ways_fit(&ipv6_jumbo, 2048));
+    assert_false(nic_ways_fit(&(struct nic_ways){.ports = 1}, 256));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ports_alone),         cmocka_unit_test(test_subnets_find_each_other),
+        cmocka_unit_test(test_addresses_left_over), cmocka_unit_test(test_never_more_than_16),
+        cmocka_unit_test(test_all_ways_differ),     cmocka_unit_test(test_what_a_peer_may_not_name),
+        cmocka_unit_test(test_changes_are_counted), cmocka_unit_test(test_who_may_have_sent),
+        cmocka_unit_test(test_largest_packet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
