@@ -41,6 +41,7 @@ bool nic_decode(struct nic *nic, const struct nic_frame *frame, struct nic_arriv
     }
     arrival->source = frame->source;
     arrival->destination = frame->destination;
+    arrival->arrived = frame->arrived;
     arrival->traffic_class = frame->traffic_class;
     arrival->hop_limit = frame->hop_limit;
     arrival->placed = frame->placed;

@@ -77,7 +77,8 @@ struct nic_frame {
     const uint8_t *payload; /* With its pad, without ICRC; NULL: it stands behind the headers. */
     uint32_t headers_bytes, payload_bytes;
     struct gid source, destination;
-    uint8_t traffic_class; /* DSCP and ECN bits as received, 0 if the world cannot see them. */
+    struct instant arrived; /* As `now` counts; 0 ns: the world does not know. */
+    uint8_t traffic_class;  /* DSCP and ECN bits as received, 0 if the world does not see them. */
     uint8_t hop_limit;
     bool placed; /* An RC WRITE without immediate data, or an RC READ request, whose sender judged
                     the memory and wrote or read it (docs/decisions/0003). It is not believed of
@@ -194,6 +195,8 @@ struct nic_departure {
     uint32_t segment_count;
     struct segment segments[NIC_SEGMENT_MAX];
     struct nic_direct direct;
+    uint8_t way;      /* By which addresses and port it leaves (nic/ways.h). 0: the path's own. */
+    bool ecn_capable; /* Routers may mark it instead of dropping it: ECT(0). */
     bool alone; /* An RC request, and every request of this queue pair before it is acknowledged. */
     bool more_sends; /* Further send requests wait behind this packet. */
     bool more;       /* The queue pair is still ready: the next pull may yield something. */
