@@ -43,6 +43,9 @@ static struct gid gid_of(const union socket_address *address)
     return gid;
 }
 
+/* Any address of 127.0.0.0/8 is this interface's, though it lists but one. */
+static const char loopback[] = "lo";
+
 /* A socket on the RoCE port of `address`, or -1 with errno. */
 static int bind_socket(union socket_address *address)
 {
@@ -70,16 +73,65 @@ static bool add(struct address_set *set, union socket_address *address, uint32_t
     if (fd < 0) {
         return false;
     }
-    set->entries[set->count++] = (struct address){gid_of(address), interface_index, fd, NULL, -1};
+    set->entries[set->count++] = (struct address){.gid = gid_of(address),
+                                                  .interface_index = interface_index,
+                                                  .loopback = true,
+                                                  .fd = fd,
+                                                  .claim = -1};
     return true;
+}
+
+static bool has(const struct address_set *set, const struct gid *gid)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (gid_equal(&set->entries[i].gid, gid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t interface_mtu(const char *name)
+{
+    struct ifreq request = {0};
+    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return 0;
+    }
+    const bool good = ioctl(fd, SIOCGIFMTU, &request) == 0;
+    close(fd);
+    return good ? (uint32_t)request.ifr_mtu : 0;
+}
+
+/* Returns the interface's MTU; 0: it is too small, and `error` says so. */
+static uint32_t take_mtu(struct address_set *set, const char *interface, char *error,
+                         size_t error_bytes)
+{
+    const uint32_t bytes = interface_mtu(interface);
+    enum path_mtu mtu;
+    if (!address_path_mtu(bytes, &mtu)) {
+        snprintf(error, error_bytes, "the MTU of interface %s is too small for RoCE", interface);
+        return 0;
+    }
+    set->mtu = set->count == 0 || mtu < set->mtu ? mtu : set->mtu;
+    return bytes;
 }
 
 /* An address that others of our user may have too. Its socket is known once there is a slot. */
 static bool add_shared(struct address_set *set, union socket_address *address, const char *text,
-                       uint32_t interface_index, char *error, size_t error_bytes)
+                       const char *interface, char *error, size_t error_bytes)
 {
-    struct share *share = malloc(sizeof(*share));
+    const uint32_t mtu_bytes = take_mtu(set, interface, error, error_bytes);
     const struct gid gid = gid_of(address);
+    if (mtu_bytes == 0) {
+        return false;
+    }
+    if (has(set, &gid)) {
+        snprintf(error, error_bytes, "the device has the address %s twice", text);
+        return false;
+    }
+    struct share *share = malloc(sizeof(*share));
     if (share == NULL) {
         snprintf(error, error_bytes, "no memory");
         return false;
@@ -94,7 +146,14 @@ static bool add_shared(struct address_set *set, union socket_address *address, c
         free(share);
         return false;
     }
-    set->entries[set->count++] = (struct address){gid, interface_index, -1, share, -1};
+    set->entries[set->count++] = (struct address){.gid = gid,
+                                                  .interface_index = if_nametoindex(interface),
+                                                  .interface_bytes = mtu_bytes,
+                                                  .word = (uint8_t)set->words,
+                                                  .loopback = strcmp(interface, loopback) == 0,
+                                                  .fd = -1,
+                                                  .share = share,
+                                                  .claim = -1};
     return true;
 }
 
@@ -125,33 +184,6 @@ static const char *to_text(const union socket_address *address, char *text, sock
     return inet_ntop(address->any.sa_family, from, text, bytes);
 }
 
-static uint32_t interface_mtu(const char *name)
-{
-    struct ifreq request = {0};
-    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return 0;
-    }
-    const bool good = ioctl(fd, SIOCGIFMTU, &request) == 0;
-    close(fd);
-    return good ? (uint32_t)request.ifr_mtu : 0;
-}
-
-/* False: its MTU is too small, and `error` says so. */
-static bool take_mtu(struct address_set *set, const char *interface, char *error,
-                     size_t error_bytes)
-{
-    const bool good = address_path_mtu(interface_mtu(interface), &set->mtu);
-    if (!good) {
-        snprintf(error, error_bytes, "the MTU of interface %s is too small for RoCE", interface);
-    }
-    return good;
-}
-
-/* Any address of 127.0.0.0/8 is this interface's, though it lists but one. */
-static const char loopback[] = "lo";
-
 /* Where UDP is not to be had, a name is the claim: it is as exclusive, and vanishes likewise. */
 static bool add_name(struct address_set *set, union socket_address *address,
                      uint32_t interface_index)
@@ -162,7 +194,8 @@ static bool add_name(struct address_set *set, union socket_address *address,
     if (claim < 0) {
         return false;
     }
-    set->entries[set->count++] = (struct address){gid, interface_index, -1, NULL, claim};
+    set->entries[set->count++] = (struct address){
+        .gid = gid, .interface_index = interface_index, .loopback = true, .fd = -1, .claim = claim};
     return true;
 }
 
@@ -173,7 +206,8 @@ static bool claim_loopback(struct address_set *set,
                            char *error, size_t error_bytes)
 {
     uint32_t drawn = (uint32_t)getpid();
-    if (!take_mtu(set, loopback, error, error_bytes)) {
+    const uint32_t mtu_bytes = take_mtu(set, loopback, error, error_bytes);
+    if (mtu_bytes == 0) {
         return false;
     }
     for (int i = 0; i < CLAIM_TRIES; i++) {
@@ -188,6 +222,8 @@ static bool claim_loopback(struct address_set *set,
         union socket_address address = {.v4 = {.sin_family = AF_INET}};
         address.v4.sin_addr.s_addr = htonl(0x7f000000u | host);
         if (add_one(set, &address, if_nametoindex(loopback))) {
+            set->entries[0].interface_bytes = mtu_bytes;
+            set->words = 1;
             char text[INET6_ADDRSTRLEN];
             snprintf(set->text, sizeof(set->text), "%s (loopback, this process alone)",
                      to_text(&address, text, sizeof(text)));
@@ -218,9 +254,18 @@ static bool usable(const struct ifaddrs *at)
     return at->ifa_addr->sa_family == AF_INET;
 }
 
-/* All usable addresses of family `family` that belong to `device`, by name or by address. */
-static bool add_matching(struct address_set *set, const struct ifaddrs *list, const char *device,
-                         int family, char *error, size_t error_bytes)
+/* For people: the first address of each word. */
+static void add_text(struct address_set *set, const char *address, const char *kind,
+                     const char *interface)
+{
+    const size_t used = strlen(set->text);
+    snprintf(set->text + used, sizeof(set->text) - used, "%s%s (%s%s)", used > 0 ? ", " : "",
+             address, kind, interface);
+}
+
+/* All usable addresses of family `family` that belong to `word`, by name or by address. */
+static bool add_matching(struct address_set *set, const struct ifaddrs *list, const char *word,
+                         int family, uint32_t first, char *error, size_t error_bytes)
 {
     for (const struct ifaddrs *at = list; at != NULL && set->count < ADDRESS_MAX;
          at = at->ifa_next) {
@@ -231,62 +276,91 @@ static bool add_matching(struct address_set *set, const struct ifaddrs *list, co
         memcpy(&address, at->ifa_addr, family == AF_INET ? sizeof(address.v4) : sizeof(address.v6));
         char text[INET6_ADDRSTRLEN];
         to_text(&address, text, sizeof(text));
-        if (strcmp(device, at->ifa_name) != 0 && strcmp(device, text) != 0) {
+        if (strcmp(word, at->ifa_name) != 0 && strcmp(word, text) != 0) {
             continue;
         }
-        if (!take_mtu(set, at->ifa_name, error, error_bytes) ||
-            !add_shared(set, &address, text, if_nametoindex(at->ifa_name), error, error_bytes)) {
+        if (!add_shared(set, &address, text, at->ifa_name, error, error_bytes)) {
             return false;
         }
-        if (set->count == 1) {
-            snprintf(set->text, sizeof(set->text), "%s (interface %s)", text, at->ifa_name);
+        if (set->count == first + 1) {
+            add_text(set, text, "interface ", at->ifa_name);
         }
     }
     return true;
 }
 
-static bool find_on_interfaces(struct address_set *set, const char *device, char *error,
+static bool find_on_interfaces(struct address_set *set, const char *word, char *error,
                                size_t error_bytes)
 {
+    const uint32_t first = set->count;
     struct ifaddrs *list;
     if (getifaddrs(&list) != 0) {
         snprintf(error, error_bytes, "cannot list interfaces: %s", strerror(errno));
         return false;
     }
-    const bool good = add_matching(set, list, device, AF_INET, error, error_bytes) &&
-                      add_matching(set, list, device, AF_INET6, error, error_bytes);
+    const bool good = add_matching(set, list, word, AF_INET, first, error, error_bytes) &&
+                      add_matching(set, list, word, AF_INET6, first, error, error_bytes);
     freeifaddrs(list);
-    if (good && set->count == 0) {
+    if (good && set->count == first) {
         snprintf(error, error_bytes,
-                 "device '%s' is neither an interface that is up and has an address, nor an "
-                 "address of this machine",
-                 device);
+                 first == ADDRESS_MAX
+                     ? "device '%s' is one too many: the interfaces before it have 16 addresses"
+                     : "device '%s' is neither an interface that is up and has an address, nor an "
+                       "address of this machine",
+                 word);
     }
-    return good && set->count > 0;
+    return good && set->count > first;
 }
 
-static bool is_loopback(const char *device, union socket_address *address)
+static bool is_loopback(const char *word, union socket_address *address)
 {
     *address = (union socket_address){.v4 = {.sin_family = AF_INET}};
-    return inet_pton(AF_INET, device, &address->v4.sin_addr) == 1 &&
+    return inet_pton(AF_INET, word, &address->v4.sin_addr) == 1 &&
            ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
+}
+
+static bool find_word(struct address_set *set, const char *word, char *error, size_t error_bytes)
+{
+    union socket_address address;
+    if (!is_loopback(word, &address) || set->count == ADDRESS_MAX) {
+        return find_on_interfaces(set, word, error, error_bytes);
+    }
+    add_text(set, word, "loopback", "");
+    return add_shared(set, &address, word, loopback, error, error_bytes);
 }
 
 static bool find_named(struct address_set *set, const char *device, char *error, size_t error_bytes)
 {
-    union socket_address address;
-    if (!is_loopback(device, &address)) {
-        return find_on_interfaces(set, device, error, error_bytes);
+    for (const char *at = device; at != NULL;) {
+        const char *comma = strchr(at, ',');
+        const size_t bytes = comma == NULL ? strlen(at) : (size_t)(comma - at);
+        char word[64];
+        if (set->words == ADDRESS_WORDS_MAX) {
+            snprintf(error, error_bytes, "device '%s' names more than %d interfaces or addresses",
+                     device, ADDRESS_WORDS_MAX);
+            return false;
+        }
+        snprintf(word, sizeof(word), "%.*s", (int)bytes, at);
+        if (!find_word(set, word, error, error_bytes)) {
+            return false;
+        }
+        set->words++;
+        at = comma == NULL ? NULL : comma + 1;
     }
-    snprintf(set->text, sizeof(set->text), "%s (loopback)", device);
-    return take_mtu(set, loopback, error, error_bytes) &&
-           add_shared(set, &address, device, if_nametoindex(loopback), error, error_bytes);
+    return true;
+}
+
+static void begin(struct address_set *set)
+{
+    set->count = 0;
+    set->words = 0;
+    set->shared = false;
+    set->text[0] = '\0';
 }
 
 bool address_find(struct address_set *set, const char *device, char *error, size_t error_bytes)
 {
-    set->count = 0;
-    set->shared = false;
+    begin(set);
     if (device == NULL) {
         return claim_loopback(set, add, error, error_bytes);
     }
@@ -299,8 +373,7 @@ bool address_find(struct address_set *set, const char *device, char *error, size
 
 bool address_find_without_udp(struct address_set *set, char *error, size_t error_bytes)
 {
-    set->count = 0;
-    set->shared = false;
+    begin(set);
     return claim_loopback(set, add_name, error, error_bytes);
 }
 

@@ -3,14 +3,14 @@
  * address - the addresses a live NIC has, each with a UDP socket bound to port 4791. One that a
  * user names is shared by all nonic programs of that user.
  *
- * Purpose    Turns what a user names (nothing, an interface, an address) into GIDs.
+ * Purpose    Turns what a user names (nothing, or interfaces and addresses) into GIDs.
  * Inputs     address_find; address_find_without_udp where somebody else has the UDP port.
  * Outputs    An address_set; a reason in words when there is none.
  * Ownership  The set owns its sockets until address_release; zeroed memory is an empty set.
  * Threads    One caller at a time.
  * Time       Not used.
  * Units      Bytes.
- * Limits     ADDRESS_MAX addresses.
+ * Limits     ADDRESS_MAX addresses, of at most ADDRESS_WORDS_MAX interfaces or addresses named.
  * Source     RoCEv2: GIDs are IP addresses, IPv4 in the mapped form (IBTA A17.3.2).
  */
 #ifndef DRIVERS_ADDRESS_H
@@ -24,27 +24,33 @@
 #include "drivers/share.h"
 #include "nic/types.h"
 
-#define ADDRESS_MAX 16
+#define ADDRESS_MAX       16
+#define ADDRESS_WORDS_MAX 4 /* What HELLO tells a peer: the path's own GID and three others. */
 
 struct address {
     struct gid gid;
     uint32_t interface_index;
-    int fd;              /* A datagram socket bound to this address and port 4791; -1: none. */
-    struct share *share; /* Its other processes; NULL: the address is ours alone. */
-    int claim;           /* Without a datagram socket: what makes it ours. -1: the socket does. */
+    uint32_t interface_bytes; /* The interface's MTU. */
+    uint8_t word;             /* Which of those that were named it comes from. */
+    bool loopback;            /* Its interface is. */
+    int fd;                   /* A datagram socket bound to this address and port 4791; -1: none. */
+    struct share *share;      /* Its other processes; NULL: the address is ours alone. */
+    int claim; /* Without a datagram socket: what makes it ours. -1: the socket does. */
 };
 
 struct address_set {
     struct address entries[ADDRESS_MAX];
     uint32_t count;
-    enum path_mtu mtu; /* The largest that fits the interface. */
+    uint32_t words;    /* That were named, separated by commas; 1 if none was. */
+    enum path_mtu mtu; /* The largest that fits all interfaces. */
     bool shared;       /* By other processes of our user: all entries are, or none is. */
     uint32_t slot;     /* Which of them we are. */
-    char text[128];    /* For people: "127.84.3.9 (loopback, this process alone)". */
+    char text[256];    /* For people: "127.84.3.9 (loopback, this process alone)". */
 };
 
-/* `device` NULL: a loopback address that no other process has. Otherwise the name of an interface,
- * all of whose addresses are taken, or one address of this machine. */
+/* `device` NULL: a loopback address that no other process has. Otherwise words separated by commas,
+ * each the name of an interface, all of whose addresses are taken, or one address of this machine.
+ * The first GID is the first word's. */
 MUST_USE bool address_find(struct address_set *set, const char *device, char *error,
                            size_t error_bytes);
 /* A loopback address without UDP, for a process that shared memory is enough for. */

@@ -22,7 +22,7 @@ static bool set_option(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
 }
 
-/* All our addresses belong to one interface: the first of the family says which. */
+/* Groups are joined on one interface: that of our first address of the family. */
 static const struct address *address_for(const struct udp_port *port, const struct gid *group)
 {
     for (uint32_t i = 0; i < port->addresses->count; i++) {
