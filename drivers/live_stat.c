@@ -10,7 +10,7 @@
 #include "drivers/live_internal.h"
 #include "drivers/stat_server.h"
 
-#define PORT_LINES   10
+#define PORT_LINES   11
 #define CM_LINES     10
 #define DIRECT_LINES 10
 #define LINES_MAX    (COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES)
@@ -73,6 +73,7 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
         {"udp_datagrams_received", udp->datagrams_received},
         {"udp_send_failed", udp->send_failed},
         {"udp_send_waited", udp->send_waited},
+        {"udp_ways_missed", udp->ways_missed},
         {"udp_implausible_id", udp->implausible_identification},
         {"udp_probes_sent", udp->probes_sent},
         {"udp_probes_answered", udp->probes_answered},

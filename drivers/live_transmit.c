@@ -45,34 +45,44 @@ static bool has_room(struct live *live, struct link *link)
 }
 
 /* Where several processes share the address, the queue pair number says which one it is. */
-static struct link *choose(struct live *live, struct link *link, uint32_t destination_qpn)
+static struct link *choose(struct live *live, const struct nic_departure *departure)
 {
-    return LIKELY(link->kind != LINK_FAN) ? link : live_fan_link(live, link, destination_qpn);
+    struct link *link = departure->path->link;
+    if (UNLIKELY((departure->way | departure->ecn_capable) != 0)) {
+        return udp_port_way(&live->udp, link, departure->way, departure->ecn_capable);
+    }
+    return LIKELY(link->kind != LINK_FAN) ? link
+                                          : live_fan_link(live, link, departure->destination_qpn);
 }
 
 /* -- The slow way: packets as bytes, for captures and faults -----------------------------------*/
 
-static struct inet_flow flow_of(const struct nic_path *path)
+/* Each way over UDP has a link and a flow of its own. */
+static struct inet_flow flow_of(const struct link *link, const struct nic_path *path)
 {
-    return roce_flow(path->source.bytes, path->destination.bytes);
+    return link->kind == LINK_UDP ? *udp_link_flow(link)
+                                  : roce_flow(path->source.bytes, path->destination.bytes);
 }
 
 /* Behind `count` bytes from the BTH on. Returns how many there are then. */
-static uint32_t seal(const struct nic_path *path, uint8_t *bytes, size_t count, size_t pad_bytes)
+static uint32_t seal(const struct link *link, const struct nic_path *path, uint8_t *bytes,
+                     size_t count, size_t pad_bytes)
 {
-    const struct inet_flow flow = flow_of(path);
+    const struct inet_flow flow = flow_of(link, path);
     return (uint32_t)roce_frame_seal(&flow, bytes, count, pad_bytes);
 }
 
 /* The whole packet, ICRC included; 0 if its payload is not there. */
-static uint32_t serialize(const struct nic_departure *departure, uint8_t *bytes)
+static uint32_t serialize(const struct link *link, const struct nic_departure *departure,
+                          uint8_t *bytes)
 {
     memcpy(bytes, departure->headers, departure->headers_bytes);
     const uint32_t count = departure->headers_bytes;
     if (!memory_gather(departure->segments, departure->segment_count, bytes + count)) {
         return 0;
     }
-    return seal(departure->path, bytes, count + departure->payload_bytes, departure->pad_bytes);
+    return seal(link, departure->path, bytes, count + departure->payload_bytes,
+                departure->pad_bytes);
 }
 
 /* No room is a loss like any other, on a way that only captures and faults take. */
@@ -116,7 +126,7 @@ static void transmit_bytes(struct live *live, struct link *link, const struct ni
                            uint8_t *bytes, uint32_t count)
 {
     if (live->capture != NULL) {
-        const struct inet_flow flow = flow_of(path);
+        const struct inet_flow flow = flow_of(link, path);
         capture_bytes(live->capture, &flow, bytes, count);
     }
     if (faults_apply(live->faults, FAULT_SENDING)) {
@@ -131,7 +141,7 @@ static bool transmit_slowly(struct live *live, struct link *link,
                             const struct nic_departure *departure)
 {
     uint8_t bytes[ROCE_PACKET_BYTES_MAX];
-    const uint32_t count = serialize(departure, bytes);
+    const uint32_t count = serialize(link, departure, bytes);
     if (count == 0) {
         return false;
     }
@@ -155,7 +165,7 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
     uint8_t bytes[ROCE_PACKET_BYTES_MAX];
     uint32_t count = (uint32_t)roce_encode_headers(&packet, bytes);
     memcpy(bytes + count, mad, CM_MAD_BYTES);
-    count = seal(path, bytes, count + CM_MAD_BYTES, 0);
+    count = seal(link, path, bytes, count + CM_MAD_BYTES, 0);
     transmit_bytes(live, link, path, bytes, count);
     if (link->kind != LINK_UDP) {
         shm_port_flush(live->shm);
@@ -223,7 +233,7 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
 
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
-    struct link *link = choose(live, departure->path->link, departure->destination_qpn);
+    struct link *link = choose(live, departure);
     if (live->capture != NULL || live->faults != NULL) {
         return transmit_slowly(live, link, departure);
     }

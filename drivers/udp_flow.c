@@ -7,7 +7,9 @@
  * from the range IBTA leaves to manufacturers (wire/roce.h), which others drop. The receiver
  * answers it when its turn comes; since a socket is a queue, everything sent before has then been
  * taken in. A peer that never answers is not a nonic, and is not limited here. Where several
- * processes share an address, each is a peer, with a socket and a link of its own.
+ * processes share an address, each is a peer, with a socket and a link of its own. What leaves from
+ * several ports (udp_ways.c) arrives at one socket, so it is counted together; the probe takes the
+ * way of the packet in front of it, since another one may be dead.
  */
 #include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
@@ -27,8 +29,9 @@ static uint64_t window_of(const struct udp_port *port)
 
 void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
 {
-    link->sent += bytes + UDP_PACKET_COST;
-    if (link->answers != UDP_ANSWERS_NO && link->sent - link->probed >= window_of(port) / 4) {
+    struct udp_link *trunk = link->trunk;
+    trunk->sent += bytes + UDP_PACKET_COST;
+    if (trunk->answers != UDP_ANSWERS_NO && trunk->sent - trunk->probed >= window_of(port) / 4) {
         udp_flow_probe(port, link);
     }
 }
@@ -62,18 +65,14 @@ static void send_probe(struct udp_port *port, struct udp_link *link, uint8_t opc
 
 void udp_flow_probe(struct udp_port *port, struct udp_link *link)
 {
-    link->probed = link->sent;
+    struct udp_link *trunk = link->trunk;
+    trunk->probed = trunk->sent;
     port->counters.probes_sent++;
-    send_probe(port, link, ROCE_OPCODE_PROBE, link->sent, link->slot);
+    send_probe(port, link, ROCE_OPCODE_PROBE, trunk->sent, trunk->slot);
 }
 
-bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant now)
+static bool has_room(struct udp_port *port, struct udp_link *link, struct instant now)
 {
-    struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
-    if (UNLIKELY(port->blocked)) {
-        port->anyone_waiting = true;
-        return false;
-    }
     if (link->answers == UDP_ANSWERS_NO || link->sent - link->confirmed < window_of(port)) {
         return true;
     }
@@ -91,6 +90,27 @@ bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant 
     link->confirmed = link->sent;
     link->blocked_at.ns = 0;
     return true;
+}
+
+/* Which way the next packet takes is not known yet: each of the peer's sockets has to have room. */
+static bool others_have_room(struct udp_port *port, const struct udp_ways *ways, struct instant now)
+{
+    bool room = true;
+    for (uint32_t i = 1; i < ways->pair_count && room; i++) {
+        room = has_room(port, ways->pairs[i], now);
+    }
+    return room;
+}
+
+bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant now)
+{
+    struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
+    if (UNLIKELY(port->blocked)) {
+        port->anyone_waiting = true;
+        return false;
+    }
+    return has_room(port, link, now) &&
+           (LIKELY(link->ways == NULL) || others_have_room(port, link->ways, now));
 }
 
 /* Whoever asks is answered, and forgotten: anybody may ask, with any source address and slot. */

@@ -13,6 +13,7 @@
 
 /* Asked for; the kernel grants less where net.core.rmem_max is lower. */
 #define RECEIVE_BYTES_WANTED (8 << 20)
+#define SEND_BYTES_WANTED    RECEIVE_BYTES_WANTED
 /* One queue pair's share: enough to keep both sides busy while the other's acknowledgement waits
  * for the end of a round; more only costs cache misses. */
 #define WINDOW_BYTES_MAX     (1 << 20)
@@ -29,12 +30,20 @@ static void set_option(int fd, int level, int name, int value)
  * index within a segmented call: what the ICRC covers is known. With PROBE instead of DO it takes
  * the interface's MTU for the path's, as a NIC does, and believes no ICMP message that says less:
  * anybody can send one. */
-bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
+void udp_forbid_fragments(int fd, bool ipv4)
 {
     if (ipv4) {
         set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     } else {
         set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+    }
+    set_option(fd, SOL_SOCKET, SO_SNDBUF, SEND_BYTES_WANTED);
+}
+
+bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
+{
+    udp_forbid_fragments(fd, ipv4);
+    if (!ipv4) {
         /* Soft-RoCE and hardware leave the UDP checksum 0, over IPv6 too: the ICRC does its work.
          */
         set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
@@ -42,7 +51,6 @@ bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
     /* In this order: SO_RCVBUF would take back what a privileged user has got by force. */
     set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES_WANTED);
     set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES_WANTED);
-    set_option(fd, SOL_SOCKET, SO_SNDBUF, RECEIVE_BYTES_WANTED);
     set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
     int granted = 0;
     socklen_t bytes = sizeof(granted);
@@ -65,6 +73,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     memset(port, 0, sizeof(*port));
     port->addresses = addresses;
     port->segmenting = true;
+    port->ports = 1;
     port->groups_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
     if (port->groups_fd < 0) {
         snprintf(error, error_bytes, "no descriptor for multicast: %s", strerror(errno));
@@ -83,6 +92,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     port->batch = calloc(UDP_BATCH_MAX, sizeof(*port->batch));
     port->pieces = calloc(UDP_PIECES_MAX, sizeof(*port->pieces));
     port->arena = malloc((size_t)UDP_BATCH_MAX * UDP_COPIED_BYTES_MAX);
+    port->tails = malloc((size_t)UDP_BATCH_MAX * UDP_TAIL_BYTES);
     /* Who looks ahead reads all that headers may be, also of a short datagram at the end. */
     port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES + ROCE_HEADERS_BYTES_MAX);
     port->bounce = malloc(ROCE_PACKET_BYTES_MAX);
@@ -91,7 +101,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     port->waiting = udp_waiting_make();
     port->letter.bytes = addresses->shared ? malloc(SHARE_LETTER_BYTES_MAX) : NULL;
     if (port->passing == NULL || port->layout == NULL || port->waiting == NULL ||
-        port->batch == NULL || port->pieces == NULL || port->arena == NULL ||
+        port->batch == NULL || port->pieces == NULL || port->arena == NULL || port->tails == NULL ||
         port->receive_buffer == NULL || port->bounce == NULL ||
         (addresses->shared && port->letter.bytes == NULL)) {
         snprintf(error, error_bytes, "no memory for the UDP port");
@@ -113,10 +123,12 @@ static void close_groups(struct udp_port *port)
 void udp_port_close(struct udp_port *port)
 {
     close_groups(port);
+    udp_senders_close(port);
     for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
         struct udp_link *link = port->buckets[i];
         while (link != NULL) {
             struct udp_link *next = link->next;
+            udp_ways_free(link->ways);
             free(link);
             link = next;
         }
@@ -128,6 +140,7 @@ void udp_port_close(struct udp_port *port)
     free(port->batch);
     free(port->pieces);
     free(port->arena);
+    free(port->tails);
     free(port->receive_buffer);
     free(port->bounce);
     free(port->letter.bytes);
@@ -139,8 +152,10 @@ void udp_port_forget_sockets(struct udp_port *port)
     for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
         for (struct udp_link *link = port->buckets[i]; link != NULL; link = link->next) {
             link->fd = -1;
+            udp_ways_forget_sockets(link->ways);
         }
     }
+    udp_senders_forget(port);
     for (uint32_t i = 0; i < port->group_count; i++) {
         port->groups[i].fd = -1;
     }
@@ -249,8 +264,8 @@ static const struct address *address_towards(const struct udp_port *port, const 
     return address == NULL || address->fd < 0 ? NULL : address;
 }
 
-static void init_link(struct udp_link *link, const struct address *address,
-                      const struct gid *destination, int slot, uint8_t hop_limit)
+void udp_init_link(struct udp_link *link, const struct address *address,
+                   const struct gid *destination, int slot, uint8_t hop_limit)
 {
     memset(link, 0, sizeof(*link));
     link->link = (struct link){.kind = LINK_UDP, .peer = *destination, .self = address->gid};
@@ -262,6 +277,7 @@ static void init_link(struct udp_link *link, const struct address *address,
     link->fd = address->fd;
     link->slot = slot;
     link->hop_limit = hop_limit;
+    link->trunk = link;
     aim(link);
 }
 
@@ -280,7 +296,7 @@ struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
     if (link == NULL) {
         return NULL;
     }
-    init_link(link, address, destination, slot, hop_limit);
+    udp_init_link(link, address, destination, slot, hop_limit);
     struct udp_link **bucket = &port->buckets[bucket_of(destination, slot)];
     link->next = *bucket;
     *bucket = link;
@@ -329,7 +345,7 @@ struct link *udp_port_passing_link(struct udp_port *port, const struct gid *sour
     }
     if (link == NULL) {
         link = next_passing(port);
-        init_link(link, address, destination, slot, 0);
+        udp_init_link(link, address, destination, slot, 0);
     }
     return &link->link;
 }

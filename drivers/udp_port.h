@@ -29,6 +29,7 @@
 #include "drivers/address.h"
 #include "drivers/link.h"
 #include "nic/nic.h"
+#include "nic/ways.h"
 #include "wire/icrc.h"
 
 #define UDP_BATCH_MAX    256  /* Packets waiting for a flush. */
@@ -41,10 +42,11 @@
  * receive buffer for a datagram of any size, its slab rounded up, is less than twice what we count
  * (docs/decisions/0005). */
 #define UDP_PACKET_COST 512
-/* What the kernel is told beside a message: the size of its segments, the hop limit. */
+/* What the kernel is told beside a message: the size of its segments; the hop limit, or ECN. */
 #define UDP_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int)))
 /* A packet up to this size is copied together, into one vector. */
 #define UDP_COPIED_BYTES_MAX 320
+#define UDP_TAIL_BYTES       (NIC_HEADERS_BYTES_MAX - ROCE_HEADERS_BYTES_MAX)
 
 /* Does the peer answer probes (udp_flow.c)? */
 enum udp_answers {
@@ -58,10 +60,13 @@ struct udp_link {
     int slot;                  /* The peer's process; LOCAL_NO_SLOT: it has only one. */
     uint8_t answers;           /* enum udp_answers. */
     uint8_t hop_limit;         /* To a multicast group; 0: unicast, or not beyond this machine. */
+    uint8_t ecn;               /* The bits of what leaves here: 0, or ECT(0). */
     uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
     uint64_t probed;           /* ... when the last probe was sent, ... */
     uint64_t confirmed;        /* ... and that the peer says it has taken in. */
     struct instant blocked_at; /* Since when there is no room; 0 ns: there is. */
+    struct udp_link *trunk;    /* The link that is counted for: itself, but for those of ways. */
+    struct udp_ways *ways;     /* NULL: there is way 0 alone. */
     struct inet_flow flow;
     struct icrc_memo icrcs; /* The CRCs of `flow`. */
     struct sockaddr_storage to;
@@ -72,10 +77,27 @@ struct udp_link {
     struct udp_link *next;              /* In its bucket. */
 };
 
+/* udp_ways.c: the ways of a link. What leaves by way 0 and cannot be marked leaves by the link; all
+ * else has a link of its own, which no other way's packets share a call with. */
+struct udp_ways {
+    struct nic_ways *told; /* What the NIC and the peer know of them. */
+    uint8_t taught;        /* Which of the peer's parts `pairs` and `branches` are made from. */
+    uint8_t pair_count;
+    struct udp_link *pairs[NIC_WAY_GIDS_MAX + 1]; /* Between two addresses each; 0: the link. */
+    struct udp_link *branches[2][NIC_WAYS_MAX];   /* Not to be marked, ECT(0); NULL: not yet. */
+};
+
+/* A socket that sends alone. */
+struct udp_sender {
+    int fd;
+    uint16_t port;
+    bool open;
+};
+
 /* One packet waiting for a flush. */
 struct udp_packet {
     struct udp_link *link;
-    uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+    uint8_t headers[ROCE_HEADERS_BYTES_MAX]; /* The rest of longer ones is the first piece. */
     uint32_t headers_bytes;
     uint32_t pad_bytes;
     uint32_t total_bytes; /* BTH to ICRC. */
@@ -104,6 +126,7 @@ struct udp_counters {
     uint64_t probes_sent, probes_answered, probes_lost;
     uint64_t send_failed; /* Refused by the kernel: lost, the transport's retries deal with it. */
     uint64_t send_waited; /* Calls' worth of packets that waited for room in the send buffer. */
+    uint64_t ways_missed; /* Ways that have no socket or no route: way 0 serves for them. */
     /* Packets on an address that is shared: */
     uint64_t handed_on, handed_to_us; /* Read by the one process, owned by another. */
     uint64_t no_process;              /* Nobody owns them, ... */
@@ -115,6 +138,7 @@ struct udp_port {
     bool segmenting;        /* The kernel offers UDP_SEGMENT, and the device has not refused it. */
     bool doubtful;          /* It was refused, but maybe only because the packets were too large. */
     bool explained;         /* The program was told that its packets are too large. */
+    uint8_t ports;          /* UDP source ports of an address, from 1 on. */
     uint32_t receive_bytes; /* Receive buffer the kernel granted. */
     struct udp_counters counters;
     struct udp_link *buckets[256];
@@ -132,11 +156,13 @@ struct udp_port {
     bool answering;                /* The batch holds an answer that a peer may be waiting for. */
     bool anyone_waiting;           /* Queue pairs may be parked on links without room. */
     uint8_t *arena;                /* Headers, pads and ICRCs of a flush; bounced payloads. */
+    uint8_t *tails;                /* The rest of long headers, UDP_TAIL_BYTES a packet. */
     uint8_t *receive_buffer;
     uint8_t *bounce; /* One packet's payload that needs copying. */
     int groups_fd;   /* epoll: the sockets of all groups. */
     uint32_t group_count;
     struct address groups[UDP_GROUPS_MAX]; /* Joined: each with a socket bound to it. */
+    struct udp_sender senders[ADDRESS_MAX][NIC_WAYS_MAX];
     struct {
         uint8_t *bytes; /* NULL: no address is shared. */
         size_t count;
@@ -175,6 +201,17 @@ struct link *udp_port_known_link(struct udp_port *port, const struct gid *source
  */
 struct link *udp_port_passing_link(struct udp_port *port, const struct gid *source,
                                    const struct gid *destination, int slot);
+
+/* udp_ways.c: from now on each address has so many UDP source ports, at most NIC_WAYS_MAX. Links
+ * that were offered ways before have as many as they had. */
+void udp_port_use_ports(struct udp_port *port, uint32_t ports);
+/* Fills the world's part of `ways`; from now on the link leads by these ways. A socket is opened
+ * when a way is first used. False: no memory, and way 0 is all there is. */
+MUST_USE bool udp_port_offer_ways(struct udp_port *port, struct link *link, struct nic_ways *ways);
+/* The link for what leaves by that way of `link`, which was offered ways unless `way` is 0. */
+struct link *udp_port_way(struct udp_port *port, struct link *link, uint8_t way, bool ecn_capable);
+/* The addresses and ports of what leaves by `link`. */
+const struct inet_flow *udp_link_flow(const struct link *link);
 
 /* udp_multicast.c: the link from one of our GIDs to a multicast group, over at most `hop_limit` - 1
  * routers; 0: to programs of this machine only. NULL if they are of different families. */
@@ -243,6 +280,16 @@ bool udp_port_has_waiting(const struct udp_port *port);
 bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4);
 struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
                                const struct gid *destination, int slot, uint8_t hop_limit);
+
+/* udp_port.c, for udp_ways.c: an unconnected socket that forbids fragmentation; a link. */
+void udp_forbid_fragments(int fd, bool ipv4);
+void udp_init_link(struct udp_link *link, const struct address *address,
+                   const struct gid *destination, int slot, uint8_t hop_limit);
+/* udp_ways.c, for udp_port.c. */
+void udp_ways_free(struct udp_ways *ways);
+void udp_ways_forget_sockets(struct udp_ways *ways);
+void udp_senders_close(struct udp_port *port);
+void udp_senders_forget(struct udp_port *port);
 
 /* udp_send.c, for udp_port.c: what one flush works on, too large for the stack of who posts. */
 MUST_USE struct udp_layout *udp_layout_make(void);

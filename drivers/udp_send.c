@@ -54,6 +54,22 @@ static void add_piece(struct udp_port *port, struct udp_packet *packet, uint64_t
     packet->piece_count++;
 }
 
+/* RoCE's headers lie in the packet, which so takes few cache lines. */
+static void put_headers(struct udp_port *port, struct udp_packet *packet,
+                        const struct nic_departure *departure)
+{
+    memcpy(packet->headers, departure->headers, sizeof(packet->headers));
+    packet->headers_bytes = departure->headers_bytes;
+    if (UNLIKELY(departure->headers_bytes > sizeof(packet->headers))) {
+        CHECK(departure->headers_bytes <= NIC_HEADERS_BYTES_MAX);
+        uint8_t *tail = port->tails + (size_t)(port->batch_count - 1) * UDP_TAIL_BYTES;
+        const uint32_t bytes = departure->headers_bytes - (uint32_t)sizeof(packet->headers);
+        memcpy(tail, departure->headers + sizeof(packet->headers), bytes);
+        packet->headers_bytes = sizeof(packet->headers);
+        add_piece(port, packet, (uintptr_t)tail, bytes);
+    }
+}
+
 static bool needs_bounce(const struct nic_departure *departure)
 {
     for (uint32_t i = 0; i < departure->segment_count; i++) {
@@ -68,7 +84,7 @@ bool udp_port_transmit(struct udp_port *port, struct link *link,
                        const struct nic_departure *departure)
 {
     if (port->batch_count == UDP_BATCH_MAX ||
-        port->piece_count + NIC_SEGMENT_MAX > UDP_PIECES_MAX) {
+        port->piece_count + NIC_SEGMENT_MAX >= UDP_PIECES_MAX) {
         udp_port_flush(port);
     }
     const bool bounced = needs_bounce(departure);
@@ -83,15 +99,13 @@ bool udp_port_transmit(struct udp_port *port, struct link *link,
     const uint32_t total = departure->headers_bytes + departure->payload_bytes +
                            departure->pad_bytes + ROCE_ICRC_BYTES;
     struct udp_packet *packet = make_place(port, udp_link_of(link), total);
-    CHECK(departure->headers_bytes <= sizeof(packet->headers));
     packet->link = udp_link_of(link);
-    memcpy(packet->headers, departure->headers, sizeof(packet->headers));
-    packet->headers_bytes = departure->headers_bytes;
     packet->pad_bytes = departure->pad_bytes;
     packet->total_bytes = total;
     packet->first_piece = port->piece_count;
     packet->piece_count = 0;
     packet->whole = false;
+    put_headers(port, packet, departure);
     if (bounced) {
         add_piece(port, packet, (uintptr_t)port->bounce, departure->payload_bytes);
         udp_port_flush(port);
@@ -329,6 +343,15 @@ static void limit_hops(struct udp_layout *layout, struct msghdr *message,
                 &hops, sizeof(hops));
 }
 
+static void allow_marks(struct udp_layout *layout, struct msghdr *message,
+                        const struct udp_link *link)
+{
+    const int traffic_class = link->ecn;
+    const bool ipv4 = link->to.ss_family == AF_INET;
+    add_control(layout, message, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TOS : IPV6_TCLASS,
+                &traffic_class, sizeof(traffic_class));
+}
+
 static void lay_message(struct udp_port *port, struct udp_layout *layout, uint32_t at,
                         uint32_t count)
 {
@@ -345,8 +368,12 @@ static void lay_message(struct udp_port *port, struct udp_layout *layout, uint32
     if (count > 1) {
         ask_for_segments(layout, message, first->total_bytes);
     }
-    if (UNLIKELY(first->link->hop_limit != 0)) {
-        limit_hops(layout, message, first->link);
+    if (UNLIKELY((first->link->hop_limit | first->link->ecn) != 0)) {
+        if (first->link->hop_limit != 0) {
+            limit_hops(layout, message, first->link);
+        } else {
+            allow_marks(layout, message, first->link);
+        }
     }
     layout->message_count++;
 }

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * udp_ways - several ways to a peer: from several UDP source ports, between several addresses.
+ *
+ * Switches choose among equal routes by addresses and ports, so each way has a source port of its
+ * own. A port takes a socket; it only sends, because everything is received at the RoCE port. These
+ * sockets are a process's own even where it shares its address, because nothing comes in by them.
+ * Like the others they are unconnected and forbid fragmentation, so what the ICRC covers is known
+ * (docs/decisions/0005, 0026).
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "drivers/descriptor.h"
+#include "drivers/socket_address.h"
+#include "drivers/udp_port.h"
+
+/* RoCE's source ports: the upper quarter of all (IBTA A17.9.2). */
+#define SOURCE_PORT_FIRST 0xc000
+#define SOURCE_PORT_SPAN  0x4000
+#define SOURCE_PORT_TRIES 16
+
+#define ECT_0 2 /* RFC 3168 */
+
+/* No peer's part has this number: the first packet that takes a way finds the pairs. */
+#define NOTHING_YET UINT8_MAX
+_Static_assert(NIC_WAYS_TAUGHT_MAX < NOTHING_YET, "it is none of the peer's parts");
+
+static struct udp_link *udp_link_of(struct link *link)
+{
+    return CONTAINER_OF(link, struct udp_link, link);
+}
+
+static uint32_t index_of(const struct udp_port *port, const struct gid *gid)
+{
+    uint32_t index = 0;
+    while (!gid_equal(&port->addresses->entries[index].gid, gid)) {
+        index++;
+        CHECK(index < port->addresses->count);
+    }
+    return index;
+}
+
+/* -- Sockets ------------------------------------------------------------------------------------*/
+
+/* With several interfaces each address sends by its own, whatever the routes prefer: else two that
+ * are in one subnet would send by the same. */
+static bool is_steered(const struct address_set *set, const struct address *address)
+{
+    return set->words > 1 && !address->loopback;
+}
+
+static bool steer(int fd, const struct address *address)
+{
+    const uint32_t index = htonl(address->interface_index);
+    return inet_is_ipv4(address->gid.bytes)
+               ? setsockopt(fd, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)) == 0
+               : setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, &index, sizeof(index)) == 0;
+}
+
+/* What strangers send to the port would fill a buffer that nobody reads. */
+static bool drop_arrivals(int fd)
+{
+    struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog program = {.len = 1, .filter = &none};
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+}
+
+static bool bind_to(int fd, const struct gid *gid, uint16_t port)
+{
+    const union socket_address at = socket_address_of(gid->bytes, port);
+    return bind(fd, &at.any, socket_address_bytes(&at)) == 0;
+}
+
+/* Anywhere in RoCE's range, so that two processes, and two runs, hash differently; if that is
+ * crowded, where the kernel likes. Returns 0 on failure. */
+static uint16_t bind_sender(int fd, const struct gid *gid)
+{
+    for (int i = 0; i < SOURCE_PORT_TRIES; i++) {
+        uint16_t drawn = (uint16_t)getpid();
+        (void)!getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK);
+        const uint16_t port = (uint16_t)(SOURCE_PORT_FIRST + drawn % SOURCE_PORT_SPAN);
+        if (bind_to(fd, gid, port)) {
+            return port;
+        }
+    }
+    union socket_address at = {.any.sa_family = AF_UNSPEC};
+    socklen_t bytes = sizeof(at);
+    if (!bind_to(fd, gid, 0) || getsockname(fd, &at.any, &bytes) != 0) {
+        return 0;
+    }
+    return ntohs(at.any.sa_family == AF_INET ? at.v4.sin_port : at.v6.sin6_port);
+}
+
+static int make_socket(const struct address_set *set, const struct address *address)
+{
+    const bool ipv4 = inet_is_ipv4(address->gid.bytes);
+    const int fd = descriptor_own(socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (fd >= 0 && is_steered(set, address) && !steer(fd, address)) {
+        descriptor_close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* NULL: no descriptor, no port. */
+static const struct udp_sender *sender_of(struct udp_port *port, uint32_t index, uint32_t place)
+{
+    const struct address *address = &port->addresses->entries[index];
+    struct udp_sender *sender = &port->senders[index][place];
+    if (sender->open) {
+        return sender;
+    }
+    const int fd = make_socket(port->addresses, address);
+    if (fd < 0) {
+        return NULL;
+    }
+    udp_forbid_fragments(fd, inet_is_ipv4(address->gid.bytes));
+    const uint16_t source_port = drop_arrivals(fd) ? bind_sender(fd, &address->gid) : 0;
+    if (source_port == 0) {
+        descriptor_close(fd);
+        return NULL;
+    }
+    *sender = (struct udp_sender){.fd = fd, .port = source_port, .open = true};
+    return sender;
+}
+
+void udp_senders_close(struct udp_port *port)
+{
+    for (uint32_t i = 0; i < ADDRESS_MAX; i++) {
+        for (uint32_t j = 0; j < NIC_WAYS_MAX; j++) {
+            if (port->senders[i][j].open) {
+                descriptor_close(port->senders[i][j].fd);
+            }
+        }
+    }
+}
+
+void udp_senders_forget(struct udp_port *port)
+{
+    for (uint32_t i = 0; i < ADDRESS_MAX; i++) {
+        for (uint32_t j = 0; j < NIC_WAYS_MAX; j++) {
+            port->senders[i][j] = (struct udp_sender){.fd = -1, .open = true};
+        }
+    }
+}
+
+/* -- What the world offers ----------------------------------------------------------------------*/
+
+void udp_port_use_ports(struct udp_port *port, uint32_t ports)
+{
+    CHECK(ports >= 1 && ports <= NIC_WAYS_MAX);
+    port->ports = (uint8_t)ports;
+}
+
+static uint32_t datagram_bytes(const struct address *address)
+{
+    const uint32_t headers =
+        (inet_is_ipv4(address->gid.bytes) ? INET_IPV4_BYTES : INET_IPV6_BYTES) + INET_UDP_BYTES;
+    return address->interface_bytes < headers ? 0 : address->interface_bytes - headers;
+}
+
+/* The first address of its family that a word stands for; NULL: none. */
+static const struct address *first_of_word(const struct address_set *set, uint32_t word, bool ipv4)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct address *address = &set->entries[i];
+        if (address->word == word && inet_is_ipv4(address->gid.bytes) == ipv4) {
+            return address;
+        }
+    }
+    return NULL;
+}
+
+static void fill(const struct udp_port *port, const struct address *self, struct nic_ways *ways)
+{
+    ways->ports = port->ports;
+    ways->datagram_bytes = datagram_bytes(self);
+    ways->own_count = 0;
+    for (uint32_t word = 0; word < port->addresses->words; word++) {
+        const struct address *other =
+            word == self->word
+                ? NULL
+                : first_of_word(port->addresses, word, inet_is_ipv4(self->gid.bytes));
+        if (other != NULL && ways->own_count < NIC_WAY_GIDS_MAX) {
+            ways->own[ways->own_count++] = other->gid;
+            ways->datagram_bytes = datagram_bytes(other) < ways->datagram_bytes
+                                       ? datagram_bytes(other)
+                                       : ways->datagram_bytes;
+        }
+    }
+}
+
+bool udp_port_offer_ways(struct udp_port *port, struct link *base, struct nic_ways *told)
+{
+    struct udp_link *link = udp_link_of(base);
+    if (link->ways == NULL) {
+        link->ways = calloc(1, sizeof(*link->ways));
+        if (link->ways == NULL) {
+            return false;
+        }
+        fill(port, &port->addresses->entries[index_of(port, &base->self)], told);
+        link->ways->told = told;
+        link->ways->taught = NOTHING_YET;
+        link->ways->pairs[0] = link;
+    }
+    return link->ways->told == told;
+}
+
+void udp_ways_free(struct udp_ways *ways)
+{
+    for (uint32_t ecn = 0; ecn < 2 && ways != NULL; ecn++) {
+        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
+            free(ways->branches[ecn][i]);
+        }
+    }
+    free(ways);
+}
+
+void udp_ways_forget_sockets(struct udp_ways *ways)
+{
+    for (uint32_t ecn = 0; ecn < 2 && ways != NULL; ecn++) {
+        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
+            if (ways->branches[ecn][i] != NULL) {
+                ways->branches[ecn][i]->fd = -1;
+            }
+        }
+    }
+}
+
+/* -- Ways in use --------------------------------------------------------------------------------*/
+
+/* Is there a route? Nothing is sent. */
+static bool leads_there(const struct udp_port *port, const struct nic_way *way)
+{
+    const struct address *address = &port->addresses->entries[index_of(port, &way->source)];
+    const union socket_address to = socket_address_of(way->destination.bytes, ROCE_UDP_PORT);
+    const int fd = make_socket(port->addresses, address);
+    const bool leads = fd >= 0 && bind_to(fd, &way->source, 0) &&
+                       connect(fd, &to.any, socket_address_bytes(&to)) == 0;
+    descriptor_close(fd);
+    return leads;
+}
+
+/* The path of a link, as far as ways are concerned. */
+static struct nic_path path_of(const struct udp_link *link)
+{
+    return (struct nic_path){.source = link->link.self, .destination = link->link.peer};
+}
+
+/* A pair of addresses is a link like any other: a socket of the peer's, whose buffer is counted. */
+static struct udp_link *pair_of(struct udp_port *port, struct udp_link *link,
+                                const struct nic_way *way)
+{
+    struct udp_link *pair =
+        leads_there(port, way) ? udp_find_link(port, &way->source, &way->destination, link->slot, 0)
+                               : NULL;
+    port->counters.ways_missed += pair == NULL;
+    return pair != NULL ? pair : link;
+}
+
+static void find_pairs(struct udp_port *port, struct udp_link *link)
+{
+    struct udp_ways *ways = link->ways;
+    const struct nic_path path = path_of(link);
+    ways->pair_count = (uint8_t)nic_ways_pairs(ways->told);
+    for (uint32_t i = 1; i < ways->pair_count; i++) {
+        const struct nic_way way = nic_ways_at(ways->told, &path, i);
+        ways->pairs[i] = pair_of(port, link, &way);
+    }
+}
+
+/* Makes `branch` lead by that way. A way that cannot be had is way 0 under another number. */
+static void aim_branch(struct udp_port *port, struct udp_link *link, struct udp_link *branch,
+                       uint32_t number, bool ecn_capable)
+{
+    const struct nic_path path = path_of(link);
+    const struct nic_way way = nic_ways_at(link->ways->told, &path, number);
+    struct udp_link *pair = link->ways->pairs[way.pair];
+    const uint32_t index = index_of(port, &pair->link.self);
+    const struct address *address = &port->addresses->entries[index];
+    const bool own_port = way.port > 0 || (pair != link && is_steered(port->addresses, address));
+    const struct udp_sender *sender = own_port ? sender_of(port, index, way.port) : NULL;
+    udp_init_link(branch, address, &pair->link.peer, pair->slot, 0);
+    branch->trunk = pair;
+    branch->ecn = ecn_capable ? ECT_0 : 0;
+    if (sender != NULL) {
+        branch->fd = sender->fd;
+        branch->flow.source_port = sender->port;
+    }
+    port->counters.ways_missed += own_port && sender == NULL;
+}
+
+/* Packets of the batch refer to links, so they leave before those lead elsewhere. */
+static void follow_peer(struct udp_port *port, struct udp_link *link)
+{
+    struct udp_ways *ways = link->ways;
+    udp_port_flush(port);
+    find_pairs(port, link);
+    for (uint32_t ecn = 0; ecn < 2; ecn++) {
+        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
+            if (ways->branches[ecn][i] != NULL) {
+                aim_branch(port, link, ways->branches[ecn][i], i, ecn);
+            }
+        }
+    }
+    ways->taught = ways->told->taught;
+}
+
+struct link *udp_port_way(struct udp_port *port, struct link *base, uint8_t way, bool ecn_capable)
+{
+    struct udp_link *link = udp_link_of(base);
+    struct udp_ways *ways = link->ways;
+    CHECK(base->kind == LINK_UDP && way < NIC_WAYS_MAX && ways != NULL);
+    if (UNLIKELY(ways->taught != ways->told->taught)) {
+        follow_peer(port, link);
+    }
+    if (way == 0 && !ecn_capable) {
+        return base;
+    }
+    struct udp_link **branch = &ways->branches[ecn_capable][way];
+    if (*branch == NULL) {
+        *branch = malloc(sizeof(**branch));
+        if (*branch == NULL) {
+            return base;
+        }
+        aim_branch(port, link, *branch, way, ecn_capable);
+    }
+    return &(*branch)->link;
+}
+
+const struct inet_flow *udp_link_flow(const struct link *link)
+{
+    return &CONTAINER_OF_CONST(link, struct udp_link, link)->flow;
+}

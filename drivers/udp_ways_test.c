@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Each way has its source port and pair of addresses, whatever is in a batch; its packets'
+ *         ICRC is right; nothing is opened before it is used; what cannot be had costs no packet.
+ * Method  Two ports on loopback addresses, of one word and of two; plain sockets for what a port
+ *         does not show: source ports and ECN.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/prng.h"
+#include "drivers/local_socket.h"
+#include "drivers/udp_port.h"
+
+#define PORTS 4
+
+struct end {
+    struct address_set addresses;
+    struct udp_port port;
+};
+
+struct bench {
+    struct end a, b;
+    struct link *link; /* From a to b, by the first address of each. */
+    struct nic_ways ways;
+    struct nic_path path;
+    uint8_t memory[4096];
+    uint32_t sent, received;
+    uint8_t way_of[4096]; /* By number; */
+    struct nic_way between[4096];
+    bool seen[4096];
+};
+
+static void open_port(struct end *end)
+{
+    char error[256];
+    assert_true(udp_port_open(&end->port, &end->addresses, error, sizeof(error)));
+    udp_port_use_ports(&end->port, PORTS);
+}
+
+static void meet(struct bench *bench)
+{
+    bench->path = (struct nic_path){.source = bench->a.addresses.entries[0].gid,
+                                    .destination = bench->b.addresses.entries[0].gid};
+    const int slot = bench->b.addresses.shared ? (int)bench->b.addresses.slot : LOCAL_NO_SLOT;
+    bench->link =
+        udp_port_link(&bench->a.port, &bench->path.source, &bench->path.destination, slot);
+    assert_non_null(bench->link);
+    assert_true(udp_port_offer_ways(&bench->a.port, bench->link, &bench->ways));
+    for (size_t i = 0; i < sizeof(bench->memory); i++) {
+        bench->memory[i] = (uint8_t)(i * 31 + i / 256);
+    }
+}
+
+static int setup_lone(void **state)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+    char error[256];
+    assert_true(address_find(&bench->a.addresses, NULL, error, sizeof(error)));
+    assert_true(address_find(&bench->b.addresses, NULL, error, sizeof(error)));
+    open_port(&bench->a);
+    open_port(&bench->b);
+    meet(bench);
+    *state = bench;
+    return 0;
+}
+
+/* Two addresses that nobody has, as a user names them. */
+static void find_two(struct end *end, struct prng *prng)
+{
+    char words[64], error[256];
+    const unsigned x = (unsigned)prng_below(prng, 200), y = (unsigned)prng_below(prng, 200);
+    snprintf(words, sizeof(words), "127.77.%u.%u,127.78.%u.%u", x, y + 1, x, y + 1);
+    assert_true(address_find(&end->addresses, words, error, sizeof(error)));
+    assert_int_equal(end->addresses.count, 2);
+    assert_int_equal(end->addresses.words, 2);
+}
+
+static int setup_two_words(void **state)
+{
+    struct bench *bench = calloc(1, sizeof(*bench));
+    struct prng prng;
+    prng_init(&prng, (uint64_t)getpid());
+    find_two(&bench->a, &prng);
+    find_two(&bench->b, &prng);
+    open_port(&bench->a);
+    open_port(&bench->b);
+    meet(bench);
+    *state = bench;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct bench *bench = *state;
+    udp_port_close(&bench->a.port);
+    udp_port_close(&bench->b.port);
+    address_release(&bench->a.addresses);
+    address_release(&bench->b.addresses);
+    free(bench);
+    return 0;
+}
+
+/* Its number stands where the PSN would, and it is for the process that has the address. */
+static void transmit(struct bench *bench, uint8_t way, bool ecn_capable, uint32_t headers_bytes,
+                     uint32_t payload_bytes)
+{
+    struct nic_departure departure = {.headers_bytes = headers_bytes,
+                                      .payload_bytes = payload_bytes};
+    for (uint32_t i = ROCE_BTH_BYTES; i < headers_bytes; i++) {
+        departure.headers[i] = (uint8_t)(i * 7 + bench->sent);
+    }
+    departure.headers[0] = 0xc5;
+    store_be32(departure.headers + 4, bench->b.addresses.slot * SHARE_QPN_SPAN + 2);
+    store_be32(departure.headers + 8, bench->sent);
+    departure.segments[0] =
+        (struct segment){.address = (uintptr_t)bench->memory, .bytes = payload_bytes};
+    departure.segment_count = payload_bytes > 0;
+    bench->between[bench->sent] = nic_ways_at(&bench->ways, &bench->path, way);
+    bench->way_of[bench->sent++] = way;
+    struct link *link = way == 0 && !ecn_capable
+                            ? bench->link
+                            : udp_port_way(&bench->a.port, bench->link, way, ecn_capable);
+    assert_true(udp_port_transmit(&bench->a.port, link, &departure));
+}
+
+static void compare(void *context, const struct udp_datagram *datagram)
+{
+    struct bench *bench = context;
+    const uint32_t number = load_be32(datagram->bytes + 8);
+    assert_in_range(number, 0, bench->sent - 1);
+    assert_false(bench->seen[number]);
+    bench->seen[number] = true;
+    bench->received++;
+    assert_true(gid_equal(&bench->between[number].source, &datagram->source));
+    assert_true(gid_equal(&bench->between[number].destination, &datagram->destination));
+    const size_t headers = number % 89 + ROCE_BTH_BYTES;
+    for (size_t i = ROCE_BTH_BYTES; i < headers; i++) {
+        assert_int_equal(datagram->bytes[i], (uint8_t)(i * 7 + number));
+    }
+    assert_memory_equal(datagram->bytes + headers, bench->memory, datagram->count - headers);
+}
+
+/* An identification that the sender did not compute for would have been solved for, and noted. */
+static void expect_all(struct bench *bench)
+{
+    while (udp_port_receive(&bench->b.port, 256, compare, bench, NULL) > 0) {
+    }
+    assert_int_equal(bench->received, bench->sent);
+    assert_int_equal(udp_port_bad_icrc(&bench->b.port), 0);
+    for (size_t i = 0; i < UDP_FLOWS; i++) {
+        assert_false(bench->b.port.flows[i].known);
+    }
+    (void)udp_port_receive(&bench->a.port, 256, compare, bench, NULL); /* Answers to probes. */
+}
+
+/* All lengths of headers, in all orders of ways. */
+static void transmit_mix(struct bench *bench, uint64_t seed, uint32_t ways)
+{
+    struct prng prng;
+    prng_init(&prng, seed);
+    for (int i = 0; i < 600; i++) {
+        const uint8_t way = (uint8_t)prng_below(&prng, ways);
+        const uint32_t headers = bench->sent % 89 + ROCE_BTH_BYTES;
+        static const uint32_t payloads[] = {0, 64, 256, 1024, 1024};
+        transmit(bench, way, prng_below(&prng, 2) == 1, headers,
+                 headers > 52 ? 0 : payloads[prng_below(&prng, COUNT_OF(payloads))]);
+        if (prng_below(&prng, 60) == 0) {
+            udp_port_flush(&bench->a.port);
+            expect_all(bench);
+        }
+    }
+    udp_port_flush(&bench->a.port);
+}
+
+/* -- Ports --------------------------------------------------------------------------------------*/
+
+/* A plain socket at the RoCE port of an address of its own, which stands for the peer. */
+static int become_peer(struct bench *bench)
+{
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)};
+    for (uint32_t i = 0;; i++) {
+        assert_in_range(i, 0, 1000);
+        at.sin_addr.s_addr = htonl(0x7fc80001u + ((uint32_t)getpid() + i) % 60000);
+        if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0) {
+            break;
+        }
+    }
+    assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)), 0);
+    struct gid gid = {{[10] = 0xff, [11] = 0xff}};
+    memcpy(gid.bytes + 12, &at.sin_addr, 4);
+    bench->path.destination = gid;
+    bench->link =
+        udp_port_link(&bench->a.port, &bench->path.source, &bench->path.destination, LOCAL_NO_SLOT);
+    assert_true(udp_port_offer_ways(&bench->a.port, bench->link, &bench->ways));
+    return fd;
+}
+
+/* Where the next datagram comes from, and its traffic class; false: there is none. */
+static bool take(int fd, uint32_t *number, uint16_t *port, uint8_t *traffic_class)
+{
+    uint8_t bytes[2048];
+    _Alignas(struct cmsghdr) char control[64];
+    struct sockaddr_in from;
+    struct iovec vector = {bytes, sizeof(bytes)};
+    struct msghdr message = {.msg_name = &from,
+                             .msg_namelen = sizeof(from),
+                             .msg_iov = &vector,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    if (recvmsg(fd, &message, MSG_DONTWAIT) < 0) {
+        return false;
+    }
+    *number = load_be32(bytes + 8);
+    *port = ntohs(from.sin_port);
+    *traffic_class = *(uint8_t *)CMSG_DATA(CMSG_FIRSTHDR(&message));
+    return true;
+}
+
+/* EXA-100 */
+static void test_way_n_leaves_from_port_n(void **state)
+{
+    struct bench *bench = *state;
+    const int fd = become_peer(bench);
+    uint16_t ports[PORTS] = {0}, port;
+    uint32_t number;
+    uint8_t traffic_class;
+    for (int i = 0; i < 80; i++) { /* Neighbours in the batch take different ways. */
+        transmit(bench, (uint8_t)(i % PORTS), i % 3 == 0, 52, 64);
+    }
+    udp_port_flush(&bench->a.port);
+    uint32_t count = 0;
+    for (; take(fd, &number, &port, &traffic_class); count++) {
+        const uint8_t way = bench->way_of[number];
+        assert_true(ports[way] == 0 || ports[way] == port);
+        ports[way] = port;
+        assert_int_equal(traffic_class, number % 3 == 0 ? 2 : 0);
+        const uint16_t own = way == 0 ? ROCE_UDP_PORT : bench->a.port.senders[0][way].port;
+        assert_int_equal(port, own);
+    }
+    assert_int_equal(count, 80);
+    for (int i = 0; i < PORTS; i++) {
+        for (int j = 0; j < i; j++) {
+            assert_int_not_equal(ports[i], ports[j]);
+        }
+    }
+    close(fd);
+}
+
+/* EXA-100 */
+static void test_icrc_is_right_by_each_way(void **state)
+{
+    struct bench *bench = *state;
+    transmit_mix(bench, 1, PORTS);
+    expect_all(bench);
+    bench->a.port.segmenting = false;
+    transmit_mix(bench, 2, PORTS);
+    expect_all(bench);
+}
+
+/* The header of the next packet from `port` to the RoCE port. */
+static void expect_identification(int raw, uint16_t port, uint16_t identification)
+{
+    uint8_t bytes[2048];
+    ssize_t count;
+    do {
+        count = recv(raw, bytes, sizeof(bytes), MSG_DONTWAIT);
+        assert_true(count >= INET_IPV4_BYTES + INET_UDP_BYTES);
+    } while (load_be16(bytes + 20) != port || load_be16(bytes + 22) != ROCE_UDP_PORT);
+    assert_int_equal(load_be16(bytes + 4), identification);
+    assert_int_equal(load_be16(bytes + 6), 0x4000); /* Don't Fragment. */
+}
+
+/* The ICRC covers the identification, which two nonics only assume: the kernel must send what
+ * docs/decisions/0005 says. Who may open a raw socket looks. */
+static void test_identification_of_each_socket(void **state)
+{
+    struct bench *bench = *state;
+    const int raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_UDP);
+    for (uint8_t way = 1; way < PORTS; way++) {
+        for (int i = 0; i < 3; i++) {
+            transmit(bench, way, false, bench->sent % 89 + ROCE_BTH_BYTES, 0);
+            udp_port_flush(&bench->a.port);
+        }
+        const struct udp_sender *sender = &bench->a.port.senders[0][way];
+        struct sockaddr_in peer;
+        socklen_t bytes = sizeof(peer);
+        int discover = 0;
+        assert_int_equal(getpeername(sender->fd, (struct sockaddr *)&peer, &bytes), -1);
+        bytes = sizeof(discover);
+        assert_int_equal(getsockopt(sender->fd, IPPROTO_IP, IP_MTU_DISCOVER, &discover, &bytes), 0);
+        assert_int_equal(discover, IP_PMTUDISC_PROBE);
+        for (int i = 0; i < 3 && raw >= 0; i++) {
+            expect_identification(raw, sender->port, 0);
+        }
+    }
+    expect_all(bench);
+    close(raw);
+}
+
+static uint32_t open_senders(const struct udp_port *port)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < ADDRESS_MAX; i++) {
+        for (size_t j = 0; j < NIC_WAYS_MAX; j++) {
+            count += port->senders[i][j].open;
+        }
+    }
+    return count;
+}
+
+static void test_sockets_are_opened_when_they_are_used(void **state)
+{
+    struct bench *bench = *state;
+    transmit(bench, 0, false, ROCE_BTH_BYTES, 0);
+    transmit(bench, 0, true, ROCE_BTH_BYTES + 1, 0);
+    assert_int_equal(open_senders(&bench->a.port), 0);
+    transmit(bench, 2, false, ROCE_BTH_BYTES + 2, 0);
+    transmit(bench, 2, true, ROCE_BTH_BYTES + 3, 0);
+    assert_int_equal(open_senders(&bench->a.port), 1);
+    udp_port_flush(&bench->a.port);
+    expect_all(bench);
+}
+
+/* Nothing that a stranger sends to such a port is kept. */
+static void test_senders_take_nothing_in(void **state)
+{
+    struct bench *bench = *state;
+    transmit(bench, 1, false, ROCE_BTH_BYTES, 0);
+    udp_port_flush(&bench->a.port);
+    const struct udp_sender *sender = &bench->a.port.senders[0][1];
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(sender->port)};
+    memcpy(&to.sin_addr, bench->path.source.bytes + 12, 4);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(sendto(fd, "hello", 5, 0, (const struct sockaddr *)&to, sizeof(to)), 5);
+    }
+    char bytes[8];
+    assert_int_equal(recv(sender->fd, bytes, sizeof(bytes), MSG_DONTWAIT), -1);
+    close(fd);
+}
+
+static void test_no_descriptor_left(void **state)
+{
+    struct bench *bench = *state;
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    transmit(bench, 3, true, ROCE_BTH_BYTES, 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(bench->a.port.counters.ways_missed, 1);
+    udp_port_flush(&bench->a.port);
+    expect_all(bench);
+}
+
+/* What leaves by any way arrives at one socket, whose buffer is counted; the probe takes the same
+ * way as what it follows. */
+static void test_all_ways_share_a_window(void **state)
+{
+    struct bench *bench = *state;
+    const int fd = become_peer(bench);
+    const struct instant now = {1};
+    bench->a.port.receive_bytes = 1 << 16;
+    uint32_t number, probes = 0;
+    uint16_t port;
+    uint8_t traffic_class;
+    while (udp_link_has_room(&bench->a.port, bench->link, now)) {
+        transmit(bench, 2, false, 52, 64);
+        assert_in_range(bench->sent, 1, 1000);
+    }
+    udp_port_flush(&bench->a.port);
+    while (take(fd, &number, &port, &traffic_class)) {
+        assert_int_equal(port, bench->a.port.senders[0][2].port);
+        probes++;
+    }
+    assert_int_equal(probes, bench->sent + bench->a.port.counters.probes_sent);
+    assert_true(bench->a.port.counters.probes_sent > 0);
+    close(fd);
+}
+
+/* -- Addresses ----------------------------------------------------------------------------------*/
+
+static void learn(struct bench *bench, const struct gid *gids, uint32_t count)
+{
+    assert_true(nic_ways_learn(&bench->ways, &bench->path, gids, count));
+}
+
+/* EXA-100 */
+static void test_pairs_of_addresses(void **state)
+{
+    struct bench *bench = *state;
+    assert_int_equal(bench->ways.own_count, 1);
+    assert_int_equal(nic_ways_count(&bench->ways), 2 * PORTS);
+    transmit_mix(bench, 3, 2 * PORTS); /* The peer has said nothing: all to its one address. */
+    expect_all(bench);
+    learn(bench, &bench->b.addresses.entries[1].gid, 1);
+    transmit_mix(bench, 4, 2 * PORTS);
+    expect_all(bench);
+    transmit(bench, 1, false, bench->sent % 89 + ROCE_BTH_BYTES, 0); /* Leaves as it was meant. */
+    learn(bench, NULL, 0);
+    transmit_mix(bench, 5, 2 * PORTS);
+    expect_all(bench);
+    assert_int_equal(bench->a.port.counters.ways_missed, 0);
+}
+
+/* A peer may name an address that no route leads to. */
+static void test_pair_without_a_route(void **state)
+{
+    struct bench *bench = *state;
+    const struct gid nowhere = {{[10] = 0xff, [11] = 0xff, 203, 0, 113, 1}};
+    learn(bench, &nowhere, 1);
+    uint32_t arrived = 0;
+    transmit(bench, 1, false, ROCE_BTH_BYTES, 0);
+    bench->between[0] = nic_ways_at(&bench->ways, &bench->path, 0);
+    udp_port_flush(&bench->a.port);
+    arrived += udp_port_receive(&bench->b.port, 256, compare, bench, NULL);
+    assert_int_equal(arrived, 1);
+    assert_int_equal(bench->a.port.counters.ways_missed, 1);
+}
+
+/* Each address of the peer's is a socket with a buffer of its own; when one is full, whoever sends
+ * next might be to send there. */
+static void test_each_pair_has_a_window(void **state)
+{
+    struct bench *bench = *state;
+    const struct instant now = {1};
+    learn(bench, &bench->b.addresses.entries[1].gid, 1);
+    bench->a.port.receive_bytes = 1 << 16;
+    while (udp_link_has_room(&bench->a.port, bench->link, now)) {
+        transmit(bench, 1, false, bench->sent % 89 + ROCE_BTH_BYTES, 0);
+        assert_in_range(bench->sent, 1, 1000);
+    }
+    assert_true(udp_port_has_waiting(&bench->a.port));
+    udp_port_flush(&bench->a.port);
+    expect_all(bench);
+    expect_all(bench);
+    assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
+    assert_true(bench->a.port.counters.probes_answered > 0);
+}
+
+static void expect_refusal(const char *device, const char *word)
+{
+    struct address_set set = {0};
+    char error[256] = "";
+    assert_false(address_find(&set, device, error, sizeof(error)));
+    assert_non_null(strstr(error, word));
+    assert_int_equal(set.count, 0);
+}
+
+static void test_devices_that_are_none(void **state)
+{
+    (void)state;
+    expect_refusal("127.79.1.1,127.79.1.1", "twice");
+    expect_refusal("127.79.1.1,", "neither");
+    expect_refusal(",127.79.1.1", "neither");
+    expect_refusal("127.79.1.1,no-such-device", "no-such-device");
+    expect_refusal("127.79.1.1,127.79.1.2,127.79.1.3,127.79.1.4,127.79.1.5", "more than 4");
+}
+
+#define WAYS_TEST(test) cmocka_unit_test_setup_teardown(test, setup_lone, teardown)
+#define PAIR_TEST(test) cmocka_unit_test_setup_teardown(test, setup_two_words, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WAYS_TEST(test_way_n_leaves_from_port_n),
+        WAYS_TEST(test_icrc_is_right_by_each_way),
+        WAYS_TEST(test_identification_of_each_socket),
+        WAYS_TEST(test_sockets_are_opened_when_they_are_used),
+        WAYS_TEST(test_senders_take_nothing_in),
+        WAYS_TEST(test_no_descriptor_left),
+        WAYS_TEST(test_all_ways_share_a_window),
+        PAIR_TEST(test_pairs_of_addresses),
+        PAIR_TEST(test_pair_without_a_route),
+        PAIR_TEST(test_each_pair_has_a_window),
+        cmocka_unit_test(test_devices_that_are_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
