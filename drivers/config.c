@@ -8,6 +8,7 @@
 
 #include "drivers/faults.h"
 #include "drivers/live.h"
+#include "nic/ways.h"
 
 /* A program with more rights than its user (set-user-ID) does not do what the user's environment
  * says: a capture would write any file. */
@@ -35,12 +36,13 @@ static bool parse_wire(const char *text, enum live_wire *wire)
 #define BATCH_USUAL 32
 #define BATCH_MAX   256
 
-static bool parse_batch(const char *text, uint32_t *batch)
+/* A number from 1 on; without a text, what is usual. */
+static bool parse_number(const char *text, uint32_t usual, uint32_t most, uint32_t *number)
 {
     char *end = NULL;
-    const unsigned long value = text == NULL ? BATCH_USUAL : strtoul(text, &end, 10);
-    *batch = (uint32_t)value;
-    return text == NULL || (*end == '\0' && value >= 1 && value <= BATCH_MAX);
+    const unsigned long value = text == NULL ? usual : strtoul(text, &end, 10);
+    *number = (uint32_t)value;
+    return text == NULL || (*end == '\0' && value >= 1 && value <= most);
 }
 
 bool live_config_from_environment(struct live_config *config, char *error, size_t error_bytes)
@@ -58,9 +60,14 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
                  wire);
         return false;
     }
-    if (!parse_batch(value_of("NONIC_BATCH"), &config->batch)) {
+    if (!parse_number(value_of("NONIC_BATCH"), BATCH_USUAL, BATCH_MAX, &config->batch)) {
         snprintf(error, error_bytes, "NONIC_BATCH is '%s'; valid are 1 to 256",
                  value_of("NONIC_BATCH"));
+        return false;
+    }
+    if (!parse_number(value_of("NONIC_PATHS"), 0, NIC_WAYS_MAX, &config->paths)) {
+        snprintf(error, error_bytes, "--paths (NONIC_PATHS) is '%s'; valid are 1 to %d",
+                 value_of("NONIC_PATHS"), NIC_WAYS_MAX);
         return false;
     }
     if (config->fault == NULL) {

@@ -25,6 +25,9 @@
 #define LEAVE_NS      2000000000u
 #define LEAVE_STEP_NS 50000
 
+/* UDP source ports, if the user names no number: enough that two seldom share all of a route. */
+#define PATHS_USUAL 4
+
 static const struct nic_limits limits = {
     .qps = 1u << 17,
     .xrc_srqs = 1u << 16,
@@ -107,6 +110,13 @@ static bool has_udp(const struct live *live)
     return udp_port_fd_count(&live->udp) > 0;
 }
 
+/* Switches choose among equal routes by ports; there are none within a machine. */
+static uint32_t paths_of(const struct live *live)
+{
+    const bool loopback = live->addresses.entries[0].loopback;
+    return live->config.paths != 0 ? live->config.paths : loopback ? 1 : PATHS_USUAL;
+}
+
 static bool open_ports(struct live *live, char *error, size_t error_bytes)
 {
     if (!find_addresses(live, error, error_bytes)) {
@@ -120,6 +130,7 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
     if (!udp_port_open(&live->udp, &live->addresses, error, error_bytes)) {
         return false;
     }
+    udp_port_use_ports(&live->udp, paths_of(live));
     if (live->config.wire == LIVE_WIRE_UDP) {
         return true;
     }
@@ -357,6 +368,7 @@ void live_describe_ports(const struct live *live, struct live_ports *ports)
         .udp = has_udp(live),
         .segmentation = live->udp.segmenting,
         .shm = live->shm != NULL,
+        .paths = live->udp.ports,
         .receive_bytes = live->udp.receive_bytes,
         .window_bytes = udp_port_window_bytes(&live->udp),
     };

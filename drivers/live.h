@@ -34,13 +34,14 @@ enum live_wire {
 /* All strings may be NULL. Read from the environment by live_config_from_environment. */
 struct live_config {
     enum live_wire wire; /* NONIC_WIRE=auto|udp|shm */
-    const char *device;  /* NONIC_DEVICE=IFACE|ADDR; NULL: a loopback address of our own. */
+    const char *device;  /* NONIC_DEVICE=IFACE|ADDR[,...]; NULL: a loopback address of our own. */
     const char *capture; /* NONIC_CAPTURE=FILE.pcapng */
     const char *fault;   /* NONIC_FAULT=drop=0.01,... */
     bool stats;          /* NONIC_STATS=1: print the counters to stderr at exit. */
     /* NONIC_BATCH=1..256: queue pairs whose turn is prepared together, and requests of a polling
      * program that may wait for one another. 1: one by one, without prefetching. */
     uint32_t batch;
+    uint32_t paths; /* NONIC_PATHS=1..16: UDP source ports of each address; 0: as usual. */
 };
 
 /* False: `error` says which variable is wrong and what it may be. */
@@ -98,6 +99,7 @@ const char *live_device_text(
 /* What carries the packets, for people. */
 struct live_ports {
     bool udp, segmentation, shm;
+    uint32_t paths; /* UDP source ports of each address, for those that speak blocks. */
     uint32_t receive_bytes, window_bytes;
 };
 void live_describe_ports(const struct live *live, struct live_ports *ports);

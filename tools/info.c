@@ -15,7 +15,8 @@
 
 static void print_help(void)
 {
-    printf("usage: nonic info [--json] [--wire auto|udp|shm] [--device IFACE|ADDR]\n\n"
+    printf("usage: nonic info [--json] [--wire auto|udp|shm] [--device IFACE|ADDR[,...]]\n"
+           "                  [--paths N]\n\n"
            "Shows the device and the limits a program run with these options will see, and why.\n");
 }
 
@@ -58,16 +59,16 @@ static json_t *describe(struct live *live)
     struct live_ports ports;
     live_describe_ports(live, &ports);
     return json_pack(
-        "{s:s, s:s, s:o, s:i, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:{s:b, s:b, s:i, s:i}, "
-        "s:{s:b, s:s}}",
+        "{s:s, s:s, s:o, s:i, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:{s:b, s:b, s:i, s:i, "
+        "s:i}, s:{s:b, s:s}}",
         "device", "nonic0", "address", live_device_text(live), "gids", gids, "mtu",
         (int)path_mtu_bytes(live_active_mtu(live)), "limits", "queue_pairs", (int)limits->qps,
         "regions", (int)limits->regions, "sends", (int)limits->sends_per_qp, "receives",
         (int)limits->receives_per_qp, "sges", (int)limits->sges, "inline_bytes",
         (int)limits->inline_bytes, "reads", (int)limits->reads_per_qp, "completions",
         (int)limits->cq_entries, "udp", "open", ports.udp, "segmentation", ports.segmentation,
-        "receive_buffer", (int)ports.receive_bytes, "window", (int)ports.window_bytes, "shm",
-        "open", ports.shm, "direct_writes", direct_text());
+        "receive_buffer", (int)ports.receive_bytes, "window", (int)ports.window_bytes, "paths",
+        (int)ports.paths, "shm", "open", ports.shm, "direct_writes", direct_text());
 }
 
 static void print_udp(const struct live_ports *ports)
@@ -83,6 +84,9 @@ static void print_udp(const struct live_ports *ports)
            ports->segmentation ? "many packets a system call (UDP_SEGMENT, UDP_GRO)"
                                : "one packet a message (the kernel has no UDP_SEGMENT)",
            ports->receive_bytes >> 10, ports->window_bytes >> 10);
+    if (ports->paths > 1) {
+        printf("            blocks leave by %u source ports of each address\n", ports->paths);
+    }
     const long most = number_in("/proc/sys/net/core/rmem_max");
     if (most >= 0 && most < (4 << 20)) {
         printf("            more with: sysctl -w net.core.rmem_max=8388608\n");
@@ -117,11 +121,10 @@ static void print_text(struct live *live)
 
 int command_info(int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"wire", required_argument, NULL, 'w'},
-                                            {"device", required_argument, NULL, 'd'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'},         {"wire", required_argument, NULL, 'w'},
+        {"device", required_argument, NULL, 'd'}, {"paths", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     bool json = false;
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -129,10 +132,11 @@ int command_info(int argc, char **argv)
         case 'j': json = true; break;
         case 'w': setenv("NONIC_WIRE", optarg, 1); break;
         case 'd': setenv("NONIC_DEVICE", optarg, 1); break;
+        case 'p': setenv("NONIC_PATHS", optarg, 1); break;
         case 'h': print_help(); return 0;
         default:
-            fprintf(stderr,
-                    "nonic: valid options of 'info' are --json, --wire, --device, --help\n");
+            fprintf(stderr, "nonic: valid options of 'info' are --json, --wire, --device, --paths, "
+                            "--help\n");
             return EXIT_USAGE;
         }
     }

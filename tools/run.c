@@ -26,9 +26,14 @@ static void print_help(void)
         "  --wire auto|udp|shm    how packets travel: shared memory to other nonic programs of\n"
         "                         this machine and user and UDP to the rest (auto), UDP only, or\n"
         "                         shared memory only. Default: auto\n"
-        "  --device IFACE|ADDR    use this interface or address of the machine, together with\n"
-        "                         your other nonic programs. Default: a loopback address of the\n"
-        "                         program's own\n"
+        "  --device IFACE|ADDR[,...]\n"
+        "                         use this interface or address of the machine, together with\n"
+        "                         your other nonic programs; up to four, all in use at a time.\n"
+        "                         Default: a loopback address of the program's own\n"
+        "  --paths N              UDP source ports (1 to 16) of each address, among which "
+        "switches\n"
+        "                         spread packets, for connections of the block transport.\n"
+        "                         Default: 4, on loopback 1\n"
         "  --capture FILE.pcapng  record every packet; %%p in the name is the process number\n"
         "  --fault SPEC           misbehave: drop=P,dup=P,reorder=P,corrupt=P,delay=TIME:P,\n"
         "                         seed=N,dir=tx|rx|both; P is a probability such as 0.01 or the\n"
@@ -108,26 +113,26 @@ static int execute(char **program)
 
 int command_run(int argc, char **argv)
 {
-    static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
-                                            {"device", required_argument, NULL, 'd'},
-                                            {"capture", required_argument, NULL, 'c'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"stats", no_argument, NULL, 's'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"wire", required_argument, NULL, 'w'},  {"device", required_argument, NULL, 'd'},
+        {"paths", required_argument, NULL, 'p'}, {"capture", required_argument, NULL, 'c'},
+        {"fault", required_argument, NULL, 'f'}, {"stats", no_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     const char *wire = NULL, *device = NULL, *capture = NULL, *fault = NULL, *stats = NULL;
+    const char *paths = NULL;
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
         switch (option) {
         case 'w': wire = optarg; break;
         case 'd': device = optarg; break;
+        case 'p': paths = optarg; break;
         case 'c': capture = optarg; break;
         case 'f': fault = optarg; break;
         case 's': stats = "1"; break;
         case 'h': print_help(); return 0;
         default:
-            fprintf(stderr, "nonic: valid options of 'run' are --wire, --device, --capture, "
-                            "--fault, --stats, --help\n");
+            fprintf(stderr, "nonic: valid options of 'run' are --wire, --device, --paths, "
+                            "--capture, --fault, --stats, --help\n");
             return EXIT_USAGE;
         }
     }
@@ -138,6 +143,7 @@ int command_run(int argc, char **argv)
     }
     set_or_clear("NONIC_WIRE", wire);
     set_or_clear("NONIC_DEVICE", device);
+    set_or_clear("NONIC_PATHS", paths);
     set_capture(capture);
     set_or_clear("NONIC_FAULT", fault);
     set_or_clear("NONIC_STATS", stats);
