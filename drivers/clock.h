@@ -17,7 +17,7 @@ static inline struct instant clock_now(void)
     return (struct instant){(uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
 }
 
-/* Nanoseconds since the Unix epoch, for captures. */
+/* Nanoseconds since the Unix epoch, for captures and the kernel's stamps. */
 static inline uint64_t clock_unix_ns(void)
 {
     struct timespec now;

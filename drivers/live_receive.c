@@ -54,6 +54,7 @@ static bool take_datagram(struct live *live, const struct udp_datagram *datagram
         .headers_bytes = (uint32_t)datagram->count,
         .source = datagram->source,
         .destination = datagram->destination,
+        .arrived = datagram->arrived,
         .traffic_class = datagram->traffic_class,
         .hop_limit = datagram->hop_limit,
     };

@@ -27,10 +27,10 @@
 #include "drivers/taken.h"
 #include "wire/roce.h"
 
-/* "CSHARE1": the version of all that members share: the sockets and how one is chosen, the slots,
+/* "CSHARE2": the version of all that members share: the sockets and how one is chosen, the slots,
  * the letters, and which messages belong to which slot. Whoever changes any of that changes
  * the number, so that builds which would misunderstand one another never share an address. */
-#define MAGIC_DESCRIPTORS 0x31455241485343u
+#define MAGIC_DESCRIPTORS 0x32455241485343u
 #define FD_COUNT          (SHARE_SOCKETS + 2)
 _Static_assert(FD_COUNT <= LOCAL_FDS_MAX, "the descriptors go with one message");
 

@@ -67,6 +67,29 @@ bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
     return true;
 }
 
+/* The sockets of an address that is shared belonged to others before, who may have observed. */
+static void observe(const struct udp_port *port)
+{
+    const int on = port->observing;
+    for (uint32_t i = 0; i < port->addresses->count; i++) {
+        const struct address *address = &port->addresses->entries[i];
+        set_option(address->fd, SOL_SOCKET, SO_TIMESTAMPNS, on);
+        if (inet_is_ipv4(address->gid.bytes)) {
+            set_option(address->fd, IPPROTO_IP, IP_RECVTOS, on);
+        } else {
+            set_option(address->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, on);
+        }
+    }
+}
+
+void udp_port_observe(struct udp_port *port)
+{
+    if (!port->observing) {
+        port->observing = true;
+        observe(port);
+    }
+}
+
 bool udp_port_open(struct udp_port *port, const struct address_set *addresses, char *error,
                    size_t error_bytes)
 {
@@ -88,6 +111,9 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
             snprintf(error, error_bytes, "UDP socket: %s", strerror(errno));
             return false;
         }
+    }
+    if (addresses->shared) {
+        observe(port);
     }
     port->batch = calloc(UDP_BATCH_MAX, sizeof(*port->batch));
     port->pieces = calloc(UDP_PIECES_MAX, sizeof(*port->pieces));

@@ -136,6 +136,7 @@ struct udp_counters {
 struct udp_port {
     const struct address_set *addresses;
     bool segmenting;        /* The kernel offers UDP_SEGMENT, and the device has not refused it. */
+    bool observing;         /* Datagrams tell when they arrived, and their traffic class. */
     bool doubtful;          /* It was refused, but maybe only because the packets were too large. */
     bool explained;         /* The program was told that its packets are too large. */
     uint8_t ports;          /* UDP source ports of an address, from 1 on. */
@@ -173,6 +174,7 @@ struct udp_port {
 /* One datagram whose ICRC was right. */
 struct udp_datagram {
     struct gid source, destination;
+    struct instant arrived; /* 0 ns: not known. So is a traffic class of 0. */
     uint8_t traffic_class, hop_limit;
     const uint8_t *bytes; /* From the BTH on. */
     size_t count;         /* Without the ICRC. */
@@ -205,8 +207,9 @@ struct link *udp_port_passing_link(struct udp_port *port, const struct gid *sour
 /* udp_ways.c: from now on each address has so many UDP source ports, at most NIC_WAYS_MAX. Links
  * that were offered ways before have as many as they had. */
 void udp_port_use_ports(struct udp_port *port, uint32_t ports);
-/* Fills the world's part of `ways`; from now on the link leads by these ways. A socket is opened
- * when a way is first used. False: no memory, and way 0 is all there is. */
+/* Fills the world's part of `ways`; from now on the link leads by these ways, and the port observes
+ * what arrives. A socket is opened when a way is first used. False: no memory, and way 0 is all
+ * there is. */
 MUST_USE bool udp_port_offer_ways(struct udp_port *port, struct link *link, struct nic_ways *ways);
 /* The link for what leaves by that way of `link`, which was offered ways unless `way` is 0. */
 struct link *udp_port_way(struct udp_port *port, struct link *link, uint8_t way, bool ecn_capable);
@@ -245,6 +248,10 @@ void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, con
  * keeps about datagrams that came together is asked for ahead; NULL: it is not. */
 uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,
                           const struct nic *nic);
+
+/* From now on datagrams tell when they came in, and their traffic class: only if asked, because it
+ * takes a twentieth of a call's time each. */
+void udp_port_observe(struct udp_port *port);
 
 /* Likewise of the groups, whose datagrams have the group as destination. */
 uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_sink sink,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "drivers/clock.h"
 #include "drivers/udp_port.h"
 
 #define RECEIVE_BUFFER_BYTES (1 << 16)
@@ -19,6 +20,12 @@
 #define STREAM_BYTES 1024
 /* But if so many looks in a row each found one, more are waiting behind it. */
 #define LOOKS_OF_BACKLOG 3
+
+/* The kernel says how large coalesced datagrams are, when they came, and their traffic class. Room
+ * for all, whoever asked for it: several processes may have set the options of a socket. */
+#define CONTROL_BYTES (2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec)))
+/* Nothing lies in a socket longer than this; what seems to came before the clock was set. */
+#define AGE_NS_MAX 1000000000u
 
 /* How far ahead of the one that is served datagrams are looked at. */
 #define PACKETS_AHEAD 4
@@ -108,18 +115,50 @@ static void source_of(const struct sockaddr_storage *from, struct inet_flow *flo
     }
 }
 
-/* The size of the datagrams that were coalesced; 0 if it is a single one. */
-static size_t segment_bytes(struct msghdr *message)
+/* What the kernel says beside the bytes. */
+struct told {
+    size_t segment; /* The size of the datagrams that were coalesced; 0: it is a single one. */
+    uint8_t traffic_class;
+    struct instant arrived; /* 0 ns: not known. */
+};
+
+/* The kernel's stamps are of the clock that people set: only how long ago it was is of use, and not
+ * if the clock was set meanwhile. */
+static struct instant arrival_of(const struct cmsghdr *control)
 {
+    struct timespec stamp;
+    memcpy(&stamp, CMSG_DATA(control), sizeof(stamp));
+    const uint64_t at = (uint64_t)stamp.tv_sec * 1000000000u + (uint64_t)stamp.tv_nsec;
+    const uint64_t age = clock_unix_ns() - at;
+    return age > AGE_NS_MAX ? (struct instant){0} : (struct instant){clock_now().ns - age};
+}
+
+static void listen_to(struct told *told, const struct cmsghdr *control)
+{
+    const int level = control->cmsg_level, type = control->cmsg_type;
+    if (level == IPPROTO_UDP && type == UDP_GRO) {
+        int bytes;
+        memcpy(&bytes, CMSG_DATA(control), sizeof(bytes));
+        told->segment = bytes > 0 ? (size_t)bytes : 0;
+    } else if (level == SOL_SOCKET && type == SCM_TIMESTAMPNS) {
+        told->arrived = arrival_of(control);
+    } else if (level == IPPROTO_IP && type == IP_TOS) {
+        memcpy(&told->traffic_class, CMSG_DATA(control), 1);
+    } else if (level == IPPROTO_IPV6 && type == IPV6_TCLASS) {
+        int traffic_class;
+        memcpy(&traffic_class, CMSG_DATA(control), sizeof(traffic_class));
+        told->traffic_class = (uint8_t)traffic_class;
+    }
+}
+
+static struct told told_of(struct msghdr *message)
+{
+    struct told told = {0};
     for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control != NULL;
          control = CMSG_NXTHDR(message, control)) {
-        if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_GRO) {
-            int bytes;
-            memcpy(&bytes, CMSG_DATA(control), sizeof(bytes));
-            return bytes > 0 ? (size_t)bytes : 0;
-        }
+        listen_to(&told, control);
     }
-    return 0;
+    return told;
 }
 
 static void deliver_one(struct udp_port *port, const struct address *address,
@@ -135,16 +174,20 @@ static void deliver_one(struct udp_port *port, const struct address *address,
 }
 
 static uint32_t deliver(struct udp_port *port, const struct address *address,
-                        const struct sockaddr_storage *from, size_t received, size_t segment,
-                        udp_sink sink, void *context, const struct nic *nic)
+                        const struct sockaddr_storage *from, size_t received,
+                        const struct told *told, udp_sink sink, void *context,
+                        const struct nic *nic)
 {
     struct inet_flow inet = {.destination_port = ROCE_UDP_PORT};
     source_of(from, &inet);
     memcpy(inet.destination, address->gid.bytes, 16);
     struct udp_flow *flow = flow_of(port, &inet);
-    struct udp_datagram datagram = {.destination = address->gid, .hop_limit = 64};
+    struct udp_datagram datagram = {.destination = address->gid,
+                                    .arrived = told->arrived,
+                                    .traffic_class = told->traffic_class,
+                                    .hop_limit = 64};
     memcpy(datagram.source.bytes, inet.source, 16);
-    const size_t step = segment == 0 ? received : segment;
+    const size_t step = told->segment == 0 ? received : told->segment;
     uint16_t index = 0;
     for (size_t offset = 0; offset < received; offset += step, index++) {
         const size_t left = received - offset;
@@ -178,7 +221,7 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
 {
     struct sockaddr_storage from;
     union {
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CONTROL_BYTES];
         struct cmsghdr align;
     } control;
     struct iovec vector = {.iov_base = port->receive_buffer, .iov_len = RECEIVE_BUFFER_BYTES};
@@ -197,9 +240,10 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
     if (received <= 0 || (message.msg_flags & MSG_TRUNC)) {
         return 0;
     }
-    const size_t segment = segment_bytes(&message);
-    *more = (segment != 0 && received >= STREAM_BYTES) || port->fruitful_looks >= LOOKS_OF_BACKLOG;
-    return deliver(port, address, &from, (size_t)received, segment, sink, context, nic);
+    const struct told told = told_of(&message);
+    *more =
+        (told.segment != 0 && received >= STREAM_BYTES) || port->fruitful_looks >= LOOKS_OF_BACKLOG;
+    return deliver(port, address, &from, (size_t)received, &told, sink, context, nic);
 }
 
 uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,

@@ -20,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/prng.h"
+#include "drivers/clock.h"
 #include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
 
@@ -393,6 +394,152 @@ static void test_all_ways_share_a_window(void **state)
     close(fd);
 }
 
+/* -- What arrivals tell -------------------------------------------------------------------------*/
+
+static void keep(void *context, const struct udp_datagram *datagram)
+{
+    *(struct udp_datagram *)context = *datagram;
+}
+
+/* The next datagram at b. */
+static struct udp_datagram next_datagram(struct bench *bench)
+{
+    struct udp_datagram datagram = {0};
+    assert_int_equal(udp_port_receive(&bench->b.port, 1, keep, &datagram, NULL), 1);
+    return datagram;
+}
+
+static void send_one(struct bench *bench, uint8_t way, bool ecn_capable)
+{
+    transmit(bench, way, ecn_capable, ROCE_BTH_BYTES, 0);
+    udp_port_flush(&bench->a.port);
+}
+
+static void test_who_does_not_ask_is_told_nothing(void **state)
+{
+    struct bench *bench = *state;
+    send_one(bench, 1, true);
+    const struct udp_datagram datagram = next_datagram(bench);
+    assert_int_equal(datagram.arrived.ns, 0);
+    assert_int_equal(datagram.traffic_class, 0);
+}
+
+/* It arrives when it is sent, not when somebody gets round to looking. */
+static void test_when_it_arrived(void **state)
+{
+    struct bench *bench = *state;
+    udp_port_observe(&bench->b.port);
+    for (uint8_t way = 0; way < PORTS; way++) {
+        const struct instant before = clock_now();
+        send_one(bench, way, way % 2 == 0);
+        const struct instant after = clock_now();
+        usleep(50000);
+        const struct udp_datagram datagram = next_datagram(bench);
+        assert_in_range(datagram.arrived.ns, before.ns - 10000000, after.ns + 10000000);
+        assert_true(datagram.arrived.ns < clock_now().ns - 30000000);
+        assert_int_equal(datagram.traffic_class, way % 2 == 0 ? 2 : 0);
+    }
+}
+
+/* Many that were coalesced are told of together. */
+static void test_coalesced_arrivals_tell_the_same(void **state)
+{
+    struct bench *bench = *state;
+    udp_port_observe(&bench->b.port);
+    for (int i = 0; i < 100; i++) {
+        transmit(bench, 3, true, bench->sent % 89 + ROCE_BTH_BYTES, 0);
+    }
+    udp_port_flush(&bench->a.port);
+    expect_all(bench);
+    for (int i = 0; i < 20; i++) {
+        transmit(bench, 3, true, 40, 1024);
+    }
+    udp_port_flush(&bench->a.port);
+    struct udp_datagram last = {0};
+    assert_int_equal(udp_port_receive(&bench->b.port, 256, keep, &last, NULL), 20);
+    assert_int_equal(last.traffic_class, 2);
+    assert_int_not_equal(last.arrived.ns, 0);
+}
+
+/* A router's mark, beside a DSCP. */
+static void test_marks_are_seen(void **state)
+{
+    struct bench *bench = *state;
+    udp_port_observe(&bench->b.port);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), marked = 26 << 2 | 3;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)}, from;
+    memcpy(&to.sin_addr, bench->path.destination.bytes + 12, 4);
+    assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_TOS, &marked, sizeof(marked)), 0);
+    udp_forbid_fragments(fd, true);
+    from = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(bind(fd, (const struct sockaddr *)&from, sizeof(from)), 0);
+    socklen_t bytes = sizeof(from);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&from, &bytes), 0);
+    struct inet_flow flow = {.source = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1},
+                             .source_port = ntohs(from.sin_port),
+                             .destination_port = ROCE_UDP_PORT};
+    memcpy(flow.destination, bench->path.destination.bytes, 16);
+    uint8_t packet[ROCE_BTH_BYTES + ROCE_ICRC_BYTES] = {[0] = 4};
+    const uint32_t prefix = icrc_prefix(&flow, 0, sizeof(packet));
+    store_le32(packet + ROCE_BTH_BYTES, icrc_finish(icrc_packet(prefix, packet, ROCE_BTH_BYTES)));
+    assert_int_equal(
+        sendto(fd, packet, sizeof(packet), 0, (const struct sockaddr *)&to, sizeof(to)),
+        sizeof(packet));
+    assert_int_equal(next_datagram(bench).traffic_class, marked);
+    close(fd);
+}
+
+static void count_marked(void *context, const struct udp_datagram *datagram)
+{
+    *(uint32_t *)context += datagram->traffic_class == 2 && datagram->arrived.ns != 0;
+}
+
+/* From ::1 to itself, because there is no second one. */
+static void test_ipv6(void **state)
+{
+    (void)state;
+    struct end *end = calloc(1, sizeof(*end));
+    char error[256];
+    if (!address_find(&end->addresses, "::1", error, sizeof(error))) {
+        free(end);
+        skip();
+    }
+    open_port(end);
+    const struct gid *self = &end->addresses.entries[0].gid;
+    struct nic_ways ways = {0};
+    struct link *link = udp_port_link(&end->port, self, self, (int)end->addresses.slot);
+    assert_true(udp_port_offer_ways(&end->port, link, &ways));
+    assert_int_equal(ways.datagram_bytes, end->addresses.entries[0].interface_bytes - 48);
+    struct nic_departure departure = {.headers_bytes = 52};
+    store_be32(departure.headers + 4, end->addresses.slot * SHARE_QPN_SPAN + 2);
+    uint32_t arrived = 0;
+    for (uint8_t i = 0; i < 40; i++) {
+        struct link *way = udp_port_way(&end->port, link, i % PORTS, true);
+        assert_true(udp_port_transmit(&end->port, way, &departure));
+    }
+    udp_port_flush(&end->port);
+    while (udp_port_receive(&end->port, 64, count_marked, &arrived, NULL) > 0) {
+    }
+    assert_int_equal(arrived, 40);
+    assert_int_equal(end->port.counters.ways_missed, 0);
+    udp_port_close(&end->port);
+    address_release(&end->addresses);
+    free(end);
+}
+
+/* The next process with that slot does not get what its predecessor asked for. */
+static void test_successor_is_told_nothing(void **state)
+{
+    struct bench *bench = *state;
+    udp_port_observe(&bench->b.port);
+    udp_port_close(&bench->b.port);
+    open_port(&bench->b);
+    send_one(bench, 0, true);
+    const struct udp_datagram datagram = next_datagram(bench);
+    assert_int_equal(datagram.arrived.ns, 0);
+    assert_int_equal(datagram.traffic_class, 0);
+}
+
 /* -- Addresses ----------------------------------------------------------------------------------*/
 
 static void learn(struct bench *bench, const struct gid *gids, uint32_t count)
@@ -485,6 +632,12 @@ int main(void)
         WAYS_TEST(test_senders_take_nothing_in),
         WAYS_TEST(test_no_descriptor_left),
         WAYS_TEST(test_all_ways_share_a_window),
+        WAYS_TEST(test_who_does_not_ask_is_told_nothing),
+        WAYS_TEST(test_when_it_arrived),
+        WAYS_TEST(test_coalesced_arrivals_tell_the_same),
+        WAYS_TEST(test_marks_are_seen),
+        cmocka_unit_test(test_ipv6),
+        PAIR_TEST(test_successor_is_told_nothing),
         PAIR_TEST(test_pairs_of_addresses),
         PAIR_TEST(test_pair_without_a_route),
         PAIR_TEST(test_each_pair_has_a_window),

@@ -77,7 +77,7 @@ struct nic_frame {
     const uint8_t *payload; /* With its pad, without ICRC; NULL: it stands behind the headers. */
     uint32_t headers_bytes, payload_bytes;
     struct gid source, destination;
-    struct instant arrived; /* As `now` counts; 0 ns: the world does not know. */
+    struct instant arrived; /* May be later than `now`; 0 ns: the world does not know. */
     uint8_t traffic_class;  /* DSCP and ECN bits as received, 0 if the world does not see them. */
     uint8_t hop_limit;
     bool placed; /* An RC WRITE without immediate data, or an RC READ request, whose sender judged
