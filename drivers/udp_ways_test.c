@@ -3,7 +3,7 @@
  * Goal    Each way has its source port and pair of addresses, whatever is in a batch; its packets'
  *         ICRC is right; nothing is opened before it is used; what cannot be had costs no packet.
  * Method  Two ports on loopback addresses, of one word and of two; plain sockets for what a port
- *         does not show: source ports and ECN.
+ *         does not show: source ports and ECN. Interfaces in a network namespace.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <cmocka.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -600,6 +601,93 @@ static void test_each_pair_has_a_window(void **state)
     assert_true(bench->a.port.counters.probes_answered > 0);
 }
 
+/* Two interfaces in one subnet, in a network of its own, and a neighbour that both lead to. */
+static bool move_to_private_network(void)
+{
+    static const char commands[] =
+        "set -e; for n in 0 1; do"
+        " ip link add nonic$n type veth peer name there$n; ip link set there$n up;"
+        " ip link set nonic$n mtu $((2200 - 700 * n)) up;"
+        " ip address add 10.99.0.1$n/24 dev nonic$n;"
+        " ip address add fd99::1$n/64 dev nonic$n nodad;"
+        " ip neigh add 10.99.0.77 lladdr 02:00:00:00:00:77 dev nonic$n;"
+        " ip neigh add fd99::77 lladdr 02:00:00:00:00:77 dev nonic$n;"
+        " done";
+    return (unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) &&
+           system(commands) == 0;
+}
+
+static unsigned long packets_sent(const char *interface)
+{
+    FILE *list = fopen("/proc/thread-self/net/dev", "re");
+    assert_non_null(list);
+    char line[512], name[32];
+    unsigned long packets = 0, found = 0;
+    while (fgets(line, sizeof(line), list) != NULL) {
+        if (sscanf(line, " %31[^:]: %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", name, &packets) ==
+                2 &&
+            strcmp(name, interface) == 0) {
+            found = packets;
+        }
+    }
+    fclose(list);
+    return found;
+}
+
+/* The kernel sends a few packets by itself. */
+static void expect_to_leave_by(struct end *end, struct link *link, uint8_t way,
+                               const char *interface, const char *other)
+{
+    const unsigned long before = packets_sent(interface), others = packets_sent(other);
+    struct nic_departure departure = {.headers_bytes = 52};
+    end->port.segmenting = false;
+    for (int i = 0; i < 100; i++) {
+        struct link *by = udp_port_way(&end->port, link, way, true);
+        assert_true(udp_port_transmit(&end->port, by, &departure));
+    }
+    udp_port_flush(&end->port);
+    assert_true(packets_sent(interface) - before >= 100);
+    assert_true(packets_sent(other) - others < 50);
+}
+
+static void try_interfaces(struct end *end, uint32_t first, const struct gid *peer, uint32_t bytes)
+{
+    struct nic_ways ways = {0};
+    struct link *link =
+        udp_port_link(&end->port, &end->addresses.entries[first].gid, peer, LOCAL_NO_SLOT);
+    assert_true(udp_port_offer_ways(&end->port, link, &ways));
+    assert_int_equal(nic_ways_count(&ways), 2 * PORTS);
+    assert_int_equal(ways.datagram_bytes, bytes); /* What fits the smaller one. */
+    for (uint8_t way = 1; way < 2 * PORTS; way++) {
+        expect_to_leave_by(end, link, way, way % 2 == 0 ? "nonic0" : "nonic1",
+                           way % 2 == 0 ? "nonic1" : "nonic0");
+    }
+    assert_int_equal(end->port.counters.ways_missed, 0);
+    assert_int_equal(end->port.counters.send_failed, 0);
+}
+
+/* EXA-100 */
+static void test_each_address_sends_by_its_interface(void **state)
+{
+    (void)state;
+    if (!move_to_private_network()) {
+        skip();
+    }
+    struct end *end = calloc(1, sizeof(*end));
+    char error[256];
+    assert_true(address_find(&end->addresses, "nonic0,nonic1", error, sizeof(error)));
+    assert_int_equal(end->addresses.count, 4);
+    assert_int_equal(end->addresses.mtu, PATH_MTU_1024);
+    open_port(end);
+    const struct gid ipv4 = {{[10] = 0xff, [11] = 0xff, 10, 99, 0, 77}};
+    const struct gid ipv6 = {{0xfd, 0x99, [15] = 0x77}};
+    try_interfaces(end, 0, &ipv4, 1500 - 28);
+    try_interfaces(end, 1, &ipv6, 1500 - 48);
+    udp_port_close(&end->port);
+    address_release(&end->addresses);
+    free(end);
+}
+
 static void expect_refusal(const char *device, const char *word)
 {
     struct address_set set = {0};
@@ -642,6 +730,7 @@ int main(void)
         PAIR_TEST(test_pair_without_a_route),
         PAIR_TEST(test_each_pair_has_a_window),
         cmocka_unit_test(test_devices_that_are_none),
+        cmocka_unit_test(test_each_address_sends_by_its_interface), /* The last: elsewhere. */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
