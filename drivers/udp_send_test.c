@@ -81,12 +81,18 @@ static long send_some(int fd, struct mmsghdr *messages, uint32_t count, int flag
     return sent > 0 ? (long)sent : -1;
 }
 
+/* The sixth argument lies on the stack, where a caller that passes fewer keeps other things. */
+static size_t arguments_of(long number)
+{
+    return number == SYS_sendto || number == SYS_recvfrom || number == SYS_epoll_pwait ? 6 : 5;
+}
+
 long __wrap_syscall(long number, ...)
 {
-    long arguments[6];
+    long arguments[6] = {0};
     va_list list;
     va_start(list, number);
-    for (size_t i = 0; i < COUNT_OF(arguments); i++) {
+    for (size_t i = 0; i < arguments_of(number); i++) {
         arguments[i] = va_arg(list, long);
     }
     va_end(list);
