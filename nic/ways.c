@@ -17,6 +17,7 @@ uint32_t nic_ways_count(const struct nic_ways *ways)
 struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_path *path,
                            uint32_t number)
 {
+    CHECK(ways->ports > 0);
     const uint32_t pairs = nic_ways_pairs(ways), way = number % nic_ways_count(ways);
     const uint32_t pair = way % pairs;
     return (struct nic_way){

@@ -42,8 +42,8 @@
 struct nic_ways {
     /* The world's part. */
     uint32_t datagram_bytes; /* The largest UDP payload that all of our interfaces take. */
-    uint8_t ports;           /* UDP source ports of each address: 1..NIC_WAYS_MAX. */
-    uint8_t own_count;       /* Addresses of ours beside the path's source. */
+    uint8_t ports;     /* UDP source ports of each address: 1..NIC_WAYS_MAX; 0: no ways yet. */
+    uint8_t own_count; /* Addresses of ours beside the path's source. */
     /* The peer's. */
     uint8_t peer_count;
     uint8_t taught; /* So many times the peer's part has changed. */
@@ -59,7 +59,7 @@ struct nic_way {
 
 /* Pairs of addresses: 1..NIC_WAY_GIDS_MAX + 1. */
 uint32_t nic_ways_pairs(const struct nic_ways *ways);
-/* 1..NIC_WAYS_MAX. */
+/* 1..NIC_WAYS_MAX; 0 before the world has filled in its part. */
 uint32_t nic_ways_count(const struct nic_ways *ways);
 /* Way `number`, modulo the number of them: a peer may have taken back some. */
 struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_path *path,
