@@ -33,7 +33,7 @@
 
 #define NIC_WAYS_MAX        16
 #define NIC_WAY_GIDS_MAX    3
-#define NIC_WAYS_TAUGHT_MAX 8
+#define NIC_WAYS_TAUGHT_MAX 32
 
 /* What stands around the payload of the block transport's packets that have one: headers of 52
  * bytes at most, and the ICRC. */
