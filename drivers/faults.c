@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "base/check.h"
 #include "base/prng.h"
 #include "wire/roce.h"
@@ -14,6 +15,8 @@
 /* A reordered packet comes after the next 1..3, or after this long if none follows. */
 #define REORDER_PACKETS_MAX 3
 #define REORDER_NS          1000000
+/* Reordered packets that wait: as many as are drawn in a row, if each leaves in time. */
+#define REORDERED_MAX 8
 
 enum fault_kind {
     FAULT_DROP,
@@ -32,12 +35,27 @@ struct fault {
     uint32_t position_count;
 };
 
+/* Headers and payload follow. */
 struct held {
-    struct link *link;
-    uint32_t count;
+    struct faults_packet packet;
     uint64_t due_packet;     /* Goes out behind this packet number, ... */
     struct instant due_time; /* ... or at this time, whichever comes first. */
-    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint32_t bytes;          /* What it takes of the queue, this included. */
+    bool reordered;          /* Its turn comes by `reordered`, not by its place in the queue. */
+    bool taken;
+};
+_Static_assert(sizeof(struct held) <= FAULTS_HELD_COST, "what a held packet takes");
+
+/* Packets lie in a ring in the order in which they came, and their room is free again in that
+ * order. All delays are equal, so that this is also the order in which delayed ones are due. Places
+ * count bytes and never go back. */
+struct queue {
+    uint8_t *ring;             /* NULL: the specification never holds a packet. */
+    uint64_t first, next, end; /* Those before `next` are taken, or reordered. */
+    struct held *reordered[REORDERED_MAX];
+    uint32_t reordered_count;
+    struct held *due; /* What faults_due named. */
+    uint32_t waiting; /* Not yet taken. */
 };
 
 struct faults {
@@ -46,8 +64,7 @@ struct faults {
     uint64_t delay_ns;
     uint32_t directions;
     uint64_t packets; /* Decided so far. */
-    struct held *held[FAULTS_HELD_MAX];
-    uint32_t held_count;
+    struct queue queue;
 };
 
 /* -- The specification --------------------------------------------------------------------------*/
@@ -166,6 +183,11 @@ static bool parse(struct faults *faults, const char *spec, char *error, size_t e
     return true;
 }
 
+static bool may_strike(const struct faults *faults, enum fault_kind kind)
+{
+    return faults->kinds[kind].millionths != 0 || faults->kinds[kind].position_count != 0;
+}
+
 struct faults *faults_open(const char *spec, char *error, size_t error_bytes)
 {
     struct faults *faults = calloc(1, sizeof(*faults));
@@ -179,18 +201,23 @@ struct faults *faults_open(const char *spec, char *error, size_t error_bytes)
         free(faults);
         return NULL;
     }
+    if (may_strike(faults, FAULT_DELAY) || may_strike(faults, FAULT_REORDER)) {
+        faults->queue.ring = aligned_alloc(CACHE_LINE_BYTES, FAULTS_HELD_BYTES);
+        if (faults->queue.ring == NULL) {
+            snprintf(error, error_bytes, "no memory for packets that are held");
+            free(faults);
+            return NULL;
+        }
+    }
     return faults;
 }
 
 void faults_close(struct faults *faults)
 {
-    if (faults == NULL) {
-        return;
+    if (faults != NULL) {
+        free(faults->queue.ring);
+        free(faults);
     }
-    for (uint32_t i = 0; i < faults->held_count; i++) {
-        free(faults->held[i]);
-    }
-    free(faults);
 }
 
 bool faults_apply(const struct faults *faults, enum fault_direction direction)
@@ -229,47 +256,146 @@ struct fault_decision faults_decide(struct faults *faults, uint32_t count)
     return decision;
 }
 
-bool faults_hold(struct faults *faults, struct link *link, const uint8_t *bytes, uint32_t count,
-                 struct instant now, const struct fault_decision *decision)
+/* -- Packets that are held ----------------------------------------------------------------------*/
+
+static struct held *held_at(const struct queue *queue, uint64_t place)
 {
+    return (struct held *)(void *)(queue->ring + place % FAULTS_HELD_BYTES);
+}
+
+/* The next record of so many bytes, in one piece; NULL: no room. What is left at the ring's end is
+ * a record that nobody waits for. */
+static struct held *append(struct queue *queue, uint32_t bytes)
+{
+    const uint32_t left = FAULTS_HELD_BYTES - (uint32_t)(queue->end % FAULTS_HELD_BYTES);
+    const uint32_t unused = left < bytes ? left : 0;
+    if (queue->ring == NULL || queue->end - queue->first + unused + bytes > FAULTS_HELD_BYTES) {
+        return NULL;
+    }
+    if (unused > 0) {
+        *held_at(queue, queue->end) = (struct held){.bytes = unused, .taken = true};
+    }
+    struct held *held = held_at(queue, queue->end + unused);
+    *held = (struct held){.bytes = bytes};
+    queue->end += unused + bytes;
+    return held;
+}
+
+bool faults_hold(struct faults *faults, const struct faults_packet *packet, struct instant now,
+                 const struct fault_decision *decision)
+{
+    struct queue *queue = &faults->queue;
+    const uint32_t count = (uint32_t)packet->headers_bytes + packet->payload_bytes;
     CHECK(count <= ROCE_PACKET_BYTES_MAX);
-    if (faults->held_count == FAULTS_HELD_MAX) {
+    /* Drawn whether there is room or not: that must not change what strikes later packets. */
+    const uint64_t passing =
+        decision->reorder ? 1 + prng_below(&faults->prng, REORDER_PACKETS_MAX) : 0;
+    const bool reordered = decision->reorder && queue->reordered_count < REORDERED_MAX;
+    if (!reordered && decision->delay_ns == 0) {
         return false;
     }
-    struct held *held = malloc(sizeof(*held));
+    struct held *held = append(queue, (uint32_t)line_aligned(FAULTS_HELD_COST + count));
     if (held == NULL) {
         return false;
     }
-    held->link = link;
-    held->count = count;
-    held->due_packet = decision->reorder
-                           ? faults->packets + 1 + prng_below(&faults->prng, REORDER_PACKETS_MAX)
-                           : UINT64_MAX;
+    uint8_t *bytes = (uint8_t *)held + FAULTS_HELD_COST;
+    memcpy(bytes, packet->bytes, count);
+    held->packet = *packet;
+    held->packet.bytes = bytes;
+    held->due_packet = reordered ? faults->packets + passing : UINT64_MAX;
     held->due_time = instant_after(now, decision->delay_ns != 0 ? decision->delay_ns : REORDER_NS);
-    memcpy(held->bytes, bytes, count);
-    faults->held[faults->held_count++] = held;
+    held->reordered = reordered;
+    if (reordered) {
+        queue->reordered[queue->reordered_count++] = held;
+    }
+    queue->waiting++;
     return true;
 }
 
-uint32_t faults_release(struct faults *faults, struct instant now, struct link **link,
-                        uint8_t *bytes)
+/* The delayed packet that is due before all others; NULL: none waits. */
+static struct held *next_delayed(struct queue *queue)
 {
-    for (uint32_t i = 0; i < faults->held_count; i++) {
-        struct held *held = faults->held[i];
-        if (faults->packets < held->due_packet && !instant_reached(now, held->due_time)) {
-            continue;
+    while (queue->next != queue->end) {
+        struct held *held = held_at(queue, queue->next);
+        if (!held->taken && !held->reordered) {
+            return held;
         }
-        faults->held[i] = faults->held[--faults->held_count];
-        const uint32_t count = held->count;
-        *link = held->link;
-        memcpy(bytes, held->bytes, count);
-        free(held);
-        return count;
+        queue->next += held->bytes;
     }
-    return 0;
+    return NULL;
+}
+
+const struct faults_packet *faults_due(struct faults *faults, struct instant now)
+{
+    struct queue *queue = &faults->queue;
+    if (LIKELY(queue->waiting == 0)) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < queue->reordered_count; i++) {
+        struct held *held = queue->reordered[i];
+        if (faults->packets >= held->due_packet || instant_reached(now, held->due_time)) {
+            queue->due = held;
+            return &held->packet;
+        }
+    }
+    queue->due = next_delayed(queue);
+    if (queue->due != NULL && !instant_reached(now, queue->due->due_time)) {
+        queue->due = NULL;
+    }
+    return queue->due == NULL ? NULL : &queue->due->packet;
+}
+
+void faults_take(struct faults *faults)
+{
+    struct queue *queue = &faults->queue;
+    CHECK(queue->due != NULL && !queue->due->taken && queue->waiting > 0);
+    queue->due->taken = true;
+    queue->waiting--;
+    for (uint32_t i = 0; i < queue->reordered_count; i++) {
+        if (queue->reordered[i] == queue->due) {
+            queue->reordered_count--;
+            memmove(&queue->reordered[i], &queue->reordered[i + 1],
+                    (queue->reordered_count - i) * sizeof(queue->reordered[0]));
+        }
+    }
+    queue->due = NULL;
+}
+
+void faults_settle(struct faults *faults)
+{
+    struct queue *queue = &faults->queue;
+    while (queue->first != queue->end && held_at(queue, queue->first)->taken) {
+        queue->first += held_at(queue, queue->first)->bytes;
+    }
+    if (queue->next < queue->first) {
+        queue->next = queue->first;
+    }
+}
+
+struct instant faults_due_since(const struct faults *faults)
+{
+    CHECK(faults->queue.due != NULL);
+    return faults->queue.due->due_time;
+}
+
+struct instant faults_deadline(struct faults *faults)
+{
+    struct instant deadline = INSTANT_NEVER;
+    if (faults == NULL || faults->queue.waiting == 0) {
+        return deadline;
+    }
+    const struct held *delayed = next_delayed(&faults->queue);
+    if (delayed != NULL) {
+        deadline = delayed->due_time;
+    }
+    for (uint32_t i = 0; i < faults->queue.reordered_count; i++) {
+        const struct instant due = faults->queue.reordered[i]->due_time;
+        deadline = instant_before(due, deadline) ? due : deadline;
+    }
+    return deadline;
 }
 
 uint32_t faults_held(const struct faults *faults)
 {
-    return faults->held_count;
+    return faults->queue.waiting;
 }

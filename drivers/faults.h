@@ -5,12 +5,15 @@
  * Purpose    `nonic run --fault SPEC`: the same seed makes the same pattern of faults.
  * Inputs     "drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,delay=50us:0.01,seed=7,dir=tx": each
  *            fault by probability, or by position ("drop=#3": the third packet; may be repeated).
- * Outputs    A decision for each packet; held packets come back later.
- * Ownership  faults_open allocates, faults_close frees (NULL does nothing).
+ * Outputs    A decision for each packet; held packets come back later, those that are delayed in
+ *            the order in which they were held.
+ * Ownership  faults_open allocates all there will be, faults_close frees (NULL does nothing). Bytes
+ *            of held packets are copies. Who takes one may read them until faults_settle.
  * Threads    One caller at a time.
  * Time       `now` is an argument.
  * Units      Nanoseconds; probabilities are kept in millionths.
- * Limits     FAULTS_HELD_MAX packets held; more are let through.
+ * Limits     FAULTS_HELD_BYTES of packets held: at 10 Gb/s what is on its way for 50 ms. The caller
+ *            keeps what finds no room.
  * Source     docs/decisions.
  */
 #ifndef DRIVERS_FAULTS_H
@@ -23,7 +26,10 @@
 #include "base/instant.h"
 #include "drivers/link.h"
 
-#define FAULTS_HELD_MAX 256
+#define FAULTS_HELD_BYTES (64u << 20)
+/* A packet takes so much room beside its headers and payload, rounded up to a cache line; at the
+ * end of the queue up to one packet of room stays empty. */
+#define FAULTS_HELD_COST 64
 
 enum fault_direction {
     FAULT_SENDING = 1,
@@ -35,6 +41,27 @@ struct fault_decision {
     uint32_t corrupt_bit; /* A bit of the packet, BTH to ICRC. */
     uint64_t delay_ns;
 };
+
+/* A packet that is held. */
+struct faults_packet {
+    struct link *link;
+    const uint8_t *bytes; /* Headers and payload, without pad and ICRC; */
+    bool whole;           /* or all there is, and only payload_bytes counts. */
+    uint8_t pad_bytes;
+    uint16_t headers_bytes, payload_bytes;
+};
+
+static inline bool fault_strikes(const struct fault_decision *fault)
+{
+    return fault->drop || fault->duplicate || fault->reorder || fault->corrupt ||
+           fault->delay_ns != 0;
+}
+
+/* Does the packet leave later? */
+static inline bool fault_holds(const struct fault_decision *fault)
+{
+    return !fault->drop && (fault->reorder || fault->delay_ns != 0);
+}
 
 struct faults;
 
@@ -50,14 +77,20 @@ struct fault_decision faults_decide(struct faults *faults, uint32_t count);
 
 /* Keeps a copy until its delay is over or, reordered, a few later packets have passed. False: there
  * is no room, the packet is still the caller's. */
-bool faults_hold(struct faults *faults, struct link *link, const uint8_t *bytes, uint32_t count,
-                 struct instant now, const struct fault_decision *decision);
+bool faults_hold(struct faults *faults, const struct faults_packet *packet, struct instant now,
+                 const struct fault_decision *decision);
 
-/* A held packet whose time has come: copied to `bytes` (ROCE_PACKET_BYTES_MAX), its length
- * returned; 0 if there is none. */
-uint32_t faults_release(struct faults *faults, struct instant now, struct link **link,
-                        uint8_t *bytes);
+/* A held packet whose time has come; NULL: there is none. The same one, until it is taken. */
+const struct faults_packet *faults_due(struct faults *faults, struct instant now);
+/* The one that faults_due just named is on its way. */
+void faults_take(struct faults *faults);
+/* The bytes of all packets that were taken are no longer read. */
+void faults_settle(struct faults *faults);
 
+/* Since when the one that faults_due just named is due. */
+struct instant faults_due_since(const struct faults *faults);
+/* When the next held packet is due, if none passes; INSTANT_NEVER: none is held. NULL has none. */
+struct instant faults_deadline(struct faults *faults);
 uint32_t faults_held(const struct faults *faults);
 
 #endif

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/check.h"
+#include "base/prng.h"
 #include "drivers/faults.h"
 #include "wire/roce.h"
 
@@ -105,19 +107,30 @@ static void test_positions_and_directions(void **state)
     faults_close(NULL);
 }
 
-static bool hold(struct faults *faults, uint8_t mark, struct fault_decision decision, uint64_t now)
+static bool hold_bytes(struct faults *faults, const uint8_t *bytes, uint16_t count,
+                       struct fault_decision decision, uint64_t now)
 {
     static struct link link;
-    return faults_hold(faults, &link, &mark, 1, (struct instant){now}, &decision);
+    const struct faults_packet packet = {.link = &link, .bytes = bytes, .payload_bytes = count};
+    return faults_hold(faults, &packet, (struct instant){now}, &decision);
+}
+
+static bool hold(struct faults *faults, uint8_t mark, struct fault_decision decision, uint64_t now)
+{
+    return hold_bytes(faults, &mark, 1, decision, now);
 }
 
 static bool release(struct faults *faults, uint64_t now, uint8_t *mark)
 {
-    struct link *link;
-    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
-    const uint32_t count = faults_release(faults, (struct instant){now}, &link, bytes);
-    *mark = bytes[0];
-    return count == 1;
+    const struct faults_packet *packet = faults_due(faults, (struct instant){now});
+    if (packet == NULL) {
+        return false;
+    }
+    assert_int_equal(packet->payload_bytes, 1);
+    *mark = packet->bytes[0];
+    faults_take(faults);
+    faults_settle(faults);
+    return true;
 }
 
 static void test_delay_and_reorder(void **state)
@@ -146,19 +159,191 @@ static void test_delay_and_reorder(void **state)
     faults_close(faults);
 }
 
-static void test_holds_so_many(void **state)
+/* The pattern of a seed is a promise: a world that someone noted down is to come back. */
+static void test_pattern_of_old(void **state)
 {
     (void)state;
-    struct faults *faults = open_spec("reorder=1");
-    const struct fault_decision decision = {.delay_ns = 1};
+    struct faults *faults =
+        open_spec("drop=0.1,dup=0.2,reorder=0.3,corrupt=0.4,delay=9us:0.1,drop=#77,seed=42");
+    uint64_t digest = 14695981039346656037u;
     uint8_t mark;
-    for (int i = 0; i < FAULTS_HELD_MAX; i++) {
-        assert_true(hold(faults, 1, decision, 0));
+    for (uint32_t i = 0; i < 20000; i++) {
+        const struct fault_decision fault = faults_decide(faults, 64 + i % 4096);
+        const uint64_t words[] = {fault.drop + 2u * fault.duplicate + 4u * fault.reorder +
+                                      8u * fault.corrupt,
+                                  fault.corrupt_bit, fault.delay_ns};
+        for (size_t word = 0; word < COUNT_OF(words); word++) {
+            digest = (digest ^ words[word]) * 1099511628211u;
+        }
+        /* How far it is moved is drawn when it is held. */
+        if (!fault.drop && (fault.delay_ns != 0 || fault.reorder)) {
+            assert_true(hold(faults, 1, fault, i));
+            while (release(faults, UINT64_MAX, &mark)) {
+            }
+        }
     }
-    assert_false(hold(faults, 1, decision, 0)); /* The packet is still the caller's. */
-    assert_true(release(faults, 1, &mark));
-    assert_true(hold(faults, 1, decision, 0));
+    assert_true(digest == 0x93657598f1fe52acu);
+    faults_close(faults);
+}
+
+/* Against a list: packets of any size, delayed or reordered, come back whole and in time, the
+ * delayed ones in order; and their bytes stay until they are settled. */
+#define MODEL_MAX 3000
+static struct {
+    uint64_t due_time, packets; /* When it is due, unless so many packets come first. */
+    uint16_t count;
+    bool reordered, taken;
+} model[MODEL_MAX];
+
+/* A packet tells by its bytes which one it is. */
+static void fill(uint8_t *bytes, uint16_t count, uint32_t index)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bytes[i] = (uint8_t)(index * 31 + i * 7);
+    }
+    memcpy(bytes, &index, sizeof(index));
+}
+
+static uint32_t index_of(const struct faults_packet *packet)
+{
+    uint32_t index;
+    memcpy(&index, packet->bytes, sizeof(index));
+    assert_true(index < MODEL_MAX);
+    uint8_t expected[ROCE_PACKET_BYTES_MAX];
+    fill(expected, model[index].count, index);
+    assert_int_equal(packet->payload_bytes, model[index].count);
+    assert_memory_equal(packet->bytes, expected, model[index].count);
+    return index;
+}
+
+static void add_to_model(uint16_t count, const struct fault_decision *fault, uint32_t index,
+                         uint64_t packets, uint64_t now)
+{
+    model[index].due_time = now + (fault->delay_ns != 0 ? fault->delay_ns : 1000000);
+    model[index].packets = packets;
+    model[index].count = count;
+    model[index].reordered = fault->reorder;
+    model[index].taken = false;
+}
+
+/* Everything due is taken; returns how many. */
+static uint32_t take_due(struct faults *faults, uint32_t held, uint64_t packets, uint64_t now)
+{
+    const struct faults_packet *packet, *first = NULL;
+    uint32_t taken = 0, earlier = 0;
+    while ((packet = faults_due(faults, (struct instant){now})) != NULL) {
+        const uint32_t index = index_of(packet);
+        assert_true(index < held && !model[index].taken);
+        assert_int_equal(faults_due_since(faults).ns, model[index].due_time);
+        assert_true(model[index].due_time <= now ||
+                    (model[index].reordered && model[index].packets < packets));
+        faults_take(faults);
+        model[index].taken = true;
+        first = taken++ == 0 ? packet : first;
+        for (; !model[index].reordered && earlier < index; earlier++) {
+            assert_true(model[earlier].taken || model[earlier].reordered);
+        }
+    }
+    if (first != NULL) {
+        (void)index_of(first);
+        faults_settle(faults);
+    }
+    for (uint32_t i = 0; i < held; i++) {
+        const bool late =
+            model[i].due_time <= now || (model[i].reordered && model[i].packets + 3 <= packets);
+        assert_true(model[i].taken || !late);
+    }
+    return taken;
+}
+
+static void test_held_packets_against_a_list(void **state)
+{
+    (void)state;
+    struct faults *faults = open_spec("delay=3us:0.5,reorder=0.2,seed=5");
+    struct prng prng;
+    prng_init(&prng, 11);
+    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint32_t held = 0, taken = 0;
+    uint64_t packets = 0;
+    while (held < MODEL_MAX) {
+        const uint64_t now = ++packets * 50;
+        const struct fault_decision fault = faults_decide(faults, 64);
+        if (fault_holds(&fault)) {
+            const uint16_t count = (uint16_t)(4 + prng_below(&prng, ROCE_PACKET_BYTES_MAX - 3));
+            fill(bytes, count, held);
+            assert_true(hold_bytes(faults, bytes, count, fault, now));
+            add_to_model(count, &fault, held++, packets, now);
+        }
+        taken += take_due(faults, held, packets, now);
+        assert_int_equal(faults_held(faults), held - taken);
+    }
+    const uint64_t end = faults_deadline(faults).ns;
+    assert_true(end > packets * 50 && end < UINT64_MAX);
+    taken += take_due(faults, held, packets, packets * 50 + 1000000);
+    assert_int_equal(taken, held);
+    assert_int_equal(faults_deadline(faults).ns, UINT64_MAX);
+    faults_close(faults);
+}
+
+/* As much as it says, again and again round the ring; then the packet is still the caller's. */
+static void test_holds_so_much(void **state)
+{
+    (void)state;
+    struct faults *faults = open_spec("delay=1ms:1");
+    const struct fault_decision decision = {.delay_ns = 1};
+    static uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint64_t in = 0, out = 0;
+    for (int round = 0; round < 3; round++) {
+        while (memcpy(bytes, &in, sizeof(in)),
+               hold_bytes(faults, bytes, sizeof(bytes), decision, 0)) {
+            in++;
+        }
+        const uint64_t room = FAULTS_HELD_BYTES / (FAULTS_HELD_COST + sizeof(bytes) + 63);
+        assert_true(in - out >= room - 1 && (in - out) * sizeof(bytes) < FAULTS_HELD_BYTES);
+        /* What was taken is not overwritten before it is settled. */
+        for (const uint64_t half = out + (in - out) / 2; out < half; out++) {
+            const struct faults_packet *packet = faults_due(faults, (struct instant){1});
+            assert_non_null(packet);
+            assert_memory_equal(packet->bytes, &out, sizeof(out));
+            faults_take(faults);
+        }
+        assert_false(hold_bytes(faults, bytes, sizeof(bytes), decision, 0));
+        faults_settle(faults);
+    }
     faults_close(faults); /* With packets held: nothing leaks. */
+    /* A fault that holds nothing has no room, and no need of it. */
+    faults = open_spec("drop=1");
+    assert_false(hold(faults, 1, decision, 0));
+    assert_null(faults_due(faults, INSTANT_NEVER));
+    assert_int_equal(faults_deadline(NULL).ns, UINT64_MAX);
+    faults_close(faults);
+}
+
+/* Not more than a few are reordered at once: what would be one too many stays the caller's, or is
+ * only delayed. What is drawn does not depend on it. */
+static void test_reorders_so_many(void **state)
+{
+    (void)state;
+    struct faults *faults = open_spec("reorder=1,delay=1us:0.5,seed=3"),
+                  *other = open_spec("reorder=1,delay=1us:0.5,seed=3");
+    uint8_t mark;
+    uint32_t refused = 0, late = 0;
+    for (uint8_t i = 0; i < 100; i++) {
+        const struct fault_decision fault = faults_decide(faults, 64);
+        const struct fault_decision same = faults_decide(other, 64);
+        assert_int_equal(fault.delay_ns, same.delay_ns);
+        refused += !hold(faults, i, fault, 0);
+        assert_true(hold(other, i, same, 0));
+        while (release(other, UINT64_MAX, &mark)) {
+        }
+    }
+    assert_true(refused > 10);
+    while (release(faults, UINT64_MAX, &mark)) {
+        late++;
+    }
+    assert_int_equal(late + refused, 100);
+    faults_close(faults);
+    faults_close(other);
 }
 
 int main(void)
@@ -169,7 +354,10 @@ int main(void)
         cmocka_unit_test(test_same_seed_same_faults),
         cmocka_unit_test(test_positions_and_directions),
         cmocka_unit_test(test_delay_and_reorder),
-        cmocka_unit_test(test_holds_so_many),
+        cmocka_unit_test(test_pattern_of_old),
+        cmocka_unit_test(test_held_packets_against_a_list),
+        cmocka_unit_test(test_holds_so_much),
+        cmocka_unit_test(test_reorders_so_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

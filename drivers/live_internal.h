@@ -121,6 +121,28 @@ uint32_t live_transmit(struct live *live);
 void live_transmit_mad(struct live *live, const struct nic_path *path,
                        const uint8_t mad[CM_MAD_BYTES]);
 
+/* live_transmit.c, for live_faults.c: is there room for a packet; a packet, which is not done
+ * directly (false: its payload is not there); one as bytes, from the BTH to an ICRC for
+ * identification 0; all of a departure as such bytes (0: its payload is not there); what was
+ * transmitted leaves. */
+MUST_USE bool live_has_room(struct live *live, struct link *link);
+MUST_USE bool live_transmit_packet(struct live *live, struct link *link,
+                                   const struct nic_departure *departure);
+void live_transmit_raw(struct live *live, struct link *link, const uint8_t *bytes, uint32_t count);
+MUST_USE uint32_t live_serialize(const struct link *link, const struct nic_departure *departure,
+                                 uint8_t *bytes);
+void live_flush_ports(struct live *live);
+
+/* live_faults.c: like the two of the same name, on the bad network. */
+MUST_USE bool live_transmit_with_faults(struct live *live, struct link *link,
+                                        const struct nic_departure *departure);
+void live_transmit_raw_with_faults(struct live *live, struct link *link, uint8_t *bytes,
+                                   uint32_t count);
+/* Held packets whose time has come go to their ports. Returns how many. */
+uint32_t live_release_held(struct live *live);
+/* The process ends: those whose time has not come are waited for, or leave early. */
+void live_drain_held(struct live *live);
+
 /* live_receive.c: up to `quantum` packets of each peer come in. Returns how many did, but for
  * placed records: those are no reason to stay awake. */
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);

@@ -93,7 +93,9 @@ void live_notify(struct live *live)
 static struct instant deadline(const struct live *live)
 {
     const struct instant nic = nic_deadline(live->nic);
-    return instant_before(nic, live->cm_due) ? nic : live->cm_due;
+    const struct instant held = faults_deadline(live->faults);
+    const struct instant due = instant_before(nic, live->cm_due) ? nic : live->cm_due;
+    return instant_before(held, due) ? held : due;
 }
 
 static void check_time(struct live *live)
@@ -419,11 +421,11 @@ static void rest(struct live *live)
     live->asleep = true;
     watch_udp(live, true);
     if (nic_next_qp(live->nic) == NULL) {
-        /* Room on a full ring and packets held by the fault injector announce themselves to nobody.
-         */
+        /* Room on a full ring announces itself to nobody, be it for queue pairs or for packets that
+         * were held. */
         const bool waiting = (live->shm != NULL && shm_port_has_waiting(live->shm)) ||
                              udp_port_has_waiting(&live->udp) || !live->udp_watched ||
-                             (live->faults != NULL && faults_held(live->faults) > 0);
+                             instant_reached(live->now, faults_deadline(live->faults));
         live->parked = waiting;
         live->sleeps_until = waiting ? (struct instant){0} : deadline(live);
         sleep_in_kernel(live, waiting ? WAIT_NS : time_until(clock_now(), live->sleeps_until));
@@ -439,6 +441,7 @@ void live_finish(struct live *live)
     lock_take_unbiased(&live->lock);
     if (live->started) {
         live_flush(live);
+        live_drain_held(live);
     }
     udp_port_drain(&live->udp, LAST_WORDS_MS);
     if (live->config.stats) {

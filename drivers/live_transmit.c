@@ -33,7 +33,7 @@
 /* So much is fetched before packets that came in meanwhile are looked at. */
 #define FETCHED_MAX (2u << 20)
 
-static bool has_room(struct live *live, struct link *link)
+bool live_has_room(struct live *live, struct link *link)
 {
     switch (link->kind) {
     case LINK_UDP: return udp_link_has_room(&live->udp, link, live->now);
@@ -55,7 +55,7 @@ static struct link *choose(struct live *live, const struct nic_departure *depart
                                           : live_fan_link(live, link, departure->destination_qpn);
 }
 
-/* -- The slow way: packets as bytes, for captures and faults -----------------------------------*/
+/* -- The slow way: packets as bytes ------------------------------------------------------------*/
 
 /* Each way over UDP has a link and a flow of its own. */
 static struct inet_flow flow_of(const struct link *link, const struct nic_path *path)
@@ -72,9 +72,8 @@ static uint32_t seal(const struct link *link, const struct nic_path *path, uint8
     return (uint32_t)roce_frame_seal(&flow, bytes, count, pad_bytes);
 }
 
-/* The whole packet, ICRC included; 0 if its payload is not there. */
-static uint32_t serialize(const struct link *link, const struct nic_departure *departure,
-                          uint8_t *bytes)
+uint32_t live_serialize(const struct link *link, const struct nic_departure *departure,
+                        uint8_t *bytes)
 {
     memcpy(bytes, departure->headers, departure->headers_bytes);
     const uint32_t count = departure->headers_bytes;
@@ -85,40 +84,13 @@ static uint32_t serialize(const struct link *link, const struct nic_departure *d
                 departure->pad_bytes);
 }
 
-/* No room is a loss like any other, on a way that only captures and faults take. */
-static void transmit_raw(struct live *live, struct link *link, const uint8_t *bytes, uint32_t count)
+/* No room is a loss like any other, on a way that only captures and struck packets take. */
+void live_transmit_raw(struct live *live, struct link *link, const uint8_t *bytes, uint32_t count)
 {
     if (link->kind == LINK_UDP) {
         udp_port_transmit_raw(&live->udp, link, bytes, count);
     } else if (link->kind == LINK_SHM) {
         (void)!shm_link_transmit_raw(live->shm, link, bytes, count);
-    }
-}
-
-static void transmit_with_faults(struct live *live, struct link *link, uint8_t *bytes,
-                                 uint32_t count)
-{
-    const struct fault_decision fault = faults_decide(live->faults, count);
-    if (fault.corrupt) {
-        bytes[fault.corrupt_bit / 8] ^= (uint8_t)(1u << fault.corrupt_bit % 8);
-    }
-    const bool held = !fault.drop && (fault.delay_ns != 0 || fault.reorder) &&
-                      faults_hold(live->faults, link, bytes, count, live->now, &fault);
-    if (!fault.drop && !held) {
-        transmit_raw(live, link, bytes, count);
-    }
-    if (fault.duplicate) {
-        transmit_raw(live, link, bytes, count);
-    }
-}
-
-static void release_held(struct live *live)
-{
-    struct link *link;
-    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
-    uint32_t count;
-    while ((count = faults_release(live->faults, live->now, &link, bytes)) != 0) {
-        transmit_raw(live, link, bytes, count);
     }
 }
 
@@ -130,18 +102,19 @@ static void transmit_bytes(struct live *live, struct link *link, const struct ni
         capture_bytes(live->capture, &flow, bytes, count);
     }
     if (faults_apply(live->faults, FAULT_SENDING)) {
-        transmit_with_faults(live, link, bytes, count);
+        live_transmit_raw_with_faults(live, link, bytes, count);
     } else {
-        transmit_raw(live, link, bytes, count);
+        live_transmit_raw(live, link, bytes, count);
     }
 }
 
-/* Returns false if the payload is not there. */
-static bool transmit_slowly(struct live *live, struct link *link,
-                            const struct nic_departure *departure)
+/* What is captured is what leaves: the program may write its memory meanwhile. Returns false if the
+ * payload is not there. */
+static bool transmit_captured(struct live *live, struct link *link,
+                              const struct nic_departure *departure)
 {
     uint8_t bytes[ROCE_PACKET_BYTES_MAX];
-    const uint32_t count = serialize(link, departure, bytes);
+    const uint32_t count = live_serialize(link, departure, bytes);
     if (count == 0) {
         return false;
     }
@@ -231,11 +204,35 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
     return true;
 }
 
+bool live_transmit_packet(struct live *live, struct link *link,
+                          const struct nic_departure *departure)
+{
+    switch (link->kind) {
+    case LINK_UDP: return udp_port_transmit(&live->udp, link, departure);
+    case LINK_SHM: return shm_link_transmit(live->shm, link, departure);
+    case LINK_FAN:
+    case LINK_NOWHERE: break;
+    }
+    return true;
+}
+
+/* As a packet in any case: what is done directly would escape captures and faults. */
+static bool transmit_watched(struct live *live, struct link *link,
+                             const struct nic_departure *departure)
+{
+    if (live->capture != NULL) {
+        return transmit_captured(live, link, departure);
+    }
+    return faults_apply(live->faults, FAULT_SENDING)
+               ? live_transmit_with_faults(live, link, departure)
+               : live_transmit_packet(live, link, departure);
+}
+
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
     struct link *link = choose(live, departure);
     if (live->capture != NULL || live->faults != NULL) {
-        return transmit_slowly(live, link, departure);
+        return transmit_watched(live, link, departure);
     }
     if (link->kind == LINK_UDP) {
         return udp_port_transmit(&live->udp, link, departure);
@@ -265,7 +262,7 @@ static uint32_t serve(struct live *live, struct qp *qp)
         if (UNLIKELY(link != NULL && link->kind == LINK_FAN)) {
             link = live_fan_link(live, link, nic_qp_destination(qp));
         }
-        if (link != NULL && !has_room(live, link)) {
+        if (link != NULL && !live_has_room(live, link)) {
             nic_park(live->nic, qp, &link->parked, live->now);
             live->parked = true;
             return turn;
@@ -285,13 +282,16 @@ static uint32_t serve(struct live *live, struct qp *qp)
     return turn;
 }
 
-static void flush_ports(struct live *live)
+void live_flush_ports(struct live *live)
 {
     if (live->shm != NULL) {
         shm_port_flush(live->shm);
     }
     udp_port_flush(&live->udp);
     live->parked |= udp_port_has_waiting(&live->udp);
+    if (live->faults != NULL) {
+        faults_settle(live->faults);
+    }
 }
 
 static void prefetch_turn(const struct live *live)
@@ -320,15 +320,15 @@ uint32_t live_transmit(struct live *live)
          turns++) {
         if (one_by_one) {
             sent += serve(live, qp);
-            flush_ports(live);
+            live_flush_ports(live);
         } else {
             prefetch_turn(live);
             sent += serve(live, qp);
         }
     }
     if (live->faults != NULL) {
-        release_held(live);
+        sent += live_release_held(live);
     }
-    flush_ports(live);
+    live_flush_ports(live);
     return sent;
 }

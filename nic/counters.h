@@ -7,7 +7,7 @@
  * each reason to drop a packet or to answer with a NAK. Packets that processes of one address
  * handed on to one another are counted by both; drop_no_process and drop_process_full by who read
  * them. drop_beside_ring counts packets that came by UDP for a queue pair whose peer sends through
- * shared memory.
+ * shared memory, drop_fault_full packets that `--fault` was to delay and had no room for.
  */
 #ifndef NIC_COUNTERS_H
 #define NIC_COUNTERS_H
@@ -56,6 +56,7 @@
     X(drop_no_process)                                                                             \
     X(drop_process_full)                                                                           \
     X(drop_beside_ring)                                                                            \
+    X(drop_fault_full)                                                                             \
     X(drop_wrong_pkey)                                                                             \
     X(drop_unknown_qp)                                                                             \
     X(drop_unknown_group)                                                                          \

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_faults - a bad network between the engines and the ports.
+ *
+ * A packet that no fault strikes leaves as it would without faults, and so does one that was
+ * delayed when its time has come: in batches, its ICRC computed when the batch is laid out. Only a
+ * corrupted one, and whatever is captured, goes whole and alone.
+ */
+#include <string.h>
+
+#include "drivers/clock.h"
+#include "drivers/live_internal.h"
+#include "drivers/memory.h"
+#include "drivers/uncancelled.h"
+
+/* So long a packet whose time has come waits for room in its peer's ring, and others behind it: a
+ * peer that is stopped must not keep them for ever. */
+#define ROOM_NS 100000000
+/* A packet on its way arrives though its sender has ended; but what is delayed by more than this
+ * leaves then at once. */
+#define LAST_DELAY_NS 200000000
+#define LAST_LOOK_NS  100000
+
+static uint32_t total_bytes(const struct nic_departure *departure)
+{
+    return departure->headers_bytes + departure->payload_bytes + departure->pad_bytes +
+           ROCE_ICRC_BYTES;
+}
+
+/* How often the packet leaves now. Where it cannot be held, it leaves now though it was to be
+ * reordered; but one to be delayed would overtake others, so it is lost. */
+static uint32_t copies_now(struct live *live, const struct faults_packet *packet,
+                           const struct fault_decision *fault)
+{
+    const uint32_t copies = (uint32_t)fault->duplicate + !fault->drop;
+    if (!fault_holds(fault)) {
+        return copies;
+    }
+    if (faults_hold(live->faults, packet, live->now, fault)) {
+        return copies - 1;
+    }
+    if (fault->delay_ns != 0) {
+        nic_count(live->nic, COUNTER_drop_fault_full);
+        return copies - 1;
+    }
+    return copies;
+}
+
+static void transmit_whole(struct live *live, struct link *link, uint8_t *bytes, uint32_t count,
+                           const struct fault_decision *fault)
+{
+    if (fault->corrupt) {
+        bytes[fault->corrupt_bit / 8] ^= (uint8_t)(1u << fault->corrupt_bit % 8);
+    }
+    const struct faults_packet packet = {
+        .link = link, .bytes = bytes, .whole = true, .payload_bytes = (uint16_t)count};
+    for (uint32_t copies = copies_now(live, &packet, fault); copies > 0; copies--) {
+        live_transmit_raw(live, link, bytes, count);
+    }
+}
+
+void live_transmit_raw_with_faults(struct live *live, struct link *link, uint8_t *bytes,
+                                   uint32_t count)
+{
+    const struct fault_decision fault = faults_decide(live->faults, count);
+    transmit_whole(live, link, bytes, count, &fault);
+    (void)live_release_held(live);
+}
+
+/* Struck, but not corrupted: what leaves now is sent from where it lies. False: it is not there. */
+static bool transmit_struck(struct live *live, struct link *link,
+                            const struct nic_departure *departure,
+                            const struct fault_decision *fault)
+{
+    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    const struct faults_packet packet = {
+        .link = link,
+        .bytes = bytes,
+        .pad_bytes = (uint8_t)departure->pad_bytes,
+        .headers_bytes = (uint16_t)departure->headers_bytes,
+        .payload_bytes = (uint16_t)departure->payload_bytes,
+    };
+    if (fault_holds(fault)) {
+        memcpy(bytes, departure->headers, departure->headers_bytes);
+        if (!memory_gather(departure->segments, departure->segment_count,
+                           bytes + departure->headers_bytes)) {
+            return false;
+        }
+    }
+    bool there = true;
+    uint32_t copies = copies_now(live, &packet, fault);
+    for (; there && copies > 0 && live_has_room(live, link); copies--) {
+        there = live_transmit_packet(live, link, departure);
+    }
+    return there;
+}
+
+bool live_transmit_with_faults(struct live *live, struct link *link,
+                               const struct nic_departure *departure)
+{
+    const struct fault_decision fault = faults_decide(live->faults, total_bytes(departure));
+    bool there = true;
+    if (LIKELY(!fault_strikes(&fault))) {
+        there = live_transmit_packet(live, link, departure);
+    } else if (!fault.corrupt) {
+        there = transmit_struck(live, link, departure, &fault);
+    } else {
+        uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+        const uint32_t count = live_serialize(link, departure, bytes);
+        there = count != 0;
+        if (there) {
+            transmit_whole(live, link, bytes, count, &fault);
+        }
+    }
+    (void)live_release_held(live);
+    return there;
+}
+
+/* -- Packets that were held ---------------------------------------------------------------------*/
+
+/* The peer's ring is full for too long. */
+static bool is_given_up(const struct live *live, const struct faults_packet *packet)
+{
+    return packet->link->kind == LINK_SHM &&
+           instant_reached(live->now, instant_after(faults_due_since(live->faults), ROOM_NS));
+}
+
+/* From the copy, which stays until the port is flushed. False: not now. */
+static bool release_one(struct live *live, const struct faults_packet *packet,
+                        struct nic_departure *departure)
+{
+    if (packet->whole) {
+        live_transmit_raw(live, packet->link, packet->bytes, packet->payload_bytes);
+        return true;
+    }
+    if (!live_has_room(live, packet->link)) {
+        if (is_given_up(live, packet)) {
+            nic_count(live->nic, COUNTER_drop_fault_full);
+            return true;
+        }
+        live->parked = true;
+        return false;
+    }
+    CHECK(packet->headers_bytes <= sizeof(departure->headers));
+    memcpy(departure->headers, packet->bytes, packet->headers_bytes);
+    departure->headers_bytes = packet->headers_bytes;
+    departure->payload_bytes = packet->payload_bytes;
+    departure->pad_bytes = packet->pad_bytes;
+    departure->segment_count = packet->payload_bytes > 0;
+    departure->segments[0] =
+        (struct segment){.address = (uintptr_t)(packet->bytes + packet->headers_bytes),
+                         .bytes = packet->payload_bytes};
+    CHECK(live_transmit_packet(live, packet->link, departure));
+    return true;
+}
+
+uint32_t live_release_held(struct live *live)
+{
+    const struct faults_packet *packet = faults_due(live->faults, live->now);
+    if (LIKELY(packet == NULL)) {
+        return 0;
+    }
+    struct nic_departure departure = {0};
+    uint32_t released = 0;
+    while (packet != NULL && release_one(live, packet, &departure)) {
+        faults_take(live->faults);
+        released++;
+        packet = faults_due(live->faults, live->now);
+    }
+    return released;
+}
+
+void live_drain_held(struct live *live)
+{
+    if (live->faults == NULL) {
+        return;
+    }
+    live->now = clock_now();
+    const struct instant end = instant_after(live->now, LAST_DELAY_NS);
+    while (faults_held(live->faults) > 0 && !instant_reached(live->now, end)) {
+        (void)live_release_held(live);
+        live_flush_ports(live);
+        if (faults_held(live->faults) > 0) {
+            uncancelled_sleep(LAST_LOOK_NS);
+        }
+        live->now = clock_now();
+    }
+    live->now = INSTANT_NEVER;
+    (void)live_release_held(live);
+    live_flush_ports(live);
+    live->now = clock_now();
+}
