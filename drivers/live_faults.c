@@ -21,6 +21,62 @@
 #define LAST_DELAY_NS 200000000
 #define LAST_LOOK_NS  100000
 
+/* -- Packets that were held ---------------------------------------------------------------------*/
+
+/* The peer's ring is full for too long. */
+static bool is_given_up(const struct live *live, const struct faults_packet *packet)
+{
+    return packet->link->kind == LINK_SHM &&
+           instant_reached(live->now, instant_after(faults_due_since(live->faults), ROOM_NS));
+}
+
+/* From the copy, which stays until the port is flushed. False: not now. */
+static bool release_one(struct live *live, const struct faults_packet *packet,
+                        struct nic_departure *departure)
+{
+    if (packet->whole) {
+        live_transmit_raw(live, packet->link, packet->bytes, packet->payload_bytes);
+        return true;
+    }
+    if (!live_has_room(live, packet->link)) {
+        if (is_given_up(live, packet)) {
+            nic_count(live->nic, COUNTER_drop_fault_full);
+            return true;
+        }
+        live->parked = true;
+        return false;
+    }
+    CHECK(packet->headers_bytes <= sizeof(departure->headers));
+    memcpy(departure->headers, packet->bytes, packet->headers_bytes);
+    departure->headers_bytes = packet->headers_bytes;
+    departure->payload_bytes = packet->payload_bytes;
+    departure->pad_bytes = packet->pad_bytes;
+    departure->segment_count = packet->payload_bytes > 0;
+    departure->segments[0] =
+        (struct segment){.address = (uintptr_t)(packet->bytes + packet->headers_bytes),
+                         .bytes = packet->payload_bytes};
+    CHECK(live_transmit_packet(live, packet->link, departure));
+    return true;
+}
+
+static uint32_t release_held(struct live *live)
+{
+    const struct faults_packet *packet = faults_due(live->faults, live->now);
+    if (LIKELY(packet == NULL)) {
+        return 0;
+    }
+    struct nic_departure departure = {0};
+    uint32_t released = 0;
+    while (packet != NULL && release_one(live, packet, &departure)) {
+        faults_take(live->faults);
+        released++;
+        packet = faults_due(live->faults, live->now);
+    }
+    return released;
+}
+
+/* -- Packets that leave -------------------------------------------------------------------------*/
+
 static uint32_t total_bytes(const struct nic_departure *departure)
 {
     return departure->headers_bytes + departure->payload_bytes + departure->pad_bytes +
@@ -64,7 +120,7 @@ void live_transmit_raw_with_faults(struct live *live, struct link *link, uint8_t
 {
     const struct fault_decision fault = faults_decide(live->faults, count);
     transmit_whole(live, link, bytes, count, &fault);
-    (void)live_release_held(live);
+    (void)release_held(live);
 }
 
 /* Struck, but not corrupted: what leaves now is sent from where it lies. False: it is not there. */
@@ -112,61 +168,15 @@ bool live_transmit_with_faults(struct live *live, struct link *link,
             transmit_whole(live, link, bytes, count, &fault);
         }
     }
-    (void)live_release_held(live);
+    (void)release_held(live);
     return there;
 }
 
-/* -- Packets that were held ---------------------------------------------------------------------*/
-
-/* The peer's ring is full for too long. */
-static bool is_given_up(const struct live *live, const struct faults_packet *packet)
+uint32_t live_flush_with_faults(struct live *live)
 {
-    return packet->link->kind == LINK_SHM &&
-           instant_reached(live->now, instant_after(faults_due_since(live->faults), ROOM_NS));
-}
-
-/* From the copy, which stays until the port is flushed. False: not now. */
-static bool release_one(struct live *live, const struct faults_packet *packet,
-                        struct nic_departure *departure)
-{
-    if (packet->whole) {
-        live_transmit_raw(live, packet->link, packet->bytes, packet->payload_bytes);
-        return true;
-    }
-    if (!live_has_room(live, packet->link)) {
-        if (is_given_up(live, packet)) {
-            nic_count(live->nic, COUNTER_drop_fault_full);
-            return true;
-        }
-        live->parked = true;
-        return false;
-    }
-    CHECK(packet->headers_bytes <= sizeof(departure->headers));
-    memcpy(departure->headers, packet->bytes, packet->headers_bytes);
-    departure->headers_bytes = packet->headers_bytes;
-    departure->payload_bytes = packet->payload_bytes;
-    departure->pad_bytes = packet->pad_bytes;
-    departure->segment_count = packet->payload_bytes > 0;
-    departure->segments[0] =
-        (struct segment){.address = (uintptr_t)(packet->bytes + packet->headers_bytes),
-                         .bytes = packet->payload_bytes};
-    CHECK(live_transmit_packet(live, packet->link, departure));
-    return true;
-}
-
-uint32_t live_release_held(struct live *live)
-{
-    const struct faults_packet *packet = faults_due(live->faults, live->now);
-    if (LIKELY(packet == NULL)) {
-        return 0;
-    }
-    struct nic_departure departure = {0};
-    uint32_t released = 0;
-    while (packet != NULL && release_one(live, packet, &departure)) {
-        faults_take(live->faults);
-        released++;
-        packet = faults_due(live->faults, live->now);
-    }
+    const uint32_t released = release_held(live);
+    live_flush_ports(live);
+    faults_settle(live->faults);
     return released;
 }
 
@@ -178,15 +188,13 @@ void live_drain_held(struct live *live)
     live->now = clock_now();
     const struct instant end = instant_after(live->now, LAST_DELAY_NS);
     while (faults_held(live->faults) > 0 && !instant_reached(live->now, end)) {
-        (void)live_release_held(live);
-        live_flush_ports(live);
+        (void)live_flush_with_faults(live);
         if (faults_held(live->faults) > 0) {
             uncancelled_sleep(LAST_LOOK_NS);
         }
         live->now = clock_now();
     }
     live->now = INSTANT_NEVER;
-    (void)live_release_held(live);
-    live_flush_ports(live);
+    (void)live_flush_with_faults(live);
     live->now = clock_now();
 }

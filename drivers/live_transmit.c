@@ -289,9 +289,6 @@ void live_flush_ports(struct live *live)
     }
     udp_port_flush(&live->udp);
     live->parked |= udp_port_has_waiting(&live->udp);
-    if (live->faults != NULL) {
-        faults_settle(live->faults);
-    }
 }
 
 static void prefetch_turn(const struct live *live)
@@ -327,7 +324,7 @@ uint32_t live_transmit(struct live *live)
         }
     }
     if (live->faults != NULL) {
-        sent += live_release_held(live);
+        return sent + live_flush_with_faults(live);
     }
     live_flush_ports(live);
     return sent;
