@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 
+MB = 1048576
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 build = os.path.join(ROOT, 'build')  # The build that is measured.
 
@@ -69,11 +70,40 @@ def perftest_row(output):
     return [float(x) for x in rows[-1]]
 
 
-def perftest(wire, tool, *options):
+def perftest(wire, tool, *options, fault=None):
     port = free_port()
-    args = [nonic(), 'run', '--wire', wire, '--', tool, '-F', '-p', port, *options]
+    faults = [] if fault is None else ['--fault', fault]
+    args = [nonic(), 'run', '--wire', wire, *faults, '--', tool, '-F', '-p', port, *options]
     output = two(args, [*args, '127.0.0.1'], port)
     return perftest_row(output)
+
+
+def window_rate(seconds):
+    """The window that a queue pair has over UDP, once a round trip: GB/s."""
+    output = subprocess.run([nonic(), 'info', '--json', '--wire', 'udp'], capture_output=True, text=True,
+                            check=True).stdout
+    return json.loads(output)['udp']['window'] / seconds / 1e9
+
+
+def fault_rows():
+    """What --fault costs that strikes nothing, and one that delays each packet of both sides."""
+    for wire in 'udp', 'shm':
+        for text, size, count in (('64 KB', 65536, 30000), ('1 MB', MB, 3000)):
+            def bandwidth(fault, w=wire, s=size, n=count):
+                return perftest(w, 'ib_write_bw', '-s', str(s), '-n', str(n), fault=fault)[3] * MB / 1e9
+            yield (f'{text} writes, --fault drop=0, {wire}', 'GB/s', functools.partial(bandwidth, 'drop=0'),
+                   functools.partial(bandwidth, None), 'without --fault', ('>=', 0.7))
+        for text, options in (('8 B', ['-s', '8', '--post_list', '64', '-n', '640000']),
+                              ('4 KB', ['-s', '4096', '-n', '100000'])):
+            def rate(fault, w=wire, o=options):
+                return perftest(w, 'ib_write_bw', *o, fault=fault)[4]
+            yield (f'{text} write rate, --fault drop=0, {wire}', 'M/s', functools.partial(rate, 'drop=0'),
+                   functools.partial(rate, None), 'without --fault', ('>=', 0.7))
+    for text, size, count in (('64 KB', 65536, 3000), ('1 MB', MB, 300)):
+        yield (f'{text} writes, --fault delay=5ms:1, udp', 'GB/s',
+               lambda s=size, n=count: perftest('udp', 'ib_write_bw', '-s', str(s), '-n', str(n),
+                                                fault='delay=5ms:1')[3] * MB / 1e9,
+               lambda: window_rate(0.01), 'its window each 10 ms', ('>=', 0.7))
 
 
 def ucx(transports, test, size, iterations):
@@ -240,7 +270,6 @@ def mpi_rows():
                    ('>=', bound))
 
 
-MB = 1048576
 # name, unit, nonic, other, whose, how the ratio is held: ('<=' or '>=', bound) or None.
 ROWS = [
     ('8 B send latency, shm', 'us', lambda: perftest('shm', 'ib_send_lat', '-s', '8', '-n', '100000')[4],
@@ -280,6 +309,7 @@ ROWS = [
     ('8 B write rate, udp, 64 a post', 'M/s',
      lambda: perftest('udp', 'ib_write_bw', '-s', '8', '--post_list', '64', '-n', '640000')[4],
      lambda: raw('udp-single') / 1e6, 'UDP, one a call', ('>=', 5)),
+    *fault_rows(),
     *[row for wire, tls, whose in (('shm', 'posix,cma,self', 'UCX shared memory'), ('udp', 'tcp,self', 'UCX TCP'))
       for row in (
           (f'connections: 51,200, 64 B writes, {wire}', 'M/s', lambda w=wire: connections(w, 51200) / 1e6,
