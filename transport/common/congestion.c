@@ -32,7 +32,7 @@ struct congestion_policy congestion_policy_default(void)
 {
     return (struct congestion_policy){
         .target_ns = 1000000,
-        .agree_percent = 20,
+        .agree_percent = 25,
         .fall_percent = 20,
         .start_packets = 10,
         .start_bytes = 65536,
@@ -291,7 +291,8 @@ static bool judge_losses(struct congestion *congestion, const struct congestion_
         part = part > drained ? part : drained;
     }
     if (heavy) {
-        congestion->loss_score = 0;
+        /* If it goes on, a little is enough to prove it again. */
+        congestion->loss_score = proof(congestion, policy) / 4 * 3;
     }
     cut_for_loss(congestion, policy, part);
     return true;
