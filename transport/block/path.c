@@ -13,9 +13,17 @@
 /* The reordering window: quarters of a round trip, and at least what a record may be off, twice. */
 #define REORDERING_MOST 16
 
-/* What leaves at once: what the pace sends in half a millisecond, but not less than two packets and
- * not more than a call takes. A late sender may catch up on two of them. */
-#define BATCH_NS        500000
+/* An answer is asked for after so much time of sending, but not more often than 16 times in a
+ * window nor less often than 4 times: what nobody asked about counts as in flight for longer than
+ * it is, which costs a long path a good part of its window. */
+#define ASK_NS         250000
+#define ASK_PARTS_MOST 16
+#define ASK_PARTS      4
+
+/* What leaves at once: what the pace sends in an eighth of a millisecond, because a batch is a
+ * queue to those behind it and must not look like one that is too long; but not less than two
+ * packets and not more than a call takes. A late sender may catch up on two of them. */
+#define BATCH_NS        125000
 #define BATCH_PACKETS   2
 #define BATCH_BYTES_MAX 65536
 #define BATCHES         2
@@ -172,6 +180,7 @@ static void record(struct block_path *path, uint32_t bytes, struct instant now)
         *newest = (struct path_record){.sent_at = now, .first = path->next};
         path->record_count += path->record_count <= path->record_mask ? 1 : 0;
     }
+    newest->sent_end = now;
     newest->bytes += bytes;
     newest->packets++;
     newest->bytes_end = path->sent_bytes;
@@ -206,7 +215,18 @@ struct psn block_path_sent(struct block_path *path, uint32_t bytes, bool asks, s
 
 bool block_path_wants_answer(const struct block_path *path)
 {
-    return path->sent_bytes - path->asked_bytes >= window(path) / 4;
+    const uint64_t whole = window(path), trip = path->rtt.smoothed_ns;
+    const uint64_t timely = trip == 0 ? whole : whole * ASK_NS / trip;
+    const uint64_t most = smaller(whole / ASK_PARTS, timely);
+    return path->sent_bytes - path->asked_bytes >= larger(whole / ASK_PARTS_MOST, most);
+}
+
+/* When a TSN of this record left. */
+static struct instant sent_time(const struct path_record *record, struct psn tsn)
+{
+    const uint64_t all_ns = record->sent_end.ns - record->sent_at.ns;
+    const uint64_t gaps = larger(record->packets - 1, 1);
+    return instant_after(record->sent_at, all_ns * psn_count(record->first, tsn) / gaps);
 }
 
 /* Bytes that had been sent with a TSN of this record. */
@@ -259,8 +279,8 @@ static void learn(struct block_path *path, const struct path_record *found, stru
     const uint32_t gone = ahead > UINT32_MAX / 2 ? 0 : ahead;
     path->arrived = tsn;
     path->arrived_known = true;
-    path->arrived_sent = found->sent_at;
-    path->arrived_ns = now.ns - found->sent_at.ns;
+    path->arrived_sent = sent_time(found, tsn);
+    path->arrived_ns = now.ns - path->arrived_sent.ns;
     if (path->suspect) {
         return;
     }
@@ -299,7 +319,7 @@ enum block_echo block_path_on_echo(struct block_path *path, const struct block_e
         answered(path, now);
     }
     /* A peer that held its answer for longer than it took gives no sample. */
-    const uint64_t whole = now.ns - found->sent_at.ns;
+    const uint64_t whole = now.ns - sent_time(found, echo->tsn).ns;
     const uint64_t sample = whole > echo->held_ns ? whole - echo->held_ns : 0;
     if (sample != 0) {
         rtt_sample(&path->rtt, &path->policy->rtt, sample, now);
@@ -339,10 +359,10 @@ struct instant block_path_loss_deadline(const struct block_path *path, struct ps
     }
     /* What is forgotten left before the oldest that is not. */
     const struct path_record *found = record_of(path, tsn);
-    if (found == NULL) {
-        found = record_at(path, path->record_next - path->record_count);
-    }
-    const uint64_t sent_ns = smaller(found->sent_at.ns, path->arrived_sent.ns);
+    const struct instant left =
+        found != NULL ? sent_time(found, tsn)
+                      : record_at(path, path->record_next - path->record_count)->sent_at;
+    const uint64_t sent_ns = smaller(left.ns, path->arrived_sent.ns);
     return instant_after((struct instant){sent_ns}, path->arrived_ns + reordering_ns(path));
 }
 

@@ -30,10 +30,11 @@
 /* What a caller gives a path at least, a power of two. */
 #define BLOCK_PATH_RECORDS 64
 
-/* TSNs that left at one time. */
+/* TSNs that left at about one time: in between they are taken for evenly spaced. */
 struct path_record {
-    struct instant sent_at;
-    uint32_t bytes_end; /* All that the path had sent with its last packet, modulo 2^32. */
+    struct instant sent_at;  /* The first one, and ... */
+    struct instant sent_end; /* ... the last one. */
+    uint32_t bytes_end;      /* All that the path had sent with its last packet, modulo 2^32. */
     uint32_t bytes;
     struct psn first;
     uint32_t packets;
@@ -101,7 +102,7 @@ void block_path_init(struct block_path *path, const struct block_path_config *co
 /* A datagram leaves: its TSN. `asks`: it wants an answer. Probes count, too. */
 struct psn block_path_sent(struct block_path *path, uint32_t bytes, bool asks, struct instant now);
 
-/* Should the next transmission ask for an answer, because a quarter of the window left without? */
+/* Should the next transmission ask for an answer, because enough of the window left without? */
 bool block_path_wants_answer(const struct block_path *path);
 
 enum block_echo {
