@@ -315,6 +315,26 @@ static void test_asks(void **state)
     }
 }
 
+/* Who sends a packet in a round trip learns nothing about what the path can carry. */
+static void test_seldom_used(void **state)
+{
+    (void)state;
+    for (uint32_t packets = 1; packets <= 40; packets += 39) {
+        struct bench bench;
+        start_at(&bench, 0, 1 * MS);
+        const uint32_t before = congestion_window(&bench.path.congestion, &bench.policy.congestion);
+        for (uint64_t n = 1; n < 20; n++) {
+            struct psn last = bench.path.next;
+            for (uint32_t packet = 0; packet < packets; packet++) {
+                last = sent(&bench, n * MS);
+            }
+            assert_int_equal(echo(&bench, last, (n + 1) * MS), BLOCK_ECHO_NEWS);
+        }
+        const uint32_t after = congestion_window(&bench.path.congestion, &bench.policy.congestion);
+        assert_true(packets == 1 ? after == before : after > before);
+    }
+}
+
 /* Sends whenever there is room, for a second, with echoes a round trip later; never beyond the
  * window, and with the pace of the rate. */
 static void test_window_and_pace(void **state)
@@ -356,10 +376,15 @@ static void test_window_and_pace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_echoes), cmocka_unit_test(test_records),
-        cmocka_unit_test(test_losses), cmocka_unit_test(test_reordering_adapts),
-        cmocka_unit_test(test_probes), cmocka_unit_test(test_left),
-        cmocka_unit_test(test_asks),   cmocka_unit_test(test_window_and_pace),
+        cmocka_unit_test(test_echoes),
+        cmocka_unit_test(test_records),
+        cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_reordering_adapts),
+        cmocka_unit_test(test_probes),
+        cmocka_unit_test(test_left),
+        cmocka_unit_test(test_asks),
+        cmocka_unit_test(test_seldom_used),
+        cmocka_unit_test(test_window_and_pace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
