@@ -21,9 +21,6 @@
 /* But if so many looks in a row each found one, more are waiting behind it. */
 #define LOOKS_OF_BACKLOG 3
 
-/* The kernel says how large coalesced datagrams are, when they came, and their traffic class. Room
- * for all, whoever asked for it: several processes may have set the options of a socket. */
-#define CONTROL_BYTES (2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec)))
 /* Nothing lies in a socket longer than this; what seems to came before the clock was set. */
 #define AGE_NS_MAX 1000000000u
 
@@ -220,18 +217,14 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
                           void *context, const struct nic *nic, bool *more)
 {
     struct sockaddr_storage from;
-    union {
-        char bytes[CONTROL_BYTES];
-        struct cmsghdr align;
-    } control;
     struct iovec vector = {.iov_base = port->receive_buffer, .iov_len = RECEIVE_BUFFER_BYTES};
     struct msghdr message = {
         .msg_name = &from,
         .msg_namelen = sizeof(from),
         .msg_iov = &vector,
         .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof(control.bytes),
+        .msg_control = port->told,
+        .msg_controllen = sizeof(port->told),
     };
     port->counters.receive_calls++;
     const ssize_t received = syscall(SYS_recvmsg, address->fd, &message, MSG_DONTWAIT);
