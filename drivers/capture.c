@@ -145,7 +145,7 @@ void capture_bytes(struct capture *capture, const struct inet_flow *flow, const 
 void capture_pieces(struct capture *capture, const struct inet_flow *flow, const uint8_t *headers,
                     size_t headers_bytes, const uint8_t *payload, size_t payload_bytes)
 {
-    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
     const size_t count =
         roce_frame_join(flow, headers, headers_bytes, payload, payload_bytes, bytes);
     if (count != 0) { /* Otherwise it is no packet, and the decoder counts it. */

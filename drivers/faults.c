@@ -9,6 +9,7 @@
 #include "base/align.h"
 #include "base/check.h"
 #include "base/prng.h"
+#include "wire/block.h"
 #include "wire/roce.h"
 
 #define POSITIONS_MAX 64
@@ -286,7 +287,7 @@ bool faults_hold(struct faults *faults, const struct faults_packet *packet, stru
 {
     struct queue *queue = &faults->queue;
     const uint32_t count = (uint32_t)packet->headers_bytes + packet->payload_bytes;
-    CHECK(count <= ROCE_PACKET_BYTES_MAX);
+    CHECK(count <= BLOCK_PACKET_BYTES_MAX);
     /* Drawn whether there is room or not: that must not change what strikes later packets. */
     const uint64_t passing =
         decision->reorder ? 1 + prng_below(&faults->prng, REORDER_PACKETS_MAX) : 0;

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "drivers/faults.h"
+#include "wire/block.h"
 #include "wire/roce.h"
 
 static struct faults *open_spec(const char *spec)

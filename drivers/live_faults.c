@@ -128,7 +128,7 @@ static bool transmit_struck(struct live *live, struct link *link,
                             const struct nic_departure *departure,
                             const struct fault_decision *fault)
 {
-    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
     const struct faults_packet packet = {
         .link = link,
         .bytes = bytes,
@@ -161,7 +161,7 @@ bool live_transmit_with_faults(struct live *live, struct link *link,
     } else if (!fault.corrupt) {
         there = transmit_struck(live, link, departure, &fault);
     } else {
-        uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+        uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
         const uint32_t count = live_serialize(link, departure, bytes);
         there = count != 0;
         if (there) {

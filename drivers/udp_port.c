@@ -121,7 +121,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     port->tails = malloc((size_t)UDP_BATCH_MAX * UDP_TAIL_BYTES);
     /* Who looks ahead reads all that headers may be, also of a short datagram at the end. */
     port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES + ROCE_HEADERS_BYTES_MAX);
-    port->bounce = malloc(ROCE_PACKET_BYTES_MAX);
+    port->bounce = malloc(BLOCK_PACKET_BYTES_MAX);
     port->passing = calloc(UDP_PASSING_MAX, sizeof(*port->passing));
     port->layout = udp_layout_make();
     port->waiting = udp_waiting_make();

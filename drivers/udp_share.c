@@ -80,7 +80,7 @@ static void add_to_letter(struct udp_port *port, const struct address *address, 
 bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint32_t slot,
                       const struct udp_datagram *datagram)
 {
-    uint8_t letter[sizeof(struct share_letter) + 2 + ROCE_PACKET_BYTES_MAX];
+    uint8_t letter[sizeof(struct share_letter) + 2 + BLOCK_PACKET_BYTES_MAX];
     const struct address_set *set = port->addresses;
     for (uint32_t i = 0; i < set->count && set->shared; i++) {
         const struct address *address = &set->entries[i];

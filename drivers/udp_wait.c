@@ -19,7 +19,7 @@
 #include "drivers/uncancelled.h"
 
 /* One batch of the largest packets. */
-#define WAITING_BYTES_MAX ((size_t)UDP_BATCH_MAX * ROCE_PACKET_BYTES_MAX)
+#define WAITING_BYTES_MAX ((size_t)UDP_BATCH_MAX * BLOCK_PACKET_BYTES_MAX)
 
 struct udp_waiting {
     struct mmsghdr messages[UDP_BATCH_MAX];

@@ -125,7 +125,7 @@ size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_fl
                             uint16_t identification, const uint8_t *payload, size_t payload_bytes)
 {
     const size_t kept_bytes =
-        payload_bytes < ROCE_PACKET_BYTES_MAX ? payload_bytes : ROCE_PACKET_BYTES_MAX;
+        payload_bytes < BLOCK_PACKET_BYTES_MAX ? payload_bytes : BLOCK_PACKET_BYTES_MAX;
     const size_t headers_bytes =
         inet_encode(out + PACKET_AT, flow, identification, payload, payload_bytes);
 

@@ -9,8 +9,8 @@
  * Threads    No state.
  * Time       An argument: since the Unix epoch, in the interface's resolution (if_tsresol).
  * Units      Bytes.
- * Limits     A UDP payload longer than any RoCEv2 packet is cut to ROCE_PACKET_BYTES_MAX, which the
- *            file says (its snap length, and the original length of the packet).
+ * Limits     A UDP payload longer than any packet is cut to BLOCK_PACKET_BYTES_MAX, which the file
+ *            says (its snap length, and the original length of the packet).
  * Source     draft-ietf-opsawg-pcapng; link types as registered by tcpdump.org.
  */
 #ifndef WIRE_PCAPNG_H
@@ -19,12 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/block.h"
 #include "wire/inet.h"
 #include "wire/roce.h"
 
 #define PCAPNG_TEXT_BYTES_MAX   64
 #define PCAPNG_HEADER_BYTES_MAX 256
-#define PCAPNG_SNAP_BYTES       (INET_HEADERS_BYTES_MAX + ROCE_PACKET_BYTES_MAX)
+#define PCAPNG_SNAP_BYTES       (INET_HEADERS_BYTES_MAX + BLOCK_PACKET_BYTES_MAX)
 /* A block is 28 bytes, the packet, and 4 bytes. */
 #define PCAPNG_PACKET_BYTES_MAX (28 + PCAPNG_SNAP_BYTES + 4)
 

@@ -148,8 +148,8 @@ static void check_packet(const struct sample *sample)
     uint8_t headers[INET_HEADERS_BYTES_MAX];
     const size_t headers_bytes = inet_encode(headers, &sample->flow, sample->identification,
                                              sample->payload, sample->payload_bytes);
-    const size_t kept = sample->payload_bytes < ROCE_PACKET_BYTES_MAX ? sample->payload_bytes
-                                                                      : ROCE_PACKET_BYTES_MAX;
+    const size_t kept = sample->payload_bytes < BLOCK_PACKET_BYTES_MAX ? sample->payload_bytes
+                                                                       : BLOCK_PACKET_BYTES_MAX;
     const uint64_t high = load_le32(block.body + 4);
     assert_int_equal(block.type, 6);
     assert_int_equal(load_le32(block.body), 0);
@@ -175,7 +175,7 @@ static void test_packets(void **state)
     struct prng prng;
     prng_init(&prng, 1);
 
-    for (size_t count = 1; count <= ROCE_PACKET_BYTES_MAX + 100; count++) {
+    for (size_t count = 1; count <= BLOCK_PACKET_BYTES_MAX + 100; count++) {
         struct sample sample = {.identification = (uint16_t)prng_next(&prng),
                                 .unix_ns = prng_next(&prng),
                                 .payload_bytes = count};

@@ -33,10 +33,10 @@ size_t roce_frame_seal(const struct inet_flow *flow, uint8_t *bytes, size_t coun
 
 size_t roce_frame_join(const struct inet_flow *flow, const uint8_t *headers, size_t headers_bytes,
                        const uint8_t *payload, size_t payload_bytes,
-                       uint8_t bytes[ROCE_PACKET_BYTES_MAX])
+                       uint8_t bytes[BLOCK_PACKET_BYTES_MAX])
 {
     const size_t count = headers_bytes + payload_bytes;
-    if (count < ROCE_BTH_BYTES || count + ROCE_ICRC_BYTES > ROCE_PACKET_BYTES_MAX) {
+    if (count < ROCE_BTH_BYTES || count + ROCE_ICRC_BYTES > BLOCK_PACKET_BYTES_MAX) {
         return 0;
     }
     memcpy(bytes, headers, headers_bytes);

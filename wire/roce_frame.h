@@ -10,12 +10,13 @@
  * Threads    No state.
  * Time       Not used.
  * Units      Bytes. The IPv4 identification, which the ICRC covers, is 0.
- * Limits     ROCE_PACKET_BYTES_MAX.
+ * Limits     BLOCK_PACKET_BYTES_MAX.
  * Source     IBTA Vol. 1, 5.2.13 (ICRC); Annex A17.3.3.
  */
 #ifndef WIRE_ROCE_FRAME_H
 #define WIRE_ROCE_FRAME_H
 
+#include "wire/block.h"
 #include "wire/inet.h"
 #include "wire/roce.h"
 
@@ -31,7 +32,7 @@ size_t roce_frame_seal(const struct inet_flow *flow, uint8_t *bytes, size_t coun
  * too few or too many for a packet. `payload` may be NULL if there is none. */
 size_t roce_frame_join(const struct inet_flow *flow, const uint8_t *headers, size_t headers_bytes,
                        const uint8_t *payload, size_t payload_bytes,
-                       uint8_t bytes[ROCE_PACKET_BYTES_MAX]);
+                       uint8_t bytes[BLOCK_PACKET_BYTES_MAX]);
 
 /* Are `count` bytes a BTH at least and an ICRC that fits what is before it? */
 MUST_USE bool roce_frame_is_whole(const struct inet_flow *flow, const uint8_t *bytes, size_t count);

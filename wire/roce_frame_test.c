@@ -61,11 +61,11 @@ static void compare_join(bool ipv6, size_t headers_bytes, size_t payload_bytes)
     const struct inet_flow flow = flow_of(ipv6);
     const size_t count = headers_bytes + payload_bytes;
     uint8_t *headers = random_bytes(headers_bytes), *payload = random_bytes(payload_bytes);
-    uint8_t *frame = malloc(ROCE_PACKET_BYTES_MAX);
+    uint8_t *frame = malloc(BLOCK_PACKET_BYTES_MAX);
     assert_non_null(frame);
     const size_t bytes = roce_frame_join(&flow, headers, headers_bytes,
                                          payload_bytes == 0 ? NULL : payload, payload_bytes, frame);
-    if (count < 12 || count + 4 > 44 + 4096 + 4) {
+    if (count < 12 || count + 4 > 52 + 4096 + 4) {
         assert_int_equal(bytes, 0);
     } else {
         assert_int_equal(bytes, count + 4);

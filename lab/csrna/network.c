@@ -46,7 +46,7 @@ void csrna_machine_free(struct csrna_machine *machine, struct csrna_packet *pack
 static void capture(struct csrna_machine *machine, const struct csrna_packet *packet)
 {
     const struct gid source = csrna_node_gid(packet->from), to = csrna_node_gid(packet->to);
-    uint8_t bytes[INET_HEADERS_BYTES_MAX + ROCE_PACKET_BYTES_MAX], bth[ROCE_PACKET_BYTES_MAX];
+    uint8_t bytes[INET_HEADERS_BYTES_MAX + BLOCK_PACKET_BYTES_MAX], bth[BLOCK_PACKET_BYTES_MAX];
     const struct inet_flow flow = roce_flow(source.bytes, to.bytes);
     const size_t count = roce_frame_join(&flow, packet->headers, packet->headers_bytes,
                                          packet->payload, packet->payload_bytes, bth);
