@@ -151,11 +151,20 @@ struct work {
     uint8_t status;         /* enum completion_status a request that failed locally ends with. */
     bool started;           /* PSNs are assigned; local work: executed. */
     uint16_t moves_pending; /* Response payloads on their way into memory. */
-    struct psn first;       /* PSN of the first packet. */
-    uint32_t packets;       /* PSNs it takes; 0 for local work. */
-    uint32_t serial;        /* SSN: number of the message, for end-to-end credits (9.7.7.2). */
-    uint32_t cost;          /* Requester's running total of flight bytes before this request. */
-    uint32_t srqn;          /* XRC: the shared receive queue it is for. */
+    union {
+        struct psn first;     /* PSN of the first packet. */
+        uint32_t first_block; /* Block transport: BN of the first block. */
+    };
+    uint32_t packets; /* PSNs it takes, or packets of blocks; 0 for local work. */
+    union {
+        uint32_t serial;         /* SSN: number of the message, for end-to-end credits (9.7.7.2). */
+        uint32_t receive_number; /* Block transport: RN. */
+    };
+    union {
+        uint32_t cost;    /* Requester's running total of flight bytes before this request. */
+        uint32_t awaited; /* Block transport: packets of data that have not come. */
+    };
+    uint32_t srqn; /* XRC: the shared receive queue it is for. */
     union {
         struct {
             uint64_t compare_or_add, swap;

@@ -183,6 +183,13 @@ struct rc_standing {
 };
 struct rc_standing rc_requester_standing(const struct rc_requester *requester);
 
+/* What is in flight, as it counts, and what may be; 0: no limit. */
+struct rc_load {
+    uint32_t flight_bytes, window_bytes;
+};
+struct rc_load rc_requester_load(const struct rc_requester *requester,
+                                 const struct send_queue *queue);
+
 /* All invariants: at the entry and at the end of each call above that has the queue. */
 void rc_requester_check(const struct rc_requester *requester, const struct send_queue *queue);
 

@@ -89,3 +89,10 @@ void rc_window_grow(struct rc_requester *requester, uint32_t packets)
     const uint64_t grown = requester->window + (uint64_t)packets * (requester->mtu_bytes / 4);
     requester->window = grown < full ? (uint32_t)grown : requester->window_max;
 }
+
+struct rc_load rc_requester_load(const struct rc_requester *requester,
+                                 const struct send_queue *queue)
+{
+    return (struct rc_load){.flight_bytes = flight(requester, queue),
+                            .window_bytes = requester->window};
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/block/hello.h"
+
+/* -- The requester ------------------------------------------------------------------------------*/
+
+void hello_ask_begin(struct hello_ask *ask, uint32_t nonce, struct psn psn, bool insists,
+                     uint64_t limit_ns)
+{
+    CHECK(ask->state == HELLO_NOT_ASKED);
+    *ask = (struct hello_ask){.state = HELLO_ASKED,
+                              .due = true,
+                              .insists = insists,
+                              .nonce = nonce,
+                              .psn = psn,
+                              .next = INSTANT_NEVER,
+                              .limit_ns = limit_ns};
+}
+
+static void start_clock(struct hello_ask *ask, struct instant now)
+{
+    if (!ask->clock_runs) {
+        ask->clock_runs = true;
+        ask->began = now;
+    }
+}
+
+/* When the stream's patience ends. */
+static struct instant end_of(const struct hello_ask *ask)
+{
+    if (!ask->clock_runs || ask->state != HELLO_ASKED) {
+        return INSTANT_NEVER;
+    }
+    return instant_after(ask->began, ask->insists ? ask->limit_ns : HELLO_LAST_NS);
+}
+
+void hello_ask_blocked(struct hello_ask *ask, struct instant now)
+{
+    if (ask->state == HELLO_ASKED) {
+        start_clock(ask, now);
+    }
+}
+
+/* How long after this HELLO the next one follows. */
+static uint64_t pause_ns(const struct hello_ask *ask)
+{
+    switch (ask->sent) {
+    case 1: return HELLO_SECOND_NS;
+    case 2: return HELLO_THIRD_NS - HELLO_SECOND_NS;
+    default: break;
+    }
+    if (!ask->insists && ask->state == HELLO_ASKED) {
+        return UINT64_MAX;
+    }
+    const uint64_t pause = HELLO_SECOND_NS << (ask->sent < 8 ? ask->sent - 1 : 7);
+    return pause < HELLO_PAUSE_MAX_NS ? pause : HELLO_PAUSE_MAX_NS;
+}
+
+void hello_ask_sent(struct hello_ask *ask, struct instant now)
+{
+    CHECK(ask->state != HELLO_NOT_ASKED && ask->due);
+    start_clock(ask, now);
+    ask->due = false;
+    ask->left = now;
+    ask->sent = ask->sent == UINT8_MAX ? UINT8_MAX : (uint8_t)(ask->sent + 1);
+    ask->next = instant_after(now, pause_ns(ask));
+}
+
+struct instant hello_ask_deadline(const struct hello_ask *ask)
+{
+    if (ask->state == HELLO_NOT_ASKED || ask->confirmed) {
+        return INSTANT_NEVER;
+    }
+    const struct instant end = end_of(ask);
+    return instant_before(ask->next, end) ? ask->next : end;
+}
+
+enum hello_outcome hello_ask_on_time(struct hello_ask *ask, struct instant now)
+{
+    if (ask->state == HELLO_NOT_ASKED || ask->confirmed) {
+        return HELLO_GOES_ON;
+    }
+    if (instant_reached(now, end_of(ask))) {
+        ask->state = HELLO_NOT_ASKED;
+        ask->due = false;
+        return ask->insists ? HELLO_FAILS : HELLO_FALLS_BACK;
+    }
+    if (instant_reached(now, ask->next)) {
+        ask->next = INSTANT_NEVER;
+        ask->due = true;
+    }
+    return HELLO_GOES_ON;
+}
+
+bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct psn psn)
+{
+    if (ask->state != HELLO_ASKED || ask->sent == 0 || nonce != ask->nonce ||
+        !psn_equal(psn, ask->psn)) {
+        return false;
+    }
+    ask->state = HELLO_AGREED;
+    if (!ask->due && ask->next.ns == UINT64_MAX) {
+        ask->next = instant_after(ask->began, HELLO_LAST_NS);
+    }
+    return true;
+}
+
+uint64_t hello_ask_trip_ns(const struct hello_ask *ask, struct instant now)
+{
+    return now.ns - ask->left.ns;
+}
+
+void hello_ask_confirm(struct hello_ask *ask)
+{
+    ask->confirmed = true;
+    ask->due = false;
+}
+
+/* -- The responder ------------------------------------------------------------------------------*/
+
+enum hello_verdict hello_judge(const struct hello_answer *answer,
+                               const struct hello_question *question,
+                               const struct hello_standing *standing)
+{
+    if (!standing->serves) {
+        return HELLO_WRONG_STATE;
+    }
+    if (question->sender_qpn != standing->peer_qpn) {
+        return HELLO_WRONG_QPN;
+    }
+    if (question->mtu_code != standing->mtu_code) {
+        return HELLO_WRONG_MTU;
+    }
+    if (!psn_equal(question->psn, standing->expected)) {
+        return HELLO_WRONG_PSN;
+    }
+    if (answer->session && answer->nonce == question->nonce) {
+        return HELLO_AGAIN;
+    }
+    if (answer->session && standing->executed) {
+        return HELLO_EXECUTED;
+    }
+    return standing->between ? HELLO_NEW : HELLO_MIDST;
+}
+
+void hello_accept(struct hello_answer *answer, const struct hello_question *question)
+{
+    *answer = (struct hello_answer){
+        .session = true, .due = true, .nonce = question->nonce, .psn = question->psn};
+}
+
+void hello_drop(struct hello_answer *answer)
+{
+    *answer = (struct hello_answer){.session = false};
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * hello - how a stream of a reliable connection becomes one of blocks.
+ *
+ * Purpose    The requester asks (HELLO) at a point where none of its PSNs is outstanding; the
+ *            responder agrees (WELCOME) if it stands at the same point. Whoever hears nothing goes
+ *            on with RC from the same PSN.
+ * Inputs     hello_ask_begin, hello_ask_on_welcome, hello_ask_on_time; hello_judge.
+ * Outputs    hello_ask_due, hello_answer_due: what is to leave.
+ * Ownership  The caller owns the structs.
+ * Threads    One caller at a time; no globals.
+ * Time       An argument; hello_ask_deadline says when hello_ask_on_time is wanted.
+ * Units      Nanoseconds, PSNs.
+ * Limits     Three HELLOs, unless the stream insists.
+ * Source     docs/block-transport.md, "Negotiation".
+ */
+#ifndef TRANSPORT_BLOCK_HELLO_H
+#define TRANSPORT_BLOCK_HELLO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "base/instant.h"
+#include "transport/common/psn.h"
+
+/* HELLO is repeated so long after the first one, and given up for this time on. */
+#define HELLO_SECOND_NS UINT64_C(5000000)
+#define HELLO_THIRD_NS  UINT64_C(15000000)
+#define HELLO_LAST_NS   UINT64_C(20000000)
+/* One that insists doubles its pauses up to this one. */
+#define HELLO_PAUSE_MAX_NS (64 * HELLO_SECOND_NS)
+/* A link that was silent is not asked again for so long. */
+#define HELLO_SILENCE_NS UINT64_C(10000000000)
+
+/* -- The requester ------------------------------------------------------------------------------*/
+
+enum hello_asking {
+    HELLO_NOT_ASKED, /* The stream is RC. */
+    HELLO_ASKED,     /* No request leaves until it is known what becomes of the stream. */
+    HELLO_AGREED,    /* The stream is blocks. There is no way back. HELLO goes on until the first
+                        answer to a block: a late one of an earlier life, at the same PSN, may have
+                        taken the responder's session away before a block was executed. */
+};
+
+struct hello_ask {
+    uint8_t state;        /* enum hello_asking. */
+    bool due;             /* A HELLO is to leave now. */
+    bool insists;         /* The link has spoken blocks: HELLO goes on as a lost packet would. */
+    bool clock_runs;      /* `began` is valid. */
+    bool confirmed;       /* The responder answered a block. */
+    uint8_t sent;         /* HELLOs; stops at 255. */
+    uint32_t nonce;       /* The newest question's. */
+    struct psn psn;       /* The stream's next one. */
+    struct instant began; /* When the first one left, or found no room to leave. */
+    struct instant left;  /* When the newest one did. */
+    struct instant next;  /* INSTANT_NEVER while one is due. */
+    uint64_t limit_ns;    /* One that insists fails so long after `began`; UINT64_MAX: never. */
+};
+
+/* Who is to ask says with which nonce, which nobody else could guess. */
+void hello_ask_begin(struct hello_ask *ask, uint32_t nonce, struct psn psn, bool insists,
+                     uint64_t limit_ns);
+/* The link has no room for what is due: who gives up does not wait for that for ever. */
+void hello_ask_blocked(struct hello_ask *ask, struct instant now);
+/* What was due has left. */
+void hello_ask_sent(struct hello_ask *ask, struct instant now);
+
+struct instant hello_ask_deadline(const struct hello_ask *ask);
+
+enum hello_outcome {
+    HELLO_GOES_ON,    /* Nothing, or a HELLO is due again. */
+    HELLO_FALLS_BACK, /* Nobody answers: the stream is RC, from the PSN where it stood. */
+    HELLO_FAILS,      /* One that insisted waited too long. */
+};
+MUST_USE enum hello_outcome hello_ask_on_time(struct hello_ask *ask, struct instant now);
+
+/* True: the stream is blocks from now on. False: the WELCOME is too late, or answers no question of
+ * this stream, or was agreed before. */
+MUST_USE bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct psn psn);
+/* How long the answer took that came just now, if it is that to the newest HELLO: on a way of more
+ * than 5 ms it may be longer, which costs a probe too many. */
+uint64_t hello_ask_trip_ns(const struct hello_ask *ask, struct instant now);
+
+/* The responder answered a block of the session. */
+void hello_ask_confirm(struct hello_ask *ask);
+
+/* -- The responder ------------------------------------------------------------------------------*/
+
+struct hello_answer {
+    bool session; /* `nonce` is the session's. */
+    bool due;     /* A WELCOME is to leave. */
+    uint32_t nonce;
+    struct psn psn;
+};
+
+/* Where the responder stands. */
+struct hello_standing {
+    bool serves;   /* A state in which requests are executed: RTR, RTS, SQD. */
+    bool between;  /* No message is half received. */
+    bool executed; /* A block of the session was executed. */
+    struct psn expected;
+    uint32_t peer_qpn;
+    uint8_t mtu_code;
+};
+
+/* What a HELLO says of its sender. */
+struct hello_question {
+    uint32_t nonce;
+    struct psn psn;
+    uint32_t sender_qpn;
+    uint8_t mtu_code;
+};
+
+enum hello_verdict {
+    HELLO_NEW,   /* A session begins, in place of an unused one if there was one. */
+    HELLO_AGAIN, /* It is welcomed once more: the WELCOME was lost. */
+    HELLO_WRONG_STATE,
+    HELLO_WRONG_QPN,
+    HELLO_WRONG_MTU,
+    HELLO_WRONG_PSN,
+    HELLO_MIDST,    /* A message is half received. */
+    HELLO_EXECUTED, /* The session is in use; this is another one's HELLO. */
+};
+MUST_USE enum hello_verdict hello_judge(const struct hello_answer *answer,
+                                        const struct hello_question *question,
+                                        const struct hello_standing *standing);
+/* The verdict was HELLO_NEW or HELLO_AGAIN. */
+void hello_accept(struct hello_answer *answer, const struct hello_question *question);
+/* A request of RC came where the session would have begun: the peer fell back. Or reset. */
+void hello_drop(struct hello_answer *answer);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * report - what an answer says: the oldest blocks of a stream that are incomplete. See responder.h.
+ */
+#include "transport/block/responder.h"
+
+/* The way from base to the newest block seen. */
+struct walk {
+    const struct block_responder *responder;
+    struct block_answer *answer;
+    const struct block_context *context; /* The next one in the chain. */
+    uint32_t at, end;                    /* Blocks [at, end) are not reported yet. */
+    uint32_t looked;
+};
+
+static struct block_record *add_record(struct walk *walk, uint32_t number, enum block_state state)
+{
+    struct block_record *record = &walk->answer->records[walk->answer->record_count++];
+    *record = (struct block_record){.number = number, .state = (uint8_t)state};
+    return record;
+}
+
+/* The oldest block of those without room that is not before `number`; `end` if there is none. */
+static uint32_t next_missing(const struct walk *walk, uint32_t end)
+{
+    const struct block_responder *responder = walk->responder;
+    for (uint32_t i = 0; i < responder->missing_count; i++) {
+        if (!block_number_before(responder->missing[i], walk->at) &&
+            block_number_before(responder->missing[i], end)) {
+            return responder->missing[i];
+        }
+    }
+    return end;
+}
+
+/* Nothing is kept of the blocks in front of `end`. */
+static void report_gap(struct walk *walk, uint32_t end)
+{
+    const uint32_t missing = next_missing(walk, end);
+    if (missing == walk->at) {
+        add_record(walk, walk->at++, BLOCK_STATE_NO_CONTEXT);
+        return;
+    }
+    add_record(walk, walk->at, BLOCK_STATE_RUN)->bitmap = missing - walk->at;
+    walk->at = missing;
+}
+
+static bool is_early(const struct walk *walk, const struct block_context *context)
+{
+    return block_number_before(block_responder_base(walk->responder),
+                               context->number - context->index);
+}
+
+static bool has_all(const struct block_context *context)
+{
+    if (context->opcode == BLOCK_READ || context->opcode == BLOCK_ATOMIC) {
+        return context->arrived != 0;
+    }
+    return context->arrived == block_positions(context->last_position);
+}
+
+static void report_context(struct walk *walk)
+{
+    const struct block_context *context = walk->context;
+    if (!has_all(context)) {
+        const bool ordered =
+            (context->flags & BLOCK_CONTEXT_DECLINED) != 0 && is_early(walk, context);
+        struct block_record *record =
+            add_record(walk, context->number, ordered ? BLOCK_STATE_ORDER : BLOCK_STATE_INCOMPLETE);
+        record->round = context->round;
+        record->bitmap = context->arrived;
+    }
+    walk->at++;
+    walk->context = block_contexts_next(walk->responder->contexts, context);
+}
+
+static void report_blocks(struct walk *walk)
+{
+    while (block_number_before(walk->at, walk->end)) {
+        if (walk->answer->record_count == BLOCK_RECORDS_MAX || walk->looked == BLOCK_ANSWER_WALK) {
+            walk->answer->more = true;
+            return;
+        }
+        if (walk->context != NULL && walk->context->number == walk->at) {
+            walk->looked++;
+            report_context(walk);
+        } else {
+            report_gap(walk, walk->context == NULL ? walk->end : walk->context->number);
+        }
+    }
+}
+
+static void report(const struct block_responder *responder, struct block_answer *answer)
+{
+    struct walk walk = {
+        .responder = responder,
+        .answer = answer,
+        .context = block_contexts_first(responder->contexts, &responder->chain),
+        .at = block_responder_base(responder) + responder->moving,
+        .end = responder->seen + 1,
+    };
+    if (responder->read_refused) {
+        add_record(&walk, responder->refused_read, BLOCK_STATE_REFUSED);
+    }
+    if (responder->refused) {
+        answer->more = true; /* What was known is gone. */
+        return;
+    }
+    report_blocks(&walk);
+}
+
+static void report_echo(struct block_responder *responder, struct instant now,
+                        struct block_answer *answer)
+{
+    const struct block_echo *echo = &responder->echo;
+    answer->echo_void = !echo->valid;
+    if (!echo->valid) {
+        return;
+    }
+    /* The clock of arrivals may be ahead of ours. */
+    const uint64_t delay = instant_before(now, echo->at) ? 0 : now.ns - echo->at.ns;
+    answer->echo_path = echo->path;
+    answer->echo_tsn = echo->tsn;
+    answer->echo_delay_ns = delay < UINT32_MAX ? (uint32_t)delay : UINT32_MAX;
+    uint8_t *marked = &responder->ce_marked[echo->path % BLOCK_PATHS_MAX];
+    uint8_t *duplicates = &responder->duplicates[echo->path % BLOCK_PATHS_MAX];
+    answer->ce_marked = *marked;
+    answer->duplicates = *duplicates;
+    *marked = 0;
+    *duplicates = 0;
+}
+
+void block_responder_answer(struct block_responder *responder, struct instant now,
+                            struct block_answer *answer)
+{
+    INVARIANTS(block_responder_check(responder));
+    *answer = (struct block_answer){.base = block_responder_base(responder),
+                                    .answers_probe = responder->answers_probe,
+                                    .status = responder->status};
+    report(responder, answer);
+    report_echo(responder, now, answer);
+    responder->answer_due = false;
+    responder->answers_probe = false;
+    responder->echo.valid = false;
+    responder->missing_count = 0;
+    responder->answers++;
+    if (responder->refused) {
+        responder->refusal_sent = now;
+    } else {
+        responder->status = BLOCK_STATUS_NONE;
+    }
+}

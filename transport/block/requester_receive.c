@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * requester_receive - what answers mean to a requester.
+ *
+ * An answer is judged as a whole before anything of it counts: one that speaks of what never left
+ * changes nothing.
+ */
+#include "transport/block/requester_blocks.h"
+
+#include "transport/common/timing.h"
+
+static struct block_progress plain(enum block_requester_verdict verdict)
+{
+    return (struct block_progress){verdict, NULL, 0};
+}
+
+/* -- Progress -----------------------------------------------------------------------------------*/
+
+void block_settle(struct block_requester *requester)
+{
+    while (requester->oldest != requester->base) {
+        const struct block_sending *block = block_at(requester, requester->oldest);
+        if (block->wants_data && !block_has_data(block)) {
+            return;
+        }
+        requester->atomics_open = (uint8_t)(requester->atomics_open - block->atomic);
+        requester->oldest++;
+    }
+}
+
+/* A packet that left only once is known to have come. */
+static void note_arrived(struct block_requester *requester, const struct block_sending *block,
+                         struct instant now)
+{
+    struct block_path *path = &requester->paths.path[block->path];
+    if (block->round == 0 &&
+        (!path->arrived_known || psn_distance(path->arrived, block->newest) > 0)) {
+        (void)block_path_on_arrived(path, block->newest, now);
+    }
+}
+
+void block_advance(struct block_requester *requester, struct send_queue *queue, uint32_t base,
+                   struct instant now)
+{
+    (void)queue;
+    if (base == requester->base) {
+        return;
+    }
+    for (uint32_t bn = requester->base; bn != base; bn++) {
+        struct block_sending *block = block_at(requester, bn);
+        note_arrived(requester, block, now);
+        block->state = BLOCK_SENDING_QUIET;
+        if (block->wants_data) {
+            requester->resend_at = (struct instant){0};
+            continue;
+        }
+        block_note_found(requester, bn);
+        if (requester->resending == bn) {
+            requester->resend_left = 0;
+        }
+    }
+    requester->base = base;
+    requester->rnr_left = requester->rnr_limit;
+    requester->paused = false;
+    /* Numbers wrap: one of long ago would lie ahead again. */
+    requester->receive_taken =
+        requester->receive_taken && block_number_before(base, requester->receive_end);
+    if (!block_number_before(base, requester->plain_end)) {
+        requester->plain_end = base;
+    }
+    block_ranges_on_base(&requester->ranges, base);
+    block_settle(requester);
+    block_note_progress(requester, now);
+}
+
+/* -- Judging an answer --------------------------------------------------------------------------*/
+
+/* How far base may have come: a block of which not all has left cannot have been executed, but for
+ * one of a READ. */
+static uint32_t base_limit(const struct block_requester *requester)
+{
+    uint32_t limit = requester->next;
+    for (uint32_t path = 0; path < requester->paths.count; path++) {
+        const uint32_t bn = requester->open_block[path];
+        if ((requester->open >> path & 1) != 0 && block_number_before(bn, limit) &&
+            !block_at(requester, bn)->wants_data) {
+            limit = bn;
+        }
+    }
+    return limit;
+}
+
+static bool record_is_possible(const struct block_requester *requester,
+                               const struct block_record *record)
+{
+    const uint32_t left = requester->next - record->number;
+    if (block_number_before(record->number, requester->base)) {
+        return true; /* It is past; looked at for a refusal only. */
+    }
+    if (left - 1 >= requester->next - requester->base) {
+        return false;
+    }
+    const struct block_sending *block = block_at(requester, record->number);
+    switch ((enum block_state)record->state) {
+    case BLOCK_STATE_RUN: return record->bitmap <= left;
+    case BLOCK_STATE_INCOMPLETE:
+    case BLOCK_STATE_NO_CONTEXT:
+    case BLOCK_STATE_ORDER: return block->wants_data || (record->bitmap & ~block->sent) == 0;
+    case BLOCK_STATE_REFUSED: return block->wants_data;
+    case BLOCK_STATE_COUNT: break;
+    }
+    return false;
+}
+
+static bool answer_is_possible(const struct block_requester *requester,
+                               const struct block_answer *answer)
+{
+    const int32_t ahead = block_number_distance(requester->base, answer->base);
+    if (ahead < -BLOCK_WINDOW_MAX ||
+        ahead > block_number_distance(requester->base, base_limit(requester))) {
+        return false;
+    }
+    if (!answer->echo_void && answer->echo_path >= requester->paths.count) {
+        return false;
+    }
+    if (answer->status != BLOCK_STATUS_NONE && answer->status != BLOCK_STATUS_ACCESS &&
+        answer->base == requester->next) {
+        return false;
+    }
+    for (uint32_t i = 0; i < answer->record_count; i++) {
+        if (!record_is_possible(requester, &answer->records[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool apply_echo(struct block_requester *requester, const struct block_answer *answer,
+                       struct instant now)
+{
+    if (answer->echo_void) {
+        return true;
+    }
+    struct block_path *path = &requester->paths.path[answer->echo_path];
+    const struct block_echo_report echo = {
+        .tsn = psn_of(answer->echo_tsn),
+        .held_ns = answer->echo_delay_ns,
+        .ce_packets = answer->ce_marked,
+    };
+    if (block_path_on_echo(path, &echo, now) == BLOCK_ECHO_IMPOSSIBLE) {
+        return false;
+    }
+    if (answer->duplicates != 0 && block_was_lossy(requester, answer->echo_path, now)) {
+        block_path_on_spurious(path, now);
+    }
+    return true;
+}
+
+/* -- Applying it --------------------------------------------------------------------------------*/
+
+/* What was reported missing before, and is not in this answer, has come, up to where the answer
+ * speaks of all blocks. */
+static void apply_absence(struct block_requester *requester, const struct block_answer *answer)
+{
+    uint32_t end = requester->next;
+    if (answer->more) {
+        end = answer->record_count == 0 ? requester->base
+                                        : answer->records[answer->record_count - 1].number;
+    }
+    uint32_t i = 0;
+    for (uint32_t bn = block_next_missing(requester, requester->base);
+         bn != requester->next && block_number_before(bn, end);
+         bn = block_next_missing(requester, bn + 1)) {
+        while (i < answer->record_count && block_number_before(answer->records[i].number, bn) &&
+               !(answer->records[i].state == BLOCK_STATE_RUN &&
+                 bn - answer->records[i].number < answer->records[i].bitmap)) {
+            i++;
+        }
+        const bool listed =
+            i < answer->record_count && !block_number_before(bn, answer->records[i].number);
+        struct block_sending *block = block_at(requester, bn);
+        if (listed || block->state == BLOCK_SENDING_DUE || block->state == BLOCK_SENDING_QUIET) {
+            continue;
+        }
+        block->state = BLOCK_SENDING_QUIET;
+        if (!block->wants_data) {
+            block->arrived = block->sent;
+            block_note_found(requester, bn);
+        }
+    }
+}
+
+/* True: there was something new in it. */
+static bool apply_report(struct block_requester *requester, uint32_t bn,
+                         const struct block_record *record, struct instant now)
+{
+    struct block_sending *block = block_at(requester, bn);
+    const uint64_t bitmap = record->state == BLOCK_STATE_RUN ? 0 : record->bitmap;
+    if (block->wants_data) {
+        if (bitmap != 0 && record->state == BLOCK_STATE_INCOMPLETE) {
+            block->state = BLOCK_SENDING_QUIET; /* The request is there, its turn is to come. */
+            return false;
+        }
+        block_resend_reported(requester, bn, record, now);
+        return false;
+    }
+    const bool news = (bitmap & ~block->arrived) != 0;
+    block->arrived = bitmap & block->sent;
+    if (bitmap != 0 && 63 - __builtin_clzll(bitmap) == 63 - __builtin_clzll(block->sent)) {
+        note_arrived(requester, block, now);
+    }
+    block_resend_reported(requester, bn, record, now);
+    return news;
+}
+
+static bool apply_records(struct block_requester *requester, const struct block_answer *answer,
+                          struct instant now)
+{
+    bool news = false;
+    for (uint32_t i = 0; i < answer->record_count; i++) {
+        const struct block_record *record = &answer->records[i];
+        const uint32_t count = record->state == BLOCK_STATE_RUN ? (uint32_t)record->bitmap : 1;
+        if (record->state == BLOCK_STATE_REFUSED) {
+            continue;
+        }
+        for (uint32_t bn = record->number; bn != record->number + count; bn++) {
+            if (!block_is_executed(requester, bn)) {
+                news |= apply_report(requester, bn, record, now);
+            }
+        }
+    }
+    return news;
+}
+
+/* -- What the peer refuses ----------------------------------------------------------------------*/
+
+static enum completion_status status_of(uint8_t status)
+{
+    switch (status) {
+    case BLOCK_STATUS_INVALID_REQUEST: return COMPLETION_REMOTE_INVALID_REQUEST;
+    case BLOCK_STATUS_ACCESS: return COMPLETION_REMOTE_ACCESS;
+    default: return COMPLETION_REMOTE_OPERATION;
+    }
+}
+
+/* The request of a block is refused for good. */
+static struct block_progress refuse(struct block_requester *requester,
+                                    const struct send_queue *queue, uint32_t bn, uint8_t status,
+                                    struct instant now)
+{
+    const uint32_t position = block_at(requester, bn)->work;
+    struct work *work = send_queue_at(queue, position);
+    const bool known = requester->mode == BLOCK_REQUESTER_REFUSED &&
+                       requester->refused - queue->head <= position - queue->head;
+    if (known) {
+        return plain(BLOCK_PROGRESS);
+    }
+    work->status = (uint8_t)status_of(status);
+    requester->mode = BLOCK_REQUESTER_REFUSED;
+    requester->refused = position;
+    requester->resend_left = 0;
+    requester->resume_at = INSTANT_NEVER;
+    block_note_progress(requester, now);
+    block_settle_refusal(requester, queue);
+    return (struct block_progress){BLOCK_FAILED, work, 0};
+}
+
+/* The peer has no receive for the message of block base. */
+static struct block_progress wait_for_receiver(struct block_requester *requester,
+                                               const struct send_queue *queue,
+                                               const struct block_answer *answer,
+                                               struct instant now)
+{
+    if (requester->mode != BLOCK_REQUESTER_SENDING || answer->echo_void ||
+        (requester->paused &&
+         psn_distance(requester->resumed[answer->echo_path], psn_of(answer->echo_tsn)) < 0)) {
+        return plain(BLOCK_PROGRESS); /* It is about what left before the last pause. */
+    }
+    if (requester->rnr_limit != RNR_RETRY_FOREVER) {
+        if (requester->rnr_left == 0) {
+            struct work *work = block_work(queue, block_at(requester, requester->base));
+            work->status = COMPLETION_RNR_RETRY_EXCEEDED;
+            block_stop(requester);
+            return (struct block_progress){BLOCK_FAILED, work, 0};
+        }
+        requester->rnr_left--;
+    }
+    if (requester->resend_left != 0) {
+        block_at(requester, requester->resending)->state = BLOCK_SENDING_DUE;
+        block_note_missing(requester, requester->resending);
+        requester->resend_left = 0;
+    }
+    requester->mode = BLOCK_REQUESTER_PAUSING;
+    requester->resume_at = instant_after(now, rnr_timer_ns(answer->rnr_code));
+    requester->retry_at = INSTANT_NEVER;
+    requester->probe_at = INSTANT_NEVER;
+    return plain(BLOCK_PAUSE);
+}
+
+static struct block_progress apply_status(struct block_requester *requester,
+                                          const struct send_queue *queue,
+                                          const struct block_answer *answer, struct instant now)
+{
+    if (answer->status == BLOCK_STATUS_ACCESS) {
+        for (uint32_t i = 0; i < answer->record_count; i++) {
+            const struct block_record *record = &answer->records[i];
+            if (record->state != BLOCK_STATE_REFUSED) {
+                continue;
+            }
+            const bool waits = block_within(record->number, requester->oldest, requester->next) &&
+                               block_at(requester, record->number)->wants_data &&
+                               !block_has_data(block_at(requester, record->number));
+            return waits ? refuse(requester, queue, record->number, answer->status, now)
+                         : plain(BLOCK_PROGRESS);
+        }
+    }
+    if (answer->status == BLOCK_STATUS_NONE || answer->base != requester->base ||
+        requester->base == requester->next) {
+        return plain(BLOCK_PROGRESS);
+    }
+    if (answer->status == BLOCK_STATUS_RNR) {
+        return wait_for_receiver(requester, queue, answer, now);
+    }
+    return refuse(requester, queue, requester->base, answer->status, now);
+}
+
+static struct block_progress on_answer(struct block_requester *requester, struct send_queue *queue,
+                                       const struct block_packet *packet, struct instant now)
+{
+    const struct block_answer *answer = &packet->answer;
+    const struct psn count = psn_of(packet->tsn);
+    if (requester->mode == BLOCK_REQUESTER_STOPPED) {
+        return plain(BLOCK_STALE);
+    }
+    if (requester->answered && psn_distance(requester->answer, count) <= 0) {
+        /* Overtaken, perhaps because it came by a longer way: what it echoes is true all the
+         * same, and that path may hear of nothing else. */
+        const bool known = answer->echo_void || answer->echo_path < requester->paths.count;
+        return plain(known && apply_echo(requester, answer, now) ? BLOCK_STALE : BLOCK_IMPOSSIBLE);
+    }
+    if (!answer_is_possible(requester, answer) || !apply_echo(requester, answer, now)) {
+        return plain(BLOCK_IMPOSSIBLE);
+    }
+    requester->answered = true;
+    requester->answer = count;
+    requester->silences = 0;
+    requester->receives_limited = !answer->limit_void;
+    requester->receive_limit = answer->receive_limit;
+    if (block_number_before(requester->base, answer->base)) {
+        block_advance(requester, queue, answer->base, now);
+    }
+    apply_absence(requester, answer);
+    if (apply_records(requester, answer, now)) {
+        block_note_progress(requester, now);
+    }
+    requester->probe_at = INSTANT_NEVER;
+    if (requester->base != requester->next && requester->mode != BLOCK_REQUESTER_PAUSING) {
+        block_arm_probe(requester, now);
+    }
+    return apply_status(requester, queue, answer, now);
+}
+
+struct block_progress block_requester_on_answer(struct block_requester *requester,
+                                                struct send_queue *queue,
+                                                const struct block_packet *packet,
+                                                struct instant now)
+{
+    INVARIANTS(block_requester_check(requester, queue));
+    const struct block_progress progress = on_answer(requester, queue, packet, now);
+    INVARIANTS(block_requester_check(requester, queue));
+    return progress;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * requester_time - life, timers and the end of a requester.
+ */
+#include "transport/block/requester_blocks.h"
+
+#include "base/align.h"
+#include "transport/common/timing.h"
+
+static uint32_t paths_offset(uint32_t blocks)
+{
+    return (uint32_t)(sizeof(struct block_requester) + blocks * sizeof(struct block_sending));
+}
+
+size_t block_requester_bytes(uint32_t blocks, uint8_t path_count)
+{
+    const size_t path = sizeof(struct block_path) + BLOCK_PATH_RECORDS * sizeof(struct path_record);
+    return paths_offset(blocks) + path_count * path;
+}
+
+static void init_paths(struct block_requester *requester,
+                       const struct block_requester_config *config, struct block_path *path,
+                       struct instant now)
+{
+    struct path_record *records = (struct path_record *)(void *)(path + config->path_count);
+    for (uint32_t i = 0; i < config->path_count; i++) {
+        const struct block_path_config path_config = {
+            .first_tsn = config->first_tsn,
+            .packet_bytes = config->mtu_bytes + config->packet_cost,
+            .trip_ns = config->trip_ns,
+            .records = records + (size_t)i * BLOCK_PATH_RECORDS,
+            .record_count = BLOCK_PATH_RECORDS,
+            .policy = config->policy,
+        };
+        block_path_init(&path[i], &path_config, now);
+        /* HELLO went by the first. Its time is no least one of a longer way, or all that is longer
+         * would seem to wait in a queue. */
+        for (uint32_t quarter = 0; i != 0 && quarter < RTT_QUARTERS; quarter++) {
+            path[i].rtt.least_ns[quarter] = UINT32_MAX;
+        }
+    }
+    block_paths_init(&requester->paths, path, config->path_count);
+}
+
+struct block_requester *block_requester_init(void *memory, uint32_t blocks,
+                                             const struct block_requester_config *config,
+                                             struct instant now)
+{
+    struct block_requester *requester = memory;
+    uint8_t *bytes = memory;
+    CHECK(blocks >= BLOCK_REQUESTER_BLOCKS_LEAST && blocks <= BLOCK_WINDOW_MAX &&
+          (blocks & (blocks - 1)) == 0);
+    CHECK(config->window != 0 && config->window <= blocks && config->path_count != 0 &&
+          config->path_count <= BLOCK_PATHS_MAX && config->read_blocks != 0);
+    *requester = (struct block_requester){
+        .blocks = (struct block_sending *)(void *)(bytes + sizeof(*requester)),
+        .mask = blocks - 1,
+        .window = config->window,
+        .base = config->first_block,
+        .oldest = config->first_block,
+        .next = config->first_block,
+        .plain_end = config->first_block,
+        .mtu_bytes = config->mtu_bytes,
+        .packet_cost = config->packet_cost,
+        .link_window = config->link_window_bytes,
+        .receive_number = config->first_receive,
+        .blocks_read_max = config->read_blocks,
+        .reads_max = config->reads_max,
+        .retry_limit = config->retry_limit,
+        .retries_left = config->retry_limit,
+        .rnr_limit = config->rnr_limit,
+        .rnr_left = config->rnr_limit,
+        .timeout_code = config->timeout_code,
+        .retry_at = INSTANT_NEVER,
+        .resume_at = INSTANT_NEVER,
+        .probe_at = INSTANT_NEVER,
+        .wake_at = INSTANT_NEVER,
+        .resend_at = INSTANT_NEVER,
+        .policy = config->policy,
+    };
+    block_ranges_init(&requester->ranges);
+    init_paths(requester, config, (struct block_path *)(void *)(bytes + paths_offset(blocks)), now);
+    return requester;
+}
+
+void block_requester_retune(struct block_requester *requester,
+                            const struct block_requester_config *config)
+{
+    requester->timeout_code = config->timeout_code;
+    requester->reads_max = config->reads_max;
+    if (requester->retry_limit != config->retry_limit) {
+        requester->retry_limit = requester->retries_left = config->retry_limit;
+    }
+    if (requester->rnr_limit != config->rnr_limit) {
+        requester->rnr_limit = requester->rnr_left = config->rnr_limit;
+    }
+}
+
+/* -- Timers -------------------------------------------------------------------------------------*/
+
+void block_stop(struct block_requester *requester)
+{
+    requester->mode = BLOCK_REQUESTER_STOPPED;
+    requester->retry_at = INSTANT_NEVER;
+    requester->resume_at = INSTANT_NEVER;
+    requester->probe_at = INSTANT_NEVER;
+    requester->wake_at = INSTANT_NEVER;
+    requester->probes = 0;
+    requester->resend_left = 0;
+}
+
+static void arm_retry(struct block_requester *requester, struct instant now)
+{
+    requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
+}
+
+/* The paths probe for what is out on them. This one is for when something is not executed though
+ * nothing is out. */
+void block_arm_probe(struct block_requester *requester, struct instant now)
+{
+    requester->probe_at =
+        instant_after(now, 2 * rtt_pto_ns(&requester->paths.path[0].rtt, &requester->policy->rtt,
+                                          requester->silences));
+}
+
+void block_note_progress(struct block_requester *requester, struct instant now)
+{
+    requester->retries_left = requester->retry_limit;
+    if (requester->oldest == requester->next || requester->mode == BLOCK_REQUESTER_PAUSING ||
+        requester->mode == BLOCK_REQUESTER_STOPPED) {
+        requester->retry_at = INSTANT_NEVER;
+    } else {
+        arm_retry(requester, now);
+    }
+}
+
+static struct instant earlier(struct instant a, struct instant b)
+{
+    return instant_before(a, b) ? a : b;
+}
+
+struct instant block_requester_deadline(const struct block_requester *requester)
+{
+    switch ((enum block_requester_mode)requester->mode) {
+    case BLOCK_REQUESTER_STOPPED: return INSTANT_NEVER;
+    case BLOCK_REQUESTER_PAUSING: return requester->resume_at;
+    case BLOCK_REQUESTER_SENDING:
+    case BLOCK_REQUESTER_REFUSED: break;
+    }
+    return earlier(earlier(requester->retry_at, requester->probe_at),
+                   earlier(requester->wake_at, block_paths_deadline(&requester->paths)));
+}
+
+/* A path that is probed or left. */
+static void look_at_paths(struct block_requester *requester, struct instant now)
+{
+    /* Each path has at most one event of each kind at a time. */
+    for (uint32_t i = 0; i < 2 * BLOCK_PATHS_MAX; i++) {
+        const struct block_paths_event event = block_paths_on_time(&requester->paths, now);
+        switch (event.event) {
+        case BLOCK_PATH_QUIET: return;
+        case BLOCK_PATH_PROBE: requester->probes |= (uint16_t)(1u << event.path); break;
+        case BLOCK_PATH_LEFT: block_resend_path_left(requester, event.path); break;
+        }
+    }
+}
+
+bool block_requester_on_time(struct block_requester *requester, struct instant now)
+{
+    if (requester->mode == BLOCK_REQUESTER_STOPPED || requester->mode == BLOCK_REQUESTER_PAUSING) {
+        return false;
+    }
+    look_at_paths(requester, now);
+    if (instant_reached(now, requester->wake_at)) {
+        requester->wake_at = INSTANT_NEVER;
+    }
+    if (instant_reached(now, requester->probe_at)) {
+        if (requester->base == requester->next) {
+            requester->probe_at = INSTANT_NEVER;
+        } else {
+            if (requester->silences < 6) {
+                requester->silences++;
+            }
+            /* Others in turn: only a path that is silent while they are not is left. */
+            const uint32_t path = block_at(requester, requester->base)->path + requester->silences;
+            requester->probes |= (uint16_t)(1u << path % requester->paths.count);
+            block_arm_probe(requester, now);
+        }
+    }
+    return instant_reached(now, requester->retry_at);
+}
+
+struct instant block_requester_waits_since(const struct block_requester *requester)
+{
+    const uint64_t timeout_ns = ack_timeout_ns(requester->timeout_code);
+    const uint64_t at_ns = requester->retry_at.ns;
+    return (struct instant){at_ns > timeout_ns ? at_ns - timeout_ns : 0};
+}
+
+bool block_requester_last_try(const struct block_requester *requester)
+{
+    return requester->retries_left == 0;
+}
+
+struct block_progress block_requester_on_timeout(struct block_requester *requester,
+                                                 struct send_queue *queue, struct instant now)
+{
+    INVARIANTS(block_requester_check(requester, queue));
+    struct block_progress progress = {BLOCK_STALE, NULL, 0};
+    const bool waits =
+        requester->mode == BLOCK_REQUESTER_SENDING || requester->mode == BLOCK_REQUESTER_REFUSED;
+    if (!waits || !instant_reached(now, requester->retry_at)) {
+        return progress;
+    }
+    if (requester->retries_left != 0) {
+        requester->retries_left--;
+        arm_retry(requester, now);
+        progress.verdict = BLOCK_PROGRESS;
+        return progress;
+    }
+    progress.verdict = BLOCK_FAILED;
+    if (requester->oldest != requester->next) {
+        progress.work = block_work(queue, block_at(requester, requester->oldest));
+    } else if (queue->next != queue->tail) {
+        /* Nothing ever went out: the request at the cursor is the one that could not be sent. */
+        progress.work = send_queue_at(queue, queue->next);
+    }
+    if (progress.work != NULL) {
+        progress.work->status = COMPLETION_RETRY_EXCEEDED;
+    }
+    block_stop(requester);
+    INVARIANTS(block_requester_check(requester, queue));
+    return progress;
+}
+
+void block_requester_wait_on(struct block_requester *requester, struct instant now)
+{
+    requester->retries_left = requester->retry_limit;
+    arm_retry(requester, now);
+}
+
+void block_requester_blocked(struct block_requester *requester, struct instant now)
+{
+    if (requester->retry_at.ns == UINT64_MAX && requester->mode == BLOCK_REQUESTER_SENDING) {
+        arm_retry(requester, now);
+    }
+}
+
+/* -- Completing ---------------------------------------------------------------------------------*/
+
+struct work *block_requester_completed(const struct block_requester *requester,
+                                       const struct send_queue *queue)
+{
+    if (queue->head == queue->tail) {
+        return NULL;
+    }
+    struct work *work = send_queue_at(queue, queue->head);
+    if (!work->started) {
+        return NULL;
+    }
+    if (work_is_local(work)) {
+        return work;
+    }
+    const bool executed = !block_number_before(requester->base, work_blocks_end(work));
+    const bool has_data =
+        !work_wants_response(work) || (work->awaited == 0 && work->moves_pending == 0);
+    return executed && has_data ? work : NULL;
+}
+
+struct work *block_requester_work_of(const struct block_requester *requester,
+                                     const struct send_queue *queue, uint32_t number)
+{
+    if (!block_within(number, requester->oldest, requester->next)) {
+        return NULL;
+    }
+    const struct block_sending *block = block_at(requester, number);
+    const bool waits =
+        block->wants_data ? !block_has_data(block) : !block_is_executed(requester, number);
+    return waits ? block_work(queue, block) : NULL;
+}
+
+bool block_requester_drained(const struct block_requester *requester,
+                             const struct send_queue *queue)
+{
+    return requester->oldest == requester->next &&
+           (queue->head == queue->tail || !send_queue_at(queue, queue->head)->started);
+}
