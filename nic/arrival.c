@@ -5,6 +5,7 @@
 #include "nic/arrival.h"
 
 #include "base/bytes.h"
+#include "nic/block/streams.h"
 #include "nic/engine.h"
 #include "nic/internal.h"
 #include "wire/cm.h"
@@ -29,7 +30,8 @@ static enum nic_counter counter_of(enum roce_verdict verdict)
     UNREACHABLE("no counter for a good packet");
 }
 
-bool nic_decode(struct nic *nic, const struct nic_frame *frame, struct nic_arrival *arrival)
+static enum roce_verdict decode(struct nic *nic, const struct nic_frame *frame,
+                                struct nic_arrival *arrival)
 {
     const enum roce_verdict verdict =
         frame->payload == NULL
@@ -37,7 +39,7 @@ bool nic_decode(struct nic *nic, const struct nic_frame *frame, struct nic_arriv
             : roce_decode_split(frame->headers, frame->headers_bytes, frame->payload,
                                 frame->payload_bytes, &arrival->packet);
     if (UNLIKELY(verdict != ROCE_GOOD)) {
-        return nic_drop(nic, counter_of(verdict));
+        return verdict;
     }
     arrival->source = frame->source;
     arrival->destination = frame->destination;
@@ -47,7 +49,25 @@ bool nic_decode(struct nic *nic, const struct nic_frame *frame, struct nic_arriv
     arrival->placed = frame->placed;
     nic_count(nic, COUNTER_rcvd_pkts);
     nic->counters.values[COUNTER_rcvd_bytes] += arrival->packet.payload_bytes;
-    return true;
+    return ROCE_GOOD;
+}
+
+bool nic_decode(struct nic *nic, const struct nic_frame *frame, struct nic_arrival *arrival)
+{
+    const enum roce_verdict verdict = decode(nic, frame, arrival);
+    return LIKELY(verdict == ROCE_GOOD) || nic_drop(nic, counter_of(verdict));
+}
+
+/* A frame that is no packet of RoCE: one of the block transport, or none at all. */
+static enum nic_arrived on_other(struct nic *nic, const struct nic_frame *frame,
+                                 enum roce_verdict verdict, struct instant now,
+                                 struct nic_move *move)
+{
+    if (verdict == ROCE_UNKNOWN_OPCODE && block_is(frame->headers[0])) {
+        return block_on_frame(nic, frame, now, move) ? NIC_MOVES : NIC_DONE;
+    }
+    nic_count(nic, counter_of(verdict));
+    return NIC_DONE;
 }
 
 /* What does not depend on whose packet it is. A congestion notification names its queue pair; only
@@ -73,7 +93,11 @@ enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, s
 {
     struct nic_arrival arrival;
     const struct roce_packet *packet = &arrival.packet;
-    if (!nic_decode(nic, frame, &arrival) || !judge_any(nic, packet)) {
+    const enum roce_verdict verdict = decode(nic, frame, &arrival);
+    if (UNLIKELY(verdict != ROCE_GOOD)) {
+        return on_other(nic, frame, verdict, now, move);
+    }
+    if (!judge_any(nic, packet)) {
         return NIC_DONE;
     }
     if (UNLIKELY(packet->destination_qpn == CM_QPN)) {
@@ -107,6 +131,6 @@ void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result r
     (void)nic;
     INVARIANTS(qp_check_duties(move->qp));
     move->completion.at_ns = now.ns;
-    engine_on_moved(move->qp, move, result);
+    engine_on_moved(move->qp, move, result, now);
     INVARIANTS(qp_check_duties(move->qp));
 }

@@ -47,6 +47,22 @@
     X(ecn_marked)                                                                                  \
     X(handed_on_pkts)                                                                              \
     X(handed_to_us_pkts)                                                                           \
+    X(hello_sent)                                                                                  \
+    X(hello_unanswered)                                                                            \
+    X(hello_welcomed)                                                                              \
+    X(hello_refused)                                                                               \
+    X(hello_ways_refused)                                                                          \
+    X(block_streams)                                                                               \
+    X(block_probes_sent)                                                                           \
+    X(block_probes_received)                                                                       \
+    X(block_answers_sent)                                                                          \
+    X(block_answers_received)                                                                      \
+    X(block_answers_stale)                                                                         \
+    X(blocks_declined)                                                                             \
+    X(blocks_no_context)                                                                           \
+    X(blocks_reneged)                                                                              \
+    X(blocks_held)                                                                                 \
+    X(hold_full)                                                                                   \
     X(drop_short)                                                                                  \
     X(drop_unknown_opcode)                                                                         \
     X(drop_wrong_version)                                                                          \
@@ -71,6 +87,19 @@
     X(drop_wrong_key)                                                                              \
     X(drop_cq_overrun)                                                                             \
     X(drop_unexpected_response)                                                                    \
+    X(drop_rc_beside_blocks)                                                                       \
+    X(drop_unwanted_block)                                                                         \
+    X(drop_wrong_session)                                                                          \
+    X(drop_stale_welcome)                                                                          \
+    X(drop_beyond_window)                                                                          \
+    X(drop_before_window)                                                                          \
+    X(drop_block_count)                                                                            \
+    X(drop_block_reserved)                                                                         \
+    X(drop_block_flags)                                                                            \
+    X(drop_block_value)                                                                            \
+    X(drop_block_version)                                                                          \
+    X(drop_block_contradiction)                                                                    \
+    X(drop_block_impossible)                                                                       \
     X(nak_psn_sequence)                                                                            \
     X(nak_invalid_opcode)                                                                          \
     X(nak_invalid_length)                                                                          \

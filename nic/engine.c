@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/engine.h"
 
+#include "nic/block/streams.h"
 #include "nic/ibta/ibta.h"
 #include "nic/internal.h"
 
@@ -27,6 +28,7 @@ void engine_start_receiving(struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_start_receiving(qp); return;
+    case ENGINE_BLOCK: block_start_receiving(qp); return;
     case ENGINE_UC: uc_start_receiving(qp); return;
     case ENGINE_UD: ud_start_receiving(qp); return;
     }
@@ -36,6 +38,7 @@ void engine_start_receiving(struct qp *qp)
 void engine_start_sending(struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
+    case ENGINE_BLOCK:
     case ENGINE_RC: rc_start_sending(qp); return;
     case ENGINE_UC:
     case ENGINE_UD: unreliable_start_sending(qp); return;
@@ -47,6 +50,7 @@ void engine_retune(struct qp *qp, struct instant now)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_retune(qp, now); return;
+    case ENGINE_BLOCK: block_retune(qp, now); return;
     case ENGINE_UC:
     case ENGINE_UD: return; /* They look at the attributes each time. */
     }
@@ -57,8 +61,20 @@ void engine_drain(struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_collect(qp); return;
+    case ENGINE_BLOCK: block_drain(qp); return;
     case ENGINE_UC:
     case ENGINE_UD: unreliable_drain(qp); return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+void engine_withdraw(struct qp *qp)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_BLOCK: block_withdraw(qp); return;
+    case ENGINE_RC:
+    case ENGINE_UC:
+    case ENGINE_UD: return; /* What is half received lies in the queue pair alone. */
     }
     UNREACHABLE("an engine outside its enum");
 }
@@ -66,6 +82,7 @@ void engine_drain(struct qp *qp)
 enum qp_state engine_failed_state(const struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
+    case ENGINE_BLOCK:
     case ENGINE_RC: return QP_ERR;
     case ENGINE_UC:
     case ENGINE_UD: return QP_SQE;
@@ -80,16 +97,19 @@ bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct i
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_on_packet(qp, arrival, now, move);
+    case ENGINE_BLOCK: return block_on_packet(qp, arrival, now, move);
     case ENGINE_UC: return uc_on_packet(qp, arrival, move);
     case ENGINE_UD: return ud_on_packet(qp, arrival, move);
     }
     UNREACHABLE("an engine outside its enum");
 }
 
-void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
+void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
+                     struct instant now)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_on_moved(qp, move, result); return;
+    case ENGINE_BLOCK: block_on_moved(qp, move, result, now); return;
     case ENGINE_UC:
     case ENGINE_UD: unreliable_on_moved(qp, move, result); return;
     }
@@ -102,6 +122,7 @@ bool engine_ready(const struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_ready(qp);
+    case ENGINE_BLOCK: return block_ready(qp);
     case ENGINE_UC:
     case ENGINE_UD: return qp_has_sends(qp);
     }
@@ -112,6 +133,7 @@ bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure 
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_next_packet(qp, now, departure);
+    case ENGINE_BLOCK: return block_next_packet(qp, now, departure);
     case ENGINE_UC: return uc_next_packet(qp, departure);
     case ENGINE_UD: return ud_next_packet(qp, departure);
     }
@@ -122,6 +144,7 @@ void engine_on_gather_failed(struct qp *qp, const struct nic_departure *departur
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_on_gather_failed(qp, departure); return;
+    case ENGINE_BLOCK: block_on_gather_failed(qp, departure); return;
     case ENGINE_UC:
     case ENGINE_UD: ibta_fail_sent(qp); return;
     }
@@ -132,6 +155,7 @@ void engine_on_blocked(struct qp *qp, struct instant now)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_on_blocked(qp, now); return;
+    case ENGINE_BLOCK: block_on_blocked(qp, now); return;
     case ENGINE_UC:
     case ENGINE_UD: return; /* Nobody waits for an answer. */
     }
@@ -142,6 +166,7 @@ bool engine_read_target(const struct nic_departure *departure, struct segment *s
                         uint32_t *count)
 {
     switch ((enum engine)departure->qp->engine) {
+    case ENGINE_BLOCK:
     case ENGINE_RC: return rc_read_target(departure, segments, count);
     case ENGINE_UC:
     case ENGINE_UD: break;
@@ -152,6 +177,7 @@ bool engine_read_target(const struct nic_departure *departure, struct segment *s
 void engine_on_fetched(struct qp *qp, struct instant now)
 {
     switch ((enum engine)qp->engine) {
+    case ENGINE_BLOCK:
     case ENGINE_RC: rc_on_fetched(qp, now); return;
     case ENGINE_UC:
     case ENGINE_UD: break;
@@ -162,6 +188,7 @@ void engine_on_fetched(struct qp *qp, struct instant now)
 void engine_on_placed(struct qp *qp, struct instant now)
 {
     switch ((enum engine)qp->engine) {
+    case ENGINE_BLOCK:
     case ENGINE_RC: rc_on_placed(qp, now); return;
     case ENGINE_UC:
     case ENGINE_UD: break;
@@ -175,16 +202,18 @@ struct instant engine_deadline(const struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_deadline(qp);
+    case ENGINE_BLOCK: return block_deadline(qp);
     case ENGINE_UC:
     case ENGINE_UD: return INSTANT_NEVER;
     }
     UNREACHABLE("an engine outside its enum");
 }
 
-bool engine_on_deadline(struct qp *qp, struct nic_overdue *overdue)
+bool engine_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_on_deadline(qp, overdue);
+    case ENGINE_BLOCK: return block_on_deadline(qp, now, overdue);
     case ENGINE_UC:
     case ENGINE_UD: break;
     }
@@ -195,6 +224,7 @@ void engine_on_timeout(struct qp *qp, struct instant now)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_on_timeout(qp, now); return;
+    case ENGINE_BLOCK: block_on_timeout(qp, now); return;
     case ENGINE_UC:
     case ENGINE_UD: break;
     }
@@ -205,6 +235,7 @@ void engine_on_unread(struct qp *qp, struct instant now)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_on_unread(qp, now); return;
+    case ENGINE_BLOCK: block_on_unread(qp, now); return;
     case ENGINE_UC:
     case ENGINE_UD: break;
     }
@@ -216,6 +247,7 @@ void engine_on_unread(struct qp *qp, struct instant now)
 void engine_query(const struct qp *qp, struct qp_attributes *attributes)
 {
     switch ((enum engine)qp->engine) {
+    case ENGINE_BLOCK:
     case ENGINE_RC: rc_query(qp, attributes); return;
     case ENGINE_UC:
     case ENGINE_UD: return;
@@ -226,6 +258,7 @@ void engine_query(const struct qp *qp, struct qp_attributes *attributes)
 struct qp_flow engine_flow(const struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
+    case ENGINE_BLOCK:
     case ENGINE_RC: return rc_flow(qp);
     case ENGINE_UC:
     case ENGINE_UD: break;
@@ -233,10 +266,22 @@ struct qp_flow engine_flow(const struct qp *qp)
     UNREACHABLE("an engine without a flow");
 }
 
+void engine_report(const struct qp *qp, struct qp_report *report)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_report(qp, report); return;
+    case ENGINE_BLOCK: block_report(qp, report); return;
+    case ENGINE_UC:
+    case ENGINE_UD: return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
 void engine_check_duties(const struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_check_duties(qp); return;
+    case ENGINE_BLOCK: block_check_duties(qp); return;
     case ENGINE_UC:
     case ENGINE_UD: unreliable_check_duties(qp); return;
     }
@@ -247,6 +292,7 @@ void engine_check(const struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: rc_check(qp); return;
+    case ENGINE_BLOCK: block_check(qp); return;
     case ENGINE_UC:
     case ENGINE_UD: return;
     }

@@ -28,6 +28,7 @@ enum engine {
     ENGINE_RC,
     ENGINE_UC,
     ENGINE_UD,
+    ENGINE_BLOCK, /* A reliable connection that may speak blocks: it was given memory for them. */
 };
 
 enum engine engine_of_type(enum qp_type type);
@@ -42,6 +43,9 @@ void engine_start_sending(struct qp *qp);
 void engine_retune(struct qp *qp, struct instant now);
 /* From RTS to SQD: nothing more begins; qp_note_drained when all that was begun is done. */
 void engine_drain(struct qp *qp);
+/* The queue pair leaves all that comes in: it is reset, destroyed, or has entered the error state.
+ */
+void engine_withdraw(struct qp *qp);
 /* The state of a queue pair of which a send request failed: QP_ERR or QP_SQE. */
 enum qp_state engine_failed_state(const struct qp *qp);
 
@@ -51,7 +55,8 @@ enum qp_state engine_failed_state(const struct qp *qp);
  * move to make. */
 bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                       struct nic_move *move);
-void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result);
+void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
+                     struct instant now);
 
 /* -- Departure ----------------------------------------------------------------------------------*/
 
@@ -77,7 +82,7 @@ void engine_on_placed(struct qp *qp, struct instant now);
 struct instant engine_deadline(const struct qp *qp);
 /* The deadline has come. True: what was sent has waited in vain, as `overdue` says (but for the
  * queue pair); then engine_on_timeout or engine_on_unread follows. */
-bool engine_on_deadline(struct qp *qp, struct nic_overdue *overdue);
+bool engine_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue);
 void engine_on_timeout(struct qp *qp, struct instant now);
 void engine_on_unread(struct qp *qp, struct instant now);
 
@@ -86,6 +91,8 @@ void engine_on_unread(struct qp *qp, struct instant now);
 /* The PSNs that a query shows, if the engine has any. */
 void engine_query(const struct qp *qp, struct qp_attributes *attributes);
 struct qp_flow engine_flow(const struct qp *qp);
+/* What the engine knows of a connected queue pair is filled in. */
+void engine_report(const struct qp *qp, struct qp_report *report);
 /* What a queue pair owes the NIC: its turn, its timer. Then all invariants of the engine, which
  * checks itself as well. For tests. */
 void engine_check_duties(const struct qp *qp);

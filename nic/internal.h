@@ -50,6 +50,9 @@ struct nic {
     struct list qps_with_events, cqs_with_events, srqs_with_events;
     struct roce_packet departing; /* What nic_departure.packet points at. */
     struct multicast_table multicast;
+    struct block_peer *block_peers; /* limits.block.peers of them. */
+    struct qp *holder; /* It may have held payloads whose turn has come (nic_next_held). */
+    struct block_shared *block_shared; /* What the queue pairs' blocks have in common. */
 };
 
 enum qp_listing {
@@ -112,7 +115,10 @@ struct qp {
     struct list node;      /* In a waiting list of the world's. */
     struct srq *srq;       /* XRC target: only while a request is looked at, like `pd`. */
     struct list event_link;
-    struct rc_resource *resources;
+    union {
+        struct rc_resource *resources;
+        struct block_streams *block; /* ENGINE_BLOCK; the resources are in there. */
+    };
 };
 
 #define QP_HOT_BYTES 384
@@ -169,6 +175,8 @@ void qp_complete_work(struct qp *qp, struct work *work, enum completion_status s
 void qp_enter_error(struct qp *qp);
 /* `work` ends with `status`; for RC everything else is flushed, UC and UD enter SQE. */
 void qp_fail_work(struct qp *qp, struct work *work, enum completion_status status);
+/* The oldest request's turn to end has come: true if it went wrong, and so the queue pair. */
+bool qp_fail_oldest(struct qp *qp);
 /* The send queue of a draining queue pair is empty: told once, if the program asked. */
 void qp_note_drained(struct qp *qp);
 void qp_flush_sends(struct qp *qp);
@@ -184,8 +192,13 @@ enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uin
                                 uint32_t offset, uint32_t bytes, uint32_t access,
                                 struct segment *segments, uint32_t *count);
 
+/* -- queue_pair.c: where the memory for READs and atomics of the peer is noted. */
+struct rc_resource **qp_resources(struct qp *qp);
+
 /* -- receive side */
 const struct receive *qp_take_receive(struct qp *qp);
+/* The next shared receive, copied to `copy`; NULL: there is none. */
+const struct receive *qp_take_shared(struct qp *qp, struct receive *copy);
 /* The receive that a message filled is done with. */
 void qp_release_receive(struct qp *qp);
 uint8_t qp_credits(const struct qp *qp);

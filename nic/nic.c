@@ -6,6 +6,7 @@
 #include "base/align.h"
 #include "base/bits.h"
 #include "base/bytes.h"
+#include "nic/block/streams.h"
 #include "nic/engine.h"
 #include "nic/internal.h"
 
@@ -23,7 +24,7 @@ size_t nic_bytes(const struct nic_limits *limits)
            line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
            line_aligned(limits->groups * sizeof(struct multicast_group)) +
            line_aligned(limits->attachments * sizeof(struct multicast_member)) +
-           line_aligned(srq_slots(limits) * sizeof(struct srq *));
+           line_aligned(srq_slots(limits) * sizeof(struct srq *)) + block_nic_bytes(limits);
 }
 
 struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
@@ -59,6 +60,8 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     at += line_aligned(limits->attachments * sizeof(struct multicast_member));
     nic->srqs = (struct srq **)(void *)at;
     nic->srq_mask = srq_slots(limits) - 1;
+    at += line_aligned(srq_slots(limits) * sizeof(struct srq *));
+    block_nic_init(nic, at);
     nic->next_srqn = nic->next_qpn;
     list_init(&nic->cqs_to_notify);
     list_init(&nic->qps_with_events);
@@ -297,7 +300,7 @@ bool nic_next_overdue(struct nic *nic, struct instant now, struct nic_overdue *o
         timer_wheel_remove(&nic->timers, id, &qp->timer);
         if (!instant_reached(now, engine_deadline(qp))) {
             qp_arm_timer(qp);
-        } else if (engine_on_deadline(qp, overdue)) {
+        } else if (engine_on_deadline(qp, now, overdue)) {
             overdue->qp = qp;
             return true;
         }

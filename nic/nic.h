@@ -25,7 +25,36 @@
 #include "nic/region.h"
 #include "nic/types.h"
 #include "transport/ibta/rc_policy.h"
+#include "wire/block.h"
 #include "wire/roce.h"
+
+/* Which protocol reliable connections speak over a network (docs/block-transport.md). */
+enum nic_transport {
+    NIC_TRANSPORT_RC,
+    NIC_TRANSPORT_BLOCK, /* Blocks with every peer that understands them. */
+    NIC_TRANSPORT_AUTO,  /* RC first; blocks once it lost packets or the way proved long. */
+};
+
+/* What becomes of a payload that comes before its turn. */
+enum block_place {
+    BLOCK_PLACE_EARLY, /* It is placed at once, as far as nobody may look at it yet. */
+    BLOCK_PLACE_HOLD,  /* It is kept in the hold pool: bytes appear in ascending order. */
+};
+
+struct block_limits {
+    enum nic_transport transport;
+    enum block_place place;
+    uint32_t window;   /* Blocks a connection has under way, each way: 64..1024, a power of two. */
+    uint32_t contexts; /* The NIC's: blocks that came in part. A power of two, at least 16. */
+    uint32_t held;     /* The NIC's: payloads kept until their turn. */
+    uint32_t reads;    /* READ blocks a connection has asked for and not got, each way. */
+    uint32_t paths;    /* A connection's: at most BLOCK_PATHS_MAX. */
+    uint32_t peers;    /* Links that blocks may go over (nic_path.peer). */
+    /* NIC_TRANSPORT_AUTO: what makes a connection move over. */
+    uint32_t auto_losses;        /* Timeouts and NAKs of a sequence; 0: not for that. */
+    uint64_t auto_round_trip_ns; /* A round trip so long; 0: not for that. */
+    bool insists;                /* For tests: NIC_TRANSPORT_BLOCK never falls back to RC. */
+};
 
 struct nic_limits {
     uint32_t qps;      /* Queue pairs; at most 2^20. */
@@ -40,10 +69,12 @@ struct nic_limits {
     uint32_t groups, attachments; /* Multicast: groups, and queue pairs in all of them. */
     /* QPNs are qpn_base + [0, qpn_span), a power of two; 0: all there are. */
     uint32_t qpn_base, qpn_span;
-    struct rc_policy rc; /* What reliable connections have to know about the world. */
+    struct rc_policy rc;       /* What reliable connections have to know about the world. */
+    struct block_limits block; /* All 0: no queue pair ever speaks blocks. */
 };
 
 struct nic;
+struct nic_ways;
 
 /* Bytes of zeroed, 64-byte aligned memory a NIC needs. */
 size_t nic_bytes(const struct nic_limits *limits);
@@ -56,6 +87,12 @@ void nic_count(struct nic *nic, enum nic_counter counter);
 
 /* All invariants of all queue pairs, between two calls; for tests. */
 void nic_check(const struct nic *nic);
+
+/* What lies at the other end of a link (nic_path.peer) answers probes, as nonics do. */
+void nic_note_answers(struct nic *nic, uint32_t peer);
+/* By which addresses and ports it is reached: the world fills in its part when it makes the link.
+ * NULL: this NIC speaks no blocks, or there are fewer such links. */
+struct nic_ways *nic_peer_ways(struct nic *nic, uint32_t peer);
 
 /* -- Arrival ------------------------------------------------------------------------------------
  * The world checks what only it can (the ICRC), and hands over the frame:
@@ -117,6 +154,9 @@ struct nic_move {
     uint32_t psn;
     uint32_t srqn;  /* XRC targets: whose receive `completion` is about. */
     uint32_t epoch; /* The queue pair's: a reset in between voids the move. */
+    uint32_t birth; /* Blocks: of the context; 0: it is all of its block. */
+    uint32_t held;  /* Blocks: the slot of the hold pool that the payload is in. */
+    uint8_t position;
     uint8_t action;
     bool ack_request;
     bool completes; /* `completion` is due when the move is done. */
@@ -152,6 +192,11 @@ enum nic_move_result {
 };
 void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result result,
                   struct instant now);
+
+/* A payload that came before its turn may be placed now: a move as nic_on_packet yields it, whose
+ * payload is the NIC's until nic_on_moved. To be asked after each nic_on_moved and nic_on_packet
+ * until it says no; most of the time that is one comparison. */
+MUST_USE bool nic_next_held(struct nic *nic, struct nic_move *move);
 
 /* -- Departure ----------------------------------------------------------------------------------
  * The world chooses whom to pull from:

@@ -116,6 +116,7 @@ void qp_enter_error(struct qp *qp)
     qp_raise(qp, NIC_EVENT_ENTERED_ERROR);
     qp_flush_sends(qp);
     qp_flush_receives(qp);
+    engine_withdraw(qp);
     if (qp->srq != NULL && qp->type != QP_XRC_TARGET) {
         qp_raise(qp, NIC_EVENT_LAST_WQE_REACHED);
     }
@@ -138,6 +139,19 @@ void qp_fail_work(struct qp *qp, struct work *work, enum completion_status statu
     }
     qp->state = QP_SQE;
     qp_flush_sends(qp);
+}
+
+bool qp_fail_oldest(struct qp *qp)
+{
+    if (qp->sends.head == qp->sends.tail) {
+        return false;
+    }
+    struct work *work = send_queue_at(&qp->sends, qp->sends.head);
+    if (work->status == COMPLETION_SUCCESS) {
+        return false;
+    }
+    qp_fail_work(qp, work, (enum completion_status)work->status);
+    return true;
 }
 
 /* IBTA 10.3.1.5. */

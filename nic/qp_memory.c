@@ -30,23 +30,17 @@ enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uin
     return bytes == 0 ? GATHER_GOOD : GATHER_TOO_SHORT;
 }
 
-const struct receive *qp_take_receive(struct qp *qp)
+const struct receive *qp_take_shared(struct qp *qp, struct receive *copy)
 {
-    if (qp->srq == NULL) {
-        qp->current = receive_queue_first(&qp->receives);
-        receive_queue_look_ahead(&qp->receives);
-        return qp->current;
-    }
     struct receive_queue *queue = &qp->srq->queue;
     const struct receive *shared = receive_queue_first(queue);
     if (shared == NULL) {
         return NULL;
     }
     /* Another queue pair may fill the next one meanwhile, so this one is copied out. */
-    __builtin_memcpy(qp->taken, shared, sizeof(*shared) + shared->sge_count * sizeof(struct sge));
+    __builtin_memcpy(copy, shared, sizeof(*shared) + shared->sge_count * sizeof(struct sge));
     receive_queue_drop(queue);
     receive_queue_look_ahead(queue);
-    qp->current = qp->taken;
     if (qp->srq->limit_armed != 0 && receive_queue_count(queue) < qp->srq->limit_armed) {
         qp->srq->limit_armed = 0;
         if (qp->srq->events == 0) {
@@ -54,6 +48,17 @@ const struct receive *qp_take_receive(struct qp *qp)
         }
         qp->srq->events |= 1u << NIC_EVENT_SRQ_LIMIT_REACHED;
     }
+    return copy;
+}
+
+const struct receive *qp_take_receive(struct qp *qp)
+{
+    if (qp->srq == NULL) {
+        qp->current = receive_queue_first(&qp->receives);
+        receive_queue_look_ahead(&qp->receives);
+        return qp->current;
+    }
+    qp->current = qp_take_shared(qp, qp->taken);
     return qp->current;
 }
 

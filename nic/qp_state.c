@@ -188,6 +188,7 @@ static void forget_completions(struct qp *qp)
 static void reset(struct qp *qp)
 {
     nic_unlist(qp);
+    engine_withdraw(qp);
     timer_wheel_remove(&qp->nic->timers, qp_timer_id(qp), &qp->timer);
     qp->epoch++;
     qp->send_epoch++;

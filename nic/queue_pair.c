@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "nic/block/streams.h"
 #include "nic/engine.h"
 #include "nic/internal.h"
 
@@ -52,17 +53,53 @@ size_t qp_resources_bytes(uint32_t max_reads_in)
 void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in)
 {
     CHECK(qp->state == QP_RESET || qp->state == QP_INIT);
-    void *before = qp->resources;
-    qp->resources = memory;
+    struct rc_resource **resources = qp_resources(qp);
+    void *before = *resources;
+    *resources = memory;
     qp->resources_room = (uint8_t)max_reads_in;
     return before;
 }
 
 void *qp_take_resources(struct qp *qp)
 {
-    void *resources = qp->resources;
-    qp->resources = NULL;
+    struct rc_resource **at = qp_resources(qp);
+    void *resources = *at;
+    *at = NULL;
     return resources;
+}
+
+struct rc_resource **qp_resources(struct qp *qp)
+{
+    return qp->engine == ENGINE_BLOCK ? block_resources(qp) : &qp->resources;
+}
+
+size_t qp_blocks_bytes(const struct nic *nic, enum qp_type type)
+{
+    return type != QP_RC || nic->limits.block.transport == NIC_TRANSPORT_RC
+               ? 0
+               : block_streams_bytes(&nic->limits);
+}
+
+void qp_give_blocks(struct qp *qp, void *memory)
+{
+    CHECK(qp->state == QP_RESET || qp->state == QP_INIT);
+    CHECK(qp->engine == ENGINE_RC);
+    struct rc_resource *resources = qp->resources;
+    qp->block = block_streams_init(&qp->nic->limits, memory);
+    qp->engine = ENGINE_BLOCK;
+    *qp_resources(qp) = resources;
+}
+
+void *qp_take_blocks(struct qp *qp)
+{
+    if (qp->engine != ENGINE_BLOCK) {
+        return NULL;
+    }
+    engine_withdraw(qp);
+    void *memory = qp->block;
+    qp->resources = *block_resources(qp);
+    qp->engine = ENGINE_RC;
+    return memory;
 }
 
 /* An XRC connection has two halves: one sends, the other receives from shared queues. */
@@ -176,6 +213,7 @@ void qp_destroy(struct qp *qp)
     struct nic *nic = qp->nic;
     CHECK(!nic_is_attached(nic, qp));
     nic_unlist(qp);
+    engine_withdraw(qp);
     timer_wheel_remove(&nic->timers, qp_timer_id(qp), &qp->timer);
     if (nic->last_posted == qp) {
         nic->last_posted = NULL;
@@ -424,6 +462,12 @@ const struct qp_capacity *qp_capacity_of(const struct qp *qp)
 bool qp_signals_all(const struct qp *qp)
 {
     return qp->signal_all;
+}
+
+void qp_report_of(const struct qp *qp, struct qp_report *report)
+{
+    *report = (struct qp_report){.paths = 1};
+    engine_report(qp, report);
 }
 
 struct qp_flow qp_flow_of(const struct qp *qp)

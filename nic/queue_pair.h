@@ -102,6 +102,16 @@ void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in);
 /* Before qp_destroy, in any state: the memory that was given. */
 void *qp_take_resources(struct qp *qp);
 
+/* Memory for blocks (zeroed, 64-byte aligned, the caller's), without which a reliable connection
+ * speaks nothing but RC. 0 bytes: queue pairs of this type, or of this NIC, never speak blocks. It
+ * is given in RESET or INIT, and stays until it is taken: in RESET or INIT, where the queue pair is
+ * again one that speaks RC, or before qp_destroy. NULL: there was none. */
+size_t qp_blocks_bytes(const struct nic *nic, enum qp_type type);
+void qp_give_blocks(struct qp *qp, void *memory);
+void *qp_take_blocks(struct qp *qp);
+/* May what the peer sends appear in memory in another order than it was posted? */
+bool qp_places_early(const struct qp *qp);
+
 /* Frees the QPN; its completions stay in the completion queues, its events are withdrawn. It must
  * not be attached to a multicast group (nic_is_attached). */
 void qp_destroy(struct qp *qp);
@@ -139,6 +149,16 @@ struct pd *qp_pd(const struct qp *qp);
 struct reach_qp qp_view(const struct qp *qp);
 const struct qp_capacity *qp_capacity_of(const struct qp *qp);
 bool qp_signals_all(const struct qp *qp);
+
+/* How a reliable connection fares, for people. 0: not known, or no limit. */
+struct qp_report {
+    bool sends_blocks, receives_blocks;
+    uint64_t round_trip_ns;
+    uint64_t losses; /* Packets taken for lost; of a stream of RC: how often it went back. */
+    uint8_t paths;
+    uint64_t window_bytes, flight_bytes;
+};
+void qp_report_of(const struct qp *qp, struct qp_report *report);
 
 /* Where a reliable connection stands, for a world that keeps contexts apart from queue pairs. */
 struct qp_flow {

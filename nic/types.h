@@ -132,6 +132,8 @@ struct nic_path {
     uint32_t flow_label;
     void *link;            /* Set by the world when the path is resolved: its way to the peer. */
     uint32_t window_bytes; /* Request and read bytes the peer can hold in flight; 0: no limit. */
+    uint32_t peer; /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0: none,
+                      and RC is all that is ever spoken there. */
 };
 
 #define NIC_SGE_MAX 32

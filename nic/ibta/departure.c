@@ -82,6 +82,32 @@ bool work_memory_allowed(const struct qp *qp, struct work *work)
     return true;
 }
 
+bool departure_may_begin(struct qp *qp)
+{
+    struct send_queue *queue = &qp->sends;
+    if (queue->next == queue->tail) {
+        return true;
+    }
+    struct work *work = send_queue_at(queue, queue->next);
+    if (!work->started && work->status == COMPLETION_SUCCESS && !work_memory_allowed(qp, work)) {
+        work->status = COMPLETION_LOCAL_PROTECTION;
+    }
+    return work->status == COMPLETION_SUCCESS;
+}
+
+void departure_count_request(struct qp *qp, const struct work *work)
+{
+    if (work_is(work, WORK_IS_WRITE)) {
+        nic_count(qp->nic, COUNTER_rdma_writes);
+    } else if (work_is(work, WORK_IS_SEND)) {
+        nic_count(qp->nic, COUNTER_rdma_sends);
+    } else if (work_is(work, WORK_IS_READ)) {
+        nic_count(qp->nic, COUNTER_rdma_reads);
+    } else {
+        nic_count(qp->nic, COUNTER_rdma_atomics);
+    }
+}
+
 void ibta_fail_sent(struct qp *qp)
 {
     if (qp->sends.head == qp->sends.tail) {

@@ -11,10 +11,13 @@
 
 /* What a finished memory move does. */
 enum move_action {
-    MOVE_REQUEST,    /* RC: acknowledge, perhaps complete a receive. */
-    MOVE_ATOMIC,     /* RC: the response is ready. */
-    MOVE_RESPONSE,   /* RC: perhaps a READ or atomic is complete. */
-    MOVE_UNRELIABLE, /* UC, UD: perhaps complete a receive. */
+    MOVE_REQUEST,      /* RC: acknowledge, perhaps complete a receive. */
+    MOVE_ATOMIC,       /* RC: the response is ready. */
+    MOVE_RESPONSE,     /* RC: perhaps a READ or atomic is complete. */
+    MOVE_UNRELIABLE,   /* UC, UD: perhaps complete a receive. */
+    MOVE_BLOCK_PLACE,  /* Blocks: a packet of a SEND or WRITE. */
+    MOVE_BLOCK_ATOMIC, /* Blocks: the result is known. */
+    MOVE_BLOCK_DATA,   /* Blocks: a piece of what a READ or an atomic asked for. */
 };
 
 /* -- arrival.c: what is judged of every packet that names a queue pair (IBTA 9.6). */
@@ -33,6 +36,11 @@ bool departure_gather(struct qp *qp, struct work *work, uint32_t offset, uint32_
                       struct nic_departure *departure);
 /* The packet is complete: encodes its headers. */
 void departure_seal(struct qp *qp, struct nic_departure *departure);
+/* The last packet of a request leaves for the first time. */
+void departure_count_request(struct qp *qp, const struct work *work);
+/* May the request at the cursor leave, as far as its memory goes? One that fails before its first
+ * packet waits for its turn to complete, behind those in flight. */
+bool departure_may_begin(struct qp *qp);
 /* Memory the request reads from or will be answered into, judged before its first packet. */
 bool work_memory_allowed(const struct qp *qp, struct work *work);
 /* A bind or local invalidate, in send-queue order. False: it is not allowed. */
@@ -53,6 +61,7 @@ void rc_on_timeout(struct qp *qp, struct instant now);
 void rc_on_unread(struct qp *qp, struct instant now);
 void rc_query(const struct qp *qp, struct qp_attributes *attributes);
 struct qp_flow rc_flow(const struct qp *qp);
+void rc_report(const struct qp *qp, struct qp_report *report);
 /* Completes every request that is finished, in order; fails the queue pair if one went wrong. */
 void rc_collect(struct qp *qp);
 /* The requester sends nothing any more: `work` ends with `status` once the requests before it are
@@ -73,11 +82,18 @@ bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
 bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
 /* A fatal refusal: the NAK goes out, the queue pair is in error. Returns false. */
 bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter);
+/* The counter of a refusal for what a key does not open. */
+enum nic_counter rc_access_counter(enum reach_verdict verdict);
 /* NULL: no such shared receive queue. */
 const struct pd *xrc_domain_of(const struct nic *nic, uint32_t srqn);
 
 /* -- rc_send.c */
 bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
+/* Its two halves, whose headers are not encoded yet (departure_seal). `draining`: no message is
+ * begun that has not been. */
+bool rc_next_reply(struct qp *qp, struct nic_departure *departure);
+bool rc_next_request(struct qp *qp, bool draining, struct instant now,
+                     struct nic_departure *departure);
 void rc_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
 bool rc_read_target(const struct nic_departure *departure, struct segment *segments,
                     uint32_t *count);

@@ -25,7 +25,7 @@ void rc_start_receiving(struct qp *qp)
     const struct qp_attributes *attributes = &qp->attributes;
     qp->mtu_bytes = (uint16_t)path_mtu_bytes(attributes->path_mtu);
     rc_responder_init(&qp->in.rc, psn_of(attributes->psn.receive), qp->mtu_bytes,
-                      attributes->max_reads_in, qp->resources);
+                      attributes->max_reads_in, *qp_resources(qp));
 }
 
 static struct rc_requester_config config_of(const struct qp *qp)
@@ -133,14 +133,8 @@ void rc_collect(struct qp *qp)
            work->status == COMPLETION_SUCCESS) {
         qp_complete_work(qp, work, COMPLETION_SUCCESS);
     }
-    if (qp->sends.head != qp->sends.tail) {
-        work = send_queue_at(&qp->sends, qp->sends.head);
-        if (work->status != COMPLETION_SUCCESS) {
-            qp_fail_work(qp, work, (enum completion_status)work->status);
-            return;
-        }
-    }
-    if (qp->state == QP_SQD && rc_requester_drained(&qp->out.rc, &qp->sends)) {
+    if (!qp_fail_oldest(qp) && qp->state == QP_SQD &&
+        rc_requester_drained(&qp->out.rc, &qp->sends)) {
         qp_note_drained(qp);
     }
 }
@@ -164,6 +158,15 @@ void rc_query(const struct qp *qp, struct qp_attributes *attributes)
     attributes->psn.receive = rc_responder_expected(&qp->in.rc).value;
     if (qp->state != QP_RTR) {
         attributes->psn.send = rc_requester_standing(&qp->out.rc).next.value;
+    }
+}
+
+void rc_report(const struct qp *qp, struct qp_report *report)
+{
+    if (sends(qp)) {
+        const struct rc_load load = rc_requester_load(&qp->out.rc, &qp->sends);
+        report->window_bytes = load.window_bytes;
+        report->flight_bytes = load.flight_bytes;
     }
 }
 

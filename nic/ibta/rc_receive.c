@@ -23,7 +23,7 @@ bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter c
     return false;
 }
 
-static enum nic_counter region_counter(enum reach_verdict verdict)
+enum nic_counter rc_access_counter(enum reach_verdict verdict)
 {
     switch (verdict) {
     case REACH_UNKNOWN_KEY: return COUNTER_nak_unknown_key;
@@ -45,7 +45,7 @@ static enum nic_counter region_counter(enum reach_verdict verdict)
 
 static bool refuse_access(struct qp *qp, uint32_t psn, enum reach_verdict verdict)
 {
-    return rc_refuse(qp, psn, ROCE_NAK_REMOTE_ACCESS, region_counter(verdict));
+    return rc_refuse(qp, psn, ROCE_NAK_REMOTE_ACCESS, rc_access_counter(verdict));
 }
 
 /* No receive is posted: the requester shall come again later. Not an error (9.7.5.2.8). */
@@ -504,7 +504,10 @@ void rc_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_resul
     case MOVE_REQUEST: request_moved(qp, move, result); return;
     case MOVE_ATOMIC: atomic_moved(qp, move, result); return;
     case MOVE_RESPONSE: response_moved(qp, move, result); return;
-    case MOVE_UNRELIABLE: break;
+    case MOVE_UNRELIABLE:
+    case MOVE_BLOCK_PLACE:
+    case MOVE_BLOCK_ATOMIC:
+    case MOVE_BLOCK_DATA: break;
     }
     UNREACHABLE("a move that is not a reliable connection's");
 }

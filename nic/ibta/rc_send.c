@@ -43,7 +43,7 @@ static bool gather_response(struct qp *qp, const struct rc_reply *reply,
                         reply->bytes, ACCESS_REMOTE_READ, &departure->segments[0]) == REACH_ALLOWED;
 }
 
-static bool next_reply(struct qp *qp, struct nic_departure *departure)
+bool rc_next_reply(struct qp *qp, struct nic_departure *departure)
 {
     if (!rc_responder_ready(&qp->in.rc)) {
         return false;
@@ -134,47 +134,26 @@ static void note_direct(const struct rc_outgoing *out, struct nic_departure *dep
 
 static void count_request(struct qp *qp, const struct rc_outgoing *out)
 {
-    struct nic *nic = qp->nic;
     if (out->resent) {
-        nic_count(nic, COUNTER_retransmitted_pkts);
-        return;
-    }
-    if (!out->last) {
-        return;
-    }
-    if (work_is(out->work, WORK_IS_WRITE)) {
-        nic_count(nic, COUNTER_rdma_writes);
-    } else if (work_is(out->work, WORK_IS_SEND)) {
-        nic_count(nic, COUNTER_rdma_sends);
-    } else if (work_is(out->work, WORK_IS_READ)) {
-        nic_count(nic, COUNTER_rdma_reads);
-    } else {
-        nic_count(nic, COUNTER_rdma_atomics);
+        nic_count(qp->nic, COUNTER_retransmitted_pkts);
+    } else if (out->last) {
+        departure_count_request(qp, out->work);
     }
 }
 
-/* A request that fails before its first packet waits for its turn to complete, behind those in
- * flight; the queue stands still meanwhile. */
+/* The queue stands still while a request waits to fail. */
 static bool held_by_failure(struct qp *qp)
 {
-    struct send_queue *queue = &qp->sends;
-    if (queue->next == queue->tail) {
-        return false;
-    }
-    struct work *work = send_queue_at(queue, queue->next);
-    if (!work->started && work->status == COMPLETION_SUCCESS && !work_memory_allowed(qp, work)) {
-        work->status = COMPLETION_LOCAL_PROTECTION;
-    }
-    if (work->status == COMPLETION_SUCCESS) {
+    if (departure_may_begin(qp)) {
         return false;
     }
     rc_collect(qp);
     return true;
 }
 
-static bool next_request(struct qp *qp, struct instant now, struct nic_departure *departure)
+bool rc_next_request(struct qp *qp, bool draining, struct instant now,
+                     struct nic_departure *departure)
 {
-    const bool draining = qp->state == QP_SQD;
     struct rc_outgoing out;
     for (;;) {
         if (held_by_failure(qp) ||
@@ -213,16 +192,16 @@ static bool next_packet(struct qp *qp, struct instant now, struct nic_departure 
     const bool sending = qp->state == QP_RTS || qp->state == QP_SQD;
     const bool replying = sending || qp->state == QP_RTR || qp->last_words;
     qp->reply_turn = !qp->reply_turn;
-    if (replying && qp->reply_turn && next_reply(qp, departure)) {
+    if (replying && qp->reply_turn && rc_next_reply(qp, departure)) {
         return true;
     }
-    if (sending && next_request(qp, now, departure)) {
+    if (sending && rc_next_request(qp, qp->state == QP_SQD, now, departure)) {
         return true;
     }
     if (qp->state == QP_ERR && !qp->last_words) {
         return false;
     }
-    return replying && next_reply(qp, departure);
+    return replying && rc_next_reply(qp, departure);
 }
 
 bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * block.c - the seam's verbs for a connection whose streams are RC or blocks, each on its own.
+ */
+#include "nic/block/block.h"
+
+#include "base/align.h"
+
+static bool may_send(const struct qp *qp)
+{
+    return qp->state == QP_RTS || qp->state == QP_SQD;
+}
+
+/* In the error state only a refusal of our own still goes out. */
+static bool may_reply(const struct qp *qp)
+{
+    return may_send(qp) || qp->state == QP_RTR || (qp->state == QP_ERR && qp->last_words);
+}
+
+/* Something has happened: what follows from it is due, or its time will come. A deadline that is
+ * over is a reason to pull, not to wait. */
+void block_went_on(struct qp *qp, struct instant now)
+{
+    if (qp->state == QP_ERR) {
+        nic_schedule_if_due(qp);
+        return;
+    }
+    if (instant_reached(now, block_deadline(qp))) {
+        nic_schedule(qp);
+    } else {
+        qp_arm_timer(qp);
+        nic_schedule_if_due(qp);
+    }
+}
+
+/* -- Memory -------------------------------------------------------------------------------------*/
+
+static bool speaks_blocks(const struct nic_limits *limits)
+{
+    return limits->block.transport != NIC_TRANSPORT_RC;
+}
+
+static size_t peers_bytes(const struct nic_limits *limits)
+{
+    return line_aligned(limits->block.peers * sizeof(struct block_peer));
+}
+
+size_t block_nic_bytes(const struct nic_limits *limits)
+{
+    return speaks_blocks(limits) ? peers_bytes(limits) + block_shared_bytes(limits) : 0;
+}
+
+void block_nic_init(struct nic *nic, void *memory)
+{
+    if (!speaks_blocks(&nic->limits)) {
+        return;
+    }
+    nic->block_peers = memory;
+    block_shared_init(nic, (uint8_t *)memory + peers_bytes(&nic->limits));
+}
+
+size_t block_streams_bytes(const struct nic_limits *limits)
+{
+    return line_aligned(sizeof(struct block_streams)) + block_send_bytes(limits) +
+           block_receive_bytes(limits);
+}
+
+struct block_streams *block_streams_init(const struct nic_limits *limits, void *memory)
+{
+    struct block_streams *streams = memory;
+    uint8_t *at = (uint8_t *)memory + line_aligned(sizeof(*streams));
+    streams->sender = (struct block_sender *)(void *)at;
+    at += block_send_bytes(limits);
+    streams->receiver = (struct block_receiver *)(void *)at;
+    return streams;
+}
+
+struct rc_resource **block_resources(struct qp *qp)
+{
+    return &qp->block->resources;
+}
+
+bool qp_places_early(const struct qp *qp)
+{
+    return qp->engine == ENGINE_BLOCK && qp->nic->limits.block.place == BLOCK_PLACE_EARLY;
+}
+
+/* -- Life ---------------------------------------------------------------------------------------*/
+
+void block_start_receiving(struct qp *qp)
+{
+    struct block_streams *streams = qp->block;
+    rc_start_receiving(qp);
+    streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
+    streams->trouble = (struct block_trouble){.shortest_ns = UINT64_MAX};
+    streams->stays_rc = false;
+    hello_drop(&streams->answer);
+}
+
+void block_retune(struct qp *qp, struct instant now)
+{
+    block_hello_rethink(qp);
+    if (block_sends(qp)) {
+        block_send_retune(qp);
+        qp_arm_timer(qp);
+    } else {
+        rc_retune(qp, now);
+    }
+}
+
+void block_drain(struct qp *qp)
+{
+    if (!block_sends(qp)) {
+        rc_collect(qp);
+    } else if (block_send_drained(qp)) {
+        qp_note_drained(qp);
+    }
+}
+
+/* Who refused a request says so as often as it is asked, and needs its session for that. */
+void block_withdraw(struct qp *qp)
+{
+    struct block_streams *streams = qp->block;
+    if (streams->answer.session) {
+        block_receive_withdraw(qp);
+    }
+    if (qp->state != QP_ERR || !qp->last_words) {
+        hello_drop(&streams->answer);
+    }
+    streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
+    if (qp->nic->holder == qp) {
+        qp->nic->holder = NULL;
+    }
+}
+
+/* -- Arrival ------------------------------------------------------------------------------------*/
+
+/* A request of RC, though there is a session. True: it is RC's, as long as no block was executed:
+ * the peer has not heard our WELCOME, and went on without blocks. */
+static bool is_for_rc(struct qp *qp, const struct nic_arrival *arrival, uint32_t traits)
+{
+    if (!ibta_admits(qp, arrival, traits)) {
+        return false;
+    }
+    if (!block_receive_untouched(qp)) {
+        return nic_drop(qp->nic, COUNTER_drop_rc_beside_blocks);
+    }
+    if (rc_responder_is_next(&qp->in.rc, &arrival->packet)) {
+        block_hello_drop_session(qp);
+    }
+    return true;
+}
+
+bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                     struct nic_move *move)
+{
+    const uint32_t traits = roce_opcode(arrival->packet.opcode)->traits;
+    if ((traits & ROCE_IS_RESPONSE) == 0) {
+        return (!block_receives(qp) || is_for_rc(qp, arrival, traits)) &&
+               rc_on_packet(qp, arrival, now, move);
+    }
+    if (block_sends(qp)) {
+        /* All of RC was answered before the first block left. */
+        return nic_drop(qp->nic, COUNTER_drop_rc_beside_blocks);
+    }
+    const bool moves = rc_on_packet(qp, arrival, now, move);
+    block_hello_watch(qp, now);
+    return moves;
+}
+
+void block_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
+                    struct instant now)
+{
+    switch ((enum move_action)move->action) {
+    case MOVE_BLOCK_PLACE:
+    case MOVE_BLOCK_ATOMIC:
+        block_receive_on_moved(qp, move, result, now);
+        qp->nic->holder = qp;
+        block_went_on(qp, now);
+        return;
+    case MOVE_BLOCK_DATA:
+        if (move->epoch == qp->send_epoch) {
+            block_send_on_data_moved(qp, move, result);
+            block_went_on(qp, now);
+        }
+        return;
+    case MOVE_REQUEST:
+    case MOVE_ATOMIC:
+    case MOVE_RESPONSE:
+    case MOVE_UNRELIABLE: rc_on_moved(qp, move, result); return;
+    }
+    UNREACHABLE("a move action outside its enum");
+}
+
+bool nic_next_held(struct nic *nic, struct nic_move *move)
+{
+    struct qp *qp = nic->holder;
+    if (qp == NULL) {
+        return false;
+    }
+    if (qp->state != QP_ERR && block_receives(qp) && block_receive_next_held(qp, move)) {
+        return true;
+    }
+    nic->holder = NULL;
+    return false;
+}
+
+/* -- Departure ----------------------------------------------------------------------------------*/
+
+void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_departure *departure)
+{
+    departure->path = &qp->attributes.path;
+    departure->destination_qpn = packet->destination_qpn;
+    departure->headers_bytes = (uint32_t)block_encode(packet, departure->headers);
+    departure->payload_bytes = packet->payload_bytes;
+    departure->pad_bytes = roce_pad_bytes(packet->payload_bytes);
+    if (packet->payload_bytes == 0) {
+        departure->segment_count = 0;
+    }
+    departure->way = 0;
+    departure->ecn_capable = false;
+    departure->alone = false;
+    departure->direct.kind = NIC_DIRECT_NONE;
+    departure->more_sends = qp_has_sends(qp);
+    departure->reply = packet->opcode == BLOCK_DATA || packet->opcode == BLOCK_ANSWER ||
+                       packet->opcode == BLOCK_WELCOME;
+    departure->psn = packet->tsn;
+}
+
+static bool requests_ready(const struct qp *qp)
+{
+    switch ((enum hello_asking)qp->block->ask.state) {
+    case HELLO_NOT_ASKED: return qp_has_sends(qp);
+    case HELLO_ASKED: return qp->block->ask.due;
+    case HELLO_AGREED: return qp->block->ask.due || block_send_ready(qp);
+    }
+    UNREACHABLE("a question outside its enum");
+}
+
+bool block_ready(const struct qp *qp)
+{
+    return (may_send(qp) && requests_ready(qp)) ||
+           (may_reply(qp) && (rc_responder_ready(&qp->in.rc) || qp->block->answer.due ||
+                              (block_receives(qp) && block_receive_ready(qp))));
+}
+
+static bool next_reply(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    if (block_hello_next_welcome(qp, departure)) {
+        return true;
+    }
+    if (rc_next_reply(qp, departure)) {
+        departure_seal(qp, departure);
+        return true;
+    }
+    return block_receives(qp) && block_receive_next(qp, now, departure);
+}
+
+/* Before it is asked whether the stream may become blocks, nothing begins, and what has begun ends
+ * (SQD's drained condition). */
+static bool next_of_rc(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    const bool asks = block_hello_wants(qp, now);
+    if (asks && rc_requester_drained(&qp->out.rc, &qp->sends)) {
+        block_hello_begin(qp, now);
+        return block_hello_next(qp, now, departure);
+    }
+    if (!rc_next_request(qp, asks || qp->state == QP_SQD, now, departure)) {
+        return false;
+    }
+    departure_seal(qp, departure);
+    block_hello_watch_departure(qp, departure, now);
+    return true;
+}
+
+static bool next_request(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    switch ((enum hello_asking)qp->block->ask.state) {
+    case HELLO_NOT_ASKED: return next_of_rc(qp, now, departure);
+    case HELLO_ASKED: return block_hello_next(qp, now, departure);
+    case HELLO_AGREED: break;
+    }
+    return block_hello_next(qp, now, departure) || block_send_next(qp, now, departure);
+}
+
+/* Replies and requests take turns, so that neither starves the other. */
+static bool next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        qp->reply_turn = !qp->reply_turn;
+        if (qp->reply_turn ? may_reply(qp) && next_reply(qp, now, departure)
+                           : may_send(qp) && next_request(qp, now, departure)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Who was listed because its time had come leaves the list now. */
+bool block_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    const bool found = next_packet(qp, now, departure);
+    if (qp->state != QP_ERR && qp->block->ask.state != HELLO_NOT_ASKED) {
+        qp_arm_timer(qp);
+    }
+    return found;
+}
+
+void block_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
+{
+    const uint8_t opcode = departure->headers[0];
+    if (!block_is(opcode)) {
+        rc_on_gather_failed(qp, departure);
+    } else if (opcode == BLOCK_DATA) {
+        block_receive_on_gather_failed(qp, departure);
+    } else {
+        block_send_on_gather_failed(qp, departure);
+    }
+}
+
+void block_on_blocked(struct qp *qp, struct instant now)
+{
+    struct hello_ask *ask = &qp->block->ask;
+    if (!may_send(qp)) {
+        return;
+    }
+    if (ask->state == HELLO_NOT_ASKED && block_hello_wants(qp, now) &&
+        rc_requester_drained(&qp->out.rc, &qp->sends)) {
+        block_hello_begin(qp, now);
+    }
+    switch ((enum hello_asking)ask->state) {
+    case HELLO_NOT_ASKED: rc_on_blocked(qp, now); return;
+    case HELLO_ASKED: hello_ask_blocked(ask, now); break;
+    case HELLO_AGREED: block_send_on_blocked(qp, now); break;
+    }
+    qp_arm_timer(qp);
+}
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+static struct instant earlier(struct instant a, struct instant b)
+{
+    return instant_before(a, b) ? a : b;
+}
+
+struct instant block_deadline(const struct qp *qp)
+{
+    if (!may_send(qp)) {
+        return INSTANT_NEVER;
+    }
+    const struct hello_ask *ask = &qp->block->ask;
+    switch ((enum hello_asking)ask->state) {
+    case HELLO_NOT_ASKED: return rc_deadline(qp);
+    case HELLO_ASKED: return hello_ask_deadline(ask);
+    case HELLO_AGREED: return earlier(hello_ask_deadline(ask), block_send_deadline(qp));
+    }
+    UNREACHABLE("a question outside its enum");
+}
+
+bool block_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue)
+{
+    switch ((enum hello_asking)qp->block->ask.state) {
+    case HELLO_NOT_ASKED: return rc_on_deadline(qp, overdue);
+    case HELLO_ASKED: block_hello_on_deadline(qp, now); break;
+    case HELLO_AGREED:
+        block_hello_on_deadline(qp, now);
+        if (instant_reached(now, block_send_deadline(qp)) &&
+            block_send_on_deadline(qp, now, overdue)) {
+            return true;
+        }
+        break;
+    }
+    block_went_on(qp, now);
+    return false;
+}
+
+void block_on_timeout(struct qp *qp, struct instant now)
+{
+    if (block_sends(qp)) {
+        block_send_on_timeout(qp, now);
+        block_went_on(qp, now);
+    } else {
+        rc_on_timeout(qp, now);
+        block_hello_watch(qp, now);
+    }
+}
+
+void block_on_unread(struct qp *qp, struct instant now)
+{
+    if (block_sends(qp)) {
+        block_send_on_unread(qp, now);
+        block_went_on(qp, now);
+    } else {
+        rc_on_unread(qp, now);
+    }
+}
+
+/* -- Looking ------------------------------------------------------------------------------------*/
+
+void block_report(const struct qp *qp, struct qp_report *report)
+{
+    const struct block_trouble *trouble = &qp->block->trouble;
+    report->sends_blocks = block_sends(qp);
+    report->receives_blocks = block_receives(qp);
+    if (report->sends_blocks) {
+        block_send_report(qp, report);
+        return;
+    }
+    rc_report(qp, report);
+    report->losses = trouble->losses;
+    report->round_trip_ns = trouble->samples == 0 ? 0 : trouble->shortest_ns;
+}
+
+/* Whoever could go on is listed, and who waits for time to pass is woken no later. */
+static void check_blocks_duties(const struct qp *qp)
+{
+    const struct instant deadline = block_deadline(qp);
+    const bool listed = qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken;
+    CHECK(listed || !may_reply(qp) || !rc_responder_ready(&qp->in.rc));
+    CHECK(listed || !may_send(qp) || qp->block->ask.state != HELLO_ASKED || !qp->block->ask.due);
+    if (deadline.ns != UINT64_MAX) {
+        CHECK(timer_is_set(&qp->timer) || listed);
+        CHECK(listed || !instant_before(deadline, qp->timer.at));
+    }
+}
+
+static void check_replies(const struct qp *qp)
+{
+    const bool listed = qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken;
+    CHECK(listed || !may_reply(qp) || !qp->block->answer.due);
+    CHECK(listed || !may_reply(qp) || !block_receives(qp) || !block_receive_ready(qp));
+}
+
+void block_check_duties(const struct qp *qp)
+{
+    if (qp->state < QP_RTR) {
+        return;
+    }
+    check_replies(qp);
+    if (qp->block->ask.state == HELLO_NOT_ASKED &&
+        qp->nic->limits.block.transport != NIC_TRANSPORT_AUTO) {
+        rc_check_duties(qp);
+    } else {
+        check_blocks_duties(qp);
+    }
+}
+
+void block_check(const struct qp *qp)
+{
+    if (qp->state < QP_RTR || qp->state == QP_ERR) {
+        return;
+    }
+    if (block_sends(qp)) {
+        block_send_check(qp);
+    } else {
+        rc_check(qp);
+    }
+    if (block_receives(qp)) {
+        block_receive_check(qp);
+    }
+}

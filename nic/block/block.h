@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * block - reliable connections by blocks, as the NIC's seam (nic/engine.h) asks for them; for the
+ * files of this folder.
+ *
+ * Purpose    A queue pair of ENGINE_BLOCK is a reliable connection whose two streams (our requests,
+ *            the peer's requests) are each RoCEv2's RC or blocks. Both begin as RC; a HELLO that is
+ *            welcomed turns one into blocks, at a point where no PSN is outstanding.
+ * Inputs     The seam's verbs (streams.h), and packets of the block transport (wire/block.h).
+ * Outputs    Departures, moves, completions, as those of nic/ibta/.
+ * Ownership  struct block_streams lies in memory that the caller gave (qp_give_blocks), as
+ *            responder resources do. A queue pair without it is of ENGINE_RC.
+ * Threads    The NIC's caller.
+ * Time       An argument wherever it matters.
+ * Units      Nanoseconds, bytes, block numbers (BN).
+ * Limits     struct block_limits.
+ * Source     docs/block-transport.md; docs/decisions/0025.
+ *
+ * Who does what: block.c (the seam's verbs, which stream is which), block_arrival.c (whose a packet
+ * is), block_hello.c (negotiation), block_send.c (our requests, on transport/block/requester.h),
+ * block_receive.c (the peer's, on transport/block/responder.h).
+ */
+#ifndef NIC_BLOCK_BLOCK_H
+#define NIC_BLOCK_BLOCK_H
+
+#include "nic/block/streams.h"
+#include "nic/ibta/ibta.h"
+#include "transport/block/hello.h"
+#include "wire/block.h"
+
+/* A packet of the block transport, decoded; its BTH's queue pair exists. */
+struct block_arrival {
+    struct block_packet packet;
+    struct gid source, destination;
+    struct instant at; /* When it came in. */
+    bool marked;       /* Congestion was met on its way (ECN). */
+};
+
+/* What two ends agreed on for one stream. */
+struct block_terms {
+    uint32_t session;
+    uint32_t window;  /* Blocks: W_blk. */
+    uint32_t reads;   /* READ blocks asked for and not complete: R_blk. */
+    uint64_t trip_ns; /* How long HELLO took; 0: not known. The first timers come from it. */
+    uint8_t path_count;
+    bool shared_receives; /* The responder's receives are in a shared queue. */
+};
+
+/* What makes a stream of RC worth moving (NIC_TRANSPORT_AUTO). */
+struct block_trouble {
+    uint32_t losses; /* Since the stream began, or fell back. */
+    bool resending;  /* It was when we looked. */
+    bool measuring;  /* The packet `psn`, which left at `at`, is not acknowledged. */
+    uint8_t samples; /* The round trip's, in `shortest_ns`; stops at BLOCK_TROUBLE_SAMPLES. */
+    struct psn psn;
+    struct instant at;
+    uint64_t shortest_ns;
+};
+/* A round trip is believed to be long when the shortest of so many was. */
+#define BLOCK_TROUBLE_SAMPLES 8
+
+/* A queue pair's memory for blocks (qp->block). The halves' own state is opaque here: each tells
+ * how many bytes it takes (a multiple of 64). It is zeroed when given; at a later session it is
+ * what the one before left. */
+struct block_streams {
+    struct rc_resource *resources;   /* What qp->resources is with other engines. */
+    struct block_sender *sender;     /* block_send.c */
+    struct block_receiver *receiver; /* block_receive.c */
+    struct hello_ask ask;            /* Our requests are blocks: HELLO_AGREED. */
+    struct hello_answer answer;      /* The peer's are: there is a session. */
+    bool stays_rc;                   /* NIC_TRANSPORT_BLOCK, but nobody answered. */
+    struct block_terms sending, receiving;
+    struct block_trouble trouble;
+};
+
+size_t block_send_bytes(const struct nic_limits *limits);
+size_t block_receive_bytes(const struct nic_limits *limits);
+/* What all queue pairs of a NIC share: contexts, held payloads (nic->block_shared). Zeroed, 64-byte
+ * aligned. */
+size_t block_shared_bytes(const struct nic_limits *limits);
+void block_shared_init(struct nic *nic, void *memory);
+
+/* -- block.c ------------------------------------------------------------------------------------*/
+
+/* A packet is complete: its headers, whom it is for. The payload's segments, if it has any, were
+ * gathered before. */
+void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_departure *departure);
+
+/* Something happened to the queue pair: what follows is due, or its time will come. */
+void block_went_on(struct qp *qp, struct instant now);
+
+/* What is known of the NIC at the other end; NULL: the link is not one for blocks. */
+struct block_peer *block_peer_of(const struct qp *qp);
+
+static inline bool block_sends(const struct qp *qp)
+{
+    return qp->block->ask.state == HELLO_AGREED;
+}
+
+static inline bool block_receives(const struct qp *qp)
+{
+    return qp->block->answer.session;
+}
+
+/* -- Negotiation: block_hello.c -----------------------------------------------------------------*/
+
+/* Does the stream of our requests want to become one of blocks, now that there is something to
+ * send? Then no message is begun before it is drained, and the question is asked. */
+bool block_hello_wants(struct qp *qp, struct instant now);
+/* The way to the peer may be another one. */
+void block_hello_rethink(struct qp *qp);
+void block_hello_begin(struct qp *qp, struct instant now);
+bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *departure);
+bool block_hello_next_welcome(struct qp *qp, struct nic_departure *departure);
+void block_hello_on_deadline(struct qp *qp, struct instant now);
+void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival);
+void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, struct instant now);
+/* The peer's stream is RC again, or over. */
+void block_hello_drop_session(struct qp *qp);
+/* A packet of RC left, something came for it, a timer ran out: is there trouble? */
+void block_hello_watch_departure(struct qp *qp, const struct nic_departure *departure,
+                                 struct instant now);
+void block_hello_watch(struct qp *qp, struct instant now);
+
+/* -- Our requests: block_send.c -----------------------------------------------------------------*/
+
+/* From now on, what is posted leaves by blocks. The RC requester is drained. */
+void block_send_begin(struct qp *qp, const struct block_terms *terms, struct instant now);
+/* May block_send_next yield something? It may yield nothing all the same. */
+bool block_send_ready(const struct qp *qp);
+bool block_send_next(struct qp *qp, struct instant now, struct nic_departure *departure);
+void block_send_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
+void block_send_on_answer(struct qp *qp, const struct block_arrival *arrival, struct instant now);
+/* The result of a READ or an atomic. True: there is a move to make (action MOVE_BLOCK_DATA). */
+bool block_send_on_data(struct qp *qp, const struct block_arrival *arrival, struct instant now,
+                        struct nic_move *move);
+void block_send_on_data_moved(struct qp *qp, const struct nic_move *move,
+                              enum nic_move_result result);
+/* When something is due: a probe, a re-sending, the end of a pause, giving up. */
+struct instant block_send_deadline(const struct qp *qp);
+/* The deadline has come. True: what was sent has waited in vain, as `overdue` says (but for the
+ * queue pair); then one of the next two follows. */
+bool block_send_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue);
+void block_send_on_timeout(struct qp *qp, struct instant now);
+void block_send_on_unread(struct qp *qp, struct instant now);
+/* The link has no room: the clock that gives up runs all the same. */
+void block_send_on_blocked(struct qp *qp, struct instant now);
+/* Nothing is begun and not done. */
+bool block_send_drained(const struct qp *qp);
+/* The program changed the limits of retries in SQD. */
+void block_send_retune(struct qp *qp);
+void block_send_report(const struct qp *qp, struct qp_report *report);
+void block_send_check(const struct qp *qp);
+
+/* -- The peer's requests: block_receive.c -------------------------------------------------------*/
+
+/* From now on, the peer's requests come by blocks; receive number 0 is the next to be used. */
+void block_receive_begin(struct qp *qp, const struct block_terms *terms);
+/* SEND, WRITE, READ, atomic or probe. True: there is a move to make (action MOVE_BLOCK_PLACE,
+ * MOVE_BLOCK_ATOMIC). */
+bool block_receive_on_packet(struct qp *qp, const struct block_arrival *arrival, struct instant now,
+                             struct nic_move *move);
+void block_receive_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
+                            struct instant now);
+/* A held payload may be placed now (nic_next_held). */
+bool block_receive_next_held(struct qp *qp, struct nic_move *move);
+/* Answers and BLK_DATA. */
+bool block_receive_ready(const struct qp *qp);
+bool block_receive_next(struct qp *qp, struct instant now, struct nic_departure *departure);
+/* The payload of a BLK_DATA could not be read. */
+void block_receive_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
+/* Was nothing executed since the session began? */
+bool block_receive_untouched(const struct qp *qp);
+/* The stream's contexts, held payloads and taken receives are given back: reset, destruction, and
+ * entering the error state (whose answers go on, A.8). */
+void block_receive_withdraw(struct qp *qp);
+void block_receive_check(const struct qp *qp);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * block_arrival - from frames of the block transport to the stream that they are for.
+ *
+ * A queue pair that speaks no blocks hears nothing of them; one that does, only what its peer sends
+ * in the session that both agreed on.
+ */
+#include "nic/block/block.h"
+
+/* Both ECN bits: congestion was experienced. */
+#define ECN_MASK 3u
+
+static enum nic_counter counter_of(enum block_verdict verdict)
+{
+    switch (verdict) {
+    case BLOCK_SHORT: return COUNTER_drop_short;
+    case BLOCK_UNKNOWN_OPCODE: return COUNTER_drop_unknown_opcode;
+    case BLOCK_WRONG_VERSION: return COUNTER_drop_wrong_version;
+    case BLOCK_WRONG_PKEY: return COUNTER_drop_wrong_pkey;
+    case BLOCK_WRONG_PAD: return COUNTER_drop_wrong_pad;
+    case BLOCK_TOO_LONG: return COUNTER_drop_too_long;
+    case BLOCK_WRONG_COUNT: return COUNTER_drop_block_count;
+    case BLOCK_RESERVED_BITS: return COUNTER_drop_block_reserved;
+    case BLOCK_UNKNOWN_FLAGS: return COUNTER_drop_block_flags;
+    case BLOCK_UNKNOWN_VALUE: return COUNTER_drop_block_value;
+    case BLOCK_OTHER_VERSION: return COUNTER_drop_block_version;
+    case BLOCK_GOOD:
+    case BLOCK_VERDICT_COUNT: break;
+    }
+    UNREACHABLE("no counter for a good packet");
+}
+
+static bool decode(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                   struct block_arrival *arrival)
+{
+    const enum block_verdict verdict =
+        block_decode(frame->headers, frame->headers_bytes, frame->payload, frame->payload_bytes,
+                     &arrival->packet);
+    if (verdict != BLOCK_GOOD) {
+        return nic_drop(nic, counter_of(verdict));
+    }
+    arrival->source = frame->source;
+    arrival->destination = frame->destination;
+    arrival->at = frame->arrived.ns == 0 ? now : frame->arrived;
+    arrival->marked = (frame->traffic_class & ECN_MASK) == ECN_MASK;
+    nic_count(nic, COUNTER_rcvd_pkts);
+    nic->counters.values[COUNTER_rcvd_bytes] += arrival->packet.payload_bytes;
+    return true;
+}
+
+/* -- Whose it is --------------------------------------------------------------------------------*/
+
+/* What comes back from the responder of our requests. */
+static bool is_reply(const struct block_packet *packet)
+{
+    return packet->opcode == BLOCK_DATA || packet->opcode == BLOCK_ANSWER ||
+           packet->opcode == BLOCK_WELCOME;
+}
+
+/* As with RC: requests from RTR on, replies from RTS on. Who refused a request says so again. */
+static bool state_admits(const struct qp *qp, const struct block_packet *packet)
+{
+    const bool sends = qp->state == QP_RTS || qp->state == QP_SQD;
+    if (is_reply(packet)) {
+        return sends;
+    }
+    return sends || qp->state == QP_RTR || (qp->state == QP_ERR && qp->last_words);
+}
+
+/* Until there are terms, the peer has one address. */
+static bool comes_from_peer(const struct qp *qp, const struct block_arrival *arrival)
+{
+    const struct nic_path *path = &qp->attributes.path;
+    if (LIKELY(reach_is_peer(&path->destination, &arrival->source))) {
+        return true;
+    }
+    const struct block_peer *peer = block_peer_of(qp);
+    return peer != NULL && arrival->packet.opcode != BLOCK_HELLO &&
+           (is_reply(&arrival->packet) ? block_sends(qp) : block_receives(qp)) &&
+           nic_ways_connect(&peer->ways, path, &arrival->source, &arrival->destination);
+}
+
+/* HELLO and WELCOME are what sessions begin with. */
+static bool session_matches(const struct qp *qp, const struct block_packet *packet)
+{
+    switch ((enum block_opcode)packet->opcode) {
+    case BLOCK_HELLO:
+    case BLOCK_WELCOME: return true;
+    case BLOCK_DATA:
+    case BLOCK_ANSWER: return block_sends(qp) && packet->session == qp->block->ask.nonce;
+    case BLOCK_SEND:
+    case BLOCK_WRITE:
+    case BLOCK_READ:
+    case BLOCK_ATOMIC:
+    case BLOCK_PROBE: return block_receives(qp) && packet->session == qp->block->answer.nonce;
+    }
+    UNREACHABLE("an opcode that was decoded");
+}
+
+static bool admits(const struct qp *qp, const struct block_arrival *arrival)
+{
+    struct nic *nic = qp->nic;
+    if (!state_admits(qp, &arrival->packet)) {
+        return nic_drop(nic, COUNTER_drop_wrong_state);
+    }
+    if (!comes_from_peer(qp, arrival)) {
+        return nic_drop(nic, COUNTER_drop_wrong_peer);
+    }
+    return LIKELY(session_matches(qp, &arrival->packet)) ||
+           nic_drop(nic, COUNTER_drop_wrong_session);
+}
+
+/* A request that contradicts itself is refused when its turn comes (block_receive.c); whatever else
+ * does is dropped. */
+static bool agrees_with_itself(const struct qp *qp, const struct block_packet *packet)
+{
+    return block_judge(packet, qp->mtu_bytes) == BLOCK_CONSISTENT ||
+           nic_drop(qp->nic, COUNTER_drop_block_contradiction);
+}
+
+/* -- Arrival ------------------------------------------------------------------------------------*/
+
+static bool deliver(struct qp *qp, const struct block_arrival *arrival, struct instant now,
+                    struct nic_move *move)
+{
+    const struct block_packet *packet = &arrival->packet;
+    bool moves = false;
+    switch ((enum block_opcode)packet->opcode) {
+    case BLOCK_SEND:
+    case BLOCK_WRITE:
+    case BLOCK_READ:
+    case BLOCK_ATOMIC:
+    case BLOCK_PROBE: moves = block_receive_on_packet(qp, arrival, now, move); break;
+    case BLOCK_DATA:
+        if (agrees_with_itself(qp, packet)) {
+            hello_ask_confirm(&qp->block->ask);
+            moves = block_send_on_data(qp, arrival, now, move);
+        }
+        break;
+    case BLOCK_ANSWER:
+        if (agrees_with_itself(qp, packet)) {
+            hello_ask_confirm(&qp->block->ask);
+            block_send_on_answer(qp, arrival, now);
+        }
+        break;
+    case BLOCK_HELLO:
+        if (agrees_with_itself(qp, packet)) {
+            block_hello_on_hello(qp, arrival);
+        }
+        break;
+    case BLOCK_WELCOME:
+        if (agrees_with_itself(qp, packet)) {
+            block_hello_on_welcome(qp, arrival, now);
+        }
+        break;
+    }
+    block_went_on(qp, now);
+    return moves;
+}
+
+bool block_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                    struct nic_move *move)
+{
+    struct block_arrival arrival;
+    if (!decode(nic, frame, now, &arrival)) {
+        return false;
+    }
+    struct qp *qp = nic_find_qp(nic, arrival.packet.destination_qpn);
+    if (qp == NULL) {
+        return nic_drop(nic, COUNTER_drop_unknown_qp);
+    }
+    if (qp->engine != ENGINE_BLOCK) {
+        return nic_drop(nic, COUNTER_drop_unwanted_block);
+    }
+    INVARIANTS(qp_check_duties(qp));
+    const bool moves = admits(qp, &arrival) && deliver(qp, &arrival, now, move);
+    nic->holder = qp;
+    INVARIANTS(qp_check_duties(qp));
+    return moves;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A packet of blocks reaches a stream only if it is well-formed and its peer's, of the
+ *         session that was agreed on; all else changes nothing but the counter of its flaw. What is
+ *         agreed on is what both sides have.
+ * Method  One NIC with a queue pair that speaks blocks and one that does not; frames by hand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nic/block/block.h"
+
+#define PEER_QPN  77
+#define OUR_PSN   100
+#define PEER_PSN  200
+#define PEER      1
+#define OUR_PATHS 4
+
+struct bench {
+    struct nic *nic;
+    struct pd pd;
+    struct cq cq;
+    struct completion ring[64];
+    struct qp *qp, *plain; /* The second one was given no memory for blocks. */
+    void *memory[5];
+    uint32_t memory_count;
+    struct instant now;
+};
+
+static const struct gid us = {{[10] = 0xff, 0xff, 10, 0, 0, 1}};
+static const struct gid peer = {{[10] = 0xff, 0xff, 10, 0, 0, 2}};
+static const struct gid other = {{[10] = 0xff, 0xff, 10, 1, 0, 2}};
+
+static void *zeroed(struct bench *bench, size_t bytes)
+{
+    const size_t room = (bytes + 63u) & ~(size_t)63u;
+    void *memory = aligned_alloc(64, room);
+    memset(memory, 0, room);
+    bench->memory[bench->memory_count++] = memory;
+    return memory;
+}
+
+static void modify(struct bench *bench, struct qp *qp, enum qp_state state, uint32_t mask)
+{
+    const struct qp_attributes attributes = {
+        .state = state,
+        .port = 1,
+        .access = ACCESS_REMOTE_WRITE,
+        .destination_qpn = PEER_QPN,
+        .path_mtu = PATH_MTU_1024,
+        .psn = {.send = OUR_PSN, .receive = PEER_PSN},
+        .path = {.source = us, .destination = peer, .peer = PEER},
+        .timeout = 14,
+        .retry_count = 7,
+        .rnr_retry = 7,
+    };
+    assert_int_equal(qp_modify(qp, &attributes, mask | QP_ATTR_STATE, bench->now), STATUS_OK);
+}
+
+static struct qp *make_qp(struct bench *bench, bool blocks)
+{
+    struct qp_request request = {.type = QP_RC,
+                                 .pd = &bench->pd,
+                                 .send_cq = &bench->cq,
+                                 .receive_cq = &bench->cq,
+                                 .capacity = {.sends = 4, .receives = 4}};
+    struct qp *qp;
+    void *memory = zeroed(bench, qp_bytes(QP_RC, &request.capacity, false));
+    assert_int_equal(qp_create(bench->nic, &request, memory, &qp), STATUS_OK);
+    assert_null(qp_take_blocks(qp));
+    if (blocks) {
+        qp_give_blocks(qp, zeroed(bench, qp_blocks_bytes(bench->nic, QP_RC)));
+    }
+    modify(bench, qp, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
+    return qp;
+}
+
+static void to_rtr(struct bench *bench, struct qp *qp)
+{
+    modify(bench, qp, QP_RTR,
+           QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+               QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER);
+}
+
+static void to_rts(struct bench *bench, struct qp *qp)
+{
+    modify(bench, qp, QP_RTS,
+           QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC |
+               QP_ATTR_SQ_PSN);
+}
+
+static struct bench *begin(void)
+{
+    const struct nic_limits limits = {.qps = 4,
+                                      .regions = 4,
+                                      .sends_per_qp = 16,
+                                      .receives_per_qp = 4,
+                                      .sges = 1,
+                                      .inline_bytes = 64,
+                                      .reads_per_qp = 2,
+                                      .cq_entries = 64,
+                                      .mtu = PATH_MTU_1024,
+                                      .block = {.transport = NIC_TRANSPORT_BLOCK,
+                                                .window = 256,
+                                                .contexts = 16,
+                                                .held = 1,
+                                                .reads = 32,
+                                                .paths = OUR_PATHS,
+                                                .peers = 2}};
+    struct bench *bench = calloc(1, sizeof(*bench));
+    bench->now = (struct instant){1000};
+    bench->nic = nic_init(&limits, 1, zeroed(bench, nic_bytes(&limits)));
+    cq_init(&bench->cq, 64, bench->ring);
+    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
+    ways->datagram_bytes = 4096;
+    ways->ports = OUR_PATHS;
+    bench->qp = make_qp(bench, true);
+    bench->plain = make_qp(bench, false);
+    to_rtr(bench, bench->qp);
+    to_rtr(bench, bench->plain);
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    qp_destroy(bench->qp);
+    qp_destroy(bench->plain);
+    for (uint32_t i = 0; i < bench->memory_count; i++) {
+        free(bench->memory[i]);
+    }
+    free(bench);
+}
+
+/* -- Frames -------------------------------------------------------------------------------------*/
+
+static void hand_in(struct bench *bench, const struct block_packet *packet, const struct gid *from)
+{
+    static const uint8_t payload[4];
+    uint8_t headers[NIC_HEADERS_BYTES_MAX];
+    const struct nic_frame frame = {
+        .headers = headers,
+        .headers_bytes = (uint32_t)block_encode(packet, headers),
+        .payload = payload,
+        .payload_bytes = packet->payload_bytes,
+        .source = *from,
+        .destination = us,
+    };
+    struct nic_move move;
+    assert_int_equal(nic_on_packet(bench->nic, &frame, bench->now, &move), NIC_DONE);
+}
+
+/* One more of `counter`, and of what counts good frames; of no other. */
+static void expect_dropped(struct bench *bench, const struct block_packet *packet,
+                           const struct gid *from, enum nic_counter counter)
+{
+    struct nic_counters model = *nic_counters(bench->nic);
+    model.values[COUNTER_rcvd_pkts]++;
+    model.values[COUNTER_rcvd_bytes] += packet->payload_bytes;
+    model.values[counter]++;
+    hand_in(bench, packet, from);
+    for (uint32_t i = 0; i < COUNTER_COUNT; i++) {
+        if (nic_counters(bench->nic)->values[i] != model.values[i]) {
+            fail_msg("another counter: %s", nic_counter_name((enum nic_counter)i));
+        }
+    }
+}
+
+static struct block_packet hello_to(const struct qp *qp)
+{
+    return (struct block_packet){.opcode = BLOCK_HELLO,
+                                 .destination_qpn = qp_number(qp),
+                                 .hello = {.mtu_code = PATH_MTU_1024,
+                                           .paths = 2,
+                                           .nonce = 4711,
+                                           .next_psn = PEER_PSN,
+                                           .sender_qpn = PEER_QPN,
+                                           .window = 128,
+                                           .read_queue = 16}};
+}
+
+static struct block_packet packet_to(const struct qp *qp, enum block_opcode opcode)
+{
+    return (struct block_packet){.opcode = (uint8_t)opcode,
+                                 .destination_qpn = qp_number(qp),
+                                 .session = 4711,
+                                 .last_block = true};
+}
+
+/* The only packet that is ready. */
+static struct block_packet pull(struct bench *bench)
+{
+    struct nic_departure departure;
+    struct block_packet packet;
+    assert_ptr_equal(nic_next_qp(bench->nic), bench->qp);
+    assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+    assert_int_equal(block_decode(departure.headers, departure.headers_bytes, NULL, 0, &packet),
+                     BLOCK_GOOD);
+    return packet;
+}
+
+/* -- Tests --------------------------------------------------------------------------------------*/
+
+/* EXA-103 */
+static void test_whose_it_is(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    const struct block_packet hello = hello_to(bench->plain);
+    struct block_packet packet = packet_to(bench->qp, BLOCK_SEND);
+    expect_dropped(bench, &hello, &peer, COUNTER_drop_unwanted_block);
+    expect_dropped(bench, &packet, &peer, COUNTER_drop_wrong_session);
+    expect_dropped(bench, &packet, &other, COUNTER_drop_wrong_peer);
+    packet.destination_qpn = (qp_number(bench->qp) + 5) & 0xffffff;
+    expect_dropped(bench, &packet, &peer, COUNTER_drop_unknown_qp);
+    packet = packet_to(bench->qp, BLOCK_ANSWER);
+    expect_dropped(bench, &packet, &peer, COUNTER_drop_wrong_state);
+    to_rts(bench, bench->qp);
+    expect_dropped(bench, &packet, &peer, COUNTER_drop_wrong_session);
+    packet.session = 0; /* As that of a stream that was never asked about. */
+    expect_dropped(bench, &packet, &peer, COUNTER_drop_wrong_session);
+    end(bench);
+}
+
+/* EXA-73 */
+static void test_hellos_that_are_refused(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    struct block_packet hello = hello_to(bench->qp);
+    hello.hello.next_psn++;
+    expect_dropped(bench, &hello, &peer, COUNTER_hello_refused);
+    hello = hello_to(bench->qp);
+    hello.hello.sender_qpn++;
+    expect_dropped(bench, &hello, &peer, COUNTER_hello_refused);
+    hello = hello_to(bench->qp);
+    hello.hello.mtu_code++;
+    expect_dropped(bench, &hello, &peer, COUNTER_hello_refused);
+    hello = hello_to(bench->qp);
+    expect_dropped(bench, &hello, &other, COUNTER_drop_wrong_peer);
+    hello.hello.window = 0;
+    expect_dropped(bench, &hello, &peer, COUNTER_drop_block_contradiction);
+    assert_null(nic_next_qp(bench->nic));
+    end(bench);
+}
+
+static void test_terms_are_what_both_have(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    struct block_packet hello = hello_to(bench->qp);
+    hello.hello.window = 1024;
+    hand_in(bench, &hello, &peer);
+    const struct block_packet welcome = pull(bench);
+    assert_int_equal(welcome.opcode, BLOCK_WELCOME);
+    assert_int_equal(welcome.destination_qpn, PEER_QPN);
+    assert_int_equal(welcome.hello.nonce, 4711);
+    assert_int_equal(welcome.hello.next_psn, PEER_PSN);
+    assert_int_equal(welcome.hello.sender_qpn, qp_number(bench->qp));
+    assert_int_equal(welcome.hello.window, 256);
+    assert_int_equal(welcome.hello.read_queue, 16);
+    assert_int_equal(welcome.hello.paths, 2);
+    assert_int_equal(bench->qp->block->receiving.window, 256);
+    assert_int_equal(bench->qp->block->receiving.session, 4711);
+    struct nic_event event;
+    assert_true(nic_next_event(bench->nic, &event));
+    assert_int_equal(event.kind, NIC_EVENT_COMMUNICATION_ESTABLISHED);
+    /* Once more if it was lost; the session stays the same. */
+    hand_in(bench, &hello, &peer);
+    assert_int_equal(pull(bench).hello.nonce, 4711);
+    assert_int_equal(nic_counters(bench->nic)->values[COUNTER_hello_welcomed], 2);
+    end(bench);
+}
+
+/* EXA-92 */
+static void test_sessions_end_with_their_queue_pair(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    const struct block_packet hello = hello_to(bench->qp);
+    const struct block_packet probe = packet_to(bench->qp, BLOCK_PROBE);
+    hand_in(bench, &hello, &peer);
+    modify(bench, bench->qp, QP_RESET, 0);
+    expect_dropped(bench, &probe, &peer, COUNTER_drop_wrong_state);
+    modify(bench, bench->qp, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
+    to_rtr(bench, bench->qp);
+    expect_dropped(bench, &probe, &peer, COUNTER_drop_wrong_session);
+    hand_in(bench, &hello, &peer);
+    modify(bench, bench->qp, QP_ERR, 0);
+    expect_dropped(bench, &probe, &peer, COUNTER_drop_wrong_state);
+    end(bench);
+}
+
+/* EXA-72 */
+static void test_bytes_that_are_no_packet(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    const struct block_packet hello = hello_to(bench->qp);
+    static const struct {
+        uint32_t at;
+        uint8_t flip;
+        enum nic_counter counter;
+    } flaws[] = {
+        {1, 0x01, COUNTER_drop_wrong_version},  {2, 0x01, COUNTER_drop_wrong_pkey},
+        {4, 0x01, COUNTER_drop_block_reserved}, {12, 0x02, COUNTER_drop_block_version},
+        {13, 0x10, COUNTER_drop_block_count},
+    };
+    for (uint32_t i = 0; i < COUNT_OF(flaws); i++) {
+        uint8_t bytes[NIC_HEADERS_BYTES_MAX];
+        const struct nic_frame frame = {.headers = bytes,
+                                        .headers_bytes = (uint32_t)block_encode(&hello, bytes),
+                                        .source = peer,
+                                        .destination = us};
+        bytes[flaws[i].at] ^= flaws[i].flip;
+        struct nic_move move;
+        const uint64_t before = nic_counters(bench->nic)->values[flaws[i].counter];
+        assert_int_equal(nic_on_packet(bench->nic, &frame, bench->now, &move), NIC_DONE);
+        if (nic_counters(bench->nic)->values[flaws[i].counter] != before + 1) {
+            fail_msg("%s", nic_counter_name(flaws[i].counter));
+        }
+    }
+    assert_int_equal(nic_counters(bench->nic)->values[COUNTER_rcvd_pkts], 0);
+    end(bench);
+}
+
+/* A queue pair that is given blocks and has them taken is one of RC, with its resources. */
+static void test_memory_comes_and_goes(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    int resources;
+    modify(bench, bench->plain, QP_RESET, 0);
+    assert_null(qp_give_resources(bench->plain, &resources, 0));
+    void *memory = zeroed(bench, qp_blocks_bytes(bench->nic, QP_RC));
+    qp_give_blocks(bench->plain, memory);
+    assert_ptr_equal(qp_take_blocks(bench->plain), memory);
+    assert_ptr_equal(qp_take_resources(bench->plain), &resources);
+    assert_int_equal(qp_blocks_bytes(bench->nic, QP_UC), 0);
+    assert_int_equal(qp_blocks_bytes(bench->nic, QP_XRC_INITIATOR), 0);
+    end(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whose_it_is),
+        cmocka_unit_test(test_hellos_that_are_refused),
+        cmocka_unit_test(test_terms_are_what_both_have),
+        cmocka_unit_test(test_sessions_end_with_their_queue_pair),
+        cmocka_unit_test(test_bytes_that_are_no_packet),
+        cmocka_unit_test(test_memory_comes_and_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * block_hello - when a stream asks to become one of blocks, and what is agreed on.
+ *
+ * The two streams of a connection are negotiated apart: for each, its requester asks.
+ */
+#include "nic/block/block.h"
+#include "transport/common/timing.h"
+
+struct block_peer *block_peer_of(const struct qp *qp)
+{
+    const uint32_t peer = qp->attributes.path.peer;
+    return peer == 0 || peer > qp->nic->limits.block.peers ? NULL : &qp->nic->block_peers[peer - 1];
+}
+
+void nic_note_answers(struct nic *nic, uint32_t peer)
+{
+    if (nic->block_peers != NULL && peer != 0 && peer <= nic->limits.block.peers) {
+        nic->block_peers[peer - 1].answers = true;
+    }
+}
+
+struct nic_ways *nic_peer_ways(struct nic *nic, uint32_t peer)
+{
+    return nic->block_peers == NULL || peer == 0 || peer > nic->limits.block.peers
+               ? NULL
+               : &nic->block_peers[peer - 1].ways;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t path_count(const struct qp *qp)
+{
+    return smaller(qp->nic->limits.block.paths, nic_ways_count(&block_peer_of(qp)->ways));
+}
+
+/* -- Trouble: what NIC_TRANSPORT_AUTO looks for -------------------------------------------------*/
+
+void block_hello_watch_departure(struct qp *qp, const struct nic_departure *departure,
+                                 struct instant now)
+{
+    struct block_trouble *trouble = &qp->block->trouble;
+    const struct qp_flow flow = rc_flow(qp);
+    const struct psn psn = psn_of(departure->psn);
+    if (!trouble->measuring && psn_equal(psn_after(psn, 1), flow.next) && !trouble->resending) {
+        trouble->measuring = true;
+        trouble->psn = psn;
+        trouble->at = now;
+    }
+}
+
+static void end_sample(struct block_trouble *trouble, struct instant now)
+{
+    const uint64_t took_ns = now.ns - trouble->at.ns;
+    trouble->measuring = false;
+    if (took_ns < trouble->shortest_ns) {
+        trouble->shortest_ns = took_ns;
+    }
+    if (trouble->samples < BLOCK_TROUBLE_SAMPLES) {
+        trouble->samples++;
+    }
+}
+
+/* What is sent again says nothing of the round trip. */
+void block_hello_watch(struct qp *qp, struct instant now)
+{
+    struct block_trouble *trouble = &qp->block->trouble;
+    if (qp->state != QP_RTS && qp->state != QP_SQD) {
+        return;
+    }
+    const struct qp_flow flow = rc_flow(qp);
+    if (flow.resending && !trouble->resending) {
+        trouble->losses++;
+        trouble->measuring = false;
+    }
+    trouble->resending = flow.resending;
+    if (trouble->measuring && psn_distance(trouble->psn, flow.unacked) > 0) {
+        end_sample(trouble, now);
+    }
+}
+
+static bool is_troubled(const struct qp *qp)
+{
+    const struct block_trouble *trouble = &qp->block->trouble;
+    const struct block_limits *limits = &qp->nic->limits.block;
+    return (limits->auto_losses != 0 && trouble->losses >= limits->auto_losses) ||
+           (limits->auto_round_trip_ns != 0 && trouble->samples == BLOCK_TROUBLE_SAMPLES &&
+            trouble->shortest_ns >= limits->auto_round_trip_ns);
+}
+
+/* -- Asking -------------------------------------------------------------------------------------*/
+
+bool block_hello_wants(struct qp *qp, struct instant now)
+{
+    struct block_streams *streams = qp->block;
+    const struct block_peer *peer = block_peer_of(qp);
+    if (streams->stays_rc || peer == NULL || !nic_ways_fit(&peer->ways, qp->mtu_bytes) ||
+        qp->state != QP_RTS || !qp_has_sends(qp)) {
+        return false;
+    }
+    const bool silent = instant_before(now, peer->silent_until);
+    switch (qp->nic->limits.block.transport) {
+    case NIC_TRANSPORT_RC: return false;
+    case NIC_TRANSPORT_AUTO: return !silent && peer->answers && is_troubled(qp);
+    case NIC_TRANSPORT_BLOCK: streams->stays_rc = silent; return !silent;
+    }
+    UNREACHABLE("a transport outside its enum");
+}
+
+/* How long a request may stay without an answer. */
+static uint64_t patience_ns(const struct qp *qp)
+{
+    const uint64_t timeout_ns = ack_timeout_ns(qp->attributes.timeout);
+    const uint64_t tries = qp->attributes.retry_count + UINT64_C(1);
+    return timeout_ns > UINT64_MAX / tries ? UINT64_MAX : timeout_ns * tries;
+}
+
+void block_hello_begin(struct qp *qp, struct instant now)
+{
+    (void)now;
+    struct nic *nic = qp->nic;
+    const bool insists = nic->limits.block.transport == NIC_TRANSPORT_BLOCK &&
+                         (nic->limits.block.insists || block_peer_of(qp)->spoken);
+    hello_ask_begin(&qp->block->ask, (uint32_t)prng_next(&nic->prng), rc_flow(qp).next, insists,
+                    patience_ns(qp));
+}
+
+static void seal_hello(struct qp *qp, struct block_packet *packet, struct nic_departure *departure)
+{
+    packet->destination_qpn = qp->attributes.destination_qpn;
+    packet->hello.sender_qpn = qp->number;
+    packet->hello.mtu_code = (uint8_t)qp->attributes.path_mtu;
+    packet->hello.shared_receives = qp->srq != NULL;
+    const struct nic_ways *ways = &block_peer_of(qp)->ways;
+    packet->hello.gid_count = ways->own_count;
+    __builtin_memcpy(packet->hello.gids, ways->own, ways->own_count * sizeof(struct gid));
+    block_seal(qp, packet, departure);
+}
+
+/* The program may lead the queue pair elsewhere while nothing is sent (SQD). */
+void block_hello_rethink(struct qp *qp)
+{
+    struct block_streams *streams = qp->block;
+    if (block_peer_of(qp) != NULL) {
+        return;
+    }
+    streams->answer.due = false;
+    if (streams->ask.state == HELLO_AGREED) {
+        hello_ask_confirm(&streams->ask);
+    } else {
+        streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
+    }
+}
+
+bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    struct hello_ask *ask = &qp->block->ask;
+    const struct block_limits *limits = &qp->nic->limits.block;
+    if (!ask->due) {
+        return false;
+    }
+    struct block_packet packet = {
+        .opcode = BLOCK_HELLO,
+        .hello = {.paths = (uint8_t)path_count(qp),
+                  .nonce = ask->nonce,
+                  .next_psn = ask->psn.value,
+                  .window = (uint16_t)limits->window,
+                  .read_queue = (uint16_t)limits->reads},
+    };
+    seal_hello(qp, &packet, departure);
+    hello_ask_sent(ask, now);
+    qp_arm_timer(qp);
+    nic_count(qp->nic, COUNTER_hello_sent);
+    return true;
+}
+
+void block_hello_on_deadline(struct qp *qp, struct instant now)
+{
+    struct block_streams *streams = qp->block;
+    switch (hello_ask_on_time(&streams->ask, now)) {
+    case HELLO_GOES_ON: return;
+    case HELLO_FALLS_BACK:
+        nic_count(qp->nic, COUNTER_hello_unanswered);
+        block_peer_of(qp)->silent_until = instant_after(now, HELLO_SILENCE_NS);
+        streams->stays_rc = qp->nic->limits.block.transport == NIC_TRANSPORT_BLOCK;
+        streams->trouble = (struct block_trouble){.shortest_ns = UINT64_MAX};
+        return;
+    case HELLO_FAILS:
+        nic_count(qp->nic, COUNTER_retry_exceeded_err);
+        qp_fail_work(qp, send_queue_at(&qp->sends, qp->sends.head), COMPLETION_RETRY_EXCEEDED);
+        return;
+    }
+    UNREACHABLE("an outcome outside its enum");
+}
+
+/* The peer names its other addresses. Those that it may not name are left out, as if it had one. */
+static void learn_ways(struct qp *qp, const struct block_hello *hello)
+{
+    struct gid gids[BLOCK_GIDS_MAX];
+    __builtin_memcpy(gids, hello->gids, sizeof(gids));
+    if (!nic_ways_learn(&block_peer_of(qp)->ways, &qp->attributes.path, gids, hello->gid_count)) {
+        nic_count(qp->nic, COUNTER_hello_ways_refused);
+    }
+}
+
+/* What both sides have. */
+static struct block_terms terms_of(const struct qp *qp, const struct block_hello *hello,
+                                   bool shared_receives)
+{
+    const struct block_limits *limits = &qp->nic->limits.block;
+    return (struct block_terms){
+        .session = hello->nonce,
+        .window = smaller(limits->window, hello->window),
+        .reads = smaller(limits->reads, hello->read_queue),
+        .path_count = (uint8_t)smaller(path_count(qp), hello->paths),
+        .shared_receives = shared_receives,
+    };
+}
+
+void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, struct instant now)
+{
+    struct block_streams *streams = qp->block;
+    const struct block_hello *hello = &arrival->packet.hello;
+    if (hello->sender_qpn != qp->attributes.destination_qpn ||
+        hello->mtu_code != qp->attributes.path_mtu ||
+        !hello_ask_on_welcome(&streams->ask, hello->nonce, psn_of(hello->next_psn))) {
+        nic_count(qp->nic, COUNTER_drop_stale_welcome);
+        return;
+    }
+    block_peer_of(qp)->spoken = true;
+    learn_ways(qp, hello);
+    streams->sending = terms_of(qp, hello, hello->shared_receives);
+    streams->sending.trip_ns = hello_ask_trip_ns(&streams->ask, now);
+    nic_count(qp->nic, COUNTER_block_streams);
+    block_send_begin(qp, &streams->sending, now);
+    nic_schedule_if_due(qp);
+}
+
+/* -- Answering ----------------------------------------------------------------------------------*/
+
+static struct hello_standing standing_of(const struct qp *qp)
+{
+    const struct rc_responder *rc = &qp->in.rc;
+    return (struct hello_standing){
+        .serves = (qp->state == QP_RTR || qp->state == QP_RTS || qp->state == QP_SQD) &&
+                  block_peer_of(qp) != NULL &&
+                  nic_ways_fit(&block_peer_of(qp)->ways, qp->mtu_bytes),
+        .between = rc->incoming.kind == INCOMING_NONE && psn_equal(rc->moved, rc->expected),
+        .executed = block_receives(qp) && !block_receive_untouched(qp),
+        .expected = rc_responder_expected(rc),
+        .peer_qpn = qp->attributes.destination_qpn,
+        .mtu_code = (uint8_t)qp->attributes.path_mtu,
+    };
+}
+
+/* Moves of the session that ends are void. */
+void block_hello_drop_session(struct qp *qp)
+{
+    block_receive_withdraw(qp);
+    hello_drop(&qp->block->answer);
+    qp->epoch++;
+}
+
+void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival)
+{
+    struct block_streams *streams = qp->block;
+    const struct block_hello *hello = &arrival->packet.hello;
+    const struct hello_question question = {
+        .nonce = hello->nonce,
+        .psn = psn_of(hello->next_psn),
+        .sender_qpn = hello->sender_qpn,
+        .mtu_code = hello->mtu_code,
+    };
+    const struct hello_standing standing = standing_of(qp);
+    switch (hello_judge(&streams->answer, &question, &standing)) {
+    case HELLO_NEW:
+        if (block_receives(qp)) {
+            block_hello_drop_session(qp);
+        }
+        ibta_note_established(qp);
+        learn_ways(qp, hello);
+        streams->receiving = terms_of(qp, hello, qp->srq != NULL);
+        block_receive_begin(qp, &streams->receiving);
+        break;
+    case HELLO_AGAIN: break;
+    case HELLO_WRONG_STATE:
+    case HELLO_WRONG_QPN:
+    case HELLO_WRONG_MTU:
+    case HELLO_WRONG_PSN:
+    case HELLO_MIDST:
+    case HELLO_EXECUTED: nic_count(qp->nic, COUNTER_hello_refused); return;
+    }
+    hello_accept(&streams->answer, &question);
+    nic_schedule(qp);
+}
+
+bool block_hello_next_welcome(struct qp *qp, struct nic_departure *departure)
+{
+    struct block_streams *streams = qp->block;
+    if (!streams->answer.due) {
+        return false;
+    }
+    streams->answer.due = false;
+    struct block_packet packet = {
+        .opcode = BLOCK_WELCOME,
+        .hello = {.paths = streams->receiving.path_count,
+                  .nonce = streams->answer.nonce,
+                  .next_psn = streams->answer.psn.value,
+                  .window = (uint16_t)streams->receiving.window,
+                  .read_queue = (uint16_t)streams->receiving.reads},
+    };
+    seal_hello(qp, &packet, departure);
+    nic_count(qp->nic, COUNTER_hello_welcomed);
+    return true;
+}

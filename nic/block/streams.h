@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * streams - the block transport's part of the NIC's seam: what engine.c, arrival.c and the files
+ * that make NICs and queue pairs ask of nic/block/. What each does: nic/engine.h.
+ */
+#ifndef NIC_BLOCK_STREAMS_H
+#define NIC_BLOCK_STREAMS_H
+
+#include "nic/engine.h"
+#include "nic/internal.h"
+#include "nic/ways.h"
+
+/* What is known of the NIC at the other end of a link. */
+struct block_peer {
+    bool answers;                /* Probes. */
+    bool spoken;                 /* It has welcomed a HELLO. */
+    struct instant silent_until; /* It was asked and did not answer: not asked again before. */
+    struct nic_ways ways;
+};
+
+/* -- Memory: a NIC's (0 bytes: none of its queue pairs speaks blocks), a queue pair's. */
+size_t block_nic_bytes(const struct nic_limits *limits);
+void block_nic_init(struct nic *nic, void *memory);
+size_t block_streams_bytes(const struct nic_limits *limits);
+struct block_streams *block_streams_init(const struct nic_limits *limits, void *memory);
+struct rc_resource **block_resources(struct qp *qp);
+
+/* -- The seam's verbs. */
+void block_start_receiving(struct qp *qp);
+void block_retune(struct qp *qp, struct instant now);
+void block_drain(struct qp *qp);
+void block_withdraw(struct qp *qp);
+bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                     struct nic_move *move);
+void block_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
+                    struct instant now);
+bool block_ready(const struct qp *qp);
+bool block_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
+void block_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
+void block_on_blocked(struct qp *qp, struct instant now);
+struct instant block_deadline(const struct qp *qp);
+bool block_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue);
+void block_on_timeout(struct qp *qp, struct instant now);
+void block_on_unread(struct qp *qp, struct instant now);
+void block_report(const struct qp *qp, struct qp_report *report);
+void block_check_duties(const struct qp *qp);
+void block_check(const struct qp *qp);
+
+/* -- block_arrival.c: a frame whose opcode is one of the block transport's. True: there is a move
+ * to make. */
+bool block_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                    struct nic_move *move);
+
+#endif
