@@ -18,19 +18,33 @@ static const char *value_of(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static bool parse_wire(const char *text, enum live_wire *wire)
+/* The number of the word; -1: it is none of them. */
+static int word_of(const char *text, const char *const words[], int count)
 {
-    static const struct {
-        const char *name;
-        enum live_wire wire;
-    } wires[] = {{"auto", LIVE_WIRE_AUTO}, {"udp", LIVE_WIRE_UDP}, {"shm", LIVE_WIRE_SHM}};
-    for (size_t i = 0; i < COUNT_OF(wires); i++) {
-        if (text == NULL || strcmp(text, wires[i].name) == 0) {
-            *wire = wires[i].wire;
-            return true;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return i;
         }
     }
-    return false;
+    return -1;
+}
+
+static bool parse_wire(const char *text, enum live_wire *wire)
+{
+    static const char *const words[] = {
+        [LIVE_WIRE_AUTO] = "auto", [LIVE_WIRE_UDP] = "udp", [LIVE_WIRE_SHM] = "shm"};
+    const int word = text == NULL ? LIVE_WIRE_AUTO : word_of(text, words, COUNT_OF(words));
+    *wire = (enum live_wire)word;
+    return word >= 0;
+}
+
+static bool parse_transport(const char *text, enum nic_transport *transport)
+{
+    static const char *const words[] = {
+        [NIC_TRANSPORT_RC] = "rc", [NIC_TRANSPORT_BLOCK] = "block", [NIC_TRANSPORT_AUTO] = "auto"};
+    const int word = text == NULL ? NIC_TRANSPORT_RC : word_of(text, words, COUNT_OF(words));
+    *transport = (enum nic_transport)word;
+    return word >= 0;
 }
 
 #define BATCH_USUAL 32
@@ -58,6 +72,12 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
     if (!parse_wire(wire, &config->wire)) {
         snprintf(error, error_bytes, "--wire (NONIC_WIRE) is '%s'; valid are auto, udp and shm",
                  wire);
+        return false;
+    }
+    const char *transport = value_of("NONIC_TRANSPORT");
+    if (!parse_transport(transport, &config->transport)) {
+        snprintf(error, error_bytes,
+                 "--transport (NONIC_TRANSPORT) is '%s'; valid are rc, block and auto", transport);
         return false;
     }
     if (!parse_number(value_of("NONIC_BATCH"), BATCH_USUAL, BATCH_MAX, &config->batch)) {

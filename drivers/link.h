@@ -24,6 +24,7 @@ struct link {
     struct gid peer;
     struct gid self;
     bool lost;          /* The peer process is gone: what is sent here vanishes. */
+    uint32_t number;    /* LINK_UDP: nic_path.peer; 0: none. */
     bool connected;     /* A connected queue pair's path has led here (LINK_UDP). */
     struct list parked; /* Queue pairs waiting for room (their nic_park nodes). */
     /* live_stopped.c: does the peer read what we send? */

@@ -45,6 +45,17 @@ static const struct nic_limits limits = {
     .rc = {.packet_cost = UDP_PACKET_COST,
            .read_packets = LIVE_READ_PACKETS,
            .read_waits_bytes = LIVE_READ_WAITS_BYTES},
+    /* The transport is the user's choice (limits_of). A loss every now and then is what RC bears;
+     * two in a short life, or a round trip of more than a few switches, is what it does not. */
+    .block = {.place = BLOCK_PLACE_EARLY,
+              .window = BLOCK_WINDOW_MAX,
+              .contexts = 4096,
+              .held = 1024,
+              .reads = 64,
+              .paths = 4,
+              .peers = 1024,
+              .auto_losses = 2,
+              .auto_round_trip_ns = 1000000},
 };
 
 const struct nic_limits *live_limits(void)
@@ -69,6 +80,8 @@ static struct nic_limits limits_of(const struct live *live)
 {
     struct nic_limits mine = limits;
     mine.mtu = live->addresses.mtu;
+    mine.block.transport =
+        live->config.wire == LIVE_WIRE_SHM ? NIC_TRANSPORT_RC : live->config.transport;
     if (live->addresses.shared) {
         mine.qpn_base = live->addresses.slot * SHARE_QPN_SPAN;
         mine.qpn_span = SHARE_QPN_SPAN;

@@ -33,7 +33,8 @@ enum live_wire {
 
 /* All strings may be NULL. Read from the environment by live_config_from_environment. */
 struct live_config {
-    enum live_wire wire; /* NONIC_WIRE=auto|udp|shm */
+    enum live_wire wire;          /* NONIC_WIRE=auto|udp|shm */
+    enum nic_transport transport; /* NONIC_TRANSPORT=rc|block|auto: of connections over UDP. */
     const char *device;  /* NONIC_DEVICE=IFACE|ADDR[,...]; NULL: a loopback address of our own. */
     const char *capture; /* NONIC_CAPTURE=FILE.pcapng */
     const char *fault;   /* NONIC_FAULT=drop=0.01,... */
@@ -108,6 +109,10 @@ void live_lock(struct live *live);
 void live_unlock(struct live *live);
 /* False: the calling thread holds it, as a signal handler of the program cannot know. */
 bool live_lock_unless_held(struct live *live);
+
+/* (locked) The path that live_resolve found leads over a network, where connections may speak
+ * blocks. */
+bool live_path_takes_blocks(const struct nic_path *path);
 
 /* (locked) Now, as the engines see it. */
 struct instant live_now(struct live *live);

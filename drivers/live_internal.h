@@ -86,6 +86,7 @@ struct live {
     bool parked;               /* Queue pairs may be waiting for room on their link. */
     bool polled_since_flush;   /* A program's round came after its last posting. */
     bool deferred;             /* The last round received but left sending to the next. */
+    uint32_t block_peers;      /* Links that blocks may go over: struct nic_path, peer. */
     uint32_t udp_links;        /* Peers reached over UDP, and groups joined. */
     uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
     uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */

@@ -100,10 +100,28 @@ static struct link *shm_link_to(struct live *live, const struct nic_path *path, 
     return link;
 }
 
+/* The first links are for blocks; later ones are those of a program that reaches a whole network. A
+ * peer that is to be asked one day is probed now: it answers if it is a nonic. */
+static uint32_t peer_of(struct live *live, struct link *link)
+{
+    if (link->number != 0 || live->block_peers == nic_limits(live->nic)->block.peers) {
+        return link->number;
+    }
+    struct nic_ways *ways = nic_peer_ways(live->nic, live->block_peers + 1);
+    if (ways != NULL && udp_port_offer_ways(&live->udp, link, ways)) {
+        link->number = ++live->block_peers;
+        if (live->config.transport == NIC_TRANSPORT_AUTO) {
+            udp_flow_probe(&live->udp, CONTAINER_OF(link, struct udp_link, link));
+        }
+    }
+    return link->number;
+}
+
 enum status live_resolve(struct live *live, struct nic_path *path, uint32_t destination_qpn)
 {
     const uint32_t slot = share_slot_of(destination_qpn);
     path->window_bytes = 0;
+    path->peer = 0;
     struct link *link = shm_link_to(live, path, slot);
     if (link != NULL) {
         path->link = link;
@@ -122,7 +140,13 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     link->connected = true;
     path->link = link;
     path->window_bytes = udp_port_window_bytes(&live->udp);
+    path->peer = peer_of(live, link);
     return STATUS_OK;
+}
+
+bool live_path_takes_blocks(const struct nic_path *path)
+{
+    return path->peer != 0;
 }
 
 bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot)

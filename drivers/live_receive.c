@@ -8,9 +8,25 @@
 #include "drivers/memory.h"
 #include "wire/roce_frame.h"
 
+/* A packet of blocks; and what had come before its turn, if that has come now. */
+static void block_arrival(struct live *live, const struct nic_frame *frame)
+{
+    struct nic_move move;
+    if (nic_on_packet(live->nic, frame, live->now, &move) == NIC_MOVES) {
+        nic_on_moved(live->nic, &move, memory_move(&move), live->now);
+    }
+    while (nic_next_held(live->nic, &move)) {
+        nic_on_moved(live->nic, &move, memory_move(&move), live->now);
+    }
+}
+
 void live_arrival(struct live *live, const struct nic_frame *frame)
 {
     struct nic_move move;
+    if (UNLIKELY(block_is(frame->headers[0]))) {
+        block_arrival(live, frame);
+        return;
+    }
     switch (nic_on_packet(live->nic, frame, live->now, &move)) {
     case NIC_DONE: return;
     case NIC_MOVES: nic_on_moved(live->nic, &move, memory_move(&move), live->now); return;

@@ -33,10 +33,22 @@
 /* So much is fetched before packets that came in meanwhile are looked at. */
 #define FETCHED_MAX (2u << 20)
 
+/* Connections may move to blocks once their peer is known to be a nonic. */
+static void note_answers(struct live *live, struct link *link)
+{
+    if (CONTAINER_OF(link, struct udp_link, link)->answers == UDP_ANSWERS_YES) {
+        nic_note_answers(live->nic, link->number);
+    }
+}
+
 bool live_has_room(struct live *live, struct link *link)
 {
     switch (link->kind) {
-    case LINK_UDP: return udp_link_has_room(&live->udp, link, live->now);
+    case LINK_UDP:
+        if (UNLIKELY(live->config.transport == NIC_TRANSPORT_AUTO)) {
+            note_answers(live, link);
+        }
+        return udp_link_has_room(&live->udp, link, live->now);
     case LINK_SHM: return shm_link_has_room(link);
     case LINK_FAN:
     case LINK_NOWHERE: break;
@@ -113,7 +125,7 @@ static void transmit_bytes(struct live *live, struct link *link, const struct ni
 static bool transmit_captured(struct live *live, struct link *link,
                               const struct nic_departure *departure)
 {
-    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
     const uint32_t count = live_serialize(link, departure, bytes);
     if (count == 0) {
         return false;
@@ -135,7 +147,7 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
     nic_count(live->nic, COUNTER_sent_pkts);
     nic_counters(live->nic)->values[COUNTER_sent_bytes] += CM_MAD_BYTES;
     struct link *link = path->link;
-    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
     uint32_t count = (uint32_t)roce_encode_headers(&packet, bytes);
     memcpy(bytes + count, mad, CM_MAD_BYTES);
     count = seal(link, path, bytes, count + CM_MAD_BYTES, 0);

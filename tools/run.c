@@ -26,6 +26,10 @@ static void print_help(void)
         "  --wire auto|udp|shm    how packets travel: shared memory to other nonic programs of\n"
         "                         this machine and user and UDP to the rest (auto), UDP only, or\n"
         "                         shared memory only. Default: auto\n"
+        "  --transport rc|block|auto\n"
+        "                         what reliable connections speak over UDP: RoCEv2's RC, nonic's\n"
+        "                         block transport with peers that understand it, or RC until\n"
+        "                         packets are lost or the way proves long. Default: rc\n"
         "  --device IFACE|ADDR[,...]\n"
         "                         use this interface or address of the machine, together with\n"
         "                         your other nonic programs; up to four, all in use at a time.\n"
@@ -113,17 +117,22 @@ static int execute(char **program)
 
 int command_run(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"wire", required_argument, NULL, 'w'},  {"device", required_argument, NULL, 'd'},
-        {"paths", required_argument, NULL, 'p'}, {"capture", required_argument, NULL, 'c'},
-        {"fault", required_argument, NULL, 'f'}, {"stats", no_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
+                                            {"device", required_argument, NULL, 'd'},
+                                            {"transport", required_argument, NULL, 't'},
+                                            {"paths", required_argument, NULL, 'p'},
+                                            {"capture", required_argument, NULL, 'c'},
+                                            {"fault", required_argument, NULL, 'f'},
+                                            {"stats", no_argument, NULL, 's'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     const char *wire = NULL, *device = NULL, *capture = NULL, *fault = NULL, *stats = NULL;
-    const char *paths = NULL;
+    const char *paths = NULL, *transport = NULL;
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
         switch (option) {
         case 'w': wire = optarg; break;
+        case 't': transport = optarg; break;
         case 'd': device = optarg; break;
         case 'p': paths = optarg; break;
         case 'c': capture = optarg; break;
@@ -131,8 +140,9 @@ int command_run(int argc, char **argv)
         case 's': stats = "1"; break;
         case 'h': print_help(); return 0;
         default:
-            fprintf(stderr, "nonic: valid options of 'run' are --wire, --device, --paths, "
-                            "--capture, --fault, --stats, --help\n");
+            fprintf(stderr,
+                    "nonic: valid options of 'run' are --wire, --transport, --device, --paths, "
+                    "--capture, --fault, --stats, --help\n");
             return EXIT_USAGE;
         }
     }
@@ -142,6 +152,7 @@ int command_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     set_or_clear("NONIC_WIRE", wire);
+    set_or_clear("NONIC_TRANSPORT", transport);
     set_or_clear("NONIC_DEVICE", device);
     set_or_clear("NONIC_PATHS", paths);
     set_capture(capture);

@@ -265,6 +265,7 @@ static void destroy_core(struct live *live, struct qp *core)
     live_flush(live);
     live_withdraw_qp(live, core);
     free(qp_take_resources(core));
+    free(qp_take_blocks(core));
     qp_destroy(core);
 }
 
@@ -397,6 +398,23 @@ static int make_resources(struct qp *core, const struct qp_attributes *attribute
     return 0;
 }
 
+/* Whether the way to the peer takes blocks is known now. */
+static int make_blocks(struct live *live, struct qp *core, const struct qp_attributes *attributes)
+{
+    const size_t bytes = qp_blocks_bytes(live_nic(live), qp_type_of(core));
+    free(qp_take_blocks(core));
+    if (bytes == 0 || !live_path_takes_blocks(&attributes->path)) {
+        return 0;
+    }
+    void *memory = aligned_alloc(64, bytes);
+    if (memory == NULL) {
+        return ENOMEM;
+    }
+    memset(memory, 0, bytes);
+    qp_give_blocks(core, memory);
+    return 0;
+}
+
 /* The way to the peer. Its queue pair is named together with its address, or was before. */
 static int resolve(struct live *live, const struct qp *core, const struct ibv_ah_attr *attr,
                    uint32_t mask, struct qp_attributes *attributes)
@@ -428,6 +446,12 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
     if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) && qp_state_of(qp->core) == QP_INIT &&
         attributes.max_reads_in <= live_limits()->reads_per_qp) {
         const int reason = make_resources(qp->core, &attributes);
+        if (reason != 0) {
+            return reason;
+        }
+    }
+    if ((mask & QP_ATTR_AV) && qp_state_of(qp->core) == QP_INIT) {
+        const int reason = make_blocks(live, qp->core, &attributes);
         if (reason != 0) {
             return reason;
         }
@@ -487,8 +511,12 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
     (void)op;
-    /* Payload lands in ascending order, packet after packet, last byte last. */
-    return flags == 0 && qp->qp_type == IBV_QPT_RC;
+    struct live *live = live_of(qp->context);
+    live_lock(live);
+    const bool early = qp_places_early(qp_of(qp)->core);
+    live_unlock(live);
+    /* Else payload lands in ascending order, packet after packet, last byte last. */
+    return flags == 0 && qp->qp_type == IBV_QPT_RC && !early;
 }
 
 /* -- Enhanced connection establishment: as of a device without it -------------------------------*/
