@@ -9,6 +9,10 @@
 
 #include "drivers/live_internal.h"
 #include "drivers/stat_server.h"
+#include "nic/inventory.h"
+
+/* Connections that `nonic stat` hears of: more than fit a socket's buffer. */
+#define CONNECTIONS_MAX 1024
 
 #define PORT_LINES   11
 #define CM_LINES     10
@@ -87,6 +91,38 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
     return LINES_MAX;
 }
 
+static bool is_connection(const struct qp *qp)
+{
+    const enum qp_state state = qp_state_of(qp);
+    return qp_type_of(qp) == QP_RC && (state == QP_RTS || state == QP_SQD);
+}
+
+/* A program may have a hundred thousand: what is said is bounded, and what is looked at is not more
+ * than the table. */
+static void say_connections(const struct live *live, int client)
+{
+    struct stat_connection some[STAT_CONNECTIONS_AT_ONCE];
+    uint32_t count = 0, said = 0, at = 0;
+    const struct qp *qp;
+    while (said < CONNECTIONS_MAX && (qp = nic_each_qp(live->nic, &at)) != NULL) {
+        if (!is_connection(qp)) {
+            continue;
+        }
+        const struct reach_qp view = qp_view(qp);
+        some[count] = (struct stat_connection){
+            .qpn = qp_number(qp), .peer_qpn = view.peer_number, .peer = view.peer};
+        qp_report_of(qp, &some[count++].report);
+        said++;
+        if (count == STAT_CONNECTIONS_AT_ONCE) {
+            if (!stat_server_connections(client, some, count)) {
+                return;
+            }
+            count = 0;
+        }
+    }
+    (void)!stat_server_connections(client, some, count);
+}
+
 void live_serve_stat(struct live *live)
 {
     const int client = stat_server_accept(live->stat_fd);
@@ -94,6 +130,8 @@ void live_serve_stat(struct live *live)
         struct stat_line lines[LINES_MAX];
         const uint32_t count = collect(live, lines);
         stat_server_answer(client, live_device_text(live), lines, count);
+        say_connections(live, client);
+        stat_server_close(client);
     }
 }
 

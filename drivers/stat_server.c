@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "drivers/stat_server.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -46,6 +47,11 @@ int stat_server_accept(int fd)
     return client;
 }
 
+static bool say(int client, const char *text, size_t bytes)
+{
+    return send(client, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
 void stat_server_answer(int client, const char *device, const struct stat_line *lines,
                         uint32_t count)
 {
@@ -57,7 +63,41 @@ void stat_server_answer(int client, const char *device, const struct stat_line *
                                  lines[i].name, lines[i].value);
     }
     if (used < sizeof(text)) {
-        (void)!send(client, text, used, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)!say(client, text, used);
     }
+}
+
+static const char *protocol_name(bool blocks)
+{
+    return blocks ? "block" : "rc";
+}
+
+static int describe(char *text, size_t bytes, const struct stat_connection *connection)
+{
+    const struct qp_report *report = &connection->report;
+    char peer[INET6_ADDRSTRLEN] = "?";
+    inet_ntop(AF_INET6, connection->peer.bytes, peer, sizeof(peer));
+    return snprintf(text, bytes,
+                    "connection qpn=%" PRIu32 " peer=%s peer_qpn=%" PRIu32
+                    " sends=%s receives=%s round_trip_ns=%" PRIu64 " losses=%" PRIu64
+                    " paths=%u window_bytes=%" PRIu64 " flight_bytes=%" PRIu64 "\n",
+                    connection->qpn, peer, connection->peer_qpn,
+                    protocol_name(report->sends_blocks), protocol_name(report->receives_blocks),
+                    report->round_trip_ns, report->losses, report->paths, report->window_bytes,
+                    report->flight_bytes);
+}
+
+bool stat_server_connections(int client, const struct stat_connection *connections, uint32_t count)
+{
+    char text[8192];
+    size_t used = 0;
+    for (uint32_t i = 0; i < count && used < sizeof(text); i++) {
+        used += (size_t)describe(text + used, sizeof(text) - used, &connections[i]);
+    }
+    return used < sizeof(text) && (used == 0 || say(client, text, used));
+}
+
+void stat_server_close(int client)
+{
     local_close(client);
 }

@@ -5,12 +5,17 @@
  * A process listens on the abstract socket "nonic-stat/PID" (SOCK_SEQPACKET): the name vanishes
  * with the process. A client of the same user, or root, connects and is sent lines of text: first
  * "device TEXT", then "NAME VALUE" for each counter, the first of which is the version of this
- * protocol, then the connection is closed.
+ * protocol. In further messages follow lines "connection TEXT", where TEXT is a list of NAME=VALUE,
+ * one for each reliable connection but for those that there is no room for; then the socket is
+ * closed.
  */
 #ifndef DRIVERS_STAT_SERVER_H
 #define DRIVERS_STAT_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "nic/nic.h"
 
 #define STAT_SOCKET_PREFIX "nonic-stat/"
 /* Grows with every change that an older `nonic stat` would misread. New counters are none. Builds
@@ -28,8 +33,17 @@ int stat_server_open(void);
 
 /* Whoever waits on `fd` and may know the counters, to be answered; -1: nobody. Never blocks. */
 int stat_server_accept(int fd);
-/* Says all of it to `client`, and closes that. */
 void stat_server_answer(int client, const char *device, const struct stat_line *lines,
                         uint32_t count);
+/* What is said of a connection: its qpn, the peer's address, and so on. */
+struct stat_connection {
+    uint32_t qpn, peer_qpn;
+    struct gid peer;
+    struct qp_report report;
+};
+/* Several at a time. False: the client takes no more. */
+#define STAT_CONNECTIONS_AT_ONCE 32
+bool stat_server_connections(int client, const struct stat_connection *connections, uint32_t count);
+void stat_server_close(int client);
 
 #endif

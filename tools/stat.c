@@ -22,16 +22,17 @@
 
 static void print_help(void)
 {
-    printf("usage: nonic stat [--json] [--all] [--watch SECONDS] [PID...]\n\n"
+    printf("usage: nonic stat [--json] [--all] [--connections] [--watch SECONDS] [PID...]\n\n"
            "Shows the counters of the programs that run on nonic: all of yours (as root: of all\n"
            "users), or those named. Says how many it left out, and why.\n\n"
            "  --all            also counters that are 0\n"
+           "  --connections    instead: round trip, losses, paths and window of each connection\n"
            "  --watch SECONDS  again and again, with the change per second\n"
            "  --json           for machines\n");
 }
 
 struct request {
-    bool json, all;
+    bool json, all, connections;
     unsigned watch;
     int *pids; /* The programs that were named; none: all. */
     size_t count;
@@ -79,9 +80,33 @@ static bool parse_count(const char *text, json_int_t *count)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
 }
 
-/* Lines that are neither the device nor a counter are left out. Takes the text apart. NULL: the
- * program speaks a later version than we know. */
-static json_t *parse(char *text)
+#define CONNECTION_NAME "connection"
+
+/* A list of NAME=VALUE. Takes the text apart. */
+static json_t *parse_connection(char *text)
+{
+    json_t *connection = json_object();
+    char *pair;
+    while ((pair = strsep(&text, " ")) != NULL) {
+        char *value = strchr(pair, '=');
+        json_int_t count;
+        if (value == NULL) {
+            continue;
+        }
+        *value++ = '\0';
+        clean(value);
+        if (is_counter_name(pair)) {
+            json_object_set_new(connection, pair,
+                                parse_count(value, &count) ? json_integer(count)
+                                                           : json_string(value));
+        }
+    }
+    return connection;
+}
+
+/* Lines that are neither the device nor a counter are left out; connections are added to the
+ * list. Takes the text apart. NULL: the program speaks a later version than we know. */
+static json_t *parse(char *text, json_t *connections)
 {
     json_t *counters = json_object();
     json_int_t count, version = STAT_VERSION;
@@ -97,6 +122,8 @@ static json_t *parse(char *text)
             json_object_set_new(counters, line, json_string(value));
         } else if (strcmp(line, STAT_VERSION_NAME) == 0) {
             version = parse_count(value, &count) ? count : STAT_VERSION + 1;
+        } else if (strcmp(line, CONNECTION_NAME) == 0) {
+            json_array_append_new(connections, parse_connection(value));
         } else if (is_counter_name(line) && parse_count(value, &count)) {
             json_object_set_new(counters, line, json_integer(count));
         }
@@ -129,8 +156,51 @@ static void print_counters(const json_t *now, const json_t *before, unsigned sec
     }
 }
 
+static json_int_t count_in(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
+static const char *word_in(const json_t *object, const char *name)
+{
+    const char *word = json_string_value(json_object_get(object, name));
+    return word == NULL ? "?" : word;
+}
+
+/* "-": the program does not know, or there is no limit. */
+static void print_known(int width, json_int_t count)
+{
+    if (count == 0) {
+        printf(" %*s", width, "-");
+    } else {
+        printf(" %*" JSON_INTEGER_FORMAT, width, count);
+    }
+}
+
+static void print_connections(const json_t *connections)
+{
+    size_t i;
+    json_t *connection;
+    if (json_array_size(connections) > 0) {
+        printf("  %-8s %-6s %-8s %10s %8s %5s %10s %10s  %s\n", "QPN", "sends", "receives",
+               "trip [us]", "losses", "paths", "window", "in flight", "peer");
+    }
+    json_array_foreach((json_t *)(uintptr_t)connections, i, connection)
+    {
+        printf("  %-8" JSON_INTEGER_FORMAT " %-6s %-8s", count_in(connection, "qpn"),
+               word_in(connection, "sends"), word_in(connection, "receives"));
+        print_known(10, (count_in(connection, "round_trip_ns") + 500) / 1000);
+        printf(" %8" JSON_INTEGER_FORMAT " %5" JSON_INTEGER_FORMAT, count_in(connection, "losses"),
+               count_in(connection, "paths"));
+        print_known(10, count_in(connection, "window_bytes"));
+        printf(" %10" JSON_INTEGER_FORMAT "  %s %" JSON_INTEGER_FORMAT "\n",
+               count_in(connection, "flight_bytes"), word_in(connection, "peer"),
+               count_in(connection, "peer_qpn"));
+    }
+}
+
 static void show(const struct stat_program *program, const json_t *now, const json_t *before,
-                 const struct request *request)
+                 const json_t *connections, const struct request *request)
 {
     char command[64];
     command_of(program->process, command, sizeof(command));
@@ -141,7 +211,11 @@ static void show(const struct stat_program *program, const json_t *now, const js
         printf(" of user %u %s", program->user, entry == NULL ? "" : entry->pw_name);
     }
     printf("\n");
-    print_counters(now, before, request->watch, request->all);
+    if (request->connections) {
+        print_connections(connections);
+    } else {
+        print_counters(now, before, request->watch, request->all);
+    }
 }
 
 /* What is not shown, and why; said again when it changes. */
@@ -174,16 +248,21 @@ static bool take(struct request *request, const struct stat_program *program, js
 {
     char key[32];
     snprintf(key, sizeof(key), "%d", program->pid);
-    json_t *now = parse(program->text);
+    json_t *connections = json_array();
+    json_t *now = parse(program->text, connections);
     if (now == NULL) {
+        json_decref(connections);
         return false;
     }
     if (request->json) {
+        const char *what = request->connections ? "connections" : "counters";
         json_array_append_new(list, json_pack("{s:i, s:I, s:O}", "pid", program->pid, "uid",
-                                              (json_int_t)program->user, "counters", now));
+                                              (json_int_t)program->user, what,
+                                              request->connections ? connections : now));
     } else {
-        show(program, now, json_object_get(memory, key), request);
+        show(program, now, json_object_get(memory, key), connections, request);
     }
+    json_decref(connections);
     json_object_set_new(memory, key, now);
     return true;
 }
@@ -208,7 +287,7 @@ static size_t look(struct request *request, json_t *memory)
     const size_t count = choose(request, &programs);
     size_t seen[STAT_SILENT + 1] = {0}, newer = 0;
     json_t *list = json_array();
-    stat_ask(programs, count);
+    stat_ask(programs, count, request->connections);
     for (size_t i = 0; i < count; i++) {
         seen[programs[i].outcome]++;
         if (programs[i].outcome == STAT_ANSWERED) {
@@ -259,17 +338,17 @@ static bool parse_seconds(const char *text, unsigned *seconds)
 
 int command_stat(int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"all", no_argument, NULL, 'a'},
-                                            {"watch", required_argument, NULL, 'w'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'},        {"all", no_argument, NULL, 'a'},
+        {"connections", no_argument, NULL, 'c'}, {"watch", required_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     struct request request = {0};
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
         case 'j': request.json = true; break;
         case 'a': request.all = true; break;
+        case 'c': request.connections = true; break;
         case 'w':
             if (!parse_seconds(optarg, &request.watch)) {
                 return EXIT_USAGE;
@@ -277,7 +356,8 @@ int command_stat(int argc, char **argv)
             break;
         case 'h': print_help(); return 0;
         default:
-            fprintf(stderr, "nonic: valid options of 'stat' are --json, --all, --watch, --help\n");
+            fprintf(stderr, "nonic: valid options of 'stat' are --json, --all, --connections, "
+                            "--watch, --help\n");
             return EXIT_USAGE;
         }
     }

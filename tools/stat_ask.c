@@ -13,11 +13,12 @@
 
 #include "drivers/stat_server.h"
 
-#define TEXT_BYTES    8192
-#define PATIENCE_NS   INT64_C(1000000000)
-#define TOTAL_NS      INT64_C(5000000000)
-#define ROUND_MS      10
-#define ASKED_AT_ONCE 128
+#define TEXT_BYTES     8192
+#define SAID_BYTES_MAX (1u << 20)
+#define PATIENCE_NS    INT64_C(1000000000)
+#define TOTAL_NS       INT64_C(5000000000)
+#define ROUND_MS       10
+#define ASKED_AT_ONCE  128
 
 /* -- Finding ------------------------------------------------------------------------------------*/
 
@@ -138,7 +139,24 @@ static void dial(struct stat_program *program)
     }
 }
 
-static void listen_to(struct stat_program *program)
+/* Puts another message behind what was heard. False: there is no memory, or it is too much. */
+static bool append(struct stat_program *program, const char *message)
+{
+    const size_t before = program->text == NULL ? 0 : strlen(program->text);
+    const size_t more = strlen(message);
+    if (before + more > SAID_BYTES_MAX) {
+        return false;
+    }
+    char *text = realloc(program->text, before + more + 1);
+    if (text == NULL) {
+        return false;
+    }
+    memcpy(text + before, message, more + 1);
+    program->text = text;
+    return true;
+}
+
+static void listen_to(struct stat_program *program, bool connections)
 {
     char text[TEXT_BYTES];
     const ssize_t received = recv(program->socket, text, sizeof(text) - 1, MSG_DONTWAIT);
@@ -147,13 +165,15 @@ static void listen_to(struct stat_program *program)
     }
     if (received > 0) {
         text[received] = '\0';
-        program->text = strdup(text);
+        if (append(program, text) && connections) {
+            return; /* Until the program closes its end. */
+        }
     }
     settle(program, program->text != NULL ? STAT_ANSWERED : STAT_SILENT);
 }
 
 /* Hears those that have answered, within a round. */
-static void hear(struct stat_program *const *asked, nfds_t count)
+static void hear(struct stat_program *const *asked, nfds_t count, bool connections)
 {
     struct pollfd polls[ASKED_AT_ONCE];
     for (nfds_t i = 0; i < count; i++) {
@@ -164,12 +184,12 @@ static void hear(struct stat_program *const *asked, nfds_t count)
     }
     for (nfds_t i = 0; i < count; i++) {
         if (polls[i].revents != 0) {
-            listen_to(asked[i]);
+            listen_to(asked[i], connections);
         }
     }
 }
 
-void stat_ask(struct stat_program *programs, size_t count)
+void stat_ask(struct stat_program *programs, size_t count, bool connections)
 {
     const int64_t end = now_ns() + TOTAL_NS;
     size_t asking = count;
@@ -198,7 +218,7 @@ void stat_ask(struct stat_program *programs, size_t count)
             }
         }
         if (asking > 0) {
-            hear(asked, open);
+            hear(asked, open, connections);
         }
     }
 }

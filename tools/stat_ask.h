@@ -37,8 +37,9 @@ struct stat_program {
  * be given back with stat_forget). Returns how many there are; 0 also if there is no memory. */
 size_t stat_find(struct stat_program **programs);
 
-/* Asks all of them, for 5 seconds at most, and 1 second each. */
-void stat_ask(struct stat_program *programs, size_t count);
+/* Asks all of them, for 5 seconds at most, and 1 second each. `connections`: also for what they say
+ * of each connection, behind the counters in `text`. */
+void stat_ask(struct stat_program *programs, size_t count, bool connections);
 
 /* Frees the texts and the array. */
 void stat_forget(struct stat_program *programs, size_t count);
