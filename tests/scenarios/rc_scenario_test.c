@@ -8,7 +8,8 @@
  *         against a model of each side's memory. The seed chooses the world: faults, MTU, windows,
  *         depths, slow memory, lazy pulling. Run twice, a seed gives the same digest. Each world
  *         is run with RC, then with XRC: an initiator and a target take the place of each queue
- *         pair, and a shared receive queue that requests name that of its receives.
+ *         pair, and a shared receive queue that requests name that of its receives; then with
+ *         blocks from the first request on, and with RC that moves over when it meets trouble.
  *         Replay and more worlds: tests/scenarios/seeds.h.
  */
 #include <setjmp.h>
@@ -31,6 +32,15 @@
 /* Regions start here for peers, so that packets repeat bit by bit. */
 #define BASE 0x100000000u
 
+enum flavor {
+    FLAVOR_RC,
+    FLAVOR_XRC,
+    FLAVOR_BLOCK,
+    FLAVOR_AUTO,
+    FLAVOR_STRANGER, /* Blocks, but the peer does not know them. */
+    FLAVOR_COUNT,
+};
+
 /* One request under way: which slot of the remote region it owns. */
 struct operation {
     bool busy;
@@ -43,7 +53,7 @@ struct side {
     struct cq cq;
     struct completion *ring;
     struct qp *qp; /* Sends; with RC it receives, too. */
-    void *qp_memory, *resources;
+    void *qp_memory, *resources, *blocks;
     struct qp *target; /* XRC only, as are the following. */
     void *target_memory;
     struct xrcd xrcd;
@@ -67,6 +77,8 @@ struct scenario {
     struct prng prng;
     uint64_t seed;
     bool xrc;
+    uint8_t timeout; /* Blocks have timers of their own, for milliseconds of jitter: what they try
+                        again fits in a longer one. */
     uint32_t pairs, target, mtu;
     uint32_t receives;          /* A side has posted, if it does not pause; at most RECEIVES. */
     uint32_t slots, slot_bytes; /* Requests a side has under way, and how long they may be. */
@@ -166,6 +178,12 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
     side->resources = calloc(1, qp_resources_bytes(NIC_READS_MAX));
     assert_null(
         qp_give_resources(scenario->xrc ? side->target : side->qp, side->resources, NIC_READS_MAX));
+    const size_t bytes = qp_blocks_bytes(scenario->world.nodes[node].nic, QP_RC);
+    if (bytes != 0 && !scenario->xrc) {
+        side->blocks = aligned_alloc(64, bytes);
+        memset(side->blocks, 0, bytes);
+        qp_give_blocks(side->qp, side->blocks);
+    }
 }
 
 static void connect_qp(struct scenario *scenario, int node, struct qp *qp, const struct qp *peer,
@@ -183,11 +201,12 @@ static void connect_qp(struct scenario *scenario, int node, struct qp *qp, const
         .destination_qpn = qp_number(peer),
         .path = {.source = scenario->world.nodes[node].gid,
                  .destination = scenario->world.nodes[!node].gid,
-                 .window_bytes = window},
+                 .window_bytes = window,
+                 .peer = NIC_WORLD_PEER},
         .max_reads_out = reads,
         .max_reads_in = reads,
         .min_rnr_timer = 12,
-        .timeout = 8,
+        .timeout = scenario->timeout,
         .retry_count = 7,
         .rnr_retry = 7};
     struct qp_attributes step = attributes;
@@ -475,14 +494,40 @@ static struct nic_world_settings draw_settings(struct prng *prng)
                                        [SIM_FAULT_lazy] = lazy}}};
 }
 
-static struct scenario *scenario_make(uint64_t seed, bool xrc)
+/* From hardly any memory to more than enough. */
+static struct block_limits draw_blocks(struct prng *prng, enum flavor flavor)
+{
+    static const enum nic_transport transports[FLAVOR_COUNT] = {
+        [FLAVOR_BLOCK] = NIC_TRANSPORT_BLOCK,
+        [FLAVOR_AUTO] = NIC_TRANSPORT_AUTO,
+        [FLAVOR_STRANGER] = NIC_TRANSPORT_BLOCK,
+    };
+    const bool scarce = prng_below(prng, 3) == 0;
+    return (struct block_limits){
+        .transport = transports[flavor],
+        .place = prng_below(prng, 2) ? BLOCK_PLACE_EARLY : BLOCK_PLACE_HOLD,
+        .window = 64u << prng_below(prng, 5),
+        .contexts = scarce ? 16 : 1024,
+        .held = scarce ? 1 : 256,
+        .reads = scarce ? 1 : 64,
+        .paths = 1 + (uint32_t)prng_below(prng, 4),
+        .peers = 4,
+        .auto_losses = 1 + (uint32_t)prng_below(prng, 3),
+        .auto_round_trip_ns = prng_below(prng, 2) ? 10000 : 0,
+    };
+}
+
+static struct scenario *scenario_make(uint64_t seed, enum flavor flavor)
 {
     struct scenario *scenario = calloc(1, sizeof(*scenario));
     scenario->seed = seed;
-    scenario->xrc = xrc;
+    scenario->xrc = flavor == FLAVOR_XRC;
+    scenario->timeout = flavor == FLAVOR_BLOCK || flavor == FLAVOR_AUTO ? 12 : 8;
     prng_init(&scenario->prng, seed * 2 + 1);
     struct prng *prng = &scenario->prng;
-    const struct nic_world_settings settings = draw_settings(prng);
+    struct nic_world_settings settings = draw_settings(prng);
+    settings.stranger = flavor == FLAVOR_STRANGER;
+    struct prng blocks_prng = *prng;
     const struct nic_limits limits = {.qps = 64,
                                       .xrc_srqs = 16,
                                       .regions = 64,
@@ -493,8 +538,11 @@ static struct scenario *scenario_make(uint64_t seed, bool xrc)
                                       .inline_bytes = 256,
                                       .reads_per_qp = NIC_READS_MAX,
                                       .cq_entries = 4096,
-                                      .mtu = PATH_MTU_4096};
+                                      .mtu = PATH_MTU_4096,
+                                      .block = draw_blocks(&blocks_prng, flavor)};
     nic_world_init(&scenario->world, seed, &settings, &limits);
+    nic_note_answers(scenario->world.nodes[0].nic, NIC_WORLD_PEER);
+    nic_note_answers(scenario->world.nodes[1].nic, NIC_WORLD_PEER);
     scenario->pairs = 1 + (uint32_t)prng_below(prng, PAIRS_MAX);
     scenario->receives = prng_below(prng, 2) ? RECEIVES : 1 + (uint32_t)prng_below(prng, 8);
     const bool deep = prng_below(prng, 4) == 0;
@@ -528,6 +576,7 @@ static void scenario_free(struct scenario *scenario)
                 srq_leave(scenario->world.nodes[n].nic, &side->srq);
                 qp_destroy(side->target);
             }
+            free(qp_take_blocks(side->qp));
             qp_destroy(side->qp);
             assert_int_equal(side->xrcd.users, 0);
             free(side->target_memory);
@@ -559,9 +608,20 @@ static void add_up(const struct nic_world *world, struct sums *sums)
     variety_add(&sums->faults, &world->link.settings.faults);
 }
 
-static uint64_t run(uint64_t seed, bool xrc, struct sums *sums)
+/* Who does not answer is asked three times, and nothing else of blocks is sent to it. EXA-74 */
+static void expect_rc_alone(const struct scenario *scenario)
 {
-    struct scenario *scenario = scenario_make(seed, xrc);
+    const uint64_t *ours = nic_counters(scenario->world.nodes[0].nic)->values;
+    const uint64_t *theirs = nic_counters(scenario->world.nodes[1].nic)->values;
+    assert_in_range(ours[COUNTER_hello_sent], 3, 3 * scenario->pairs);
+    assert_int_equal(ours[COUNTER_hello_sent], 3 * ours[COUNTER_hello_unanswered]);
+    assert_int_equal(ours[COUNTER_block_streams] + ours[COUNTER_block_probes_sent], 0);
+    assert_int_equal(theirs[COUNTER_hello_sent] + theirs[COUNTER_block_answers_sent], 0);
+}
+
+static uint64_t run(uint64_t seed, enum flavor flavor, struct sums *sums)
+{
+    struct scenario *scenario = scenario_make(seed, flavor);
     const uint64_t steps_max = 4000000;
     uint64_t steps = 0;
     while (!finished(scenario)) {
@@ -584,6 +644,9 @@ static uint64_t run(uint64_t seed, bool xrc, struct sums *sums)
                                 &side->counter_model, 8);
             assert_int_equal(side->received, scenario->sides[p][!n].sends_posted);
         }
+    }
+    if (flavor == FLAVOR_STRANGER) {
+        expect_rc_alone(scenario);
     }
     add_up(&scenario->world, sums);
     const uint64_t digest = scenario->world.sim.digest;
@@ -614,22 +677,39 @@ static void expect_variety(const struct sums *sums)
     }
 }
 
+static void expect_blocks(const struct sums *sums)
+{
+    static const enum nic_counter wanted[] = {
+        COUNTER_hello_sent,        COUNTER_hello_welcomed,      COUNTER_block_streams,
+        COUNTER_block_probes_sent, COUNTER_block_answers_stale, COUNTER_blocks_no_context,
+        COUNTER_blocks_held,       COUNTER_hold_full,           COUNTER_retransmitted_pkts,
+        COUNTER_rcvd_rnr_err,      COUNTER_duplicate_request};
+    for (size_t i = 0; i < COUNT_OF(wanted); i++) {
+        if (sums->counters[wanted[i]] == 0) {
+            fail_msg("no seed reached %s by blocks", nic_counter_name(wanted[i]));
+        }
+    }
+}
+
+/* EXA-75 EXA-79 EXA-84 EXA-86 EXA-87 EXA-88 EXA-94 EXA-95 EXA-109 */
 static void test_random_worlds(void **state)
 {
     (void)state;
-    struct sums sums[2] = {0};
+    struct sums sums[FLAVOR_COUNT] = {0};
     uint64_t seed;
     while (seeds_next(&seeds, &seed)) {
-        for (int xrc = 0; xrc < 2; xrc++) {
-            const uint64_t digest = run(seed, xrc, &sums[xrc]);
-            if (seed % 16 == 0 && run(seed, xrc, &sums[xrc]) != digest) {
+        for (enum flavor flavor = FLAVOR_RC; flavor < FLAVOR_COUNT; flavor++) {
+            const uint64_t digest = run(seed, flavor, &sums[flavor]);
+            if (seed % 16 == 0 && run(seed, flavor, &sums[flavor]) != digest) {
                 fail_msg("seed %llu: another digest the second time", (unsigned long long)seed);
             }
         }
     }
     if (seeds.count >= 100) {
-        expect_variety(&sums[0]);
-        expect_variety(&sums[1]);
+        expect_variety(&sums[FLAVOR_RC]);
+        expect_variety(&sums[FLAVOR_XRC]);
+        expect_blocks(&sums[FLAVOR_BLOCK]);
+        expect_blocks(&sums[FLAVOR_AUTO]);
     }
 }
 

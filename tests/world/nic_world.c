@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nic/ways.h"
 #include "tests/world/timer.h"
 
 /* A node too lazy to pull looks again this much later. */
@@ -11,10 +12,15 @@
 /* Time begins a little after 0, which is no time to some engines. */
 #define BEGIN_PS UINT64_C(1000000)
 
+/* Any packet, without its ICRC. */
+#define PACKET_BYTES_MAX (NIC_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX)
+#define DATAGRAM_BYTES   9000
+
 /* A move that takes its time. */
 struct late_move {
     struct sim_event event;
-    struct datagram *datagram; /* Has the payload. */
+    uint32_t node;
+    struct datagram *datagram; /* Has the payload; NULL: the NIC has it. */
     struct nic_move move;
 };
 
@@ -56,28 +62,57 @@ static void move_memory(struct nic_move *move)
     }
 }
 
-static void finish_move(struct nic_world *world, struct datagram *datagram, struct nic_move *move)
+static void finish_move(struct nic_world *world, uint32_t node, struct datagram *datagram,
+                        struct nic_move *move)
 {
     move_memory(move);
-    nic_on_moved(world->nodes[datagram->to].nic, move, NIC_MOVED, sim_instant(&world->sim));
-    link_give(datagram);
+    nic_on_moved(world->nodes[node].nic, move, NIC_MOVED, sim_instant(&world->sim));
+    if (datagram != NULL) {
+        link_give(datagram);
+    }
+}
+
+static void defer(struct nic_world *world, uint32_t number, struct datagram *datagram,
+                  const struct nic_move *move);
+
+static void make_move(struct nic_world *world, uint32_t node, struct datagram *datagram,
+                      struct nic_move *move)
+{
+    if (world->move_ps != 0) {
+        defer(world, node, datagram, move);
+    } else {
+        finish_move(world, node, datagram, move);
+    }
+}
+
+/* What had come before its turn. */
+static void make_held_moves(struct nic_world *world, uint32_t node)
+{
+    struct nic_move move;
+    while (nic_next_held(world->nodes[node].nic, &move)) {
+        make_move(world, node, NULL, &move);
+    }
 }
 
 static void on_late_move(struct sim *sim, struct sim_event *event)
 {
     struct nic_world *world = world_of(sim);
     struct late_move *late = CONTAINER_OF(event, struct late_move, event);
-    finish_move(world, late->datagram, &late->move);
+    const uint32_t node = late->node;
+    finish_move(world, node, late->datagram, &late->move);
     sim_pool_give(&world->moves, late);
+    make_held_moves(world, node);
 }
 
 /* Memory takes its time: the move and what follows from it happen later, in order if it has to. */
-static void defer(struct nic_world *world, struct datagram *datagram, const struct nic_move *move)
+static void defer(struct nic_world *world, uint32_t number, struct datagram *datagram,
+                  const struct nic_move *move)
 {
-    struct nic_node *node = &world->nodes[datagram->to];
+    struct nic_node *node = &world->nodes[number];
     struct late_move *late = sim_pool_take(&world->moves);
-    CHECK(late != NULL); /* There are as many as datagrams. */
+    CHECK(late != NULL); /* There are as many as datagrams and held payloads. */
     sim_event_init(&late->event, on_late_move);
+    late->node = number;
     late->datagram = datagram;
     late->move = *move;
     uint64_t done_ps = world->sim.now_ps + prng_below(&world->sim.prng, world->move_ps);
@@ -112,6 +147,7 @@ static bool hand_in(struct nic_world *world, const struct datagram *datagram, st
                                     .headers_bytes = datagram->count,
                                     .source = world->nodes[datagram->from].gid,
                                     .destination = world->nodes[datagram->to].gid,
+                                    .arrived = sim_instant(&world->sim),
                                     .hop_limit = 64};
     return nic_on_packet(world->nodes[datagram->to].nic, &frame, sim_instant(&world->sim), move) ==
            NIC_MOVES;
@@ -124,13 +160,13 @@ static void on_arrival(struct sim *sim, struct sim_event *event)
     struct nic_move move;
     note(sim, datagram);
     world->arrived++;
-    if (!hand_in(world, datagram, &move)) {
-        link_give(datagram);
-    } else if (world->move_ps != 0) {
-        defer(world, datagram, &move);
+    const uint32_t node = datagram->to;
+    if (hand_in(world, datagram, &move)) {
+        make_move(world, node, datagram, &move);
     } else {
-        finish_move(world, datagram, &move);
+        link_give(datagram);
     }
+    make_held_moves(world, node);
 }
 
 /* -- Departure ----------------------------------------------------------------------------------*/
@@ -153,7 +189,7 @@ static void pull(struct nic_world *world, uint32_t number)
     struct sim *sim = &world->sim;
     struct nic_node *node = &world->nodes[number];
     struct nic_departure departure;
-    uint8_t bytes[ROCE_PACKET_BYTES_MAX];
+    uint8_t bytes[PACKET_BYTES_MAX];
     struct qp *qp;
     while ((qp = nic_next_qp(node->nic)) != NULL) {
         if (sim_fault_strikes(&world->link.settings.faults, SIM_FAULT_lazy, &sim->prng)) {
@@ -193,6 +229,11 @@ static void node_init(struct nic_world *world, uint32_t number, const struct nic
     void *memory = aligned_alloc(64, bytes);
     memset(memory, 0, bytes);
     node->nic = nic_init(limits, prng_next(&world->sim.prng), memory);
+    struct nic_ways *ways = nic_peer_ways(node->nic, NIC_WORLD_PEER);
+    if (ways != NULL) {
+        ways->datagram_bytes = DATAGRAM_BYTES;
+        ways->ports = (uint8_t)limits->block.paths;
+    }
     node->gid = (struct gid){{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(number + 1)}};
     sim_event_init(&node->timer, on_timer);
     sim_event_init(&node->pull, on_pull);
@@ -204,12 +245,17 @@ void nic_world_init(struct nic_world *world, uint64_t seed,
     memset(world, 0, sizeof(*world));
     sim_init(&world->sim, seed);
     sim_run_until(&world->sim, BEGIN_PS);
-    link_pool_open(&world->packets, NIC_WORLD_PACKETS_MAX, ROCE_PACKET_BYTES_MAX);
+    link_pool_open(&world->packets, NIC_WORLD_PACKETS_MAX, PACKET_BYTES_MAX);
     link_init(&world->link, &world->sim, &world->packets, &settings->link, on_arrival);
     world->move_ps = settings->move_ps;
-    sim_pool_open(&world->moves, NIC_WORLD_PACKETS_MAX, sizeof(struct late_move));
+    sim_pool_open(&world->moves, NIC_WORLD_PACKETS_MAX + 2 * limits->block.held,
+                  sizeof(struct late_move));
+    struct nic_limits second = *limits;
+    if (settings->stranger) {
+        second.block = (struct block_limits){.transport = NIC_TRANSPORT_RC};
+    }
     node_init(world, 0, limits);
-    node_init(world, 1, limits);
+    node_init(world, 1, &second);
 }
 
 void nic_world_free(struct nic_world *world)

@@ -21,12 +21,15 @@
 #include "tests/world/link.h"
 
 #define NIC_WORLD_PACKETS_MAX 4096u
+/* What a node is to the other one (nic_path.peer), if block_limits.peers is at least 1. */
+#define NIC_WORLD_PEER 1u
 
 /* The fault `lazy`: a node does not pull from its NIC at
  * this opportunity. */
 struct nic_world_settings {
     struct link_settings link;
     uint64_t move_ps; /* Memory moves finish up to this much later; 0: at once. */
+    bool stranger;    /* Node 1 speaks no blocks, whatever the limits say. */
 };
 
 struct nic_node {
