@@ -43,7 +43,6 @@ static enum roce_verdict decode(struct nic *nic, const struct nic_frame *frame,
     }
     arrival->source = frame->source;
     arrival->destination = frame->destination;
-    arrival->arrived = frame->arrived;
     arrival->traffic_class = frame->traffic_class;
     arrival->hop_limit = frame->hop_limit;
     arrival->placed = frame->placed;

@@ -5,14 +5,12 @@
 #ifndef NIC_ARRIVAL_H
 #define NIC_ARRIVAL_H
 
-#include "base/instant.h"
 #include "nic/types.h"
 #include "wire/roce.h"
 
 struct nic_arrival {
     struct roce_packet packet;
     struct gid source, destination;
-    struct instant arrived; /* 0 ns: not known. */
     uint8_t traffic_class;
     uint8_t hop_limit;
     bool placed; /* As the frame says; it is believed of an RC WRITE or READ request only. */

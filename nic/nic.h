@@ -236,12 +236,12 @@ struct nic_departure {
     uint8_t headers[NIC_HEADERS_BYTES_MAX]; /* BTH and extended headers, encoded. */
     uint32_t headers_bytes;
     uint32_t payload_bytes; /* Sum of the segments. */
-    uint32_t pad_bytes;
+    uint8_t pad_bytes;
+    uint8_t way;      /* By which addresses and port it leaves (nic/ways.h). 0: the path's own. */
+    bool ecn_capable; /* Routers may mark it instead of dropping it: ECT(0). */
     uint32_t segment_count;
     struct segment segments[NIC_SEGMENT_MAX];
     struct nic_direct direct;
-    uint8_t way;      /* By which addresses and port it leaves (nic/ways.h). 0: the path's own. */
-    bool ecn_capable; /* Routers may mark it instead of dropping it: ECT(0). */
     bool alone; /* An RC request, and every request of this queue pair before it is acknowledged. */
     bool more_sends; /* Further send requests wait behind this packet. */
     bool more;       /* The queue pair is still ready: the next pull may yield something. */

@@ -21,9 +21,9 @@ void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opc
     packet->payload_bytes = 0;
     departure->payload_bytes = 0;
     departure->pad_bytes = 0;
-    departure->segment_count = 0;
     departure->way = 0;
     departure->ecn_capable = false;
+    departure->segment_count = 0;
     departure->alone = false;
     departure->direct.kind = NIC_DIRECT_NONE;
     departure->more_sends = qp->sends.next != qp->sends.tail;
