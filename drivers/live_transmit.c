@@ -57,14 +57,18 @@ bool live_has_room(struct live *live, struct link *link)
 }
 
 /* Where several processes share the address, the queue pair number says which one it is. */
-static struct link *choose(struct live *live, const struct nic_departure *departure)
+static struct link *choose(struct live *live, struct link *link, uint32_t destination_qpn)
 {
-    struct link *link = departure->path->link;
-    if (UNLIKELY((departure->way | departure->ecn_capable) != 0)) {
-        return udp_port_way(&live->udp, link, departure->way, departure->ecn_capable);
-    }
-    return LIKELY(link->kind != LINK_FAN) ? link
-                                          : live_fan_link(live, link, departure->destination_qpn);
+    return LIKELY(link->kind != LINK_FAN) ? link : live_fan_link(live, link, destination_qpn);
+}
+
+/* Only over UDP there is more than one way. */
+static struct link *by_way(struct live *live, struct link *link,
+                           const struct nic_departure *departure)
+{
+    return LIKELY((departure->way | departure->ecn_capable) == 0)
+               ? link
+               : udp_port_way(&live->udp, link, departure->way, departure->ecn_capable);
 }
 
 /* -- The slow way: packets as bytes ------------------------------------------------------------*/
@@ -242,12 +246,12 @@ static bool transmit_watched(struct live *live, struct link *link,
 
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
-    struct link *link = choose(live, departure);
+    struct link *link = choose(live, departure->path->link, departure->destination_qpn);
     if (live->capture != NULL || live->faults != NULL) {
-        return transmit_watched(live, link, departure);
+        return transmit_watched(live, by_way(live, link, departure), departure);
     }
     if (link->kind == LINK_UDP) {
-        return udp_port_transmit(&live->udp, link, departure);
+        return udp_port_transmit(&live->udp, by_way(live, link, departure), departure);
     }
     if (UNLIKELY(link->kind == LINK_NOWHERE)) {
         return true;

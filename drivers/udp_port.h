@@ -218,8 +218,10 @@ void udp_port_use_ports(struct udp_port *port, uint32_t ports);
  * what arrives. A socket is opened when a way is first used. False: no memory, and way 0 is all
  * there is. */
 MUST_USE bool udp_port_offer_ways(struct udp_port *port, struct link *link, struct nic_ways *ways);
-/* The link for what leaves by that way of `link`, which was offered ways unless `way` is 0. */
-struct link *udp_port_way(struct udp_port *port, struct link *link, uint8_t way, bool ecn_capable);
+/* The link for what leaves by that way of `link`, which was offered ways unless `way` is 0. Not
+ * compiled into its one caller, where the packets of RC pass. */
+__attribute__((noinline)) struct link *udp_port_way(struct udp_port *port, struct link *link,
+                                                    uint8_t way, bool ecn_capable);
 /* The addresses and ports of what leaves by `link`. */
 const struct inet_flow *udp_link_flow(const struct link *link);
 
