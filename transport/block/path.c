@@ -27,6 +27,8 @@
 #define BATCH_PACKETS   2
 #define BATCH_BYTES_MAX 65536
 #define BATCHES         2
+/* One tick of a kernel's clock. */
+#define OVERSLEPT_NS 4000000
 
 struct block_path_policy block_path_policy_default(void)
 {
@@ -155,7 +157,9 @@ static bool pace_of(const struct block_path *path, struct pace *pace)
     const uint64_t fast = (uint64_t)BATCH_BYTES_MAX * (1000000000 / BATCH_NS);
     const uint64_t batch = smaller(pace->rate, fast) * BATCH_NS / 1000000000;
     pace->batch = (uint32_t)larger(batch, (uint64_t)BATCH_PACKETS * path->packet_bytes);
-    pace->credit_ns = pace_ns(pace, (uint64_t)BATCHES * pace->batch);
+    /* Where a round trip is shorter than a sender may oversleep, answers keep the pace. */
+    const uint64_t late = path->rtt.smoothed_ns < OVERSLEPT_NS ? window(path) / 4 : 0;
+    pace->credit_ns = pace_ns(pace, larger((uint64_t)BATCHES * pace->batch, late));
     return true;
 }
 

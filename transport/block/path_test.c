@@ -373,6 +373,25 @@ static void test_window_and_pace(void **state)
     assert_in_range(burst_most, 2, 4);
 }
 
+/* How much leaves at once after a sender has slept. */
+static uint32_t room_after_sleep(uint64_t trip_ns)
+{
+    struct bench bench;
+    start_at(&bench, 0, trip_ns);
+    assert_int_equal(echo(&bench, sent(&bench, 0), trip_ns), BLOCK_ECHO_NEWS);
+    bench.path.congestion.window = (uint64_t)1000 * PACKET << 8;
+    return block_path_room(&bench.path, at(100 * MS));
+}
+
+/* Where a round trip is shorter than a sender may oversleep, it catches up on a quarter of the
+ * window; else on little, since what leaves at once is a queue on its way. */
+static void test_oversleeps(void **state)
+{
+    (void)state;
+    assert_in_range(room_after_sleep(MS), 249 * PACKET, 251 * PACKET);
+    assert_in_range(room_after_sleep(20 * MS), 2 * PACKET, 50 * PACKET);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_asks),
         cmocka_unit_test(test_seldom_used),
         cmocka_unit_test(test_window_and_pace),
+        cmocka_unit_test(test_oversleeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
