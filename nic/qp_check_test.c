@@ -26,7 +26,7 @@ static void break_responder(void)
     struct rc_resource resources[2];
     rc_responder_init(&responder, psn_of(7), 256, 2, resources);
     responder.due = 1; /* Though nothing is. */
-    rc_responder_report_gap(&responder);
+    rc_responder_report_gap(&responder, psn_of(8));
 }
 
 static void break_receive_queue(void)

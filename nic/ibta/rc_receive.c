@@ -315,8 +315,12 @@ bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
     case RC_VERDICT_REPORT_GAP:
         nic_count(nic, COUNTER_out_of_seq_request);
         nic_count(nic, COUNTER_nak_psn_sequence);
-        rc_responder_report_gap(&qp->in.rc);
+        rc_responder_report_gap(&qp->in.rc, psn_of(packet->psn));
         nic_schedule(qp);
+        return false;
+    case RC_VERDICT_IN_GAP:
+        nic_count(nic, COUNTER_drop_in_gap);
+        rc_responder_pass_over(&qp->in.rc, psn_of(packet->psn));
         return false;
     case RC_VERDICT_IGNORE: nic_count(nic, COUNTER_drop_in_gap); return false;
     case RC_VERDICT_WRONG_ORDER:

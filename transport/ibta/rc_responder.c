@@ -138,18 +138,37 @@ enum rc_verdict rc_responder_judge(const struct rc_responder *responder,
         return judge_duplicate(responder, packet, traits);
     }
     if (ahead > 0) {
-        return responder->stream == RC_STREAM_IN_GAP ? RC_VERDICT_IGNORE : RC_VERDICT_REPORT_GAP;
+        return responder->stream == RC_STREAM_IN_GAP ? RC_VERDICT_IN_GAP : RC_VERDICT_REPORT_GAP;
     }
     return judge_in_order(responder, packet, traits);
 }
 
-/* `packets` PSNs were accepted: gaps end here, and a NAK that was not sent yet is void. */
+static void owe_sequence_nak(struct rc_responder *responder)
+{
+    responder->stream = RC_STREAM_IN_GAP;
+    responder->pending = RC_REPLY_NAK;
+    responder->syndrome = ROCE_NAK_PSN_SEQUENCE;
+    responder->pending_psn = responder->expected;
+}
+
+/* What a NAK that was not sent yet is about has come: it is void, unless more was dropped. The
+ * requester knows nothing of that, and would wait for its timer if no more follows. */
+static void reconsider_nak(struct rc_responder *responder)
+{
+    if (psn_distance(responder->expected, responder->dropped) >= 0) {
+        owe_sequence_nak(responder);
+    } else {
+        responder->pending = RC_REPLY_NONE;
+    }
+}
+
+/* `packets` PSNs were accepted: gaps whose NAK was sent end here. */
 static void move_on(struct rc_responder *responder, uint32_t packets)
 {
     responder->stream = RC_STREAM_IN_ORDER;
     responder->expected = psn_after(responder->expected, packets);
     if (responder->pending == RC_REPLY_NAK) {
-        responder->pending = RC_REPLY_NONE;
+        reconsider_nak(responder);
     }
 }
 
@@ -358,13 +377,20 @@ void rc_responder_replay_response(struct rc_responder *responder, const struct r
     INVARIANTS(rc_responder_check(responder));
 }
 
-void rc_responder_report_gap(struct rc_responder *responder)
+void rc_responder_report_gap(struct rc_responder *responder, struct psn psn)
 {
     INVARIANTS(rc_responder_check(responder));
-    responder->stream = RC_STREAM_IN_GAP;
-    responder->pending = RC_REPLY_NAK;
-    responder->syndrome = ROCE_NAK_PSN_SEQUENCE;
-    responder->pending_psn = responder->expected;
+    responder->dropped = psn;
+    owe_sequence_nak(responder);
+    INVARIANTS(rc_responder_check(responder));
+}
+
+void rc_responder_pass_over(struct rc_responder *responder, struct psn psn)
+{
+    INVARIANTS(rc_responder_check(responder));
+    if (psn_distance(responder->dropped, psn) > 0) {
+        responder->dropped = psn;
+    }
     INVARIANTS(rc_responder_check(responder));
 }
 
@@ -388,6 +414,9 @@ void rc_responder_refuse(struct rc_responder *responder, struct psn psn, uint8_t
 {
     INVARIANTS(rc_responder_check(responder));
     drop_responses(responder, psn);
+    if (responder->stream == RC_STREAM_IN_ORDER) {
+        responder->dropped = responder->expected;
+    }
     responder->stream = RC_STREAM_IN_GAP;
     responder->pending = RC_REPLY_NAK;
     responder->syndrome = syndrome;

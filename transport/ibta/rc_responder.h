@@ -30,7 +30,7 @@
 
 enum rc_stream {
     RC_STREAM_IN_ORDER,
-    RC_STREAM_IN_GAP, /* A NAK went out for `expected`; silence until it arrives. */
+    RC_STREAM_IN_GAP, /* A NAK for `expected` is due or went out; silence until that arrives. */
 };
 
 enum rc_verdict {
@@ -39,7 +39,8 @@ enum rc_verdict {
     RC_VERDICT_REPLAY_READ,   /* A duplicate READ: respond again, once its key is judged again. */
     RC_VERDICT_REPLAY_ATOMIC, /* A duplicate atomic whose result is kept. */
     RC_VERDICT_REPORT_GAP,    /* First sign of a loss: ask for it once. */
-    RC_VERDICT_IGNORE,        /* Inside a gap already reported, or a duplicate too old to answer. */
+    RC_VERDICT_IN_GAP,        /* Beyond a gap already reported: dropped in silence. */
+    RC_VERDICT_IGNORE,        /* A duplicate too old to answer. */
     RC_VERDICT_WRONG_ORDER,   /* Opcodes out of sequence: an invalid request. */
     RC_VERDICT_WRONG_LENGTH,  /* Payload that does not fit MTU or announced length: likewise. */
     RC_VERDICT_NO_RESOURCES,  /* More READs and atomics than agreed: likewise. */
@@ -86,7 +87,8 @@ struct rc_responder {
     uint8_t syndrome;      /* The syndrome of a pending NAK. */
     uint8_t resource_mask; /* The array has 2^n entries. */
     struct psn pending_psn;
-    struct psn moved; /* One past the newest PSN whose memory moves are done. */
+    struct psn moved;   /* One past the newest PSN whose memory moves are done. */
+    struct psn dropped; /* In a gap: the farthest PSN that was not taken, `expected` or beyond. */
     struct incoming incoming;
     struct rc_resource *resources;
     uint8_t resource_limit;  /* max_dest_rd_atomic. */
@@ -136,10 +138,11 @@ void rc_responder_accept_fetched(struct rc_responder *responder, const struct ro
 void rc_responder_accept_atomic(struct rc_responder *responder, const struct roce_packet *packet);
 void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint64_t original);
 
-/* Answers of the other verdicts. */
+/* Answers of the other verdicts; `psn` is that of the packet that is dropped. */
 void rc_responder_replay(struct rc_responder *responder);
 void rc_responder_replay_response(struct rc_responder *responder, const struct roce_packet *packet);
-void rc_responder_report_gap(struct rc_responder *responder);
+void rc_responder_report_gap(struct rc_responder *responder, struct psn psn);
+void rc_responder_pass_over(struct rc_responder *responder, struct psn psn);
 
 /* Refuses the request at `psn`: an RNR NAK (the stream waits for it again) or a fatal NAK. */
 void rc_responder_refuse(struct rc_responder *responder, struct psn psn, uint8_t syndrome);

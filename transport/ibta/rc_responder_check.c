@@ -52,6 +52,8 @@ void rc_responder_check(const struct rc_responder *responder)
     CHECK((responder->msn & ~ROCE_24_BITS) == 0);
     /* A sequence NAK is about a gap that is still there. */
     CHECK(responder->pending != RC_REPLY_NAK || responder->stream == RC_STREAM_IN_GAP);
+    CHECK(responder->stream != RC_STREAM_IN_GAP ||
+          psn_distance(responder->expected, responder->dropped) >= 0);
     incoming_check(&responder->incoming);
     check_resources(responder);
 }

@@ -140,25 +140,120 @@ static void test_gap_is_reported_once(void **state)
     struct bench *bench = begin(10);
     execute(bench, ROCE_SEND_ONLY, 10, false);
     assert_int_equal(judge(bench, ROCE_SEND_ONLY, 12, 8, 0), RC_VERDICT_REPORT_GAP);
-    rc_responder_report_gap(&bench->responder);
+    rc_responder_report_gap(&bench->responder, psn_of(12));
     expect_nak(bench, 11, ROCE_NAK_PSN_SEQUENCE);
-    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 13, 8, 0), RC_VERDICT_IGNORE);
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 13, 8, 0), RC_VERDICT_IN_GAP);
     expect_silence(bench);
     execute(bench, ROCE_SEND_ONLY, 11, false); /* It came: the next gap is news again. */
     assert_int_equal(judge(bench, ROCE_SEND_ONLY, 13, 8, 0), RC_VERDICT_REPORT_GAP);
     end(bench);
 }
 
-static void test_late_packet_voids_an_unsent_nak(void **state)
+static void drop(struct bench *bench, uint32_t psn)
+{
+    const enum rc_verdict verdict = judge(bench, ROCE_SEND_ONLY, psn, 8, 0);
+    if (verdict == RC_VERDICT_REPORT_GAP) {
+        rc_responder_report_gap(&bench->responder, psn_of(psn));
+    } else {
+        assert_int_equal(verdict, RC_VERDICT_IN_GAP);
+        rc_responder_pass_over(&bench->responder, psn_of(psn));
+    }
+}
+
+/* What was dropped beyond a gap has to come again, though the missing packet came before the NAK
+ * left: nobody else asks for it if it was the last of its message. */
+static void test_unsent_nak_asks_for_what_was_dropped(void **state)
+{
+    (void)state;
+    for (uint32_t first = 0xfffff8; first != 8; first = (first + 1) & PSN_MASK) {
+        struct bench *bench = begin(first);
+        execute(bench, ROCE_SEND_ONLY, first, false);
+        drop(bench, first + 3);
+        drop(bench, first + 2); /* Not the farthest, as it comes again or late. */
+        execute(bench, ROCE_SEND_ONLY, first + 1, true);
+        execute(bench, ROCE_SEND_ONLY, first + 2, true);
+        expect_nak(bench, first + 3, ROCE_NAK_PSN_SEQUENCE);
+        expect_silence(bench);
+        drop(bench, first + 4);
+        expect_silence(bench); /* The requester resends all of them. */
+        execute(bench, ROCE_SEND_ONLY, first + 3, true);
+        expect_ack(bench, first + 3, 4);
+        end(bench);
+    }
+}
+
+/* The farthest of them counts, whichever came last. */
+static void test_farthest_dropped_is_remembered(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0xffffff);
+    drop(bench, 0);
+    drop(bench, 2);
+    drop(bench, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        execute(bench, ROCE_SEND_ONLY, 0xffffff + i, true);
+    }
+    expect_nak(bench, 2, ROCE_NAK_PSN_SEQUENCE);
+    expect_silence(bench);
+    end(bench);
+}
+
+/* All of it came again before the NAK left: it would ask for what nobody has sent. */
+static void test_unsent_nak_is_void_once_all_came(void **state)
 {
     (void)state;
     struct bench *bench = begin(10);
-    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 11, 8, 0), RC_VERDICT_REPORT_GAP);
-    rc_responder_report_gap(&bench->responder);
+    drop(bench, 12);
     execute(bench, ROCE_SEND_ONLY, 10, true);
-    expect_ack(bench, 10, 1);
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 9, 8, 0), RC_VERDICT_REPLAY);
+    rc_responder_replay(&bench->responder);
+    execute(bench, ROCE_SEND_ONLY, 11, true);
+    execute(bench, ROCE_SEND_ONLY, 12, true);
+    expect_ack(bench, 12, 3);
+    expect_silence(bench);
+    drop(bench, 15); /* The next gap is another one. */
+    expect_nak(bench, 13, ROCE_NAK_PSN_SEQUENCE);
+    end(bench);
+}
+
+/* A READ passes what a stranger sent with PSNs of its responses. */
+static void test_read_passes_what_was_dropped(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    drop(bench, 2);
+    accept_read(bench, 0, 3 * MTU);
+    expect_response(bench, 0, ROCE_READ_RESPONSE_FIRST, 0, MTU);
+    expect_response(bench, 1, ROCE_READ_RESPONSE_MIDDLE, MTU, MTU);
+    expect_response(bench, 2, ROCE_READ_RESPONSE_LAST, 2 * MTU, MTU);
     expect_silence(bench);
     end(bench);
+}
+
+/* A receive was posted, and the SEND came again, before the RNR NAK left: what was dropped behind
+ * the SEND is asked for in its place; if nothing was, nothing is. */
+static void test_unsent_rnr_nak_is_no_other(void **state)
+{
+    (void)state;
+    for (uint32_t behind = 0; behind < 3; behind++) {
+        struct bench *bench = begin(7);
+        if (behind == 2) {
+            drop(bench, 8);
+        }
+        assert_int_equal(judge(bench, ROCE_SEND_ONLY, 7, 8, 0), RC_VERDICT_EXECUTE);
+        rc_responder_refuse(&bench->responder, psn_of(7), ROCE_AETH_RNR_NAK | 3);
+        if (behind == 1) {
+            drop(bench, 8);
+        }
+        execute(bench, ROCE_SEND_ONLY, 7, true);
+        if (behind > 0) {
+            expect_nak(bench, 8, ROCE_NAK_PSN_SEQUENCE);
+        } else {
+            expect_ack(bench, 7, 1);
+        }
+        expect_silence(bench);
+        end(bench);
+    }
 }
 
 /* A NAK acknowledges everything before it: it waits for moves that are under way. */
@@ -169,7 +264,7 @@ static void test_nak_waits_for_moves(void **state)
     assert_int_equal(judge(bench, ROCE_WRITE_ONLY, 0, 8, 8), RC_VERDICT_EXECUTE);
     rc_responder_accept(&bench->responder, &bench->packet);
     assert_int_equal(judge(bench, ROCE_WRITE_ONLY, 2, 8, 8), RC_VERDICT_REPORT_GAP);
-    rc_responder_report_gap(&bench->responder);
+    rc_responder_report_gap(&bench->responder, psn_of(2));
     expect_silence(bench);
     rc_responder_on_moved(&bench->responder, psn_of(0), true);
     expect_nak(bench, 1, ROCE_NAK_PSN_SEQUENCE);
@@ -212,7 +307,7 @@ static void test_rnr_waits_for_the_same_request(void **state)
     assert_int_equal(judge(bench, ROCE_SEND_ONLY, 7, 8, 0), RC_VERDICT_EXECUTE);
     rc_responder_refuse(&bench->responder, psn_of(7), ROCE_AETH_RNR_NAK | 3);
     expect_nak(bench, 7, ROCE_AETH_RNR_NAK | 3);
-    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 8, 8, 0), RC_VERDICT_IGNORE);
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 8, 8, 0), RC_VERDICT_IN_GAP);
     execute(bench, ROCE_SEND_ONLY, 7, true);
     expect_ack(bench, 7, 1);
     end(bench);
@@ -419,7 +514,11 @@ int main(void)
         cmocka_unit_test(test_acknowledgements_coalesce),
         cmocka_unit_test(test_acknowledges_after_the_move),
         cmocka_unit_test(test_gap_is_reported_once),
-        cmocka_unit_test(test_late_packet_voids_an_unsent_nak),
+        cmocka_unit_test(test_unsent_nak_asks_for_what_was_dropped),
+        cmocka_unit_test(test_farthest_dropped_is_remembered),
+        cmocka_unit_test(test_unsent_nak_is_void_once_all_came),
+        cmocka_unit_test(test_read_passes_what_was_dropped),
+        cmocka_unit_test(test_unsent_rnr_nak_is_no_other),
         cmocka_unit_test(test_nak_waits_for_moves),
         cmocka_unit_test(test_duplicate_is_acknowledged_not_executed),
         cmocka_unit_test(test_opcodes_out_of_order),
