@@ -41,9 +41,22 @@ bool block_ranges_clear_of(const struct block_ranges *ranges, const struct block
     return true;
 }
 
+/* What goes on where the newest one ends becomes a part of it, if both together stay countable. */
+static bool continues(const struct block_range *newest, const struct block_range *range)
+{
+    return newest->key == range->key && newest->address + newest->bytes == range->address &&
+           range->bytes <= UINT32_MAX - newest->bytes;
+}
+
 void block_ranges_add(struct block_ranges *ranges, const struct block_range *range, uint32_t end)
 {
     if (ranges->count == BLOCK_RANGES) {
+        const uint32_t last = (ranges->head + BLOCK_RANGES - 1u) % BLOCK_RANGES;
+        if (continues(&ranges->ranges[last], range)) {
+            ranges->ranges[last].bytes += range->bytes;
+            ranges->ends[last] = end;
+            return;
+        }
         /* The newest is what everything else waits for. */
         ranges->blocked = true;
         ranges->blocked_end = end;

@@ -96,8 +96,42 @@ static void test_against_all(void **state)
     }
 }
 
+/* A long run of WRITEs, one behind the other in memory, needs no more places than there are. */
+static void test_one_behind_the_other(void **state)
+{
+    (void)state;
+    struct block_ranges ranges;
+    block_ranges_init(&ranges);
+    struct block_range range = {.address = 0x1000, .bytes = 0x100, .key = 1};
+    for (uint32_t end = 1; end <= 100; end++, range.address += 0x100) {
+        assert_true(block_ranges_clear_of(&ranges, &range));
+        block_ranges_add(&ranges, &range, end);
+    }
+    for (uint64_t address = 0x1000; address < range.address; address += 0x80) {
+        const struct block_range again = {.address = address, .bytes = 1, .key = 1};
+        assert_false(block_ranges_clear_of(&ranges, &again));
+    }
+    /* As long as it is not executed. */
+    const struct block_range newest = {.address = range.address - 1, .bytes = 1, .key = 1};
+    block_ranges_on_base(&ranges, 99);
+    assert_false(block_ranges_clear_of(&ranges, &newest));
+    block_ranges_on_base(&ranges, 100);
+    assert_true(block_ranges_clear_of(&ranges, &newest));
+    /* What lies elsewhere, or is too long together, needs a place of its own. */
+    for (uint32_t end = 101; end <= 100 + BLOCK_RANGES; end++) {
+        range.address += 0x100000000;
+        range.bytes = 0x80000000;
+        block_ranges_add(&ranges, &range, end);
+        assert_true(block_ranges_clear_of(&ranges, &newest));
+    }
+    range.address += range.bytes;
+    block_ranges_add(&ranges, &range, 101 + BLOCK_RANGES);
+    assert_false(block_ranges_clear_of(&ranges, &newest));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_all)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_all),
+                                       cmocka_unit_test(test_one_behind_the_other)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
