@@ -10,7 +10,8 @@ struct walk {
     struct block_answer *answer;
     const struct block_context *context; /* The next one in the chain. */
     uint32_t at, end;                    /* Blocks [at, end) are not reported yet. */
-    uint32_t looked;
+    uint32_t looked;                     /* Contexts; */
+    uint32_t last;                       /* ... the last one's block. */
 };
 
 static struct block_record *add_record(struct walk *walk, uint32_t number, enum block_state state)
@@ -70,7 +71,7 @@ static void report_context(struct walk *walk)
         record->round = context->round;
         record->bitmap = context->arrived;
     }
-    walk->at++;
+    walk->last = walk->at++;
     walk->context = block_contexts_next(walk->responder->contexts, context);
 }
 
@@ -90,15 +91,38 @@ static void report_blocks(struct walk *walk)
     }
 }
 
-static void report(const struct block_responder *responder, struct block_answer *answer)
+static struct walk walk_from_base(const struct block_responder *responder,
+                                  struct block_answer *answer)
 {
-    struct walk walk = {
+    return (struct walk){
         .responder = responder,
         .answer = answer,
         .context = block_contexts_first(responder->contexts, &responder->chain),
         .at = block_responder_base(responder) + responder->moving,
         .end = responder->seen + 1,
     };
+}
+
+/* On from where the last answer had no more room: behind a context that is still there. */
+static bool walk_on(const struct block_responder *responder, struct walk *walk)
+{
+    const struct block_context *before =
+        responder->report_goes_on && responder->missing_count == 0
+            ? block_contexts_find(responder->contexts, &responder->chain, responder->report_after)
+            : NULL;
+    if (before == NULL) {
+        return false;
+    }
+    walk->context = block_contexts_next(responder->contexts, before);
+    walk->at = responder->report_after + 1;
+    return true;
+}
+
+/* Where much is lost, more blocks are incomplete than an answer can name: each goes on where the
+ * one before it ended. */
+static void report(struct block_responder *responder, struct block_answer *answer)
+{
+    struct walk walk = walk_from_base(responder, answer);
     if (responder->read_refused) {
         add_record(&walk, responder->refused_read, BLOCK_STATE_REFUSED);
     }
@@ -106,28 +130,61 @@ static void report(const struct block_responder *responder, struct block_answer 
         answer->more = true; /* What was known is gone. */
         return;
     }
+    const bool goes_on = walk_on(responder, &walk);
     report_blocks(&walk);
+    if (goes_on && answer->record_count == 0 && !answer->more) {
+        /* Without a record it would say that nothing at all is missing. */
+        walk = walk_from_base(responder, answer);
+        report_blocks(&walk);
+    }
+    responder->report_goes_on = answer->more && walk.looked != 0;
+    responder->report_after = walk.last;
+}
+
+/* An answer echoes one path. Others that wait for an echo have answers of their own: packets that
+ * come together at all times would else leave all paths but one without news. */
+static uint8_t echoed_path(const struct block_responder *responder)
+{
+    const struct block_last_arrived *arrived = responder->arrived;
+    if (responder->status != BLOCK_STATUS_NONE || arrived[responder->newest].asked) {
+        return responder->newest;
+    }
+    for (uint8_t path = 0; path < BLOCK_PATHS_MAX; path++) {
+        if (arrived[path].asked) {
+            return path;
+        }
+    }
+    return responder->newest;
+}
+
+static bool others_asked(const struct block_responder *responder)
+{
+    bool asked = false;
+    for (uint8_t path = 0; path < BLOCK_PATHS_MAX; path++) {
+        asked |= responder->arrived[path].asked;
+    }
+    return asked;
 }
 
 static void report_echo(struct block_responder *responder, struct instant now,
                         struct block_answer *answer)
 {
-    const struct block_echo *echo = &responder->echo;
+    const uint8_t path = echoed_path(responder);
+    struct block_last_arrived *echo = &responder->arrived[path];
     answer->echo_void = !echo->valid;
     if (!echo->valid) {
         return;
     }
     /* The clock of arrivals may be ahead of ours. */
     const uint64_t delay = instant_before(now, echo->at) ? 0 : now.ns - echo->at.ns;
-    answer->echo_path = echo->path;
+    answer->echo_path = path;
     answer->echo_tsn = echo->tsn;
     answer->echo_delay_ns = delay < UINT32_MAX ? (uint32_t)delay : UINT32_MAX;
-    uint8_t *marked = &responder->ce_marked[echo->path % BLOCK_PATHS_MAX];
-    uint8_t *duplicates = &responder->duplicates[echo->path % BLOCK_PATHS_MAX];
-    answer->ce_marked = *marked;
-    answer->duplicates = *duplicates;
-    *marked = 0;
-    *duplicates = 0;
+    answer->ce_marked = responder->ce_marked[path];
+    answer->duplicates = responder->duplicates[path];
+    responder->ce_marked[path] = 0;
+    responder->duplicates[path] = 0;
+    *echo = (struct block_last_arrived){.valid = false};
 }
 
 void block_responder_answer(struct block_responder *responder, struct instant now,
@@ -139,9 +196,8 @@ void block_responder_answer(struct block_responder *responder, struct instant no
                                     .status = responder->status};
     report(responder, answer);
     report_echo(responder, now, answer);
-    responder->answer_due = false;
+    responder->answer_due = !responder->refused && others_asked(responder);
     responder->answers_probe = false;
-    responder->echo.valid = false;
     responder->missing_count = 0;
     responder->answers++;
     if (responder->refused) {

@@ -2,7 +2,7 @@
  *
  * Goal    An answer says of every block up to the newest one seen whether it is complete, and if
  *         not, what came of it; it echoes the newest packet; `more` is set when something was left
- *         out.
+ *         out, with which the next one goes on. Each path that asks has an echo of its own.
  * Method  Single packets of WRITEs that are marked without moving anything.
  */
 #include <setjmp.h>
@@ -141,6 +141,19 @@ static void what_is_left_out_is_said(void **state)
     assert_int_equal(said.record_count, 4);
     assert_true(said.more);
     check_record(&said.records[3], 3, BLOCK_STATE_INCOMPLETE, 1);
+    /* The next one says the rest, and the one after it begins anew. */
+    const struct block_answer rest = answer(bench);
+    assert_int_equal(rest.record_count, 2);
+    assert_false(rest.more);
+    check_record(&rest.records[0], 4, BLOCK_STATE_INCOMPLETE, 1);
+    check_record(&rest.records[1], 5, BLOCK_STATE_INCOMPLETE, 1);
+    check_record(&answer(bench).records[0], 0, BLOCK_STATE_RUN, 1);
+    /* No record at all would mean that all have come: then it begins anew, too. */
+    for (uint8_t position = 1; position < 4; position++) {
+        mark(bench, 4, position);
+        mark(bench, 5, position);
+    }
+    check_record(&answer(bench).records[0], 0, BLOCK_STATE_RUN, 1);
     end(bench);
     /* Nor does an answer look at more than so many contexts. */
     bench = begin();
@@ -180,8 +193,12 @@ static void what_was_declined_or_found_no_room_is_listed(void **state)
     check_record(&said.records[2], 2, BLOCK_STATE_RUN, 2);
     check_record(&said.records[3], 4, BLOCK_STATE_ORDER, 0);
     assert_int_equal(said.records[3].round, 1);
-    /* The next answer knows no more of the one without room than of those not seen. */
-    const struct block_answer later = answer(bench);
+    /* Later answers know no more of the one without room than of those not seen. */
+    struct block_answer later = said;
+    while (later.more) {
+        later = answer(bench);
+    }
+    later = answer(bench);
     check_record(&later.records[0], 0, BLOCK_STATE_RUN, 4);
     end(bench);
 }
@@ -213,6 +230,45 @@ static void an_answer_is_due_when_it_is_asked_for(void **state)
     const struct block_answer said = answer(bench);
     assert_true(said.answers_probe);
     assert_int_equal(said.echo_tsn, 99);
+    end(bench);
+}
+
+static void ask(struct bench *bench, uint8_t path, bool asks)
+{
+    struct block_packet packet = packet_of(bench, 0, path);
+    packet.path = path;
+    packet.ack_request = asks;
+    (void)arrive(bench, &packet);
+}
+
+/* Packets of several paths that come together are echoed, each by an answer of its own. */
+static void each_path_that_asks_is_echoed(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    ask(bench, 0, true);
+    ask(bench, 2, true);
+    ask(bench, 0, false); /* Newer, so this one is echoed. */
+    ask(bench, 1, false);
+    assert_int_equal(answer(bench).echo_tsn, 2);
+    assert_true(bench->responder.answer_due);
+    const struct block_answer second = answer(bench);
+    assert_int_equal(second.echo_path, 2);
+    assert_int_equal(second.echo_tsn, 1);
+    assert_false(bench->responder.answer_due);
+    /* Nobody asks any more: the newest one, once. */
+    const struct block_answer third = answer(bench);
+    assert_int_equal(third.echo_path, 1);
+    assert_true(answer(bench).echo_void);
+    /* What a status is about is echoed with it, whatever comes meanwhile. */
+    ask(bench, 1, false);
+    block_responder_refuse_for_now(&bench->responder);
+    ask(bench, 2, true);
+    ask(bench, 1, true);
+    const struct block_answer status = answer(bench);
+    assert_int_equal(status.status, BLOCK_STATUS_RNR);
+    assert_int_equal(status.echo_tsn, 4);
+    assert_int_equal(answer(bench).echo_tsn, 5);
     end(bench);
 }
 
@@ -275,6 +331,7 @@ int main(void)
         cmocka_unit_test(what_is_left_out_is_said),
         cmocka_unit_test(what_was_declined_or_found_no_room_is_listed),
         cmocka_unit_test(an_answer_is_due_when_it_is_asked_for),
+        cmocka_unit_test(each_path_that_asks_is_echoed),
         cmocka_unit_test(strangers_and_the_far_away_change_nothing),
         cmocka_unit_test(a_refusal_is_repeated),
     };

@@ -158,17 +158,20 @@ static bool apply_echo(struct block_requester *requester, const struct block_ans
 
 /* -- Applying it --------------------------------------------------------------------------------*/
 
-/* What was reported missing before, and is not in this answer, has come, up to where the answer
- * speaks of all blocks. */
+/* What was reported missing before, and is not in this answer, has come: from its first record to
+ * where it speaks of all blocks. */
 static void apply_absence(struct block_requester *requester, const struct block_answer *answer)
 {
-    uint32_t end = requester->next;
+    uint32_t from = requester->base, end = requester->next;
     if (answer->more) {
         end = answer->record_count == 0 ? requester->base
                                         : answer->records[answer->record_count - 1].number;
     }
+    if (answer->record_count != 0 && block_number_before(from, answer->records[0].number)) {
+        from = answer->records[0].number;
+    }
     uint32_t i = 0;
-    for (uint32_t bn = block_next_missing(requester, requester->base);
+    for (uint32_t bn = block_next_missing(requester, from);
          bn != requester->next && block_number_before(bn, end);
          bn = block_next_missing(requester, bn + 1)) {
         while (i < answer->record_count && block_number_before(answer->records[i].number, bn) &&

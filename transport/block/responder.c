@@ -215,6 +215,22 @@ static void ask_answer(struct block_responder *responder)
     responder->answer_due = true;
 }
 
+/* What a status that is not for good is about stays, until an answer echoes it. */
+static void note_arrived(struct block_responder *responder, const struct block_packet *packet,
+                         struct instant at)
+{
+    const bool free = responder->status == BLOCK_STATUS_NONE || responder->refused ||
+                      !responder->arrived[responder->newest].valid;
+    const uint8_t path = packet->path % BLOCK_PATHS_MAX;
+    struct block_last_arrived *arrived = &responder->arrived[path];
+    if (free || path != responder->newest) {
+        const bool asked = arrived->asked || packet->ack_request || packet->opcode == BLOCK_PROBE;
+        *arrived = (struct block_last_arrived){
+            .at = at, .tsn = packet->tsn, .valid = true, .asked = asked};
+    }
+    responder->newest = free ? path : responder->newest;
+}
+
 void block_responder_arrived(struct block_responder *responder, const struct block_packet *packet,
                              bool marked, struct instant at, struct instant now)
 {
@@ -225,10 +241,7 @@ void block_responder_arrived(struct block_responder *responder, const struct blo
         }
         ask_answer(responder);
     }
-    if (responder->status == BLOCK_STATUS_NONE || responder->refused || !responder->echo.valid) {
-        responder->echo =
-            (struct block_echo){.at = at, .tsn = packet->tsn, .path = packet->path, .valid = true};
-    }
+    note_arrived(responder, packet, at);
     if (UNLIKELY(marked)) {
         count_up(&responder->ce_marked[packet->path % BLOCK_PATHS_MAX]);
     }

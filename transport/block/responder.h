@@ -51,11 +51,12 @@ struct block_responder_config {
     bool hold_all;                        /* A reorder buffer: nothing is placed before its turn. */
 };
 
-struct block_echo {
+/* The newest packet of a path, if one came since the path's last echo. */
+struct block_last_arrived {
     struct instant at;
     uint32_t tsn;
-    uint8_t path;
     bool valid;
+    bool asked; /* It, or one before it, wants an answer. */
 };
 
 struct block_responder {
@@ -81,9 +82,12 @@ struct block_responder {
     uint8_t missing_count;
     uint32_t missing[BLOCK_MISSING_MAX]; /* Blocks that found no room since the last answer. */
     uint32_t refused_read;
-    uint32_t answers; /* How many there were. */
+    uint32_t report_after; /* Where the next one goes on, if ... */
+    bool report_goes_on;   /* ... the last one had no room for all. */
+    uint32_t answers;      /* How many there were. */
     struct instant refusal_sent;
-    struct block_echo echo;
+    uint8_t newest; /* The path of the newest packet, or of the one that `status` is about. */
+    struct block_last_arrived arrived[BLOCK_PATHS_MAX];
     uint8_t ce_marked[BLOCK_PATHS_MAX], duplicates[BLOCK_PATHS_MAX];
 };
 
