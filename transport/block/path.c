@@ -378,7 +378,13 @@ bool block_path_lost(const struct block_path *path, struct psn tsn, struct insta
 void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant now)
 {
     path->lost_bytes += bytes;
-    if (!instant_reached(now, path->recovery_until)) {
+    const bool begins = instant_reached(now, path->recovery_until);
+    if (begins) {
+        path->recovery_lost /= 2;
+        path->recovery_spurious /= 2;
+    }
+    path->recovery_lost += bytes;
+    if (!begins) {
         return;
     }
     path->recovery_until = instant_after(now, path->rtt.smoothed_ns);
@@ -388,10 +394,15 @@ void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant 
     }
 }
 
-void block_path_on_spurious(struct block_path *path, struct instant now)
+void block_path_on_spurious(struct block_path *path, uint32_t packets, struct instant now)
 {
     path->recoveries = 0;
-    congestion_undo(&path->congestion, &path->policy->congestion);
+    path->recovery_spurious += packets * path->packet_bytes;
+    if (path->recovery_spurious >= path->recovery_lost / 2) {
+        congestion_undo(&path->congestion, &path->policy->congestion);
+        path->recovery_lost = 0;
+        path->recovery_spurious = 0;
+    }
     if (instant_reached(now, path->widened_until)) {
         path->widened_until = instant_after(now, path->rtt.smoothed_ns);
         count_up(&path->reordering, REORDERING_MOST);

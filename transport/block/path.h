@@ -83,6 +83,8 @@ struct block_path {
     uint32_t settled_bytes;        /* ... and up to what is known to have arrived ... */
     uint32_t asked_bytes;          /* ... and up to the last that asked for an answer. */
     uint32_t lost_bytes;           /* Not reported to the controller yet. */
+    uint32_t recovery_lost;        /* Taken for lost of late: halved with each recovery; and ... */
+    uint32_t recovery_spurious;    /* ... what of it had come. */
     struct rtt rtt;
     struct congestion congestion;
 };
@@ -136,8 +138,9 @@ struct instant block_path_loss_deadline(const struct block_path *path, struct ps
 /* The caller took so much for lost and will send it again. */
 void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant now);
 
-/* The peer got something twice: it had not been lost. */
-void block_path_on_spurious(struct block_path *path, struct instant now);
+/* The peer got so many packets twice: they had not been lost. If that is true of half of what was
+ * taken for lost of late, so was the reason to slow down. */
+void block_path_on_spurious(struct block_path *path, uint32_t packets, struct instant now);
 
 /* Bytes in flight; how many may leave now under window and pace; and when that will be more than
  * none: INSTANT_NEVER: not before news. The last packet may overshoot. */

@@ -205,11 +205,11 @@ static void test_reordering_adapts(void **state)
     assert_int_equal(echo(&bench, later, 1 * MS), BLOCK_ECHO_NEWS);
     assert_true(block_path_loss_deadline(&bench.path, later).ns == UINT64_MAX);
     assert_true(block_path_loss_deadline(&bench.path, early).ns == 1250 * US);
-    block_path_on_spurious(&bench.path, at(2 * MS));
-    block_path_on_spurious(&bench.path, at(2 * MS + 1));
+    block_path_on_spurious(&bench.path, 1, at(2 * MS));
+    block_path_on_spurious(&bench.path, 1, at(2 * MS + 1));
     assert_true(block_path_loss_deadline(&bench.path, early).ns == 1500 * US);
     for (uint64_t n = 3; n < 30; n++) {
-        block_path_on_spurious(&bench.path, at(n * MS));
+        block_path_on_spurious(&bench.path, 1, at(n * MS));
     }
     assert_true(block_path_loss_deadline(&bench.path, early).ns == 2 * MS);
     for (uint64_t n = 0; n < 16; n++) {
@@ -218,6 +218,27 @@ static void test_reordering_adapts(void **state)
         block_path_on_lost(&bench.path, PACKET, at((40 + n) * MS + 1));
     }
     assert_true(block_path_loss_deadline(&bench.path, early).ns == 1250 * US);
+}
+
+/* Slowing down is undone only if what was taken for lost had come, for the greater part. */
+static void test_undone_if_most_had_come(void **state)
+{
+    (void)state;
+    for (uint32_t spurious = 1; spurious <= 10; spurious++) {
+        struct bench bench;
+        start_at(&bench, 0, 1 * MS);
+        struct congestion *congestion = &bench.path.congestion;
+        congestion->before_loss = 100 * congestion->window;
+        congestion->loss_rounds = 0;
+        const uint64_t window = congestion->window;
+        block_path_on_lost(&bench.path, 20 * PACKET, at(1 * MS));
+        block_path_on_spurious(&bench.path, spurious, at(2 * MS));
+        assert_true((congestion->window > window) == (spurious == 10));
+        /* Old losses count less. */
+        block_path_on_lost(&bench.path, 2 * PACKET, at(20 * MS));
+        block_path_on_spurious(&bench.path, 4, at(21 * MS));
+        assert_true((congestion->window > window) == (spurious >= 4));
+    }
 }
 
 /* EXA-98: a probe after the probe's timer, doubled up to 64 times, and anew after news. */
@@ -399,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_reordering_adapts),
+        cmocka_unit_test(test_undone_if_most_had_come),
         cmocka_unit_test(test_probes),
         cmocka_unit_test(test_left),
         cmocka_unit_test(test_asks),

@@ -151,7 +151,7 @@ static bool apply_echo(struct block_requester *requester, const struct block_ans
         return false;
     }
     if (answer->duplicates != 0 && block_was_lossy(requester, answer->echo_path, now)) {
-        block_path_on_spurious(path, now);
+        block_path_on_spurious(path, answer->duplicates, now);
     }
     return true;
 }
