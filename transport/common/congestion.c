@@ -128,6 +128,19 @@ static bool losses_suspicious(const struct congestion *congestion,
     return congestion->loss_score > proof(congestion, policy) / 4;
 }
 
+/* Has the delay risen, by all that came of this round? A start that waits until it has risen by the
+ * target, or for a loss, doubles once or twice too often, and overflows a queue that holds as much
+ * as the way. */
+static bool start_is_over(const struct congestion *congestion,
+                          const struct congestion_policy *policy)
+{
+    const uint64_t queue = congestion->round_delay_ns;
+    return queue != NO_DELAY && queue > (congestion->trip_ns - queue) / 4 &&
+           congestion->trough_ns < congestion->trip_ns &&
+           congestion->trip_ns - congestion->trough_ns >
+               policy->target_ns * policy->agree_percent / 100;
+}
+
 /* What a round adds: the more, the longer nothing was cut, which all flows of a queue see alike;
  * but then no more than an eighth of the window, or many small ones would fill the queue before
  * anybody can notice. */
@@ -151,7 +164,7 @@ static void grow(struct congestion *congestion, const struct congestion_policy *
     }
     switch (congestion->mode) {
     case CONGESTION_STARTING:
-        if (!losses_suspicious(congestion, policy)) {
+        if (!losses_suspicious(congestion, policy) && !start_is_over(congestion, policy)) {
             more = acked;
         }
         break;
@@ -303,6 +316,10 @@ static void round_ends(struct congestion *congestion, const struct congestion_po
     const bool sampled = congestion->round_delay_ns != NO_DELAY;
     if (sampled) {
         congestion->queue_ns = congestion->round_delay_ns;
+    }
+    if (congestion->mode == CONGESTION_STARTING && start_is_over(congestion, policy)) {
+        congestion->mode = CONGESTION_DELAY;
+        congestion->settling = 1;
     }
     count_up(&congestion->loss_rounds);
     count_up(&congestion->calm_rounds);
