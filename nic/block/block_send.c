@@ -310,7 +310,7 @@ void block_send_on_answer(struct qp *qp, const struct block_arrival *arrival, st
 {
     nic_count(qp->nic, COUNTER_block_answers_received);
     const struct block_progress progress =
-        block_requester_on_answer(requester_of(qp), &qp->sends, &arrival->packet, now);
+        block_requester_on_answer(requester_of(qp), &qp->sends, &arrival->packet, arrival->at, now);
     count_failure(qp, &progress);
     go_on(qp);
 }

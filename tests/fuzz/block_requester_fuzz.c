@@ -148,7 +148,8 @@ static void arrive(struct target *target, struct input *input)
         hint(target, hints, &packet);
         if (block_judge(&packet, MTU) == BLOCK_CONSISTENT && packet.opcode == BLOCK_ANSWER) {
             target->answers++;
-            (void)block_requester_on_answer(target->requester, &target->queue, &packet, target->now)
+            (void)block_requester_on_answer(target->requester, &target->queue, &packet, target->now,
+                                            target->now)
                 .verdict;
         } else if (block_judge(&packet, MTU) == BLOCK_CONSISTENT && packet.opcode == BLOCK_DATA) {
             const struct block_progress progress =

@@ -184,11 +184,12 @@ struct block_progress {
     uint32_t offset;
 };
 
-/* A packet that block_judge found consistent, of this stream's session. */
+/* A packet that block_judge found consistent, of this stream's session. `came`: when an answer
+ * reached this machine. */
 MUST_USE struct block_progress block_requester_on_answer(struct block_requester *requester,
                                                          struct send_queue *queue,
                                                          const struct block_packet *packet,
-                                                         struct instant now);
+                                                         struct instant came, struct instant now);
 MUST_USE struct block_progress block_requester_on_data(struct block_requester *requester,
                                                        struct send_queue *queue,
                                                        const struct block_packet *packet,

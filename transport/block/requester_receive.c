@@ -135,16 +135,20 @@ static bool answer_is_possible(const struct block_requester *requester,
     return true;
 }
 
+/* The answer came at `came`: how long it lay here is no part of the round trip, as little as how
+ * long it was held there. */
 static bool apply_echo(struct block_requester *requester, const struct block_answer *answer,
-                       struct instant now)
+                       struct instant came, struct instant now)
 {
     if (answer->echo_void) {
         return true;
     }
     struct block_path *path = &requester->paths.path[answer->echo_path];
+    const uint64_t here = instant_before(now, came) ? 0 : now.ns - came.ns;
+    const uint64_t held = answer->echo_delay_ns + here;
     const struct block_echo_report echo = {
         .tsn = psn_of(answer->echo_tsn),
-        .held_ns = answer->echo_delay_ns,
+        .held_ns = held < UINT32_MAX ? (uint32_t)held : UINT32_MAX,
         .ce_packets = answer->ce_marked,
     };
     if (block_path_on_echo(path, &echo, now) == BLOCK_ECHO_IMPOSSIBLE) {
@@ -328,7 +332,8 @@ static struct block_progress apply_status(struct block_requester *requester,
 }
 
 static struct block_progress on_answer(struct block_requester *requester, struct send_queue *queue,
-                                       const struct block_packet *packet, struct instant now)
+                                       const struct block_packet *packet, struct instant came,
+                                       struct instant now)
 {
     const struct block_answer *answer = &packet->answer;
     const struct psn count = psn_of(packet->tsn);
@@ -339,9 +344,10 @@ static struct block_progress on_answer(struct block_requester *requester, struct
         /* Overtaken, perhaps because it came by a longer way: what it echoes is true all the
          * same, and that path may hear of nothing else. */
         const bool known = answer->echo_void || answer->echo_path < requester->paths.count;
-        return plain(known && apply_echo(requester, answer, now) ? BLOCK_STALE : BLOCK_IMPOSSIBLE);
+        return plain(known && apply_echo(requester, answer, came, now) ? BLOCK_STALE
+                                                                       : BLOCK_IMPOSSIBLE);
     }
-    if (!answer_is_possible(requester, answer) || !apply_echo(requester, answer, now)) {
+    if (!answer_is_possible(requester, answer) || !apply_echo(requester, answer, came, now)) {
         return plain(BLOCK_IMPOSSIBLE);
     }
     requester->answered = true;
@@ -366,10 +372,10 @@ static struct block_progress on_answer(struct block_requester *requester, struct
 struct block_progress block_requester_on_answer(struct block_requester *requester,
                                                 struct send_queue *queue,
                                                 const struct block_packet *packet,
-                                                struct instant now)
+                                                struct instant came, struct instant now)
 {
     INVARIANTS(block_requester_check(requester, queue));
-    const struct block_progress progress = on_answer(requester, queue, packet, now);
+    const struct block_progress progress = on_answer(requester, queue, packet, came, now);
     INVARIANTS(block_requester_check(requester, queue));
     return progress;
 }

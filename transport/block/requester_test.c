@@ -472,8 +472,8 @@ static void collect(struct bench *bench)
 static void on_arrival(struct bench *bench, const struct block_packet *packet)
 {
     if (packet->opcode == BLOCK_ANSWER) {
-        const struct block_progress progress =
-            block_requester_on_answer(bench->requester, &bench->queue, packet, bench->now);
+        const struct block_progress progress = block_requester_on_answer(
+            bench->requester, &bench->queue, packet, bench->now, bench->now);
         assert_true(progress.verdict == BLOCK_PROGRESS || progress.verdict == BLOCK_STALE ||
                     progress.verdict == BLOCK_PAUSE);
         bench->rnr += progress.verdict == BLOCK_PAUSE;
@@ -636,7 +636,8 @@ static struct block_progress told(struct bench *bench, const struct block_answer
 {
     const struct block_packet packet = {
         .opcode = BLOCK_ANSWER, .tsn = bench->answers++, .answer = *answer};
-    return block_requester_on_answer(bench->requester, &bench->queue, &packet, bench->now);
+    return block_requester_on_answer(bench->requester, &bench->queue, &packet, bench->now,
+                                     bench->now);
 }
 
 /* EXA-97 */
@@ -678,6 +679,32 @@ static void test_old_answers_change_nothing(void **state)
     assert_int_equal(bench->requester->base, FIRST_BN + 1);
     assert_int_equal(told(bench, &two).verdict, BLOCK_PROGRESS);
     assert_int_equal(bench->requester->base, FIRST_BN + 2);
+    end(bench);
+}
+
+/* A program that comes back after a while finds answers that lay here: its absence is no part of
+ * the round trip, which says how long the network's queues are. */
+static void test_answers_that_lay_here(void **state)
+{
+    (void)state;
+    struct bench *bench = simple();
+    post(bench, WORK_WRITE, 1, 0);
+    assert_int_equal(pull_all(bench), 1);
+    struct block_path *path = &bench->requester->paths.path[0];
+    const struct block_packet packet = {
+        .opcode = BLOCK_ANSWER,
+        .answer = {.base = FIRST_BN + 1,
+                   .limit_void = true,
+                   .echo_tsn = psn_before(path->next, 1).value,
+                   .echo_delay_ns = 3000},
+    };
+    const struct instant came = instant_after(bench->now, 103000);
+    bench->now = instant_after(came, 5000000);
+    assert_int_equal(
+        block_requester_on_answer(bench->requester, &bench->queue, &packet, came, bench->now)
+            .verdict,
+        BLOCK_PROGRESS);
+    assert_int_equal(path->rtt.newest_ns, 100000);
     end(bench);
 }
 
@@ -1334,6 +1361,7 @@ int main(void)
         cmocka_unit_test(test_bad_networks),
         cmocka_unit_test(test_answers_are_asked_for_once_a_block),
         cmocka_unit_test(test_old_answers_change_nothing),
+        cmocka_unit_test(test_answers_that_lay_here),
         cmocka_unit_test(test_impossible_answers_change_nothing),
         cmocka_unit_test(test_one_lost_packet),
         cmocka_unit_test(test_lost_tail),
