@@ -278,13 +278,22 @@ static bool reopen(struct block_requester *requester, uint8_t path, uint8_t *els
         return block_path_has_room(requester, path, now);
     }
     const uint8_t other = block_paths_choose(&requester->paths, false, now);
-    if (other == BLOCK_PATH_NONE || (requester->open >> other & 1) != 0) {
+    const uint32_t bn = requester->open_block[path];
+    const bool taken = other != BLOCK_PATH_NONE && (requester->open >> other & 1) != 0;
+    if (other == BLOCK_PATH_NONE ||
+        (taken && !block_number_before(bn, requester->open_block[other]))) {
         block_wake_at(requester, block_paths_room_at(&requester->paths, now), now);
         return false;
     }
-    requester->open &= (uint16_t) ~(1u << path);
-    requester->open_block[other] = requester->open_block[path];
-    block_at(requester, requester->open_block[path])->path = other;
+    if (taken) {
+        /* They change places: a READ may have to wait for what is half sent before it. */
+        requester->open_block[path] = requester->open_block[other];
+        block_at(requester, requester->open_block[path])->path = path;
+    } else {
+        requester->open &= (uint16_t) ~(1u << path);
+    }
+    requester->open_block[other] = bn;
+    block_at(requester, bn)->path = other;
     *elsewhere = other;
     return true;
 }
