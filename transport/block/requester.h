@@ -38,12 +38,13 @@ enum block_sending_state {
 };
 
 struct block_sending {
-    uint64_t sent;      /* Positions that have left; of a READ, that were asked for. */
-    uint64_t arrived;   /* As the newest report has it; READ, atomic: whose data have come. */
-    struct instant due; /* READ, atomic: when data are asked for again; else a pause's end. */
-    uint32_t work;      /* Position in the send queue. */
-    struct psn newest;  /* TSN of its newest packet. */
-    uint8_t last;       /* Last position. */
+    uint64_t sent;       /* Positions that have left; of a READ, that were asked for. */
+    uint64_t arrived;    /* As the newest report has it; READ, atomic: whose data have come. */
+    struct instant due;  /* READ, atomic: when data are asked for again; else a pause's end. */
+    uint32_t work;       /* Position in the send queue. */
+    struct psn newest;   /* TSN of its newest packet. */
+    uint32_t again_from; /* Declined, it goes again before its turn only if base is here. */
+    uint8_t last;        /* Last position. */
     uint8_t path;
     uint8_t round;
     uint8_t state;       /* enum block_sending_state. */
@@ -96,6 +97,7 @@ struct block_requester {
     bool receive_taken;    /* receive_end is valid: such a message is under way. */
     bool paused;           /* `resumed` is valid: base has not moved since the pause. */
     bool answered;         /* `answer` is valid. */
+    bool declined;         /* Something that came before its turn was; base != next. */
     bool link_shut;        /* It was full, and a quarter of it is not free yet. */
     uint8_t current;   /* The path of the newest packet: what is half sent there goes on first. */
     uint16_t open;     /* One bit for each path: a block is half sent there, open_block. */

@@ -62,6 +62,7 @@ void block_advance(struct block_requester *requester, struct send_queue *queue, 
     requester->base = base;
     requester->rnr_left = requester->rnr_limit;
     requester->paused = false;
+    requester->declined = requester->declined && base != requester->next;
     /* Numbers wrap: one of long ago would lie ahead again. */
     requester->receive_taken =
         requester->receive_taken && block_number_before(base, requester->receive_end);

@@ -69,9 +69,21 @@ static struct instant data_due(const struct block_requester *requester,
     return block->data_missed || !instant_before(block->due, patience) ? block->due : patience;
 }
 
-/* When a block goes again; INSTANT_NEVER: not before news. */
+/* May what was declined go again? Once base has come to it. What only had to wait for its turn, and
+ * found no room, also goes behind the last of what it waits for, because one by one would be a
+ * round trip for each; but only if base has come half the way since, or it would go for ever. */
+static bool declined_is_due(const struct block_requester *requester,
+                            const struct block_sending *block, const struct work *work, bool first)
+{
+    const bool turn = !block_number_before(requester->base, work->first_block);
+    const bool waits = first && !block->early && work_is(work, WORK_IS_WRITE) &&
+                       !block_number_before(requester->base, block->again_from);
+    return (turn || waits) && block->echoed;
+}
+
+/* When a block goes again; INSTANT_NEVER: not before news. `first`: nothing before it is to. */
 static struct instant due_at(const struct block_requester *requester,
-                             const struct send_queue *queue, uint32_t bn)
+                             const struct send_queue *queue, uint32_t bn, bool first)
 {
     const struct block_sending *block = block_at(requester, bn);
     const struct work *work = block_work(queue, block);
@@ -86,10 +98,8 @@ static struct instant due_at(const struct block_requester *requester,
     case BLOCK_SENDING_QUIET: return INSTANT_NEVER;
     case BLOCK_SENDING_INCOMPLETE: return loss_at(requester, block);
     case BLOCK_SENDING_NO_CONTEXT: return block->echoed ? block->due : INSTANT_NEVER;
-    case BLOCK_SENDING_ORDER: {
-        const bool turn = !block_number_before(requester->base, work->first_block);
-        return turn && block->echoed ? (struct instant){0} : INSTANT_NEVER;
-    }
+    case BLOCK_SENDING_ORDER:
+        return declined_is_due(requester, block, work, first) ? (struct instant){0} : INSTANT_NEVER;
     case BLOCK_SENDING_DUE: return (struct instant){0};
     }
     UNREACHABLE("a block's state outside its enum");
@@ -139,6 +149,9 @@ static void begin(struct block_requester *requester, const struct send_queue *qu
     } else if (block->state == BLOCK_SENDING_INCOMPLETE) {
         note_loss(requester, block, block->wants_data ? requester->packet_cost : bytes, now);
     }
+    if (block->state == BLOCK_SENDING_ORDER && block_number_before(requester->base, bn)) {
+        block->again_from = requester->base + (bn - requester->base + 1) / 2;
+    }
     block->pauses = block->state == BLOCK_SENDING_NO_CONTEXT
                         ? (uint8_t)(block->pauses + (block->pauses < 16))
                         : 0;
@@ -153,9 +166,10 @@ void block_resend_begin(struct block_requester *requester, const struct send_que
                         struct instant now)
 {
     struct instant earliest = INSTANT_NEVER;
+    bool first = true;
     for (uint32_t bn = block_next_missing(requester, requester->oldest); bn != requester->next;
          bn = block_next_missing(requester, bn + 1)) {
-        const struct instant at = due_at(requester, queue, bn);
+        const struct instant at = due_at(requester, queue, bn, first);
         const struct block_sending *block = block_at(requester, bn);
         if (instant_reached(now, at) && (block->sent & ~block->arrived) != 0) {
             begin(requester, queue, bn, now);
@@ -165,6 +179,7 @@ void block_resend_begin(struct block_requester *requester, const struct send_que
         if (instant_before(at, earliest) && instant_before(now, at)) {
             earliest = at;
         }
+        first = first && block->wants_data;
     }
     requester->resend_at = earliest;
 }
@@ -199,7 +214,10 @@ void block_resend_reported(struct block_requester *requester, uint32_t bn,
             pause_block(block, now);
         }
         break;
-    case BLOCK_STATE_ORDER: block->state = BLOCK_SENDING_ORDER; break;
+    case BLOCK_STATE_ORDER:
+        block->state = BLOCK_SENDING_ORDER;
+        requester->declined = true;
+        break;
     case BLOCK_STATE_RUN:
     case BLOCK_STATE_INCOMPLETE: block->state = BLOCK_SENDING_INCOMPLETE; break;
     case BLOCK_STATE_REFUSED:

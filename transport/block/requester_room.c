@@ -85,7 +85,8 @@ bool block_may_begin(const struct block_requester *requester, const struct work 
     if (work_takes_receive(work) && !has_receive(requester)) {
         return false;
     }
-    return requester->base == requester->next || work->bytes <= requester->mtu_bytes ||
+    /* What must wait for its turn may wait at the peer, unless that has no room. */
+    return !requester->declined || work->bytes <= requester->mtu_bytes ||
            block_is_early(requester, work);
 }
 

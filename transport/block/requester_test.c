@@ -864,7 +864,7 @@ static void test_unequal_paths(void **state)
     end(bench);
 }
 
-/* EXA-78: D. */
+/* EXA-78: D. What has to wait for its turn waits at the peer. */
 static void test_order_of_writes(void **state)
 {
     (void)state;
@@ -875,19 +875,61 @@ static void test_order_of_writes(void **state)
     assert_true(bench->out.early);
     struct work *same = post(bench, WORK_WRITE, 2 * MTU, 0);
     same->remote_address = first->remote_address + 2 * MTU - 1;
-    assert_int_equal(pull_all(bench), 0);
+    assert_int_equal(pull_all(bench), 2);
+    assert_false(bench->out.early);
     quiesce(bench);
     assert_int_equal(bench->completed, 3);
     post(bench, WORK_WRITE, 2 * MTU, 0);
     post(bench, WORK_WRITE, 2 * MTU, 0)->remote_key = 2;
-    assert_int_equal(pull_all(bench), 2);
+    assert_int_equal(pull_all(bench), 4);
+    assert_false(bench->out.early);
     quiesce(bench);
     post(bench, WORK_FETCH_ADD, 8, 0);
-    post(bench, WORK_WRITE, 1, 0);
     post(bench, WORK_WRITE, 2 * MTU, 0);
-    assert_int_equal(pull_all(bench), 2);
+    assert_int_equal(pull_all(bench), 3);
+    assert_false(bench->out.early);
     quiesce(bench);
     assert_int_equal(bench->completed, bench->posted);
+    end(bench);
+}
+
+/* EXA-78: ... unless the peer had no room for such: until all is executed no other one leaves. What
+ * was declined goes behind what it waits for, and again only when base has come half the way. */
+static void test_declined_writes(void **state)
+{
+    (void)state;
+    struct bench *bench = simple();
+    for (uint32_t i = 0; i < 9; i++) {
+        post(bench, WORK_WRITE, 2 * MTU, 0)->remote_address = 0;
+    }
+    assert_int_equal(pull_all(bench), 18);
+    const struct block_answer declined = {
+        .base = FIRST_BN,
+        .echo_tsn = bench->out.tsn.value,
+        .record_count = 1,
+        .records = {{.number = FIRST_BN + 8, .state = BLOCK_STATE_ORDER}}};
+    bench->flying_count = 0;
+    bench->now.ns += 100000;
+    assert_int_equal(told(bench, &declined).verdict, BLOCK_PROGRESS);
+    bench->now.ns += 100000;
+    post(bench, WORK_WRITE, 2 * MTU, 0)->remote_address = 0;
+    assert_int_equal(pull_all(bench), 2);
+    assert_true(bench->out.resent && bench->out.number == FIRST_BN + 8);
+    for (uint32_t base = 0; base < 5; base++) {
+        const struct block_answer again = {
+            .base = FIRST_BN + base,
+            .echo_tsn = bench->out.tsn.value,
+            .record_count = 1,
+            .records = {{.number = FIRST_BN + 8, .state = BLOCK_STATE_ORDER}}};
+        bench->now.ns += 100000;
+        assert_int_equal(told(bench, &again).verdict, BLOCK_PROGRESS);
+        assert_int_equal(pull_all(bench), base == 4 ? 2 : 0);
+    }
+    const struct block_answer all = {.base = FIRST_BN + 9, .echo_void = true};
+    bench->flying_count = 0;
+    assert_int_equal(told(bench, &all).verdict, BLOCK_PROGRESS);
+    assert_int_equal(pull_all(bench), 2);
+    assert_false(bench->out.resent);
     end(bench);
 }
 
@@ -1370,6 +1412,7 @@ int main(void)
         cmocka_unit_test(test_lost_run),
         cmocka_unit_test(test_unequal_paths),
         cmocka_unit_test(test_order_of_writes),
+        cmocka_unit_test(test_declined_writes),
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_receive_limit),
         cmocka_unit_test(test_no_receive),

@@ -200,7 +200,12 @@ enum block_where block_responder_where(const struct block_responder *responder,
         return BLOCK_INTO_HOLD;
     }
     const bool one_packet = packet->last_block && packet->index == 0 && packet->last_position == 0;
-    return it->in_order || one_packet || packet->early ? BLOCK_INTO_MEMORY : BLOCK_NOWHERE;
+    if (it->in_order || one_packet || packet->early) {
+        return BLOCK_INTO_MEMORY;
+    }
+    /* The other half is for last packets, which have no other place. */
+    const struct block_hold *hold = responder->hold;
+    return hold->used < hold->count / 2 ? BLOCK_INTO_HOLD : BLOCK_NOWHERE;
 }
 
 /* -- What came ----------------------------------------------------------------------------------*/

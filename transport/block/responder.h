@@ -139,7 +139,7 @@ void block_responder_duplicate(struct block_responder *responder,
 enum block_where {
     BLOCK_INTO_MEMORY,
     BLOCK_INTO_HOLD,
-    BLOCK_NOWHERE, /* Its requester does not allow it before its turn: to be declined. */
+    BLOCK_NOWHERE, /* It must not be seen before its turn, and there is no room: to be declined. */
 };
 /* Where the payload of a new SEND or WRITE packet may go, as far as order is concerned. */
 MUST_USE enum block_where block_responder_where(const struct block_responder *responder,
