@@ -23,6 +23,13 @@ import time
 import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# How packets travel, and what `nonic run` is told so that they do. In the name of a test it comes first.
+WIRES = {'shm': ['--wire', 'shm'], 'udp': ['--wire', 'udp'], 'block': ['--wire', 'udp', '--transport', 'block'],
+         'auto': ['--wire', 'auto']}
+ROCE = 'shm', 'udp'
+EACH_WIRE = *ROCE, 'block'
+# What is not a reliable connection, or looks at RoCE's packets, is the same over `udp` and over `block`.
+NO_BLOCKS = r'\bU[CD]\b|\bXRC\b|_u[cd]_|\bu[cd]_|xsrq|multicast|mckey|udaddy|-M |--capture'
 BAD_NETWORK = 'drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,seed=7'
 arguments = None
 sanitizer = None  # 'asan', 'tsan' or none.
@@ -252,7 +259,7 @@ def wait_for_service(port, server, seconds=30):
 
 def start(args, wire, options=(), inside=(), folder=None):
     """`inside`: a command that runs others, in a namespace say. `folder`: where it works."""
-    return Program([*inside, nonic(), 'run', '--wire', wire, *options, '--', *args], text=True,
+    return Program([*inside, nonic(), 'run', *WIRES[wire], *options, '--', *args], text=True,
                    cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                    start_new_session=True, env=environment())
 
@@ -304,6 +311,13 @@ def alone(args, wire, options=(), seconds=120):
 
 # -- Tests --------------------------------------------------------------------------------------------
 
+def wires_of(rest, smoke):
+    """Over which wires a test is run whose name has this behind the wire."""
+    if arguments.smoke:
+        return ROCE if smoke is True else smoke
+    return ROCE if re.search(NO_BLOCKS, rest) else EACH_WIRE
+
+
 def wanted(name, smoke):
     """It has all words, is of the set, and its wire is the one whose turn it is."""
     if arguments.smoke and not smoke:
@@ -312,9 +326,12 @@ def wanted(name, smoke):
         return False
     wire, _, rest = name.partition(' ')
     wire = wire.rstrip(':')
-    if arguments.one_wire and wire in ('shm', 'udp'):
+    wires = wires_of(rest, smoke)
+    if wire in EACH_WIRE and wire not in wires:
+        return False
+    if arguments.one_wire and wire in EACH_WIRE:
         turn = turns.setdefault(rest, len(turns))
-        if wire != ('shm', 'udp')[turn % 2]:
+        if wire != wires[turn % len(wires)]:
             return False
     if arguments.shard:
         index, count = arguments.shard
@@ -324,7 +341,8 @@ def wanted(name, smoke):
 
 def test(name, body, *words, theirs=None, alone=False, lock=None, smoke=False):
     """Notes a test, which calls body(*words). theirs: reports of sanitizers that are no failure. alone: nothing
-    else runs beside it. lock: of tests with one lock, one runs at a time. smoke: it is of the small set."""
+    else runs beside it. lock: of tests with one lock, one runs at a time. smoke: it is of the small set; True:
+    over ROCE's wires, else over those that it names."""
     if wanted(name, smoke):
         noted.append(Test(name, body, words, theirs, alone, lock))
 
