@@ -251,10 +251,10 @@ static enum completion_status status_of(uint8_t status)
     }
 }
 
-/* The request of a block is refused for good. */
-static struct block_progress refuse(struct block_requester *requester,
-                                    const struct send_queue *queue, uint32_t bn, uint8_t status,
-                                    struct instant now)
+/* The request of a block ends with this status when all before it is done. */
+static struct block_progress end_request(struct block_requester *requester,
+                                         const struct send_queue *queue, uint32_t bn,
+                                         enum completion_status status, struct instant now)
 {
     const uint32_t position = block_at(requester, bn)->work;
     struct work *work = send_queue_at(queue, position);
@@ -263,7 +263,7 @@ static struct block_progress refuse(struct block_requester *requester,
     if (known) {
         return plain(BLOCK_PROGRESS);
     }
-    work->status = (uint8_t)status_of(status);
+    work->status = (uint8_t)status;
     requester->mode = BLOCK_REQUESTER_REFUSED;
     requester->refused = position;
     requester->resend_left = 0;
@@ -286,10 +286,9 @@ static struct block_progress wait_for_receiver(struct block_requester *requester
     }
     if (requester->rnr_limit != RNR_RETRY_FOREVER) {
         if (requester->rnr_left == 0) {
-            struct work *work = block_work(queue, block_at(requester, requester->base));
-            work->status = COMPLETION_RNR_RETRY_EXCEEDED;
-            block_stop(requester);
-            return (struct block_progress){BLOCK_FAILED, work, 0};
+            /* Data of READs before it may still be on their way. */
+            return end_request(requester, queue, requester->base, COMPLETION_RNR_RETRY_EXCEEDED,
+                               now);
         }
         requester->rnr_left--;
     }
@@ -318,7 +317,8 @@ static struct block_progress apply_status(struct block_requester *requester,
             const bool waits = block_within(record->number, requester->oldest, requester->next) &&
                                block_at(requester, record->number)->wants_data &&
                                !block_has_data(block_at(requester, record->number));
-            return waits ? refuse(requester, queue, record->number, answer->status, now)
+            return waits ? end_request(requester, queue, record->number, status_of(answer->status),
+                                       now)
                          : plain(BLOCK_PROGRESS);
         }
     }
@@ -329,7 +329,7 @@ static struct block_progress apply_status(struct block_requester *requester,
     if (answer->status == BLOCK_STATUS_RNR) {
         return wait_for_receiver(requester, queue, answer, now);
     }
-    return refuse(requester, queue, requester->base, answer->status, now);
+    return end_request(requester, queue, requester->base, status_of(answer->status), now);
 }
 
 static struct block_progress on_answer(struct block_requester *requester, struct send_queue *queue,

@@ -1009,6 +1009,34 @@ static void test_no_receive(void **state)
     end(bench);
 }
 
+/* EXA-88: giving up waits for the data of a READ before it, which may come behind the refusal. */
+static void test_no_receive_behind_a_read(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->config.rnr_limit = 0;
+    start(bench);
+    post(bench, WORK_READ, MTU, 0);
+    struct work *send = post(bench, WORK_SEND, 8, 0);
+    assert_int_equal(pull_all(bench), 2);
+    const struct block_answer none = {.base = FIRST_BN + 1,
+                                      .status = BLOCK_STATUS_RNR,
+                                      .limit_void = true,
+                                      .echo_tsn = bench->out.tsn.value,
+                                      .rnr_code = 14};
+    const struct block_progress progress = told(bench, &none);
+    assert_int_equal(progress.verdict, BLOCK_FAILED);
+    assert_ptr_equal(progress.work, send);
+    assert_int_equal(send->status, COMPLETION_RNR_RETRY_EXCEEDED);
+    bench->messages[0].executions = 1;
+    const struct block_packet data = {
+        .opcode = BLOCK_DATA, .number = FIRST_BN, .last_block = true, .payload_bytes = MTU};
+    on_arrival(bench, &data);
+    assert_int_equal(bench->completed, 1);
+    assert_int_equal(bench->requester->mode, BLOCK_REQUESTER_STOPPED);
+    end(bench);
+}
+
 /* EXA-88: the count starts anew when base moves. */
 static void test_pauses_start_anew(void **state)
 {
@@ -1416,6 +1444,7 @@ int main(void)
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_receive_limit),
         cmocka_unit_test(test_no_receive),
+        cmocka_unit_test(test_no_receive_behind_a_read),
         cmocka_unit_test(test_pauses_start_anew),
         cmocka_unit_test(test_depth_of_reads),
         cmocka_unit_test(test_base_beyond_what_was_sent),
