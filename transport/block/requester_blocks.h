@@ -86,6 +86,13 @@ uint32_t block_next_missing(const struct block_requester *requester, uint32_t fr
 /* Everything before `base` has been executed. */
 void block_advance(struct block_requester *requester, struct send_queue *queue, uint32_t base,
                    struct instant now);
+/* How far base may have come: a block of which not all has left cannot have been executed, but for
+ * one of a READ. */
+uint32_t block_base_limit(const struct block_requester *requester);
+/* The request of a block ends with this status when all before it is done. */
+struct block_progress block_end_request(struct block_requester *requester,
+                                        const struct send_queue *queue, uint32_t bn,
+                                        enum completion_status status, struct instant now);
 /* Something moved: the transport timer and its retries start anew. */
 void block_note_progress(struct block_requester *requester, struct instant now);
 /* `oldest` moves over all that is done. */

@@ -24,14 +24,14 @@ void block_settle_refusal(struct block_requester *requester, const struct send_q
     }
 }
 
-static struct block_progress bad(struct block_requester *requester,
-                                 enum block_requester_verdict verdict, struct work *work)
+/* Requests before it end as they would. */
+static struct block_progress bad(struct block_requester *requester, const struct send_queue *queue,
+                                 enum block_requester_verdict verdict, uint32_t bn,
+                                 struct instant now)
 {
-    if (work->status == COMPLETION_SUCCESS) {
-        work->status = COMPLETION_BAD_RESPONSE;
-    }
-    block_stop(requester);
-    return (struct block_progress){verdict, work, 0};
+    const struct block_progress ends =
+        block_end_request(requester, queue, bn, COMPLETION_BAD_RESPONSE, now);
+    return (struct block_progress){verdict, ends.work, 0};
 }
 
 /* How long later data may overtake others. */
@@ -122,7 +122,8 @@ static struct block_progress on_data(struct block_requester *requester, struct s
     }
     const struct block_sending *block = block_at(requester, bn);
     const uint64_t bit = UINT64_C(1) << packet->position;
-    if (!block->wants_data || (block->sent & bit) == 0) {
+    if (!block->wants_data || (block->sent & bit) == 0 ||
+        block_number_before(block_base_limit(requester), bn)) {
         return plain(BLOCK_IMPOSSIBLE);
     }
     if ((block->arrived & bit) != 0 || is_given_up(requester, queue, block)) {
@@ -132,14 +133,14 @@ static struct block_progress on_data(struct block_requester *requester, struct s
     const bool last_block = bn + 1 == work_blocks_end(work);
     if (packet->index != bn - work->first_block || packet->last_position != block->last ||
         packet->last_block != last_block) {
-        return bad(requester, BLOCK_BAD_ORDER, work);
+        return bad(requester, queue, BLOCK_BAD_ORDER, bn, now);
     }
     const uint32_t offset =
         (packet->index * BLOCK_POSITIONS + packet->position) * requester->mtu_bytes;
     const uint32_t left =
         work_is_atomic(work) ? (work_wants_data(work) ? 8 : 0) : work->bytes - offset;
     if (packet->payload_bytes != (left < requester->mtu_bytes ? left : requester->mtu_bytes)) {
-        return bad(requester, BLOCK_BAD_LENGTH, work);
+        return bad(requester, queue, BLOCK_BAD_LENGTH, bn, now);
     }
     take_data(requester, queue, bn, packet, now);
     return (struct block_progress){BLOCK_DATA_COMES, work, offset};

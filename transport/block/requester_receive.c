@@ -42,7 +42,6 @@ static void note_arrived(struct block_requester *requester, const struct block_s
 void block_advance(struct block_requester *requester, struct send_queue *queue, uint32_t base,
                    struct instant now)
 {
-    (void)queue;
     if (base == requester->base) {
         return;
     }
@@ -72,13 +71,12 @@ void block_advance(struct block_requester *requester, struct send_queue *queue, 
     block_ranges_on_base(&requester->ranges, base);
     block_settle(requester);
     block_note_progress(requester, now);
+    block_settle_refusal(requester, queue);
 }
 
 /* -- Judging an answer --------------------------------------------------------------------------*/
 
-/* How far base may have come: a block of which not all has left cannot have been executed, but for
- * one of a READ. */
-static uint32_t base_limit(const struct block_requester *requester)
+uint32_t block_base_limit(const struct block_requester *requester)
 {
     uint32_t limit = requester->next;
     for (uint32_t path = 0; path < requester->paths.count; path++) {
@@ -118,7 +116,7 @@ static bool answer_is_possible(const struct block_requester *requester,
 {
     const int32_t ahead = block_number_distance(requester->base, answer->base);
     if (ahead < -BLOCK_WINDOW_MAX ||
-        ahead > block_number_distance(requester->base, base_limit(requester))) {
+        ahead > block_number_distance(requester->base, block_base_limit(requester))) {
         return false;
     }
     if (!answer->echo_void && answer->echo_path >= requester->paths.count) {
@@ -251,10 +249,9 @@ static enum completion_status status_of(uint8_t status)
     }
 }
 
-/* The request of a block ends with this status when all before it is done. */
-static struct block_progress end_request(struct block_requester *requester,
-                                         const struct send_queue *queue, uint32_t bn,
-                                         enum completion_status status, struct instant now)
+struct block_progress block_end_request(struct block_requester *requester,
+                                        const struct send_queue *queue, uint32_t bn,
+                                        enum completion_status status, struct instant now)
 {
     const uint32_t position = block_at(requester, bn)->work;
     struct work *work = send_queue_at(queue, position);
@@ -287,8 +284,8 @@ static struct block_progress wait_for_receiver(struct block_requester *requester
     if (requester->rnr_limit != RNR_RETRY_FOREVER) {
         if (requester->rnr_left == 0) {
             /* Data of READs before it may still be on their way. */
-            return end_request(requester, queue, requester->base, COMPLETION_RNR_RETRY_EXCEEDED,
-                               now);
+            return block_end_request(requester, queue, requester->base,
+                                     COMPLETION_RNR_RETRY_EXCEEDED, now);
         }
         requester->rnr_left--;
     }
@@ -317,8 +314,8 @@ static struct block_progress apply_status(struct block_requester *requester,
             const bool waits = block_within(record->number, requester->oldest, requester->next) &&
                                block_at(requester, record->number)->wants_data &&
                                !block_has_data(block_at(requester, record->number));
-            return waits ? end_request(requester, queue, record->number, status_of(answer->status),
-                                       now)
+            return waits ? block_end_request(requester, queue, record->number,
+                                             status_of(answer->status), now)
                          : plain(BLOCK_PROGRESS);
         }
     }
@@ -329,7 +326,7 @@ static struct block_progress apply_status(struct block_requester *requester,
     if (answer->status == BLOCK_STATUS_RNR) {
         return wait_for_receiver(requester, queue, answer, now);
     }
-    return end_request(requester, queue, requester->base, status_of(answer->status), now);
+    return block_end_request(requester, queue, requester->base, status_of(answer->status), now);
 }
 
 static struct block_progress on_answer(struct block_requester *requester, struct send_queue *queue,
@@ -358,6 +355,9 @@ static struct block_progress on_answer(struct block_requester *requester, struct
     requester->receive_limit = answer->receive_limit;
     if (block_number_before(requester->base, answer->base)) {
         block_advance(requester, queue, answer->base, now);
+        if (requester->mode == BLOCK_REQUESTER_STOPPED) {
+            return plain(BLOCK_PROGRESS);
+        }
     }
     apply_absence(requester, answer);
     if (apply_records(requester, answer, now)) {

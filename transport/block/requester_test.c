@@ -1090,6 +1090,29 @@ static void test_base_beyond_what_was_sent(void **state)
     end(bench);
 }
 
+/* EXA-103: neither by data of a READ that took another path. */
+static void test_data_beyond_what_was_sent(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->config.path_count = 2;
+    bench->policy.congestion.start_bytes = 1;
+    bench->policy.congestion.start_packets = 4;
+    start(bench);
+    post(bench, WORK_WRITE, 64 * MTU, 0);
+    post(bench, WORK_READ, MTU, 0);
+    assert_in_range(pull_all(bench), 2, 63);
+    assert_int_equal(bench->out.opcode, BLOCK_READ);
+    const struct block_packet data = {
+        .opcode = BLOCK_DATA, .number = FIRST_BN + 1, .last_block = true, .payload_bytes = MTU};
+    assert_int_equal(
+        block_requester_on_data(bench->requester, &bench->queue, &data, bench->now).verdict,
+        BLOCK_IMPOSSIBLE);
+    assert_int_equal(bench->requester->base, FIRST_BN);
+    run(bench);
+    end(bench);
+}
+
 /* What an answer lists goes again; what it listed before, and does not any more, has come. */
 static void test_reports_replace_each_other(void **state)
 {
@@ -1400,6 +1423,27 @@ static void test_refused_read(void **state)
     end(bench);
 }
 
+/* Bad data end their READ when what is before it has ended: nothing waits for ever. */
+static void test_wrong_data_behind_a_write(void **state)
+{
+    (void)state;
+    struct bench *bench = simple();
+    struct work *write = post(bench, WORK_WRITE, 8, 0);
+    struct work *read = post(bench, WORK_READ, MTU, 0);
+    assert_int_equal(pull_all(bench), 2);
+    const struct block_packet data = {
+        .opcode = BLOCK_DATA, .number = FIRST_BN + 1, .last_block = true, .payload_bytes = 5};
+    assert_int_equal(
+        block_requester_on_data(bench->requester, &bench->queue, &data, bench->now).verdict,
+        BLOCK_BAD_LENGTH);
+    assert_int_equal(read->status, COMPLETION_BAD_RESPONSE);
+    const struct block_answer one = {.base = FIRST_BN + 1, .echo_void = true, .limit_void = true};
+    assert_int_equal(told(bench, &one).verdict, BLOCK_PROGRESS);
+    assert_ptr_equal(block_requester_completed(bench->requester, &bench->queue), write);
+    assert_int_equal(bench->requester->mode, BLOCK_REQUESTER_STOPPED);
+    end(bench);
+}
+
 /* EXA-100: a path that loses everything is left, and what was out there goes again. */
 static void test_dead_path(void **state)
 {
@@ -1448,6 +1492,7 @@ int main(void)
         cmocka_unit_test(test_pauses_start_anew),
         cmocka_unit_test(test_depth_of_reads),
         cmocka_unit_test(test_base_beyond_what_was_sent),
+        cmocka_unit_test(test_data_beyond_what_was_sent),
         cmocka_unit_test(test_reports_replace_each_other),
         cmocka_unit_test(test_nothing_of_a_refused_request_goes_again),
         cmocka_unit_test(test_no_context),
@@ -1459,6 +1504,7 @@ int main(void)
         cmocka_unit_test(test_lost_data),
         cmocka_unit_test(test_pieces_of_a_read),
         cmocka_unit_test(test_wrong_data),
+        cmocka_unit_test(test_wrong_data_behind_a_write),
         cmocka_unit_test(test_refused_read),
         cmocka_unit_test(test_dead_path),
     };
