@@ -139,7 +139,10 @@ static bool deliver(struct qp *qp, const struct block_arrival *arrival, struct i
         break;
     case BLOCK_ANSWER:
         if (agrees_with_itself(qp, packet)) {
-            hello_ask_confirm(&qp->block->ask);
+            /* Before a block is executed, a late HELLO may still end the session. */
+            if (packet->answer.base != 0) {
+                hello_ask_confirm(&qp->block->ask);
+            }
             block_send_on_answer(qp, arrival, now);
         }
         break;

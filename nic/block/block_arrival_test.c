@@ -296,6 +296,39 @@ static void test_sessions_end_with_their_queue_pair(void **state)
     end(bench);
 }
 
+/* EXA-73: until a block was executed, a HELLO of an earlier life may still take the session away,
+ * also between an answer that says so and the block's next try. */
+static void test_hello_goes_on_until_a_block_is_executed(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    to_rts(bench, bench->qp);
+    const struct send_request request = {.kind = WORK_SEND, .flags = WORK_SIGNALED};
+    assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+    struct block_packet packet = pull(bench);
+    assert_int_equal(packet.opcode, BLOCK_HELLO);
+    packet.opcode = BLOCK_WELCOME;
+    packet.destination_qpn = qp_number(bench->qp);
+    packet.hello.sender_qpn = PEER_QPN;
+    const uint32_t nonce = packet.hello.nonce;
+    hand_in(bench, &packet, &peer);
+    assert_int_equal(pull(bench).opcode, BLOCK_SEND);
+    struct block_packet answer = {.opcode = BLOCK_ANSWER,
+                                  .destination_qpn = qp_number(bench->qp),
+                                  .session = nonce,
+                                  .answer = {.status = BLOCK_STATUS_RNR, .rnr_code = 25}};
+    hand_in(bench, &answer, &peer);
+    bench->now.ns += HELLO_SECOND_NS;
+    nic_on_time(bench->nic, bench->now);
+    assert_int_equal(pull(bench).opcode, BLOCK_HELLO);
+    answer.answer.status = BLOCK_STATUS_NONE;
+    answer.answer.base = 1;
+    answer.tsn = 1;
+    hand_in(bench, &answer, &peer);
+    assert_true(bench->qp->block->ask.confirmed);
+    end(bench);
+}
+
 /* EXA-72 */
 static void test_bytes_that_are_no_packet(void **state)
 {
@@ -353,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_hellos_that_are_refused),
         cmocka_unit_test(test_terms_are_what_both_have),
         cmocka_unit_test(test_sessions_end_with_their_queue_pair),
+        cmocka_unit_test(test_hello_goes_on_until_a_block_is_executed),
         cmocka_unit_test(test_bytes_that_are_no_packet),
         cmocka_unit_test(test_memory_comes_and_goes),
     };

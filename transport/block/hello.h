@@ -38,9 +38,9 @@
 enum hello_asking {
     HELLO_NOT_ASKED, /* The stream is RC. */
     HELLO_ASKED,     /* No request leaves until it is known what becomes of the stream. */
-    HELLO_AGREED,    /* The stream is blocks. There is no way back. HELLO goes on until the first
-                        answer to a block: a late one of an earlier life, at the same PSN, may have
-                        taken the responder's session away before a block was executed. */
+    HELLO_AGREED,    /* The stream is blocks. There is no way back. HELLO goes on until a
+                        block is known to be executed: a late one of an earlier life, at the same
+                        PSN, may take the responder's session away before. */
 };
 
 struct hello_ask {
@@ -48,7 +48,7 @@ struct hello_ask {
     bool due;             /* A HELLO is to leave now. */
     bool insists;         /* The link has spoken blocks: HELLO goes on as a lost packet would. */
     bool clock_runs;      /* `began` is valid. */
-    bool confirmed;       /* The responder answered a block. */
+    bool confirmed;       /* The responder executed a block. */
     uint8_t sent;         /* HELLOs; stops at 255. */
     uint32_t nonce;       /* The newest question's. */
     struct psn psn;       /* The stream's next one. */
@@ -82,7 +82,7 @@ MUST_USE bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct
  * than 5 ms it may be longer, which costs a probe too many. */
 uint64_t hello_ask_trip_ns(const struct hello_ask *ask, struct instant now);
 
-/* The responder answered a block of the session. */
+/* The responder executed a block of the session. */
 void hello_ask_confirm(struct hello_ask *ask);
 
 /* -- The responder ------------------------------------------------------------------------------*/
