@@ -303,6 +303,9 @@ static void test_send_queue_drained(void **state)
 {
     struct api *api = *state;
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+    /* A first request may wait for the peer's word how to talk, and would not have begun. */
+    assert_int_equal(write_to(api, 8, api->memory[1], api->mrs[1]->rkey), 0);
+    api_expect(api->cqs[0], IBV_WC_SUCCESS);
     assert_int_equal(write_to(api, MEMORY_BYTES, api->memory[1], api->mrs[1]->rkey), 0);
     assert_int_equal(ibv_modify_qp(api->qps[0], &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
                      0);
@@ -324,6 +327,22 @@ static void test_send_queue_drained(void **state)
     assert_int_equal(ibv_query_qp(api->qps[0], &attr, IBV_QP_TIMEOUT, &init), 0);
     assert_int_equal(attr.timeout, 15);
     assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+}
+
+/* EXA-101: drained before its first request is on its way; it completes then or later, once. */
+static void test_send_queue_drained_at_once(void **state)
+{
+    struct api *api = *state;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+    assert_int_equal(write_to(api, 8, api->memory[1], api->mrs[1]->rkey), 0);
+    assert_int_equal(ibv_modify_qp(api->qps[0], &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+                     0);
+    api_expect_event(api, IBV_EVENT_SQ_DRAINED);
+    attr.qp_state = IBV_QPS_RTS;
+    assert_int_equal(ibv_modify_qp(api->qps[0], &attr, IBV_QP_STATE), 0);
+    assert_int_equal(write_to(api, 8, api->memory[1], api->mrs[1]->rkey), 0);
+    api_expect(api->cqs[0], IBV_WC_SUCCESS);
+    api_expect(api->cqs[0], IBV_WC_SUCCESS);
 }
 
 static void test_resize_keeps_completions_in_order(void **state)
@@ -539,6 +558,7 @@ int main(void)
         RC_TEST(test_window_type_2),
         RC_TEST(test_srq_limit_event),
         RC_TEST(test_send_queue_drained),
+        RC_TEST(test_send_queue_drained_at_once),
         RC_TEST(test_resize_keeps_completions_in_order),
         RC_TEST(test_overrun),
         RC_TEST(test_solicited_events),
