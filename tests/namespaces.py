@@ -11,29 +11,40 @@ def ip(*args):
 
 
 class Namespaces:
-    """Two, 10.77.0.1 and 10.77.0.2 on interface rdma0, joined by a cable; or one that has a loopback alone.
+    """Two, 10.77.0.1 and 10.77.0.2 on interface rdma0, joined by a cable, and 10.78.0.1 and 10.78.0.2 on rdma1 by a
+    second one; or one that has a loopback alone.
 
     names: of the namespaces. inside: the commands that run others in them.
     """
 
-    def __init__(self, mtu=1500, ends=2):
+    def __init__(self, mtu=1500, ends=2, cables=1):
         if os.geteuid() != 0:
             raise Skipped('makes network namespaces, for which it takes root')
         self.names = [f'nonic{os.getpid()}{threading.get_ident() % 1000000}{end}' for end in 'ab'[:ends]]
         self.inside = [['ip', 'netns', 'exec', name] for name in self.names]
-        self.mtu = mtu
+        self.mtu, self.cables = mtu, cables
 
     def __enter__(self):
         for name in self.names:
             ip('netns', 'add', name)
             ip('-n', name, 'link', 'set', 'lo', 'up')
-        if len(self.names) == 2:
+        for cable in range(self.cables if len(self.names) == 2 else 0):
             a, b = self.names
-            ip('link', 'add', 'rdma0', 'netns', a, 'type', 'veth', 'peer', 'name', 'rdma0', 'netns', b)
+            device = f'rdma{cable}'
+            ip('link', 'add', device, 'netns', a, 'type', 'veth', 'peer', 'name', device, 'netns', b)
             for number, name in enumerate(self.names, 1):
-                ip('-n', name, 'address', 'add', f'10.77.0.{number}/24', 'dev', 'rdma0')
-                ip('-n', name, 'link', 'set', 'rdma0', 'mtu', str(self.mtu), 'up')
+                ip('-n', name, 'address', 'add', f'10.{77 + cable}.0.{number}/24', 'dev', device)
+                ip('-n', name, 'link', 'set', device, 'mtu', str(self.mtu), 'up')
         return self
+
+    def cut(self, cable):
+        ip('-n', self.names[1], 'link', 'set', f'rdma{cable}', 'down')
+
+    def carried(self, cable):
+        """Bytes that the second namespace has sent over a cable."""
+        with subprocess.Popen([*self.inside[1], 'cat', f'/sys/class/net/rdma{cable}/statistics/tx_bytes'],
+                              stdout=subprocess.PIPE) as process:
+            return int(process.stdout.read())
 
     def __exit__(self, *reason):
         for name in self.names:

@@ -1,0 +1,73 @@
+"""What only connections of the block transport have: that both ends come to speak it, and several ways at once."""
+import os
+import re
+
+import harness
+from harness import Failure, alone, free_port, pair, shared_address, start, test, wait_for_listener
+from namespaces import Namespaces
+
+WRITES = ['ib_write_bw', '-d', 'nonic0', '-F', '-s', '65536']
+# The soak's network: worse than BAD_NETWORK.
+SOAK = 'drop=0.01,dup=0.01,reorder=0.01,corrupt=0.01,seed='
+
+
+def spoken(run, tries=5):
+    """What programs say whose counters show that they had streams of blocks. Who does not answer within 20 ms, for
+    want of a processor say, is taken for a stranger that speaks RC alone: so it is not tried only once."""
+    for _ in range(tries):
+        output = run()
+        if re.search(r'^nonic: +block_streams [1-9]', output, re.M):
+            return output
+    raise Failure(f'no stream of blocks:\n{output[-3000:]}')
+
+
+def speaks(options):
+    spoken(lambda: pair([*WRITES, '-n', '200'], 'block', ['--stats', *options]))
+
+
+def soak(wire, seed, *options):
+    """EXA-106: two processes, random operations both ways, every byte compared."""
+    program = os.path.join(harness.arguments.build, 'tests', 'integrity', 'integrity')
+    output = spoken(lambda: alone([program, '--seed', str(seed), '--ops', '400'], wire,
+                                  ['--stats', '--fault', f'{SOAK}{seed}', *options]))
+    if not re.search(r'retransmitted_pkts [1-9]', output) or not re.search('drop_wrong_icrc [1-9]', output):
+        raise Failure(f'nothing was lost:\n{output[-3000:]}')
+
+
+def two_cables(cut=None):
+    """EXA-100: connections of two NICs with two interfaces each use both; one that is cut costs no error."""
+    with Namespaces(4200, cables=2) as both:
+        port = free_port()
+        args = [*WRITES, '-D', '4', '-u', '14', '-p', port]
+        devices = ['--device', 'rdma0,rdma1', '--paths', '2']
+        ends = [start(args, 'block', devices, both.inside[0])]
+        try:
+            wait_for_listener(port, ends[0])
+            ends.append(start([*args, '10.77.0.1'], 'block', devices, both.inside[1]))
+            harness.wait_for_traffic(ends[1], 5000)
+            before = [both.carried(cable) for cable in (0, 1)]
+            if cut is not None:
+                both.cut(cut)
+            outputs = [harness.finish(end, 60) for end in reversed(ends)]
+        finally:
+            for end in ends:
+                end.kill()
+        if any(end.returncode for end in ends):
+            raise Failure('\n'.join(output[-1500:] for output in outputs))
+        carried = [both.carried(cable) - first for cable, first in enumerate(before)]
+        used = [carried[cable] for cable in (0, 1) if cable != cut]
+        if min(used) < sum(carried) / 5:
+            raise Failure(f'the cables carried {carried}')
+
+
+def tests():
+    test('blocks: both ends speak it', speaks, [], smoke=True)
+    # EXA-102: requests, answers and data reach the one of two processes that they are for.
+    test('blocks: both ends speak it on one address', speaks, ['--device', shared_address()], smoke=True)
+    for seed in range(1, 9 if harness.arguments.full else 4):
+        test(f'blocks: soak, --seed {seed}', soak, 'block', seed)
+        # EXA-109: from RC to blocks while both sides are in the middle of their work.
+        test(f'blocks: soak, from RC on, --seed {seed}', soak, 'udp', seed, '--transport', 'auto')
+    test('blocks: two cables', two_cables)
+    for cut in 0, 1:
+        test(f'blocks: two cables, number {cut} is cut', two_cables, cut)
