@@ -220,7 +220,7 @@ def tests():
                  ('/bin/sh', '-c', 'ulimit -f 100; exec "$@"', 'sh'), 'the limit on the size of files')
     harness.test('memory: a kernel without memfd_create', no_shared_memory, (tool('without'),),
                  'memfd_create: Function not implemented')
-    for wire in ('shm', 'udp'):
+    for wire in harness.EACH_WIRE:
         for use in USES:
             harness.test(f'{wire}: unmapped memory, {use}', unmapped, wire, use, smoke=use == 'write')
     if harness.sanitizer:

@@ -75,7 +75,7 @@ def few_descriptors(wire, limits, *options):
 
 
 def tests():
-    for wire in ('shm', 'udp'):
+    for wire in harness.EACH_WIRE:
         for what in ('cm', 'verbs', 'threads'):
             test(f'{wire}: exit() in a signal handler ({what})', exits_in_handler, wire, what)
         test(f'{wire}: threads are cancelled inside calls', cancels, wire)
