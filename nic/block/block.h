@@ -169,7 +169,8 @@ bool block_receive_ready(const struct qp *qp);
 bool block_receive_next(struct qp *qp, struct instant now, struct nic_departure *departure);
 /* The payload of a BLK_DATA could not be read. */
 void block_receive_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
-/* Was nothing executed since the session began? */
+/* Was nothing executed since the session began, nor a shared receive taken? Then the session can be
+ * given up, and nobody notices. */
 bool block_receive_untouched(const struct qp *qp);
 /* The stream's contexts, held payloads and taken receives are given back: reset, destruction, and
  * entering the error state (whose answers go on, A.8). */

@@ -67,8 +67,10 @@ void block_receive_begin(struct qp *qp, const struct block_terms *terms)
 
 bool block_receive_untouched(const struct qp *qp)
 {
-    const struct block_responder *stream = &receiver_of(qp)->stream;
-    return block_responder_base(stream) == stream->first_number && !stream->moving;
+    const struct block_receiver *receiver = receiver_of(qp);
+    const struct block_responder *stream = &receiver->stream;
+    return block_responder_base(stream) == stream->first_number && !stream->moving &&
+           !receiver->current && receiver->open_count == 0;
 }
 
 void block_receive_withdraw(struct qp *qp)

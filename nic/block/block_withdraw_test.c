@@ -254,6 +254,25 @@ static void a_stream_that_ends_gives_all_back(void **state)
     }
 }
 
+/* EXA-73 EXA-80: a stream that has taken shared receives is not given up for a late HELLO or request
+ * of RC, or they would be lost: its queue pair lives on. */
+static void a_stream_with_receives_stays(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        for (uint32_t number = 0; number < 2; number++) {
+            const struct bench_config config = {.held = 4, .shared = shared != 0};
+            struct bench *bench = begin(&config);
+            bench_post_receive(bench, 0, BYTES, bench->receive_region.key);
+            bench_post_receive(bench, 1, BYTES, bench->receive_region.key);
+            assert_true(block_receive_untouched(bench->qp));
+            assert_int_equal(deliver_at(bench, BLOCK_SEND, number, 0), 1);
+            assert_int_equal(block_receive_untouched(bench->qp), !shared);
+            end(bench);
+        }
+    }
+}
+
 /* EXA-93 */
 static void late_duplicates_change_nothing(void **state)
 {
@@ -420,6 +439,7 @@ int main(void)
         cmocka_unit_test(what_is_permitted_in_time_succeeds),
         cmocka_unit_test(data_is_judged_as_it_leaves),
         cmocka_unit_test(a_stream_that_ends_gives_all_back),
+        cmocka_unit_test(a_stream_with_receives_stays),
         cmocka_unit_test(late_duplicates_change_nothing),
         cmocka_unit_test(in_order_nothing_is_kept),
         cmocka_unit_test(early_messages_give_back_their_receives),
