@@ -1469,6 +1469,45 @@ static void test_dead_path(void **state)
     end(bench);
 }
 
+/* EXA-96 EXA-100: a block that had come whole over a path that was left since is forgotten by the
+ * peer. Nothing will ever be echoed there: it goes elsewhere at once. */
+static void test_forgotten_behind_a_dead_path(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->config.path_count = 2;
+    start(bench);
+    post(bench, WORK_WRITE, 2 * MTU, 0);
+    post(bench, WORK_WRITE, 2 * MTU, 0);
+    assert_int_equal(pull_all(bench), 4);
+    assert_int_equal(bench->out.path, 1);
+    struct block_answer part = {
+        .base = FIRST_BN,
+        .echo_void = true,
+        .limit_void = true,
+        .record_count = 2,
+        .records = {{.number = FIRST_BN, .bitmap = 1}, {.number = FIRST_BN + 1, .bitmap = 1}}};
+    assert_int_equal(told(bench, &part).verdict, BLOCK_PROGRESS);
+    part.record_count = 1;
+    assert_int_equal(told(bench, &part).verdict, BLOCK_PROGRESS);
+    struct block_path *dead = &bench->requester->paths.path[1];
+    dead->suspect = true;
+    dead->timeout_at = INSTANT_NEVER;
+    const struct block_answer forgotten = {
+        .base = FIRST_BN + 1,
+        .echo_void = true,
+        .limit_void = true,
+        .record_count = 1,
+        .records = {{.number = FIRST_BN + 1, .state = BLOCK_STATE_RUN, .bitmap = 1}}};
+    assert_int_equal(told(bench, &forgotten).verdict, BLOCK_PROGRESS);
+    bench->now.ns += 1000000;
+    assert_int_equal(pull_all(bench), 2);
+    assert_true(bench->out.resent);
+    assert_int_equal(bench->out.number, FIRST_BN + 1);
+    assert_int_equal(bench->out.path, 0);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1507,6 +1546,7 @@ int main(void)
         cmocka_unit_test(test_wrong_data_behind_a_write),
         cmocka_unit_test(test_refused_read),
         cmocka_unit_test(test_dead_path),
+        cmocka_unit_test(test_forgotten_behind_a_dead_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
