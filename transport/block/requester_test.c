@@ -1508,6 +1508,42 @@ static void test_forgotten_behind_a_dead_path(void **state)
     end(bench);
 }
 
+/* EXA-100: a WRITE that is half sent on a path that was left goes on over the other one, though a
+ * READ is half asked for there that has no room before its data come. */
+static void test_half_sent_on_a_dead_path(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->config.path_count = 2;
+    bench->config.link_window_bytes = 4000;
+    bench->policy.congestion.start_bytes = 1;
+    bench->policy.congestion.start_packets = 4;
+    start(bench);
+    post(bench, WORK_WRITE, 64 * MTU, 0);
+    post(bench, WORK_READ, 64 * MTU, 0);
+    pull_all(bench);
+    assert_int_equal(bench->requester->open, 3);
+    struct block_path *dead = &bench->requester->paths.path[0];
+    dead->suspect = true;
+    dead->settled_bytes = dead->sent_bytes;
+    dead->timeout_at = INSTANT_NEVER;
+    bool goes_on = false;
+    for (uint32_t i = 0; i < 4 && !goes_on; i++) {
+        bench->now.ns += 1000000;
+        while (!goes_on && pull(bench)) {
+            goes_on = bench->out.opcode == BLOCK_WRITE && bench->out.path == 1;
+        }
+        const struct block_path *path = &bench->requester->paths.path[1];
+        const struct block_answer echo = {.base = FIRST_BN,
+                                          .limit_void = true,
+                                          .echo_path = 1,
+                                          .echo_tsn = psn_before(path->next, 1).value};
+        assert_int_equal(told(bench, &echo).verdict, BLOCK_PROGRESS);
+    }
+    assert_true(goes_on);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1546,6 +1582,7 @@ int main(void)
         cmocka_unit_test(test_wrong_data_behind_a_write),
         cmocka_unit_test(test_refused_read),
         cmocka_unit_test(test_dead_path),
+        cmocka_unit_test(test_half_sent_on_a_dead_path),
         cmocka_unit_test(test_forgotten_behind_a_dead_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
