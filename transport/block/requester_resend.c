@@ -207,8 +207,8 @@ void block_resend_reported(struct block_requester *requester, uint32_t bn,
     struct block_sending *block = block_at(requester, bn);
     const struct block_path *path = &requester->paths.path[block->path];
     /* A path that was left may never echo anything again. */
-    block->echoed = path->suspect ||
-                    (path->arrived_known && psn_distance(block->newest, path->arrived) >= 0);
+    block->echoed =
+        path->suspect || (path->arrived_known && psn_distance(block->newest, path->arrived) >= 0);
     switch ((enum block_state)record->state) {
     case BLOCK_STATE_NO_CONTEXT:
         block->state = BLOCK_SENDING_NO_CONTEXT;
