@@ -254,8 +254,8 @@ static void a_stream_that_ends_gives_all_back(void **state)
     }
 }
 
-/* EXA-73 EXA-80: a stream that has taken shared receives is not given up for a late HELLO or request
- * of RC, or they would be lost: its queue pair lives on. */
+/* EXA-73 EXA-80: a stream that has taken shared receives is not given up for a late HELLO or a
+ * request of RC, or they would be lost: its queue pair lives on. */
 static void a_stream_with_receives_stays(void **state)
 {
     (void)state;
@@ -315,6 +315,86 @@ static void late_duplicates_change_nothing(void **state)
     assert_int_equal(after->values[COUNTER_duplicate_request],
                      before.values[COUNTER_duplicate_request] + 2 * PACKETS + 1);
     end(bench);
+}
+
+/* EXA-93: nor do they 2^16 blocks later. */
+static void old_duplicates_change_nothing(void **state)
+{
+    (void)state;
+    const struct bench_config config = {.held = 4};
+    struct bench *bench = begin(&config);
+    bench_post_receive(bench, 0, BYTES, bench->receive_region.key);
+    bench_post_receive(bench, 1, BYTES, bench->receive_region.key);
+    static const enum block_opcode opcodes[] = {BLOCK_SEND, BLOCK_WRITE, BLOCK_READ, BLOCK_ATOMIC};
+    struct block_packet packets[COUNT_OF(opcodes)];
+    for (uint32_t i = 0; i < COUNT_OF(opcodes); i++) {
+        packets[i] = packet_of(bench, opcodes[i], i, 0);
+        packets[i].last_position = 0;
+        packets[i].early = opcodes[i] == BLOCK_SEND || opcodes[i] == BLOCK_WRITE;
+        packets[i].message_bytes = BENCH_MTU;
+        packets[i].payload_bytes = packets[i].early ? BENCH_MTU : 0;
+        packets[i].wanted = 1;
+        packets[i].atomic.kind = BLOCK_FETCH_ADD;
+        packets[i].atomic.swap_or_add = 5;
+        (void)deliver(bench, &packets[i]);
+    }
+    assert_int_equal(base_of(bench), COUNT_OF(opcodes));
+    struct block_packet packet = packets[1];
+    packet.address = BENCH_MEMORY_BYTES - BENCH_MTU;
+    while (base_of(bench) != COUNT_OF(opcodes) + (1 << 16)) {
+        packet.number = base_of(bench);
+        assert_int_equal(deliver(bench, &packet), 1);
+    }
+    assert_int_equal(poll_count(bench, COMPLETION_SUCCESS), 1);
+    (void)pull(bench, NULL);
+    memset(bench->memory, 0, sizeof(bench->memory));
+    uint32_t data = 0;
+    for (uint32_t i = 0; i < COUNT_OF(opcodes); i++) {
+        assert_int_equal(deliver(bench, &packets[i]), 0);
+    }
+    (void)pull(bench, &data);
+    assert_int_equal(written(bench), 0);
+    assert_int_equal(poll_count(bench, COMPLETION_SUCCESS), 0);
+    assert_int_equal(receive_queue_count(&bench->qp->receives), 1);
+    assert_int_equal(bench->qp->state, QP_RTR);
+    assert_int_equal(data, 1); /* The atomic's result, which is still kept. */
+    assert_int_equal(nic_counters(bench->nic)->values[COUNTER_drop_before_window], 1);
+    end(bench);
+}
+
+/* EXA-92: a move that began before a reset ends in the next life, where a block of the same number
+ * has a context of the same birth. */
+static void an_old_move_does_not_count(void **state)
+{
+    (void)state;
+    for (int alone = 0; alone < 2; alone++) {
+        const struct bench_config config = {.held = 4};
+        struct bench *bench = begin(&config);
+        struct block_packet packet = packet_of(bench, BLOCK_WRITE, 0, 0);
+        if (alone) {
+            packet.last_position = 0;
+            packet.message_bytes = BENCH_MTU;
+        }
+        struct nic_move old, move;
+        assert_true(arrive(bench, &packet, &old));
+        bench_modify(bench, QP_RESET, 0, 0);
+        bench_modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0);
+        bench_modify(bench, QP_RTR,
+                     QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+                         QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+                     0);
+        bench_speak_blocks(bench, 0, 0);
+        assert_true(arrive(bench, &packet, &move));
+        assert_int_equal(move.birth, old.birth);
+        block_receive_on_moved(bench->qp, &old, NIC_MOVED, bench->now);
+        const struct block_responder *stream = &bench->streams.receiver->stream;
+        assert_int_equal(base_of(bench), 0);
+        assert_int_equal(stream->moving, alone);
+        assert_int_equal(stream->reserve.placed, 0);
+        finish(bench, &move, NIC_MOVED);
+        assert_int_equal(alone ? base_of(bench) : stream->reserve.placed, 1);
+        end(bench);
+    }
 }
 
 /* EXA-104: what comes in order needs no context of the table, and a message of one packet none. */
@@ -441,6 +521,8 @@ int main(void)
         cmocka_unit_test(a_stream_that_ends_gives_all_back),
         cmocka_unit_test(a_stream_with_receives_stays),
         cmocka_unit_test(late_duplicates_change_nothing),
+        cmocka_unit_test(old_duplicates_change_nothing),
+        cmocka_unit_test(an_old_move_does_not_count),
         cmocka_unit_test(in_order_nothing_is_kept),
         cmocka_unit_test(early_messages_give_back_their_receives),
         cmocka_unit_test(faults_are_refused_in_order),
