@@ -511,6 +511,30 @@ static void contradictions_are_refused(void **state)
     }
 }
 
+/* EXA-103: a last packet that comes again may say something else. What counts is what was judged:
+ * no receive is used that was not looked for. */
+static void the_end_of_a_message_may_change(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        for (int other = 0; other < 2; other++) {
+            const struct bench_config config = {.held = 4, .shared = shared != 0};
+            struct bench *bench = begin(&config);
+            struct block_packet last = packet_of(bench, BLOCK_WRITE, 0, PACKETS - 1);
+            last.has_immediate = true;
+            assert_int_equal(deliver(bench, &last), 0); /* Held. */
+            assert_int_equal(deliver_at(bench, BLOCK_WRITE, 0, 0), 1);
+            assert_int_equal(deliver_at(bench, BLOCK_WRITE, 0, 1), 1);
+            assert_int_equal(pull(bench, NULL), BLOCK_STATUS_RNR);
+            last.has_immediate = other != 0;
+            assert_int_equal(deliver(bench, &last), !other);
+            assert_int_equal(base_of(bench), !other);
+            assert_int_equal(poll_count(bench, COMPLETION_SUCCESS), 0);
+            end(bench);
+        }
+    }
+}
+
 int main(void)
 {
     memset(payload, 0xab, sizeof(payload));
@@ -527,6 +551,7 @@ int main(void)
         cmocka_unit_test(early_messages_give_back_their_receives),
         cmocka_unit_test(faults_are_refused_in_order),
         cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(the_end_of_a_message_may_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/block/responder.h"
 
+/* What a message's last packet alone says. */
+#define SAID_BY_LAST (BLOCK_CONTEXT_IMMEDIATE | BLOCK_CONTEXT_INVALIDATE | BLOCK_CONTEXT_SOLICITED)
+
 void block_responder_init(struct block_responder *responder,
                           const struct block_responder_config *config,
                           struct block_contexts *contexts, struct block_hold *hold)
@@ -314,6 +317,7 @@ struct block_context *block_responder_context(struct block_responder *responder,
         const uint8_t round = context->round;
         const bool declined = context->flags & BLOCK_CONTEXT_DECLINED;
         fill_context(context, packet);
+        context->flags &= (uint8_t) ~(SAID_BY_LAST | BLOCK_CONTEXT_LAST);
         context->round = declined ? round : packet->round;
     }
     block_context_touch(context, now);
@@ -333,11 +337,15 @@ static bool is_complete(const struct block_context *context)
     return context->arrived == wanted;
 }
 
-/* The message's last packet says what the others do not. */
+/* The message's last packet says what the others do not; the newest one that came does, which was
+ * judged. */
 static void mark(struct block_responder *responder, struct block_context *context,
                  const struct block_packet *packet)
 {
     context->arrived |= (uint64_t)1 << packet->position;
+    if (block_is_last(packet)) {
+        context->flags &= (uint8_t)~SAID_BY_LAST;
+    }
     context->flags |= flags_of(packet);
     if (block_is_last(packet) && (packet->opcode == BLOCK_SEND || packet->opcode == BLOCK_WRITE)) {
         context->tag = packet->tag;
