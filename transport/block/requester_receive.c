@@ -94,7 +94,8 @@ static bool record_is_possible(const struct block_requester *requester,
 {
     const uint32_t left = requester->next - record->number;
     if (block_number_before(record->number, requester->base)) {
-        return true; /* It is past; looked at for a refusal only. */
+        /* It is past, or begins there. */
+        return record->state != BLOCK_STATE_RUN || record->bitmap <= left;
     }
     if (left - 1 >= requester->next - requester->base) {
         return false;

@@ -760,6 +760,28 @@ static void test_impossible_answers_change_nothing(void **state)
     end(bench);
 }
 
+/* EXA-103: a run that begins before base does not go beyond what was begun either. */
+static void test_runs_end_with_what_was_begun(void **state)
+{
+    (void)state;
+    struct bench *bench = simple();
+    for (uint32_t i = 0; i < 3; i++) {
+        post(bench, WORK_WRITE, 8, 0);
+    }
+    assert_int_equal(pull_all(bench), 3);
+    struct block_answer answer = {.base = FIRST_BN + 1, .echo_void = true, .limit_void = true};
+    assert_int_equal(told(bench, &answer).verdict, BLOCK_PROGRESS);
+    answer.base = FIRST_BN;
+    answer.record_count = 1;
+    answer.records[0] =
+        (struct block_record){.number = FIRST_BN, .state = BLOCK_STATE_RUN, .bitmap = 4};
+    assert_int_equal(told(bench, &answer).verdict, BLOCK_IMPOSSIBLE);
+    answer.records[0].bitmap = 3;
+    assert_int_equal(told(bench, &answer).verdict, BLOCK_PROGRESS);
+    assert_int_equal(bench->requester->blocks[(FIRST_BN + 2) & 63].state, BLOCK_SENDING_INCOMPLETE);
+    end(bench);
+}
+
 /* Only the packet that was lost goes again. */
 static void test_one_lost_packet(void **state)
 {
@@ -1552,6 +1574,7 @@ int main(void)
         cmocka_unit_test(test_old_answers_change_nothing),
         cmocka_unit_test(test_answers_that_lay_here),
         cmocka_unit_test(test_impossible_answers_change_nothing),
+        cmocka_unit_test(test_runs_end_with_what_was_begun),
         cmocka_unit_test(test_one_lost_packet),
         cmocka_unit_test(test_lost_tail),
         cmocka_unit_test(test_lost_answer),
