@@ -782,6 +782,42 @@ static void test_runs_end_with_what_was_begun(void **state)
     end(bench);
 }
 
+/* EXA-90: what was declined for its order goes again when base has come to it, and what is missing
+ * when a later packet is known to have come; neither before. */
+static void test_declined_for_its_order(void **state)
+{
+    (void)state;
+    struct bench *bench = simple();
+    post(bench, WORK_WRITE, 8, 0);
+    post(bench, WORK_WRITE, 2 * MTU, 0);
+    assert_int_equal(pull_all(bench), 3);
+    struct block_answer answer = {
+        .base = FIRST_BN,
+        .echo_void = true,
+        .limit_void = true,
+        .record_count = 2,
+        .records = {{.number = FIRST_BN, .state = BLOCK_STATE_RUN, .bitmap = 1},
+                    {.number = FIRST_BN + 1, .state = BLOCK_STATE_ORDER}}};
+    assert_int_equal(told(bench, &answer).verdict, BLOCK_PROGRESS);
+    bench->now.ns += 300000;
+    assert_int_equal(pull_all(bench), 0);
+    answer.echo_void = false;
+    answer.echo_tsn = bench->out.tsn.value;
+    assert_int_equal(told(bench, &answer).verdict, BLOCK_PROGRESS);
+    bench->now.ns += 300000;
+    assert_int_equal(pull_all(bench), 1);
+    assert_int_equal(bench->out.number, FIRST_BN);
+    answer.base = FIRST_BN + 1;
+    answer.echo_tsn = bench->out.tsn.value;
+    answer.record_count = 1;
+    answer.records[0] = answer.records[1];
+    assert_int_equal(told(bench, &answer).verdict, BLOCK_PROGRESS);
+    bench->now.ns += 300000;
+    assert_int_equal(pull_all(bench), 2);
+    assert_int_equal(bench->out.number, FIRST_BN + 1);
+    end(bench);
+}
+
 /* Only the packet that was lost goes again. */
 static void test_one_lost_packet(void **state)
 {
@@ -1575,6 +1611,7 @@ int main(void)
         cmocka_unit_test(test_answers_that_lay_here),
         cmocka_unit_test(test_impossible_answers_change_nothing),
         cmocka_unit_test(test_runs_end_with_what_was_begun),
+        cmocka_unit_test(test_declined_for_its_order),
         cmocka_unit_test(test_one_lost_packet),
         cmocka_unit_test(test_lost_tail),
         cmocka_unit_test(test_lost_answer),
