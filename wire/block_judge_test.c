@@ -108,7 +108,9 @@ static void test_places_of_long_messages(void **state)
         switch (prng_below(&prng, 5)) {
         case 0: wrong.payload_bytes ^= 1u << prng_below(&prng, 13); break;
         case 1: wrong.last_block = !wrong.last_block; break;
-        case 2: wrong.last_position ^= 1u << prng_below(&prng, 6); break;
+        case 2:
+            wrong.last_position = (uint8_t)(wrong.last_position ^ 1u << prng_below(&prng, 6));
+            break;
         case 3: wrong.index = packets / 64 + 1 + (uint32_t)(prng_next(&prng) >> 34); break;
         case 4: wrong.message_bytes += 64 * 4096 + (uint32_t)prng_below(&prng, mtu); break;
         }
