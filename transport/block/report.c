@@ -103,11 +103,15 @@ static struct walk walk_from_base(const struct block_responder *responder,
     };
 }
 
-/* On from where the last answer had no more room: behind a context that is still there. */
+/* On from where earlier answers had no more room: behind a context that is still there. While base
+ * stands still, every second answer begins there, and so does the answer to a probe: nothing is
+ * executed before it, however much is known of the rest. */
 static bool walk_on(const struct block_responder *responder, struct walk *walk)
 {
+    const bool stands = responder->report_base == block_responder_base(responder);
+    const bool on = responder->report_goes_on && !(responder->report_went_on && stands);
     const struct block_context *before =
-        responder->report_goes_on && responder->missing_count == 0
+        on && !responder->answers_probe && responder->missing_count == 0
             ? block_contexts_find(responder->contexts, &responder->chain, responder->report_after)
             : NULL;
     if (before == NULL) {
@@ -118,8 +122,20 @@ static bool walk_on(const struct block_responder *responder, struct walk *walk)
     return true;
 }
 
-/* Where much is lost, more blocks are incomplete than an answer can name: each goes on where the
- * one before it ended. */
+/* Where the next one that goes on does: not before what was named already. */
+static void note_reported(struct block_responder *responder, const struct walk *walk, bool went_on)
+{
+    const bool more = walk->answer->more && walk->looked != 0;
+    const bool behind = !went_on && responder->report_goes_on && more &&
+                        block_number_before(walk->last, responder->report_after);
+    responder->report_after = behind ? responder->report_after : walk->last;
+    responder->report_goes_on = more;
+    responder->report_went_on = went_on;
+    responder->report_base = block_responder_base(responder);
+}
+
+/* Where much is lost, more blocks are incomplete than an answer can name: every second one goes on
+ * where those before it ended. */
 static void report(struct block_responder *responder, struct block_answer *answer)
 {
     struct walk walk = walk_from_base(responder, answer);
@@ -130,15 +146,15 @@ static void report(struct block_responder *responder, struct block_answer *answe
         answer->more = true; /* What was known is gone. */
         return;
     }
-    const bool goes_on = walk_on(responder, &walk);
+    bool goes_on = walk_on(responder, &walk);
     report_blocks(&walk);
     if (goes_on && answer->record_count == 0 && !answer->more) {
         /* Without a record it would say that nothing at all is missing. */
         walk = walk_from_base(responder, answer);
         report_blocks(&walk);
+        goes_on = false;
     }
-    responder->report_goes_on = answer->more && walk.looked != 0;
-    responder->report_after = walk.last;
+    note_reported(responder, &walk, goes_on);
 }
 
 /* An answer echoes one path. Others that wait for an echo have answers of their own: packets that

@@ -168,6 +168,39 @@ static void what_is_left_out_is_said(void **state)
     end(bench);
 }
 
+/* EXA-97. While the oldest is missed nothing is executed: of two answers one begins there, and the
+ * answer to a probe does, however many others there are to name. */
+static void the_oldest_is_named_all_the_time(void **state)
+{
+    (void)state;
+    enum {
+        BLOCKS = 90
+    };
+    struct bench *bench = begin();
+    bool named[BLOCKS] = {false};
+    uint32_t left = BLOCKS, answers = 0, without_base = 0;
+    for (uint32_t block = 0; block < BLOCKS; block++) {
+        mark(bench, block, 1);
+    }
+    for (; left != 0; answers++) {
+        const struct block_answer said = answer(bench);
+        without_base = said.records[0].number == BASE ? 0 : without_base + 1;
+        assert_in_range(without_base, 0, 1);
+        for (uint32_t i = 0; i < said.record_count; i++) {
+            const uint32_t block = said.records[i].number - BASE;
+            left -= !named[block];
+            named[block] = true;
+        }
+        assert_in_range(answers, 0, 2 * BLOCKS / BLOCK_RECORDS_MAX);
+    }
+    const struct block_packet probe = {.opcode = BLOCK_PROBE, .session = 7, .number = BASE + 90};
+    for (uint32_t i = 0; i < 4; i++) {
+        (void)arrive(bench, &probe);
+        check_record(&answer(bench).records[0], 0, BLOCK_STATE_INCOMPLETE, 2);
+    }
+    end(bench);
+}
+
 static void what_was_declined_or_found_no_room_is_listed(void **state)
 {
     (void)state;
@@ -329,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(holes_and_runs_are_listed),
         cmocka_unit_test(what_is_left_out_is_said),
+        cmocka_unit_test(the_oldest_is_named_all_the_time),
         cmocka_unit_test(what_was_declined_or_found_no_room_is_listed),
         cmocka_unit_test(an_answer_is_due_when_it_is_asked_for),
         cmocka_unit_test(each_path_that_asks_is_echoed),

@@ -1344,8 +1344,38 @@ static void test_gives_up(void **state)
     }
     assert_int_equal(bench->now.ns - begun, 3 * timeout);
     assert_int_equal(progress.work->status, COMPLETION_RETRY_EXCEEDED);
-    assert_int_equal(bench->resent, 0);
+    /* The oldest block; by the second timeout the window is full. */
+    assert_int_equal(bench->resent, 1);
     assert_int_equal(block_requester_deadline(bench->requester).ns, UINT64_MAX);
+    end(bench);
+}
+
+/* EXA-99: nothing is executed for so long: the oldest block goes again, whatever was said of it. */
+static void test_timeout_sends_base_again(void **state)
+{
+    (void)state;
+    struct bench *bench = simple();
+    post(bench, WORK_WRITE, 3 * MTU, 0);
+    post(bench, WORK_WRITE, MTU, 0);
+    pull_all(bench);
+    /* All has come, says the peer; but nothing is executed. */
+    const struct block_answer bits = {.base = FIRST_BN, .limit_void = true, .echo_void = true};
+    assert_int_equal(told(bench, &bits).verdict, BLOCK_PROGRESS);
+    while (!block_requester_on_time(bench->requester, bench->now)) {
+        while (pull(bench)) {
+            assert_null(bench->out.work);
+        }
+        bench->now = block_requester_deadline(bench->requester);
+    }
+    const struct block_progress progress =
+        block_requester_on_timeout(bench->requester, &bench->queue, bench->now);
+    assert_int_equal(progress.verdict, BLOCK_PROGRESS);
+    uint32_t again = 0;
+    while (pull(bench)) {
+        again += bench->out.work != NULL;
+        assert_true(bench->out.work == NULL || bench->out.number == FIRST_BN);
+    }
+    assert_int_equal(again, 3);
     end(bench);
 }
 
@@ -1634,6 +1664,7 @@ int main(void)
         cmocka_unit_test(test_what_is_progress),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_gives_up),
+        cmocka_unit_test(test_timeout_sends_base_again),
         cmocka_unit_test(test_timer_code_0_never_gives_up),
         cmocka_unit_test(test_draining),
         cmocka_unit_test(test_lost_data),

@@ -202,6 +202,22 @@ bool block_requester_last_try(const struct block_requester *requester)
     return requester->retries_left == 0;
 }
 
+/* Whatever reports said of block base: only what is executed is sure. */
+static void send_base_again(struct block_requester *requester)
+{
+    const bool goes_already =
+        requester->resend_left != 0 && requester->resending == requester->base;
+    if (requester->base == requester->next || goes_already) {
+        return;
+    }
+    struct block_sending *block = block_at(requester, requester->base);
+    if (!block->wants_data) {
+        block->arrived = 0;
+    }
+    block->state = BLOCK_SENDING_DUE;
+    block_note_missing(requester, requester->base);
+}
+
 struct block_progress block_requester_on_timeout(struct block_requester *requester,
                                                  struct send_queue *queue, struct instant now)
 {
@@ -215,6 +231,7 @@ struct block_progress block_requester_on_timeout(struct block_requester *request
     if (requester->retries_left != 0) {
         requester->retries_left--;
         arm_retry(requester, now);
+        send_base_again(requester);
         progress.verdict = BLOCK_PROGRESS;
         return progress;
     }

@@ -82,8 +82,10 @@ struct block_responder {
     uint8_t missing_count;
     uint32_t missing[BLOCK_MISSING_MAX]; /* Blocks that found no room since the last answer. */
     uint32_t refused_read;
-    uint32_t report_after; /* Where the next one goes on, if ... */
-    bool report_goes_on;   /* ... the last one had no room for all. */
+    uint32_t report_after; /* Where one goes on, if ... */
+    bool report_goes_on;   /* ... there was no room for all; but at base if ... */
+    bool report_went_on;   /* ... the last one went on, and ... */
+    uint32_t report_base;  /* ... base is where it was. */
     uint32_t answers;      /* How many there were. */
     struct instant refusal_sent;
     uint8_t newest; /* The path of the newest packet, or of the one that `status` is about. */
