@@ -40,17 +40,9 @@ void hello_ask_blocked(struct hello_ask *ask, struct instant now)
     }
 }
 
-/* How long after this HELLO the next one follows. */
+/* How long after the newest HELLO the next one follows. */
 static uint64_t pause_ns(const struct hello_ask *ask)
 {
-    switch (ask->sent) {
-    case 1: return HELLO_SECOND_NS;
-    case 2: return HELLO_THIRD_NS - HELLO_SECOND_NS;
-    default: break;
-    }
-    if (!ask->insists && ask->state == HELLO_ASKED) {
-        return UINT64_MAX;
-    }
     const uint64_t pause = HELLO_SECOND_NS << (ask->sent < 8 ? ask->sent - 1 : 7);
     return pause < HELLO_PAUSE_MAX_NS ? pause : HELLO_PAUSE_MAX_NS;
 }
@@ -98,9 +90,6 @@ bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct psn psn)
         return false;
     }
     ask->state = HELLO_AGREED;
-    if (!ask->due && ask->next.ns == UINT64_MAX) {
-        ask->next = instant_after(ask->began, HELLO_LAST_NS);
-    }
     return true;
 }
 

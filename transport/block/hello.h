@@ -11,7 +11,7 @@
  * Threads    One caller at a time; no globals.
  * Time       An argument; hello_ask_deadline says when hello_ask_on_time is wanted.
  * Units      Nanoseconds, PSNs.
- * Limits     Three HELLOs, unless the stream insists.
+ * Limits     Five HELLOs, unless the stream insists.
  * Source     docs/block-transport.md, "Negotiation".
  */
 #ifndef TRANSPORT_BLOCK_HELLO_H
@@ -24,12 +24,12 @@
 #include "base/instant.h"
 #include "transport/common/psn.h"
 
-/* HELLO is repeated so long after the first one, and given up for this time on. */
-#define HELLO_SECOND_NS UINT64_C(5000000)
-#define HELLO_THIRD_NS  UINT64_C(15000000)
-#define HELLO_LAST_NS   UINT64_C(20000000)
-/* One that insists doubles its pauses up to this one. */
+/* HELLO is repeated so long after the first one, then after pauses that double up to this one. */
+#define HELLO_SECOND_NS    UINT64_C(5000000)
 #define HELLO_PAUSE_MAX_NS (64 * HELLO_SECOND_NS)
+/* It is given up after so long: on a busy machine a process may wait tens of milliseconds for a
+ * processor, and what is given up is RC for long. */
+#define HELLO_LAST_NS UINT64_C(100000000)
 /* A link that was silent is not asked again for so long. */
 #define HELLO_SILENCE_NS UINT64_C(10000000000)
 
