@@ -28,12 +28,14 @@ static struct udp_link *udp_link_of(struct link *link)
 
 static bool is_acknowledge(const struct udp_packet *packet)
 {
-    return !packet->whole && packet->headers[0] == ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE);
+    const uint8_t opcode = packet->headers[0];
+    return !packet->whole &&
+           (opcode == ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE) || opcode == BLOCK_ANSWER);
 }
 
 /* The place of a new packet: behind the last one, but in front of acknowledgements of the same link
- * that are shorter. Those answer the other direction, and as the shorter last segment of a call
- * they cost no call of their own. */
+ * that are shorter, or answers, as blocks have them. Those answer the other direction, and as the
+ * shorter last segment of a call they cost no call of their own. */
 static struct udp_packet *make_place(struct udp_port *port, const struct udp_link *link,
                                      uint32_t total_bytes)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    What a kernel or device refuses costs no packet that can be sent another way: segmented
- *         calls, a full send buffer. What does not fit the interface is counted.
+ *         calls, a full send buffer. What does not fit the interface is counted. Acknowledgements
+ *         cost no message of their own.
  * Method  Two ports on loopback addresses; the linker puts a kernel that refuses in front of the
  *         real one (--wrap=syscall).
  */
@@ -158,15 +159,20 @@ static int teardown(void **state)
 }
 
 /* The number of the packet stands where its PSN would. */
-static void transmit(struct bench *bench, uint32_t bytes)
+static void transmit_as(struct bench *bench, uint8_t opcode, uint32_t bytes)
 {
     struct nic_departure departure = {.headers_bytes = ROCE_BTH_BYTES, .payload_bytes = bytes};
-    departure.headers[0] = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY);
+    departure.headers[0] = opcode;
     store_be32(departure.headers + 8, bench->sent);
     departure.segments[0] = (struct segment){.address = (uintptr_t)bench->memory, .bytes = bytes};
     departure.segment_count = bytes > 0;
     bench->sizes[bench->sent++] = bytes;
     assert_true(udp_port_transmit(&bench->a.port, bench->link, &departure));
+}
+
+static void transmit(struct bench *bench, uint32_t bytes)
+{
+    transmit_as(bench, ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY), bytes);
 }
 
 static void compare(void *context, const struct udp_datagram *datagram)
@@ -297,6 +303,38 @@ static void test_more_than_can_wait(void **state)
     assert_int_equal(bench->received, 50);
 }
 
+static void note_number(void *context, const struct udp_datagram *datagram)
+{
+    struct bench *bench = context;
+    bench->sizes[bench->received++] = load_be32(datagram->bytes + 8);
+}
+
+/* What answers a request leaves behind the next request, as the end of the same message. Nothing
+ * else changes places. */
+static void test_answers_travel_with_requests(void **state)
+{
+    static const struct {
+        uint8_t opcode;
+        uint32_t messages;
+    } rows[] = {{ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE), 1},
+                {BLOCK_ANSWER, 1},
+                {BLOCK_DATA, 2},
+                {ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_READ_REQUEST), 2}};
+    struct bench *bench = *state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        bench->sent = bench->received = 0;
+        kernel.room = 100;
+        transmit_as(bench, rows[i].opcode, 8);
+        transmit(bench, 16);
+        udp_port_flush(&bench->a.port);
+        assert_int_equal(100 - kernel.room, rows[i].messages);
+        while (udp_port_receive(&bench->b.port, 256, note_number, bench, NULL) > 0) {
+        }
+        assert_int_equal(bench->received, 2);
+        assert_int_equal(bench->sizes[0], rows[i].messages == 1);
+    }
+}
+
 #define SEND_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -307,6 +345,7 @@ int main(void)
         SEND_TEST(test_packets_too_large_for_the_interface),
         SEND_TEST(test_full_send_buffer),
         SEND_TEST(test_more_than_can_wait),
+        SEND_TEST(test_answers_travel_with_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
