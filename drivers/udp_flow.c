@@ -113,14 +113,35 @@ bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant 
            (LIKELY(link->ways == NULL) || others_have_room(port, link->ways, now));
 }
 
+/* Answers leave by the ports in use of our address in turn: what leaves by one of them may be lost
+ * for ever, and a window that no answer opens stays shut for a while each time. */
+static struct udp_link *by_next_port(struct udp_link *link)
+{
+    struct udp_ways *ways = link->ways;
+    if (LIKELY(ways == NULL || ways->pair_count == 0)) {
+        return link;
+    }
+    const uint32_t pairs = ways->pair_count, ports = NIC_WAYS_MAX / pairs;
+    for (uint32_t tries = 0; tries < ports; tries++) {
+        const uint32_t at = ++ways->answered % ports;
+        if (at == 0) {
+            return link;
+        }
+        if (ways->branches[0][at * pairs] != NULL) {
+            return ways->branches[0][at * pairs];
+        }
+    }
+    return link;
+}
+
 /* Whoever asks is answered, and forgotten: anybody may ask, with any source address and slot. */
 static void on_probe(struct udp_port *port, const struct gid *peer, const struct gid *self,
                      const struct roce_probe *probe)
 {
     struct link *link = udp_port_passing_link(port, self, peer, slot_of(probe->sender_slot));
     if (link != NULL) {
-        send_probe(port, CONTAINER_OF(link, struct udp_link, link), ROCE_OPCODE_ANSWER, probe->sent,
-                   slot_of(probe->link_slot));
+        send_probe(port, by_next_port(CONTAINER_OF(link, struct udp_link, link)),
+                   ROCE_OPCODE_ANSWER, probe->sent, slot_of(probe->link_slot));
         port->answering = true;
     }
 }

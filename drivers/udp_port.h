@@ -87,6 +87,7 @@ struct udp_ways {
     struct nic_ways *told; /* What the NIC and the peer know of them. */
     uint8_t taught;        /* Which of the peer's parts `pairs` and `branches` are made from. */
     uint8_t pair_count;
+    uint8_t answered;                             /* Probes: each answer leaves by another port. */
     struct udp_link *pairs[NIC_WAY_GIDS_MAX + 1]; /* Between two addresses each; 0: the link. */
     struct udp_link *branches[2][NIC_WAYS_MAX];   /* Not to be marked, ECT(0); NULL: not yet. */
 };

@@ -395,6 +395,67 @@ static void test_all_ways_share_a_window(void **state)
     close(fd);
 }
 
+/* A peer that has not heard of us asks whether we have read what it sent. */
+static void ask(const struct bench *bench, int fd, uint64_t sent)
+{
+    uint8_t bytes[ROCE_PROBE_BYTES + ROCE_ICRC_BYTES];
+    const struct roce_probe probe = {.opcode = ROCE_OPCODE_PROBE,
+                                     .destination_qpn =
+                                         bench->a.addresses.slot * SHARE_QPN_SPAN + 2,
+                                     .sent = sent,
+                                     .link_slot = UINT16_MAX,
+                                     .sender_slot = UINT16_MAX};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)};
+    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
+    memcpy(&to.sin_addr, bench->path.source.bytes + 12, 4);
+    memcpy(flow.source, bench->path.destination.bytes, 16);
+    memcpy(flow.destination, bench->path.source.bytes, 16);
+    roce_probe_encode(&probe, bytes);
+    store_le32(
+        bytes + ROCE_PROBE_BYTES,
+        icrc_finish(icrc_packet(icrc_prefix(&flow, 0, sizeof(bytes)), bytes, ROCE_PROBE_BYTES)));
+    assert_int_equal(sendto(fd, bytes, sizeof(bytes), 0, (const struct sockaddr *)&to, sizeof(to)),
+                     sizeof(bytes));
+}
+
+/* What leaves by one of our ports may be lost for ever, and then others answer. Ports that nobody
+ * has used yet are not opened for that. */
+static void test_answers_leave_by_each_port(void **state)
+{
+    struct bench *bench = *state;
+    const int fd = become_peer(bench);
+    uint32_t number, from[PORTS] = {0};
+    uint16_t port;
+    uint8_t traffic_class;
+    udp_forbid_fragments(fd, true);
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 8; i++) {
+            ask(bench, fd, i);
+            while (udp_port_receive(&bench->a.port, 256, compare, bench, NULL) > 0) {
+            }
+            udp_port_flush(&bench->a.port);
+        }
+        while (take(fd, &number, &port, &traffic_class)) {
+            for (uint32_t way = 0; way < PORTS; way++) {
+                from[way] +=
+                    port == (way == 0 ? ROCE_UDP_PORT : bench->a.port.senders[0][way].port);
+            }
+        }
+        if (round == 0) {
+            assert_int_equal(from[0], 8);
+            transmit(bench, 1, false, 52, 64); /* In use from now on. */
+            transmit(bench, 3, false, 52, 64);
+            udp_port_flush(&bench->a.port);
+            assert_true(take(fd, &number, &port, &traffic_class));
+            assert_true(take(fd, &number, &port, &traffic_class));
+            memset(from, 0, sizeof(from));
+        }
+    }
+    assert_true(from[0] >= 2 && from[1] >= 2 && from[3] >= 2);
+    assert_int_equal(from[0] + from[1] + from[3], 8);
+    close(fd);
+}
+
 /* -- What arrivals tell -------------------------------------------------------------------------*/
 
 static void keep(void *context, const struct udp_datagram *datagram)
@@ -727,6 +788,7 @@ int main(void)
         WAYS_TEST(test_senders_take_nothing_in),
         WAYS_TEST(test_no_descriptor_left),
         WAYS_TEST(test_all_ways_share_a_window),
+        WAYS_TEST(test_answers_leave_by_each_port),
         WAYS_TEST(test_who_does_not_ask_is_told_nothing),
         WAYS_TEST(test_when_it_arrived),
         WAYS_TEST(test_coalesced_arrivals_tell_the_same),

@@ -690,9 +690,51 @@ static void any_order_ends_as_in_order(void **state)
     }
 }
 
+/* The way by which a packet of path 2 is answered. */
+static uint8_t way_back(struct bench *bench, uint8_t opcode)
+{
+    const struct block_packet packet = {.opcode = opcode,
+                                        .session = BENCH_SESSION,
+                                        .path = 2,
+                                        .ack_request = true,
+                                        .last_block = true};
+    const struct block_arrival arrival = {.packet = packet, .at = bench->now};
+    struct nic_departure departure;
+    struct nic_move move;
+    if (block_receive_on_packet(bench->qp, &arrival, bench->now, &move)) {
+        block_receive_on_moved(bench->qp, &move, NIC_MOVED, bench->now);
+    }
+    assert_true(block_receive_next(bench->qp, bench->now, &departure));
+    assert_int_equal(departure.headers[0], BLOCK_ANSWER);
+    return departure.way;
+}
+
+/* Who probes a path time and again does not hear what goes back by it. Two probes by each way: a
+ * path that was left comes back after two answers. */
+static void replies_leave_a_way_back_that_is_dead(void **state)
+{
+    (void)state;
+    struct bench *bench = calloc(1, sizeof(*bench));
+    bench_make(bench, &(struct bench_config){.held = 4});
+    bench_speak_blocks(bench, 0, 0);
+    receiver_of(bench->qp)->path_count = 4;
+    static const uint8_t ways[] = {2, 2, 3, 3, 0, 0, 1, 1, 2, 2};
+    for (uint32_t i = 0; i < COUNT_OF(ways); i++) {
+        assert_int_equal(way_back(bench, BLOCK_PROBE), ways[i]);
+    }
+    /* Where something is sent again, answers come. */
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_int_equal(way_back(bench, BLOCK_WRITE), 2);
+        assert_int_equal(way_back(bench, BLOCK_PROBE), 2);
+    }
+    bench_end(bench);
+    free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replies_leave_a_way_back_that_is_dead),
         cmocka_unit_test(any_order_ends_as_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
