@@ -191,7 +191,10 @@ class Network:
         """From now on packets to this end's first address, and those from it, go by all its cables: the ports of UDP
         say which."""
         there = [f'nexthop via {self.address(end, path)} dev p{path}e{end} onlink' for path in range(self.paths)]
-        back = [f'nexthop via 10.{path}.{end + 1}.1 dev p{path} onlink' for path in range(self.paths)]
+        # A nexthop whose device has the source address is preferred, so all have it.
+        back = [f'nexthop via 10.0.{end + 1}.1 dev p{path} onlink' for path in range(self.paths)]
+        for path in range(1, self.paths):
+            ip('-n', self.names[end], 'address', 'replace', f'{self.address(end)}/24', 'dev', f'p{path}', 'noprefixroute')
         for name, target, hops in ((self.router, f'{self.address(end)}/32', there),
                                    (self.names[end], '10.0.0.0/16', back)):
             run('ip', 'netns', 'exec', name, 'sysctl', '-qw', 'net.ipv4.fib_multipath_hash_policy=1')
@@ -200,6 +203,9 @@ class Network:
     def unspread(self, end):
         subprocess.run(['ip', '-n', self.router, 'route', 'delete', f'{self.address(end)}/32'], capture_output=True)
         ip('-n', self.names[end], 'route', 'replace', '10.0.0.0/16', 'via', f'10.0.{end + 1}.1', 'dev', 'p0')
+        for path in range(1, self.paths):
+            subprocess.run(['ip', '-n', self.names[end], 'address', 'delete', f'{self.address(end)}/24', 'dev',
+                            f'p{path}'], capture_output=True)
 
     def carried(self, end):
         """Bytes that went to this end, by each of its cables."""
