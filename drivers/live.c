@@ -50,7 +50,7 @@ static const struct nic_limits limits = {
     .block = {.place = BLOCK_PLACE_EARLY,
               .window = BLOCK_WINDOW_MAX,
               .contexts = 4096,
-              .held = 1024,
+              .held = 4096,
               .reads = 64,
               .paths = 4,
               .peers = 1024,

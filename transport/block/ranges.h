@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BLOCK_RANGES 16
+#define BLOCK_RANGES 64
 
 struct block_range {
     uint64_t address;
