@@ -415,6 +415,11 @@ static uint32_t window_room(const struct block_path *path)
     return path->suspect || flight >= whole ? 0 : whole - flight;
 }
 
+static bool leaves_now(const struct block_path *path, struct instant now)
+{
+    return path->record_count != 0 && record_at(path, path->record_next - 1)->sent_end.ns == now.ns;
+}
+
 uint32_t block_path_room(const struct block_path *path, struct instant now)
 {
     const uint32_t room = window_room(path);
@@ -424,7 +429,9 @@ uint32_t block_path_room(const struct block_path *path, struct instant now)
     }
     const uint64_t unpaid = now.ns > path->paid_until.ns ? now.ns - path->paid_until.ns : 0;
     const uint64_t paced = smaller(unpaid, pace.credit_ns) * pace.rate / 1000000000;
-    return paced < smaller(room, pace.batch) ? 0 : (uint32_t)smaller(room, paced);
+    /* What has begun to leave goes on; the next batch waits until there is all of it. */
+    const uint32_t least = leaves_now(path, now) ? path->packet_bytes / 2 : pace.batch;
+    return paced < smaller(room, least) ? 0 : (uint32_t)smaller(room, paced);
 }
 
 struct instant block_path_room_at(const struct block_path *path, struct instant now)
@@ -434,7 +441,7 @@ struct instant block_path_room_at(const struct block_path *path, struct instant 
     if (room == 0) {
         return INSTANT_NEVER;
     }
-    if (!pace_of(path, &pace)) {
+    if (!pace_of(path, &pace) || block_path_room(path, now) != 0) {
         return now;
     }
     const struct instant paced =
