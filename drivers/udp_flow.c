@@ -16,22 +16,25 @@
 
 #define SOME_QPN 2
 
-/* More in flight to one peer, of all queue pairs together, than this gains nothing. */
+/* More in flight to one peer, of all queue pairs together, than this gains nothing, unless the
+ * round trip is long. */
 #define FLIGHT_BYTES_MAX (2 << 20)
 /* A probe or its answer is lost after this long: longer than a busy peer takes to get a core. */
 #define ANSWER_NS 20000000
 
-static uint64_t window_of(const struct udp_port *port)
+static uint64_t window_of(const struct udp_port *port, const struct udp_link *trunk)
 {
     const uint64_t safe = udp_port_safe_bytes(port);
-    return safe < FLIGHT_BYTES_MAX ? safe : FLIGHT_BYTES_MAX;
+    const bool far = trunk->ways != NULL && trunk->ways->told->far;
+    return far || safe < FLIGHT_BYTES_MAX ? safe : FLIGHT_BYTES_MAX;
 }
 
 void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
 {
     struct udp_link *trunk = link->trunk;
     trunk->sent += bytes + UDP_PACKET_COST;
-    if (trunk->answers != UDP_ANSWERS_NO && trunk->sent - trunk->probed >= window_of(port) / 4) {
+    if (trunk->answers != UDP_ANSWERS_NO &&
+        trunk->sent - trunk->probed >= window_of(port, trunk) / 4) {
         udp_flow_probe(port, link);
     }
 }
@@ -73,7 +76,7 @@ void udp_flow_probe(struct udp_port *port, struct udp_link *link)
 
 static bool has_room(struct udp_port *port, struct udp_link *link, struct instant now)
 {
-    if (link->answers == UDP_ANSWERS_NO || link->sent - link->confirmed < window_of(port)) {
+    if (link->answers == UDP_ANSWERS_NO || link->sent - link->confirmed < window_of(port, link)) {
         return true;
     }
     if (link->blocked_at.ns == 0) {

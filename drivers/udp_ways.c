@@ -180,6 +180,7 @@ static void fill(const struct udp_port *port, const struct address *self, struct
 {
     ways->ports = port->ports;
     ways->datagram_bytes = datagram_bytes(self);
+    ways->grant_bytes = udp_port_safe_bytes(port);
     ways->own_count = 0;
     for (uint32_t word = 0; word < port->addresses->words; word++) {
         const struct address *other =

@@ -42,11 +42,13 @@
 struct nic_ways {
     /* The world's part. */
     uint32_t datagram_bytes; /* The largest UDP payload that all of our interfaces take. */
+    uint32_t grant_bytes;    /* The peer's receive buffer holds so much, if it is like ours. */
     uint8_t ports;     /* UDP source ports of each address: 1..NIC_WAYS_MAX; 0: no ways yet. */
     uint8_t own_count; /* Addresses of ours beside the path's source. */
     /* The peer's. */
     uint8_t peer_count;
     uint8_t taught; /* So many times the peer's part has changed. */
+    bool far;       /* The engine found a long round trip: the whole grant may be on its way. */
     struct gid own[NIC_WAY_GIDS_MAX];
     struct gid peer[NIC_WAY_GIDS_MAX]; /* In the order of those of `own` that they go with. */
 };

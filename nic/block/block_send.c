@@ -38,6 +38,7 @@ static struct block_requester_config config_of(const struct qp *qp)
         /* What is in flight has to count for something, also without payload. */
         .packet_cost = cost != 0 ? cost : BLOCK_PAYLOAD_HEADERS_BYTES_MAX,
         .link_window_bytes = attributes->path.window_bytes,
+        .far_window_bytes = block_peer_of(qp) == NULL ? 0 : block_peer_of(qp)->ways.grant_bytes,
         .retry_limit = attributes->retry_count,
         .rnr_limit = attributes->rnr_retry,
         .reads_max = attributes->max_reads_out,
@@ -312,6 +313,9 @@ void block_send_on_answer(struct qp *qp, const struct block_arrival *arrival, st
     const struct block_progress progress =
         block_requester_on_answer(requester_of(qp), &qp->sends, &arrival->packet, arrival->at, now);
     count_failure(qp, &progress);
+    if (block_peer_of(qp) != NULL) {
+        block_peer_of(qp)->ways.far = requester_of(qp)->far;
+    }
     go_on(qp);
 }
 

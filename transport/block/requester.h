@@ -27,6 +27,8 @@
 #include "wire/block.h"
 
 #define BLOCK_REQUESTER_BLOCKS_LEAST 64
+/* A round trip that no machine's own delays explain. */
+#define BLOCK_FAR_NS 1000000
 
 /* What is known of a block that is under way. */
 enum block_sending_state {
@@ -73,7 +75,8 @@ struct block_requester {
     uint32_t next;   /* BN of the next block to begin. */
     uint32_t mtu_bytes;
     uint32_t packet_cost;
-    uint32_t link_window;    /* Bytes in flight that the link can hold; 0: no limit. */
+    uint32_t link_window;    /* Bytes in flight that the link can hold; 0: no limit. And ... */
+    uint32_t far_window;     /* ... if its shortest round trip is long. */
     uint32_t read_window;    /* Bytes that READs may ask for at a time; 0: no limit. */
     uint32_t read_flight;    /* Asked for, and not here. */
     uint32_t receive_number; /* RN of the next message that takes a receive. */
@@ -98,6 +101,7 @@ struct block_requester {
     bool paused;           /* `resumed` is valid: base has not moved since the pause. */
     bool answered;         /* `answer` is valid. */
     bool declined;         /* Something that came before its turn was; base != next. */
+    bool far;              /* far_window holds. */
     bool link_shut;        /* It was full, and a quarter of it is not free yet. */
     uint8_t current;   /* The path of the newest packet: what is half sent there goes on first. */
     uint16_t open;     /* One bit for each path: a block is half sent there, open_block. */
@@ -126,6 +130,7 @@ struct block_requester_config {
     uint32_t mtu_bytes;
     uint32_t packet_cost;
     uint32_t link_window_bytes; /* 0: no limit. */
+    uint32_t far_window_bytes;  /* Not less: on a way whose round trip is BLOCK_FAR_NS or more. */
     uint64_t trip_ns;           /* A first guess; 0: none. */
     uint8_t path_count;
     uint8_t retry_limit, rnr_limit, reads_max, timeout_code;

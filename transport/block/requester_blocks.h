@@ -117,6 +117,8 @@ bool block_link_has_room(struct block_requester *requester, uint32_t asked_bytes
 bool block_path_has_room(struct block_requester *requester, uint8_t path, struct instant now);
 /* Positions that one request of a READ asks for at most. */
 uint32_t block_read_positions(const struct block_requester *requester);
+/* The round trips are news: is the peer far away? */
+void block_note_distance(struct block_requester *requester);
 /* There is nothing to send now, but there may be then. */
 void block_wake_at(struct block_requester *requester, struct instant at, struct instant now);
 

@@ -349,6 +349,7 @@ static struct block_progress on_answer(struct block_requester *requester, struct
     if (!answer_is_possible(requester, answer) || !apply_echo(requester, answer, came, now)) {
         return plain(BLOCK_IMPOSSIBLE);
     }
+    block_note_distance(requester);
     requester->answered = true;
     requester->answer = count;
     requester->silences = 0;

@@ -97,16 +97,33 @@ bool block_window_has_room(const struct block_requester *requester, const struct
            (work->kind != WORK_READ || requester->blocks_read < requester->blocks_read_max);
 }
 
+/* What the link can hold of this stream; 0: no limit. */
+static uint32_t link_window(const struct block_requester *requester)
+{
+    const uint32_t near = requester->link_window, far = requester->far_window;
+    return near != 0 && requester->far && far > near ? far : near;
+}
+
+void block_note_distance(struct block_requester *requester)
+{
+    uint32_t least_ns = UINT32_MAX;
+    for (uint32_t i = 0; i < requester->paths.count; i++) {
+        const uint32_t path_ns = rtt_least_ns(&requester->paths.path[i].rtt);
+        least_ns = path_ns != 0 && path_ns < least_ns ? path_ns : least_ns;
+    }
+    requester->far = least_ns != UINT32_MAX && least_ns >= BLOCK_FAR_NS;
+}
+
 /* Once full, a window admits nothing until a quarter is free: packets that trickle out as each
  * answer comes in cost a system call apiece. */
 bool block_link_has_room(struct block_requester *requester, uint32_t asked_bytes)
 {
-    const uint32_t reads = requester->read_flight;
+    const uint32_t reads = requester->read_flight, window = link_window(requester);
     if (asked_bytes != 0 && requester->read_window != 0 && reads != 0 &&
         reads + asked_bytes > requester->read_window) {
         return false;
     }
-    if (requester->link_window == 0) {
+    if (window == 0) {
         return true;
     }
     const uint32_t sent = block_flight(requester);
@@ -114,10 +131,10 @@ bool block_link_has_room(struct block_requester *requester, uint32_t asked_bytes
         return true; /* Data may be waiting for what is half sent before them. */
     }
     const uint32_t flight = sent + reads;
-    if (requester->link_shut && flight > requester->link_window - requester->link_window / 4) {
+    if (requester->link_shut && flight > window - window / 4) {
         return false;
     }
-    requester->link_shut = flight != 0 && flight + asked_bytes >= requester->link_window;
+    requester->link_shut = flight != 0 && flight + asked_bytes >= window;
     return !requester->link_shut;
 }
 
@@ -135,7 +152,7 @@ bool block_path_has_room(struct block_requester *requester, uint8_t path, struct
 uint32_t block_read_positions(const struct block_requester *requester)
 {
     const uint32_t packet = requester->mtu_bytes + requester->packet_cost;
-    uint32_t window = requester->link_window;
+    uint32_t window = link_window(requester);
     if (requester->read_window != 0 && (window == 0 || requester->read_window < window)) {
         window = requester->read_window;
     }

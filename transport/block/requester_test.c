@@ -640,6 +640,39 @@ static struct block_progress told(struct bench *bench, const struct block_answer
                                      bench->now);
 }
 
+/* Packets under way when an answer has come from so far, and the window of paths is no limit. */
+static uint32_t under_way(uint64_t trip_ns)
+{
+    struct bench *bench = begin(1);
+    bench->policy.congestion.start_bytes = 1 << 24;
+    bench->config.trip_ns = trip_ns;
+    bench->config.link_window_bytes = 100 * (MTU + 64);
+    bench->config.far_window_bytes = 1000 * (MTU + 64);
+    start(bench);
+    post(bench, WORK_WRITE, 8 * MTU, 0);
+    post(bench, WORK_WRITE, 2000 * MTU, 0);
+    pull_all(bench);
+    assert_int_equal(block_path_flight(bench->requester->paths.path), 100 * (MTU + 64));
+    bench->now.ns += trip_ns;
+    assert_int_equal(
+        told(bench,
+             &(struct block_answer){.base = FIRST_BN + 1, .echo_tsn = 0xfffff7, .limit_void = true})
+            .verdict,
+        BLOCK_PROGRESS);
+    pull_all(bench);
+    const uint32_t packets = block_path_flight(bench->requester->paths.path) / (MTU + 64);
+    end(bench);
+    return packets;
+}
+
+/* On a long way the whole grant may be under way; on a short one it gains nothing. */
+static void test_windows_of_long_ways(void **state)
+{
+    (void)state;
+    assert_in_range(under_way(BLOCK_FAR_NS / 2), 80, 100);
+    assert_in_range(under_way(BLOCK_FAR_NS * 2), 900, 1000);
+}
+
 /* EXA-97 */
 static void test_answers_are_asked_for_once_a_block(void **state)
 {
@@ -1636,6 +1669,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_networks),
+        cmocka_unit_test(test_windows_of_long_ways),
         cmocka_unit_test(test_answers_are_asked_for_once_a_block),
         cmocka_unit_test(test_old_answers_change_nothing),
         cmocka_unit_test(test_answers_that_lay_here),
