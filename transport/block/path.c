@@ -345,12 +345,13 @@ enum block_echo block_path_on_arrived(struct block_path *path, struct psn tsn, s
     return verdict;
 }
 
+/* Steps are not shorter where the round trip is: what makes packets late need not be shorter. */
 static uint64_t reordering_ns(const struct block_path *path)
 {
-    const uint64_t trip = path->rtt.smoothed_ns;
-    const uint64_t wide = (uint64_t)path->reordering * rtt_least_ns(&path->rtt) / 4;
-    return larger(smaller(wide, trip),
-                  larger(path->policy->reordering_least_ns, trip / (RECORD_PARTS / 2)));
+    const uint64_t trip = path->rtt.smoothed_ns, least = path->policy->reordering_least_ns;
+    const uint64_t step = larger(rtt_least_ns(&path->rtt) / 4, least);
+    const uint64_t wide = smaller(path->reordering * step, larger(trip, REORDERING_MOST * least));
+    return larger(wide, trip / (RECORD_PARTS / 2));
 }
 
 struct instant block_path_loss_deadline(const struct block_path *path, struct psn tsn)

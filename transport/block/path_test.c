@@ -220,6 +220,22 @@ static void test_reordering_adapts(void **state)
     assert_true(block_path_loss_deadline(&bench.path, early).ns == 1250 * US);
 }
 
+/* What makes packets late is not shorter where the round trip is: it may be many of those. */
+static void test_reordering_of_short_trips(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start_at(&bench, 0, 60 * US);
+    const struct psn early = sent(&bench, 0), later = sent(&bench, 0);
+    assert_int_equal(echo(&bench, later, 60 * US), BLOCK_ECHO_NEWS);
+    assert_true(block_path_loss_deadline(&bench.path, early).ns == 110 * US);
+    for (uint64_t n = 1; n < 30; n++) {
+        block_path_on_spurious(&bench.path, 1, at(n * MS));
+        assert_true(block_path_loss_deadline(&bench.path, early).ns ==
+                    (60 + 50 * (n < 15 ? n + 1 : 16)) * US);
+    }
+}
+
 /* Slowing down is undone only if what was taken for lost had come, for the greater part. */
 static void test_undone_if_most_had_come(void **state)
 {
@@ -423,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_reordering_adapts),
+        cmocka_unit_test(test_reordering_of_short_trips),
         cmocka_unit_test(test_undone_if_most_had_come),
         cmocka_unit_test(test_probes),
         cmocka_unit_test(test_left),
