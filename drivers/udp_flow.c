@@ -9,7 +9,8 @@
  * taken in. A peer that never answers is not a nonic, and is not limited here. Where several
  * processes share an address, each is a peer, with a socket and a link of its own. What leaves from
  * several ports (udp_ways.c) arrives at one socket, so it is counted together; the probe takes the
- * way of the packet in front of it, since another one may be dead.
+ * way of the packet in front of it, since another one may be dead; an answer that of the newest
+ * packet.
  */
 #include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
@@ -19,8 +20,10 @@
 /* More in flight to one peer, of all queue pairs together, than this gains nothing, unless the
  * round trip is long. */
 #define FLIGHT_BYTES_MAX (2 << 20)
-/* A probe or its answer is lost after this long: longer than a busy peer takes to get a core. */
+/* A probe or its answer is lost after this long: longer than a busy peer takes to get a core. Until
+ * then one more is sent every now and then: each may be lost, or its way dead. */
 #define ANSWER_NS 20000000
+#define AGAIN_NS  2000000
 
 static uint64_t window_of(const struct udp_port *port, const struct udp_link *trunk)
 {
@@ -33,6 +36,9 @@ void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
 {
     struct udp_link *trunk = link->trunk;
     trunk->sent += bytes + UDP_PACKET_COST;
+    if (UNLIKELY(trunk->ways != NULL)) {
+        trunk->ways->newest = link;
+    }
     if (trunk->answers != UDP_ANSWERS_NO &&
         trunk->sent - trunk->probed >= window_of(port, trunk) / 4) {
         udp_flow_probe(port, link);
@@ -74,15 +80,36 @@ void udp_flow_probe(struct udp_port *port, struct udp_link *link)
     send_probe(port, link, ROCE_OPCODE_PROBE, trunk->sent, trunk->slot);
 }
 
+/* The way of the newest packet between its addresses: what leaves by another may be lost for ever,
+ * and what is sent by blocks leaves those that are dead. */
+static struct udp_link *as_of_late(struct udp_link *link)
+{
+    return LIKELY(link->ways == NULL) || link->ways->newest == NULL ? link : link->ways->newest;
+}
+
+/* Is it worth while to wait for an answer still? */
+static bool waits(struct udp_port *port, struct udp_link *link, struct instant now)
+{
+    if (link->blocked_at.ns == 0) {
+        link->blocked_at = now;
+        link->asked_at = now;
+    }
+    if (instant_reached(now, instant_after(link->blocked_at, ANSWER_NS))) {
+        return false;
+    }
+    if (instant_reached(now, instant_after(link->asked_at, AGAIN_NS))) {
+        link->asked_at = now;
+        udp_flow_probe(port, as_of_late(link));
+    }
+    return true;
+}
+
 static bool has_room(struct udp_port *port, struct udp_link *link, struct instant now)
 {
     if (link->answers == UDP_ANSWERS_NO || link->sent - link->confirmed < window_of(port, link)) {
         return true;
     }
-    if (link->blocked_at.ns == 0) {
-        link->blocked_at = now;
-    }
-    if (!instant_reached(now, instant_after(link->blocked_at, ANSWER_NS))) {
+    if (waits(port, link, now)) {
         port->anyone_waiting = true;
         return false;
     }
@@ -116,35 +143,14 @@ bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant 
            (LIKELY(link->ways == NULL) || others_have_room(port, link->ways, now));
 }
 
-/* Answers leave by the ports in use of our address in turn: what leaves by one of them may be lost
- * for ever, and a window that no answer opens stays shut for a while each time. */
-static struct udp_link *by_next_port(struct udp_link *link)
-{
-    struct udp_ways *ways = link->ways;
-    if (LIKELY(ways == NULL || ways->pair_count == 0)) {
-        return link;
-    }
-    const uint32_t pairs = ways->pair_count, ports = NIC_WAYS_MAX / pairs;
-    for (uint32_t tries = 0; tries < ports; tries++) {
-        const uint32_t at = ++ways->answered % ports;
-        if (at == 0) {
-            return link;
-        }
-        if (ways->branches[0][at * pairs] != NULL) {
-            return ways->branches[0][at * pairs];
-        }
-    }
-    return link;
-}
-
 /* Whoever asks is answered, and forgotten: anybody may ask, with any source address and slot. */
 static void on_probe(struct udp_port *port, const struct gid *peer, const struct gid *self,
                      const struct roce_probe *probe)
 {
     struct link *link = udp_port_passing_link(port, self, peer, slot_of(probe->sender_slot));
     if (link != NULL) {
-        send_probe(port, by_next_port(CONTAINER_OF(link, struct udp_link, link)),
-                   ROCE_OPCODE_ANSWER, probe->sent, slot_of(probe->link_slot));
+        send_probe(port, as_of_late(CONTAINER_OF(link, struct udp_link, link)), ROCE_OPCODE_ANSWER,
+                   probe->sent, slot_of(probe->link_slot));
         port->answering = true;
     }
 }

@@ -69,6 +69,7 @@ struct udp_link {
     uint64_t probed;           /* ... when the last probe was sent, ... */
     uint64_t confirmed;        /* ... and that the peer says it has taken in. */
     struct instant blocked_at; /* Since when there is no room; 0 ns: there is. */
+    struct instant asked_at;   /* Valid then: when a probe was sent because of that. */
     struct udp_link *trunk;    /* The link that is counted for: itself, but for those of ways. */
     struct udp_ways *ways;     /* NULL: there is way 0 alone. */
     struct inet_flow flow;
@@ -87,9 +88,9 @@ struct udp_ways {
     struct nic_ways *told; /* What the NIC and the peer know of them. */
     uint8_t taught;        /* Which of the peer's parts `pairs` and `branches` are made from. */
     uint8_t pair_count;
-    uint8_t answered;                             /* Probes: each answer leaves by another port. */
     struct udp_link *pairs[NIC_WAY_GIDS_MAX + 1]; /* Between two addresses each; 0: the link. */
     struct udp_link *branches[2][NIC_WAYS_MAX];   /* Not to be marked, ECT(0); NULL: not yet. */
+    struct udp_link *newest; /* That left last, between the link's addresses; NULL: none did. */
 };
 
 /* A socket that sends alone. */

@@ -310,6 +310,7 @@ static void follow_peer(struct udp_port *port, struct udp_link *link)
             }
         }
     }
+    ways->newest = NULL;
     ways->taught = ways->told->taught;
 }
 
