@@ -25,7 +25,8 @@
 #define LEAVE_NS      2000000000u
 #define LEAVE_STEP_NS 50000
 
-/* UDP source ports, if the user names no number: enough that two seldom share all of a route. */
+/* Paths of a connection, if the user names no number: enough that two seldom share all of a
+ * route. */
 #define PATHS_USUAL 4
 
 static const struct nic_limits limits = {
@@ -52,7 +53,6 @@ static const struct nic_limits limits = {
               .contexts = 4096,
               .held = 4096,
               .reads = 64,
-              .paths = 4,
               .peers = 1024,
               .auto_losses = 2,
               .auto_round_trip_ns = 1000000},
@@ -74,6 +74,20 @@ static uint64_t random_seed(void)
     return seed;
 }
 
+/* UDP source ports of an address that are used at a time. Switches choose among equal routes by
+ * ports; there are none within a machine. */
+static uint32_t paths_of(const struct live *live)
+{
+    const bool loopback = live->addresses.entries[0].loopback;
+    return live->config.paths != 0 ? live->config.paths : loopback ? 1 : PATHS_USUAL;
+}
+
+/* A path that dies takes a port that was not in use. One path is one port. */
+static uint32_t ports_of(const struct live *live)
+{
+    return paths_of(live) == 1 ? 1 : NIC_WAYS_MAX;
+}
+
 /* No packet is larger than what the interface takes, of whichever wire: the port has one MTU. A
  * process that shares its address has a part of the QPNs; two of all belong to nobody. */
 static struct nic_limits limits_of(const struct live *live)
@@ -82,6 +96,9 @@ static struct nic_limits limits_of(const struct live *live)
     mine.mtu = live->addresses.mtu;
     mine.block.transport =
         live->config.wire == LIVE_WIRE_SHM ? NIC_TRANSPORT_RC : live->config.transport;
+    /* Interfaces share the usual number. */
+    const uint32_t paths = paths_of(live), most = paths > PATHS_USUAL ? paths : PATHS_USUAL;
+    mine.block.paths = paths * live->addresses.words < most ? paths * live->addresses.words : most;
     if (live->addresses.shared) {
         mine.qpn_base = live->addresses.slot * SHARE_QPN_SPAN;
         mine.qpn_span = SHARE_QPN_SPAN;
@@ -123,13 +140,6 @@ static bool has_udp(const struct live *live)
     return udp_port_fd_count(&live->udp) > 0;
 }
 
-/* Switches choose among equal routes by ports; there are none within a machine. */
-static uint32_t paths_of(const struct live *live)
-{
-    const bool loopback = live->addresses.entries[0].loopback;
-    return live->config.paths != 0 ? live->config.paths : loopback ? 1 : PATHS_USUAL;
-}
-
 static bool open_ports(struct live *live, char *error, size_t error_bytes)
 {
     if (!find_addresses(live, error, error_bytes)) {
@@ -143,7 +153,7 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
     if (!udp_port_open(&live->udp, &live->addresses, error, error_bytes)) {
         return false;
     }
-    udp_port_use_ports(&live->udp, paths_of(live));
+    udp_port_use_ports(&live->udp, ports_of(live));
     if (live->config.wire == LIVE_WIRE_UDP) {
         return true;
     }
@@ -381,7 +391,7 @@ void live_describe_ports(const struct live *live, struct live_ports *ports)
         .udp = has_udp(live),
         .segmentation = live->udp.segmenting,
         .shm = live->shm != NULL,
-        .paths = live->udp.ports,
+        .paths = paths_of(live),
         .receive_bytes = live->udp.receive_bytes,
         .window_bytes = udp_port_window_bytes(&live->udp),
     };

@@ -42,7 +42,7 @@ struct live_config {
     /* NONIC_BATCH=1..256: queue pairs whose turn is prepared together, and requests of a polling
      * program that may wait for one another. 1: one by one, without prefetching. */
     uint32_t batch;
-    uint32_t paths; /* NONIC_PATHS=1..16: UDP source ports of each address; 0: as usual. */
+    uint32_t paths; /* NONIC_PATHS=1..16: source ports of each address at a time; 0: usual. */
 };
 
 /* False: `error` says which variable is wrong and what it may be. */

@@ -29,6 +29,29 @@ struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_path *p
     };
 }
 
+static bool have_common_factor(uint32_t a, uint32_t b)
+{
+    while (b != 0) {
+        const uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a != 1;
+}
+
+uint8_t nic_ways_turned(const struct nic_ways *ways, uint32_t path, uint32_t paths, uint32_t turns)
+{
+    const uint32_t count = nic_ways_count(ways);
+    if (turns == 0 || count == 0) {
+        return (uint8_t)(count == 0 ? 0 : path % count);
+    }
+    uint32_t step = paths;
+    while (have_common_factor(count, step)) {
+        step++;
+    }
+    return (uint8_t)((path + turns * step) % count);
+}
+
 bool nic_ways_fit(const struct nic_ways *ways, uint32_t mtu_bytes)
 {
     return mtu_bytes + NIC_WAYS_AROUND_PAYLOAD <= ways->datagram_bytes;

@@ -67,6 +67,9 @@ uint32_t nic_ways_count(const struct nic_ways *ways);
 struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_path *path,
                            uint32_t number);
 
+/* The way of one of `paths` paths that has left its way so often. It comes to all of them. */
+uint8_t nic_ways_turned(const struct nic_ways *ways, uint32_t path, uint32_t paths, uint32_t turns);
+
 /* Do the block transport's packets with a payload of `mtu_bytes` fit? */
 bool nic_ways_fit(const struct nic_ways *ways, uint32_t mtu_bytes);
 

@@ -66,6 +66,33 @@ static void test_subnets_find_each_other(void **state)
     }
 }
 
+/* A path that leaves its way again and again comes to all of them, and at once to one that no other
+ * path has from the start, if there is any. */
+static void test_turns(void **state)
+{
+    (void)state;
+    for (uint8_t ports = 1; ports <= 16; ports++) {
+        const struct nic_ways ways = {.ports = ports};
+        for (uint32_t paths = 1; paths <= ports; paths++) {
+            for (uint32_t path = 0; path < paths; path++) {
+                uint32_t seen = 0;
+                for (uint32_t turns = 256 - ports; turns < 256; turns++) {
+                    seen |= 1u << nic_ways_turned(&ways, path, paths, turns);
+                }
+                assert_int_equal(seen, (1u << ports) - 1);
+                assert_int_equal(nic_ways_turned(&ways, path, paths, 0), path);
+            }
+        }
+    }
+    const struct nic_ways sixteen = {.ports = 16};
+    for (uint32_t path = 0; path < 4; path++) {
+        assert_int_equal(nic_ways_turned(&sixteen, path, 4, 1), path + 5);
+    }
+    /* Nothing is known of the link yet. */
+    const struct nic_ways none = {.ports = 0};
+    assert_int_equal(nic_ways_turned(&none, 3, 4, 7), 0);
+}
+
 static void test_addresses_left_over(void **state)
 {
     (void)state;
@@ -202,7 +229,7 @@ int main(void)
         cmocka_unit_test(test_addresses_left_over), cmocka_unit_test(test_never_more_than_16),
         cmocka_unit_test(test_all_ways_differ),     cmocka_unit_test(test_what_a_peer_may_not_name),
         cmocka_unit_test(test_changes_are_counted), cmocka_unit_test(test_who_may_have_sent),
-        cmocka_unit_test(test_largest_packet),
+        cmocka_unit_test(test_largest_packet),      cmocka_unit_test(test_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

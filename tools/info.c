@@ -85,7 +85,8 @@ static void print_udp(const struct live_ports *ports)
                                : "one packet a message (the kernel has no UDP_SEGMENT)",
            ports->receive_bytes >> 10, ports->window_bytes >> 10);
     if (ports->paths > 1) {
-        printf("            blocks leave by %u source ports of each address\n", ports->paths);
+        printf("            blocks leave by %u source ports of each address at a time\n",
+               ports->paths);
     }
     const long most = number_in("/proc/sys/net/core/rmem_max");
     if (most >= 0 && most < (4 << 20)) {

@@ -153,7 +153,7 @@ static enum block_judgement judge_data(const struct block_packet *packet, uint32
     return right ? BLOCK_CONSISTENT : BLOCK_WRONG_PAYLOAD;
 }
 
-/* A probe names a block and a path, and nothing of the block. */
+/* A probe names a block, a path and how often this left its way, but nothing of the block. */
 static enum block_judgement judge_probe(const struct block_packet *packet)
 {
     const enum block_judgement judgement = judge_single(packet);
@@ -161,7 +161,7 @@ static enum block_judgement judge_probe(const struct block_packet *packet)
         return judgement;
     }
     const bool flags = packet->last_block || has_message_flags(packet) || packet->resent;
-    return flags || packet->round != 0 ? BLOCK_WRONG_FLAGS : BLOCK_CONSISTENT;
+    return flags ? BLOCK_WRONG_FLAGS : BLOCK_CONSISTENT;
 }
 
 /* Is the record in the window that begins with base? A refused READ may lie before it. */

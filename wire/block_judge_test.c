@@ -253,7 +253,7 @@ static void test_contradictions_of_answers(void **state)
     JUDGE(packet.has_immediate = true, BLOCK_WRONG_FLAGS);
     JUDGE(packet.invalidates = true, BLOCK_WRONG_FLAGS);
     JUDGE(packet.resent = true, BLOCK_WRONG_FLAGS);
-    JUDGE(packet.round = 1, BLOCK_WRONG_FLAGS);
+    JUDGE(packet.round = 255, BLOCK_CONSISTENT);
 
     for (opcode = BLOCK_HELLO; opcode <= BLOCK_WELCOME; opcode++) {
         JUDGE(packet.hello.mtu_code = 0, BLOCK_WRONG_OFFER);

@@ -205,6 +205,12 @@ bool nic_next_held(struct nic *nic, struct nic_move *move)
     return false;
 }
 
+uint8_t block_way_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns)
+{
+    const struct block_peer *peer = block_peer_of(qp);
+    return peer == NULL ? 0 : nic_ways_turned(&peer->ways, path, paths, turns);
+}
+
 /* -- Departure ----------------------------------------------------------------------------------*/
 
 void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_departure *departure)

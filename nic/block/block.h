@@ -92,6 +92,9 @@ void block_went_on(struct qp *qp, struct instant now);
 /* What is known of the NIC at the other end; NULL: the link is not one for blocks. */
 struct block_peer *block_peer_of(const struct qp *qp);
 
+/* The way that a path of ours takes which has left its way so often, of so many paths. */
+uint8_t block_way_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns);
+
 static inline bool block_sends(const struct qp *qp)
 {
     return qp->block->ask.state == HELLO_AGREED;

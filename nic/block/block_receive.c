@@ -269,7 +269,9 @@ static bool on_request(struct qp *qp, const struct block_arrival *arrival, struc
     case BLOCK_ARRIVED_NEW: break;
     }
     block_responder_arrived(stream, packet, arrival->marked, arrival->at, now);
-    block_note_silence(receiver_of(qp), packet);
+    if (packet->opcode == BLOCK_PROBE) {
+        receiver_of(qp)->turns[packet->path % BLOCK_PATHS_MAX] = packet->round;
+    }
     if (!reach_state_serves((enum qp_state)qp->state)) {
         return false; /* It was refused: whatever comes is told so. */
     }

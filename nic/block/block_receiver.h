@@ -61,8 +61,7 @@ struct block_receiver {
     uint32_t results_limit, results_next, results_due;
     uint32_t forgotten; /* So many of those that the chain tells are counted. */
     uint32_t data_tsn[BLOCK_PATHS_MAX];
-    uint8_t probes[BLOCK_PATHS_MAX]; /* In a row, of each path. */
-    uint8_t turned[BLOCK_PATHS_MAX]; /* Replies to its packets go so many ways beside it. */
+    uint8_t turns[BLOCK_PATHS_MAX]; /* So often each path has left its way, as it says. */
     struct block_taken open[BLOCK_OPEN_MAX];
     struct block_read *reads;     /* reads_room of them; */
     struct block_result *results; /* as many as the NIC's limit of READs says. */
@@ -149,7 +148,5 @@ void block_add_read(struct qp *qp, const struct block_read *read);
 struct block_result *block_result_room(struct block_receiver *receiver);
 /* An atomic that was executed is to be answered again, if its result is kept. */
 void block_repeat_result(struct qp *qp, const struct block_packet *packet);
-/* Which way replies take, from the packets of a path that came. */
-void block_note_silence(struct block_receiver *receiver, const struct block_packet *packet);
 
 #endif

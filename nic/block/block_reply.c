@@ -5,8 +5,6 @@
 #include "base/bytes.h"
 #include "nic/block/block_receiver.h"
 
-#define PROBES_BY_A_WAY 2
-
 /* -- Refusals -----------------------------------------------------------------------------------*/
 
 bool block_refuse(struct qp *qp, const struct block_refusal *refusal)
@@ -158,20 +156,6 @@ void block_repeat_result(struct qp *qp, const struct block_packet *packet)
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
-/* A requester that hears nothing of a path sends nothing but probes there. Where these come, it is
- * the way back that is dead: replies to a third one in a row take the next way. Two by each, since
- * a path that was left comes back after two answers. */
-void block_note_silence(struct block_receiver *receiver, const struct block_packet *packet)
-{
-    const uint8_t path = packet->path % BLOCK_PATHS_MAX;
-    uint8_t *probes = &receiver->probes[path];
-    *probes = packet->opcode == BLOCK_PROBE ? (uint8_t)(*probes + 1) : 0;
-    if (*probes == PROBES_BY_A_WAY + 1) {
-        *probes = 1;
-        receiver->turned[path]++;
-    }
-}
-
 static void start(const struct qp *qp, enum block_opcode opcode, struct block_packet *packet,
                   struct nic_departure *departure)
 {
@@ -183,15 +167,17 @@ static void start(const struct qp *qp, enum block_opcode opcode, struct block_pa
     departure->segment_count = 0;
 }
 
-/* A reply goes the way that has the number of the path that it replies to, unless that is dead. */
+/* A reply goes the way that has the number of the path that it replies to. Whoever hears nothing by
+ * it says so in its probes: then it may be dead, and another one is taken. Theirs and ours do not
+ * go on in step, so each comes together with each. */
 static void seal(struct qp *qp, const struct block_packet *packet, uint8_t path,
                  struct nic_departure *departure)
 {
     const struct block_receiver *receiver = receiver_of(qp);
     block_seal(qp, packet, departure);
     if (path < receiver->path_count) {
-        const uint32_t way = (uint32_t)path + receiver->turned[path];
-        departure->way = (uint8_t)(way % receiver->path_count);
+        departure->way = block_way_of(qp, path, receiver->path_count,
+                                      receiver->turns[path] + receiver->turns[path] / NIC_WAYS_MAX);
     }
 }
 

@@ -517,6 +517,19 @@ static struct block_limits draw_blocks(struct prng *prng, enum flavor flavor)
     };
 }
 
+/* In every second world ways die, a quarter of them on average. Others have to be found within the
+ * timeouts that a request survives. EXA-100 */
+static void draw_deaths(struct prng *prng, struct nic_world_settings *settings)
+{
+    if (prng_below(prng, 2)) {
+        return;
+    }
+    settings->dead_from_ps = prng_below(prng, 2 * MS);
+    for (uint32_t node = 0; node < 2; node++) {
+        settings->dead_ways[node] = (uint16_t)(prng_next(prng) & prng_next(prng));
+    }
+}
+
 static struct scenario *scenario_make(uint64_t seed, enum flavor flavor)
 {
     struct scenario *scenario = calloc(1, sizeof(*scenario));
@@ -528,6 +541,9 @@ static struct scenario *scenario_make(uint64_t seed, enum flavor flavor)
     struct nic_world_settings settings = draw_settings(prng);
     settings.stranger = flavor == FLAVOR_STRANGER;
     struct prng blocks_prng = *prng;
+    if (flavor == FLAVOR_BLOCK) {
+        draw_deaths(&blocks_prng, &settings);
+    }
     const struct nic_limits limits = {.qps = 64,
                                       .xrc_srqs = 16,
                                       .regions = 64,
@@ -596,6 +612,7 @@ static void scenario_free(struct scenario *scenario)
 /* What happened in worlds of one kind. */
 struct sums {
     uint64_t counters[COUNTER_COUNT];
+    uint64_t died; /* Packets on ways that were dead. */
     struct variety faults;
 };
 
@@ -605,6 +622,7 @@ static void add_up(const struct nic_world *world, struct sums *sums)
         sums->counters[c] += nic_counters(world->nodes[0].nic)->values[c] +
                              nic_counters(world->nodes[1].nic)->values[c];
     }
+    sums->died += world->died;
     variety_add(&sums->faults, &world->link.settings.faults);
 }
 
@@ -709,6 +727,7 @@ static void test_random_worlds(void **state)
         expect_variety(&sums[FLAVOR_RC]);
         expect_variety(&sums[FLAVOR_XRC]);
         expect_blocks(&sums[FLAVOR_BLOCK]);
+        assert_true(sums[FLAVOR_BLOCK].died > 0);
         expect_blocks(&sums[FLAVOR_AUTO]);
     }
 }

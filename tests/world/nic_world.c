@@ -6,6 +6,7 @@
 
 #include "nic/ways.h"
 #include "tests/world/timer.h"
+#include "wire/block.h"
 
 /* A node too lazy to pull looks again this much later. */
 #define LAZY_PS UINT64_C(1000000)
@@ -184,6 +185,15 @@ static uint32_t serialize(const struct nic_departure *departure, uint8_t *bytes)
     return count + departure->pad_bytes;
 }
 
+static bool goes_by_dead_way(const struct nic_world *world, uint32_t node,
+                             const struct nic_departure *departure)
+{
+    const uint8_t opcode = departure->headers[0];
+    return world->sim.now_ps >= world->dead_from_ps &&
+           (world->dead_ways[node] >> departure->way & 1) != 0 && block_is(opcode) &&
+           opcode != BLOCK_HELLO && opcode != BLOCK_WELCOME;
+}
+
 static void pull(struct nic_world *world, uint32_t number)
 {
     struct sim *sim = &world->sim;
@@ -202,7 +212,11 @@ static void pull(struct nic_world *world, uint32_t number)
             continue;
         }
         CHECK(departure.payload_bytes + departure.pad_bytes <= ROCE_PAYLOAD_BYTES_MAX);
-        link_send(&world->link, number, !number, bytes, serialize(&departure, bytes));
+        if (goes_by_dead_way(world, number, &departure)) {
+            world->died++;
+        } else {
+            link_send(&world->link, number, !number, bytes, serialize(&departure, bytes));
+        }
         nic_rotate(node->nic, qp);
     }
 }
@@ -232,7 +246,7 @@ static void node_init(struct nic_world *world, uint32_t number, const struct nic
     struct nic_ways *ways = nic_peer_ways(node->nic, NIC_WORLD_PEER);
     if (ways != NULL) {
         ways->datagram_bytes = DATAGRAM_BYTES;
-        ways->ports = (uint8_t)limits->block.paths;
+        ways->ports = NIC_WAYS_MAX;
     }
     node->gid = (struct gid){{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(number + 1)}};
     sim_event_init(&node->timer, on_timer);
@@ -248,6 +262,8 @@ void nic_world_init(struct nic_world *world, uint64_t seed,
     link_pool_open(&world->packets, NIC_WORLD_PACKETS_MAX, PACKET_BYTES_MAX);
     link_init(&world->link, &world->sim, &world->packets, &settings->link, on_arrival);
     world->move_ps = settings->move_ps;
+    world->dead_from_ps = settings->dead_from_ps;
+    memcpy(world->dead_ways, settings->dead_ways, sizeof(world->dead_ways));
     sim_pool_open(&world->moves, NIC_WORLD_PACKETS_MAX + 2 * limits->block.held,
                   sizeof(struct late_move));
     struct nic_limits second = *limits;

@@ -30,6 +30,10 @@ struct nic_world_settings {
     struct link_settings link;
     uint64_t move_ps; /* Memory moves finish up to this much later; 0: at once. */
     bool stranger;    /* Node 1 speaks no blocks, whatever the limits say. */
+    /* From that time on blocks and answers that a node sends by these of its 16 ways are lost. RC
+     * and what negotiates blocks have one way only, which is spared. */
+    uint64_t dead_from_ps;
+    uint16_t dead_ways[2];
 };
 
 struct nic_node {
@@ -46,7 +50,10 @@ struct nic_world {
     struct sim_pool packets;
     struct sim_pool moves; /* Late ones. */
     uint64_t move_ps;
+    uint64_t dead_from_ps;
+    uint16_t dead_ways[2];
     uint64_t arrived; /* Packets. */
+    uint64_t died;    /* On dead ways. */
     struct nic_node nodes[2];
 };
 

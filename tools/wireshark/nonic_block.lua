@@ -299,8 +299,8 @@ local function judge(packet, mtu)
         return judge_single(packet) or (not packet.last_block and 'an atomic is one block') or
                (not kinds[packet.kind] and 'unknown kind of atomic') or nil
     end
-    local says = packet.last_block or packet.resent or packet.round ~= 0
-    return judge_single(packet) or (says and 'a PROBE has neither M, R nor a round') or nil
+    local says = packet.last_block or packet.resent
+    return judge_single(packet) or (says and 'a PROBE has neither M nor R') or nil
 end
 
 -- One record behind another: in BN order, apart, and inside the window.

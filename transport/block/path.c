@@ -10,6 +10,10 @@
 /* So far back a record may begin: TSNs of twice the distance are ahead. */
 #define RECORDS_REACH (PSN_HALF / 2)
 
+/* Probes in vain: the time between them is doubled so often, and again after so many more. */
+#define QUICK_DOUBLINGS 1
+#define QUICK_TRIES     16
+
 /* The reordering window: quarters of a round trip, and at least what a record may be off, twice. */
 #define REORDERING_MOST 16
 
@@ -465,13 +469,31 @@ static void leave(struct block_path *path, struct instant now)
     path->timeout_at = INSTANT_NEVER;
 }
 
+/* How often the time between probes is doubled. Before they become rare as many ways are tried as
+ * there may be. */
+static uint32_t doublings(uint32_t probes)
+{
+    return probes <= QUICK_DOUBLINGS                ? probes
+           : probes < QUICK_DOUBLINGS + QUICK_TRIES ? QUICK_DOUBLINGS
+                                                    : probes - QUICK_TRIES;
+}
+
+/* One more probe: the way of those that were in vain is not tried twice in a row. */
+static void count_probe(struct block_path *path)
+{
+    if (path->probes != 0) {
+        path->turns++;
+    }
+    count_up(&path->probes, UINT8_MAX);
+}
+
 /* A suspect's turn to be tried: one that did not answer waits twice as long. */
 static void try_suspect(struct block_path *path, struct instant now)
 {
     path->answers = path->probes == 0 ? path->answers : 0;
     const uint64_t wait = path->policy->revive_ns << smaller(path->probes, 16);
     path->probe_at = instant_after(now, smaller(wait, path->policy->revive_most_ns));
-    count_up(&path->probes, UINT8_MAX);
+    count_probe(path);
 }
 
 enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
@@ -494,9 +516,9 @@ enum block_path_event block_path_on_time(struct block_path *path, struct instant
     if (path->suspect) {
         try_suspect(path, now);
     } else {
-        count_up(&path->probes, UINT8_MAX);
+        count_probe(path);
         path->probe_at =
-            instant_after(now, rtt_pto_ns(&path->rtt, &path->policy->rtt, path->probes));
+            instant_after(now, rtt_pto_ns(&path->rtt, &path->policy->rtt, doublings(path->probes)));
     }
     return BLOCK_PATH_PROBE;
 }

@@ -13,6 +13,9 @@
  * Threads    One caller at a time; no globals.
  * Time       `now` is an argument and never goes back.
  * Units      Bytes as they count in a window; nanoseconds; TSNs are 24 bits and wrap.
+ * Ways       What is silent to two probes in a row may be a way that is dead for ever, whatever its
+ *            peer does: from the second on each probe, and all after it, takes another one
+ *            (block_path.turns). Which ways there are is not known here.
  * Limits     A path remembers about two round trips of sending: what leaves within a 32nd of the
  *            smoothed round trip is one record. Echoes of what it has forgotten are old.
  * Source     The block transport's description, A.2 (TSN), A.5 (losses), A.9 (timers); RFC 8985
@@ -67,6 +70,7 @@ struct block_path {
     uint8_t answers;    /* A suspect's, in a row. */
     uint8_t probes;     /* In vain since the last news; a suspect's, since the last answer. */
     uint8_t expiries;   /* Timeouts since the last news. */
+    uint8_t turns;      /* So often it took another way, since its own seemed dead. */
     uint8_t reordering; /* The reordering window is so many quarters of the least round trip. */
     uint8_t recoveries; /* Since it was widened, without another reason. */
     uint32_t packet_bytes;

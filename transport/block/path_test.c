@@ -257,7 +257,8 @@ static void test_undone_if_most_had_come(void **state)
     }
 }
 
-/* EXA-98: a probe after the probe's timer, doubled up to 64 times, and anew after news. */
+/* EXA-98: a probe after the probe's timer; this is doubled, and after 16 tries, by as many ways, up
+ * to 64 times; anew after news. */
 static void test_probes(void **state)
 {
     (void)state;
@@ -267,11 +268,12 @@ static void test_probes(void **state)
     const struct psn tsn = sent(&bench, 100 * MS);
     sent(&bench, 105 * MS);
     uint64_t now = 100 * MS, wait = 8 * MS;
-    for (int n = 0; n < 10; n++) {
+    for (uint32_t n = 0; n < 30; n++) {
         assert_true(block_path_on_time(&bench.path, at(0), at(now + wait - 1)) == BLOCK_PATH_QUIET);
+        assert_int_equal(bench.path.turns, n == 0 ? 0 : n - 1);
         now += wait;
         assert_true(block_path_on_time(&bench.path, at(0), at(now)) == BLOCK_PATH_PROBE);
-        wait = wait == 64 * 8 * MS ? wait : 2 * wait;
+        wait = (n >= 1 && n < 17) || wait == 64 * 8 * MS ? wait : 2 * wait;
         assert_true(block_path_deadline(&bench.path).ns <= now + wait);
     }
     /* It timed out, too: the window is the least, but the path is not to blame. */
@@ -281,6 +283,9 @@ static void test_probes(void **state)
     assert_int_equal(echo(&bench, tsn, now + 1), BLOCK_ECHO_NEWS);
     const uint64_t again = rtt_pto_ns(&bench.path.rtt, &bench.policy.rtt, 0);
     assert_true(block_path_deadline(&bench.path).ns == now + 1 + again);
+    /* The way that answered is kept. */
+    assert_true(block_path_on_time(&bench.path, at(0), at(now + 1 + again)) == BLOCK_PATH_PROBE);
+    assert_int_equal(bench.path.turns, 29);
 }
 
 /* EXA-100: a path that is silent through its probe and a timeout while another is not is left;
@@ -309,6 +314,7 @@ static void test_left(void **state)
         assert_true(block_path_on_time(&bench.path, at(now), at(now)) == BLOCK_PATH_PROBE);
         assert_true(block_path_on_time(&bench.path, at(now), at(now)) == BLOCK_PATH_QUIET);
         probe = sent(&bench, now);
+        assert_int_equal(bench.path.turns, n + 1); /* One before it was left. */
         wait = n == 0 ? 100 * MS : wait;
         wait = n != 0 && wait < 10000 * MS ? (2 * wait > 10000 * MS ? 10000 * MS : 2 * wait) : wait;
     }

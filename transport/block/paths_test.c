@@ -169,7 +169,7 @@ static void test_all_silent(void **state)
         assert_int_equal(bench.left[n], 0);
         bench.trip[n] = (uint64_t)(n + 1) * MS;
     }
-    assert_in_range(bench.probes, 4 * 8, 4 * 30);
+    assert_in_range(bench.probes, 4 * 8, 4 * 36);
     play(&bench, 3000 * MS, 4000 * MS);
     for (int n = 0; n < PATHS; n++) {
         assert_false(bench.path[n].suspect);

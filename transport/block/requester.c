@@ -66,6 +66,7 @@ static bool next_probe(struct block_requester *requester, struct instant now,
     *out = (struct block_outgoing){
         .opcode = BLOCK_PROBE,
         .path = path,
+        .round = requester->paths.path[path].turns,
         .number = requester->next - 1,
         .ack_request = true,
     };
