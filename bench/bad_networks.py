@@ -114,7 +114,8 @@ class Bench:
     def plain(self, lose=0, late=0):
         if self.without:
             return Loopback(f'drop={lose},reorder={late},seed=7')
-        network = self.network('plain', relay=measure.program('delay'))
+        # What is sent is carried by the sender's processor, all of it; the other one has time left.
+        network = self.network('plain', relay=measure.program('delay'), detour_processor=RECEIVER)
         network.misbehave(lose=lose, late=late)
         return network
 

@@ -79,12 +79,14 @@ class Network:
 
     megabits: of the cables towards the ends in `slow` (all, if it is not given); what does not fit queue_kb is
     lost. relay: the program bench/delay, for delays and overtaking; `far`: end 0's first cable has a delay.
+    detour_processor: of the relay that makes packets late, lest it takes turns with whatever is measured.
     """
 
-    def __init__(self, ends=2, paths=1, mtu=1500, megabits=None, slow=None, queue_kb=500, relay=None, far=False):
+    def __init__(self, ends=2, paths=1, mtu=1500, megabits=None, slow=None, queue_kb=500, relay=None, far=False,
+                 detour_processor=None):
         self.ends, self.paths, self.mtu = ends, paths, mtu
         self.megabits, self.slow, self.queue_kb = megabits, slow, queue_kb
-        self.relay, self.far = relay, far
+        self.relay, self.far, self.detour_processor = relay, far, detour_processor
         prefix = f'net{os.getpid()}x{next(NUMBERS)}'
         self.names = [f'{prefix}e{end}' for end in range(ends)]
         self.router, self.cable = f'{prefix}r', f'{prefix}d'
@@ -174,7 +176,7 @@ class Network:
         """From now on: shares of the packets that are lost, get a congestion mark, and are overtaken by those of
         the next late_us. Connections of TCP are made undisturbed: none takes a second longer by chance."""
         if late:
-            self.carry('late', ['detour0', 'detour1'], late_us)
+            self.carry('late', ['detour0', 'detour1'], late_us, self.detour_processor)
         self.shares = {'lose': lose, 'mark': mark, 'late': late}
         self.apply()
 
@@ -236,7 +238,7 @@ class Network:
                  'chain forward { type filter hook forward priority 0;', *forward, '}', '}']
         run('ip', 'netns', 'exec', self.router, 'nft', '-f', '-', text='\n'.join(rules) + '\n')
 
-    def carry(self, what, interfaces, microseconds):
+    def carry(self, what, interfaces, microseconds, processor=None):
         """A relay between two interfaces, anew."""
         if not self.relay:
             raise Unavailable('a delay takes bench/delay')
@@ -245,7 +247,8 @@ class Network:
             old.terminate()
             self.relayed[what] = json.loads(old.communicate()[0])
             self.processes.remove(old)
-        relay = self.start_in(self.cable, [self.relay, *interfaces, str(microseconds)])
+        pinned = [] if processor is None else ['taskset', '-c', str(processor)]
+        relay = self.start_in(self.cable, [*pinned, self.relay, *interfaces, str(microseconds)])
         self.relays[what] = relay
         if relay.stdout.readline() != 'ready\n':
             raise Unavailable(f'{self.relay}: {relay.stderr.read()[:200]}')
