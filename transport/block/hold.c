@@ -22,11 +22,8 @@ void block_hold_init(struct block_hold *hold, uint32_t slots, uint32_t mtu_bytes
         .payloads = (uint8_t *)memory + slots_bytes(slots),
         .slot_bytes = mtu_bytes,
         .count = slots,
-        .free = slots == 0 ? BLOCK_HOLD_NONE : 0,
+        .free = BLOCK_HOLD_NONE,
     };
-    for (uint32_t i = 0; i < slots; i++) {
-        hold->slots[i].next = i + 1 < slots ? i + 1 : BLOCK_HOLD_NONE;
-    }
 }
 
 static struct block_hold_slot *slot_at(const struct block_hold *hold, uint32_t slot)
@@ -48,16 +45,26 @@ static uint32_t place_in_ring(const struct block_hold *hold, uint32_t ring, uint
     return at;
 }
 
+/* BLOCK_HOLD_NONE: all are taken. */
+static uint32_t take_slot(struct block_hold *hold)
+{
+    const uint32_t slot = hold->free;
+    if (slot != BLOCK_HOLD_NONE) {
+        hold->free = hold->slots[slot].next;
+        return slot;
+    }
+    return hold->fresh == hold->count ? BLOCK_HOLD_NONE : hold->fresh++;
+}
+
 bool block_hold_add(struct block_hold *hold, uint32_t *ring, uint8_t position,
                     const uint8_t *payload, uint32_t bytes)
 {
     CHECK(bytes <= hold->slot_bytes);
-    if (hold->free == BLOCK_HOLD_NONE) {
+    const uint32_t slot = take_slot(hold);
+    if (slot == BLOCK_HOLD_NONE) {
         return false;
     }
-    const uint32_t slot = hold->free;
     struct block_hold_slot *taken = &hold->slots[slot];
-    hold->free = taken->next;
     hold->used++;
     *taken = (struct block_hold_slot){
         .next = slot, .bytes = (uint16_t)bytes, .position = position, .taken = true};
@@ -128,8 +135,8 @@ void block_hold_check(const struct block_hold *hold)
 {
     uint32_t free = 0;
     for (uint32_t at = hold->free; at != BLOCK_HOLD_NONE; at = hold->slots[at].next) {
-        CHECK(at < hold->count && !hold->slots[at].taken);
-        CHECK(++free <= hold->count);
+        CHECK(at < hold->fresh && !hold->slots[at].taken);
+        CHECK(++free <= hold->fresh);
     }
-    CHECK(free + hold->used == hold->count);
+    CHECK(hold->fresh <= hold->count && free + hold->used == hold->fresh);
 }

@@ -37,7 +37,8 @@ struct block_hold {
     uint8_t *payloads;
     uint32_t slot_bytes;
     uint32_t count, used;
-    uint32_t free; /* The first free slot. */
+    uint32_t free;  /* The first of those that were given back; BLOCK_HOLD_NONE: none. */
+    uint32_t fresh; /* This one and all behind it were never taken: their pages are untouched. */
 };
 
 size_t block_hold_bytes(uint32_t slots, uint32_t mtu_bytes);
