@@ -51,7 +51,7 @@ static const struct nic_limits limits = {
     .block = {.place = BLOCK_PLACE_EARLY,
               .window = BLOCK_WINDOW_MAX,
               .contexts = 4096,
-              .held = 4096,
+              .held = 16384,
               .reads = 64,
               .peers = 1024,
               .auto_losses = 2,
