@@ -25,11 +25,21 @@
 #define ANSWER_NS 20000000
 #define AGAIN_NS  2000000
 
+static bool is_far(const struct udp_link *trunk)
+{
+    return trunk->ways != NULL && trunk->ways->told->far;
+}
+
 static uint64_t window_of(const struct udp_port *port, const struct udp_link *trunk)
 {
     const uint64_t safe = udp_port_safe_bytes(port);
-    const bool far = trunk->ways != NULL && trunk->ways->told->far;
-    return far || safe < FLIGHT_BYTES_MAX ? safe : FLIGHT_BYTES_MAX;
+    return is_far(trunk) || safe < FLIGHT_BYTES_MAX ? safe : FLIGHT_BYTES_MAX;
+}
+
+/* Whoever asks after less has more of the window in use, and sends more probes. */
+static uint64_t asked_after(const struct udp_port *port, const struct udp_link *trunk)
+{
+    return window_of(port, trunk) / (is_far(trunk) ? 16 : 4);
 }
 
 void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
@@ -40,7 +50,7 @@ void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
         trunk->ways->newest = link;
     }
     if (trunk->answers != UDP_ANSWERS_NO &&
-        trunk->sent - trunk->probed >= window_of(port, trunk) / 4) {
+        trunk->sent - trunk->probed >= asked_after(port, trunk)) {
         udp_flow_probe(port, link);
     }
 }

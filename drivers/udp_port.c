@@ -17,6 +17,7 @@
 /* One queue pair's share: enough to keep both sides busy while the other's acknowledgement waits
  * for the end of a round; more only costs cache misses. */
 #define WINDOW_BYTES_MAX     (1 << 20)
+#define TURN_BYTES           (1 << 19)
 #define RECEIVE_BUFFER_BYTES (1 << 16)
 
 /* -- Opening ------------------------------------------------------------------------------------*/
@@ -196,8 +197,9 @@ void udp_port_forget_sockets(struct udp_port *port)
 
 uint32_t udp_port_safe_bytes(const struct udp_port *port)
 {
-    /* The kernel charges less than twice what we count; a sixteenth is for what overshoots. */
-    return port->receive_bytes / 2 - port->receive_bytes / 16;
+    /* The kernel charges less than twice what we count. What overshoots is a queue pair's turn. */
+    const uint32_t half = port->receive_bytes / 2, turn = port->receive_bytes / 16;
+    return half - (turn < TURN_BYTES ? turn : TURN_BYTES);
 }
 
 uint32_t udp_port_window_bytes(const struct udp_port *port)

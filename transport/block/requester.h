@@ -102,7 +102,7 @@ struct block_requester {
     bool answered;         /* `answer` is valid. */
     bool declined;         /* Something that came before its turn was; base != next. */
     bool far;              /* far_window holds. */
-    bool link_shut;        /* It was full, and a quarter of it is not free yet. */
+    bool link_shut;        /* It was full, and too little of it is free yet for a batch. */
     uint8_t current;   /* The path of the newest packet: what is half sent there goes on first. */
     uint16_t open;     /* One bit for each path: a block is half sent there, open_block. */
     uint16_t probes;   /* One bit for each path: a probe is due. */

@@ -131,7 +131,7 @@ bool block_link_has_room(struct block_requester *requester, uint32_t asked_bytes
         return true; /* Data may be waiting for what is half sent before them. */
     }
     const uint32_t flight = sent + reads;
-    if (requester->link_shut && flight > window - window / 4) {
+    if (requester->link_shut && flight > window - window / (requester->far ? 16 : 4)) {
         return false;
     }
     requester->link_shut = flight != 0 && flight + asked_bytes >= window;
