@@ -25,6 +25,7 @@ PORT = '7471'
 TCP = ('cubic', 'bbr')
 SENDERS = 8
 LINE_MBIT = 1000
+JUMBO = 9000
 PART_S = 0.25
 QUEUE_KB = 500  # In front of a cable of 1 Gb/s: 4 ms.
 ALONE = ['--size', '4096', '--depth', '1']
@@ -108,7 +109,7 @@ class Bench:
         if self.without:
             raise Unavailable('takes network namespaces')
         if name not in self.made:
-            self.made[name] = self.stack.enter_context(Bad(mtu=self.mtu, **how))
+            self.made[name] = self.stack.enter_context(Bad(**{'mtu': self.mtu, **how}))
         return self.made[name]
 
     def plain(self, lose=0, late=0):
@@ -127,7 +128,10 @@ class Bench:
         return network
 
     def two_paths(self, spread):
-        network = self.network('paths', paths=2, megabits=LINE_MBIT, slow=[1], queue_kb=QUEUE_KB)
+        """tbf takes 12 us of a processor for each frame on a virtual machine: frames of 1,500 bytes of two cables are
+        more than one processor carries, whoever sends them."""
+        network = self.network('paths', paths=2, megabits=LINE_MBIT, slow=[1], queue_kb=QUEUE_KB,
+                               mtu=max(self.mtu, JUMBO), router_processors=(RECEIVER, SENDER))
         network.mend()
         network.unspread(1)
         if spread:
@@ -190,10 +194,23 @@ class Bench:
         return {'goodput': measure.perftest_row(output)[3] * MB / 1e6}
 
     def tcp(self, place, kind):
-        output = self.pair(place, ['iperf3', '-s', '-1', '-p', PORT],
-                           ['iperf3', '-J', '-C', kind, '-t', str(self.seconds), '-p', PORT, '-c', place.address(1)],
-                           PORT)
-        return json.loads(output)['end']['sum_received']['bits_per_second'] / 8e6
+        return self.flows(place, kind, [0])
+
+    def flows(self, place, kind, paths):
+        """MB/s of TCP flows at the same time, each by one of these cables."""
+        with contextlib.ExitStack() as stack:
+            clients = []
+            for path in paths:
+                port = str(int(PORT) + path)
+                stack.callback(place.stop, self.serve(
+                    place, 1, ['taskset', '-c', str(RECEIVER), 'iperf3', '-s', '-1', '-p', port], port))
+            for path in paths:
+                clients.append(place.start(0, [
+                    'taskset', '-c', str(SENDER), 'iperf3', '-J', '-C', kind, '-t', str(self.seconds), '-p',
+                    str(int(PORT) + path), '-B', place.address(0, path), '-c', place.address(1, path)]))
+                stack.callback(place.stop, clients[-1])
+            said = [json.loads(self.output(place, client, self.seconds)) for client in clients]
+        return sum(one['end']['sum_received']['bits_per_second'] / 8e6 for one in said)
 
     def stream(self, place, kind, args, during=None, options=None):
         """What bench/stream says. `during` is called while it runs."""
@@ -226,6 +243,16 @@ class Bench:
             raise Failed(said['error'])
         return {'p50': said['p50_us'], 'p99': said['p99_us'], 'over': said['p99_us'] - said['p50_us'],
                 'messages': said['messages']}
+
+    def by_one(self, kind):
+        network = self.two_paths(False)
+        return {'goodput': self.tcp(network, kind)} if kind in TCP else self.steady(network, kind)
+
+    def by_both(self, spread, kind, options=None):
+        """A stream by two cables; TCP, which takes one, by a flow on each."""
+        if kind in TCP:
+            return {'goodput': self.flows(self.two_paths(False), kind, [0, 1])}
+        return self.steady(self.two_paths(spread), kind, options=options)
 
     def cut(self, network, kind, options=None):
         """A stream whose path is cut in the middle: MB/s from half a second later on, and the longest pause."""

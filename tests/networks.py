@@ -80,13 +80,15 @@ class Network:
     megabits: of the cables towards the ends in `slow` (all, if it is not given); what does not fit queue_kb is
     lost. relay: the program bench/delay, for delays and overtaking; `far`: end 0's first cable has a delay.
     detour_processor: of the relay that makes packets late, lest it takes turns with whatever is measured.
+    router_processors: what comes to the router is carried on by these, each flow by one; else by its sender's.
     """
 
     def __init__(self, ends=2, paths=1, mtu=1500, megabits=None, slow=None, queue_kb=500, relay=None, far=False,
-                 detour_processor=None):
+                 detour_processor=None, router_processors=()):
         self.ends, self.paths, self.mtu = ends, paths, mtu
         self.megabits, self.slow, self.queue_kb = megabits, slow, queue_kb
-        self.relay, self.far, self.detour_processor = relay, far, detour_processor
+        self.relay, self.far = relay, far
+        self.detour_processor, self.router_processors = detour_processor, router_processors
         prefix = f'net{os.getpid()}x{next(NUMBERS)}'
         self.names = [f'{prefix}e{end}' for end in range(ends)]
         self.router, self.cable = f'{prefix}r', f'{prefix}d'
@@ -156,6 +158,10 @@ class Network:
         ip('-n', self.router, 'address', 'add', f'10.{path}.{end + 1}.1/24', 'dev', near)
         ip('-n', self.names[end], 'address', 'add', f'{self.address(end, path)}/24', 'dev', name)
         ip('-n', self.names[end], 'route', 'add', f'10.{path}.0.0/16', 'via', f'10.{path}.{end + 1}.1')
+        if self.router_processors:
+            mask = sum(1 << processor for processor in self.router_processors)
+            run('ip', 'netns', 'exec', self.router, 'sh', '-c',
+                f'echo {mask:x} > /sys/class/net/{near}/queues/rx-0/rps_cpus')
         if self.megabits and (self.slow is None or end in self.slow):
             run('tc', '-n', self.router, 'qdisc', 'add', 'dev', near, 'root', 'tbf', 'rate', f'{self.megabits}mbit',
                 'burst', f'{BURST}kb', 'limit', f'{self.queue_kb}kb')
