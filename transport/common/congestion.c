@@ -32,6 +32,8 @@ struct congestion_policy congestion_policy_default(void)
 {
     return (struct congestion_policy){
         .target_ns = 1000000,
+        .target_percent = 25,
+        .target_most_ns = 5000000,
         .agree_percent = 25,
         .fall_percent = 20,
         .start_packets = 10,
@@ -101,11 +103,25 @@ void congestion_init(struct congestion *congestion, const struct congestion_poli
     round_begin(congestion, (struct instant){0}, UINT64_MAX);
 }
 
+/* A long way's queue may be longer, or the window would spend much of its time below what the way
+ * holds: it grows once in a round trip. Not without end, because who comes late takes another's
+ * queue for a part of the way. */
+static uint64_t target(const struct congestion *congestion, const struct congestion_policy *policy)
+{
+    if (congestion->queue_ns == NO_DELAY) {
+        return policy->target_ns;
+    }
+    const uint64_t part =
+        (uint64_t)(congestion->trip_ns - congestion->queue_ns) * policy->target_percent / 100;
+    const uint64_t most = least_of(part, policy->target_most_ns);
+    return most > policy->target_ns ? most : policy->target_ns;
+}
+
 static bool delay_agrees(const struct congestion *congestion,
                          const struct congestion_policy *policy)
 {
     return congestion->queue_ns != NO_DELAY &&
-           congestion->queue_ns > policy->target_ns * policy->agree_percent / 100;
+           congestion->queue_ns > target(congestion, policy) * policy->agree_percent / 100;
 }
 
 static uint32_t proof(const struct congestion *congestion, const struct congestion_policy *policy)
@@ -247,19 +263,19 @@ static bool delay_rose(struct congestion *congestion, const struct congestion_po
     congestion->trough_ns = trip < congestion->trough_ns ? trip : congestion->trough_ns;
     const uint64_t fall = congestion->peak_ns - trip;
     const uint64_t high = congestion->peak_ns - (trip - congestion->queue_ns);
-    if (fall > policy->target_ns / 2 && fall * 100 > high * policy->fall_percent) {
+    if (fall > target(congestion, policy) / 2 && fall * 100 > high * policy->fall_percent) {
         congestion->trough_ns = trip;
         congestion->peak_ns = trip;
         congestion->cuts = 0;
     }
-    return trip - congestion->trough_ns > policy->target_ns;
+    return trip - congestion->trough_ns > target(congestion, policy);
 }
 
 /* While somebody else fills the queue: is that over, or is it time to look? */
 static bool time_to_look(struct congestion *congestion, const struct congestion_policy *policy)
 {
     count_up(&congestion->rounds);
-    if (congestion->queue_ns <= policy->target_ns / 4) {
+    if (congestion->queue_ns <= target(congestion, policy) / 4) {
         congestion->mode = CONGESTION_DELAY;
         return false;
     }

@@ -48,7 +48,9 @@ struct congestion_report {
 
 /* Parameters; congestion.c says where the defaults come from. */
 struct congestion_policy {
-    uint64_t target_ns;      /* A queue's swing: the delay may rise by so much. */
+    uint64_t target_ns;      /* A queue's swing: the delay may rise by so much, ... */
+    uint64_t target_most_ns; /* ... and up to so much by ... */
+    uint8_t target_percent;  /* ... this part of an empty path's round trip. */
     uint32_t start_packets;  /* The first window: so many packets, or ... */
     uint32_t start_bytes;    /* ... so many bytes, if that is more. */
     uint32_t least_packets;  /* The least window. */
