@@ -373,12 +373,6 @@ void faults_settle(struct faults *faults)
     }
 }
 
-struct instant faults_due_since(const struct faults *faults)
-{
-    CHECK(faults->queue.due != NULL);
-    return faults->queue.due->due_time;
-}
-
 struct instant faults_deadline(struct faults *faults)
 {
     struct instant deadline = INSTANT_NEVER;

@@ -87,8 +87,6 @@ void faults_take(struct faults *faults);
 /* The bytes of all packets that were taken are no longer read. */
 void faults_settle(struct faults *faults);
 
-/* Since when the one that faults_due just named is due. */
-struct instant faults_due_since(const struct faults *faults);
 /* When the next held packet is due, if none passes; INSTANT_NEVER: none is held. NULL has none. */
 struct instant faults_deadline(struct faults *faults);
 uint32_t faults_held(const struct faults *faults);

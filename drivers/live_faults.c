@@ -13,9 +13,10 @@
 #include "drivers/memory.h"
 #include "drivers/uncancelled.h"
 
-/* So long a packet whose time has come waits for room in its peer's ring, and others behind it: a
- * peer that is stopped must not keep them for ever. */
-#define ROOM_NS 100000000
+/* So long a packet whose time has come waits for a peer that reads nothing from its full ring, and
+ * others behind it: a peer that is stopped must not keep them for ever. One that waits its turn for
+ * a processor may take a tenth of a second. */
+#define ROOM_NS 300000000
 /* A packet on its way arrives though its sender has ended; but what is delayed by more than this
  * leaves then at once. */
 #define LAST_DELAY_NS 200000000
@@ -23,11 +24,20 @@
 
 /* -- Packets that were held ---------------------------------------------------------------------*/
 
-/* The peer's ring is full for too long. */
-static bool is_given_up(const struct live *live, const struct faults_packet *packet)
+/* The peer's ring is full, and nothing was read from it for too long. That the packet is due for
+ * long says nothing: we may have been the ones who did not run. */
+static bool is_given_up(struct live *live, const struct link *link)
 {
-    return packet->link->kind == LINK_SHM &&
-           instant_reached(live->now, instant_after(faults_due_since(live->faults), ROOM_NS));
+    if (link->kind != LINK_SHM) {
+        return false;
+    }
+    const uint32_t read = shm_link_read(link);
+    if (live->full.link != link || live->full.read != read) {
+        live->full.link = link;
+        live->full.read = read;
+        live->full.since = live->now;
+    }
+    return instant_reached(live->now, instant_after(live->full.since, ROOM_NS));
 }
 
 /* From the copy, which stays until the port is flushed. False: not now. */
@@ -39,7 +49,7 @@ static bool release_one(struct live *live, const struct faults_packet *packet,
         return true;
     }
     if (!live_has_room(live, packet->link)) {
-        if (is_given_up(live, packet)) {
+        if (is_given_up(live, packet->link)) {
             nic_count(live->nic, COUNTER_drop_fault_full);
             return true;
         }

@@ -54,6 +54,11 @@ struct live {
     struct shm_port *shm;    /* NULL: not wanted, or not to be had. */
     struct capture *capture; /* NULL: none. */
     struct faults *faults;   /* NULL: none. */
+    struct {
+        const struct link *link; /* Its ring was full when a held packet was due, ... */
+        uint32_t read;           /* ... had been read so far, ... */
+        struct instant since;    /* ... and no further since. */
+    } full;
     struct live_fan *fans;   /* live_paths.c */
     struct link nowhere;     /* Datagrams to a slot that no process has. */
     struct live_listener listener;

@@ -89,6 +89,9 @@ bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *link
  * what is sent there vanishes. */
 bool shm_link_has_room(struct link *link);
 
+/* So many packets the peer has read from the ring, modulo 2^32. */
+uint32_t shm_link_read(const struct link *link);
+
 /* Copies a packet into the ring. False: its payload is not there (an on-demand region). */
 MUST_USE bool shm_link_transmit(struct shm_port *port, struct link *link,
                                 const struct nic_departure *departure);

@@ -212,11 +212,16 @@ static void test_room_for_management(void **state)
         }
         assert_in_range(sent, 60, 199);
         assert_false(shm_link_has_room(bench->link));
+        const uint32_t read = shm_link_read(bench->link);
         shm_port_flush(bench->a);
         bench->mads = 0;
-        while (shm_port_receive(bench->b, 1000, compare_mad, bench, NULL) > 0) {
+        uint32_t count, received = 0;
+        while ((count = shm_port_receive(bench->b, 1000, compare_mad, bench, NULL)) > 0) {
+            received += count;
         }
         assert_int_equal(bench->mads, sent);
+        assert_true(shm_link_has_room(bench->link));
+        assert_int_equal(shm_link_read(bench->link) - read, received);
         /* The next lap finds the ring in another place. */
         for (uint64_t i = prng_below(&prng, 200); i > 0; i--) {
             transmit(bench);

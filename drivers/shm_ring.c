@@ -77,6 +77,11 @@ bool shm_link_has_room(struct link *base)
     return fits(link);
 }
 
+uint32_t shm_link_read(const struct link *base)
+{
+    return CONTAINER_OF_CONST(base, struct shm_link, link)->consumed;
+}
+
 /* A raw packet may use what is reserved, too. */
 static bool has_raw_room(struct shm_link *link, uint32_t bytes)
 {

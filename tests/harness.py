@@ -264,14 +264,41 @@ def start(args, wire, options=(), inside=(), folder=None):
                    start_new_session=True, env=environment())
 
 
-def finish(process, seconds):
-    """The output of a process that must end well within the time."""
+def threads_of(pid):
+    """A line for each thread: its name, its state, and what it waits for in the kernel."""
+    for folder in sorted(glob.glob(f'/proc/{pid}/task/*')):
+        with contextlib.suppress(OSError), open(f'{folder}/stat') as stat, open(f'{folder}/wchan') as wchan:
+            name, _, rest = stat.read().partition(') ')
+            yield f'  thread {name}): state {rest[0]}, waits in {wchan.read()}'
+
+
+def standing(process):
+    """Where all processes of a program's session stand, for a test that does not end; where there is gdb, with
+    the innermost calls of each thread."""
+    said = []
+    for folder in glob.glob('/proc/[0-9]*'):
+        pid = int(os.path.basename(folder))
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) != process.pid:
+                continue
+            said += [f'process {pid}:', *threads_of(pid)]
+            if shutil.which('gdb'):
+                done = subprocess.run(['gdb', '-p', str(pid), '-batch', '-ex', 'thread apply all bt 8'],
+                                      stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+                said += [line for line in done.stdout.splitlines() if line.startswith(('Thread', '#'))]
+    return '\n'.join(said)
+
+
+def finish(process, seconds, peer=None):
+    """The output of a process that must end well within the time. If it does not, a failure says where it stands,
+    and its peer."""
     try:
         output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
+        where = standing(process) + (f'\nits peer:\n{standing(peer)}' if peer else '')
         process.kill()
         output, _ = process.communicate()
-        raise Failure(f'no end after {seconds} s\n{output[-1500:]}')
+        raise Failure(f'no end after {seconds} s\n{output[-1500:]}\n{where}')
     return output
 
 
@@ -283,7 +310,7 @@ def pair(args, wire, options=(), seconds=120, fails=None, server_options=None):
     try:
         wait_for_listener(port, server)
         client = start([*args, '127.0.0.1'], wire, options)
-        output = finish(client, seconds)
+        output = finish(client, seconds, server)
         if fails:
             if fails not in output or client.returncode == 0:
                 raise Failure(f'client did not say "{fails}":\n{output[-1500:]}')
@@ -383,11 +410,11 @@ def run_one(one):
 
 
 def run_all():
-    """Those that can stand company first."""
+    """Each test and its result; those that can stand company first."""
     together = [one for one in noted if not one.alone]
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        results = list(pool.map(run_one, together))
-    return results + [run_one(one) for one in noted if one.alone]
+        results = list(zip(together, pool.map(run_one, together)))
+    return results + [(one, run_one(one)) for one in noted if one.alone]
 
 
 # Two threads hand a buffer of so many bytes to nonic, which writes 32.
@@ -419,8 +446,13 @@ def test_sanitizer():
 
 
 def summary():
-    """Runs the tests that were noted. Prints the last line; returns how the program ends."""
+    """Runs the tests that were noted. Prints the last lines: which failed, and how many; returns how the program
+    ends."""
     results = run_all()
+    for one, result in results:
+        if result == 'failed':
+            print(f'failed: {one.name}')
+    results = [result for _, result in results]
     passed, failed, skipped = (results.count(kind) for kind in ('passed', 'failed', 'skipped'))
     print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))
     if arguments.words and not results:
