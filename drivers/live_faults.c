@@ -17,6 +17,8 @@
  * others behind it: a peer that is stopped must not keep them for ever. One that waits its turn for
  * a processor may take a tenth of a second. */
 #define ROOM_NS 300000000
+/* What counts of the time between two looks at the peer: what is longer, we slept through. */
+#define ROOM_LOOK_NS 10000000
 /* A packet on its way arrives though its sender has ended; but what is delayed by more than this
  * leaves then at once. */
 #define LAST_DELAY_NS 200000000
@@ -35,9 +37,13 @@ static bool is_given_up(struct live *live, const struct link *link)
     if (live->full.link != link || live->full.read != read) {
         live->full.link = link;
         live->full.read = read;
-        live->full.since = live->now;
+        live->full.waited_ns = 0;
+    } else {
+        const uint64_t passed = live->now.ns - live->full.looked.ns;
+        live->full.waited_ns += passed < ROOM_LOOK_NS ? passed : ROOM_LOOK_NS;
     }
-    return instant_reached(live->now, instant_after(live->full.since, ROOM_NS));
+    live->full.looked = live->now;
+    return live->full.waited_ns >= ROOM_NS;
 }
 
 /* From the copy, which stays until the port is flushed. False: not now. */

@@ -57,7 +57,8 @@ struct live {
     struct {
         const struct link *link; /* Its ring was full when a held packet was due, ... */
         uint32_t read;           /* ... had been read so far, ... */
-        struct instant since;    /* ... and no further since. */
+        uint64_t waited_ns;      /* ... and no further for so long, ... */
+        struct instant looked;   /* ... when we last looked. */
     } full;
     struct live_fan *fans;   /* live_paths.c */
     struct link nowhere;     /* Datagrams to a slot that no process has. */
