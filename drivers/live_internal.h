@@ -60,8 +60,8 @@ struct live {
         uint64_t waited_ns;      /* ... and no further for so long, ... */
         struct instant looked;   /* ... when we last looked. */
     } full;
-    struct live_fan *fans;   /* live_paths.c */
-    struct link nowhere;     /* Datagrams to a slot that no process has. */
+    struct live_fan *fans; /* live_paths.c */
+    struct link nowhere;   /* Datagrams to a slot that no process has. */
     struct live_listener listener;
     struct rdma_cm *cm; /* What programs connect with (live_cm.h). */
     struct services services;

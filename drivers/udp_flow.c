@@ -132,10 +132,14 @@ static bool has_room(struct udp_port *port, struct udp_link *link, struct instan
     return true;
 }
 
-/* Which way the next packet takes is not known yet: each of the peer's sockets has to have room. */
+/* Which way the next packet takes is not known yet: each of the peer's sockets has to have room. A
+ * link with a stream of blocks sends both ways, if only answers: so each end comes by here. */
 static bool others_have_room(struct udp_port *port, const struct udp_ways *ways, struct instant now)
 {
     bool room = true;
+    if (ways->told->blocks) {
+        udp_port_observe(port);
+    }
     for (uint32_t i = 1; i < ways->pair_count && room; i++) {
         room = has_room(port, ways->pairs[i], now);
     }

@@ -216,9 +216,9 @@ struct link *udp_port_passing_link(struct udp_port *port, const struct gid *sour
 /* udp_ways.c: from now on each address has so many UDP source ports, at most NIC_WAYS_MAX. Links
  * that were offered ways before have as many as they had. */
 void udp_port_use_ports(struct udp_port *port, uint32_t ports);
-/* Fills the world's part of `ways`; from now on the link leads by these ways, and the port observes
- * what arrives. A socket is opened when a way is first used. False: no memory, and way 0 is all
- * there is. */
+/* Fills the world's part of `ways`; from now on the link leads by these ways, and once `ways` knows
+ * of blocks, the port observes what arrives. A socket is opened when a way is first used. False: no
+ * memory, and way 0 is all there is. */
 MUST_USE bool udp_port_offer_ways(struct udp_port *port, struct link *link, struct nic_ways *ways);
 /* The link for what leaves by that way of `link`, which was offered ways unless `way` is 0. Not
  * compiled into its one caller, where the packets of RC pass. */

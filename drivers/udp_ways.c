@@ -208,7 +208,6 @@ bool udp_port_offer_ways(struct udp_port *port, struct link *base, struct nic_wa
         link->ways->told = told;
         link->ways->taught = NOTHING_YET;
         link->ways->pairs[0] = link;
-        udp_port_observe(port);
     }
     return link->ways->told == told;
 }

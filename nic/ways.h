@@ -48,7 +48,9 @@ struct nic_ways {
     /* The peer's. */
     uint8_t peer_count;
     uint8_t taught; /* So many times the peer's part has changed. */
-    bool far;       /* The engine found a long round trip: the whole grant may be on its way. */
+    /* The engine's. */
+    bool blocks; /* A stream was agreed on: when packets come and what marks they have matters. */
+    bool far;    /* The round trip is long: the whole grant may be on its way. */
     struct gid own[NIC_WAY_GIDS_MAX];
     struct gid peer[NIC_WAY_GIDS_MAX]; /* In the order of those of `own` that they go with. */
 };

@@ -328,8 +328,8 @@ def pair(args, wire, options=(), seconds=120, fails=None, server_options=None):
             server.communicate()
 
 
-def alone(args, wire, options=(), seconds=120):
-    process = start(args, wire, options)
+def alone(args, wire, options=(), seconds=120, inside=()):
+    process = start(args, wire, options, inside)
     output = finish(process, seconds)
     if process.returncode:
         raise Failure(f'exit status {process.returncode}:\n{output[-1500:]}')

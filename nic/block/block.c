@@ -224,7 +224,8 @@ void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_dep
         departure->segment_count = 0;
     }
     departure->way = 0;
-    departure->ecn_capable = false;
+    /* What the controller sends less of when it is marked. */
+    departure->ecn_capable = packet->opcode == BLOCK_SEND || packet->opcode == BLOCK_WRITE;
     departure->alone = false;
     departure->direct.kind = NIC_DIRECT_NONE;
     departure->more_sends = qp_has_sends(qp);

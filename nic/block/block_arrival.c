@@ -43,6 +43,9 @@ static bool decode(struct nic *nic, const struct nic_frame *frame, struct instan
     arrival->destination = frame->destination;
     arrival->at = frame->arrived.ns == 0 ? now : frame->arrived;
     arrival->marked = (frame->traffic_class & ECN_MASK) == ECN_MASK;
+    if (UNLIKELY(arrival->marked)) {
+        nic_count(nic, COUNTER_ecn_marked);
+    }
     nic_count(nic, COUNTER_rcvd_pkts);
     nic->counters.values[COUNTER_rcvd_bytes] += arrival->packet.payload_bytes;
     return true;

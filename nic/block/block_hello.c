@@ -196,12 +196,15 @@ void block_hello_on_deadline(struct qp *qp, struct instant now)
     UNREACHABLE("an outcome outside its enum");
 }
 
-/* The peer names its other addresses. Those that it may not name are left out, as if it had one. */
+/* The peer, with whom a stream is agreed on, names its other addresses. Those that it may not name
+ * are left out, as if it had one. */
 static void learn_ways(struct qp *qp, const struct block_hello *hello)
 {
+    struct nic_ways *ways = &block_peer_of(qp)->ways;
     struct gid gids[BLOCK_GIDS_MAX];
     __builtin_memcpy(gids, hello->gids, sizeof(gids));
-    if (!nic_ways_learn(&block_peer_of(qp)->ways, &qp->attributes.path, gids, hello->gid_count)) {
+    ways->blocks = true;
+    if (!nic_ways_learn(ways, &qp->attributes.path, gids, hello->gid_count)) {
         nic_count(qp->nic, COUNTER_hello_ways_refused);
     }
 }

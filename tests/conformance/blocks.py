@@ -1,6 +1,7 @@
 """What only connections of the block transport have: that both ends come to speak it, and several ways at once."""
 import os
 import re
+import subprocess
 
 import harness
 from harness import Failure, alone, free_port, pair, shared_address, start, test, wait_for_listener
@@ -60,7 +61,42 @@ def two_cables(cut=None):
             raise Failure(f'the cables carried {carried}')
 
 
+def marked():
+    """Blocks may be marked instead of dropped by a router whose queue grows (ECN): who receives counts the marks, and
+    who sends hears of them and sends less."""
+    with Namespaces(4200) as both:
+        rates = [marked_rate(both, every) for every in (False, True)]
+    if rates[1] > rates[0] / 2:
+        raise Failure(f'without marks {rates[0]} MB/s, with marks on all packets {rates[1]}')
+
+
+def marked_rate(both, every):
+    """What ib_write_bw says it reached, while every packet that may have a mark arrives with one, or none does."""
+    if every:
+        mark_arrivals(both.inside[0])
+    port = free_port()
+    args = [*WRITES, '-D', '2', '-p', port]
+    devices = ['--device', 'rdma0', '--stats']
+    server = start(args, 'block', devices, both.inside[0])
+    try:
+        wait_for_listener(port, server)
+        output = alone([*args, '10.77.0.1'], 'block', devices, inside=both.inside[1])
+        counted = re.search(r'^nonic: +ecn_marked (\d+)', harness.finish(server, 30), re.M)
+    finally:
+        server.kill()
+    if bool(counted) != every:
+        raise Failure(f'marked: {every}; counted: {counted}')
+    return float(output.split('#bytes')[1].split('\n')[1].split()[3])
+
+
+def mark_arrivals(inside):
+    rules = ['table ip marks {', 'chain arrivals {', 'type filter hook prerouting priority 0;',
+             'ip ecn != not-ect ip ecn set ce', '}', '}']
+    subprocess.run([*inside, 'nft', '-f', '-'], input='\n'.join(rules), text=True, check=True)
+
+
 def tests():
+    test('blocks: congestion marks', marked, alone=True)
     test('blocks: both ends speak it', speaks, [], smoke=True)
     # EXA-102: requests, answers and data reach the one of two processes that they are for.
     test('blocks: both ends speak it on one address', speaks, ['--device', shared_address()], smoke=True)
