@@ -110,9 +110,10 @@ void live_unlock(struct live *live);
 /* False: the calling thread holds it, as a signal handler of the program cannot know. */
 bool live_lock_unless_held(struct live *live);
 
-/* (locked) The path that live_resolve found leads over a network, where connections may speak
- * blocks. */
-bool live_path_takes_blocks(const struct nic_path *path);
+/* (locked) Before RTR, when the way to the peer is known, which live_resolve found: the queue pair
+ * gets memory for blocks if it is to speak them, or will when there is a use for it; else it speaks
+ * none. The memory is freed by whoever takes it (qp_take_blocks). ENOMEM. */
+int live_make_blocks(struct live *live, struct qp *qp, const struct nic_path *path);
 
 /* (locked) Now, as the engines see it. */
 struct instant live_now(struct live *live);

@@ -140,6 +140,9 @@ MUST_USE uint32_t live_serialize(const struct link *link, const struct nic_depar
                                  uint8_t *bytes);
 void live_flush_ports(struct live *live);
 
+/* live_blocks.c: memory for the blocks of a queue pair that has none. False: there is none. */
+bool live_give_blocks(struct live *live, struct qp *qp);
+
 /* live_faults.c: like the two of the same name, on the bad network. */
 MUST_USE bool live_transmit_with_faults(struct live *live, struct link *link,
                                         const struct nic_departure *departure);

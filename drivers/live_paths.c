@@ -144,11 +144,6 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     return STATUS_OK;
 }
 
-bool live_path_takes_blocks(const struct nic_path *path)
-{
-    return path->peer != 0;
-}
-
 bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot)
 {
     const struct nic_path path = {.destination = *peer};

@@ -63,7 +63,7 @@ static enum nic_arrived on_other(struct nic *nic, const struct nic_frame *frame,
                                  struct nic_move *move)
 {
     if (verdict == ROCE_UNKNOWN_OPCODE && block_is(frame->headers[0])) {
-        return block_on_frame(nic, frame, now, move) ? NIC_MOVES : NIC_DONE;
+        return block_on_frame(nic, frame, now, move);
     }
     nic_count(nic, counter_of(verdict));
     return NIC_DONE;

@@ -92,11 +92,22 @@ enum qp_state engine_failed_state(const struct qp *qp)
 
 /* -- Arrival ------------------------------------------------------------------------------------*/
 
+/* RC that may become blocks: who does not watch pays for a look at one byte. */
+static bool rc_watched_on_packet(struct qp *qp, const struct nic_arrival *arrival,
+                                 struct instant now, struct nic_move *move)
+{
+    const bool moves = rc_on_packet(qp, arrival, now, move);
+    if (qp->watching != WATCH_NOTHING) {
+        block_watch(qp, now);
+    }
+    return moves;
+}
+
 bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                       struct nic_move *move)
 {
     switch ((enum engine)qp->engine) {
-    case ENGINE_RC: return rc_on_packet(qp, arrival, now, move);
+    case ENGINE_RC: return rc_watched_on_packet(qp, arrival, now, move);
     case ENGINE_BLOCK: return block_on_packet(qp, arrival, now, move);
     case ENGINE_UC: return uc_on_packet(qp, arrival, move);
     case ENGINE_UD: return ud_on_packet(qp, arrival, move);
@@ -129,10 +140,20 @@ bool engine_ready(const struct qp *qp)
     UNREACHABLE("an engine outside its enum");
 }
 
+static bool rc_watched_next_packet(struct qp *qp, struct instant now,
+                                   struct nic_departure *departure)
+{
+    const bool found = rc_next_packet(qp, now, departure);
+    if (UNLIKELY(qp->watching == WATCH_ROUND_TRIPS) && found) {
+        block_watch_departure(qp, departure, now);
+    }
+    return found;
+}
+
 bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
     switch ((enum engine)qp->engine) {
-    case ENGINE_RC: return rc_next_packet(qp, now, departure);
+    case ENGINE_RC: return rc_watched_next_packet(qp, now, departure);
     case ENGINE_BLOCK: return block_next_packet(qp, now, departure);
     case ENGINE_UC: return uc_next_packet(qp, departure);
     case ENGINE_UD: return ud_next_packet(qp, departure);
@@ -223,7 +244,12 @@ bool engine_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *o
 void engine_on_timeout(struct qp *qp, struct instant now)
 {
     switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_on_timeout(qp, now); return;
+    case ENGINE_RC:
+        rc_on_timeout(qp, now);
+        if (qp->watching != WATCH_NOTHING) {
+            block_watch(qp, now);
+        }
+        return;
     case ENGINE_BLOCK: block_on_timeout(qp, now); return;
     case ENGINE_UC:
     case ENGINE_UD: break;

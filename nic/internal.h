@@ -61,6 +61,23 @@ enum qp_listing {
     QP_LISTED_WAITING, /* On a list of the world's: its link has no room. */
 };
 
+/* What is seen of a stream of RC that may become one of blocks (NIC_TRANSPORT_AUTO): block_watch.c. */
+enum qp_watching {
+    WATCH_NOTHING,
+    WATCH_ROUND_TRIPS, /* And losses. */
+    WATCH_LOSSES,
+    WATCH_TROUBLED, /* There were too many, or they are too long. */
+};
+
+struct block_watch {
+    uint32_t losses; /* Since the stream began, or fell back. */
+    struct psn psn;
+    struct instant at;
+    uint64_t shortest_ns; /* The least of the round trips measured. */
+    uint8_t samples;
+    bool measuring; /* The packet `psn`, which left at `at`, is not acknowledged. */
+};
+
 /* In the order of use, so that a packet touches few cache lines: nic_prefetch_qp asks for the first
  * QP_HOT_BYTES. */
 struct qp {
@@ -77,6 +94,8 @@ struct qp {
     bool last_words : 1;  /* In error by the responder's own verdict: its NAK still goes out. */
     bool established : 1; /* COMMUNICATION_ESTABLISHED was told. */
     bool drained : 1;     /* SQ_DRAINED was told. */
+    uint8_t watching : 2; /* enum qp_watching. */
+    bool resending : 1;   /* RC was, when block_watch looked. */
     uint8_t resources_room;
     uint8_t engine; /* enum engine. */
     uint16_t mtu_bytes;
@@ -119,11 +138,12 @@ struct qp {
         struct rc_resource *resources;
         struct block_streams *block; /* ENGINE_BLOCK; the resources are in there. */
     };
+    struct block_watch watch;
 };
 
 #define QP_HOT_BYTES 384
 _Static_assert(offsetof(struct qp, capacity) == 64, "what posting needs is a cache line");
-_Static_assert(sizeof(struct qp) <= 512, "with its requests a connection is less than 1 KB");
+_Static_assert(sizeof(struct qp) <= 576, "with its requests a connection is less than 1 KB");
 _Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, port) <=
                    QP_HOT_BYTES + 64,
                "the way to the peer is near the protocol's state");

@@ -178,6 +178,9 @@ enum nic_arrived {
     NIC_DONE,       /* Counted, answered or dropped. */
     NIC_MOVES,      /* There is a move to make. */
     NIC_MANAGEMENT, /* A datagram for QP 1, which is the world's: move.payload. */
+    /* move.qp could use the memory that it was offered (qp_offer_blocks): the world gives it and
+     * brings the frame again, which was neither counted nor looked at further; or drops it. */
+    NIC_WANTS_BLOCKS,
 };
 enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,
                                struct nic_move *move);

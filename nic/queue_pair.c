@@ -80,18 +80,33 @@ size_t qp_blocks_bytes(const struct nic *nic, enum qp_type type)
                : block_streams_bytes(&nic->limits);
 }
 
-void qp_give_blocks(struct qp *qp, void *memory)
+void qp_offer_blocks(struct qp *qp)
 {
     CHECK(qp->state == QP_RESET || qp->state == QP_INIT);
+    CHECK(qp->engine == ENGINE_RC && qp->nic->limits.block.transport == NIC_TRANSPORT_AUTO);
+    block_watch_begin(qp);
+}
+
+bool qp_lacks_blocks(const struct qp *qp)
+{
+    return qp->engine == ENGINE_RC && qp->watching != WATCH_NOTHING &&
+           (qp->state == QP_RTR || qp->state == QP_RTS || qp->state == QP_SQD);
+}
+
+void qp_give_blocks(struct qp *qp, void *memory)
+{
+    CHECK(qp->state == QP_RESET || qp->state == QP_INIT || qp_lacks_blocks(qp));
     CHECK(qp->engine == ENGINE_RC);
     struct rc_resource *resources = qp->resources;
     qp->block = block_streams_init(&qp->nic->limits, memory);
     qp->engine = ENGINE_BLOCK;
     *qp_resources(qp) = resources;
+    INVARIANTS(qp_check_duties(qp));
 }
 
 void *qp_take_blocks(struct qp *qp)
 {
+    qp->watching = WATCH_NOTHING;
     if (qp->engine != ENGINE_BLOCK) {
         return NULL;
     }

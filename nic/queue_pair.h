@@ -109,6 +109,11 @@ void *qp_take_resources(struct qp *qp);
 size_t qp_blocks_bytes(const struct nic *nic, enum qp_type type);
 void qp_give_blocks(struct qp *qp, void *memory);
 void *qp_take_blocks(struct qp *qp);
+/* With NIC_TRANSPORT_AUTO few connections come to need it (some 60 KB), so it may be offered
+ * instead, in RESET or INIT: then the NIC says when there is a use for it (NIC_EVENT_WANTS_BLOCKS,
+ * NIC_WANTS_BLOCKS), and it is given then if the queue pair still lacks it. */
+void qp_offer_blocks(struct qp *qp);
+bool qp_lacks_blocks(const struct qp *qp);
 /* May what the peer sends appear in memory in another order than it was posted? */
 bool qp_places_early(const struct qp *qp);
 

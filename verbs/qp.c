@@ -398,23 +398,6 @@ static int make_resources(struct qp *core, const struct qp_attributes *attribute
     return 0;
 }
 
-/* Whether the way to the peer takes blocks is known now. */
-static int make_blocks(struct live *live, struct qp *core, const struct qp_attributes *attributes)
-{
-    const size_t bytes = qp_blocks_bytes(live_nic(live), qp_type_of(core));
-    free(qp_take_blocks(core));
-    if (bytes == 0 || !live_path_takes_blocks(&attributes->path)) {
-        return 0;
-    }
-    void *memory = aligned_alloc(64, bytes);
-    if (memory == NULL) {
-        return ENOMEM;
-    }
-    memset(memory, 0, bytes);
-    qp_give_blocks(core, memory);
-    return 0;
-}
-
 /* The way to the peer. Its queue pair is named together with its address, or was before. */
 static int resolve(struct live *live, const struct qp *core, const struct ibv_ah_attr *attr,
                    uint32_t mask, struct qp_attributes *attributes)
@@ -451,7 +434,7 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
         }
     }
     if ((mask & QP_ATTR_AV) && qp_state_of(qp->core) == QP_INIT) {
-        const int reason = make_blocks(live, qp->core, &attributes);
+        const int reason = live_make_blocks(live, qp->core, &attributes.path);
         if (reason != 0) {
             return reason;
         }

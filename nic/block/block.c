@@ -72,6 +72,8 @@ struct block_streams *block_streams_init(const struct nic_limits *limits, void *
     streams->sender = (struct block_sender *)(void *)at;
     at += block_send_bytes(limits);
     streams->receiver = (struct block_receiver *)(void *)at;
+    streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
+    hello_drop(&streams->answer);
     return streams;
 }
 
@@ -82,7 +84,8 @@ struct rc_resource **block_resources(struct qp *qp)
 
 bool qp_places_early(const struct qp *qp)
 {
-    return qp->engine == ENGINE_BLOCK && qp->nic->limits.block.place == BLOCK_PLACE_EARLY;
+    return (qp->engine == ENGINE_BLOCK || qp->watching != WATCH_NOTHING) &&
+           qp->nic->limits.block.place == BLOCK_PLACE_EARLY;
 }
 
 /* -- Life ---------------------------------------------------------------------------------------*/
@@ -92,7 +95,7 @@ void block_start_receiving(struct qp *qp)
     struct block_streams *streams = qp->block;
     rc_start_receiving(qp);
     streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
-    streams->trouble = (struct block_trouble){.shortest_ns = UINT64_MAX};
+    block_watch_begin(qp);
     streams->stays_rc = false;
     hello_drop(&streams->answer);
 }
@@ -164,7 +167,7 @@ bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct in
         return nic_drop(qp->nic, COUNTER_drop_rc_beside_blocks);
     }
     const bool moves = rc_on_packet(qp, arrival, now, move);
-    block_hello_watch(qp, now);
+    block_watch(qp, now);
     return moves;
 }
 
@@ -276,7 +279,9 @@ static bool next_of_rc(struct qp *qp, struct instant now, struct nic_departure *
         return false;
     }
     departure_seal(qp, departure);
-    block_hello_watch_departure(qp, departure, now);
+    if (qp->watching == WATCH_ROUND_TRIPS) {
+        block_watch_departure(qp, departure, now);
+    }
     return true;
 }
 
@@ -388,7 +393,7 @@ void block_on_timeout(struct qp *qp, struct instant now)
         block_went_on(qp, now);
     } else {
         rc_on_timeout(qp, now);
-        block_hello_watch(qp, now);
+        block_watch(qp, now);
     }
 }
 
@@ -406,7 +411,6 @@ void block_on_unread(struct qp *qp, struct instant now)
 
 void block_report(const struct qp *qp, struct qp_report *report)
 {
-    const struct block_trouble *trouble = &qp->block->trouble;
     report->sends_blocks = block_sends(qp);
     report->receives_blocks = block_receives(qp);
     if (report->sends_blocks) {
@@ -414,8 +418,6 @@ void block_report(const struct qp *qp, struct qp_report *report)
         return;
     }
     rc_report(qp, report);
-    report->losses = trouble->losses;
-    report->round_trip_ns = trouble->samples == 0 ? 0 : trouble->shortest_ns;
 }
 
 /* Whoever could go on is listed, and who waits for time to pass is woken no later. */

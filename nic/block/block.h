@@ -17,8 +17,9 @@
  * Source     docs/block-transport.md; docs/decisions/0025.
  *
  * Who does what: block.c (the seam's verbs, which stream is which), block_arrival.c (whose a packet
- * is), block_hello.c (negotiation), block_send.c (our requests, on transport/block/requester.h),
- * block_receive.c (the peer's, on transport/block/responder.h).
+ * is), block_watch.c (when RC is not good enough), block_hello.c (negotiation), block_send.c (our
+ * requests, on transport/block/requester.h), block_receive.c (the peer's, on
+ * transport/block/responder.h).
  */
 #ifndef NIC_BLOCK_BLOCK_H
 #define NIC_BLOCK_BLOCK_H
@@ -46,19 +47,6 @@ struct block_terms {
     bool shared_receives; /* The responder's receives are in a shared queue. */
 };
 
-/* What makes a stream of RC worth moving (NIC_TRANSPORT_AUTO). */
-struct block_trouble {
-    uint32_t losses; /* Since the stream began, or fell back. */
-    bool resending;  /* It was when we looked. */
-    bool measuring;  /* The packet `psn`, which left at `at`, is not acknowledged. */
-    uint8_t samples; /* The round trip's, in `shortest_ns`; stops at BLOCK_TROUBLE_SAMPLES. */
-    struct psn psn;
-    struct instant at;
-    uint64_t shortest_ns;
-};
-/* A round trip is believed to be long when the shortest of so many was. */
-#define BLOCK_TROUBLE_SAMPLES 8
-
 /* A queue pair's memory for blocks (qp->block). The halves' own state is opaque here: each tells
  * how many bytes it takes (a multiple of 64). It is zeroed when given; at a later session it is
  * what the one before left. */
@@ -70,7 +58,6 @@ struct block_streams {
     struct hello_answer answer;      /* The peer's are: there is a session. */
     bool stays_rc;                   /* NIC_TRANSPORT_BLOCK, but nobody answered. */
     struct block_terms sending, receiving;
-    struct block_trouble trouble;
 };
 
 size_t block_send_bytes(const struct nic_limits *limits);
@@ -120,10 +107,11 @@ void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival);
 void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, struct instant now);
 /* The peer's stream is RC again, or over. */
 void block_hello_drop_session(struct qp *qp);
-/* A packet of RC left, something came for it, a timer ran out: is there trouble? */
-void block_hello_watch_departure(struct qp *qp, const struct nic_departure *departure,
-                                 struct instant now);
-void block_hello_watch(struct qp *qp, struct instant now);
+
+/* -- Trouble: block_watch.c ---------------------------------------------------------------------*/
+
+/* May blocks help a troubled stream, as far as the peer is concerned? (block_hello.c) */
+bool block_hello_may_help(const struct qp *qp, struct instant now);
 
 /* -- Our requests: block_send.c -----------------------------------------------------------------*/
 

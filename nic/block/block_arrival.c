@@ -43,12 +43,16 @@ static bool decode(struct nic *nic, const struct nic_frame *frame, struct instan
     arrival->destination = frame->destination;
     arrival->at = frame->arrived.ns == 0 ? now : frame->arrived;
     arrival->marked = (frame->traffic_class & ECN_MASK) == ECN_MASK;
+    return true;
+}
+
+static void note_arrived(struct nic *nic, const struct block_arrival *arrival)
+{
     if (UNLIKELY(arrival->marked)) {
         nic_count(nic, COUNTER_ecn_marked);
     }
     nic_count(nic, COUNTER_rcvd_pkts);
     nic->counters.values[COUNTER_rcvd_bytes] += arrival->packet.payload_bytes;
-    return true;
 }
 
 /* -- Whose it is --------------------------------------------------------------------------------*/
@@ -164,23 +168,34 @@ static bool deliver(struct qp *qp, const struct block_arrival *arrival, struct i
     return moves;
 }
 
-bool block_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
-                    struct nic_move *move)
+/* The peer asks a queue pair that could have memory for blocks and has none. */
+static bool wants_memory(const struct qp *qp, const struct block_arrival *arrival)
+{
+    return arrival->packet.opcode == BLOCK_HELLO && qp_lacks_blocks(qp) &&
+           arrival->packet.hello.sender_qpn == qp->attributes.destination_qpn &&
+           comes_from_peer(qp, arrival);
+}
+
+enum nic_arrived block_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                                struct nic_move *move)
 {
     struct block_arrival arrival;
     if (!decode(nic, frame, now, &arrival)) {
-        return false;
+        return NIC_DONE;
     }
     struct qp *qp = nic_find_qp(nic, arrival.packet.destination_qpn);
-    if (qp == NULL) {
-        return nic_drop(nic, COUNTER_drop_unknown_qp);
+    if (UNLIKELY(qp != NULL && wants_memory(qp, &arrival))) {
+        move->qp = qp;
+        return NIC_WANTS_BLOCKS;
     }
-    if (qp->engine != ENGINE_BLOCK) {
-        return nic_drop(nic, COUNTER_drop_unwanted_block);
+    note_arrived(nic, &arrival);
+    if (qp == NULL || qp->engine != ENGINE_BLOCK) {
+        nic_count(nic, qp == NULL ? COUNTER_drop_unknown_qp : COUNTER_drop_unwanted_block);
+        return NIC_DONE;
     }
     INVARIANTS(qp_check_duties(qp));
     const bool moves = admits(qp, &arrival) && deliver(qp, &arrival, now, move);
     nic->holder = qp;
     INVARIANTS(qp_check_duties(qp));
-    return moves;
+    return moves ? NIC_MOVES : NIC_DONE;
 }

@@ -37,74 +37,31 @@ static uint32_t path_count(const struct qp *qp)
     return smaller(qp->nic->limits.block.paths, nic_ways_count(&block_peer_of(qp)->ways));
 }
 
-/* -- Trouble: what NIC_TRANSPORT_AUTO looks for -------------------------------------------------*/
-
-void block_hello_watch_departure(struct qp *qp, const struct nic_departure *departure,
-                                 struct instant now)
-{
-    struct block_trouble *trouble = &qp->block->trouble;
-    const struct qp_flow flow = rc_flow(qp);
-    const struct psn psn = psn_of(departure->psn);
-    if (!trouble->measuring && psn_equal(psn_after(psn, 1), flow.next) && !trouble->resending) {
-        trouble->measuring = true;
-        trouble->psn = psn;
-        trouble->at = now;
-    }
-}
-
-static void end_sample(struct block_trouble *trouble, struct instant now)
-{
-    const uint64_t took_ns = now.ns - trouble->at.ns;
-    trouble->measuring = false;
-    if (took_ns < trouble->shortest_ns) {
-        trouble->shortest_ns = took_ns;
-    }
-    if (trouble->samples < BLOCK_TROUBLE_SAMPLES) {
-        trouble->samples++;
-    }
-}
-
-/* What is sent again says nothing of the round trip. */
-void block_hello_watch(struct qp *qp, struct instant now)
-{
-    struct block_trouble *trouble = &qp->block->trouble;
-    if (qp->state != QP_RTS && qp->state != QP_SQD) {
-        return;
-    }
-    const struct qp_flow flow = rc_flow(qp);
-    if (flow.resending && !trouble->resending) {
-        trouble->losses++;
-        trouble->measuring = false;
-    }
-    trouble->resending = flow.resending;
-    if (trouble->measuring && psn_distance(trouble->psn, flow.unacked) > 0) {
-        end_sample(trouble, now);
-    }
-}
-
-static bool is_troubled(const struct qp *qp)
-{
-    const struct block_trouble *trouble = &qp->block->trouble;
-    const struct block_limits *limits = &qp->nic->limits.block;
-    return (limits->auto_losses != 0 && trouble->losses >= limits->auto_losses) ||
-           (limits->auto_round_trip_ns != 0 && trouble->samples == BLOCK_TROUBLE_SAMPLES &&
-            trouble->shortest_ns >= limits->auto_round_trip_ns);
-}
-
 /* -- Asking -------------------------------------------------------------------------------------*/
+
+/* The way to the peer takes blocks. */
+static bool fits(const struct qp *qp)
+{
+    const struct block_peer *peer = block_peer_of(qp);
+    return peer != NULL && nic_ways_fit(&peer->ways, qp->mtu_bytes);
+}
+
+bool block_hello_may_help(const struct qp *qp, struct instant now)
+{
+    const struct block_peer *peer = block_peer_of(qp);
+    return fits(qp) && peer->answers && !instant_before(now, peer->silent_until);
+}
 
 bool block_hello_wants(struct qp *qp, struct instant now)
 {
     struct block_streams *streams = qp->block;
-    const struct block_peer *peer = block_peer_of(qp);
-    if (streams->stays_rc || peer == NULL || !nic_ways_fit(&peer->ways, qp->mtu_bytes) ||
-        qp->state != QP_RTS || !qp_has_sends(qp)) {
+    if (streams->stays_rc || qp->state != QP_RTS || !qp_has_sends(qp) || !fits(qp)) {
         return false;
     }
-    const bool silent = instant_before(now, peer->silent_until);
+    const bool silent = instant_before(now, block_peer_of(qp)->silent_until);
     switch (qp->nic->limits.block.transport) {
     case NIC_TRANSPORT_RC: return false;
-    case NIC_TRANSPORT_AUTO: return !silent && peer->answers && is_troubled(qp);
+    case NIC_TRANSPORT_AUTO: return qp->watching == WATCH_TROUBLED && block_hello_may_help(qp, now);
     case NIC_TRANSPORT_BLOCK: streams->stays_rc = silent; return !silent;
     }
     UNREACHABLE("a transport outside its enum");
@@ -186,7 +143,7 @@ void block_hello_on_deadline(struct qp *qp, struct instant now)
         nic_count(qp->nic, COUNTER_hello_unanswered);
         block_peer_of(qp)->silent_until = instant_after(now, HELLO_SILENCE_NS);
         streams->stays_rc = qp->nic->limits.block.transport == NIC_TRANSPORT_BLOCK;
-        streams->trouble = (struct block_trouble){.shortest_ns = UINT64_MAX};
+        block_watch_begin(qp);
         return;
     case HELLO_FAILS:
         nic_count(qp->nic, COUNTER_retry_exceeded_err);
@@ -248,9 +205,7 @@ static struct hello_standing standing_of(const struct qp *qp)
 {
     const struct rc_responder *rc = &qp->in.rc;
     return (struct hello_standing){
-        .serves = (qp->state == QP_RTR || qp->state == QP_RTS || qp->state == QP_SQD) &&
-                  block_peer_of(qp) != NULL &&
-                  nic_ways_fit(&block_peer_of(qp)->ways, qp->mtu_bytes),
+        .serves = (qp->state == QP_RTR || qp->state == QP_RTS || qp->state == QP_SQD) && fits(qp),
         .between = rc->incoming.kind == INCOMING_NONE && psn_equal(rc->moved, rc->expected),
         .executed = block_receives(qp) && !block_receive_untouched(qp),
         .expected = rc_responder_expected(rc),

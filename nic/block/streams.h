@@ -46,9 +46,16 @@ void block_report(const struct qp *qp, struct qp_report *report);
 void block_check_duties(const struct qp *qp);
 void block_check(const struct qp *qp);
 
-/* -- block_arrival.c: a frame whose opcode is one of the block transport's. True: there is a move
- * to make. */
-bool block_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
-                    struct nic_move *move);
+/* -- block_watch.c: the stream of requests begins as RC, or has fallen back to it. */
+void block_watch_begin(struct qp *qp);
+/* A packet left, a packet came, or a timer ran out, of a queue pair that watches
+ * (qp->watching) and whose stream of requests is RC. */
+void block_watch_departure(struct qp *qp, const struct nic_departure *departure,
+                           struct instant now);
+void block_watch(struct qp *qp, struct instant now);
+
+/* -- block_arrival.c: a frame whose opcode is one of the block transport's. */
+enum nic_arrived block_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                                struct nic_move *move);
 
 #endif

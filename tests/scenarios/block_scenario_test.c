@@ -68,7 +68,7 @@ struct end {
     struct cq cq;
     struct completion ring[256];
     struct qp *qp;
-    void *qp_memory, *resources, *blocks;
+    void *qp_memory, *resources;
     struct region local, target;
     uint8_t *local_bytes;  /* A slot for each request and each receive. */
     uint8_t *target_bytes; /* What the peer writes to and reads. */
@@ -80,6 +80,7 @@ struct run {
     struct nic_world world;
     struct end ends[2];
     uint64_t seed;
+    enum manner manner;
     uint32_t received_posted;
 };
 
@@ -186,9 +187,10 @@ static void make_end(struct run *run, uint32_t node)
     assert_int_equal(qp_create(nic, &request, end->qp_memory, &end->qp), STATUS_OK);
     end->resources = zeroed(qp_resources_bytes(16));
     (void)qp_give_resources(end->qp, end->resources, 16);
-    if (qp_blocks_bytes(nic, QP_RC) != 0) {
-        end->blocks = zeroed(qp_blocks_bytes(nic, QP_RC));
-        qp_give_blocks(end->qp, end->blocks);
+    if (run->manner == MANNER_AUTO) {
+        qp_offer_blocks(end->qp);
+    } else if (qp_blocks_bytes(nic, QP_RC) != 0) {
+        qp_give_blocks(end->qp, zeroed(qp_blocks_bytes(nic, QP_RC)));
     }
 }
 
@@ -275,6 +277,7 @@ static struct run *begin(uint64_t seed, enum manner manner, enum path_mtu mtu)
     const struct nic_world_settings settings = draw_weather(&prng);
     const struct nic_limits limits = limits_of(&prng, manner);
     run->seed = seed;
+    run->manner = manner;
     nic_world_init(&run->world, seed, &settings, &limits);
     for (uint32_t node = 0; node < 2; node++) {
         nic_note_answers(run->world.nodes[node].nic, NIC_WORLD_PEER);

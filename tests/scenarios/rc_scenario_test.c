@@ -53,7 +53,7 @@ struct side {
     struct cq cq;
     struct completion *ring;
     struct qp *qp; /* Sends; with RC it receives, too. */
-    void *qp_memory, *resources, *blocks;
+    void *qp_memory, *resources;
     struct qp *target; /* XRC only, as are the following. */
     void *target_memory;
     struct xrcd xrcd;
@@ -76,6 +76,7 @@ struct scenario {
     struct nic_world world;
     struct prng prng;
     uint64_t seed;
+    enum flavor flavor;
     bool xrc;
     uint8_t timeout; /* Blocks have timers of their own, for milliseconds of jitter: what they try
                         again fits in a longer one. */
@@ -179,10 +180,12 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
     assert_null(
         qp_give_resources(scenario->xrc ? side->target : side->qp, side->resources, NIC_READS_MAX));
     const size_t bytes = qp_blocks_bytes(scenario->world.nodes[node].nic, QP_RC);
-    if (bytes != 0 && !scenario->xrc) {
-        side->blocks = aligned_alloc(64, bytes);
-        memset(side->blocks, 0, bytes);
-        qp_give_blocks(side->qp, side->blocks);
+    if (scenario->flavor == FLAVOR_AUTO) {
+        qp_offer_blocks(side->qp);
+    } else if (bytes != 0 && !scenario->xrc) {
+        void *blocks = aligned_alloc(64, bytes);
+        memset(blocks, 0, bytes);
+        qp_give_blocks(side->qp, blocks);
     }
 }
 
@@ -534,6 +537,7 @@ static struct scenario *scenario_make(uint64_t seed, enum flavor flavor)
 {
     struct scenario *scenario = calloc(1, sizeof(*scenario));
     scenario->seed = seed;
+    scenario->flavor = flavor;
     scenario->xrc = flavor == FLAVOR_XRC;
     scenario->timeout = flavor == FLAVOR_BLOCK || flavor == FLAVOR_AUTO ? 12 : 8;
     prng_init(&scenario->prng, seed * 2 + 1);
