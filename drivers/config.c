@@ -42,7 +42,7 @@ static bool parse_transport(const char *text, enum nic_transport *transport)
 {
     static const char *const words[] = {
         [NIC_TRANSPORT_RC] = "rc", [NIC_TRANSPORT_BLOCK] = "block", [NIC_TRANSPORT_AUTO] = "auto"};
-    const int word = text == NULL ? NIC_TRANSPORT_RC : word_of(text, words, COUNT_OF(words));
+    const int word = text == NULL ? NIC_TRANSPORT_AUTO : word_of(text, words, COUNT_OF(words));
     *transport = (enum nic_transport)word;
     return word >= 0;
 }

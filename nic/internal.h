@@ -61,7 +61,7 @@ enum qp_listing {
     QP_LISTED_WAITING, /* On a list of the world's: its link has no room. */
 };
 
-/* What is seen of a stream of RC that may become one of blocks (NIC_TRANSPORT_AUTO): block_watch.c. */
+/* What is seen of a stream of RC that may become blocks (NIC_TRANSPORT_AUTO): block_watch.c. */
 enum qp_watching {
     WATCH_NOTHING,
     WATCH_ROUND_TRIPS, /* And losses. */

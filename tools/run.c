@@ -29,7 +29,7 @@ static void print_help(void)
         "  --transport rc|block|auto\n"
         "                         what reliable connections speak over UDP: RoCEv2's RC, nonic's\n"
         "                         block transport with peers that understand it, or RC until\n"
-        "                         packets are lost or the way proves long. Default: rc\n"
+        "                         packets are lost or the way proves long. Default: auto\n"
         "  --device IFACE|ADDR[,...]\n"
         "                         use this interface or address of the machine, together with\n"
         "                         your other nonic programs; up to four, all in use at a time.\n"
