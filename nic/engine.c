@@ -295,7 +295,10 @@ struct qp_flow engine_flow(const struct qp *qp)
 void engine_report(const struct qp *qp, struct qp_report *report)
 {
     switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_report(qp, report); return;
+    case ENGINE_RC:
+        rc_report(qp, report);
+        block_watch_report(qp, report);
+        return;
     case ENGINE_BLOCK: block_report(qp, report); return;
     case ENGINE_UC:
     case ENGINE_UD: return;

@@ -69,15 +69,6 @@ enum qp_watching {
     WATCH_TROUBLED, /* There were too many, or they are too long. */
 };
 
-struct block_watch {
-    uint32_t losses; /* Since the stream began, or fell back. */
-    struct psn psn;
-    struct instant at;
-    uint64_t shortest_ns; /* The least of the round trips measured. */
-    uint8_t samples;
-    bool measuring; /* The packet `psn`, which left at `at`, is not acknowledged. */
-};
-
 /* In the order of use, so that a packet touches few cache lines: nic_prefetch_qp asks for the first
  * QP_HOT_BYTES. */
 struct qp {
@@ -125,7 +116,10 @@ struct qp {
     struct timer_node timer;
     void *context;
     uint32_t events; /* 1 << enum nic_event_kind, not yet collected. */
-    uint32_t srqn;   /* XRC targets: the shared receive queue of the newest message. */
+    union {
+        uint32_t srqn;   /* XRC targets: the shared receive queue of the newest message. */
+        uint32_t losses; /* If `watching`: since the stream began as RC, or fell back to it. */
+    };
     struct qp_attributes attributes;
 
     /* Seldom needed. */
@@ -138,12 +132,11 @@ struct qp {
         struct rc_resource *resources;
         struct block_streams *block; /* ENGINE_BLOCK; the resources are in there. */
     };
-    struct block_watch watch;
 };
 
 #define QP_HOT_BYTES 384
 _Static_assert(offsetof(struct qp, capacity) == 64, "what posting needs is a cache line");
-_Static_assert(sizeof(struct qp) <= 576, "with its requests a connection is less than 1 KB");
+_Static_assert(sizeof(struct qp) <= 512, "with its requests a connection is less than 1 KB");
 _Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, port) <=
                    QP_HOT_BYTES + 64,
                "the way to the peer is near the protocol's state");

@@ -418,6 +418,7 @@ void block_report(const struct qp *qp, struct qp_report *report)
         return;
     }
     rc_report(qp, report);
+    block_watch_report(qp, report);
 }
 
 /* Whoever could go on is listed, and who waits for time to pass is woken no later. */

@@ -4,46 +4,74 @@
  *
  * Tens of thousands of connections are RC for all their lives. So they have no memory for blocks
  * until there is a use for it, and what is looked at for each packet lies where RC looks anyway.
+ * Round trips are the link's, so that few are measured.
  */
 #include "nic/block/block.h"
 
-/* A round trip is believed to be long when the shortest of so many was. */
-#define SAMPLES 8
+/* A link is believed to be long when the shortest of so many round trips was, for so long. */
+#define SAMPLES  8
+#define STALE_NS UINT64_C(10000000000)
+/* Who is measured for so long is gone, or in trouble; then others are. */
+#define VAIN_NS UINT64_C(1000000000)
 
 /* -- What was seen ------------------------------------------------------------------------------*/
 
 void block_watch_begin(struct qp *qp)
 {
     const bool measures = qp->nic->limits.block.auto_round_trip_ns != 0;
-    qp->watch = (struct block_watch){.shortest_ns = UINT64_MAX};
     qp->watching = measures ? WATCH_ROUND_TRIPS : WATCH_LOSSES;
+    qp->losses = 0;
     qp->resending = false;
 }
 
-/* The newest packet is measured, one at a time; what is sent again says nothing of the round trip,
- * and of what was sent before it, one does not know which copy is acknowledged. */
+static bool is_over(struct instant since, uint64_t ns, struct instant now)
+{
+    return instant_reached(now, instant_after(since, ns));
+}
+
+/* The newest packet is measured; what is sent again says nothing of the round trip, and of what was
+ * sent before it, one does not know which copy is acknowledged. */
 void block_watch_departure(struct qp *qp, const struct nic_departure *departure, struct instant now)
 {
-    struct block_watch *watch = &qp->watch;
+    struct block_peer *peer = block_peer_of(qp);
     const struct psn psn = psn_of(departure->psn);
-    if (!departure->reply && !watch->measuring && !qp->resending &&
-        psn_equal(psn_after(psn, 1), rc_requester_standing(&qp->out.rc).next)) {
-        watch->measuring = true;
-        watch->psn = psn;
-        watch->at = now;
+    if (peer == NULL || departure->reply || qp->resending ||
+        !psn_equal(psn_after(psn, 1), rc_requester_standing(&qp->out.rc).next)) {
+        return;
+    }
+    struct block_trips *trips = &peer->trips;
+    if (trips->samples == SAMPLES && is_over(trips->at, STALE_NS, now)) {
+        *trips = (struct block_trips){0};
+    }
+    if (trips->samples < SAMPLES && (trips->qpn == 0 || is_over(trips->at, VAIN_NS, now))) {
+        trips->qpn = qp->number;
+        trips->psn = psn;
+        trips->at = now;
     }
 }
 
-static void end_sample(struct qp *qp, struct instant now)
+static void end_sample(struct block_trips *trips, struct instant now)
 {
-    struct block_watch *watch = &qp->watch;
-    const uint64_t took_ns = now.ns - watch->at.ns;
-    watch->measuring = false;
-    if (took_ns < watch->shortest_ns) {
-        watch->shortest_ns = took_ns;
+    const uint64_t took_ns = now.ns - trips->at.ns;
+    trips->shortest_ns =
+        trips->samples == 0 || took_ns < trips->shortest_ns ? took_ns : trips->shortest_ns;
+    trips->samples++;
+    trips->qpn = 0;
+    trips->at = now;
+}
+
+static void look_at_trips(struct qp *qp, struct psn unacked, struct instant now)
+{
+    struct block_peer *peer = block_peer_of(qp);
+    if (peer == NULL) {
+        return;
     }
-    if (++watch->samples == SAMPLES) {
-        const bool is_long = watch->shortest_ns >= qp->nic->limits.block.auto_round_trip_ns;
+    struct block_trips *trips = &peer->trips;
+    if (trips->qpn == qp->number && psn_distance(trips->psn, unacked) > 0) {
+        end_sample(trips, now);
+    }
+    if (trips->samples == SAMPLES && !is_over(trips->at, STALE_NS, now)) {
+        const bool is_long = trips->shortest_ns >= qp->nic->limits.block.auto_round_trip_ns;
         qp->watching = is_long ? WATCH_TROUBLED : WATCH_LOSSES;
     }
 }
@@ -51,8 +79,11 @@ static void end_sample(struct qp *qp, struct instant now)
 static void note_loss(struct qp *qp)
 {
     const uint32_t limit = qp->nic->limits.block.auto_losses;
-    qp->watch.measuring = false;
-    if (++qp->watch.losses >= limit && limit != 0) {
+    struct block_peer *peer = block_peer_of(qp);
+    if (peer != NULL && peer->trips.qpn == qp->number) {
+        peer->trips.qpn = 0;
+    }
+    if (++qp->losses >= limit && limit != 0) {
         qp->watching = WATCH_TROUBLED;
     }
 }
@@ -80,11 +111,20 @@ void block_watch(struct qp *qp, struct instant now)
         note_loss(qp);
     }
     qp->resending = standing.resending;
-    if (qp->watching == WATCH_ROUND_TRIPS && qp->watch.measuring &&
-        psn_distance(qp->watch.psn, standing.unacked) > 0) {
-        end_sample(qp, now);
+    if (qp->watching == WATCH_ROUND_TRIPS) {
+        look_at_trips(qp, standing.unacked, now);
     }
     if (qp->watching == WATCH_TROUBLED) {
         ask_for_memory(qp, now);
     }
+}
+
+void block_watch_report(const struct qp *qp, struct qp_report *report)
+{
+    if (qp->watching == WATCH_NOTHING) {
+        return;
+    }
+    const struct block_peer *peer = block_peer_of(qp);
+    report->losses = qp->losses;
+    report->round_trip_ns = peer == NULL ? 0 : peer->trips.shortest_ns;
 }

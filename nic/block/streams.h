@@ -10,8 +10,18 @@
 #include "nic/internal.h"
 #include "nic/ways.h"
 
+/* Round trips over a link, taken from packets of RC that watch, one at a time (block_watch.c). */
+struct block_trips {
+    uint32_t qpn; /* Whose packet `psn` is measured; 0: nobody's. */
+    struct psn psn;
+    struct instant at; /* When that left, or the last sample ended. */
+    uint64_t shortest_ns;
+    uint8_t samples;
+};
+
 /* What is known of the NIC at the other end of a link. */
 struct block_peer {
+    struct block_trips trips;
     bool answers;                /* Probes. */
     bool spoken;                 /* It has welcomed a HELLO. */
     struct instant silent_until; /* It was asked and did not answer: not asked again before. */
@@ -53,6 +63,8 @@ void block_watch_begin(struct qp *qp);
 void block_watch_departure(struct qp *qp, const struct nic_departure *departure,
                            struct instant now);
 void block_watch(struct qp *qp, struct instant now);
+/* Losses and the round trip, of a queue pair that watches. */
+void block_watch_report(const struct qp *qp, struct qp_report *report);
 
 /* -- block_arrival.c: a frame whose opcode is one of the block transport's. */
 enum nic_arrived block_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,

@@ -168,8 +168,6 @@ void rc_report(const struct qp *qp, struct qp_report *report)
         report->window_bytes = load.window_bytes;
         report->flight_bytes = load.flight_bytes;
     }
-    report->losses = qp->watch.losses;
-    report->round_trip_ns = qp->watch.samples == 0 ? 0 : qp->watch.shortest_ns;
 }
 
 struct qp_flow rc_flow(const struct qp *qp)
