@@ -95,7 +95,8 @@ bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct psn psn)
 
 uint64_t hello_ask_trip_ns(const struct hello_ask *ask, struct instant now)
 {
-    return now.ns - ask->left.ns;
+    const uint64_t trip_ns = now.ns - ask->left.ns;
+    return trip_ns > 0 ? trip_ns : 1;
 }
 
 void hello_ask_confirm(struct hello_ask *ask)

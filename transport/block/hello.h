@@ -79,7 +79,8 @@ MUST_USE enum hello_outcome hello_ask_on_time(struct hello_ask *ask, struct inst
  * this stream, or was agreed before. */
 MUST_USE bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct psn psn);
 /* How long the answer took that came just now, if it is that to the newest HELLO: on a way of more
- * than 5 ms it may be longer, which costs a probe too many. */
+ * than 5 ms it may be longer, which costs a probe too many. At least 1 ns, though whoever looks at
+ * the clock now and then only may have looked once. */
 uint64_t hello_ask_trip_ns(const struct hello_ask *ask, struct instant now);
 
 /* The responder executed a block of the session. */

@@ -1412,6 +1412,32 @@ static void test_timeout_sends_base_again(void **state)
     end(bench);
 }
 
+/* EXA-99: all is executed, but a result is missing, and no round trip is known that would say when to
+ * ask for it: it is asked for before the retries are over. */
+static void test_timeout_asks_for_data_again(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->config.trip_ns = 0;
+    start(bench);
+    post(bench, WORK_FETCH_ADD, 8, 0);
+    post(bench, WORK_FETCH_ADD, 8, 0);
+    assert_int_equal(pull_all(bench), 2);
+    const struct block_answer all = {.base = FIRST_BN + 2, .limit_void = true, .echo_void = true};
+    assert_int_equal(told(bench, &all).verdict, BLOCK_PROGRESS);
+    while (!block_requester_on_time(bench->requester, bench->now)) {
+        assert_int_equal(pull_all(bench), 0);
+        bench->now = block_requester_deadline(bench->requester);
+    }
+    assert_int_equal(
+        block_requester_on_timeout(bench->requester, &bench->queue, bench->now).verdict,
+        BLOCK_PROGRESS);
+    assert_int_equal(pull_all(bench), 1);
+    assert_int_equal(bench->out.number, FIRST_BN);
+    assert_int_equal(bench->out.round, 1);
+    end(bench);
+}
+
 /* EXA-99 */
 static void test_timer_code_0_never_gives_up(void **state)
 {
@@ -1699,6 +1725,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_gives_up),
         cmocka_unit_test(test_timeout_sends_base_again),
+        cmocka_unit_test(test_timeout_asks_for_data_again),
         cmocka_unit_test(test_timer_code_0_never_gives_up),
         cmocka_unit_test(test_draining),
         cmocka_unit_test(test_lost_data),

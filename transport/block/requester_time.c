@@ -203,20 +203,25 @@ bool block_requester_last_try(const struct block_requester *requester)
     return requester->retries_left == 0;
 }
 
-/* Whatever reports said of block base: only what is executed is sure. */
-static void send_base_again(struct block_requester *requester)
+/* Whatever reports said of block base: only what is executed is sure. If all is, the oldest without
+ * its data goes again, although its own timer may be longer. */
+static void send_oldest_again(struct block_requester *requester, struct instant now)
 {
-    const bool goes_already =
-        requester->resend_left != 0 && requester->resending == requester->base;
-    if (requester->base == requester->next || goes_already) {
+    const bool executed = requester->base == requester->next;
+    const uint32_t bn = executed ? requester->oldest : requester->base;
+    const bool goes_already = requester->resend_left != 0 && requester->resending == bn;
+    if (bn == requester->next || goes_already) {
         return;
     }
-    struct block_sending *block = block_at(requester, requester->base);
-    if (!block->wants_data) {
-        block->arrived = 0;
+    struct block_sending *block = block_at(requester, bn);
+    if (executed) {
+        block->data_missed = true;
+        block->due = now;
+    } else {
+        block->state = BLOCK_SENDING_DUE;
+        block->arrived = block->wants_data ? block->arrived : 0;
     }
-    block->state = BLOCK_SENDING_DUE;
-    block_note_missing(requester, requester->base);
+    block_note_missing(requester, bn);
 }
 
 struct block_progress block_requester_on_timeout(struct block_requester *requester,
@@ -232,7 +237,7 @@ struct block_progress block_requester_on_timeout(struct block_requester *request
     if (requester->retries_left != 0) {
         requester->retries_left--;
         arm_retry(requester, now);
-        send_base_again(requester);
+        send_oldest_again(requester, now);
         progress.verdict = BLOCK_PROGRESS;
         return progress;
     }
