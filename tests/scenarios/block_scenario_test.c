@@ -2,12 +2,12 @@
  *
  * block_scenario_test - what a program can observe does not depend on what its connection speaks.
  *
- * Goal    The same program, posted to a connection of RC, and to ones of blocks that are placed
- *         early or held, ends with the same completions at both ends and, if nothing failed, the
- *         same memory. While it runs, the last packet of a WRITE comes last, and where blocks are
+ * Goal    The same programs, posted to both ends of a connection of RC, and of ones of blocks that
+ *         are placed early or held, end with the same completions and, if nothing failed, the same
+ *         memory. While it runs, the last packet of a WRITE comes last, and where blocks are
  *         held nothing of a later WRITE shows before all of an earlier one.
- * Method  Two NICs in virtual time. The seed draws a program, now and then with a request that has
- *         to fail, and a bad network. Targets of WRITEs, READs and atomics overlap at will.
+ * Method  Two NICs in virtual time. The seed draws a program for each end, or for one of them,
+ *         which then may have a request that has to fail, and a bad network. Targets of WRITEs, READs and atomics overlap at will.
  *         Replay and more worlds: tests/scenarios/seeds.h.
  */
 #include <setjmp.h>
@@ -56,32 +56,44 @@ struct request {
     enum flaw flaw;
 };
 
+/* What one end posts, and how many receives the other one has open for it. */
 struct program {
     uint32_t count, receives_at_once;
-    enum path_mtu mtu;
     struct request requests[REQUESTS_MAX];
-    bool fails;
+};
+
+struct programs {
+    struct program of[2];
+    enum path_mtu mtu;
+    bool fails; /* One of the first end's requests. */
+};
+
+/* The completions of an end's requests, or of its receives. */
+struct log {
+    struct cq cq;
+    struct completion ring[128];
+    struct completion done[2 * REQUESTS_MAX];
+    uint32_t done_count;
 };
 
 struct end {
     struct pd pd;
-    struct cq cq;
-    struct completion ring[256];
+    struct log sent, received;
     struct qp *qp;
     void *qp_memory, *resources;
     struct region local, target;
-    uint8_t *local_bytes;  /* A slot for each request and each receive. */
+    uint8_t *local_bytes;  /* A slot for each request, then one for each receive. */
     uint8_t *target_bytes; /* What the peer writes to and reads. */
-    struct completion done[2 * REQUESTS_MAX];
-    uint32_t done_count;
+    uint32_t receives_posted;
 };
+
+#define LOCAL_BYTES ((uint64_t)2 * REQUESTS_MAX * SLOT_BYTES)
 
 struct run {
     struct nic_world world;
     struct end ends[2];
     uint64_t seed;
     enum manner manner;
-    uint32_t received_posted;
 };
 
 static struct seeds seeds;
@@ -117,28 +129,42 @@ static struct request draw_request(struct prng *prng, uint32_t mtu_bytes)
     return request;
 }
 
-static void draw_program(struct prng *prng, struct program *program)
+static void draw_program(struct prng *prng, enum path_mtu mtu, struct program *program)
 {
-    program->mtu = PATH_MTU_256 + (enum path_mtu)prng_below(prng, 5);
     program->count = 4 + (uint32_t)prng_below(prng, REQUESTS_MAX - 4);
     program->receives_at_once = 1 + (uint32_t)prng_below(prng, 32);
     bool read = false;
     for (uint32_t i = 0; i < program->count; i++) {
         struct request *request = &program->requests[i];
-        *request = draw_request(prng, 128u << program->mtu);
+        *request = draw_request(prng, path_mtu_bytes(mtu));
         if (request->kind != WORK_READ && read) {
             /* Without it what follows a READ may change what the READ returns (IBTA 10.8.3.3). */
             request->flags |= WORK_FENCE;
         }
         read = request->kind == WORK_READ || (read && (request->flags & WORK_FENCE) == 0);
     }
-    if (prng_below(prng, 2)) {
-        struct request *flawed = &program->requests[prng_below(prng, program->count)];
-        flawed->flaw = (enum flaw)(1 + prng_below(prng, FLAW_COUNT - 1));
-        flawed->kind = flawed->flaw == FLAW_LONG ? WORK_SEND : WORK_WRITE;
-        flawed->bytes = 700 + (uint32_t)prng_below(prng, 3000);
-        flawed->offset = 0;
-        program->fails = true;
+}
+
+static void draw_flaw(struct prng *prng, struct program *program)
+{
+    struct request *flawed = &program->requests[prng_below(prng, program->count)];
+    flawed->flaw = (enum flaw)(1 + prng_below(prng, FLAW_COUNT - 1));
+    flawed->kind = flawed->flaw == FLAW_LONG ? WORK_SEND : WORK_WRITE;
+    flawed->bytes = 700 + (uint32_t)prng_below(prng, 3000);
+    flawed->offset = 0;
+}
+
+/* How far the other end comes before one end's failure ends both is chance: so where one fails, the
+ * other one posts nothing. */
+static void draw_programs(struct prng *prng, struct programs *programs)
+{
+    programs->mtu = PATH_MTU_256 + (enum path_mtu)prng_below(prng, 5);
+    draw_program(prng, programs->mtu, &programs->of[0]);
+    programs->fails = prng_below(prng, 2);
+    if (programs->fails) {
+        draw_flaw(prng, &programs->of[0]);
+    } else if (prng_below(prng, 4) != 0) {
+        draw_program(prng, programs->mtu, &programs->of[1]);
     }
 }
 
@@ -168,16 +194,16 @@ static void make_end(struct run *run, uint32_t node)
     struct nic *nic = run->world.nodes[node].nic;
     const uint32_t all =
         ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
-    end->local_bytes = zeroed((size_t)REQUESTS_MAX * SLOT_BYTES);
+    end->local_bytes = zeroed(LOCAL_BYTES);
     end->target_bytes = zeroed(TARGET_BYTES);
-    add_region(run, node, &end->local, end->local_bytes, (uint64_t)REQUESTS_MAX * SLOT_BYTES,
-               ACCESS_LOCAL_WRITE);
+    add_region(run, node, &end->local, end->local_bytes, LOCAL_BYTES, ACCESS_LOCAL_WRITE);
     add_region(run, node, &end->target, end->target_bytes, TARGET_BYTES, all);
-    cq_init(&end->cq, 200, end->ring);
+    cq_init(&end->sent.cq, 100, end->sent.ring);
+    cq_init(&end->received.cq, 100, end->received.ring);
     struct qp_request request = {.type = QP_RC,
                                  .pd = &end->pd,
-                                 .send_cq = &end->cq,
-                                 .receive_cq = &end->cq,
+                                 .send_cq = &end->sent.cq,
+                                 .receive_cq = &end->received.cq,
                                  .capacity = {.sends = REQUESTS_MAX,
                                               .receives = REQUESTS_MAX,
                                               .send_sges = 1,
@@ -305,12 +331,12 @@ static void end_run(struct run *run)
 
 /* -- Posting and reaping ------------------------------------------------------------------------*/
 
-static void post(struct run *run, const struct request *request, uint32_t number)
+static void post(struct run *run, uint32_t node, const struct request *request, uint32_t number)
 {
-    struct end *end = &run->ends[0];
+    struct end *end = &run->ends[node];
     uint8_t *slot = end->local_bytes + (size_t)number * SLOT_BYTES;
     for (uint32_t i = 0; i < request->bytes; i++) {
-        slot[i] = (uint8_t)(1 + (number * 37 + i * 7 + (i >> 8)) % 255);
+        slot[i] = (uint8_t)(1 + (node * 101 + number * 37 + i * 7 + (i >> 8)) % 255);
     }
     const struct sge sge = {BASE + (uint64_t)number * SLOT_BYTES, request->bytes,
                             end->local.key ^ (request->flaw == FLAW_LOCAL_KEY ? 1u << 20 : 0)};
@@ -323,10 +349,17 @@ static void post(struct run *run, const struct request *request, uint32_t number
         .sge_count = 1,
         .immediate = number * 0x01010101u,
         .remote_address = BASE + (bounds ? TARGET_BYTES - 600 : request->offset),
-        .remote_key = run->ends[1].target.key ^ (request->flaw == FLAW_KEY ? 1u << 20 : 0),
+        .remote_key = run->ends[!node].target.key ^ (request->flaw == FLAW_KEY ? 1u << 20 : 0),
         .compare_or_add = request->operand & 3,
         .swap = request->operand & 7};
     assert_int_equal(qp_post_send(end->qp, &send), STATUS_OK);
+}
+
+static void post_all(struct run *run, uint32_t node, const struct program *program)
+{
+    for (uint32_t i = 0; i < program->count; i++) {
+        post(run, node, &program->requests[i], i);
+    }
 }
 
 /* The receive that a SEND which is too long meets is the one of its turn. */
@@ -345,28 +378,37 @@ static uint32_t receive_bytes(const struct program *program, uint32_t receive)
     return SLOT_BYTES;
 }
 
-static void post_receives(struct run *run, const struct program *program)
+/* At the end that is not the program's. */
+static void post_receives(struct run *run, uint32_t node, const struct program *program)
 {
-    struct end *end = &run->ends[1];
-    uint32_t open = run->received_posted - end->done_count;
-    while (open < program->receives_at_once && run->received_posted < REQUESTS_MAX) {
-        const uint32_t number = run->received_posted;
-        const struct sge sge = {BASE + (uint64_t)number * SLOT_BYTES,
+    struct end *end = &run->ends[node];
+    uint32_t open = end->receives_posted - end->received.done_count;
+    while (open < program->receives_at_once && end->receives_posted < REQUESTS_MAX) {
+        const uint32_t number = end->receives_posted;
+        const struct sge sge = {BASE + (uint64_t)(REQUESTS_MAX + number) * SLOT_BYTES,
                                 receive_bytes(program, number), end->local.key};
         if (qp_state_of(end->qp) == QP_ERR ||
             qp_post_receive(end->qp, number, &sge, 1) != STATUS_OK) {
             return;
         }
-        run->received_posted++;
+        end->receives_posted++;
         open++;
     }
 }
 
-static void reap(struct end *end)
+static void reap_log(struct log *log)
 {
-    while (end->done_count < COUNT_OF(end->done) &&
-           cq_poll(&end->cq, &end->done[end->done_count], 1) == 1) {
-        end->done_count++;
+    while (log->done_count < COUNT_OF(log->done) &&
+           cq_poll(&log->cq, &log->done[log->done_count], 1) == 1) {
+        log->done_count++;
+    }
+}
+
+static void reap(struct run *run)
+{
+    for (uint32_t node = 0; node < 2; node++) {
+        reap_log(&run->ends[node].sent);
+        reap_log(&run->ends[node].received);
     }
 }
 
@@ -374,42 +416,49 @@ static void reap(struct end *end)
 
 /* Receives are posted until the queue pair fails, so how many are flushed is chance. One of RC's
  * whose bytes were on their way then completes behind the failure: it is put where it belongs. */
-static void drop_flushed(struct end *end, bool sorts)
+static void drop_flushed(struct log *log, bool sorts)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < end->done_count; i++) {
-        if (end->done[i].status != COMPLETION_FLUSHED) {
+    for (uint32_t i = 0; i < log->done_count; i++) {
+        if (log->done[i].status != COMPLETION_FLUSHED) {
             uint32_t at = kept++;
-            const struct completion moved = end->done[i];
-            for (; sorts && at > 0 && end->done[at - 1].wr_id > moved.wr_id; at--) {
-                end->done[at] = end->done[at - 1];
+            const struct completion moved = log->done[i];
+            for (; sorts && at > 0 && log->done[at - 1].wr_id > moved.wr_id; at--) {
+                log->done[at] = log->done[at - 1];
             }
-            end->done[at] = moved;
+            log->done[at] = moved;
         }
     }
-    end->done_count = kept;
+    log->done_count = kept;
 }
 
-static struct run *execute(uint64_t seed, enum manner manner, const struct program *program)
+static bool is_done(const struct run *run, const struct programs *programs)
 {
-    struct run *run = begin(seed, manner, program->mtu);
-    for (uint32_t i = 0; i < program->count; i++) {
-        post(run, &program->requests[i], i);
-    }
-    for (uint32_t steps = 0; run->ends[0].done_count < program->count; steps++) {
+    return run->ends[0].sent.done_count >= programs->of[0].count &&
+           run->ends[1].sent.done_count >= programs->of[1].count;
+}
+
+static struct run *execute(uint64_t seed, enum manner manner, const struct programs *programs)
+{
+    struct run *run = begin(seed, manner, programs->mtu);
+    post_all(run, 0, &programs->of[0]);
+    post_all(run, 1, &programs->of[1]);
+    for (uint32_t steps = 0; !is_done(run, programs); steps++) {
         if (steps > STEPS_MAX) {
-            fail_msg("seed %llu: manner %u: %u of %u done", (unsigned long long)seed, manner,
-                     run->ends[0].done_count, program->count);
+            fail_msg("seed %llu: manner %u: %u of %u and %u of %u done", (unsigned long long)seed,
+                     manner, run->ends[0].sent.done_count, programs->of[0].count,
+                     run->ends[1].sent.done_count, programs->of[1].count);
         }
-        post_receives(run, program);
+        post_receives(run, 0, &programs->of[1]);
+        post_receives(run, 1, &programs->of[0]);
         (void)nic_world_step(&run->world);
-        reap(&run->ends[0]);
-        reap(&run->ends[1]);
+        reap(run);
     }
     for (uint32_t more = 0; more < MORE_STEPS && nic_world_step(&run->world); more++) {
-        reap(&run->ends[1]); /* What was on its way into memory. */
+        reap(run); /* What was on its way into memory. */
     }
-    drop_flushed(&run->ends[1], manner == MANNER_RC || manner == MANNER_AUTO);
+    drop_flushed(&run->ends[0].received, manner == MANNER_RC || manner == MANNER_AUTO);
+    drop_flushed(&run->ends[1].received, manner == MANNER_RC || manner == MANNER_AUTO);
     return run;
 }
 
@@ -423,14 +472,14 @@ static bool may_miss(const struct completion *completion, bool blocks)
     return completion->status == COMPLETION_RETRY_EXCEEDED && (!blocks || answered);
 }
 
-static void compare_completions(const struct run *rc, const struct run *other, uint32_t node,
-                                const struct program *program, enum manner manner)
+static void compare_logs(const struct run *rc, const struct run *other, uint32_t node,
+                         const struct log *expected, const struct log *log, bool fails)
 {
-    for (uint32_t i = 0; i < rc->ends[node].done_count; i++) {
-        const struct completion *a = &rc->ends[node].done[i], *b = &other->ends[node].done[i];
+    for (uint32_t i = 0; i < expected->done_count; i++) {
+        const struct completion *a = &expected->done[i], *b = &log->done[i];
         const bool good = a->status == COMPLETION_SUCCESS;
-        if (program->fails && a->status != b->status &&
-            (may_miss(a, false) || may_miss(b, manner != MANNER_AUTO))) {
+        if (fails && a->status != b->status &&
+            (may_miss(a, false) || may_miss(b, other->manner != MANNER_AUTO))) {
             return;
         }
         if (a->wr_id != b->wr_id || a->status != b->status ||
@@ -438,31 +487,30 @@ static void compare_completions(const struct run *rc, const struct run *other, u
                       a->immediate != b->immediate || a->solicited != b->solicited))) {
             fail_msg("seed %llu: manner %u: node %u: completion %u: request %llu, status %u, and "
                      "%llu, %u",
-                     (unsigned long long)rc->seed, manner, node, i, (unsigned long long)a->wr_id,
-                     a->status, (unsigned long long)b->wr_id, b->status);
+                     (unsigned long long)rc->seed, other->manner, node, i,
+                     (unsigned long long)a->wr_id, a->status, (unsigned long long)b->wr_id,
+                     b->status);
         }
+    }
+    if (expected->done_count != log->done_count) {
+        fail_msg("seed %llu: manner %u: node %u: %u completions instead of %u",
+                 (unsigned long long)rc->seed, other->manner, node, log->done_count,
+                 expected->done_count);
     }
 }
 
-static void compare(const struct run *rc, const struct run *other, const struct program *program,
-                    enum manner manner)
+static void compare(const struct run *rc, const struct run *other, bool fails)
 {
-    assert_int_equal(rc->ends[0].done_count, other->ends[0].done_count);
-    compare_completions(rc, other, 0, program, manner);
-    if (rc->ends[1].done_count != other->ends[1].done_count) {
-        fail_msg("seed %llu: manner %u: %u receives instead of %u", (unsigned long long)rc->seed,
-                 manner, other->ends[1].done_count, rc->ends[1].done_count);
-    }
-    compare_completions(rc, other, 1, program, manner);
-    if (program->fails) {
-        return; /* What a flushed request wrote is nobody's business. */
-    }
-    if (memcmp(rc->ends[1].target_bytes, other->ends[1].target_bytes, TARGET_BYTES) != 0 ||
-        memcmp(rc->ends[1].local_bytes, other->ends[1].local_bytes,
-               (size_t)REQUESTS_MAX * SLOT_BYTES) != 0 ||
-        memcmp(rc->ends[0].local_bytes, other->ends[0].local_bytes,
-               (size_t)REQUESTS_MAX * SLOT_BYTES) != 0) {
-        fail_msg("seed %llu: manner %u: other memory", (unsigned long long)rc->seed, manner);
+    for (uint32_t node = 0; node < 2; node++) {
+        const struct end *a = &rc->ends[node], *b = &other->ends[node];
+        compare_logs(rc, other, node, &a->sent, &b->sent, fails);
+        compare_logs(rc, other, node, &a->received, &b->received, fails);
+        /* What a flushed request wrote is nobody's business. */
+        if (!fails && (memcmp(a->target_bytes, b->target_bytes, TARGET_BYTES) != 0 ||
+                       memcmp(a->local_bytes, b->local_bytes, LOCAL_BYTES) != 0)) {
+            fail_msg("seed %llu: manner %u: other memory", (unsigned long long)rc->seed,
+                     other->manner);
+        }
     }
 }
 
@@ -489,13 +537,13 @@ static void test_same_program_same_end(void **state)
     struct seeds these = seeds;
     while (seeds_next(&these, &seed)) {
         struct prng prng;
-        struct program program = {0};
+        struct programs programs = {0};
         prng_init(&prng, seed);
-        draw_program(&prng, &program);
-        struct run *rc = execute(seed, MANNER_RC, &program);
+        draw_programs(&prng, &programs);
+        struct run *rc = execute(seed, MANNER_RC, &programs);
         for (enum manner manner = MANNER_EARLY; manner < MANNER_COUNT; manner++) {
-            struct run *other = execute(seed, manner, &program);
-            compare(rc, other, &program, manner);
+            struct run *other = execute(seed, manner, &programs);
+            compare(rc, other, programs.fails);
             add_up(other, &sums[manner]);
             end_run(other);
         }
@@ -512,7 +560,6 @@ static void test_same_program_same_end(void **state)
 static void draw_writes(struct prng *prng, struct program *program)
 {
     uint32_t offset = 0;
-    program->mtu = PATH_MTU_256;
     while (program->count < 8) {
         const uint32_t bytes = 1 + (uint32_t)prng_below(prng, TARGET_BYTES / 8);
         program->requests[program->count++] =
@@ -535,7 +582,7 @@ static void look(const uint8_t *target, const struct request *request, uint32_t 
 
 static void expect_order(const struct run *run, const struct program *program, enum manner manner)
 {
-    const uint32_t mtu_bytes = 128u << program->mtu;
+    const uint32_t mtu_bytes = path_mtu_bytes(PATH_MTU_256);
     bool complete = true; /* All the earlier ones. */
     for (uint32_t i = 0; i < program->count; i++) {
         const struct request *request = &program->requests[i];
@@ -570,15 +617,13 @@ static void test_ends_come_last(void **state)
         struct program program = {0};
         prng_init(&prng, seed);
         draw_writes(&prng, &program);
-        struct run *run = begin(seed, manner, program.mtu);
-        for (uint32_t i = 0; i < program.count; i++) {
-            post(run, &program.requests[i], i);
-        }
+        struct run *run = begin(seed, manner, PATH_MTU_256);
+        post_all(run, 0, &program);
         uint64_t arrived = 0;
-        for (uint32_t steps = 0; run->ends[0].done_count < program.count; steps++) {
+        for (uint32_t steps = 0; run->ends[0].sent.done_count < program.count; steps++) {
             assert_true(steps < STEPS_MAX);
             (void)nic_world_step(&run->world);
-            reap(&run->ends[0]);
+            reap(run);
             if (run->world.arrived != arrived && run->world.arrived % 3 == 0) {
                 expect_order(run, &program, manner);
             }
