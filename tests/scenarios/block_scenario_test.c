@@ -4,10 +4,11 @@
  *
  * Goal    The same programs, posted to both ends of a connection of RC, and of ones of blocks that
  *         are placed early or held, end with the same completions and, if nothing failed, the same
- *         memory. While it runs, the last packet of a WRITE comes last, and where blocks are
- *         held nothing of a later WRITE shows before all of an earlier one.
+ *         memory. While one runs, the last packet of a WRITE comes last, and where blocks are held
+ *         nothing of a later WRITE shows before all of an earlier one.
  * Method  Two NICs in virtual time. The seed draws a program for each end, or for one of them,
- *         which then may have a request that has to fail, and a bad network. Targets of WRITEs, READs and atomics overlap at will.
+ *         which then may have a request that has to fail, and a bad network. Targets of WRITEs,
+ *         READs and atomics overlap at will.
  *         Replay and more worlds: tests/scenarios/seeds.h.
  */
 #include <setjmp.h>

@@ -1412,8 +1412,8 @@ static void test_timeout_sends_base_again(void **state)
     end(bench);
 }
 
-/* EXA-99: all is executed, but a result is missing, and no round trip is known that would say when to
- * ask for it: it is asked for before the retries are over. */
+/* EXA-99: all is executed, but a result is missing, and no round trip is known that would say when
+ * to ask for it: it is asked for before the retries are over. */
 static void test_timeout_asks_for_data_again(void **state)
 {
     (void)state;
