@@ -9,7 +9,8 @@
  *         depths, slow memory, lazy pulling. Run twice, a seed gives the same digest. Each world
  *         is run with RC, then with XRC: an initiator and a target take the place of each queue
  *         pair, and a shared receive queue that requests name that of its receives; then with
- *         blocks from the first request on, and with RC that moves over when it meets trouble.
+ *         blocks from the first request on, also with one pool of receives for all connections of
+ *         a side, and with RC that moves over when it meets trouble.
  *         Replay and more worlds: tests/scenarios/seeds.h.
  */
 #include <setjmp.h>
@@ -36,6 +37,7 @@ enum flavor {
     FLAVOR_RC,
     FLAVOR_XRC,
     FLAVOR_BLOCK,
+    FLAVOR_POOL,
     FLAVOR_AUTO,
     FLAVOR_STRANGER, /* Blocks, but the peer does not know them. */
     FLAVOR_COUNT,
@@ -72,8 +74,22 @@ struct side {
     uint64_t receive_pause_ps; /* Until then no receives are posted: RNR NAKs. */
 };
 
+/* Receives that all connections of a node share. */
+struct pool {
+    struct srq srq;
+    void *memory;
+    struct pd pd;
+    struct region region;
+    uint8_t *bytes;
+    uint32_t posted;
+    bool open[RECEIVES]; /* By wr_id modulo RECEIVES. */
+    uint32_t number[RECEIVES];
+    uint64_t pause_ps; /* Until then no receives are posted. */
+};
+
 struct scenario {
     struct nic_world world;
+    struct pool pools[2]; /* FLAVOR_POOL */
     struct prng prng;
     uint64_t seed;
     enum flavor flavor;
@@ -109,21 +125,21 @@ static void expect_pattern(const struct scenario *scenario, const uint8_t *bytes
     }
 }
 
-static void add_region(struct scenario *scenario, int node, struct side *side,
-                       struct region *region, uint8_t *memory, uint64_t bytes, uint32_t access)
+static void add_region(struct scenario *scenario, int node, struct pd *pd, struct region *region,
+                       uint8_t *memory, uint64_t bytes, uint32_t access)
 {
     const struct region_request request = {
         .address = (uintptr_t)memory, .bytes = bytes, .start = BASE, .access = access};
-    assert_int_equal(
-        region_add(nic_regions(scenario->world.nodes[node].nic), &side->pd, &request, region),
-        STATUS_OK);
+    assert_int_equal(region_add(nic_regions(scenario->world.nodes[node].nic), pd, &request, region),
+                     STATUS_OK);
 }
 
 static struct qp *make_qp(struct scenario *scenario, int node, struct qp_request *request,
                           void **memory)
 {
     struct qp *qp = NULL;
-    const size_t bytes = (qp_bytes(request->type, &request->capacity, false) + 63u) & ~(size_t)63u;
+    const size_t bytes =
+        (qp_bytes(request->type, &request->capacity, request->srq != NULL) + 63u) & ~(size_t)63u;
     *memory = aligned_alloc(64, bytes);
     memset(*memory, 0, bytes);
     assert_int_equal(qp_create(scenario->world.nodes[node].nic, request, *memory, &qp), STATUS_OK);
@@ -143,8 +159,23 @@ static void make_target(struct scenario *scenario, int node, struct side *side)
     assert_int_equal(srq_enter(scenario->world.nodes[node].nic, &side->srq), STATUS_OK);
 }
 
+static void make_pool(struct scenario *scenario, int node)
+{
+    struct pool *pool = &scenario->pools[node];
+    const size_t bytes = (size_t)RECEIVES * scenario->slot_bytes;
+    const size_t queue_bytes = (receive_queue_bytes(RECEIVES, 2) + 63u) & ~(size_t)63u;
+    pool->bytes = aligned_alloc(64, bytes);
+    memset(pool->bytes, 0, bytes);
+    add_region(scenario, node, &pool->pd, &pool->region, pool->bytes, bytes, ACCESS_LOCAL_WRITE);
+    pool->memory = aligned_alloc(64, queue_bytes);
+    srq_init(&pool->srq, &pool->pd, RECEIVES, 2, pool->memory);
+}
+
 static void make_side(struct scenario *scenario, int node, struct side *side)
 {
+    struct pool *pool = &scenario->pools[node];
+    const bool pooled = scenario->flavor == FLAVOR_POOL;
+    struct pd *pd = pooled ? &pool->pd : &side->pd;
     const uint32_t all =
         ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
     const size_t remote_bytes = scenario->slots * scenario->slot_bytes + 64;
@@ -154,13 +185,13 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
     side->model = calloc(1, remote_bytes);
     memset(side->remote_bytes, 0, remote_bytes);
     memset(side->local_bytes, 0, local_bytes);
-    add_region(scenario, node, side, &side->remote, side->remote_bytes, remote_bytes, all);
-    add_region(scenario, node, side, &side->local, side->local_bytes, local_bytes,
+    add_region(scenario, node, pd, &side->remote, side->remote_bytes, remote_bytes, all);
+    add_region(scenario, node, pd, &side->local, side->local_bytes, local_bytes,
                ACCESS_LOCAL_WRITE);
     side->ring = calloc(cq_ring_entries(512), sizeof(struct completion));
     cq_init(&side->cq, 512, side->ring);
     struct qp_request request = {.type = QP_RC,
-                                 .pd = &side->pd,
+                                 .pd = pd,
                                  .send_cq = &side->cq,
                                  .receive_cq = &side->cq,
                                  .capacity = {.sends = scenario->slots,
@@ -174,6 +205,10 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
         request.receive_cq = NULL;
         request.capacity.receives = request.capacity.receive_sges = 0;
         make_target(scenario, node, side);
+    }
+    if (pooled) {
+        request.srq = &pool->srq;
+        request.capacity.receives = request.capacity.receive_sges = 0;
     }
     side->qp = make_qp(scenario, node, &request, &side->qp_memory);
     side->resources = calloc(1, qp_resources_bytes(NIC_READS_MAX));
@@ -350,14 +385,37 @@ static void post(struct scenario *scenario, struct side *side, struct side *peer
     side->posted++;
 }
 
-static void post_receives(struct scenario *scenario, struct side *side)
+/* Now and then nobody posts receives for a while. */
+static bool pauses(struct scenario *scenario, uint64_t *until_ps)
 {
     const uint64_t now_ps = scenario->world.sim.now_ps;
-    if (now_ps < side->receive_pause_ps) {
-        return;
+    if (now_ps < *until_ps) {
+        return true;
     }
     if (prng_below(&scenario->prng, 40) == 0) {
-        side->receive_pause_ps = now_ps + prng_below(&scenario->prng, 3 * MS);
+        *until_ps = now_ps + prng_below(&scenario->prng, 3 * MS);
+    }
+    return false;
+}
+
+static void fill_pool(struct scenario *scenario, struct pool *pool)
+{
+    if (pauses(scenario, &pool->pause_ps)) {
+        return;
+    }
+    for (uint32_t slot; slot = pool->posted % RECEIVES, !pool->open[slot]; pool->posted++) {
+        const struct sge sge = {BASE + (uint64_t)slot * scenario->slot_bytes, scenario->slot_bytes,
+                                pool->region.key};
+        pool->open[slot] = true;
+        pool->number[slot] = pool->posted;
+        assert_int_equal(srq_post_receive(&pool->srq, pool->posted, &sge, 1), STATUS_OK);
+    }
+}
+
+static void post_receives(struct scenario *scenario, struct side *side)
+{
+    if (pauses(scenario, &side->receive_pause_ps)) {
+        return;
     }
     while (side->receives_posted - side->received < scenario->receives) {
         const uint32_t slot = scenario->slots + side->receives_posted % RECEIVES;
@@ -410,15 +468,28 @@ static void on_sent(struct scenario *scenario, struct side *side, struct side *p
     side->completed++;
 }
 
-static void on_received(struct scenario *scenario, struct side *side, struct side *peer,
-                        const struct completion *completion)
+/* Where the bytes of a receive are. One of a pool is anybody's, but completes once. EXA-80 */
+static const uint8_t *bytes_received(struct scenario *scenario, uint32_t node,
+                                     const struct side *side, uint64_t wr_id)
 {
-    assert_int_equal(completion->wr_id, side->received);
+    const uint32_t slot = (uint32_t)wr_id % RECEIVES;
+    if (scenario->flavor != FLAVOR_POOL) {
+        assert_int_equal(wr_id, side->received);
+        return side->local_bytes + (scenario->slots + slot) * scenario->slot_bytes;
+    }
+    struct pool *pool = &scenario->pools[node];
+    assert_true(pool->open[slot] && pool->number[slot] == wr_id);
+    pool->open[slot] = false;
+    return pool->bytes + slot * scenario->slot_bytes;
+}
+
+static void on_received(struct scenario *scenario, uint32_t node, struct side *side,
+                        struct side *peer, const struct completion *completion)
+{
     assert_true(side->received < peer->sends_posted);
-    const uint32_t slot = scenario->slots + side->received % RECEIVES;
+    const uint8_t *bytes = bytes_received(scenario, node, side, completion->wr_id);
     if (completion->kind == COMPLETION_RECEIVE) {
         assert_int_equal(completion->bytes, peer->send_sizes[side->received]);
-        const uint8_t *bytes = side->local_bytes + slot * scenario->slot_bytes;
         /* The tag is not known here for plain sends; the first byte gives it away modulo 256, and
          * the pattern's shape must hold for the rest. */
         for (uint32_t i = 1; i < completion->bytes; i++) {
@@ -431,7 +502,8 @@ static void on_received(struct scenario *scenario, struct side *side, struct sid
     side->received++;
 }
 
-static void poll_side(struct scenario *scenario, struct side *side, struct side *peer)
+static void poll_side(struct scenario *scenario, uint32_t node, struct side *side,
+                      struct side *peer)
 {
     struct completion completion = {0};
     while (cq_poll(&side->cq, &completion, 1) == 1) {
@@ -440,17 +512,22 @@ static void poll_side(struct scenario *scenario, struct side *side, struct side 
                      completion.status, completion.kind);
         }
         if (completion.kind & COMPLETION_RECEIVE) {
-            on_received(scenario, side, peer, &completion);
+            on_received(scenario, node, side, peer, &completion);
         } else {
             on_sent(scenario, side, peer, &completion);
         }
     }
 }
 
-static void drive_side(struct scenario *scenario, struct side *side, struct side *peer)
+static void drive_side(struct scenario *scenario, uint32_t node, struct side *side,
+                       struct side *peer)
 {
-    poll_side(scenario, side, peer);
-    post_receives(scenario, side);
+    poll_side(scenario, node, side, peer);
+    if (scenario->flavor == FLAVOR_POOL) {
+        fill_pool(scenario, &scenario->pools[node]);
+    } else {
+        post_receives(scenario, side);
+    }
     const uint32_t slot = (uint32_t)prng_below(&scenario->prng, scenario->slots);
     if (side->posted < scenario->target && !side->operations[slot].busy &&
         side->posted - side->completed < scenario->slots) {
@@ -502,6 +579,7 @@ static struct block_limits draw_blocks(struct prng *prng, enum flavor flavor)
 {
     static const enum nic_transport transports[FLAVOR_COUNT] = {
         [FLAVOR_BLOCK] = NIC_TRANSPORT_BLOCK,
+        [FLAVOR_POOL] = NIC_TRANSPORT_BLOCK,
         [FLAVOR_AUTO] = NIC_TRANSPORT_AUTO,
         [FLAVOR_STRANGER] = NIC_TRANSPORT_BLOCK,
     };
@@ -539,7 +617,8 @@ static struct scenario *scenario_make(uint64_t seed, enum flavor flavor)
     scenario->seed = seed;
     scenario->flavor = flavor;
     scenario->xrc = flavor == FLAVOR_XRC;
-    scenario->timeout = flavor == FLAVOR_BLOCK || flavor == FLAVOR_AUTO ? 12 : 8;
+    scenario->timeout =
+        flavor == FLAVOR_BLOCK || flavor == FLAVOR_POOL || flavor == FLAVOR_AUTO ? 12 : 8;
     prng_init(&scenario->prng, seed * 2 + 1);
     struct prng *prng = &scenario->prng;
     struct nic_world_settings settings = draw_settings(prng);
@@ -570,6 +649,9 @@ static struct scenario *scenario_make(uint64_t seed, enum flavor flavor)
     scenario->slot_bytes = deep ? 2048 : 20480;
     scenario->target = deep ? 300 : 60;
     scenario->mtu = PATH_MTU_256 + (uint32_t)prng_below(prng, 5);
+    for (int n = 0; n < 2 && flavor == FLAVOR_POOL; n++) {
+        make_pool(scenario, n);
+    }
     for (uint32_t p = 0; p < scenario->pairs; p++) {
         struct side *pair = scenario->sides[p];
         make_side(scenario, 0, &pair[0]);
@@ -608,6 +690,11 @@ static void scenario_free(struct scenario *scenario)
             free(side->local_bytes);
             free(side->model);
         }
+    }
+    for (int n = 0; n < 2; n++) {
+        assert_int_equal(scenario->pools[n].srq.users, 0);
+        free(scenario->pools[n].memory);
+        free(scenario->pools[n].bytes);
     }
     nic_world_free(&scenario->world);
     free(scenario);
@@ -648,8 +735,8 @@ static uint64_t run(uint64_t seed, enum flavor flavor, struct sums *sums)
     uint64_t steps = 0;
     while (!finished(scenario)) {
         for (uint32_t p = 0; p < scenario->pairs; p++) {
-            drive_side(scenario, &scenario->sides[p][0], &scenario->sides[p][1]);
-            drive_side(scenario, &scenario->sides[p][1], &scenario->sides[p][0]);
+            drive_side(scenario, 0, &scenario->sides[p][0], &scenario->sides[p][1]);
+            drive_side(scenario, 1, &scenario->sides[p][1], &scenario->sides[p][0]);
         }
         nic_world_step(&scenario->world);
         if (++steps > steps_max) {
@@ -713,7 +800,7 @@ static void expect_blocks(const struct sums *sums)
     }
 }
 
-/* EXA-75 EXA-79 EXA-84 EXA-86 EXA-87 EXA-88 EXA-94 EXA-95 EXA-109 */
+/* EXA-75 EXA-79 EXA-80 EXA-84 EXA-86 EXA-87 EXA-88 EXA-94 EXA-95 EXA-109 */
 static void test_random_worlds(void **state)
 {
     (void)state;
@@ -731,6 +818,7 @@ static void test_random_worlds(void **state)
         expect_variety(&sums[FLAVOR_RC]);
         expect_variety(&sums[FLAVOR_XRC]);
         expect_blocks(&sums[FLAVOR_BLOCK]);
+        expect_blocks(&sums[FLAVOR_POOL]);
         assert_true(sums[FLAVOR_BLOCK].died > 0);
         expect_blocks(&sums[FLAVOR_AUTO]);
     }
