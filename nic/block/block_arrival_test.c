@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "nic/block/block.h"
+#include "nic/block/block_receiver.h"
 
 #define PEER_QPN  77
 #define OUR_PSN   100
@@ -28,7 +29,7 @@ struct bench {
     struct cq cq;
     struct completion ring[64];
     struct qp *qp, *plain; /* The second one was given no memory for blocks. */
-    void *memory[5];
+    void *memory[6];
     uint32_t memory_count;
     struct instant now;
 };
@@ -95,9 +96,9 @@ static void to_rts(struct bench *bench, struct qp *qp)
                QP_ATTR_SQ_PSN);
 }
 
-static struct bench *begin(void)
+static struct bench *begin_with(uint32_t qps)
 {
-    const struct nic_limits limits = {.qps = 4,
+    const struct nic_limits limits = {.qps = qps,
                                       .regions = 4,
                                       .sends_per_qp = 16,
                                       .receives_per_qp = 4,
@@ -127,6 +128,11 @@ static struct bench *begin(void)
     return bench;
 }
 
+static struct bench *begin(void)
+{
+    return begin_with(4);
+}
+
 static void end(struct bench *bench)
 {
     qp_destroy(bench->qp);
@@ -139,7 +145,8 @@ static void end(struct bench *bench)
 
 /* -- Frames -------------------------------------------------------------------------------------*/
 
-static void hand_in(struct bench *bench, const struct block_packet *packet, const struct gid *from)
+static enum nic_arrived bring(struct bench *bench, const struct block_packet *packet,
+                              const struct gid *from, struct nic_move *move)
 {
     static const uint8_t payload[4];
     uint8_t headers[NIC_HEADERS_BYTES_MAX];
@@ -151,8 +158,24 @@ static void hand_in(struct bench *bench, const struct block_packet *packet, cons
         .source = *from,
         .destination = us,
     };
+    return nic_on_packet(bench->nic, &frame, bench->now, move);
+}
+
+static void hand_in(struct bench *bench, const struct block_packet *packet, const struct gid *from)
+{
     struct nic_move move;
-    assert_int_equal(nic_on_packet(bench->nic, &frame, bench->now, &move), NIC_DONE);
+    assert_int_equal(bring(bench, packet, from, &move), NIC_DONE);
+}
+
+static void hand_in_and_move(struct bench *bench, const struct block_packet *packet)
+{
+    struct nic_move move;
+    if (bring(bench, packet, &peer, &move) == NIC_MOVES) {
+        nic_on_moved(bench->nic, &move, NIC_MOVED, bench->now);
+    }
+    while (nic_next_held(bench->nic, &move)) {
+        nic_on_moved(bench->nic, &move, NIC_MOVED, bench->now);
+    }
 }
 
 /* One more of `counter`, and of what counts good frames; of no other. */
@@ -379,6 +402,43 @@ static void test_memory_comes_and_goes(void **state)
     end(bench);
 }
 
+/* EXA-104: nobody holds a context but for what came before its turn. */
+static void test_contexts_of_many_that_are_idle(void **state)
+{
+    (void)state;
+    enum {
+        MANY = 1000
+    };
+    struct bench *bench = begin_with(1024);
+    struct qp *qps[MANY];
+    void *memory[MANY][2];
+    for (uint32_t i = 0; i < MANY; i++) {
+        bench->memory_count = 4; /* Behind the bench's own. */
+        qps[i] = make_qp(bench, true);
+        memory[i][0] = bench->memory[4];
+        memory[i][1] = bench->memory[5];
+        to_rtr(bench, qps[i]);
+        const struct block_packet hello = hello_to(qps[i]);
+        hand_in(bench, &hello, &peer);
+        struct block_packet write = packet_to(qps[i], BLOCK_WRITE);
+        hand_in_and_move(bench, &write);
+        assert_int_equal(bench->nic->block_shared->contexts.used, 0);
+        write.number = 2; /* 1 is missing. */
+        hand_in_and_move(bench, &write);
+        assert_int_equal(bench->nic->block_shared->contexts.used, 1);
+        write.number = 1;
+        hand_in_and_move(bench, &write);
+        assert_int_equal(bench->nic->block_shared->contexts.used, 0);
+    }
+    for (uint32_t i = 0; i < MANY; i++) {
+        qp_destroy(qps[i]);
+        free(memory[i][0]);
+        free(memory[i][1]);
+    }
+    bench->memory_count = 4;
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_hello_goes_on_until_a_block_is_executed),
         cmocka_unit_test(test_bytes_that_are_no_packet),
         cmocka_unit_test(test_memory_comes_and_goes),
+        cmocka_unit_test(test_contexts_of_many_that_are_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
