@@ -230,16 +230,18 @@ def wait_for_listener(port, server, seconds=30):
 
 
 def packets_sent(process):
-    """By a program that runs on nonic; 0 if it does not answer."""
-    done = subprocess.run([nonic(), 'stat', '--json', str(process.pid)], capture_output=True, text=True)
+    """By a program that runs on nonic; 0 if it does not answer. It answers in its own network namespace only."""
+    done = subprocess.run([*process.inside, nonic(), 'stat', '--json', str(process.pid)], capture_output=True,
+                          text=True)
     found = re.search(r'"sent_pkts": (\d+)', done.stdout)
     return int(found.group(1)) if found else 0
 
 
 def wait_for_traffic(process, packets=1000, seconds=30):
     """Until a program is in the middle of its transfer."""
-    if not wait_until(lambda: process.poll() is not None or packets_sent(process) >= packets, seconds, 0.1):
-        raise Failure(f'{" ".join(process.args)}: no transfer has begun')
+    wait_until(lambda: process.poll() is not None or packets_sent(process) >= packets, seconds, 0.1)
+    if process.poll() is not None or packets_sent(process) < packets:
+        raise Failure(f'{" ".join(process.args)}: no transfer has begun, or it is over')
 
 
 LISTENS = ' 00010000 '  # As /proc/net/unix writes it.
@@ -259,9 +261,11 @@ def wait_for_service(port, server, seconds=30):
 
 def start(args, wire, options=(), inside=(), folder=None):
     """`inside`: a command that runs others, in a namespace say. `folder`: where it works."""
-    return Program([*inside, nonic(), 'run', *WIRES[wire], *options, '--', *args], text=True,
-                   cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                   start_new_session=True, env=environment())
+    program = Program([*inside, nonic(), 'run', *WIRES[wire], *options, '--', *args], text=True,
+                      cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                      start_new_session=True, env=environment())
+    program.inside = inside
+    return program
 
 
 def threads_of(pid):

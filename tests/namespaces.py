@@ -40,6 +40,13 @@ class Namespaces:
     def cut(self, cable):
         ip('-n', self.names[1], 'link', 'set', f'rdma{cable}', 'down')
 
+    def mute(self, cable):
+        """From now on no UDP passes the cable, and nobody is told; perftest's own connection goes on."""
+        rules = ['table ip mute {', 'chain arrivals {', 'type filter hook prerouting priority 0;',
+                 f'iifname "rdma{cable}" meta l4proto udp drop', '}', '}']
+        for inside in self.inside:
+            subprocess.run([*inside, 'nft', '-f', '-'], input='\n'.join(rules), text=True, check=True)
+
     def carried(self, cable):
         """Bytes that the second namespace has sent over a cable."""
         with subprocess.Popen([*self.inside[1], 'cat', f'/sys/class/net/rdma{cable}/statistics/tx_bytes'],

@@ -299,8 +299,8 @@ static void test_losses(void **state)
     end(bench);
 }
 
-/* EXA-74: a peer that does not answer probes may be no nonic; as soon as it does, there is a use. Who
- * was given nothing goes on by RC, and asks again. */
+/* EXA-74: a peer that does not answer probes may be no nonic; as soon as it does, there is a use.
+ * Who was given nothing goes on by RC, and asks again. */
 static void test_of_whom_to_ask(void **state)
 {
     (void)state;
