@@ -43,6 +43,11 @@ enum flavor {
     FLAVOR_COUNT,
 };
 
+static const char *const flavor_names[FLAVOR_COUNT] = {
+    [FLAVOR_RC] = "RC",     [FLAVOR_XRC] = "XRC",   [FLAVOR_BLOCK] = "blocks",
+    [FLAVOR_POOL] = "pool", [FLAVOR_AUTO] = "auto", [FLAVOR_STRANGER] = "stranger",
+};
+
 /* One request under way: which slot of the remote region it owns. */
 struct operation {
     bool busy;
@@ -508,7 +513,8 @@ static void poll_side(struct scenario *scenario, uint32_t node, struct side *sid
     struct completion completion = {0};
     while (cq_poll(&side->cq, &completion, 1) == 1) {
         if (completion.status != COMPLETION_SUCCESS) {
-            fail_msg("seed %llu: status %u for work kind %u", (unsigned long long)scenario->seed,
+            fail_msg("seed %llu, %s: status %u for work kind %u",
+                     (unsigned long long)scenario->seed, flavor_names[scenario->flavor],
                      completion.status, completion.kind);
         }
         if (completion.kind & COMPLETION_RECEIVE) {
@@ -740,8 +746,8 @@ static uint64_t run(uint64_t seed, enum flavor flavor, struct sums *sums)
         }
         nic_world_step(&scenario->world);
         if (++steps > steps_max) {
-            fail_msg("seed %llu: no end after %llu steps", (unsigned long long)seed,
-                     (unsigned long long)steps);
+            fail_msg("seed %llu, %s: no end after %llu steps", (unsigned long long)seed,
+                     flavor_names[flavor], (unsigned long long)steps);
         }
     }
     for (uint32_t p = 0; p < scenario->pairs; p++) {

@@ -84,6 +84,49 @@ static uint64_t next_wanted(const struct block_requester *requester, uint64_t se
     return block_positions((uint8_t)(count - 1)) << before;
 }
 
+/* A block that is half sent on a path that was left goes on elsewhere. */
+static bool reopen(struct block_requester *requester, uint8_t path, uint8_t *elsewhere,
+                   struct instant now)
+{
+    *elsewhere = path;
+    if (!block_path_of(requester, path)->suspect) {
+        return block_path_has_room(requester, path, now);
+    }
+    const uint8_t other = block_paths_choose(&requester->paths, false, now);
+    const uint32_t bn = requester->open_block[path];
+    const bool taken = other != BLOCK_PATH_NONE && (requester->open >> other & 1) != 0;
+    if (other == BLOCK_PATH_NONE ||
+        (taken && !block_number_before(bn, requester->open_block[other]))) {
+        block_wake_at(requester, block_paths_room_at(&requester->paths, now), now);
+        return false;
+    }
+    if (taken) {
+        /* They change places: a READ may have to wait for what is half sent before it. */
+        requester->open_block[path] = requester->open_block[other];
+        block_at(requester, requester->open_block[path])->path = path;
+    } else {
+        requester->open &= (uint16_t) ~(1u << path);
+    }
+    requester->open |= (uint16_t)(1u << other);
+    requester->open_block[other] = bn;
+    block_at(requester, bn)->path = other;
+    *elsewhere = other;
+    return true;
+}
+
+/* Is there room for what goes again? One that is half sent stays where it is open, unless that path
+ * was left. */
+static bool resend_goes(struct block_requester *requester, struct instant now)
+{
+    struct block_sending *block = block_at(requester, requester->resending);
+    if (!block_is_sent(block)) {
+        uint8_t path;
+        return reopen(requester, block->path, &path, now);
+    }
+    return block_path_has_room(requester, block->path, now) ||
+           block_resend_path(requester, block, now);
+}
+
 static bool next_resent(struct block_requester *requester, const struct send_queue *queue,
                         struct instant now, struct block_outgoing *out)
 {
@@ -98,13 +141,14 @@ static bool next_resent(struct block_requester *requester, const struct send_que
             return false;
         }
     }
+    if (!resend_goes(requester, now)) {
+        block_resend_give_way(requester, queue, now);
+        if (requester->resend_left == 0 || !resend_goes(requester, now)) {
+            return false;
+        }
+    }
     const uint32_t bn = requester->resending;
     struct block_sending *block = block_at(requester, bn);
-    /* One that is half sent stays where it is open. */
-    if (!block_path_has_room(requester, block->path, now) &&
-        !(block_is_sent(block) && block_resend_path(requester, block, now))) {
-        return false;
-    }
     describe(requester, queue, bn, out);
     out->resent = true;
     if (block->wants_data) {
@@ -269,35 +313,6 @@ static uint32_t asks_for(const struct block_requester *requester, const struct w
     return work->kind != WORK_READ
                ? 0
                : (uint32_t)__builtin_popcountll(next_wanted(requester, sent, last)) * packet;
-}
-
-/* A block that is half sent on a path that was left goes on elsewhere. */
-static bool reopen(struct block_requester *requester, uint8_t path, uint8_t *elsewhere,
-                   struct instant now)
-{
-    *elsewhere = path;
-    if (!block_path_of(requester, path)->suspect) {
-        return block_path_has_room(requester, path, now);
-    }
-    const uint8_t other = block_paths_choose(&requester->paths, false, now);
-    const uint32_t bn = requester->open_block[path];
-    const bool taken = other != BLOCK_PATH_NONE && (requester->open >> other & 1) != 0;
-    if (other == BLOCK_PATH_NONE ||
-        (taken && !block_number_before(bn, requester->open_block[other]))) {
-        block_wake_at(requester, block_paths_room_at(&requester->paths, now), now);
-        return false;
-    }
-    if (taken) {
-        /* They change places: a READ may have to wait for what is half sent before it. */
-        requester->open_block[path] = requester->open_block[other];
-        block_at(requester, requester->open_block[path])->path = path;
-    } else {
-        requester->open &= (uint16_t) ~(1u << path);
-    }
-    requester->open_block[other] = bn;
-    block_at(requester, bn)->path = other;
-    *elsewhere = other;
-    return true;
 }
 
 /* A block that is half sent goes on, where there is room: that of the newest packet first, so that

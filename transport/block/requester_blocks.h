@@ -127,6 +127,10 @@ void block_wake_at(struct block_requester *requester, struct instant at, struct 
  * resend_at says when to look again. */
 void block_resend_begin(struct block_requester *requester, const struct send_queue *queue,
                         struct instant now);
+/* What is to be re-sent finds no room: an older block that is due goes first, if there is one. It
+ * may be what the other waits for. */
+void block_resend_give_way(struct block_requester *requester, const struct send_queue *queue,
+                           struct instant now);
 /* The path of a block that is re-sent has failed: another one, if any has room. */
 bool block_resend_path(struct block_requester *requester, struct block_sending *block,
                        struct instant now);

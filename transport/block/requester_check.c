@@ -35,9 +35,22 @@ static void check_block(const struct block_requester *requester, const struct se
     CHECK(!block->wants_data || block_is_missing(requester, bn));
 }
 
+static void check_open(const struct block_requester *requester)
+{
+    for (uint32_t path = 0; path < requester->paths.count; path++) {
+        if ((requester->open >> path & 1) != 0) {
+            const uint32_t bn = requester->open_block[path];
+            CHECK(block_within(bn, requester->oldest, requester->next));
+            CHECK(block_at(requester, bn)->path == path);
+            CHECK(!block_is_sent(block_at(requester, bn)));
+        }
+    }
+}
+
 static void check_blocks(const struct block_requester *requester, const struct send_queue *queue)
 {
     uint32_t reads = 0;
+    check_open(requester);
     for (uint32_t bn = requester->oldest; bn != requester->next; bn++) {
         const struct block_sending *block = block_at(requester, bn);
         check_block(requester, queue, bn);

@@ -184,6 +184,39 @@ void block_resend_begin(struct block_requester *requester, const struct send_que
     requester->resend_at = earliest;
 }
 
+/* What was to go again, and has not, is due as before. */
+static void put_back(struct block_requester *requester, uint32_t bn, struct instant now)
+{
+    struct block_sending *block = block_at(requester, bn);
+    requester->resend_left = 0;
+    if (block_is_executed(requester, bn)) {
+        block->data_missed = true;
+        block->due = now;
+    } else {
+        block->state = BLOCK_SENDING_DUE;
+    }
+    block_note_missing(requester, bn);
+}
+
+void block_resend_give_way(struct block_requester *requester, const struct send_queue *queue,
+                           struct instant now)
+{
+    const uint32_t waiting = requester->resending;
+    bool first = true;
+    for (uint32_t bn = block_next_missing(requester, requester->oldest);
+         bn != requester->next && block_number_before(bn, waiting);
+         bn = block_next_missing(requester, bn + 1)) {
+        const struct block_sending *block = block_at(requester, bn);
+        if (instant_reached(now, due_at(requester, queue, bn, first)) &&
+            (block->sent & ~block->arrived) != 0) {
+            put_back(requester, waiting, now);
+            begin(requester, queue, bn, now);
+            return;
+        }
+        first = first && block->wants_data;
+    }
+}
+
 void block_resend_path_left(struct block_requester *requester, uint8_t path)
 {
     for (uint32_t bn = requester->base; bn != requester->next; bn++) {

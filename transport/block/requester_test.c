@@ -1691,6 +1691,83 @@ static void test_half_sent_on_a_dead_path(void **state)
     end(bench);
 }
 
+/* The path is left, and all that is out there is lost. */
+static void leave(struct bench *bench, uint32_t path)
+{
+    struct block_path *dead = &bench->requester->paths.path[path];
+    dead->suspect = true;
+    dead->settled_bytes = dead->sent_bytes;
+    dead->timeout_at = INSTANT_NEVER;
+    bench->flying_count = 0;
+    for (uint32_t bn = bench->requester->oldest; bn != bench->requester->next; bn++) {
+        struct block_sending *block = &bench->requester->blocks[bn & bench->requester->mask];
+        if (block->path == path) {
+            block->state = BLOCK_SENDING_DUE;
+            bench->requester->missing[0] |= UINT64_C(1) << (bn & bench->requester->mask);
+            bench->requester->resend_at = (struct instant){0};
+        }
+    }
+}
+
+/* Until a request of this kind leaves again; by which path. */
+static uint8_t pulled_again(struct bench *bench, uint8_t opcode)
+{
+    for (uint32_t i = 0; i < 8; i++) {
+        bench->now.ns += 1000000;
+        assert_false(block_requester_on_time(bench->requester, bench->now));
+        while (pull(bench)) {
+            if (bench->out.opcode == opcode && bench->out.resent) {
+                return bench->out.path;
+            }
+        }
+    }
+    fail_msg("it never goes again");
+    return 0;
+}
+
+/* EXA-100: a READ that is half asked for on a path that was left is asked for again on another, for
+ * the rest has no room before its data come. (rc_scenario --seed 1854) */
+static void test_half_asked_on_a_dead_path(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->config.path_count = 2;
+    start(bench);
+    bench->requester->read_window = 4000;
+    post(bench, WORK_READ, 64 * MTU, 0);
+    pull_all(bench);
+    assert_int_equal(bench->requester->open, 1);
+    leave(bench, 0);
+    assert_int_equal(pulled_again(bench, BLOCK_READ), 1);
+    end(bench);
+}
+
+/* EXA-100: a WRITE that is half sent on a path that was left would go on elsewhere, but a READ is
+ * half asked for there, whose data were lost: the READ is asked for again first. */
+static void test_what_goes_again_gives_way(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->config.path_count = 2;
+    bench->policy.congestion.start_bytes = 1;
+    bench->policy.congestion.start_packets = 4;
+    start(bench);
+    bench->requester->read_window = 4000;
+    post(bench, WORK_READ, 64 * MTU, 0);
+    post(bench, WORK_WRITE, 64 * MTU, 0);
+    pull_all(bench);
+    assert_int_equal(bench->requester->open, 3);
+    const uint8_t read_path = bench->requester->blocks[FIRST_BN & 63].path;
+    leave(bench, !read_path);
+    assert_false(pull(bench));
+    assert_int_equal(bench->requester->resending, FIRST_BN + 1);
+    assert_int_not_equal(bench->requester->resend_left, 0);
+    bench->requester->blocks[FIRST_BN & 63].state = BLOCK_SENDING_DUE;
+    bench->requester->resend_at = (struct instant){0};
+    assert_int_equal(pulled_again(bench, BLOCK_READ), read_path);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1735,6 +1812,8 @@ int main(void)
         cmocka_unit_test(test_refused_read),
         cmocka_unit_test(test_dead_path),
         cmocka_unit_test(test_half_sent_on_a_dead_path),
+        cmocka_unit_test(test_half_asked_on_a_dead_path),
+        cmocka_unit_test(test_what_goes_again_gives_way),
         cmocka_unit_test(test_forgotten_behind_a_dead_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
