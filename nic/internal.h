@@ -204,6 +204,11 @@ enum gather_verdict {
 enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uint32_t sge_count,
                                 uint32_t offset, uint32_t bytes, uint32_t access,
                                 struct segment *segments, uint32_t *count);
+/* Where a part of a message goes that fills `receive`. The receives of a shared queue lie in the
+ * queue's protection domain, which need not be the queue pair's. */
+enum gather_verdict receive_gather(const struct qp *qp, const struct receive *receive,
+                                   uint32_t offset, uint32_t bytes, struct segment *segments,
+                                   uint32_t *count);
 
 /* -- queue_pair.c: where the memory for READs and atomics of the peer is noted. */
 struct rc_resource **qp_resources(struct qp *qp);

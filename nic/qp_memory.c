@@ -6,9 +6,9 @@
 
 #include "transport/common/timing.h"
 
-enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uint32_t sge_count,
-                                uint32_t offset, uint32_t bytes, uint32_t access,
-                                struct segment *segments, uint32_t *count)
+static enum gather_verdict gather(const struct qp *qp, const struct pd *pd, const struct sge *sges,
+                                  uint32_t sge_count, uint32_t offset, uint32_t bytes,
+                                  uint32_t access, struct segment *segments, uint32_t *count)
 {
     uint32_t used = 0;
     for (uint32_t i = 0; i < sge_count && bytes > 0; i++) {
@@ -18,8 +18,8 @@ enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uin
         }
         const uint32_t left = sges[i].bytes - offset;
         const uint32_t part = left < bytes ? left : bytes;
-        if (region_judge(&qp->nic->regions, sges[i].key, qp->pd, NULL, sges[i].address + offset,
-                         part, access, &segments[used]) != REACH_ALLOWED) {
+        if (region_judge(&qp->nic->regions, sges[i].key, pd, NULL, sges[i].address + offset, part,
+                         access, &segments[used]) != REACH_ALLOWED) {
             return GATHER_FORBIDDEN;
         }
         used++;
@@ -28,6 +28,22 @@ enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uin
     }
     *count = used;
     return bytes == 0 ? GATHER_GOOD : GATHER_TOO_SHORT;
+}
+
+enum gather_verdict sges_gather(const struct qp *qp, const struct sge *sges, uint32_t sge_count,
+                                uint32_t offset, uint32_t bytes, uint32_t access,
+                                struct segment *segments, uint32_t *count)
+{
+    return gather(qp, qp->pd, sges, sge_count, offset, bytes, access, segments, count);
+}
+
+enum gather_verdict receive_gather(const struct qp *qp, const struct receive *receive,
+                                   uint32_t offset, uint32_t bytes, struct segment *segments,
+                                   uint32_t *count)
+{
+    const struct pd *pd = qp->srq == NULL ? qp->pd : qp->srq->pd;
+    return gather(qp, pd, receive->sges, receive->sge_count, offset, bytes, ACCESS_LOCAL_WRITE,
+                  segments, count);
 }
 
 const struct receive *qp_take_shared(struct qp *qp, struct receive *copy)

@@ -47,8 +47,8 @@ static enum block_admission admit_send(struct qp *qp, const struct block_piece *
     if (found != BLOCK_ADMITTED) {
         return found;
     }
-    switch (sges_gather(qp, receive->sges, receive->sge_count, (uint32_t)piece->offset,
-                        piece->bytes, ACCESS_LOCAL_WRITE, move->segments, &move->segment_count)) {
+    switch (receive_gather(qp, receive, (uint32_t)piece->offset, piece->bytes, move->segments,
+                           &move->segment_count)) {
     case GATHER_GOOD: return BLOCK_ADMITTED;
     case GATHER_TOO_SHORT:
         *refusal = (struct block_refusal){BLOCK_STATUS_INVALID_REQUEST, COUNTER_nak_invalid_length,

@@ -108,9 +108,8 @@ static bool on_send(struct qp *qp, const struct roce_packet *packet, uint32_t tr
     }
     const uint32_t offset = incoming_before(&qp->in.rc.incoming, traits);
     ibta_begin_move(qp, packet, MOVE_REQUEST, move);
-    switch (sges_gather(qp, qp->current->sges, qp->current->sge_count, offset,
-                        packet->payload_bytes, ACCESS_LOCAL_WRITE, move->segments,
-                        &move->segment_count)) {
+    switch (receive_gather(qp, qp->current, offset, packet->payload_bytes, move->segments,
+                           &move->segment_count)) {
     case GATHER_GOOD: break;
     case GATHER_TOO_SHORT:
         return spoil_receive(qp, packet->psn, COMPLETION_LOCAL_LENGTH, ROCE_NAK_INVALID_REQUEST,

@@ -193,8 +193,8 @@ static bool uc_on_send(struct qp *qp, const struct roce_packet *packet, uint32_t
     }
     const uint32_t offset = incoming_before(&qp->in.uc.incoming, traits);
     ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
-    if (sges_gather(qp, qp->current->sges, qp->current->sge_count, offset, packet->payload_bytes,
-                    ACCESS_LOCAL_WRITE, move->segments, &move->segment_count) != GATHER_GOOD) {
+    if (receive_gather(qp, qp->current, offset, packet->payload_bytes, move->segments,
+                       &move->segment_count) != GATHER_GOOD) {
         return abandon(qp, packet, COUNTER_drop_wrong_length);
     }
     if (traits & ROCE_IS_LAST) {
@@ -306,8 +306,8 @@ bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_m
     ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
     const uint32_t bytes = NIC_GRH_BYTES + packet->payload_bytes;
     /* A message that does not fit leaves the receive for the next one. */
-    if (sges_gather(qp, qp->current->sges, qp->current->sge_count, 0, bytes, ACCESS_LOCAL_WRITE,
-                    move->segments, &move->segment_count) != GATHER_GOOD) {
+    if (receive_gather(qp, qp->current, 0, bytes, move->segments, &move->segment_count) !=
+        GATHER_GOOD) {
         return nic_drop(qp->nic, COUNTER_drop_wrong_length);
     }
     move->kind = NIC_MOVE_SCATTER;

@@ -210,6 +210,40 @@ static void test_parent_domain_is_its_domain(void **state)
     assert_int_equal(errno, EINVAL);
 }
 
+/* The receives of a shared queue lie in the queue's domain, whatever the queue pair's is. */
+static void test_pool_of_another_domain(void **state)
+{
+    struct api *api = *state;
+    struct ibv_pd *other = ibv_alloc_pd(api->context);
+    assert_non_null(other);
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(other, &init);
+    struct ibv_mr *mr = ibv_reg_mr(other, api->memory[1], MEMORY_BYTES, IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_qp *receiver = api_create_qp(api, IBV_QPT_RC, api->cqs[1], srq);
+    struct ibv_qp *sender = api_create_qp(api, IBV_QPT_RC, api->cqs[0], NULL);
+    api_connect(api, receiver, sender);
+    api_connect(api, sender, receiver);
+
+    struct ibv_sge good = api_sge(mr, 0, 8), foreign = api_sge(api->mrs[1], 0, 8);
+    struct ibv_recv_wr *bad, second = {.wr_id = 2, .sg_list = &foreign, .num_sge = 1},
+                             first = {.wr_id = 1, .next = &second, .sg_list = &good, .num_sge = 1};
+    assert_int_equal(ibv_post_srq_recv(srq, &first, &bad), 0);
+    memcpy(api->memory[0], "the pool", 8);
+    assert_int_equal(api_post(sender, IBV_WR_SEND, api_sge(api->mrs[0], 0, 8), 0, 0), 0);
+    api_expect(api->cqs[0], IBV_WC_SUCCESS);
+    assert_int_equal(api_expect(api->cqs[1], IBV_WC_SUCCESS).wr_id, 1);
+    assert_memory_equal(api->memory[1], "the pool", 8);
+    assert_int_equal(api_post(sender, IBV_WR_SEND, api_sge(api->mrs[0], 0, 8), 0, 0), 0);
+    api_expect(api->cqs[0], IBV_WC_REM_OP_ERR);
+    assert_int_equal(api_expect(api->cqs[1], IBV_WC_LOC_PROT_ERR).wr_id, 2);
+
+    assert_int_equal(ibv_destroy_qp(receiver), 0);
+    assert_int_equal(ibv_destroy_qp(sender), 0);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_dealloc_pd(other), 0);
+}
+
 /* -- Import -------------------------------------------------------------------------------------*/
 
 static void test_import(void **state)
@@ -313,6 +347,7 @@ int main(void)
         RC_TEST(test_null_region),
         RC_TEST(test_parent_domain),
         RC_TEST(test_parent_domain_is_its_domain),
+        RC_TEST(test_pool_of_another_domain),
         RC_TEST(test_import),
         RC_TEST(test_import_of_strangers),
         RC_TEST(test_atomic_write),
