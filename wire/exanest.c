@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "wire/crc32c.h"
+#include "wire/fields.h"
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are stored as they are");
 
 static const char *const verdict_names[EXANEST_VERDICT_COUNT] = {
@@ -13,26 +16,6 @@ const char *exanest_verdict_name(enum exanest_verdict verdict)
 {
     CHECK(verdict < EXANEST_VERDICT_COUNT);
     return verdict_names[verdict];
-}
-
-/* -- Fields -------------------------------------------------------------------------------------*/
-
-/* A field of a 64-bit word: `bits` of them, from bit `at` on. */
-static uint64_t field(uint64_t word, uint32_t at, uint32_t bits)
-{
-    return word >> at & ((UINT64_C(1) << bits) - 1);
-}
-
-/* `value` as it stands in the word; what is too wide for its field would change its neighbour. */
-static uint64_t placed(uint64_t value, uint32_t at, uint32_t bits)
-{
-    CHECK(value >> bits == 0);
-    return value << at;
-}
-
-static uint64_t flag(bool value, uint32_t at)
-{
-    return (uint64_t)value << at;
 }
 
 /* -- Codes --------------------------------------------------------------------------------------*/
@@ -56,27 +39,6 @@ static const uint16_t crc16_table[256] =
 
 static const uint8_t crc8_table[256] = TABLE_256(0x07, 0x0e, 0x1c, 0x38, 0x70, 0xe0, 0xc7, 0x89);
 
-/* Slice k: the byte with k bytes behind it. Eight bytes are looked up together, because every word
- * of payload is summed twice, where it leaves and where it arrives. */
-static const uint32_t crc32c_table[8][256] = {
-    TABLE_256(0xf26b8303, 0xe13b70f7, 0xc79a971f, 0x8ad958cf, 0x105ec76f, 0x20bd8ede, 0x417b1dbc,
-              0x82f63b78),
-    TABLE_256(0x13a29877, 0x274530ee, 0x4e8a61dc, 0x9d14c3b8, 0x3fc5f181, 0x7f8be302, 0xff17c604,
-              0xfbc3faf9),
-    TABLE_256(0xa541927e, 0x4f6f520d, 0x9edea41a, 0x38513ec5, 0x70a27d8a, 0xe144fb14, 0xc76580d9,
-              0x8b277743),
-    TABLE_256(0xdd45aab8, 0xbf672381, 0x7b2231f3, 0xf64463e6, 0xe964b13d, 0xd725148b, 0xaba65fe7,
-              0x52a0c93f),
-    TABLE_256(0x38116fac, 0x7022df58, 0xe045beb0, 0xc5670b91, 0x8f2261d3, 0x1ba8b557, 0x37516aae,
-              0x6ea2d55c),
-    TABLE_256(0xef306b19, 0xdb8ca0c3, 0xb2f53777, 0x6006181f, 0xc00c303e, 0x85f4168d, 0x0e045beb,
-              0x1c08b7d6),
-    TABLE_256(0x68032cc8, 0xd0065990, 0xa5e0c5d1, 0x4e2dfd53, 0x9c5bfaa6, 0x3d5b83bd, 0x7ab7077a,
-              0xf56e0ef4),
-    TABLE_256(0x493c7d27, 0x9278fa4e, 0x211d826d, 0x423b04da, 0x847609b4, 0x0d006599, 0x1a00cb32,
-              0x34019664),
-};
-
 uint16_t exanest_crc16(uint16_t crc, const uint8_t *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -93,38 +55,9 @@ uint8_t exanest_crc8(uint8_t crc, const uint8_t *bytes, size_t count)
     return crc;
 }
 
-/* Here and below `crc` is complemented, as the register of the code is. */
-static uint32_t crc32c_byte(uint32_t crc, uint8_t byte)
-{
-    return crc >> 8 ^ crc32c_table[0][(uint8_t)(crc ^ byte)];
-}
-
-static uint32_t crc32c_8_bytes(uint32_t crc, uint64_t bytes)
-{
-    bytes ^= crc;
-    return crc32c_table[7][bytes & 0xff] ^ crc32c_table[6][bytes >> 8 & 0xff] ^
-           crc32c_table[5][bytes >> 16 & 0xff] ^ crc32c_table[4][bytes >> 24 & 0xff] ^
-           crc32c_table[3][bytes >> 32 & 0xff] ^ crc32c_table[2][bytes >> 40 & 0xff] ^
-           crc32c_table[1][bytes >> 48 & 0xff] ^ crc32c_table[0][bytes >> 56];
-}
-
-uint32_t exanest_crc32c(uint32_t crc, const uint8_t *bytes, size_t count)
-{
-    crc = ~crc;
-    for (; count >= 8; bytes += 8, count -= 8) {
-        uint64_t eight;
-        memcpy(&eight, bytes, sizeof(eight));
-        crc = crc32c_8_bytes(crc, eight);
-    }
-    for (size_t i = 0; i < count; i++) {
-        crc = crc32c_byte(crc, bytes[i]);
-    }
-    return ~crc;
-}
-
 uint32_t exanest_payload_crc(uint32_t crc, struct exanest_word word)
 {
-    return ~crc32c_8_bytes(crc32c_8_bytes(~crc, word.low), word.high);
+    return crc32c(crc, &word, sizeof(word));
 }
 
 /* -- Places (3.1) -------------------------------------------------------------------------------*/

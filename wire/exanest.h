@@ -195,10 +195,10 @@ static inline uint16_t exanest_aux(enum exanest_status status, uint32_t channel)
     return (uint16_t)((uint32_t)status << 10 | (channel & 0x3ff));
 }
 
-/* `count` bytes of the three codes; the first call starts at 0 (CRC-16: at 0xffff). */
+/* `count` bytes of two of the three codes (wire/crc32c.h); the first call starts at 0, CRC-16 at
+ * 0xffff. */
 uint16_t exanest_crc16(uint16_t crc, const uint8_t *bytes, size_t count);
 uint8_t exanest_crc8(uint8_t crc, const uint8_t *bytes, size_t count);
-uint32_t exanest_crc32c(uint32_t crc, const uint8_t *bytes, size_t count);
 
 /* -- What software and the send unit say to each other (3.6) ------------------------------------*/
 

@@ -20,6 +20,7 @@
 
 #include "base/prng.h"
 #include "hardware/exanest/exadma.h"
+#include "wire/crc32c.h"
 
 #define WORLD_COORDINATE 0x12345u
 #define WORLD_READS      1024
@@ -151,15 +152,15 @@ static inline struct world_packet world_expected(uint32_t tid, const struct worl
     const uint32_t words = (uint32_t)(va % 16 + record->bytes + 15) / 16;
     memcpy(&packet.words[1], bytes, 16 * (size_t)words);
     packet.count += words;
-    const struct exanest_footer footer = {
-        .payload_crc = exanest_crc32c(0, bytes, 16 * (size_t)words),
-        .tid = (uint16_t)tid,
-        .source = WORLD_COORDINATE,
-        .sequence = descriptor->sequence,
-        .first = record->offset == 0,
-        .last = record->offset + record->bytes == descriptor->bytes,
-        .notify = descriptor->notify,
-        .path = descriptor->path};
+    const struct exanest_footer footer = {.payload_crc = crc32c(0, bytes, 16 * (size_t)words),
+                                          .tid = (uint16_t)tid,
+                                          .source = WORLD_COORDINATE,
+                                          .sequence = descriptor->sequence,
+                                          .first = record->offset == 0,
+                                          .last =
+                                              record->offset + record->bytes == descriptor->bytes,
+                                          .notify = descriptor->notify,
+                                          .path = descriptor->path};
     packet.words[packet.count++] = exanest_footer_encode(&footer);
     return packet;
 }
