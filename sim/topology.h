@@ -16,13 +16,14 @@
  *            Deadlock: with queues that drop, or grow, nothing can. With credits, a fat tree (up,
  *            then down), a star and all-to-all cannot either; a torus in the order of its
  *            dimensions needs two virtual channels a ring, and a dragonfly one virtual channel
- *            before the global link and another behind it. Of a graph from text nothing is known,
- *            unless it is a tree.
+ *            before the global link and another behind it, with detours two on global links as
+ *            well. Of a graph from text nothing is known, unless it is a tree.
  * Source     Leiserson, "Fat-trees" (1985); Petrini, Vanneschi, "k-ary n-trees" (1997); Dally,
  *            Seitz, "Deadlock-free message routing" (1987); Kim, Dally, Scott, Abts,
- *            "Technology-driven, highly-scalable dragonfly topology" (2008); Camarero, Vallejo,
- *            Beivide, "Topological characterization of Hamming and dragonfly networks" (2014) for
- *            the palm tree.
+ *            "Technology-driven, highly-scalable dragonfly topology" (2008), Valiant's detours
+ *            among them, but here by a link of the first switch, so that a packet carries nothing
+ *            for it; Camarero, Vallejo, Beivide, "Topological characterization of Hamming and
+ *            dragonfly networks" (2014) for the palm tree.
  */
 #ifndef SIM_TOPOLOGY_H
 #define SIM_TOPOLOGY_H
@@ -142,6 +143,12 @@ void topology_default_link(struct topology *topology, uint32_t byte_fs, uint64_t
  * whose packets shall not overtake each other has one entropy all the way. */
 uint32_t topology_route(const struct topology *topology, uint32_t vertex, uint32_t destination,
                         uint32_t entropy);
+
+/* The same at a packet's first switch, `vertex`, if the packet takes a detour (Valiant): in a
+ * dragonfly, if the destination is in another group, any of the switch's global links. What follows
+ * is topology_route's. Elsewhere, what topology_route says. */
+uint32_t topology_detour(const struct topology *topology, uint32_t vertex, uint32_t destination,
+                         uint32_t entropy);
 
 /* What it takes of memory, beside the struct itself. */
 size_t topology_bytes(const struct topology *topology);

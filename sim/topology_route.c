@@ -76,6 +76,19 @@ static uint32_t dragonfly_route(const struct topology *topology, uint32_t here, 
     return nodes + next - (next > router);
 }
 
+/* Any global link, if the destination is in another group. */
+static uint32_t dragonfly_detour(const struct topology *topology, uint32_t vertex,
+                                 uint32_t destination, uint32_t entropy)
+{
+    const uint32_t here = topology->labels[vertex], there = topology->labels[destination];
+    const struct topology_digit *const group = &topology->digits[2];
+    if (digit_of(group, here) == digit_of(group, there)) {
+        return dragonfly_route(topology, here, there);
+    }
+    const uint32_t before = topology->digits[0].size + topology->local_ports;
+    return before + topology_choose(entropy, 0, topology_degree(topology, vertex) - before);
+}
+
 static uint32_t switch_route(const struct topology *topology, uint32_t vertex, uint32_t destination,
                              uint32_t entropy)
 {
@@ -100,4 +113,13 @@ uint32_t topology_route(const struct topology *topology, uint32_t vertex, uint32
     case TOPOLOGY_TEXT: return topology_table_route(topology, vertex, destination, entropy);
     }
     UNREACHABLE("no kind of topology");
+}
+
+uint32_t topology_detour(const struct topology *topology, uint32_t vertex, uint32_t destination,
+                         uint32_t entropy)
+{
+    CHECK(vertex >= topology->nodes);
+    return topology->kind == TOPOLOGY_DRAGONFLY
+               ? dragonfly_detour(topology, vertex, destination, entropy)
+               : topology_route(topology, vertex, destination, entropy);
 }

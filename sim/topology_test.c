@@ -211,6 +211,44 @@ static void test_ways_of_a_torus(void **state)
     topology_close(&torus);
 }
 
+/* A detour begins at each of the first router's global links, as often at one as at another, and
+ * arrives at the fifth router at the latest; within a group there is none. */
+static void test_detours(void **state)
+{
+    (void)state;
+    enum {
+        PORTS = 3,
+        TRIES = 90
+    };
+    struct topology fly;
+    uint32_t taken[PORTS] = {0}, others = 0, fives = 0;
+    uint8_t classes[5];
+    open_named(&fly, "dragonfly:2,4,3");
+    for (uint32_t pair = 0; pair < fly.nodes * fly.nodes; pair++) {
+        const uint32_t from = pair / fly.nodes, to = pair % fly.nodes;
+        const uint32_t first = topology_port_of(&fly, from, 0)->peer;
+        const uint32_t route = topology_route(&fly, first, to, 0);
+        const bool inside = from / 8 == to / 8;
+        for (uint32_t tries = 0; tries < TRIES; tries++) {
+            const uint32_t port = topology_detour(&fly, first, to, pair * TRIES + tries);
+            const struct topology_port *way = topology_port_of(&fly, first, port);
+            if (inside) {
+                assert_int_equal(port, route);
+                continue;
+            }
+            assert_int_equal(way->link_class, TOPOLOGY_LINK_GLOBAL);
+            taken[port - 5]++;
+            others++;
+            fives += walk(&fly, way->peer, to, 0, 4, classes) == 4;
+        }
+    }
+    assert_true(fives > others / 4 && fives < others);
+    for (uint32_t i = 0; i < PORTS; i++) {
+        assert_in_range(taken[i], others / 3 - others / 100, others / 3 + others / 100);
+    }
+    topology_close(&fly);
+}
+
 /* -- Large ones ---------------------------------------------------------------------------------*/
 
 static const struct {
@@ -340,9 +378,13 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_pair),      cmocka_unit_test(test_ways_of_a_tree),
-        cmocka_unit_test(test_ways_of_a_torus), cmocka_unit_test(test_large_ones),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_links_of_a_description),
+        cmocka_unit_test(test_every_pair),
+        cmocka_unit_test(test_ways_of_a_tree),
+        cmocka_unit_test(test_ways_of_a_torus),
+        cmocka_unit_test(test_large_ones),
+        cmocka_unit_test(test_detours),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_links_of_a_description),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,11 +38,15 @@ static void spoil(struct network *network, struct network_packet *packet)
     }
 }
 
-static uint32_t port_at(const struct topology *topology, uint32_t vertex,
+static uint32_t port_at(const struct network *network, uint32_t vertex,
                         const struct network_packet *packet)
 {
-    return topology->first_port[vertex] +
-           topology_route(topology, vertex, packet->destination, packet->entropy);
+    const struct topology *topology = &network->topology;
+    const uint32_t port =
+        network->config.detours && packet->links == 1
+            ? topology_detour(topology, vertex, packet->destination, packet->entropy)
+            : topology_route(topology, vertex, packet->destination, packet->entropy);
+    return topology->first_port[vertex] + port;
 }
 
 /* Routes do not change, so the output at the next switch is known now, and the cache can be asked
@@ -71,7 +75,7 @@ void network_travel(struct network *network, struct network_packet *packet, uint
         }
         packet->event.act = packet->links == 1 ? on_first_switch : on_switch;
         packet->by = port;
-        packet->port = port_at(topology, way->peer, packet);
+        packet->port = port_at(network, way->peer, packet);
         packet->event.hint = &network->wires[packet->port];
     }
     sim_schedule(&network->sim, &packet->event, at_ps);

@@ -79,6 +79,29 @@ static bool open_topology(struct network *network)
     return false;
 }
 
+/* The generator is the pattern's own: what nodes draw does not depend on it. */
+static bool open_destinations(struct network *network)
+{
+    struct prng prng;
+    char error[TOPOLOGY_ERROR_BYTES];
+    prng_init(&prng, network->run->seed);
+    if (network->config.destinations[0] == '\0' ||
+        pattern_open(&network->destinations, network->config.destinations, network->topology.nodes,
+                     &prng, error, sizeof(error))) {
+        return true;
+    }
+    lab_fail(network->run, "%s", error);
+    topology_close(&network->topology);
+    return false;
+}
+
+/* A pattern may leave a node nobody to send to. */
+static bool sends(const struct network *network, uint32_t node)
+{
+    return network->config.destinations[0] == '\0' ||
+           pattern_load(&network->destinations, node) > 0;
+}
+
 static uint64_t gap_ps(const struct network *network)
 {
     const struct network_config *config = &network->config;
@@ -115,7 +138,7 @@ bool network_open(struct network *network, struct lab_run *run, const struct net
                  NETWORK_BYTES_MAX);
         return false;
     }
-    if (!open_topology(network)) {
+    if (!open_topology(network) || !open_destinations(network)) {
         return false;
     }
     lab_world_begin(run, &network->sim, &network->trace, &network->capture, PCAPNG_LINK_USER0);
@@ -126,7 +149,9 @@ bool network_open(struct network *network, struct lab_run *run, const struct net
     network->gap_ps = gap_ps(network);
     open_parts(network);
     for (uint32_t node = 0; node < network->topology.nodes; node++) {
-        network_make(network, node);
+        if (sends(network, node)) {
+            network_make(network, node);
+        }
     }
     return true;
 }
@@ -181,8 +206,10 @@ static struct parts parts_of(const struct network *network)
     const struct sim_pool *packets = &network->packets;
     const uint64_t ports = topology->first_port[topology_vertices(topology)];
     const uint64_t inputs = network->inputs == NULL ? 0 : ports * sizeof(network->inputs[0]);
+    const bool patterned = network->config.destinations[0] != '\0';
     return (struct parts){
-        .nodes = topology->nodes * sizeof(network->nodes[0]),
+        .nodes = topology->nodes * sizeof(network->nodes[0]) +
+                 (patterned ? pattern_bytes(&network->destinations) : 0),
         .ports = ports * sizeof(network->wires[0]) + inputs,
         .topology = topology_bytes(topology),
         .packets = packets->used * (uint64_t)(packets->bytes + sizeof(packets->back[0])),
@@ -214,6 +241,7 @@ void network_close(struct network *network)
     lab_world_end(network->run, &network->sim, network->trace, network->capture);
     sim_pool_close(&network->packets);
     topology_close(&network->topology);
+    pattern_close(&network->destinations);
     free(network->inputs);
     free(network->wires);
     free(network->nodes);

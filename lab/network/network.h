@@ -24,6 +24,7 @@
 #include "sim/errors.h"
 #include "sim/meter.h"
 #include "sim/parts/switch.h"
+#include "sim/pattern.h"
 #include "sim/pool.h"
 #include "sim/topology.h"
 
@@ -57,9 +58,11 @@ struct network_config {
     enum network_buffering buffering;
     enum network_arbiter arbiter;
     enum network_pattern pattern;
+    char destinations[LAB_TEXT_BYTES]; /* As pattern_open reads it; if empty, `pattern` holds. */
     double load;
     bool regular;         /* Packets come at equal intervals, not at random. */
     bool spread;          /* Packets take all paths between two nodes, not one. */
+    bool detours;         /* They take detours (topology_detour). */
     uint32_t least, most; /* Words of 8 bytes of a payload: uniform between the two. */
     uint32_t frame_bytes; /* What a packet takes on a wire beside its payload. */
     bool real_bytes;      /* Payloads are written, carried and compared. */
@@ -112,6 +115,7 @@ struct network {
     struct sim sim;
     struct network_config config;
     struct topology topology;
+    struct pattern destinations;                        /* If the configuration has some. */
     struct sim_output_kind kinds[TOPOLOGY_CLASSES_MAX]; /* Outputs, by the class of their link. */
     struct sim_wire *wires; /* By port: the direction that leaves by it. */
     struct network_node *nodes;

@@ -76,9 +76,13 @@ static void model_start(struct model *model, uint32_t port)
 static void model_enter(struct model *model, uint32_t index)
 {
     struct made *packet = &model->made[index];
+    const struct topology *topology = &model->topology;
+    const bool at_first = packet->vertex == topology_port_of(topology, packet->source, 0)->peer;
     const uint32_t port =
-        model->topology.first_port[packet->vertex] +
-        topology_route(&model->topology, packet->vertex, packet->destination, packet->entropy);
+        topology->first_port[packet->vertex] +
+        (model->config.detours && at_first
+             ? topology_detour(topology, packet->vertex, packet->destination, packet->entropy)
+             : topology_route(topology, packet->vertex, packet->destination, packet->entropy));
     struct output *output = &model->outputs[port];
     const uint64_t byte_ps = model->topology.links[0].byte_fs / 1000;
     const uint64_t left_ps = output->free_ps == NEVER ? 0 : output->free_ps - model->now_ps;
@@ -252,6 +256,43 @@ static void test_against_queues(void **state)
     }
 }
 
+/* The same with detours, and with destinations that leave nodes silent; all of them are the
+ * pattern's. */
+static void test_detours_and_patterns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *topology, *destinations;
+        double load;
+        bool detours;
+        uint32_t silent;
+    } cases[] = {{"dragonfly:2,2,1", "neighbour:4x3", 0.4, true, 0},
+                 {"dragonfly:1,2,3", "uniform", 0.4, true, 0},
+                 {"fat-tree:4", "transpose", 0.9, false, 4}};
+    for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
+        struct lab_run *run = prepare();
+        struct network_config config = config_of(run, cases[i].topology);
+        (void)strncpy(config.destinations, cases[i].destinations, sizeof(config.destinations) - 1);
+        config.load = cases[i].load;
+        config.detours = cases[i].detours;
+        config.stop_ps = 10000000;
+        compare(run, &config, false);
+        struct network *network = calloc(1, sizeof(*network));
+        assert_true(network != NULL && network_open(network, run, &config));
+        network_run(network);
+        uint32_t silent = 0;
+        for (uint32_t node = 0; node < network->topology.nodes; node++) {
+            const struct network_node *is = &network->nodes[node];
+            silent += is->made == 0;
+            assert_true(cases[i].destinations[0] == 'u' || (is->made == 0) == (is->received == 0));
+        }
+        assert_int_equal(silent, cases[i].silent);
+        network_close(network);
+        free(network);
+        free(run);
+    }
+}
+
 /* Queues at the inputs: what they do not drop arrives, whoever decides. */
 static void test_inputs(void **state)
 {
@@ -306,6 +347,12 @@ static void test_refusals(void **state)
     assert_false(network_open(network, run, &config));
     assert_non_null(strstr(run->failure, "least"));
     free(run);
+    run = prepare();
+    config = config_of(run, "star:8");
+    (void)strncpy(config.destinations, "transpose", sizeof(config.destinations) - 1);
+    assert_false(network_open(network, run, &config));
+    assert_non_null(strstr(run->failure, "square"));
+    free(run);
     free(network);
 }
 
@@ -313,6 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_queues),
+        cmocka_unit_test(test_detours_and_patterns),
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_refusals),
     };

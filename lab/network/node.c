@@ -10,6 +10,9 @@
 static uint32_t choose_destination(struct network *network, uint32_t node)
 {
     const uint32_t nodes = network->topology.nodes;
+    if (network->config.destinations[0] != '\0') {
+        return pattern_destination(&network->destinations, &network->sim.prng, node);
+    }
     switch (network->config.pattern) {
     case NETWORK_OTHERS: return sim_destination(&network->sim.prng, node, nodes, 0);
     case NETWORK_ALL: return (uint32_t)prng_below(&network->sim.prng, nodes);
