@@ -96,6 +96,12 @@ void lab_world_begin(struct lab_run *run, struct sim *sim, struct sim_trace **tr
     }
 }
 
+void lab_note(struct lab_run *run, uint64_t what)
+{
+    run->digest = (run->digest ^ what) * UINT64_C(0x9e3779b97f4a7c15);
+    run->digest ^= run->digest >> 31;
+}
+
 void lab_world_end(struct lab_run *run, struct sim *sim, struct sim_trace *trace,
                    struct sim_capture *capture)
 {
@@ -103,8 +109,7 @@ void lab_world_end(struct lab_run *run, struct sim *sim, struct sim_trace *trace
     const uint64_t pending = sim_pending(sim);
     run->events += sim->events;
     run->pending = pending > run->pending ? pending : run->pending;
-    run->digest = (run->digest ^ sim->digest) * UINT64_C(0x9e3779b97f4a7c15);
-    run->digest ^= run->digest >> 31;
+    lab_note(run, sim->digest);
     if (trace != NULL && !sim_trace_close(trace, error, sizeof(error))) {
         lab_fail(run, "%s", error);
     }

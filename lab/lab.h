@@ -31,10 +31,10 @@
 #define LAB_NOTHING   ((double)NAN)
 #define LAB_UNBOUNDED ((double)INFINITY)
 
-#define LAB_PARAMETERS_MAX 64
+#define LAB_PARAMETERS_MAX 96
 #define LAB_ROWS_MAX       128
 #define LAB_FIGURES_MAX    16
-#define LAB_MARKS_MAX      24
+#define LAB_MARKS_MAX      48
 #define LAB_SERIES_MAX     32
 #define LAB_POINTS_MAX     128
 #define LAB_MEMORIES_MAX   16
@@ -72,6 +72,10 @@ struct lab_parameter {
 #define LAB_WORD(name, words, source, what)                                                        \
     {                                                                                              \
         name, "", LAB_IS_WORD, 0, 0, 0, words, NULL, source, what                                  \
+    }
+#define LAB_FITTED_WORD(row, name, words, source, what)                                            \
+    {                                                                                              \
+        name, "", LAB_IS_WORD, 0, 0, 0, words, row, source, what                                   \
     }
 #define LAB_FITTED_REAL(row, name, unit, value, least, most, source, what)                         \
     {                                                                                              \
@@ -289,6 +293,8 @@ void lab_world_begin(struct lab_run *run, struct sim *sim, struct sim_trace **tr
                      struct sim_capture **capture, enum pcapng_link link);
 void lab_world_end(struct lab_run *run, struct sim *sim, struct sim_trace *trace,
                    struct sim_capture *capture);
+/* Something on which two runs must agree, where no world notes it. */
+void lab_note(struct lab_run *run, uint64_t what);
 void lab_fail(struct lab_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lab_progress(const struct lab_run *run, double share);
 
