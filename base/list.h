@@ -53,6 +53,12 @@ static inline void list_append(struct list *head, struct list *node)
     head->previous = node;
 }
 
+/* Adds `node`, which is on no list, at the beginning. */
+static inline void list_prepend(struct list *head, struct list *node)
+{
+    list_append(head->next, node);
+}
+
 /* Takes the first node off and returns it; NULL: there is none. */
 static inline struct list *list_pop(struct list *head)
 {
