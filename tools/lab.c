@@ -35,7 +35,7 @@ static void print_help(FILE *to)
         "  run       one experiment; exit status 1 if a row is not as its claim says\n"
         "  falsify   each row with and without what it rests on; exit status 1 if one survives;\n"
         "            all experiments, or those named, or those of a document (forth, csrna, "
-        "exanest, network)\n"
+        "exanest, lant,\n            network)\n"
         "  report    all of them, as one HTML page; figures beside it as SVG and CSV\n\n"
         "  --seed N         of everything random (default 1)\n"
         "  --repeat N       so many runs, with seeds from --seed on: means and the half of "

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fabric - see fabric.h.
+ */
+#include "lab/lant/fabric.h"
+
+#include <stdlib.h>
+
+static const struct lant_line *line_of(const struct lant_fabric *fabric,
+                                       const struct topology_port *port)
+{
+    return port->link_class == TOPOLOGY_LINK_OF_NODE ? &fabric->config.node_line
+                                                     : &fabric->config.switch_line;
+}
+
+static void flip_bits(struct lant_fabric *fabric, struct lant_frame *frame)
+{
+    const uint64_t bits = 64 * (uint64_t)frame->count;
+    if (sim_errors_pass(&fabric->errors, bits)) {
+        return;
+    }
+    uint64_t bit = sim_errors_next(&fabric->errors, 0, bits);
+    while (bit < bits) {
+        frame->flits[bit / 64] ^= UINT64_C(1) << (63 - bit % 64);
+        fabric->counters.flipped++;
+        bit = sim_errors_next(&fabric->errors, bit + 1, bits);
+    }
+}
+
+/* The packet leaves `vertex` by `port`, its head at `ready_ps` or when the line is free. */
+static uint64_t leave(struct lant_fabric *fabric, uint32_t vertex, uint32_t port,
+                      struct lant_frame *frame, uint64_t ready_ps)
+{
+    const uint32_t at = fabric->topology.first_port[vertex] + port;
+    const struct topology_port *link = &fabric->topology.ports[at];
+    const struct lant_line *line = line_of(fabric, link);
+    const uint64_t head_ps = ready_ps > fabric->free_ps[at] ? ready_ps : fabric->free_ps[at];
+    const uint64_t length_ps = (uint64_t)frame->count * LANT_CYCLE_PS;
+    fabric->free_ps[at] = head_ps + lant_line_ps(line, frame->count);
+    frame->head_ps = head_ps + (uint64_t)line->latency_cycles * LANT_CYCLE_PS +
+                     (line->store_and_forward ? length_ps : 0);
+    frame->tail_ps = frame->head_ps + length_ps;
+    frame->vertex = link->peer;
+    flip_bits(fabric, frame);
+    const bool at_node = link->peer < fabric->topology.nodes;
+    sim_schedule(fabric->sim, &frame->event, at_node ? frame->tail_ps : frame->head_ps);
+    return head_ps;
+}
+
+static void drop(struct lant_fabric *fabric, struct lant_frame *frame, uint64_t *counter)
+{
+    ++*counter;
+    lant_fabric_free(fabric, frame);
+}
+
+static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
+{
+    struct lant_header head;
+    switch (lant_head_decode(frame->flits[0], &head)) {
+    case LANT_CLEAN: break;
+    case LANT_REPAIRED:
+        (void)lant_secded_check(&frame->flits[0]);
+        fabric->counters.mended++;
+        break;
+    case LANT_DAMAGED: drop(fabric, frame, &fabric->counters.dropped_heads); return;
+    }
+    if (head.destination >= fabric->topology.nodes) {
+        drop(fabric, frame, &fabric->counters.dropped_strangers);
+        return;
+    }
+    if (fabric->config.ageing) {
+        if (head.age == LANT_AGE_MAX) {
+            drop(fabric, frame, &fabric->counters.dropped_old);
+            return;
+        }
+        frame->flits[0] = lant_head_aged(frame->flits[0]);
+    }
+    fabric->counters.switches++;
+    const uint32_t entropy =
+        fabric->config.one_way ? 0 : (uint32_t)prng_next(&fabric->sim->prng) | 1;
+    const uint32_t port =
+        topology_route(&fabric->topology, frame->vertex, head.destination, entropy);
+    leave(fabric, frame->vertex, port, frame,
+          frame->head_ps + (uint64_t)fabric->config.switch_cycles * LANT_CYCLE_PS);
+}
+
+static void on_frame(struct sim *sim, struct sim_event *event)
+{
+    struct lant_frame *frame = CONTAINER_OF(event, struct lant_frame, event);
+    struct lant_fabric *fabric = frame->fabric;
+    if (frame->vertex >= fabric->topology.nodes) {
+        at_switch(fabric, frame);
+        return;
+    }
+    fabric->counters.carried++;
+    sim_note(sim, frame->flits[0] ^ frame->flits[frame->count - 1] ^ frame->vertex);
+    fabric->sink(fabric->nodes, frame->vertex, frame);
+}
+
+uint64_t lant_fabric_send(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
+                          uint64_t head_ps)
+{
+    struct lant_header head;
+    (void)lant_head_decode(frame->flits[0], &head);
+    if (head.destination >= fabric->topology.nodes) {
+        drop(fabric, frame, &fabric->counters.dropped_strangers);
+        return head_ps;
+    }
+    if (head.destination == node) {
+        frame->vertex = node;
+        frame->head_ps = head_ps;
+        frame->tail_ps = head_ps + (uint64_t)frame->count * LANT_CYCLE_PS;
+        sim_schedule(fabric->sim, &frame->event, frame->tail_ps);
+        return head_ps;
+    }
+    const uint32_t port = topology_degree(&fabric->topology, node) == 1
+                              ? 0
+                              : topology_route(&fabric->topology, node, head.destination, 0);
+    return leave(fabric, node, port, frame, head_ps);
+}
+
+/* -- Opening ------------------------------------------------------------------------------------*/
+
+bool lant_fabric_open(struct lant_fabric *fabric, const struct lant_fabric_config *config,
+                      struct sim *sim, uint64_t seed, lant_sink sink, void *nodes, char *error,
+                      size_t error_bytes)
+{
+    *fabric = (struct lant_fabric){.sim = sim, .config = *config, .sink = sink, .nodes = nodes};
+    if (!topology_open(&fabric->topology, config->topology, error, error_bytes)) {
+        return false;
+    }
+    const uint32_t ports = fabric->topology.first_port[topology_vertices(&fabric->topology)];
+    fabric->free_ps = calloc(ports, sizeof(fabric->free_ps[0]));
+    CHECK(fabric->free_ps != NULL);
+    sim_pool_open(&fabric->frames, config->packets, sizeof(struct lant_frame));
+    sim_errors_init(&fabric->errors, seed, config->bit_errors, 0);
+    return true;
+}
+
+void lant_fabric_close(struct lant_fabric *fabric)
+{
+    CHECK(fabric->frames.depth == fabric->frames.used);
+    sim_pool_close(&fabric->frames);
+    free(fabric->free_ps);
+    topology_close(&fabric->topology);
+}
+
+struct lant_frame *lant_fabric_frame(struct lant_fabric *fabric)
+{
+    struct lant_frame *frame = sim_pool_take(&fabric->frames);
+    if (frame == NULL) {
+        fabric->counters.dropped_full++;
+        return NULL;
+    }
+    sim_event_init(&frame->event, on_frame);
+    frame->fabric = fabric;
+    return frame;
+}
+
+void lant_fabric_free(struct lant_fabric *fabric, struct lant_frame *frame)
+{
+    sim_pool_give(&fabric->frames, frame);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * fabric - the links and switches between network interfaces.
+ *
+ * Purpose    Carries packets from node to node: takes the time of lines and switches, chooses one
+ *            of the equal ways for each packet, flips bits.
+ * Inputs     Packets as flits, and when a node's first flit leaves.
+ * Outputs    A call to the node's sink when a packet's last flit has come; counters.
+ * Ownership  The fabric owns packets on their way: a node takes one with lant_fabric_frame, gives
+ *            it away with lant_fabric_send, and gives back what it got with lant_fabric_free.
+ * Threads    One world, one thread.
+ * Time       Picoseconds; a flit takes a cycle of LANT_CYCLE_PS on every line.
+ * Units      Nodes by index, 0 on, which is their number.
+ * Limits     Switches queue without a bound: the document assumes credits, and each node has few
+ *            packets under way. Nothing is lost but by flipped bits.
+ * Source     Lant 3.1.3, 3.4.2, 3.4.3, 5.3; specification 2.14, 3.8.
+ *
+ * An event is a packet's head at a switch, or its tail at a node. A switch forwards when it has H1
+ * (virtual cut-through); it mends one wrong bit of it, and drops what it cannot read.
+ */
+#ifndef LAB_LANT_FABRIC_H
+#define LAB_LANT_FABRIC_H
+
+#include "lab/lab.h"
+#include "sim/errors.h"
+#include "sim/pool.h"
+#include "sim/topology.h"
+#include "wire/lant.h"
+
+#define LANT_CYCLE_PS 6400u
+
+/* One direction of a line between two parts of the network. */
+struct lant_line {
+    uint32_t latency_cycles; /* From the flit in to the flit out. */
+    uint32_t frame_flits;    /* What a packet takes of the line beside its flits: preamble, end. */
+    uint32_t pause_flits;    /* The line takes one more for each so many flits; 0: none. */
+    bool store_and_forward;  /* A packet leaves the receiving MAC when all of it has come. */
+};
+
+struct lant_fabric_config {
+    char topology[LAB_TEXT_BYTES]; /* As topology_open reads it. */
+    struct lant_line node_line;    /* Between a node and its switch, or two nodes. */
+    struct lant_line switch_line;  /* Between two switches. */
+    uint32_t switch_cycles;        /* From the head in to the head out. */
+    bool one_way;                  /* Packets for a node take one way, not any. */
+    bool ageing;                   /* A packet is dropped behind LANT_AGE_MAX switches. */
+    double bit_errors;             /* The rate on each line. */
+    uint32_t packets;              /* That can be on their way. */
+};
+
+struct lant_fabric;
+
+struct lant_frame {
+    struct sim_event event;
+    struct lant_fabric *fabric;
+    uint64_t head_ps, tail_ps; /* When the first flit is there, and when the last one is over. */
+    uint32_t vertex;           /* Where. */
+    uint32_t count;
+    uint64_t flits[LANT_PACKET_FLITS_MAX];
+};
+
+/* The node gets a packet, whose last flit is over now. */
+typedef void (*lant_sink)(void *nodes, uint32_t node, struct lant_frame *frame);
+
+struct lant_fabric_counters {
+    uint64_t carried; /* Packets that came to their node. */
+    uint64_t flipped; /* Bits. */
+    uint64_t mended;  /* Heads, by switches. */
+    uint64_t dropped_heads, dropped_strangers, dropped_old;
+    uint64_t dropped_full; /* More packets on their way than the world has room for. */
+    uint64_t switches;     /* Passed, by those that came to their node. */
+};
+
+struct lant_fabric {
+    struct sim *sim;
+    struct lant_fabric_config config;
+    struct topology topology;
+    uint64_t *free_ps; /* By port: when its line can take the next packet. */
+    struct sim_pool frames;
+    struct sim_errors errors;
+    lant_sink sink;
+    void *nodes;
+    struct lant_fabric_counters counters;
+};
+
+/* False: the topology is wrong, and `error` says how. `fabric` must not move afterwards. */
+MUST_USE bool lant_fabric_open(struct lant_fabric *fabric, const struct lant_fabric_config *config,
+                               struct sim *sim, uint64_t seed, lant_sink sink, void *nodes,
+                               char *error, size_t error_bytes);
+void lant_fabric_close(struct lant_fabric *fabric);
+
+/* NULL: as many as there can be are on their way, and this one is lost. */
+struct lant_frame *lant_fabric_frame(struct lant_fabric *fabric);
+void lant_fabric_free(struct lant_fabric *fabric, struct lant_frame *frame);
+
+/* The node's first flit leaves at `head_ps`, or as soon as its line is free; to the node itself by
+ * no line at all. Without such a destination the packet is lost. Returns when the line takes the
+ * first flit; the last one has left the node `count` cycles later. */
+uint64_t lant_fabric_send(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
+                          uint64_t head_ps);
+
+/* When the node's line can take a packet. */
+static inline uint64_t lant_fabric_free_ps(const struct lant_fabric *fabric, uint32_t node)
+{
+    return fabric->free_ps[fabric->topology.first_port[node]];
+}
+
+/* How long a packet takes of the line. */
+static inline uint64_t lant_line_ps(const struct lant_line *line, uint32_t flits)
+{
+    const uint64_t ps = (uint64_t)(flits + line->frame_flits) * LANT_CYCLE_PS;
+    return line->pause_flits == 0 ? ps : ps + (uint64_t)flits * LANT_CYCLE_PS / line->pause_flits;
+}
+
+#endif

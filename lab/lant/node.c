@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * node - see node.h: programs, timers, and a node's beginning and end.
+ */
+#include "lab/lant/node.h"
+
+#include <stdlib.h>
+
+/* The longest that a packet is in the network, and that the DMA engine takes for a packet. */
+#define NETWORK_CYCLES 10000u
+#define PACKET_CYCLES  80u
+
+/* How long receivers remember and numbers rest follows from timeouts, retries and segments. */
+static void set_lifetimes(struct lant_node_config *config)
+{
+    const uint64_t network_ps = lant_cycles(NETWORK_CYCLES);
+    const uint32_t segment = config->rdma.work.segment_bytes;
+    /* A packet that goes again waits for the descriptor in progress (2.8). */
+    const uint64_t packets = (segment == 0 ? LANT_TRANSFER_MAX : segment) / LANT_PAYLOAD_BYTES_MAX;
+    const uint64_t wait_ps = lant_cycles(packets * PACKET_CYCLES);
+    const uint64_t attempts = config->rdma.retries + 1u;
+    config->rdma.lifetime = network_ps + attempts * wait_ps;
+    config->rdma_target.lifetime_ticks = lant_rdma_packet_lifetime(&config->rdma);
+    config->rdma_target.age_ticks = (attempts + 1) * (config->rdma.timeout + wait_ps);
+    config->shm_target.lifetime = (config->shm.retries + 1u) * config->shm.timeout + network_ps;
+    config->shm_target.lock_lifetime = config->shm_target.lifetime;
+    config->shm.lifetime = 2 * config->shm_target.lifetime;
+}
+
+struct lant_node_config lant_node_default(void)
+{
+    struct lant_node_config config = {
+        .costs = {.shm_issue = 9,
+                  .shm_beat = 10,
+                  .shm_receive = 16,
+                  .shm_done = 5,
+                  .rdma_setup = 33,
+                  .ram = 30,
+                  .rdma_receive = 17,
+                  .rdma_done = 18,
+                  .row = 2,
+                  .early_timer = 2,
+                  .t_gen = 8},
+        .shm = LANT_SHM_DEFAULTS,
+        .rdma = LANT_RDMA_DEFAULTS,
+        .shm_target = {.recent = LANT_SHM_RECENT},
+        .rdma_target = {.entries = LANT_REGISTRATIONS,
+                        .mask_bits = LANT_MASK_BITS,
+                        .escapes = LANT_ESCAPES,
+                        .tombstones = LANT_TOMBSTONES,
+                        .escape_ticks = lant_cycles(5000)},
+        .inbound = LANT_INBOUND_DEFAULTS,
+        .notifications = LANT_NOTIFICATIONS_DEPTH,
+        .burst_window = 3,
+        .early_timers = LANT_ROWS,
+        .memory_bytes = 1 << 20,
+    };
+    config.shm.timeout = lant_cycles(config.shm.timeout);
+    config.rdma.timeout = lant_cycles(config.rdma.timeout);
+    return config;
+}
+
+/* -- Programs -----------------------------------------------------------------------------------*/
+
+void lant_node_notify(struct lant_node *node, enum lant_queue queue,
+                      const struct lant_notification *notification)
+{
+    lant_notifications_put(&node->notifications[queue], notification);
+    node->counters.notifications[queue]++;
+    if (node->program.on_notification != NULL) {
+        struct lant_notification taken;
+        (void)lant_notifications_take(&node->notifications[queue], &taken);
+        node->program.on_notification(node->program.context, queue, &taken);
+    }
+}
+
+bool lant_node_access(struct lant_node *node, const struct lant_shm_access *access,
+                      const uint8_t *bytes)
+{
+    if (lant_shm_access_judge(access) != LANT_SHM_ACCESS_GOOD) {
+        return false;
+    }
+    const uint32_t beats = lant_shm_access_beats(access);
+    if (node->beats.count + beats > LANT_ACCESSES_MAX) {
+        return false;
+    }
+    const struct lant_costs *costs = &node->world->config.costs;
+    const uint64_t first_ps = node->world->sim->now_ps + lant_cycles(costs->shm_issue);
+    for (uint32_t beat = 0; beat < beats; beat++) {
+        const uint32_t at = (node->beats.first + node->beats.count++) % LANT_ACCESSES_MAX;
+        node->beats.ring[at].request = lant_shm_access_beat(access, beat, bytes);
+        node->beats.ring[at].ready_ps = first_ps + lant_cycles((uint64_t)beat * costs->shm_beat);
+    }
+    lant_node_settle(node);
+    return true;
+}
+
+enum lant_submit lant_node_submit(struct lant_node *node, enum lant_queue queue,
+                                  const struct lant_work *work)
+{
+    const uint64_t memory = node->world->config.memory_bytes;
+    const struct lant_descriptor *descriptor = &work->descriptor;
+    if (descriptor->source > memory || descriptor->bytes > memory - descriptor->source) {
+        return LANT_SUBMIT_RANGE;
+    }
+    const enum lant_submit verdict = lant_work_submit(&node->rdma.work, queue, work);
+    lant_node_settle(node);
+    return verdict;
+}
+
+bool lant_node_poll(struct lant_node *node, enum lant_queue queue,
+                    struct lant_notification *notification)
+{
+    const bool some = lant_notifications_take(&node->notifications[queue], notification);
+    if (some) {
+        lant_node_take_notifications(node);
+        lant_node_settle(node);
+    }
+    return some;
+}
+
+/* The beats whose time has come are issued, in their order. */
+static void issue_beats(struct lant_node *node)
+{
+    const uint64_t now_ps = node->world->sim->now_ps;
+    while (node->beats.count != 0) {
+        const uint32_t at = node->beats.first;
+        if (node->beats.ring[at].ready_ps > now_ps) {
+            sim_reschedule(node->world->sim, &node->issue, node->beats.ring[at].ready_ps);
+            return;
+        }
+        const enum lant_shm_verdict verdict =
+            lant_shm_request(&node->shm, &node->beats.ring[at].request, now_ps);
+        if (lant_shm_is_held(verdict)) {
+            return; /* Whatever frees a row comes by here. */
+        }
+        CHECK(verdict == LANT_SHM_ISSUED || verdict == LANT_SHM_PENDING);
+        node->beats.first = (at + 1) % LANT_ACCESSES_MAX;
+        node->beats.count--;
+    }
+}
+
+static void on_issue(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    lant_node_settle(CONTAINER_OF(event, struct lant_node, issue));
+}
+
+/* What is done goes to the program: early acknowledgements after the time that a timer takes. */
+static void collect_done(struct lant_node *node)
+{
+    struct lant_shm_done done;
+    const uint64_t now_ps = node->world->sim->now_ps;
+    while (node->delayed.count < LANT_DELAYED_MAX &&
+           lant_shm_next_done(&node->shm, now_ps, &done)) {
+        const uint32_t at = (node->delayed.first + node->delayed.count++) % LANT_DELAYED_MAX;
+        const uint32_t cycles =
+            done.kind == LANT_SHM_EARLY ? node->world->config.costs.early_timer : 0;
+        node->delayed.ring[at].done = done;
+        node->delayed.ring[at].at_ps = now_ps + lant_cycles(cycles);
+    }
+    if (node->delayed.count != 0 && !sim_event_scheduled(&node->done)) {
+        const uint64_t at_ps = node->delayed.ring[node->delayed.first].at_ps;
+        sim_schedule(node->world->sim, &node->done, at_ps > now_ps ? at_ps : now_ps);
+    }
+}
+
+static void on_done(struct sim *sim, struct sim_event *event)
+{
+    struct lant_node *node = CONTAINER_OF(event, struct lant_node, done);
+    while (node->delayed.count != 0 &&
+           node->delayed.ring[node->delayed.first].at_ps <= sim->now_ps) {
+        const struct lant_shm_done done = node->delayed.ring[node->delayed.first].done;
+        node->delayed.first = (node->delayed.first + 1) % LANT_DELAYED_MAX;
+        node->delayed.count--;
+        if (node->program.on_done != NULL) {
+            node->program.on_done(node->program.context, &done);
+        }
+    }
+    lant_node_settle(node);
+}
+
+/* -- Timers -------------------------------------------------------------------------------------*/
+
+static uint64_t earlier(uint64_t a_ps, uint64_t b_ps)
+{
+    return a_ps < b_ps ? a_ps : b_ps;
+}
+
+static void on_timer(struct sim *sim, struct sim_event *event)
+{
+    struct lant_node *node = CONTAINER_OF(event, struct lant_node, timer);
+    lant_shm_on_time(&node->shm, &node->errors, sim->now_ps);
+    lant_rdma_on_time(&node->rdma, sim->now_ps);
+    lant_shm_target_on_time(&node->shm_target, sim->now_ps);
+    lant_rdma_target_on_time(&node->rdma_target, sim->now_ps);
+    lant_node_packets_over(node);
+    lant_node_settle(node);
+}
+
+static void arm_timer(struct lant_node *node)
+{
+    const uint64_t now_ps = node->world->sim->now_ps;
+    uint64_t at_ps = lant_shm_deadline(&node->shm, now_ps);
+    at_ps = earlier(at_ps, lant_rdma_deadline(&node->rdma));
+    at_ps = earlier(at_ps, lant_shm_target_deadline(&node->shm_target));
+    at_ps = earlier(at_ps, lant_rdma_target_deadline(&node->rdma_target));
+    if (at_ps == LANT_NEVER) {
+        sim_cancel(&node->timer);
+    } else if (!sim_event_scheduled(&node->timer) || node->timer.at_ps != at_ps) {
+        sim_reschedule(node->world->sim, &node->timer, at_ps > now_ps ? at_ps : now_ps);
+    }
+}
+
+static void on_notify(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct lant_node *node = CONTAINER_OF(event, struct lant_node, notify);
+    struct lant_notification notification;
+    for (enum lant_queue queue = LANT_QUEUE_CPU; queue < LANT_QUEUE_COUNT; queue++) {
+        while (lant_rdma_notification_waits(&node->rdma, queue) &&
+               lant_notifications_admit(&node->notifications[queue]) &&
+               lant_rdma_next_notification(&node->rdma, node->world->sim->now_ps, queue,
+                                           &notification)) {
+            lant_node_notify(node, queue, &notification);
+        }
+    }
+    struct lant_rdma_failure failure;
+    while (lant_rdma_next_interrupt(&node->rdma, &failure)) {
+        node->counters.interrupts++;
+    }
+    lant_node_settle(node);
+}
+
+static bool wants_to_notify(const struct lant_node *node)
+{
+    for (enum lant_queue queue = LANT_QUEUE_CPU; queue < LANT_QUEUE_COUNT; queue++) {
+        const struct lant_notifications *own = &node->notifications[queue];
+        if (lant_rdma_notification_waits(&node->rdma, queue) && own->count < own->depth) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void show(const struct lant_node *node)
+{
+    if (node->world->watch != NULL) {
+        const uint32_t levels[LANT_LEVEL_COUNT] = {
+            [LANT_LEVEL_SHM] = (uint32_t)__builtin_popcountll(node->shm.busy),
+            [LANT_LEVEL_RDMA] = lant_rdma_in_flight(&node->rdma),
+            [LANT_LEVEL_CAM] = node->inbound.used_count,
+        };
+        lant_watch_levels(node->world->watch, node->index, levels);
+    }
+}
+
+/* Something has happened on the node: whatever can go on now does. */
+void lant_node_settle(struct lant_node *node)
+{
+    const struct lant_costs *costs = &node->world->config.costs;
+    collect_done(node);
+    issue_beats(node);
+    if (wants_to_notify(node) && !sim_event_scheduled(&node->notify)) {
+        sim_after(node->world->sim, &node->notify, lant_cycles(costs->rdma_done - costs->row));
+    }
+    lant_node_pump(node);
+    arm_timer(node);
+    show(node);
+}
+
+/* -- Worlds -------------------------------------------------------------------------------------*/
+
+struct lant_visit *lant_node_visit(struct lant_node *node, sim_action act)
+{
+    struct lant_visit *visit = sim_pool_take(&node->world->visits);
+    CHECK(visit != NULL);
+    sim_event_init(&visit->event, act);
+    list_init(&visit->place);
+    visit->node = node;
+    return visit;
+}
+
+static void *zeroed(size_t bytes)
+{
+    void *memory = calloc(1, bytes);
+    CHECK(memory != NULL);
+    return memory;
+}
+
+static void open_node(struct lant_world *world, uint32_t index)
+{
+    struct lant_node *node = &world->nodes[index];
+    struct lant_node_config config = world->config;
+    config.shm.node = config.rdma.node = index;
+    config.shm_target.node = config.rdma_target.node = index;
+    node->world = world;
+    node->index = index;
+    node->memory = zeroed(config.memory_bytes);
+    node->tombstones = zeroed(lant_tombstones_bytes(config.rdma_target.tombstones));
+    node->recent = zeroed(lant_shm_recent_bytes(config.shm_target.recent));
+    node->ranges.count = 1;
+    node->ranges.ranges[0] =
+        (struct lant_range){0, config.memory_bytes, .may_read = true, .may_write = true};
+    lant_shm_init(&node->shm, &config.shm);
+    lant_shm_target_init(&node->shm_target, &config.shm_target, node->recent);
+    lant_inbound_init(&node->inbound, &config.inbound);
+    lant_rdma_init(&node->rdma, &config.rdma);
+    lant_rdma_target_init(&node->rdma_target, &config.rdma_target, &node->ranges, node->tombstones);
+    const struct lant_errors_config errors = {.node = index, .in_charge = config.in_charge};
+    lant_errors_init(&node->errors, &errors);
+    for (uint32_t queue = 0; queue < LANT_QUEUE_COUNT; queue++) {
+        lant_notifications_init(&node->notifications[queue], config.notifications);
+    }
+    list_init(&node->answers);
+    list_init(&node->held);
+    list_init(&node->words);
+    sim_event_init(&node->output, lant_node_on_output);
+    sim_event_init(&node->dma.bus, lant_node_on_bus);
+    sim_event_init(&node->issue, on_issue);
+    sim_event_init(&node->done, on_done);
+    sim_event_init(&node->notify, on_notify);
+    sim_event_init(&node->timer, on_timer);
+}
+
+bool lant_world_open(struct lant_world *world, const struct lant_node_config *config,
+                     const struct lant_fabric_config *fabric, struct sim *sim, uint64_t seed,
+                     char *error, size_t error_bytes)
+{
+    CHECK(config->costs.early_timer < LANT_PACKET_FLITS_MIN + 1 &&
+          config->costs.rdma_done >= config->costs.row);
+    CHECK(config->memory_bytes % LANT_FLIT_BYTES == 0 && !config->rdma_target.keyhole);
+    *world = (struct lant_world){.sim = sim, .config = *config};
+    set_lifetimes(&world->config);
+    if (!lant_fabric_open(&world->fabric, fabric, sim, seed, lant_node_on_frame, world, error,
+                          error_bytes)) {
+        return false;
+    }
+    world->count = world->fabric.topology.nodes;
+    world->nodes = zeroed(world->count * sizeof(world->nodes[0]));
+    sim_pool_open(&world->visits, 4 * fabric->packets + LANT_ESCAPES_MAX,
+                  sizeof(struct lant_visit));
+    for (uint32_t i = 0; i < world->count; i++) {
+        open_node(world, i);
+    }
+    return true;
+}
+
+static void close_node(struct lant_node *node)
+{
+    struct sim_event *const events[] = {&node->output, &node->dma.bus, &node->issue,
+                                        &node->done,   &node->notify,  &node->timer};
+    for (uint32_t i = 0; i < COUNT_OF(events); i++) {
+        sim_cancel(events[i]);
+    }
+    free(node->memory);
+    free(node->tombstones);
+    free(node->recent);
+}
+
+void lant_world_close(struct lant_world *world)
+{
+    for (uint32_t i = 0; i < world->count; i++) {
+        close_node(&world->nodes[i]);
+    }
+    sim_pool_close(&world->visits);
+    free(world->nodes);
+    lant_fabric_close(&world->fabric);
+}
+
+static bool node_is_idle(const struct lant_node *node)
+{
+    return lant_shm_idle(&node->shm) && lant_rdma_idle(&node->rdma) &&
+           lant_inbound_idle(&node->inbound) && node->beats.count == 0 &&
+           node->delayed.count == 0 && list_empty(&node->answers) && list_empty(&node->held) &&
+           list_empty(&node->words) && !node->dma.active && !node->sending;
+}
+
+bool lant_world_idle(const struct lant_world *world)
+{
+    for (uint32_t i = 0; i < world->count; i++) {
+        if (!node_is_idle(&world->nodes[i])) {
+            return false;
+        }
+    }
+    return world->visits.depth == world->visits.used &&
+           world->fabric.frames.depth == world->fabric.frames.used;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * node_input - what becomes of a packet that has come to a node.
+ */
+#include "lab/lant/node.h"
+
+#include <string.h>
+
+static const struct lant_costs *costs_of(const struct lant_node *node)
+{
+    return &node->world->config.costs;
+}
+
+/* A packet that is stored goes on to memory flit by flit. */
+static uint64_t forward_ps(const struct lant_visit *visit)
+{
+    return costs_of(visit->node)->cut_through
+               ? 0
+               : lant_cycles(lant_packet_flits(&visit->packet.header));
+}
+
+/* The visit's packet is an answer now, whose first flit can leave after so many cycles. */
+static void answer_after(struct lant_visit *visit, uint64_t delay_ps)
+{
+    struct lant_node *node = visit->node;
+    visit->ready_ps = node->world->sim->now_ps + delay_ps;
+    list_append(&node->answers, &visit->place);
+}
+
+static void leave(struct lant_visit *visit)
+{
+    sim_pool_give(&visit->node->world->visits, visit);
+}
+
+/* -- Loads and stores ---------------------------------------------------------------------------*/
+
+static void on_memory(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
+    struct lant_node *node = visit->node;
+    const bool store = visit->packet.header.type == LANT_AW;
+    uint64_t beat;
+    memcpy(&beat, node->memory + visit->address, sizeof(beat));
+    if (store) {
+        for (uint32_t i = 0; i < sizeof(beat); i++) {
+            const uint64_t byte = UINT64_C(0xff) << 8 * i;
+            beat = visit->strobe >> i & 1 ? (beat & ~byte) | (visit->data & byte) : beat;
+        }
+        memcpy(node->memory + visit->address, &beat, sizeof(beat));
+    }
+    struct lant_inbound_record record;
+    const bool last = lant_inbound_on_memory(&node->inbound, store ? LANT_WRITES : LANT_READS,
+                                             visit->local_id, LANT_OKAY, &record);
+    CHECK(last && record.footer.class == LANT_CLASS_SHM);
+    lant_shm_target_on_memory(&node->shm_target, &record, beat, &visit->packet);
+    answer_after(visit, 0);
+    lant_node_take_held(node);
+    lant_node_settle(node);
+}
+
+/* False: the CAM has no room. */
+static bool take_shm_request(struct lant_visit *visit)
+{
+    struct lant_node *node = visit->node;
+    struct lant_shm_work work;
+    lant_shm_target_on_request(&node->shm_target, &node->inbound, &node->ranges, &visit->packet,
+                               node->world->sim->now_ps, &work);
+    const struct lant_costs *costs = costs_of(node);
+    const uint64_t delay_ps = forward_ps(visit) + lant_cycles(costs->shm_receive + costs->memory);
+    switch ((enum lant_shm_action)work.action) {
+    case LANT_SHM_HOLD: return false;
+    case LANT_SHM_DROP: leave(visit); return true;
+    case LANT_SHM_ANSWER:
+        visit->packet = work.answer;
+        answer_after(visit, delay_ps);
+        return true;
+    case LANT_SHM_READ:
+    case LANT_SHM_WRITE: break;
+    }
+    visit->local_id = work.local_id;
+    visit->strobe = work.strobe;
+    visit->address = work.address;
+    visit->data = work.data;
+    sim_event_init(&visit->event, on_memory);
+    sim_after(node->world->sim, &visit->event, delay_ps);
+    return true;
+}
+
+static void on_shm_answer(struct sim *sim, struct sim_event *event)
+{
+    struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
+    struct lant_node *node = visit->node;
+    (void)lant_shm_on_answer(&node->shm, &node->errors, &visit->packet, sim->now_ps);
+    leave(visit);
+    lant_node_settle(node);
+}
+
+/* -- RDMA ---------------------------------------------------------------------------------------*/
+
+static void take_words(struct lant_node *node);
+
+void lant_node_take_notifications(struct lant_node *node)
+{
+    struct lant_rdma_arrival arrival;
+    struct lant_notifications *queue = &node->notifications[LANT_QUEUE_CPU];
+    while (queue->count < queue->depth &&
+           lant_rdma_target_next_notification(&node->rdma_target, node->world->sim->now_ps,
+                                              &arrival)) {
+        const struct lant_notification notification = {
+            .kind = arrival.registered ? LANT_NOTIFY_RECV_REG : LANT_NOTIFY_RECV,
+            .operation = arrival.operation,
+            .tag = arrival.tag,
+            .bytes = arrival.bytes,
+            .node = arrival.source,
+            .destination = arrival.address};
+        lant_node_notify(node, LANT_QUEUE_CPU, &notification);
+        take_words(node);
+    }
+}
+
+static void act_on_rdma(struct lant_visit *visit, const struct lant_rdma_action *action,
+                        const struct lant_packet *answer);
+
+/* Packets that waited for the registration which has just come. */
+static void take_released(struct lant_node *node)
+{
+    struct lant_rdma_action action;
+    struct lant_packet answer, packet;
+    while (lant_rdma_target_next_released(&node->rdma_target, node->world->sim->now_ps, &packet,
+                                          &action, &answer)) {
+        struct lant_visit *visit = lant_node_visit(node, NULL);
+        visit->packet = packet;
+        act_on_rdma(visit, &action, &answer);
+    }
+}
+
+static void on_written(struct sim *sim, struct sim_event *event)
+{
+    struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
+    struct lant_node *node = visit->node;
+    memcpy(node->memory + visit->write.address, visit->packet.payload, visit->write.bytes);
+    lant_rdma_target_on_written(&node->rdma_target, sim->now_ps, &visit->write, LANT_OKAY,
+                                &visit->packet);
+    answer_after(visit, lant_cycles(costs_of(node)->rdma_receive));
+    lant_node_take_notifications(node);
+    take_released(node);
+    lant_node_settle(node);
+}
+
+static void act_on_rdma(struct lant_visit *visit, const struct lant_rdma_action *action,
+                        const struct lant_packet *answer)
+{
+    struct lant_node *node = visit->node;
+    if (action->verdict == LANT_RDMA_TARGET_WRITE) {
+        visit->write = action->write;
+        sim_event_init(&visit->event, on_written);
+        sim_after(node->world->sim, &visit->event,
+                  forward_ps(visit) + lant_cycles(costs_of(node)->memory));
+    } else if (action->answers) {
+        const uint64_t delay_ps = forward_ps(visit);
+        visit->packet = *answer;
+        answer_after(visit, delay_ps + lant_cycles(costs_of(node)->rdma_receive));
+    } else {
+        leave(visit);
+    }
+}
+
+static void take_rdma_request(struct lant_visit *visit)
+{
+    struct lant_node *node = visit->node;
+    struct lant_rdma_action action;
+    struct lant_packet answer;
+    lant_rdma_target_on_packet(&node->rdma_target, node->world->sim->now_ps, &visit->packet,
+                               &action, &answer);
+    act_on_rdma(visit, &action, &answer);
+    take_released(node);
+}
+
+/* False: the queue has no room. */
+static bool take_word(struct lant_visit *visit)
+{
+    struct lant_node *node = visit->node;
+    struct lant_rdma_action action;
+    struct lant_packet answer;
+    lant_rdma_target_on_packet(&node->rdma_target, node->world->sim->now_ps, &visit->packet,
+                               &action, &answer);
+    if (action.verdict == LANT_RDMA_TARGET_HELD) {
+        return false;
+    }
+    list_remove(&visit->place);
+    if (action.answers) {
+        visit->packet = answer;
+        answer_after(visit, 0);
+    } else {
+        leave(visit);
+    }
+    return true;
+}
+
+static void take_words(struct lant_node *node)
+{
+    while (!list_empty(&node->words) &&
+           take_word(CONTAINER_OF(node->words.next, struct lant_visit, place))) {
+    }
+}
+
+/* The word that an operation is complete takes its way to the queue. */
+static void on_completion(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
+    struct lant_node *node = visit->node;
+    list_append(&node->words, &visit->place);
+    take_words(node);
+    lant_node_take_notifications(node);
+    lant_node_settle(node);
+}
+
+static void on_rdma_answer(struct sim *sim, struct sim_event *event)
+{
+    struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
+    struct lant_node *node = visit->node;
+    (void)lant_rdma_on_answer(&node->rdma, sim->now_ps, &visit->packet.footer);
+    leave(visit);
+    lant_node_packets_over(node);
+    lant_node_settle(node);
+}
+
+/* -- Arrival ------------------------------------------------------------------------------------*/
+
+void lant_node_take_held(struct lant_node *node)
+{
+    while (!list_empty(&node->held)) {
+        struct lant_visit *visit = CONTAINER_OF(node->held.next, struct lant_visit, place);
+        list_remove(&visit->place);
+        if (!take_shm_request(visit)) {
+            list_prepend(&node->held, &visit->place);
+            return;
+        }
+    }
+}
+
+static void later(struct lant_visit *visit, sim_action act, uint64_t delay_ps)
+{
+    sim_event_init(&visit->event, act);
+    sim_after(visit->node->world->sim, &visit->event, delay_ps);
+}
+
+static void take_whole(struct lant_visit *visit)
+{
+    struct lant_node *node = visit->node;
+    const struct lant_costs *costs = costs_of(node);
+    switch ((enum lant_type)visit->packet.header.type) {
+    case LANT_AR:
+    case LANT_AW:
+        list_append(&node->held, &visit->place);
+        lant_node_take_held(node);
+        return;
+    case LANT_R:
+    case LANT_B: later(visit, on_shm_answer, lant_cycles(costs->shm_done)); return;
+    case LANT_RDMA_WRITE:
+    case LANT_RDMA_WRITE_REGISTER:
+    case LANT_RDMA_UNREGISTERED: take_rdma_request(visit); return;
+    case LANT_COMPLETION_NOTIFICATION:
+        later(visit, on_completion, forward_ps(visit) + lant_cycles(costs->rdma_receive));
+        return;
+    case LANT_RDMA_ACK: later(visit, on_rdma_answer, lant_cycles(costs->row)); return;
+    case LANT_ERROR_REPORT:
+        node->counters.reports++;
+        (void)lant_errors_on_report(&node->errors, &visit->packet, node->world->sim->now_ps);
+        leave(visit);
+        return;
+    case LANT_TYPE_COUNT: break;
+    }
+    UNREACHABLE("a whole packet of no type");
+}
+
+/* The footer is readable: whoever sent the packet hears of it, unless it is an answer itself. */
+static void refuse(struct lant_visit *visit, enum lant_response response)
+{
+    const struct lant_packet *packet = &visit->packet;
+    const uint8_t type = packet->header.type;
+    if (lant_is_answer(type) || type == LANT_ERROR_REPORT) {
+        leave(visit);
+        return;
+    }
+    const struct lant_ends request = {packet->header, packet->footer};
+    const struct lant_ends answer = lant_answer(&request, visit->node->index, response);
+    const uint64_t delay_ps = forward_ps(visit);
+    visit->packet = (struct lant_packet){.header = answer.header, .footer = answer.footer};
+    answer_after(visit, delay_ps + lant_cycles(costs_of(visit->node)->shm_receive));
+}
+
+/* Those that an escape channel may release at once are spared. */
+static bool visits_are_short(const struct lant_world *world)
+{
+    const struct sim_pool *visits = &world->visits;
+    return visits->count - visits->used + visits->depth <= LANT_ESCAPES_MAX;
+}
+
+void lant_node_on_frame(void *nodes, uint32_t index, struct lant_frame *frame)
+{
+    struct lant_world *world = nodes;
+    struct lant_node *node = &world->nodes[index];
+    if (visits_are_short(world)) {
+        node->counters.dropped_full++;
+        lant_fabric_free(&world->fabric, frame);
+        return;
+    }
+    struct lant_visit *visit = lant_node_visit(node, NULL);
+    uint32_t repaired;
+    lant_watch_came(world->watch, frame);
+    const enum lant_verdict verdict =
+        lant_decode(frame->flits, frame->count, &visit->packet, &repaired);
+    node->counters.received++;
+    node->counters.verdicts[verdict]++;
+    node->counters.repaired += repaired;
+    lant_fabric_free(&world->fabric, frame);
+    switch (verdict) {
+    case LANT_WHOLE: take_whole(visit); break;
+    case LANT_CRC_WRONG: refuse(visit, LANT_NACK_CRC); break;
+    case LANT_TYPE_UNKNOWN: refuse(visit, LANT_DECERR); break;
+    case LANT_SHORT:
+    case LANT_HEAD_DAMAGED:
+    case LANT_LENGTH_WRONG:
+    case LANT_FOOT_DAMAGED:
+    case LANT_MALFORMED: leave(visit); break;
+    case LANT_VERDICT_COUNT: UNREACHABLE("no verdict");
+    }
+    lant_node_settle(node);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * watch - what nodes do, as a timeline and as packets.
+ *
+ * Purpose    For each node a track of the packets that leave it, and tracks of how many loads and
+ *            stores, packets of the DMA engine, and entries of the inbound CAM are in use; and
+ *            every packet that comes to a node, in a capture.
+ * Inputs     A trace, a capture, or both; what the world says as it happens.
+ * Outputs    Records of the two.
+ * Ownership  The watch owns neither trace nor capture.
+ * Threads    One world, one thread.
+ * Time       Picoseconds.
+ * Units      A captured packet is its flits, each with its bit 63 first, as it came.
+ * Limits     LANT_WATCH_NODES_MAX nodes have tracks.
+ * Source     Specification 3.
+ */
+#ifndef LAB_LANT_WATCH_H
+#define LAB_LANT_WATCH_H
+
+#include "lab/lant/fabric.h"
+#include "sim/capture.h"
+#include "sim/trace.h"
+
+#define LANT_WATCH_NODES_MAX 64u
+
+enum lant_level {
+    LANT_LEVEL_SHM,
+    LANT_LEVEL_RDMA,
+    LANT_LEVEL_CAM,
+    LANT_LEVEL_COUNT,
+};
+
+struct lant_watch {
+    struct sim *sim;
+    struct sim_trace *trace;     /* NULL: none is written. */
+    struct sim_capture *capture; /* Likewise. */
+    uint32_t nodes;              /* That have tracks. */
+    struct {
+        uint32_t output, levels[LANT_LEVEL_COUNT];
+        uint32_t now[LANT_LEVEL_COUNT];
+    } tracks[LANT_WATCH_NODES_MAX];
+};
+
+/* NULL if there is neither trace nor capture. Freed by lant_watch_close. */
+struct lant_watch *lant_watch_open(struct sim *sim, struct sim_trace *trace,
+                                   struct sim_capture *capture, uint32_t nodes);
+void lant_watch_close(struct lant_watch *watch);
+
+/* For the three below `watch` may be NULL: nobody looks. A packet leaves a node in this time. */
+void lant_watch_sent(struct lant_watch *watch, uint32_t node, const struct lant_header *header,
+                     uint64_t begin_ps, uint64_t end_ps);
+/* So many are in use now. */
+void lant_watch_levels(struct lant_watch *watch, uint32_t node,
+                       const uint32_t levels[LANT_LEVEL_COUNT]);
+/* A packet has come to a node. */
+void lant_watch_came(struct lant_watch *watch, const struct lant_frame *frame);
+
+#endif
