@@ -82,8 +82,10 @@ static struct seen *open_world(const struct lant_node_config *config, const char
         exit(9);
     }
     for (uint32_t i = 0; i < seen->world.count; i++) {
-        seen->world.nodes[i].program =
-            (struct lant_program){seen, on_done, on_pushed, on_notification};
+        seen->world.nodes[i].program = (struct lant_program){.context = seen,
+                                                             .on_done = on_done,
+                                                             .on_pushed = on_pushed,
+                                                             .on_notification = on_notification};
     }
     return seen;
 }
@@ -375,8 +377,10 @@ static int soak_with(uint64_t seed, const char *topology, double bit_errors, boo
     TRY(lant_world_open(&seen->world, &config, &fabric, &seen->sim, seed, error, sizeof(error)));
     const uint32_t count = seen->world.count;
     for (uint32_t i = 0; i < count; i++) {
-        seen->world.nodes[i].program =
-            (struct lant_program){seen, on_done, on_pushed, on_notification};
+        seen->world.nodes[i].program = (struct lant_program){.context = seen,
+                                                             .on_done = on_done,
+                                                             .on_pushed = on_pushed,
+                                                             .on_notification = on_notification};
     }
     for (uint32_t i = 0; i < 40; i++) {
         const uint32_t from = (uint32_t)prng_below(&seen->sim.prng, count);

@@ -71,6 +71,8 @@ void lant_node_notify(struct lant_node *node, enum lant_queue queue,
         struct lant_notification taken;
         (void)lant_notifications_take(&node->notifications[queue], &taken);
         node->program.on_notification(node->program.context, queue, &taken);
+    } else if (node->program.on_ready != NULL) {
+        node->program.on_ready(node->program.context, queue);
     }
 }
 

@@ -68,6 +68,10 @@ struct lant_program {
     void (*on_pushed)(void *context, uint32_t tag);
     void (*on_notification)(void *context, enum lant_queue queue,
                             const struct lant_notification *notification);
+    /* Without on_notification: there is something for lant_node_poll. */
+    void (*on_ready)(void *context, enum lant_queue queue);
+    /* A peer's store has changed the 8 bytes at this local address. */
+    void (*on_stored)(void *context, uint64_t address);
 };
 
 struct lant_world;

@@ -48,6 +48,9 @@ static void on_memory(struct sim *sim, struct sim_event *event)
             beat = visit->strobe >> i & 1 ? (beat & ~byte) | (visit->data & byte) : beat;
         }
         memcpy(node->memory + visit->address, &beat, sizeof(beat));
+        if (node->program.on_stored != NULL) {
+            node->program.on_stored(node->program.context, visit->address);
+        }
     }
     struct lant_inbound_record record;
     const bool last = lant_inbound_on_memory(&node->inbound, store ? LANT_WRITES : LANT_READS,

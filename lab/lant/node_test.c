@@ -78,8 +78,10 @@ static struct seen *open_world(const struct lant_node_config *config,
     sim_init(&seen->sim, 1);
     assert_true(lant_world_open(&seen->world, config, fabric, &seen->sim, 1, error, sizeof(error)));
     for (uint32_t i = 0; i < seen->world.count; i++) {
-        seen->world.nodes[i].program =
-            (struct lant_program){seen, on_done, on_pushed, on_notification};
+        seen->world.nodes[i].program = (struct lant_program){.context = seen,
+                                                             .on_done = on_done,
+                                                             .on_pushed = on_pushed,
+                                                             .on_notification = on_notification};
     }
     return seen;
 }
