@@ -251,7 +251,7 @@ static void push(struct lant_accelerator *accelerator, struct lant_accelerator_b
     if (buffer->pushed == end) {
         return;
     }
-    const uint64_t remote = config->remote_bram + at * lant_accelerator_stride(config);
+    const uint64_t remote = config->remote_bram + lant_accelerator_input(accelerator);
     const struct lant_work work = {
         .descriptor = {.source = buffer_at(accelerator, at) + buffer->pushed,
                        .destination = remote + buffer->pushed,
@@ -276,13 +276,12 @@ static void tell(struct lant_accelerator *accelerator, struct lant_accelerator_b
                                            .token = lant_device_name(&accelerator->device),
                                            .store = true,
                                            .accelerator = true};
-    const struct lant_accelerator_work work = {
-        .source =
-            config->remote_source + accelerator->buffers.first * lant_accelerator_stride(config),
-        .bytes = config->remote_bytes,
-        .destination = buffer->work.destination,
-        .result_bytes = config->remote_bytes,
-        .notification = config->remote_notification};
+    const struct lant_accelerator_work work = {.source = config->remote_source +
+                                                         lant_accelerator_input(accelerator),
+                                               .bytes = config->remote_bytes,
+                                               .destination = buffer->work.destination,
+                                               .result_bytes = config->remote_bytes,
+                                               .notification = config->remote_notification};
     uint8_t bytes[LANT_ACCELERATOR_WORK_BYTES];
     lant_accelerator_encode(&work, bytes);
     if (lant_node_access(accelerator->node, &access, bytes)) {
@@ -358,6 +357,7 @@ void lant_accelerator_open(struct lant_accelerator *accelerator,
                            lant_accelerator_finished on_finished, void *context)
 {
     CHECK(config->buffers >= 1 && config->buffers <= LANT_ACCELERATOR_BUFFERS_MAX &&
+          (config->role == LANT_ACCELERATOR_LAST || config->remote_buffers >= 1) &&
           config->work_window % 8 == 0 && config->remote_bytes <= LANT_ACCELERATOR_BLOCK_MAX);
     memset(accelerator, 0, sizeof(*accelerator));
     accelerator->node = api->node;

@@ -12,9 +12,10 @@
  * Time       Picoseconds; costs in cycles.
  * Units      Bytes; local addresses, unless they are global.
  * Limits     LANT_ACCELERATOR_BLOCK_MAX bytes of a block; LANT_ACCELERATOR_WORKS pieces of work
- *            that wait. Nothing holds an accelerator back whose successor is slower: whoever gives
- *            it work bounds what is under way. A transfer or store that fails stops it (`failed`),
- *            and the node's error report goes to the CPU in charge.
+ *            that wait. The document has no word by which a successor says that it has read its
+ *            input: whoever gives work has no more of it under way than the successor has buffers. A
+ *            transfer or store that fails stops it (`failed`), and the node's error report goes to
+ *            the CPU in charge.
  * Source     Lant 7.1 to 7.2.3.1, Table 3.4; specification 2.17, 2.18, 4.12, 9.W.
  *
  * A result is in a buffer from the writing of its first byte until nobody reads it any more:
@@ -71,12 +72,13 @@ struct lant_accelerator_config {
     uint64_t remote_notification; /* Where that one notifies. */
     uint32_t remote_bytes;        /* To be sent to it of each block. */
     uint32_t buffers;
-    uint32_t burst_cycles; /* Of a copy of LANT_ACCELERATOR_BURST bytes. */
-    uint32_t turn_cycles;  /* From a buffer that becomes free to the next block. */
-    uint64_t detour_ps;    /* What a block's way through DRAM takes beside its copies. */
-    bool direct;           /* The DMA engine reads the result where it is: no copy. */
-    bool overlap;          /* A part of the result is sent while the next one is written. */
-    uint8_t adds;          /* To each byte: its mark, in place of a function. */
+    uint32_t remote_buffers; /* They are used in turns: see Limits. */
+    uint32_t burst_cycles;   /* Of a copy of LANT_ACCELERATOR_BURST bytes. */
+    uint32_t turn_cycles;    /* From a buffer that becomes free to the next block. */
+    uint64_t detour_ps;      /* What a block's way through DRAM takes beside its copies. */
+    bool direct;             /* The DMA engine reads the result where it is: no copy. */
+    bool overlap;            /* A part of the result is sent while the next one is written. */
+    uint8_t adds;            /* To each byte: its mark, in place of a function. */
 };
 
 struct lant_accelerator;
@@ -103,7 +105,7 @@ struct lant_accelerator_counters {
     uint64_t refused;  /* That make no sense. */
     uint64_t lost;     /* That peers stored when the queue was full. */
     uint64_t overruns; /* Words that were stored before the last ones were read. */
-    uint64_t finished;
+    uint64_t finished; /* Given on. */
 };
 
 struct lant_accelerator {
@@ -154,6 +156,13 @@ static inline uint64_t lant_accelerator_stride(const struct lant_accelerator_con
 {
     return (config->remote_bytes + LANT_PAYLOAD_BYTES_MAX - 1) / LANT_PAYLOAD_BYTES_MAX *
            LANT_PAYLOAD_BYTES_MAX;
+}
+
+/* Where the next result that is given on goes, behind the first of the next one's buffers. */
+static inline uint64_t lant_accelerator_input(const struct lant_accelerator *accelerator)
+{
+    return accelerator->counters.finished % accelerator->config.remote_buffers *
+           lant_accelerator_stride(&accelerator->config);
 }
 
 #endif

@@ -561,7 +561,9 @@ void lant_api_open(struct lant_api *api, const struct lant_api_config *config,
 
 void lant_api_close(struct lant_api *api)
 {
-    CHECK(list_empty(&api->calls));
+    for (struct list *at = api->calls.next; at != &api->calls; at = at->next) {
+        sim_cancel(&call_at(at)->event);
+    }
     sim_cancel(&api->wake);
     api->node->program = (struct lant_program){0};
 }

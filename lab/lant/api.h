@@ -148,7 +148,7 @@ struct lant_api {
 /* Takes the node's program for itself. `api` must not move until lant_api_close. */
 void lant_api_open(struct lant_api *api, const struct lant_api_config *config,
                    struct lant_node *node);
-/* No call is under way any more. */
+/* Calls under way never return. */
 void lant_api_close(struct lant_api *api);
 /* Gives the device its number. */
 void lant_api_add_device(struct lant_api *api, struct lant_device *device);

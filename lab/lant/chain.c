@@ -113,12 +113,12 @@ static void on_fenced(struct lant_call *call)
 {
     struct lant_chain *chain = call->context;
     const struct lant_accelerator_config *config = &chain->accelerators[0].config;
-    const struct lant_accelerator_work work = {.source = config->remote_source +
-                                                         (chain->result - config->intermediate),
-                                               .bytes = config->remote_bytes,
-                                               .destination = chain->work.destination,
-                                               .result_bytes = config->remote_bytes,
-                                               .notification = config->remote_notification};
+    const struct lant_accelerator_work work = {
+        .source = config->remote_source + lant_accelerator_input(&chain->accelerators[0]),
+        .bytes = config->remote_bytes,
+        .destination = chain->work.destination,
+        .result_bytes = config->remote_bytes,
+        .notification = config->remote_notification};
     chain->failed |= call->result != LANT_RESULT_OK;
     lant_accelerator_encode(&work, chain->words);
     lant_api_shm_write(&chain->apis[0], &chain->store, config->remote_work, chain->words,
@@ -145,7 +145,8 @@ static void on_path(struct sim *sim, struct sim_event *event)
     } else {
         chain->call.on_return = on_sent;
         lant_api_send_blocking(&chain->apis[0], &chain->call, chain->result,
-                               config->remote_bram + (chain->result - config->intermediate),
+                               config->remote_bram +
+                                   lant_accelerator_input(&chain->accelerators[0]),
                                config->remote_bytes);
     }
 }
@@ -176,6 +177,7 @@ static struct lant_accelerator_config first_of(const struct lant_chain_config *c
         .remote_notification = NOTIFICATIONS,
         .remote_bytes = config->bytes,
         .buffers = config->by_cpu ? 1 : config->buffers,
+        .remote_buffers = config->under_way,
         .burst_cycles = config->costs.burst,
         .turn_cycles = config->costs.turn,
         .detour_ps = (uint64_t)llround(detour * config->bytes * LANT_CYCLE_PS),
@@ -219,18 +221,16 @@ void lant_chain_open(struct lant_chain *chain, const struct lant_chain_config *c
 
 bool lant_chain_run(struct lant_chain *chain)
 {
+    bool goes_on = true;
     submit_more(chain);
-    while (chain->finished < chain->config.blocks) {
-        const bool failed =
-            chain->failed || chain->accelerators[0].failed || chain->accelerators[1].failed;
-        if (failed || !sim_step(sim_of(chain))) {
-            return false;
-        }
+    while (goes_on && chain->finished < chain->config.blocks) {
+        goes_on = !chain->failed && !chain->accelerators[0].failed &&
+                  !chain->accelerators[1].failed && sim_step(sim_of(chain));
     }
     while (!lant_world_idle(chain->world)) {
         CHECK(sim_step(sim_of(chain)));
     }
-    return true;
+    return goes_on;
 }
 
 void lant_chain_close(struct lant_chain *chain)
