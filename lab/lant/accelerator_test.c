@@ -136,8 +136,8 @@ static void test_times(void **state)
     }
 }
 
-/* Both dataflows give the same data, and the offloaded one takes
- * less time; on a line that flips bits as well, and with every way to overlap things. */
+/* Both dataflows give the same data, and the offloaded one takes less time; on a line that flips
+ * bits as well, and with every way to overlap things. */
 static void test_bytes(void **state)
 {
     (void)state;
@@ -166,6 +166,26 @@ static void test_bytes(void **state)
         assert_true(i % COUNT_OF(errors) != 0 || period_ps[1] < period_ps[0]);
     }
     assert_true(resent > 100);
+}
+
+/* Words that are lost, not only damaged, come 10,000 cycles later: until they are there, no word of
+ * the next work leaves, and the input of the lost one's is not overwritten. */
+static void test_lost_words(void **state)
+{
+    (void)state;
+    uint64_t timeouts = 0;
+    for (uint32_t way = 0; way < 3; way++) {
+        const struct lant_chain_config config = {.costs = costs,
+                                                 .by_cpu = way == 0,
+                                                 .bytes = 16,
+                                                 .blocks = 400,
+                                                 .under_way = 3,
+                                                 .buffers = way == 2 ? 2 : 1};
+        struct rig *rig = run_chain(&config, 1, 4e-4);
+        timeouts += rig->world.nodes[0].shm.counters.timeouts;
+        close_rig(rig);
+    }
+    assert_true(timeouts >= 10);
 }
 
 /* -- F2's work comes behind its data ------------------------------------------------------------*/
@@ -384,9 +404,10 @@ static void test_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),    cmocka_unit_test(test_bytes), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_words),    cmocka_unit_test(test_peers), cmocka_unit_test(test_work),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_times),      cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_lost_words), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_words),      cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_work),       cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -391,14 +391,14 @@ static void test_fence_fails(void **state)
     close_rig(rig);
 }
 
-/* Without early acknowledgement the call itself says it. */
+/* Without early acknowledgement the call itself says it; so does a fence that covers it. */
 static void test_genuine(void **state)
 {
     (void)state;
     struct lant_node_config config = lant_node_default();
     config.shm.early_timers = 0;
     struct rig *rig = open_rig(&config, 0);
-    struct lant_call write = {0};
+    struct lant_call write = {0}, fence = {0}, other = {0};
     static const uint8_t bytes[16] = {1};
     lant_api_shm_write(&rig->apis[0], &write, lant_global(1, TARGET), bytes, 16);
     assert_int_equal(result_of(rig, &write), LANT_RESULT_OK);
@@ -406,8 +406,12 @@ static void test_genuine(void **state)
     assert_int_equal(lant_api_poll(&write), LANT_STORE_DONE);
     assert_memory_equal(rig->world.nodes[1].memory + TARGET, bytes, 16);
     lant_api_shm_write(&rig->apis[0], &write, lant_global(1, OUTSIDE), bytes, 16);
+    lant_api_shm_fence(&rig->apis[0], &fence, 1);
+    lant_api_shm_fence(&rig->apis[0], &other, 0);
     assert_int_equal(result_of(rig, &write), LANT_RESULT_FAILED);
     assert_int_equal(lant_api_poll(&write), LANT_STORE_FAILED);
+    assert_int_equal(result_of(rig, &fence), LANT_RESULT_FAILED);
+    assert_int_equal(result_of(rig, &other), LANT_RESULT_OK);
     close_rig(rig);
 }
 

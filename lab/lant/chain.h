@@ -18,8 +18,8 @@
  * Source     Lant 7.1.2, 7.1.3, 7.2.2, Table 7.3; specification 2.18, 6.8, Annex A.1.
  *
  *   (c) CPU0 -> F1: pull, compute, write -> transfer BRAM0 to BRAM1 -> five stores -> F2 -> CPU1
- *   (b) CPU0 -> F1: pull, compute, write to DRAM0 -> CPU0 -> transfer DRAM0 to BRAM1 -> CPU0 -> five
- *       stores -> F2 -> CPU1
+ *   (b) CPU0 -> F1: pull, compute, write to DRAM0 -> CPU0 -> transfer DRAM0 to BRAM1 -> CPU0 ->
+ *       five stores -> F2 -> CPU1
  */
 #ifndef LAB_LANT_CHAIN_H
 #define LAB_LANT_CHAIN_H
