@@ -37,7 +37,7 @@
 #define LANT_ACCELERATOR_WORKS       16u
 #define LANT_ACCELERATOR_BUFFERS_MAX 2u
 #define LANT_ACCELERATOR_BURST       128u /* Bytes that are copied at a time. */
-#define LANT_ACCELERATOR_PARTS       4u   /* Of a block whose writing and sending overlap. */
+#define LANT_ACCELERATOR_PARTS       4u   /* A block is cut into, if writing and sending overlap. */
 
 /* AccelWorkStruct. */
 struct lant_accelerator_work {
@@ -63,7 +63,7 @@ enum lant_accelerator_role {
 /* AccelConfigStruct, and what the laboratory adds. */
 struct lant_accelerator_config {
     enum lant_accelerator_role role;
-    uint64_t latency_cycles;      /* Of the computation. */
+    uint64_t latency_cycles;      /* What the computation takes. */
     uint64_t work_window;         /* Its own work queue. */
     uint64_t intermediate;        /* Where the buffers are; not LAST's. */
     uint64_t remote_bram;         /* Global: the buffers of the next one. */
@@ -73,7 +73,7 @@ struct lant_accelerator_config {
     uint32_t remote_bytes;        /* To be sent to it of each block. */
     uint32_t buffers;
     uint32_t remote_buffers; /* They are used in turns: see Limits. */
-    uint32_t burst_cycles;   /* Of a copy of LANT_ACCELERATOR_BURST bytes. */
+    uint32_t burst_cycles;   /* A copy of LANT_ACCELERATOR_BURST bytes. */
     uint32_t turn_cycles;    /* From a buffer that becomes free to the next block. */
     uint64_t detour_ps;      /* What a block's way through DRAM takes beside its copies. */
     bool direct;             /* The DMA engine reads the result where it is: no copy. */

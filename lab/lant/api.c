@@ -2,14 +2,9 @@
  *
  * api - see api.h.
  */
-#include "lab/lant/api.h"
+#include "lab/lant/api_internal.h"
 
 /* -- Calls --------------------------------------------------------------------------------------*/
-
-static struct lant_call *call_at(struct list *place)
-{
-    return CONTAINER_OF(place, struct lant_call, place);
-}
 
 static struct sim *sim_of(const struct lant_api *api)
 {
@@ -23,7 +18,7 @@ static void wake(struct lant_api *api)
     }
 }
 
-static void return_with(struct lant_call *call, enum lant_result result)
+void lant_api_return(struct lant_call *call, enum lant_result result)
 {
     if (call->step < LANT_CALL_RETURNING) {
         call->result = result;
@@ -54,7 +49,7 @@ static void on_event(struct sim *sim, struct sim_event *event)
     }
 }
 
-static void begin(struct lant_api *api, struct lant_call *call, enum lant_call_kind kind)
+void lant_api_begin(struct lant_api *api, struct lant_call *call, enum lant_call_kind kind)
 {
     *call = (struct lant_call){.on_return = call->on_return,
                                .context = call->context,
@@ -88,7 +83,7 @@ static void wait_for_notification(struct lant_call *call)
 static void begin_send(struct lant_api *api, struct lant_call *call, enum lant_call_kind kind,
                        const struct lant_descriptor *descriptor)
 {
-    begin(api, call, kind);
+    lant_api_begin(api, call, kind);
     call->work = (struct lant_work){.descriptor = *descriptor, .tag = call->name};
     if (api->config.send_ps != 0) {
         call->step = LANT_CALL_PAYS;
@@ -127,7 +122,7 @@ static void submit(struct lant_call *call)
     case LANT_SUBMIT_NO_BYTES:
     case LANT_SUBMIT_RESERVED:
     case LANT_SUBMIT_UNALIGNED:
-    case LANT_SUBMIT_RANGE: return_with(call, LANT_RESULT_REFUSED); return;
+    case LANT_SUBMIT_RANGE: lant_api_return(call, LANT_RESULT_REFUSED); return;
     case LANT_SUBMIT_PART:
     case LANT_SUBMIT_ORDER:
     case LANT_SUBMIT_PLACE:
@@ -138,25 +133,25 @@ static void submit(struct lant_call *call)
 
 void lant_api_confirm_notif(struct lant_api *api, struct lant_call *call)
 {
-    begin(api, call, LANT_CALL_CONFIRM);
+    lant_api_begin(api, call, LANT_CALL_CONFIRM);
     wait_for_notification(call);
 }
 
 void lant_api_recv(struct lant_api *api, struct lant_call *call)
 {
-    begin(api, call, LANT_CALL_RECV);
+    lant_api_begin(api, call, LANT_CALL_RECV);
     wait_for_notification(call);
 }
 
 void lant_api_quick_recv(struct lant_api *api, struct lant_call *call)
 {
-    begin(api, call, LANT_CALL_QUICK_RECV);
+    lant_api_begin(api, call, LANT_CALL_QUICK_RECV);
     wait_for_notification(call);
 }
 
 void lant_api_rdma_fence(struct lant_api *api, struct lant_call *call)
 {
-    begin(api, call, LANT_CALL_RDMA_FENCE);
+    lant_api_begin(api, call, LANT_CALL_RDMA_FENCE);
     call->step = LANT_CALL_WAITS;
 }
 
@@ -171,7 +166,7 @@ static enum lant_result result_of(const struct lant_notification *notification)
 static struct lant_call *transfer_named(struct lant_api *api, uint32_t tag)
 {
     for (struct list *at = api->calls.next; at != &api->calls; at = at->next) {
-        struct lant_call *call = call_at(at);
+        struct lant_call *call = lant_call_at(at);
         if (call->name == tag && call->step == LANT_CALL_WAITS &&
             (call->kind == LANT_CALL_SEND || call->kind == LANT_CALL_SEND_BLOCKING)) {
             return call;
@@ -187,11 +182,11 @@ static void take_sent(struct lant_api *api, const struct lant_notification *noti
     api->counters.notified++;
     api->counters.failed += result == LANT_RESULT_FAILED;
     if (call != NULL && call->kind == LANT_CALL_SEND_BLOCKING) {
-        return_with(call, result);
+        lant_api_return(call, result);
         return;
     }
     if (call != NULL && result == LANT_RESULT_FAILED) {
-        return_with(call, result); /* Not all of it will ever have left. */
+        lant_api_return(call, result); /* Not all of it will ever have left. */
     }
     lant_notifications_put(&api->aside[LANT_ASIDE_SENT], notification);
 }
@@ -217,7 +212,7 @@ static void give(struct lant_api *api, struct lant_call *call)
     switch ((enum lant_call_kind)call->kind) {
     case LANT_CALL_CONFIRM:
         if (lant_notifications_take(&api->aside[LANT_ASIDE_SENT], &notification)) {
-            return_with(call, result_of(&notification));
+            lant_api_return(call, result_of(&notification));
         }
         return;
     case LANT_CALL_RECV:
@@ -228,13 +223,13 @@ static void give(struct lant_api *api, struct lant_call *call)
             call->received.bytes = notification.bytes;
             call->received.address = notification.destination;
             call->received.node = notification.node;
-            return_with(call, LANT_RESULT_OK);
+            lant_api_return(call, LANT_RESULT_OK);
         }
         return;
     case LANT_CALL_RDMA_FENCE:
         if (api->counters.sends == api->counters.notified) {
-            return_with(call,
-                        api->counters.failed == call->failed ? LANT_RESULT_OK : LANT_RESULT_FAILED);
+            lant_api_return(call, api->counters.failed == call->failed ? LANT_RESULT_OK
+                                                                       : LANT_RESULT_FAILED);
         }
         return;
     case LANT_CALL_SEND:
@@ -257,7 +252,7 @@ static bool wants_notification(struct lant_api *api)
 {
     bool wants = false;
     for (struct list *at = api->calls.next; at != &api->calls; at = at->next) {
-        struct lant_call *call = call_at(at);
+        struct lant_call *call = lant_call_at(at);
         if (waits_for_notification(call)) {
             give(api, call);
             wants |= call->step == LANT_CALL_WAITS;
@@ -310,173 +305,12 @@ void lant_api_forget_arrivals(struct lant_api *api)
     lant_notifications_init(&api->aside[LANT_ASIDE_RECV_REG], LANT_NOTIFICATIONS_MAX);
 }
 
-/* -- Loads and stores ---------------------------------------------------------------------------*/
+/* -- What the node tells its program ------------------------------------------------------------*/
 
 static bool is_access(const struct lant_call *call)
 {
     return call->kind == LANT_CALL_SHM_WRITE || call->kind == LANT_CALL_SHM_READ;
 }
-
-static void begin_access(struct lant_api *api, struct lant_call *call, enum lant_call_kind kind,
-                         uint64_t address, uint64_t length)
-{
-    begin(api, call, kind);
-    call->left = length;
-    call->access = (struct lant_shm_access){
-        .address = address, .token = call->name, .store = kind == LANT_CALL_SHM_WRITE};
-    call->node = lant_global_node(address);
-    if (length == 0 || length > LANT_ADDRESSES - lant_global_address(address)) {
-        call->left = 0;
-        return_with(call, LANT_RESULT_REFUSED);
-        return;
-    }
-    list_append(&api->stores, &call->store_place);
-}
-
-void lant_api_shm_write(struct lant_api *api, struct lant_call *call, uint64_t address,
-                        const void *bytes, uint64_t length)
-{
-    begin_access(api, call, LANT_CALL_SHM_WRITE, address, length);
-    call->from = bytes;
-}
-
-void lant_api_shm_read(struct lant_api *api, struct lant_call *call, uint64_t address, void *bytes,
-                       uint64_t length)
-{
-    begin_access(api, call, LANT_CALL_SHM_READ, address, length);
-    call->to = bytes;
-}
-
-/* The longest access that a bus can do at once. */
-static uint32_t access_bytes(uint64_t address, uint64_t left)
-{
-    const uint64_t in_line = LANT_SHM_ACCESS_MAX - address % LANT_SHM_ACCESS_MAX;
-    const uint32_t most = (uint32_t)(left < in_line ? left : in_line);
-    uint32_t bytes = most & ~UINT32_C(7);
-    if (address % 8 != 0 || bytes == 0) {
-        bytes = 4;
-        while (bytes > most || address % bytes != 0) {
-            bytes /= 2;
-        }
-    }
-    return bytes;
-}
-
-/* The next access of the call, if the node has room. */
-static void access_next(struct lant_call *call)
-{
-    struct lant_shm_access *access = &call->access;
-    struct lant_shm_access next = *access;
-    next.address += access->bytes;
-    next.bytes = access_bytes(next.address, call->left);
-    const uint8_t *from = access->store ? call->from + call->done : NULL;
-    if (!lant_node_access(call->api->node, &next, from)) {
-        return;
-    }
-    *access = next;
-    call->gather = lant_shm_gather_begin(access);
-    call->unfinished += lant_shm_access_beats(access);
-    call->left -= access->bytes;
-    call->step = LANT_CALL_WAITS;
-}
-
-/* Those that began later than the store, and cover its node. */
-static void tell_fences(struct lant_api *api, const struct lant_call *store)
-{
-    for (struct list *at = api->calls.next; at != &api->calls; at = at->next) {
-        struct lant_call *fence = call_at(at);
-        fence->denied |= fence->kind == LANT_CALL_SHM_FENCE && fence->order > store->order &&
-                         (fence->node == LANT_ALL_NODES || fence->node == store->node);
-    }
-}
-
-/* All of an access has its answer on the bus. */
-static void access_answered(struct lant_call *call)
-{
-    const uint8_t response = call->gather.response;
-    call->done += call->access.bytes;
-    if (call->gather.fake || (response != LANT_OKAY && response != LANT_EXOKAY)) {
-        call->left = 0;
-        call->denied = true;
-        return_with(call, LANT_RESULT_FAILED);
-    } else if (call->left == 0) {
-        return_with(call, LANT_RESULT_OK);
-    } else {
-        call->step = LANT_CALL_WANTS;
-    }
-}
-
-static void take_done(struct lant_call *call, const struct lant_shm_done *done)
-{
-    if (lant_shm_done_on_bus(done)) {
-        lant_shm_gather_add(&call->gather, &call->access, done,
-                            call->access.store ? NULL : call->to + call->done);
-        if (call->gather.unanswered == 0) {
-            access_answered(call);
-        }
-    }
-    if (lant_shm_done_final(done)) {
-        call->unfinished--;
-        call->denied |= done->kind == LANT_SHM_DENIED;
-    }
-    if (call->denied && call->access.store) {
-        tell_fences(call->api, call);
-    }
-    if (call->unfinished == 0 && call->left == 0) {
-        list_remove(&call->store_place);
-    }
-}
-
-enum lant_store_state lant_api_poll(const struct lant_call *call)
-{
-    if (call->denied || (call->step >= LANT_CALL_RETURNING && call->result != LANT_RESULT_OK)) {
-        return LANT_STORE_FAILED;
-    }
-    return call->step < LANT_CALL_RETURNING || call->unfinished != 0 ? LANT_STORE_WAITS
-                                                                     : LANT_STORE_DONE;
-}
-
-/* -- Fences of loads and stores -----------------------------------------------------------------*/
-
-void lant_api_shm_fence(struct lant_api *api, struct lant_call *call, uint32_t node)
-{
-    begin(api, call, LANT_CALL_SHM_FENCE);
-    call->node = node;
-}
-
-/* The interface's own fence covers what it has taken: earlier stores must all have been. */
-static bool may_fence(const struct lant_call *fence)
-{
-    const struct list *stores = &fence->api->stores;
-    for (const struct list *at = stores->next; at != stores; at = at->next) {
-        const struct lant_call *call = CONTAINER_OF_CONST(at, struct lant_call, store_place);
-        if (call->order < fence->order && call->step < LANT_CALL_RETURNING &&
-            call->kind == LANT_CALL_SHM_WRITE) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void look_at_fence(struct lant_call *call)
-{
-    struct lant_shm *shm = &call->api->node->shm;
-    if (call->step == LANT_CALL_WANTS && may_fence(call)) {
-        call->fence = lant_shm_fence_begin(shm, call->node);
-        call->step = call->fence == LANT_SHM_NO_FENCES ? LANT_CALL_WANTS : LANT_CALL_WAITS;
-    }
-    if (call->step != LANT_CALL_WAITS) {
-        return;
-    }
-    const enum lant_shm_fence_state state = lant_shm_fence_look(shm, call->fence);
-    if (state != LANT_SHM_FENCE_WAITS) {
-        lant_shm_fence_end(shm, call->fence);
-        return_with(call, state == LANT_SHM_FENCE_FAILED || call->denied ? LANT_RESULT_FAILED
-                                                                         : LANT_RESULT_OK);
-    }
-}
-
-/* -- What the node tells its program ------------------------------------------------------------*/
 
 static void on_wake(struct sim *sim, struct sim_event *event)
 {
@@ -484,11 +318,11 @@ static void on_wake(struct sim *sim, struct sim_event *event)
     struct lant_api *api = CONTAINER_OF(event, struct lant_api, wake);
     read_notifications(api);
     for (struct list *at = api->calls.next; at != &api->calls; at = at->next) {
-        struct lant_call *call = call_at(at);
+        struct lant_call *call = lant_call_at(at);
         if (call->kind == LANT_CALL_SHM_FENCE) {
-            look_at_fence(call);
+            lant_api_look_at_fence(call);
         } else if (call->step == LANT_CALL_WANTS && is_access(call)) {
-            access_next(call);
+            lant_api_access_next(call);
         } else if (call->step == LANT_CALL_WANTS) {
             submit(call);
         }
@@ -507,7 +341,7 @@ static void on_done(void *context, const struct lant_shm_done *done)
     for (struct list *at = api->stores.next; at != &api->stores; at = at->next) {
         struct lant_call *call = CONTAINER_OF(at, struct lant_call, store_place);
         if (call->name == done->token) {
-            take_done(call, done);
+            lant_api_take_done(call, done);
             return;
         }
     }
@@ -519,7 +353,7 @@ static void on_pushed(void *context, uint32_t tag)
     struct lant_api *api = context;
     struct lant_call *call = transfer_named(api, tag);
     if (call != NULL && call->kind == LANT_CALL_SEND) {
-        return_with(call, LANT_RESULT_OK);
+        lant_api_return(call, LANT_RESULT_OK);
     }
     wake(api);
 }
@@ -562,7 +396,7 @@ void lant_api_open(struct lant_api *api, const struct lant_api_config *config,
 void lant_api_close(struct lant_api *api)
 {
     for (struct list *at = api->calls.next; at != &api->calls; at = at->next) {
-        sim_cancel(&call_at(at)->event);
+        sim_cancel(&lant_call_at(at)->event);
     }
     sim_cancel(&api->wake);
     api->node->program = (struct lant_program){0};

@@ -70,11 +70,11 @@ struct lant_call {
         uint32_t node;    /* Who sent it. */
     } received;           /* RecvStruct: of recv and quick_recv that came to OK. */
     /* The API's. */
-    struct list place, store_place; /* Of a call that has not returned; that is not done. */
+    struct list place, store_place; /* Until it has returned; until it is done. */
     struct sim_event event;
     struct lant_api *api;
     uint8_t kind, step; /* enum lant_call_kind, enum lant_call_step. */
-    uint32_t name;      /* Of its transfer (a tag) or of its accesses (a token). */
+    uint32_t name;      /* Its transfer's tag, or its accesses' token. */
     uint64_t order;     /* Calls begin in this order. */
     uint64_t failed;    /* Transfers that had failed when it began. */
     struct lant_work work;
@@ -84,7 +84,7 @@ struct lant_call {
     uint8_t *to;
     uint64_t done, left; /* Bytes before and behind the access under way. */
     uint32_t unfinished; /* Beats of which something is still to come. */
-    uint32_t node;       /* Of a fence. */
+    uint32_t node;       /* A fence's, or an access's. */
     uint32_t fence;
     bool denied; /* A store, of a fence one that it covers, was not done. */
 };
@@ -115,7 +115,7 @@ static inline uint32_t lant_device_name(const struct lant_device *device)
 
 struct lant_api_config {
     uint64_t send_ps;    /* What a program pays for a call that puts a transfer on the queue. */
-    uint64_t timeout_ps; /* Of calls that wait for a notification; LANT_NEVER: for ever. */
+    uint64_t timeout_ps; /* How long calls wait for a notification; LANT_NEVER: for ever. */
 };
 
 struct lant_api_counters {

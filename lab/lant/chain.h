@@ -42,10 +42,10 @@ struct lant_chain_costs {
 struct lant_chain_config {
     struct lant_chain_costs costs;
     bool by_cpu;             /* (b). */
-    uint32_t bytes, blocks;  /* Of a block; how many there are. */
+    uint32_t bytes, blocks;  /* A block's; how many there are. */
     uint32_t under_way;      /* Blocks, at most. */
-    uint64_t latency_cycles; /* Of each computation. */
-    uint32_t buffers;        /* Of F1's results. */
+    uint64_t latency_cycles; /* What each computation takes. */
+    uint32_t buffers;        /* For F1's results. */
     bool direct, overlap;    /* See accelerator.h. */
 };
 

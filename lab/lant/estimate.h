@@ -27,7 +27,7 @@ struct lant_estimate_input {
     double path_bps;       /* Data through one accelerator at that ratio. */
     double link_bps;       /* What the link carries of data. */
     double logic;          /* Flip-flops of the FPGA. */
-    double stack_share;    /* Of these, what the network takes: 0 to below 1. */
+    double stack_share;    /* What the network takes of these: 0 to below 1. */
     double block_logic;    /* What an accelerator takes. */
     uint32_t accelerators; /* That are to be used. */
 };
@@ -38,7 +38,7 @@ struct lant_estimate {
     double block_flops;  /* A second, of one accelerator. */
     double flops;        /* A second, of those to be used. */
     double logic_fits;   /* Accelerators in the FPGA. */
-    double needed_bps;   /* Of the link, by those to be used. */
+    double needed_bps;   /* What those to be used ask of the link. */
     bool exceeds_link;   /* The link does not carry that, and `flops` is out of reach: */
     uint32_t link_fits;  /* so many it does, */
     double link_flops;   /* which make this. */

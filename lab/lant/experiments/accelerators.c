@@ -11,7 +11,7 @@
 enum {
     KB = 1024,
     SIZES = 7,
-    BLOCKS = 12, /* Of which the second half counts. */
+    BLOCKS = 12, /* The second half counts. */
     HLS = 288,   /* Cycles: 7.3's multiplication of matrices. */
 };
 
