@@ -60,7 +60,8 @@ enum lant_accelerator_role {
     LANT_ACCELERATOR_BY_CPU,    /* F1 of Fig. 7.1b. */
 };
 
-/* AccelConfigStruct, and what the laboratory adds. */
+/* AccelConfigStruct, and what the laboratory adds. Its dma_queue_addr is the node's FPGA queue; who
+ * looks at local_notification_addr hears on_finished; what local_dma_notif is, nobody says. */
 struct lant_accelerator_config {
     enum lant_accelerator_role role;
     uint64_t latency_cycles;      /* What the computation takes. */

@@ -43,6 +43,7 @@ static struct rig *open_rig(uint64_t seed, double bit_errors)
     char error[TOPOLOGY_ERROR_BYTES];
     assert_non_null(rig);
     config.memory_bytes = LANT_CHAIN_MEMORY;
+    config.in_charge = 1;
     sim_init(&rig->sim, seed);
     assert_true(
         lant_world_open(&rig->world, &config, &fabric, &rig->sim, seed, error, sizeof(error)));
@@ -380,8 +381,8 @@ static void test_work(void **state)
 
 /* -- Failures -----------------------------------------------------------------------------------*/
 
-/* A transfer or a store that is refused stops the accelerator; the CPU in charge hears of the
- * second. */
+/* A transfer or a store that is refused stops the accelerator; LNI-32: the CPU in charge hears of
+ * the second. */
 static void test_failures(void **state)
 {
     (void)state;
@@ -396,6 +397,7 @@ static void test_failures(void **state)
         assert_true(rig->chain.accelerators[0].failed);
         assert_int_equal(rig->chain.finished, 0);
         assert_int_equal(rig->chain.accelerators[1].counters.works, 0);
+        assert_true(i == 0 || rig->world.nodes[1].counters.reports > 0);
         lant_chain_close(&rig->chain);
         close_rig(rig);
     }

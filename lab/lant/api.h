@@ -17,6 +17,8 @@
  * Source     Lant Tables 3.4, 3.5, 3.3.4.3, 6.4; specification 2.5, 2.10, 2.17, 9.BB; LNI-53,
  *            LNI-67.
  *
+ * config_accelerator() and work_accelerator() are in accelerator.h.
+ *
  * No call returns from within another one: on_return is always called by an event of its own, and
  * may begin the next call.
  */
