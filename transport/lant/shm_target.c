@@ -109,14 +109,21 @@ static enum meaning judge(const struct lant_shm_target *target, const struct lan
     if (!is_well_formed(header)) {
         return MALFORMED;
     }
+    /* What was done is done, though the memory may have been withdrawn since. */
+    const struct lant_shm_recent_entry *entry = remembered(target, packet, now);
+    const bool again = entry != NULL && !store && entry->response == LANT_EXOKAY;
+    if (entry != NULL && !entry->done) {
+        return UNDER_WAY;
+    }
+    if (entry != NULL && !again) {
+        return ANSWERED;
+    }
     if (!allows(ranges, header, store ? LANT_ACCESS_WRITE : LANT_ACCESS_READ)) {
         return allows(ranges, header, store ? LANT_ACCESS_READ : LANT_ACCESS_WRITE) ? NO_RIGHT
                                                                                     : NO_RANGE;
     }
-    const struct lant_shm_recent_entry *entry = remembered(target, packet, now);
-    if (entry != NULL) {
-        const bool again = !store && entry->response == LANT_EXOKAY;
-        return !entry->done ? UNDER_WAY : again ? READ_AGAIN : ANSWERED;
+    if (again) {
+        return READ_AGAIN;
     }
     if (header->lock) {
         const struct lant_exclusive_access access = exclusive_of(packet);

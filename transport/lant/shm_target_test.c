@@ -212,6 +212,23 @@ static void test_repeated_store(void **state)
     }
 }
 
+/* What was done is done, though the memory was withdrawn before the copy came: its sender hears so,
+ * and is not told that there is no such memory. */
+static void test_repeated_after_withdrawal(void **state)
+{
+    (void)state;
+    struct rig rig;
+    start(&rig, 256, false);
+    const struct lant_packet store = request(LANT_AW, 3, 7, 0x1000);
+    assert_int_equal(arrive(&rig, &store, 0), LANT_SHM_WRITE);
+    assert_int_equal(remember(&rig, LANT_AW, LANT_OKAY, 0), LANT_OKAY);
+    rig.ranges.count = 0;
+    assert_int_equal(arrive(&rig, &store, 1), LANT_SHM_ANSWER);
+    assert_int_equal(rig.work.answer.footer.response, LANT_OKAY);
+    assert_int_equal(rig.target.counters.repeated, 1);
+    expect_refusal(&rig, request(LANT_AW, 3, 8, 0x1000), LANT_DECERR);
+}
+
 /* A load is just done again. */
 static void test_repeated_load(void **state)
 {
@@ -395,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_held),
         cmocka_unit_test(test_repeated_store),
+        cmocka_unit_test(test_repeated_after_withdrawal),
         cmocka_unit_test(test_repeated_load),
         cmocka_unit_test(test_exclusive_pair),
         cmocka_unit_test(test_exclusive_error),
