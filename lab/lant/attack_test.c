@@ -78,7 +78,6 @@ static struct seen *open_world(const struct lant_node_config *config, const char
     const struct lant_fabric_config fabric = fabric_of(topology);
     sim_init(&seen->sim, 1);
     if (!lant_world_open(&seen->world, config, &fabric, &seen->sim, 1, error, sizeof(error))) {
-        printf("%s\n", error);
         exit(9);
     }
     for (uint32_t i = 0; i < seen->world.count; i++) {
@@ -96,7 +95,6 @@ static bool run(struct seen *seen)
             return true;
         }
         if (!sim_step(&seen->sim)) {
-            printf("stands still at %.0f cycles\n", (double)seen->sim.now_ps / LANT_CYCLE_PS);
             return false;
         }
     }
@@ -133,7 +131,6 @@ static void spoil(struct seen *seen, uint8_t type, uint32_t offset)
             break;
         }
     }
-    printf("no such packet\n");
     exit(8);
 }
 
@@ -149,8 +146,6 @@ static int stranger_on_a_line(void)
     if (!run(seen)) {
         return 1;
     }
-    printf("sent %u, status %#x, received %u, byte %#x\n", seen->sent, seen->status, seen->received,
-           seen->world.nodes[1].memory[4096]);
     return seen->received != 0 || seen->world.nodes[1].memory[4096] != 0 ? 2 : 0;
 }
 
@@ -169,8 +164,6 @@ static int to_itself(void)
     memset(seen->world.nodes[0].memory, 0x5a, 512);
     TRY(submit(seen, 0, lant_global(0, 4096), 512, 0));
     TRY(run(seen));
-    printf("at node 0 %#x, at node 1 %#x\n", seen->world.nodes[0].memory[4096],
-           seen->world.nodes[1].memory[4096]);
     return seen->world.nodes[1].memory[4096] != 0 ? 2 : 0;
 }
 
@@ -203,7 +196,6 @@ static int source_wraps(void)
     struct seen *seen = open_world(&config, "all-to-all:2");
     (void)submit(seen, UINT64_MAX - 7, lant_global(1, 4096), 8, 0);
     TRY(run(seen));
-    printf("received %u\n", seen->received);
     return seen->received == 0 ? 0 : 2;
 }
 
@@ -226,10 +218,6 @@ static int short_timeout(void)
     TRY(submit(seen, 0, lant_global(1, 4096), 512, 0));
     spoil(seen, LANT_RDMA_WRITE_REGISTER, 0);
     const bool ends = run(seen);
-    const struct lant_node *node = &seen->world.nodes[0];
-    printf("sent %u, unanswered %u, waiting %u, in flight %u, to go again %u\n", seen->sent,
-           node->dma.unanswered, node->dma.waiting, lant_rdma_in_flight(&node->rdma),
-           node->rdma.retransmissions.count);
     return ends && seen->sent == 1 ? 0 : 1;
 }
 
@@ -249,7 +237,6 @@ static int foreign_answer(void)
     frame->count = lant_encode(&packet, frame->flits);
     TRY(lant_fabric_send(&seen->world.fabric, 2, frame, seen->sim.now_ps));
     TRY(run(seen));
-    printf("status %#x\n", seen->status);
     return (seen->status & LANT_STATUS_ERRORS) != 0 ? 0 : 2;
 }
 
@@ -264,7 +251,6 @@ static int long_timeout(void)
     if (!run(seen)) {
         return 1;
     }
-    printf("sent %u, received %u\n", seen->sent, seen->received);
     return seen->received == 1 ? 0 : 2;
 }
 
@@ -283,7 +269,6 @@ static int long_access(void)
     }
     TRY(run(seen));
     const uint64_t stores = seen->world.nodes[1].shm_target.counters.stores;
-    printf("stored %u times\n", (unsigned)stores);
     return stores == 1 ? 0 : 2;
 }
 
@@ -301,8 +286,6 @@ static int old_row(void)
         return 1;
     }
     uint64_t failed = seen->world.nodes[0].rdma.counters.failed;
-    printf("failed %u, aged %u, sent %u, received %u\n", (unsigned)failed,
-           (unsigned)seen->world.nodes[1].rdma_target.counters.aged, seen->sent, seen->received);
     return failed == 0 ? 0 : 2;
 }
 
@@ -345,7 +328,6 @@ static int full_queue(void)
         }
     }
     const uint64_t failed = seen->world.nodes[0].rdma.counters.failed;
-    printf("sent %u, failed %u, status %#x\n", seen->sent, (unsigned)failed, seen->status);
     return failed == 0 ? 0 : 2;
 }
 
@@ -403,8 +385,6 @@ static int soak_with(uint64_t seed, const char *topology, double bit_errors, boo
         failed += seen->world.nodes[i].rdma.counters.failed;
     }
     if (!ends || seen->sent != wanted || (failed == 0 && seen->received != wanted)) {
-        printf("seed %u %s: ends %d, wanted %u, sent %u, received %u, failed %u\n", (unsigned)seed,
-               topology, ends, wanted, seen->sent, seen->received, (unsigned)failed);
         return 1;
     }
     lant_world_close(&seen->world);

@@ -27,6 +27,7 @@ struct lant_node_config lant_config_of(struct lab_run *run)
     costs->ram = lant_whole(run, "ram");
     costs->rdma_receive = lant_whole(run, "rdma_receive");
     costs->rdma_done = lant_whole(run, "rdma_done");
+    costs->row = lant_whole(run, "ack");
     costs->early_timer = lant_whole(run, "early_timer");
     costs->t_gen = lant_whole(run, "t_gen");
     costs->cut_through = lab_word(run, "receiver") == 1;
@@ -91,9 +92,9 @@ static void on_done(void *context, const struct lant_shm_done *done)
 
 static void on_pushed(void *context, uint32_t tag)
 {
-    (void)tag;
     struct lant_probe *probe = context;
     probe->pushed++;
+    probe->pushed_tags |= UINT64_C(1) << tag % 64;
     probe->pushed_ps = probe->bench->sim.now_ps;
 }
 

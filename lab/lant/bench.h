@@ -24,15 +24,16 @@ struct lant_bench;
 /* What the program of a node has seen. */
 struct lant_probe {
     struct lant_bench *bench;
-    uint64_t done;      /* Accesses answered on the bus. */
-    uint64_t done_ps;   /* The last of them. */
-    uint64_t data;      /* What the last load got. */
-    uint64_t confirmed; /* Stores whose peers have them. */
-    uint64_t pushed;    /* Transfers that have left, */
-    uint64_t pushed_ps; /* the last of them; */
-    uint64_t sent;      /* that were acknowledged, */
-    uint64_t sent_ps;   /* the last; */
-    uint64_t received;  /* that have come. */
+    uint64_t done;        /* Accesses answered on the bus. */
+    uint64_t done_ps;     /* The last of them. */
+    uint64_t data;        /* What the last load got. */
+    uint64_t confirmed;   /* Stores whose peers have them. */
+    uint64_t pushed;      /* Transfers that have left, */
+    uint64_t pushed_ps;   /* the last of them, */
+    uint64_t pushed_tags; /* and a bit for the tag of each, modulo 64; */
+    uint64_t sent;        /* that were acknowledged, */
+    uint64_t sent_ps;     /* the last; */
+    uint64_t received;    /* that have come. */
     uint64_t received_ps;
     struct sim_event *wakes; /* Scheduled when an access is answered; NULL: none. */
 };
@@ -49,7 +50,8 @@ struct lant_bench {
 /* The configuration that the run's parameters make, which are LANT_NODE_USES. */
 struct lant_node_config lant_config_of(struct lab_run *run);
 #define LANT_NODE_USES                                                                             \
-    "shm_issue shm_beat shm_receive shm_done shm_rows rdma_setup ram rdma_receive rdma_done rows " \
+    "shm_issue shm_beat shm_receive shm_done shm_rows rdma_setup ram rdma_receive rdma_done ack "  \
+    "rows "                                                                                        \
     "operations timers early_timer t_gen early engine_window timeout retries cam mask entries "    \
     "escapes "                                                                                     \
     "escape_time register segment receiver "

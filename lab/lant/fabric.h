@@ -99,10 +99,13 @@ void lant_fabric_free(struct lant_fabric *fabric, struct lant_frame *frame);
 uint64_t lant_fabric_send(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
                           uint64_t head_ps);
 
-/* When the node's line can take a packet. */
+/* When the node's line can take a packet. On which one of several lines a packet waits is known
+ * when it is sent: then it is now. */
 static inline uint64_t lant_fabric_free_ps(const struct lant_fabric *fabric, uint32_t node)
 {
-    return fabric->free_ps[fabric->topology.first_port[node]];
+    return topology_degree(&fabric->topology, node) == 1
+               ? fabric->free_ps[fabric->topology.first_port[node]]
+               : 0;
 }
 
 /* How long a packet takes of the line. */

@@ -9,6 +9,8 @@
 /* The longest that a packet is in the network, and that the DMA engine takes for a packet. */
 #define NETWORK_CYCLES 10000u
 #define PACKET_CYCLES  80u
+/* Another master of the bus than the CPU. */
+#define DMA_BUS_ID 255u
 
 /* How long receivers remember and numbers rest follows from timeouts, retries and segments. */
 static void set_lifetimes(struct lant_node_config *config)
@@ -55,6 +57,7 @@ struct lant_node_config lant_node_default(void)
         .early_timers = LANT_ROWS,
         .memory_bytes = 1 << 20,
     };
+    config.rdma.bus_id = DMA_BUS_ID;
     config.shm.timeout = lant_cycles(config.shm.timeout);
     config.rdma.timeout = lant_cycles(config.rdma.timeout);
     return config;
@@ -194,6 +197,7 @@ static void on_timer(struct sim *sim, struct sim_event *event)
     lant_rdma_on_time(&node->rdma, sim->now_ps);
     lant_shm_target_on_time(&node->shm_target, sim->now_ps);
     lant_rdma_target_on_time(&node->rdma_target, sim->now_ps);
+    lant_node_take_notifications(node);
     lant_node_packets_over(node);
     lant_node_settle(node);
 }
@@ -212,35 +216,70 @@ static void arm_timer(struct lant_node *node)
     }
 }
 
+/* When the oldest notification of the queue is due; LANT_NEVER: there is none. */
+static uint64_t ended_at(const struct lant_node *node, enum lant_queue queue)
+{
+    return node->ended[queue].count == 0 ? LANT_NEVER
+                                         : node->ended[queue].at_ps[node->ended[queue].first];
+}
+
 static void on_notify(struct sim *sim, struct sim_event *event)
 {
-    (void)sim;
     struct lant_node *node = CONTAINER_OF(event, struct lant_node, notify);
     struct lant_notification notification;
     for (enum lant_queue queue = LANT_QUEUE_CPU; queue < LANT_QUEUE_COUNT; queue++) {
-        while (lant_rdma_notification_waits(&node->rdma, queue) &&
-               lant_notifications_admit(&node->notifications[queue]) &&
-               lant_rdma_next_notification(&node->rdma, node->world->sim->now_ps, queue,
-                                           &notification)) {
+        while (ended_at(node, queue) <= sim->now_ps &&
+               lant_notifications_admit(&node->notifications[queue])) {
+            const bool some =
+                lant_rdma_next_notification(&node->rdma, sim->now_ps, queue, &notification);
+            CHECK(some);
+            node->ended[queue].first = (node->ended[queue].first + 1) % LANT_RDMA_ENDED_MAX;
+            node->ended[queue].count--;
             lant_node_notify(node, queue, &notification);
         }
-    }
-    struct lant_rdma_failure failure;
-    while (lant_rdma_next_interrupt(&node->rdma, &failure)) {
-        node->counters.interrupts++;
     }
     lant_node_settle(node);
 }
 
-static bool wants_to_notify(const struct lant_node *node)
+/* Transfers that have ended are notified in their time, if their queue has room. */
+static void schedule_notifications(struct lant_node *node)
 {
+    const struct lant_costs *costs = &node->world->config.costs;
+    const uint64_t now_ps = node->world->sim->now_ps;
+    const uint32_t cycles = costs->rdma_done > costs->row ? costs->rdma_done - costs->row : 0;
+    uint64_t at_ps = LANT_NEVER;
     for (enum lant_queue queue = LANT_QUEUE_CPU; queue < LANT_QUEUE_COUNT; queue++) {
-        const struct lant_notifications *own = &node->notifications[queue];
-        if (lant_rdma_notification_waits(&node->rdma, queue) && own->count < own->depth) {
-            return true;
+        const uint32_t waiting = lant_rdma_notifications_waiting(&node->rdma, queue);
+        while (node->ended[queue].count < waiting) {
+            const uint32_t at = node->ended[queue].first + node->ended[queue].count++;
+            node->ended[queue].at_ps[at % LANT_RDMA_ENDED_MAX] = now_ps + lant_cycles(cycles);
+        }
+        if (node->notifications[queue].count < node->notifications[queue].depth) {
+            at_ps = earlier(at_ps, ended_at(node, queue));
         }
     }
-    return false;
+    if (at_ps != LANT_NEVER && !sim_event_scheduled(&node->notify)) {
+        sim_schedule(node->world->sim, &node->notify, at_ps > now_ps ? at_ps : now_ps);
+    }
+}
+
+/* What a transfer failed by is kept for who looks for it, and reported if an accelerator began
+ * it (2.16). */
+static void record_failures(struct lant_node *node)
+{
+    struct lant_rdma_failure failure;
+    while (lant_rdma_next_interrupt(&node->rdma, &failure)) {
+        const struct lant_error error = {
+            .time = failure.time,
+            .address = failure.destination,
+            .reporter = node->index,
+            .initiator = failure.tag,
+            .kind = LANT_ERROR_RDMA,
+            .attempts = failure.attempts,
+            .response = failure.response == LANT_OKAY ? LANT_NO_RESPONSE : failure.response,
+            .accelerator = failure.queue == LANT_QUEUE_FPGA};
+        (void)lant_errors_record(&node->errors, &error);
+    }
 }
 
 static void show(const struct lant_node *node)
@@ -258,12 +297,10 @@ static void show(const struct lant_node *node)
 /* Something has happened on the node: whatever can go on now does. */
 void lant_node_settle(struct lant_node *node)
 {
-    const struct lant_costs *costs = &node->world->config.costs;
     collect_done(node);
     issue_beats(node);
-    if (wants_to_notify(node) && !sim_event_scheduled(&node->notify)) {
-        sim_after(node->world->sim, &node->notify, lant_cycles(costs->rdma_done - costs->row));
-    }
+    record_failures(node);
+    schedule_notifications(node);
     lant_node_pump(node);
     arm_timer(node);
     show(node);
@@ -278,6 +315,7 @@ struct lant_visit *lant_node_visit(struct lant_node *node, sim_action act)
     sim_event_init(&visit->event, act);
     list_init(&visit->place);
     visit->node = node;
+    visit->judged = false;
     return visit;
 }
 
@@ -327,8 +365,7 @@ bool lant_world_open(struct lant_world *world, const struct lant_node_config *co
                      const struct lant_fabric_config *fabric, struct sim *sim, uint64_t seed,
                      char *error, size_t error_bytes)
 {
-    CHECK(config->costs.early_timer < LANT_PACKET_FLITS_MIN + 1 &&
-          config->costs.rdma_done >= config->costs.row);
+    CHECK(config->costs.early_timer < LANT_PACKET_FLITS_MIN + 1);
     CHECK(config->memory_bytes % LANT_FLIT_BYTES == 0 && !config->rdma_target.keyhole);
     *world = (struct lant_world){.sim = sim, .config = *config};
     set_lifetimes(&world->config);

@@ -12,8 +12,7 @@
  * Limits     LANT_ACCESSES_MAX beats that wait to be issued on a node.
  * Source     Lant 3.3, 3.4, 5.2, 6.1, 6.2; specification 2 and 5.
  *
- * A packet is one event where it leaves and one where it has come: what the bridging controllers do
- * flit by flit are the sums of hardware/lant/timing.h. The output takes, in this order: answers,
+ * A packet is one event where it leaves and one where it has come. The output takes, in this order: answers,
  * loads and stores, words that an operation is complete, the DMA engine's packets, reports.
  */
 #ifndef LAB_LANT_NODE_H
@@ -34,7 +33,7 @@
 struct lant_costs {
     uint32_t shm_issue, shm_beat, shm_receive, shm_done;
     uint32_t rdma_setup, ram, rdma_receive, rdma_done;
-    uint32_t row;         /* From an answer's last flit until its row is free. */
+    uint32_t row;         /* From an RDMA_ACK's last flit until its row is free. */
     uint32_t early_timer; /* From a footer to the early acknowledgement. */
     uint32_t t_gen;
     uint32_t memory; /* From the interface to memory and back, beyond what is in the others. */
@@ -78,6 +77,7 @@ struct lant_visit {
     struct list place; /* In a queue of the node. */
     struct lant_node *node;
     uint64_t ready_ps; /* An answer's first flit can leave. */
+    bool judged;       /* Data of RDMA that `write` says how to write. */
     uint8_t local_id;  /* By which memory answers. */
     uint8_t strobe;
     uint64_t address, data;
@@ -100,7 +100,6 @@ struct lant_node_counters {
     uint64_t repaired;
     uint64_t dropped_full; /* More packets at nodes than the world has room for. */
     uint64_t reports;
-    uint64_t interrupts;
     uint64_t notifications[LANT_QUEUE_COUNT];
 };
 
@@ -125,7 +124,7 @@ struct lant_node {
     struct lant_ends last;
     bool last_ends; /* It is the last packet of the transfer `last_tag`. */
     uint32_t last_tag;
-    struct list answers;
+    struct list answers; /* By the time at which they are ready. */
     struct lant_dma dma;
     /* Beats that wait to be issued, and what becomes of those that were. */
     struct sim_event issue, done, notify, timer;
@@ -143,8 +142,15 @@ struct lant_node {
             uint64_t at_ps;
         } ring[LANT_DELAYED_MAX];
     } delayed;
+    /* Transfers that have ended: when their notifications are due. */
+    struct {
+        uint32_t first, count;
+        uint64_t at_ps[LANT_RDMA_ENDED_MAX];
+    } ended[LANT_QUEUE_COUNT];
     struct list held;  /* Requests for which the CAM has no room, in their order. */
     struct list words; /* That an operation is complete, for which the queue has no room. */
+    uint64_t answered_ps[2][LANT_INBOUND_ENTRIES_MAX]; /* By direction and local ID: memory's last
+                                                           answer. */
     struct lant_rdma_target rdma_target; /* At the end: large, and touched in parts. */
 };
 

@@ -24,7 +24,24 @@ static void answer_after(struct lant_visit *visit, uint64_t delay_ps)
 {
     struct lant_node *node = visit->node;
     visit->ready_ps = node->world->sim->now_ps + delay_ps;
-    list_append(&node->answers, &visit->place);
+    struct list *behind = node->answers.previous;
+    while (behind != &node->answers &&
+           CONTAINER_OF(behind, struct lant_visit, place)->ready_ps > visit->ready_ps) {
+        behind = behind->previous;
+    }
+    list_prepend(behind, &visit->place);
+}
+
+/* The bus answers the accesses of one ID in their order, a cycle apart at least. */
+static void go_to_memory(struct lant_visit *visit, enum lant_direction direction, sim_action act,
+                         uint64_t delay_ps)
+{
+    struct sim *sim = visit->node->world->sim;
+    uint64_t *const last_ps = &visit->node->answered_ps[direction][visit->local_id];
+    const uint64_t own_ps = sim->now_ps + delay_ps, after_ps = *last_ps + lant_cycles(1);
+    *last_ps = own_ps > after_ps ? own_ps : after_ps;
+    sim_event_init(&visit->event, act);
+    sim_schedule(sim, &visit->event, *last_ps);
 }
 
 static void leave(struct lant_visit *visit)
@@ -82,8 +99,8 @@ static bool take_shm_request(struct lant_visit *visit)
     visit->strobe = work.strobe;
     visit->address = work.address;
     visit->data = work.data;
-    sim_event_init(&visit->event, on_memory);
-    sim_after(node->world->sim, &visit->event, delay_ps);
+    const bool store = work.action == LANT_SHM_WRITE;
+    go_to_memory(visit, store ? LANT_WRITES : LANT_READS, on_memory, delay_ps);
     return true;
 }
 
@@ -119,8 +136,24 @@ void lant_node_take_notifications(struct lant_node *node)
     }
 }
 
-static void act_on_rdma(struct lant_visit *visit, const struct lant_rdma_action *action,
-                        const struct lant_packet *answer);
+/* True: the visit's packet is to be written. Else it was answered, or has left. */
+static bool act_on_rdma(struct lant_visit *visit, const struct lant_rdma_action *action,
+                        const struct lant_packet *answer)
+{
+    if (action->verdict == LANT_RDMA_TARGET_WRITE) {
+        visit->judged = true;
+        visit->write = action->write;
+        return true;
+    }
+    if (action->answers) {
+        const uint64_t delay_ps = forward_ps(visit);
+        visit->packet = *answer;
+        answer_after(visit, delay_ps + lant_cycles(costs_of(visit->node)->rdma_receive));
+    } else {
+        leave(visit);
+    }
+    return false;
+}
 
 /* Packets that waited for the registration which has just come. */
 static void take_released(struct lant_node *node)
@@ -131,7 +164,9 @@ static void take_released(struct lant_node *node)
                                           &action, &answer)) {
         struct lant_visit *visit = lant_node_visit(node, NULL);
         visit->packet = packet;
-        act_on_rdma(visit, &action, &answer);
+        if (act_on_rdma(visit, &action, &answer)) {
+            list_append(&node->held, &visit->place);
+        }
     }
 }
 
@@ -139,42 +174,54 @@ static void on_written(struct sim *sim, struct sim_event *event)
 {
     struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
     struct lant_node *node = visit->node;
+    struct lant_inbound_record record;
+    const bool last =
+        lant_inbound_on_memory(&node->inbound, LANT_WRITES, visit->local_id, LANT_OKAY, &record);
+    CHECK(last && record.address == visit->write.address);
     memcpy(node->memory + visit->write.address, visit->packet.payload, visit->write.bytes);
     lant_rdma_target_on_written(&node->rdma_target, sim->now_ps, &visit->write, LANT_OKAY,
                                 &visit->packet);
     answer_after(visit, lant_cycles(costs_of(node)->rdma_receive));
     lant_node_take_notifications(node);
     take_released(node);
+    lant_node_take_held(node);
     lant_node_settle(node);
 }
 
-static void act_on_rdma(struct lant_visit *visit, const struct lant_rdma_action *action,
-                        const struct lant_packet *answer)
+/* False: the CAM has no room. */
+static bool write_data(struct lant_visit *visit)
 {
     struct lant_node *node = visit->node;
-    if (action->verdict == LANT_RDMA_TARGET_WRITE) {
-        visit->write = action->write;
-        sim_event_init(&visit->event, on_written);
-        sim_after(node->world->sim, &visit->event,
-                  forward_ps(visit) + lant_cycles(costs_of(node)->memory));
-    } else if (action->answers) {
-        const uint64_t delay_ps = forward_ps(visit);
-        visit->packet = *answer;
-        answer_after(visit, delay_ps + lant_cycles(costs_of(node)->rdma_receive));
-    } else {
-        leave(visit);
+    const struct lant_inbound_record record = {.footer = visit->packet.footer,
+                                               .address = visit->write.address,
+                                               .type = visit->packet.header.type,
+                                               .answers = 1,
+                                               .response = LANT_OKAY};
+    if (lant_inbound_holds(
+            lant_inbound_admit(&node->inbound, LANT_WRITES, &record, &visit->local_id))) {
+        return false;
     }
+    go_to_memory(visit, LANT_WRITES, on_written,
+                 forward_ps(visit) + lant_cycles(costs_of(node)->memory));
+    return true;
 }
 
-static void take_rdma_request(struct lant_visit *visit)
+/* False: the CAM has no room. */
+static bool take_rdma_request(struct lant_visit *visit)
 {
     struct lant_node *node = visit->node;
-    struct lant_rdma_action action;
-    struct lant_packet answer;
-    lant_rdma_target_on_packet(&node->rdma_target, node->world->sim->now_ps, &visit->packet,
-                               &action, &answer);
-    act_on_rdma(visit, &action, &answer);
-    take_released(node);
+    if (!visit->judged) {
+        struct lant_rdma_action action;
+        struct lant_packet answer;
+        lant_rdma_target_on_packet(&node->rdma_target, node->world->sim->now_ps, &visit->packet,
+                                   &action, &answer);
+        const bool writes = act_on_rdma(visit, &action, &answer);
+        take_released(node);
+        if (!writes) {
+            return true;
+        }
+    }
+    return write_data(visit);
 }
 
 /* False: the queue has no room. */
@@ -233,8 +280,10 @@ void lant_node_take_held(struct lant_node *node)
 {
     while (!list_empty(&node->held)) {
         struct lant_visit *visit = CONTAINER_OF(node->held.next, struct lant_visit, place);
+        const uint8_t type = visit->packet.header.type;
         list_remove(&visit->place);
-        if (!take_shm_request(visit)) {
+        if (type == LANT_AR || type == LANT_AW ? !take_shm_request(visit)
+                                               : !take_rdma_request(visit)) {
             list_prepend(&node->held, &visit->place);
             return;
         }
@@ -254,14 +303,14 @@ static void take_whole(struct lant_visit *visit)
     switch ((enum lant_type)visit->packet.header.type) {
     case LANT_AR:
     case LANT_AW:
+    case LANT_RDMA_WRITE:
+    case LANT_RDMA_WRITE_REGISTER:
+    case LANT_RDMA_UNREGISTERED:
         list_append(&node->held, &visit->place);
         lant_node_take_held(node);
         return;
     case LANT_R:
     case LANT_B: later(visit, on_shm_answer, lant_cycles(costs->shm_done)); return;
-    case LANT_RDMA_WRITE:
-    case LANT_RDMA_WRITE_REGISTER:
-    case LANT_RDMA_UNREGISTERED: take_rdma_request(visit); return;
     case LANT_COMPLETION_NOTIFICATION:
         later(visit, on_completion, forward_ps(visit) + lant_cycles(costs->rdma_receive));
         return;

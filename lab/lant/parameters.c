@@ -42,6 +42,8 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
                      "from a packet stored and forwarded to its answer's first flit"),
     LAB_FITTED_WHOLE("LNI-A2", "rdma_done", "cycles", 18, 0, 1000, "Table 3.6",
                      "from an answer's last flit to the notification"),
+    LAB_WHOLE("ack", "cycles", 2, 0, 1000, "OC; part of rdma_done",
+              "from an acknowledgement's last flit until its row is free"),
     LAB_WHOLE("rows", "", 16, 1, 1024, "5.2.3", "packets under way"),
     LAB_WHOLE("operations", "", 16, 1, 64, "5.2.3", "operations under way"),
     LAB_WHOLE("timers", "", 16, 1, 64, "6.1", "timers for early acknowledgements"),

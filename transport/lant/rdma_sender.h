@@ -198,10 +198,11 @@ MUST_USE bool lant_rdma_next_completion(struct lant_rdma *rdma, uint64_t now,
 enum lant_rdma_answer lant_rdma_on_answer(struct lant_rdma *rdma, uint64_t now,
                                           const struct lant_footer *answer);
 
-/* Does a local notification wait for `queue`? Until it is taken it keeps its slot. */
-static inline bool lant_rdma_notification_waits(const struct lant_rdma *rdma, enum lant_queue queue)
+/* How many local notifications wait for `queue`. Until it is taken, each keeps its slot. */
+static inline uint32_t lant_rdma_notifications_waiting(const struct lant_rdma *rdma,
+                                                       enum lant_queue queue)
 {
-    return rdma->ended[queue].count != 0;
+    return rdma->ended[queue].count;
 }
 /* Takes it, to be put into the queue's notifications, which have room. False: there is none. */
 MUST_USE bool lant_rdma_next_notification(struct lant_rdma *rdma, uint64_t now,

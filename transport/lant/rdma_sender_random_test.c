@@ -264,7 +264,7 @@ static void poll(uint32_t queue)
 static void move_notifications(uint32_t queue)
 {
     struct lant_notification notification;
-    if (!lant_rdma_notification_waits(&w.rdma, queue)) {
+    if (lant_rdma_notifications_waiting(&w.rdma, queue) == 0) {
         return;
     }
     if (!lant_notifications_admit(&w.queues[queue])) {

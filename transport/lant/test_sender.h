@@ -130,8 +130,8 @@ static inline struct lant_notification notified(uint32_t tag, uint32_t status)
 
 static inline void not_notified(void)
 {
-    assert_false(lant_rdma_notification_waits(&rdma, LANT_QUEUE_CPU));
-    assert_false(lant_rdma_notification_waits(&rdma, LANT_QUEUE_FPGA));
+    assert_int_equal(lant_rdma_notifications_waiting(&rdma, LANT_QUEUE_CPU), 0);
+    assert_int_equal(lant_rdma_notifications_waiting(&rdma, LANT_QUEUE_FPGA), 0);
 }
 
 static inline void assert_idle(void)

@@ -48,13 +48,33 @@ static void on_next(struct sim *sim, struct sim_event *event)
     }
 }
 
-/* Cycles a store, and the most rows in use. */
+/* A store, there and back, in cycles. */
+static uint32_t round_trip_of(struct lab_run *run)
+{
+    static const uint8_t value[BYTES] = {1};
+    struct lant_node_config config = lant_config_of(run);
+    const struct lant_fabric_config fabric = lant_line_of(run);
+    config.shm.early_timers = 0;
+    struct lant_bench *bench = lant_bench_begin(run, &config, &fabric);
+    const struct lant_shm_access access = {
+        .address = lant_global(1, 0), .bytes = BYTES, .store = true};
+    CHECK(lant_node_access(&bench->world.nodes[0], &access, value));
+    (void)lant_bench_until(bench, &bench->probes[0].done, 1);
+    const uint32_t cycles = (uint32_t)lant_in_cycles(bench->sim.now_ps);
+    lant_bench_settle(bench);
+    lant_bench_end(bench);
+    return cycles;
+}
+
+/* Cycles a store, and the most rows in use. The line is as long as `round_trip` says; 0: as it
+ * is. */
 static double loop_of(struct lab_run *run, uint32_t round_trip, uint32_t *rows_most)
 {
     const struct lant_node_config config = lant_config_of(run);
     struct lant_fabric_config fabric = lant_line_of(run);
-    if (round_trip != 0) {
-        fabric.node_line.latency_cycles += (round_trip - 162) / 2; /* A6: 8 bytes, one line. */
+    const uint32_t near = round_trip == 0 ? 0 : round_trip_of(run);
+    if (round_trip > near) {
+        fabric.node_line.latency_cycles += (round_trip - near) / 2;
     }
     struct lant_bench *bench = lant_bench_begin(run, &config, &fabric);
     struct loop loop = {.bench = bench, .bus_ps = lant_cycles(lant_whole(run, "bus"))};
