@@ -17,14 +17,14 @@ static void print_help(FILE *to)
 {
     fprintf(
         to,
-        "usage: nonic lab list [--json]\n"
+        "usage: nonic lab list [NAME|DOCUMENT]... [--json]\n"
         "       nonic lab show NAME [--json]\n"
         "       nonic lab run NAME [--seed N] [--repeat N] [--set PARAMETER=VALUE]... "
         "[--sweep PARAMETER=VALUES]...\n"
         "                     [--judge] [--stats] [--json] [--trace FILE.json|FILE.vcd] "
         "[--pcap FILE.pcapng]\n"
         "       nonic lab falsify [NAME|DOCUMENT]... [--quick] [--seed N] [--json]\n"
-        "       nonic lab report [-o DIRECTORY] [--seed N]\n\n"
+        "       nonic lab report [NAME|DOCUMENT]... [-o DIRECTORY] [--seed N]\n\n"
         "Runs models of published NICs and switches under a virtual clock and compares them "
         "with what\ntheir documents measured. A run with the same seed and values gives the "
         "same digest anywhere.\n\n"
@@ -33,10 +33,10 @@ static void print_help(FILE *to)
         "row is\n"
         "            compared with, what it rests on, and what must break it)\n"
         "  run       one experiment; exit status 1 if a row is not as its claim says\n"
-        "  falsify   each row with and without what it rests on; exit status 1 if one survives;\n"
-        "            all experiments, or those named, or those of a document (forth, csrna, "
-        "exanest, lant,\n            network)\n"
-        "  report    all of them, as one HTML page; figures beside it as SVG and CSV\n\n"
+        "  falsify   each row with and without what it rests on; exit status 1 if one survives\n"
+        "  report    one HTML page of their figures and rows; figures beside it as SVG and CSV\n"
+        "            list, falsify, report: all experiments, those named, or those of a document\n"
+        "            (forth, csrna, exanest, lant, network)\n\n"
         "  --seed N         of everything random (default 1)\n"
         "  --repeat N       so many runs, with seeds from --seed on: means and the half of "
         "their 95 %%\n"
@@ -283,15 +283,80 @@ static int lab_run_command(int argc, char **argv)
     return status;
 }
 
+/* -- Which experiments --------------------------------------------------------------------------*/
+
+static uint32_t experiment_count(void)
+{
+    uint32_t count = 0;
+    while (lab_experiments[count] != NULL) {
+        count++;
+    }
+    return count;
+}
+
+/* Whether a word of the command line means this experiment: by name, or by the part of the name
+ * before the '/', which is the document's. */
+static bool means(const char *word, const struct lab_experiment *experiment)
+{
+    const size_t length = strlen(word);
+    return strcmp(word, experiment->name) == 0 ||
+           (strncmp(word, experiment->name, length) == 0 && experiment->name[length] == '/');
+}
+
+struct choice {
+    const struct lab_experiment **experiments; /* To be freed. */
+    uint32_t count;
+};
+
+/* Which experiments the words mean; all without words. False, and it is said: a word means none. */
+static bool choose(char **words, int count, bool quick, struct choice *choice)
+{
+    *choice = (struct choice){.count = 0};
+    for (int k = 0; k < count; k++) {
+        bool any = false;
+        for (size_t i = 0; lab_experiments[i] != NULL; i++) {
+            any |= means(words[k], lab_experiments[i]);
+        }
+        if (!any) {
+            (void)find_or_say(words[k]);
+            return false;
+        }
+    }
+    choice->experiments = calloc(experiment_count(), sizeof(choice->experiments[0]));
+    CHECK(choice->experiments != NULL);
+    for (size_t i = 0; lab_experiments[i] != NULL; i++) {
+        bool wanted = count == 0;
+        for (int k = 0; k < count; k++) {
+            wanted |= means(words[k], lab_experiments[i]);
+        }
+        if (wanted && (lab_experiments[i]->quick || !quick)) {
+            choice->experiments[choice->count++] = lab_experiments[i];
+        }
+    }
+    return true;
+}
+
 /* -- list, show ---------------------------------------------------------------------------------*/
 
 static int lab_list_command(int argc, char **argv)
 {
-    const bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
-    if (argc > 2 || (argc == 2 && !json)) {
-        return usage_error("valid options of 'lab list' are --json");
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    bool json = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (option) {
+        case 'j': json = true; break;
+        case 'h': print_help(stdout); return 0;
+        default: return usage_error("valid options of 'lab list' are --json, --help");
+        }
     }
-    lab_print_list(stdout, json);
+    struct choice choice;
+    if (!choose(argv + optind, argc - optind, false, &choice)) {
+        return EXIT_USAGE;
+    }
+    lab_print_list(stdout, choice.experiments, choice.count, json);
+    free(choice.experiments);
     return 0;
 }
 
@@ -319,52 +384,7 @@ static int lab_show_command(int argc, char **argv)
     return 0;
 }
 
-static uint32_t experiment_count(void)
-{
-    uint32_t count = 0;
-    while (lab_experiments[count] != NULL) {
-        count++;
-    }
-    return count;
-}
-
 /* -- falsify ------------------------------------------------------------------------------------*/
-
-/* Whether a word of the command line means this experiment: by name, or by the part of the name
- * before the '/', which is the document's. */
-static bool means(const char *word, const struct lab_experiment *experiment)
-{
-    const size_t length = strlen(word);
-    return strcmp(word, experiment->name) == 0 ||
-           (strncmp(word, experiment->name, length) == 0 && experiment->name[length] == '/');
-}
-
-/* Which experiments the words mean; all without words. False, and it is said: a word means none. */
-static bool choose(char **words, int count, bool quick, const struct lab_experiment **chosen,
-                   uint32_t *chosen_count)
-{
-    *chosen_count = 0;
-    for (int k = 0; k < count; k++) {
-        bool any = false;
-        for (size_t i = 0; lab_experiments[i] != NULL; i++) {
-            any |= means(words[k], lab_experiments[i]);
-        }
-        if (!any) {
-            (void)find_or_say(words[k]);
-            return false;
-        }
-    }
-    for (size_t i = 0; lab_experiments[i] != NULL; i++) {
-        bool wanted = count == 0;
-        for (int k = 0; k < count; k++) {
-            wanted |= means(words[k], lab_experiments[i]);
-        }
-        if (wanted && (lab_experiments[i]->quick || !quick)) {
-            chosen[(*chosen_count)++] = lab_experiments[i];
-        }
-    }
-    return true;
-}
 
 static int lab_falsify_command(int argc, char **argv)
 {
@@ -391,14 +411,14 @@ static int lab_falsify_command(int argc, char **argv)
                                "--help");
         }
     }
-    uint32_t count;
-    const struct lab_experiment **chosen = calloc(experiment_count(), sizeof(const void *));
-    CHECK(chosen != NULL);
-    const bool good = choose(argv + optind, argc - optind, quick, chosen, &count);
-    const int status = !good        ? EXIT_USAGE
-                       : count == 0 ? usage_error("none of these experiments is quick")
-                                    : lab_falsify(chosen, count, seed, json);
-    free(chosen);
+    struct choice choice;
+    if (!choose(argv + optind, argc - optind, quick, &choice)) {
+        return EXIT_USAGE;
+    }
+    const int status = choice.count == 0
+                           ? usage_error("none of these experiments is quick")
+                           : lab_falsify(choice.experiments, choice.count, seed, json);
+    free(choice.experiments);
     return status;
 }
 
@@ -410,13 +430,14 @@ static void say_finished(const struct lab_run *run, uint32_t number, uint32_t co
             lab_run_good(run) ? "ok" : "NOT AS ITS CLAIMS SAY", run->wall_s);
 }
 
-/* Runs everything and writes it down. */
-static bool report(const char *directory, uint64_t seed, char *error, size_t error_bytes)
+/* Runs experiments and writes it down. */
+static bool report(const struct choice *choice, const char *directory, uint64_t seed, char *error,
+                   size_t error_bytes)
 {
-    const uint32_t count = experiment_count();
+    const uint32_t count = choice->count;
     struct lab_run *runs = lab_runs_open(count);
     for (uint32_t i = 0; i < count; i++) {
-        lab_prepare(&runs[i], lab_experiments[i], seed);
+        lab_prepare(&runs[i], choice->experiments[i], seed);
     }
     bool good = lab_runs_execute(runs, count, say_finished, error, error_bytes) &&
                 lab_write_report(directory, runs, count, error, error_bytes);
@@ -448,11 +469,13 @@ static int lab_report_command(int argc, char **argv)
         default: return usage_error("valid options of 'lab report' are -o, --seed, --help");
         }
     }
-    if (optind != argc) {
-        return usage_error("'lab report' takes options only");
+    struct choice choice;
+    if (!choose(argv + optind, argc - optind, false, &choice)) {
+        return EXIT_USAGE;
     }
     char error[2 * LAB_TEXT_BYTES] = "";
-    const bool good = report(directory, seed, error, sizeof(error));
+    const bool good = report(&choice, directory, seed, error, sizeof(error));
+    free(choice.experiments);
     if (error[0] != '\0') {
         fprintf(stderr, "nonic: %s\n", error);
     } else {

@@ -77,7 +77,8 @@ bool lab_repeats_match(const struct lab_run *runs, uint32_t count, char *error, 
 
 /* -- What came out (lab_output.c, lab_json.c) ---------------------------------------------------*/
 
-void lab_print_list(FILE *to, bool json);
+void lab_print_list(FILE *to, const struct lab_experiment *const *experiments, uint32_t count,
+                    bool json);
 void lab_print_experiment(FILE *to, const struct lab_experiment *experiment);
 /* One point: its runs, which differ in the seed. */
 void lab_print_runs(FILE *to, const struct lab_job *job, const struct lab_run *runs);

@@ -10,11 +10,12 @@
 
 /* -- Lists --------------------------------------------------------------------------------------*/
 
-void lab_print_list(FILE *to, bool json)
+void lab_print_list(FILE *to, const struct lab_experiment *const *experiments, uint32_t count,
+                    bool json)
 {
     json_t *list = json_array();
-    for (size_t i = 0; lab_experiments[i] != NULL; i++) {
-        const struct lab_experiment *experiment = lab_experiments[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct lab_experiment *experiment = experiments[i];
         if (json) {
             json_array_append_new(list,
                                   json_pack("{s:s, s:s, s:s}", "name", experiment->name, "document",
