@@ -108,6 +108,22 @@ static inline bool lant_response_is_nack(enum lant_response response)
     return response == LANT_NACK_CRC || response == LANT_NACK_LINK || response == LANT_NACK_BUSY;
 }
 
+/* The strobe of all bytes of an access of 2^size bytes, at most 8, that does not cross a beat. */
+static inline uint8_t lant_strobe_of(uint32_t size, uint64_t address)
+{
+    return (uint8_t)(((1u << (1u << size)) - 1u) << (address & 7));
+}
+
+/* The bits of a beat whose bytes a strobe names. */
+static inline uint64_t lant_strobe_bits(uint8_t strobe)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        bits |= strobe >> i & 1 ? UINT64_C(0xff) << 8 * i : 0;
+    }
+    return bits;
+}
+
 /* The table to which a transaction's row belongs (3.3). */
 enum lant_class {
     LANT_CLASS_SHM = 0,

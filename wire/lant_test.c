@@ -402,13 +402,34 @@ static void test_flit_by_flit(void **state)
     }
 }
 
+/* Byte lanes: what a strobe names, byte by byte. */
+static void test_strobes(void **state)
+{
+    (void)state;
+    for (uint32_t strobe = 0; strobe < 256; strobe++) {
+        const uint64_t bits = lant_strobe_bits((uint8_t)strobe);
+        for (uint32_t byte = 0; byte < 8; byte++) {
+            assert_int_equal(bits >> 8 * byte & 0xff, strobe >> byte & 1 ? 0xff : 0);
+        }
+    }
+    for (uint32_t size = 0; size <= 3; size++) {
+        for (uint64_t address = 64; address < 72; address += UINT64_C(1) << size) {
+            uint32_t strobe = 0;
+            for (uint32_t byte = 0; byte < 1u << size; byte++) {
+                strobe |= 1u << (address % 8 + byte);
+            }
+            assert_int_equal(lant_strobe_of(size, address), strobe);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),         cmocka_unit_test(test_each_field),
-        cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_places),         cmocka_unit_test(test_echo),
-        cmocka_unit_test(test_flit_by_flit),
+        cmocka_unit_test(test_strobes),    cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_each_field), cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_places),
+        cmocka_unit_test(test_echo),       cmocka_unit_test(test_flit_by_flit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,10 +60,8 @@ static void on_memory(struct sim *sim, struct sim_event *event)
     uint64_t beat;
     memcpy(&beat, node->memory + visit->address, sizeof(beat));
     if (store) {
-        for (uint32_t i = 0; i < sizeof(beat); i++) {
-            const uint64_t byte = UINT64_C(0xff) << 8 * i;
-            beat = visit->strobe >> i & 1 ? (beat & ~byte) | (visit->data & byte) : beat;
-        }
+        const uint64_t bits = lant_strobe_bits(visit->strobe);
+        beat = (beat & ~bits) | (visit->data & bits);
         memcpy(node->memory + visit->address, &beat, sizeof(beat));
     }
     struct lant_inbound_record record;

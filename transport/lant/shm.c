@@ -24,8 +24,8 @@ static enum lant_shm_verdict judge_shape(const struct lant_shm_request *request)
     if ((request->address & ((UINT64_C(1) << request->size) - 1)) != 0) {
         return LANT_SHM_UNALIGNED;
     }
-    const uint32_t lanes = ((1u << (1u << request->size)) - 1u) << (request->address & 7);
-    if ((request->strobe & ~lanes) != 0 || (!request->store && request->strobe == 0)) {
+    if ((request->strobe & ~lant_strobe_of(request->size, request->address)) != 0 ||
+        (!request->store && request->strobe == 0)) {
         return LANT_SHM_STROBE_WRONG;
     }
     return LANT_SHM_ISSUED;

@@ -144,16 +144,6 @@ static void try_again(struct lant_shm *shm, struct lant_errors *errors, uint32_t
 
 /* -- Answers ------------------------------------------------------------------------------------*/
 
-/* The bytes of a beat that were asked for. */
-static uint64_t asked(uint64_t data, uint8_t strobe)
-{
-    uint64_t lanes = 0;
-    for (uint32_t i = 0; i < 8; i++) {
-        lanes |= strobe >> i & 1 ? UINT64_C(0xff) << 8 * i : 0;
-    }
-    return data & lanes;
-}
-
 static void take_answer(struct lant_shm *shm, struct lant_errors *errors,
                         const struct lant_packet *packet, uint64_t now)
 {
@@ -168,8 +158,9 @@ static void take_answer(struct lant_shm *shm, struct lant_errors *errors,
     if (kind == LANT_SHM_DENIED) {
         (void)record_failure(shm, errors, row, packet->footer.response, now);
     }
-    lant_shm_finish(shm, i, kind, response,
-                    row->request.store ? 0 : asked(packet->payload[0], row->request.strobe));
+    lant_shm_finish(
+        shm, i, kind, response,
+        row->request.store ? 0 : packet->payload[0] & lant_strobe_bits(row->request.strobe));
 }
 
 enum lant_shm_answer lant_shm_on_answer(struct lant_shm *shm, struct lant_errors *errors,

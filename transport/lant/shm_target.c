@@ -74,8 +74,7 @@ static bool is_well_formed(const struct lant_header *header)
         (address & ((UINT64_C(1) << header->size) - 1)) != 0 || address >= LANT_ADDRESSES) {
         return false;
     }
-    const uint32_t lanes = ((1u << (1u << header->size)) - 1u) << (address & 7);
-    return (header->strobe & ~lanes) == 0;
+    return (header->strobe & ~lant_strobe_of(header->size, address)) == 0;
 }
 
 static bool allows(const struct lant_ranges *ranges, const struct lant_header *header,
@@ -256,15 +255,6 @@ void lant_shm_target_on_request(struct lant_shm_target *target, struct lant_inbo
 
 /* -- Memory's answers ---------------------------------------------------------------------------*/
 
-static uint64_t lanes_of(uint8_t strobe)
-{
-    uint64_t lanes = 0;
-    for (uint32_t i = 0; i < 8; i++) {
-        lanes |= strobe >> i & 1 ? UINT64_C(0xff) << 8 * i : 0;
-    }
-    return lanes;
-}
-
 void lant_shm_target_on_memory(struct lant_shm_target *target,
                                const struct lant_inbound_record *record, uint64_t data,
                                struct lant_packet *answer)
@@ -289,7 +279,7 @@ void lant_shm_target_on_memory(struct lant_shm_target *target,
     }
     build_answer(target->config.node, record->type, &record->footer,
                  (enum lant_response)record->response,
-                 store || !done ? 0 : data & lanes_of(record->strobe), answer);
+                 store || !done ? 0 : data & lant_strobe_bits(record->strobe), answer);
     INVARIANTS(lant_shm_target_check(target));
 }
 
