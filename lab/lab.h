@@ -263,6 +263,8 @@ void lab_published_text(const struct lab_row *row, char *text, size_t bytes);
 /* -- For experiments ----------------------------------------------------------------------------*/
 
 double lab_value(struct lab_run *run, const char *name);
+/* For what experiments share: one that does not depend on the parameter gets its default. */
+double lab_value_or_default(struct lab_run *run, const char *name);
 /* The value of a parameter in us, as picoseconds. */
 uint64_t lab_ps(struct lab_run *run, const char *name);
 /* The index of a parameter's word. */

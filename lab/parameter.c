@@ -253,7 +253,6 @@ void lab_prepare(struct lab_run *run, const struct lab_experiment *experiment, u
 
 /* -- For experiments ----------------------------------------------------------------------------*/
 
-/* The parameter must be one of the experiment's: the experiment asks for it. */
 static uint32_t index_of(const struct lab_run *run, const char *name)
 {
     uint32_t i = 0;
@@ -262,14 +261,22 @@ static uint32_t index_of(const struct lab_run *run, const char *name)
         i++;
     }
     CHECK(i < run->experiment->parameter_count);
-    CHECK(run->used[i] || lab_uses(run->experiment, i));
     return i;
 }
 
+/* The parameter must be one of the experiment's: the experiment asks for it. */
 double lab_value(struct lab_run *run, const char *name)
 {
     const uint32_t index = index_of(run, name);
+    CHECK(run->used[index] || lab_uses(run->experiment, index));
     run->used[index] = true;
+    return run->values[index];
+}
+
+double lab_value_or_default(struct lab_run *run, const char *name)
+{
+    const uint32_t index = index_of(run, name);
+    run->used[index] |= lab_uses(run->experiment, index);
     return run->values[index];
 }
 

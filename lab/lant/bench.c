@@ -12,41 +12,46 @@ enum {
     TARGET = 0x100000, /* Where what node 0 sends is put, in the other's memory. */
 };
 
+/* A parameter of the machine, on which not all experiments depend. */
+static uint32_t shared(struct lab_run *run, const char *name)
+{
+    return (uint32_t)lab_value_or_default(run, name);
+}
+
 struct lant_node_config lant_config_of(struct lab_run *run)
 {
     struct lant_node_config config = lant_node_default();
     struct lant_costs *costs = &config.costs;
-    const bool early = lab_word(run, "early") == 0;
-    const uint64_t timeout_ps = lant_cycles(lant_whole(run, "timeout"));
-    const uint8_t retries = (uint8_t)lant_whole(run, "retries");
-    costs->shm_issue = lant_whole(run, "shm_issue");
-    costs->shm_beat = lant_whole(run, "shm_beat");
-    costs->shm_receive = lant_whole(run, "shm_receive");
-    costs->shm_done = lant_whole(run, "shm_done");
-    costs->rdma_setup = lant_whole(run, "rdma_setup");
-    costs->ram = lant_whole(run, "ram");
-    costs->rdma_receive = lant_whole(run, "rdma_receive");
-    costs->rdma_done = lant_whole(run, "rdma_done");
-    costs->row = lant_whole(run, "ack");
-    costs->early_timer = lant_whole(run, "early_timer");
-    costs->t_gen = lant_whole(run, "t_gen");
-    costs->cut_through = lab_word(run, "receiver") == 1;
-    config.shm.rows = (uint16_t)lant_whole(run, "shm_rows");
+    const bool early = shared(run, "early") == 0;
+    const uint64_t timeout_ps = lant_cycles(shared(run, "timeout"));
+    const uint8_t retries = (uint8_t)shared(run, "retries");
+    costs->shm_issue = shared(run, "shm_issue");
+    costs->shm_beat = shared(run, "shm_beat");
+    costs->shm_receive = shared(run, "shm_receive");
+    costs->shm_done = shared(run, "shm_done");
+    costs->rdma_setup = shared(run, "rdma_setup");
+    costs->ram = shared(run, "ram");
+    costs->rdma_receive = shared(run, "rdma_receive");
+    costs->rdma_done = shared(run, "rdma_done");
+    costs->row = shared(run, "ack");
+    costs->early_timer = shared(run, "early_timer");
+    costs->t_gen = shared(run, "t_gen");
+    costs->cut_through = shared(run, "receiver") == 1;
+    config.shm.rows = (uint16_t)shared(run, "shm_rows");
     config.shm.early_timers = early ? config.shm.rows : 0;
     config.shm.timeout = config.rdma.timeout = timeout_ps;
     config.shm.retries = config.rdma.retries = retries;
-    config.rdma.rows = (uint16_t)lant_whole(run, "rows");
-    config.rdma.operations = (uint16_t)lant_whole(run, "operations");
-    config.rdma.work.segment_bytes = lant_segment_of(run, "segment");
-    config.rdma.registers.mask_bits = config.rdma_target.mask_bits =
-        (uint16_t)lant_whole(run, "mask");
-    config.rdma.registers.bytes_at_most = lant_whole(run, "register");
-    config.rdma_target.entries = (uint16_t)lant_whole(run, "entries");
-    config.rdma_target.escapes = (uint16_t)lant_whole(run, "escapes");
-    config.rdma_target.escape_ticks = lant_cycles(lant_whole(run, "escape_time"));
-    config.inbound.entries = (uint16_t)lant_whole(run, "cam");
-    config.burst_window = lant_whole(run, "engine_window");
-    config.early_timers = early ? lant_whole(run, "timers") : 0;
+    config.rdma.rows = (uint16_t)shared(run, "rows");
+    config.rdma.operations = (uint16_t)shared(run, "operations");
+    config.rdma.work.segment_bytes = shared(run, "segment") * LANT_PAYLOAD_BYTES_MAX;
+    config.rdma.registers.mask_bits = config.rdma_target.mask_bits = (uint16_t)shared(run, "mask");
+    config.rdma.registers.bytes_at_most = shared(run, "register");
+    config.rdma_target.entries = (uint16_t)shared(run, "entries");
+    config.rdma_target.escapes = (uint16_t)shared(run, "escapes");
+    config.rdma_target.escape_ticks = lant_cycles(shared(run, "escape_time"));
+    config.inbound.entries = (uint16_t)shared(run, "cam");
+    config.burst_window = shared(run, "engine_window");
+    config.early_timers = early ? shared(run, "timers") : 0;
     config.memory_bytes = 4 << 20;
     return config;
 }
@@ -58,9 +63,9 @@ uint32_t lant_segment_of(struct lab_run *run, const char *name)
 
 struct lant_fabric_config lant_line_of(struct lab_run *run)
 {
-    const struct lant_line line = {.latency_cycles = lant_whole(run, "mac"),
-                                   .frame_flits = lant_whole(run, "mac_frame"),
-                                   .pause_flits = lant_whole(run, "mac_pause")};
+    const struct lant_line line = {.latency_cycles = shared(run, "mac"),
+                                   .frame_flits = shared(run, "mac_frame"),
+                                   .pause_flits = shared(run, "mac_pause")};
     return (struct lant_fabric_config){
         .topology = "all-to-all:2", .node_line = line, .switch_line = line, .packets = 4096};
 }
@@ -69,7 +74,7 @@ struct lant_fabric_config lant_ring_of(struct lab_run *run, uint32_t nodes)
 {
     struct lant_fabric_config config = lant_line_of(run);
     config.node_line = (struct lant_line){0};
-    config.switch_cycles = lant_whole(run, "switch");
+    config.switch_cycles = shared(run, "switch");
     (void)snprintf(config.topology, sizeof(config.topology), "torus:%u", nodes);
     return config;
 }

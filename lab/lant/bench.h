@@ -47,24 +47,18 @@ struct lant_bench {
     struct lant_probe *probes; /* By node. */
 };
 
-/* The configuration that the run's parameters make, which are LANT_NODE_USES. */
+/* The configuration that the run's parameters make. Those on which the experiment does not depend
+ * have their defaults. */
 struct lant_node_config lant_config_of(struct lab_run *run);
-#define LANT_NODE_USES                                                                             \
-    "shm_issue shm_beat shm_receive shm_done shm_rows rdma_setup ram rdma_receive rdma_done ack "  \
-    "rows "                                                                                        \
-    "operations timers early_timer t_gen early engine_window timeout retries cam mask entries "    \
-    "escapes "                                                                                     \
-    "escape_time register segment receiver "
 
 /* The bytes of so many packets as this parameter says. */
 uint32_t lant_segment_of(struct lab_run *run, const char *name);
 
-/* Two interfaces, one MAC line between them, no switch; the parameters are LANT_LINE_USES. */
+/* Two interfaces, one MAC line between them, no switch. */
 struct lant_fabric_config lant_line_of(struct lab_run *run);
 /* Nodes with a switch each, in a row around a ring. */
 struct lant_fabric_config lant_ring_of(struct lab_run *run, uint32_t nodes);
 #define LANT_LINE_USES "mac mac_frame mac_pause "
-#define LANT_RING_USES LANT_LINE_USES "switch "
 
 struct lant_bench *lant_bench_begin(struct lab_run *run, const struct lant_node_config *config,
                                     const struct lant_fabric_config *fabric);

@@ -12,8 +12,9 @@
  * Limits     LANT_ACCESSES_MAX beats that wait to be issued on a node.
  * Source     Lant 3.3, 3.4, 5.2, 6.1, 6.2; specification 2 and 5.
  *
- * A packet is one event where it leaves and one where it has come. The output takes, in this order: answers,
- * loads and stores, words that an operation is complete, the DMA engine's packets, reports.
+ * A packet is one event where it leaves and one where it has come. The output takes, in this
+ * order: answers, loads and stores, words that an operation is complete, the DMA engine's packets,
+ * reports.
  */
 #ifndef LAB_LANT_NODE_H
 #define LAB_LANT_NODE_H

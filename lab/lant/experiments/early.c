@@ -216,7 +216,8 @@ const struct lab_experiment lant_early = {
     .name = "lant/early",
     .what = "a loop of stores that are acknowledged early, and the CAM that takes them in",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_LINE_USES "bus dram",
+    .uses = LANT_LINE_USES "shm_issue shm_receive shm_done shm_rows early_timer early timeout cam "
+                           "receiver bus dram",
     LANT_CLAIMS(early_claims),
     .quick = true,
     .run = early,

@@ -89,7 +89,8 @@ const struct lab_experiment lant_latency = {
     .name = "lant/latency",
     .what = "a store and a transfer over one line",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_LINE_USES,
+    .uses = "mac mac_frame shm_issue shm_beat shm_receive shm_done shm_rows rdma_setup ram "
+            "rdma_receive rdma_done ack timeout register receiver",
     LANT_CLAIMS(latency_claims),
     .quick = true,
     .run = latency,

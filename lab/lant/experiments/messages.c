@@ -210,7 +210,9 @@ const struct lab_experiment lant_messages = {
     .name = "lant/messages",
     .what = "a message's time over size and distance, acknowledged early and not",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_RING_USES "dram mac_rest mac_kind",
+    .uses =
+        LANT_LINE_USES "switch rdma_setup ram rdma_receive rdma_done ack rows timers t_gen early "
+                       "engine_window timeout register receiver dram mac_rest mac_kind",
     LANT_CLAIMS(messages_claims),
     .quick = true,
     .run = messages,

@@ -157,7 +157,9 @@ const struct lab_experiment lant_registration = {
     .name = "lant/registration",
     .what = "messages whose receiver sees their end, and messages whose sender tells it",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_LINE_USES "u_send recv",
+    .uses =
+        LANT_LINE_USES "rdma_setup ram rdma_receive ack rows early engine_window timeout register "
+                       "receiver u_send recv",
     LANT_CLAIMS(registration_claims),
     .quick = true,
     .run = registration,

@@ -108,7 +108,9 @@ const struct lab_experiment lant_schedule = {
     .name = "lant/schedule",
     .what = "large transfers in segments",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_LINE_USES "pieces unsegmented",
+    .uses =
+        LANT_LINE_USES "rdma_setup ram rdma_receive ack rows operations timers early_timer early "
+                       "engine_window timeout register segment receiver pieces unsegmented",
     LANT_CLAIMS(schedule_claims),
     .quick = true,
     .run = schedule,

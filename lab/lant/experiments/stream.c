@@ -145,7 +145,9 @@ const struct lab_experiment lant_stream = {
     .name = "lant/stream",
     .what = "STREAM in the memory of another node",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_RING_USES "bus remapper accesses posted stores",
+    .uses =
+        "mac switch shm_issue shm_receive shm_done timeout receiver bus remapper accesses posted "
+        "stores",
     LANT_CLAIMS(stream_claims),
     .quick = true,
     .run = stream,

@@ -168,7 +168,9 @@ const struct lab_experiment lant_throughput = {
     .name = "lant/throughput",
     .what = "a line's throughput over the packets under way",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_RING_USES,
+    .uses =
+        LANT_LINE_USES "switch rdma_setup ram rdma_receive ack rows timers early_timer t_gen early "
+                       "timeout receiver",
     LANT_CLAIMS(throughput_claims),
     .quick = true,
     .run = throughput,
