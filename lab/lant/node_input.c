@@ -120,8 +120,7 @@ void lant_node_take_notifications(struct lant_node *node)
     struct lant_rdma_arrival arrival;
     struct lant_notifications *queue = &node->notifications[LANT_QUEUE_CPU];
     while (queue->count < queue->depth &&
-           lant_rdma_target_next_notification(&node->rdma_target, node->world->sim->now_ps,
-                                              &arrival)) {
+           lant_rdma_target_next_notification(&node->rdma_target, &arrival)) {
         const struct lant_notification notification = {
             .kind = arrival.registered ? LANT_NOTIFY_RECV_REG : LANT_NOTIFY_RECV,
             .operation = arrival.operation,

@@ -377,6 +377,29 @@ bool lant_rdma_target_next_released(struct lant_rdma_target *target, uint64_t no
     return true;
 }
 
+/* The operation's row keeps its notification; its duplicates are known by the tombstone, whose time
+ * begins now, however long the notification waits. */
+static void complete(struct lant_rdma_target *target, uint64_t now,
+                     const struct lant_rdma_write *write, const struct lant_row *row)
+{
+    const struct lant_rdma_arrival arrival = {
+        .registered = true,
+        .row = write->row,
+        .source = write->footer.source,
+        .operation = lant_operation_of(&write->footer),
+        .bytes = lant_row_bytes(row),
+        .address = row->base,
+    };
+    push_arrival(target, &arrival);
+    if (!target->config.strict_thesis) {
+        const struct lant_buried buried = {.source = arrival.source,
+                                           .operation = arrival.operation,
+                                           .packets = row->packets,
+                                           .base = row->base};
+        lant_tombstones_plant(&target->tombstones, now, &buried);
+    }
+}
+
 void lant_rdma_target_on_written(struct lant_rdma_target *target, uint64_t now,
                                  const struct lant_rdma_write *write, enum lant_response response,
                                  struct lant_packet *answer)
@@ -392,15 +415,7 @@ void lant_rdma_target_on_written(struct lant_rdma_target *target, uint64_t now,
         if (response != LANT_OKAY) {
             lant_registrations_give_back(&target->registrations, write->row, write->packet);
         } else if (lant_registrations_written(&target->registrations, write->row, write->packet)) {
-            const struct lant_rdma_arrival arrival = {
-                .registered = true,
-                .row = write->row,
-                .source = write->footer.source,
-                .operation = lant_operation_of(&write->footer),
-                .bytes = lant_row_bytes(row),
-                .address = row->base,
-            };
-            push_arrival(target, &arrival);
+            complete(target, now, write, row);
         }
     }
     INVARIANTS(lant_rdma_target_check(target));
@@ -419,9 +434,7 @@ bool lant_rdma_target_on_damaged(struct lant_rdma_target *target, const struct l
     return true;
 }
 
-/* A complete operation keeps its row until here, and knows its duplicates by it; from here on the
- * tombstone does. */
-bool lant_rdma_target_next_notification(struct lant_rdma_target *target, uint64_t now,
+bool lant_rdma_target_next_notification(struct lant_rdma_target *target,
                                         struct lant_rdma_arrival *arrival)
 {
     INVARIANTS(lant_rdma_target_check(target));
@@ -433,15 +446,7 @@ bool lant_rdma_target_next_notification(struct lant_rdma_target *target, uint64_
     target->arrivals_count--;
     target->counters.arrivals++;
     if (arrival->registered) {
-        const struct lant_row *row = lant_registrations_row(&target->registrations, arrival->row);
-        const struct lant_buried buried = {.source = arrival->source,
-                                           .operation = arrival->operation,
-                                           .packets = row->packets,
-                                           .base = row->base};
         lant_registrations_remove(&target->registrations, arrival->row);
-        if (!target->config.strict_thesis) {
-            lant_tombstones_plant(&target->tombstones, now, &buried);
-        }
     } else {
         target->arrivals_held--;
     }

@@ -156,7 +156,7 @@ MUST_USE bool lant_rdma_target_on_damaged(struct lant_rdma_target *target,
 
 /* The next notification for the local queue, which can take one. While it cannot, the caller does
  * not ask: registered operations keep their rows, and nothing is lost. */
-MUST_USE bool lant_rdma_target_next_notification(struct lant_rdma_target *target, uint64_t now,
+MUST_USE bool lant_rdma_target_next_notification(struct lant_rdma_target *target,
                                                  struct lant_rdma_arrival *arrival);
 
 uint64_t lant_rdma_target_deadline(const struct lant_rdma_target *target);

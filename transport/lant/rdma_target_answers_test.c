@@ -34,7 +34,7 @@ static struct test_operation operation_of(uint32_t number, uint32_t bytes, bool 
 
 static bool next(struct lant_rdma_arrival *arrival)
 {
-    return lant_rdma_target_next_notification(&test.target, test.now, arrival);
+    return lant_rdma_target_next_notification(&test.target, arrival);
 }
 
 static enum lant_rdma_target_verdict notify(const struct test_operation *operation)

@@ -294,7 +294,7 @@ static void land(const struct landing *landing)
 static void take_notification(void)
 {
     struct lant_rdma_arrival arrival;
-    if (!lant_rdma_target_next_notification(&test.target, test.now, &arrival)) {
+    if (!lant_rdma_target_next_notification(&test.target, &arrival)) {
         return;
     }
     struct record *record = record_of(arrival.source, arrival.operation);

@@ -36,7 +36,7 @@ static struct test_operation operation_of(uint32_t number, uint32_t bytes)
 static void assert_notified(const struct test_operation *operation)
 {
     struct lant_rdma_arrival arrival;
-    assert_true(lant_rdma_target_next_notification(&test.target, test.now, &arrival));
+    assert_true(lant_rdma_target_next_notification(&test.target, &arrival));
     assert_int_equal(arrival.registered, operation->registered);
     assert_int_equal(arrival.source, operation->source);
     assert_int_equal(arrival.operation, operation->operation);
@@ -47,7 +47,7 @@ static void assert_notified(const struct test_operation *operation)
 static void assert_not_notified(void)
 {
     struct lant_rdma_arrival arrival;
-    assert_false(lant_rdma_target_next_notification(&test.target, test.now, &arrival));
+    assert_false(lant_rdma_target_next_notification(&test.target, &arrival));
 }
 
 /* -- Orders -------------------------------------------------------------------------------------*/
@@ -413,9 +413,39 @@ static void test_age(void **state)
     assert_not_notified();
 }
 
+/* 2.12: an operation is known until its lifetime is over, whether its notification was taken or not;
+ * from then on the sender may use the identifier again, and the new operation is written. */
+static void test_notification_that_nobody_takes(void **state)
+{
+    (void)state;
+    for (uint32_t taken = 0; taken < 2; taken++) {
+        begin();
+        const struct test_operation first = operation_of(1, 100);
+        struct test_operation second = first;
+        second.pattern = 2;
+        assert_int_equal(test_give_data(&test, &first, 0), LANT_RDMA_TARGET_WRITE);
+        test.now += test.target.config.lifetime_ticks - 1;
+        lant_rdma_target_on_time(&test.target, test.now);
+        if (taken) {
+            assert_notified(&first);
+        }
+        assert_int_equal(test_give_data(&test, &first, 0), LANT_RDMA_TARGET_DUPLICATE);
+        test.now++;
+        lant_rdma_target_on_time(&test.target, test.now);
+        assert_int_equal(test_give_data(&test, &second, 0), LANT_RDMA_TARGET_WRITE);
+        assert_true(test_is_written(&test, &second));
+        if (!taken) {
+            assert_notified(&first);
+        }
+        assert_notified(&second);
+        assert_not_notified();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_notification_that_nobody_takes),
         cmocka_unit_test(test_every_order),
         cmocka_unit_test(test_every_number),
         cmocka_unit_test(test_lengths),

@@ -140,6 +140,7 @@ void lant_registrations_check(const struct lant_registrations *registrations)
         for (uint32_t row = registrations->chains[i]; row != NONE;
              row = registrations->rows[row].next) {
             const uint64_t key = lant_registrations_row(registrations, row)->key;
+            CHECK(registrations->rows[row].state == LANT_ROW_ACTIVE);
             CHECK(lant_operation_hash(key, registrations->bits) == i);
             chained++;
         }
@@ -149,7 +150,7 @@ void lant_registrations_check(const struct lant_registrations *registrations)
         free++;
     }
     CHECK(used == registrations->used && used <= registrations->used_max);
-    CHECK(chained == used && free == registrations->entries - used);
+    CHECK(chained == active && free == registrations->entries - used);
     CHECK(check_order(registrations) == active);
 }
 
@@ -217,6 +218,18 @@ static void unlink_active(struct lant_registrations *registrations, uint32_t row
     }
 }
 
+/* Nobody finds it any more, and it does not age. */
+static void retire(struct lant_registrations *registrations, uint32_t row)
+{
+    const struct lant_row *at = &registrations->rows[row];
+    uint16_t *link = &registrations->chains[lant_operation_hash(at->key, registrations->bits)];
+    while (*link != row) {
+        link = &registrations->rows[*link].next;
+    }
+    *link = at->next;
+    unlink_active(registrations, row);
+}
+
 uint32_t lant_registrations_add(struct lant_registrations *registrations, uint64_t now,
                                 const struct lant_registering *registering)
 {
@@ -276,7 +289,7 @@ bool lant_registrations_written(struct lant_registrations *registrations, uint32
     const bool complete = all_ones(written, registrations->mask_words);
     if (complete) {
         at->state = LANT_ROW_COMPLETE;
-        unlink_active(registrations, row);
+        retire(registrations, row);
     }
     INVARIANTS(lant_registrations_check_row(registrations, row));
     return complete;
@@ -303,14 +316,9 @@ void lant_registrations_touch(struct lant_registrations *registrations, uint64_t
 void lant_registrations_remove(struct lant_registrations *registrations, uint32_t row)
 {
     struct lant_row *at = &registrations->rows[row];
-    uint16_t *link = &registrations->chains[lant_operation_hash(at->key, registrations->bits)];
     CHECK(at->state != LANT_ROW_FREE && at->writing == 0);
-    while (*link != row) {
-        link = &registrations->rows[*link].next;
-    }
-    *link = at->next;
     if (at->state == LANT_ROW_ACTIVE) {
-        unlink_active(registrations, row);
+        retire(registrations, row);
     }
     at->state = LANT_ROW_FREE;
     at->next = registrations->free;

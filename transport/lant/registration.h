@@ -39,13 +39,13 @@
 enum lant_row_state {
     LANT_ROW_FREE,
     LANT_ROW_ACTIVE,
-    LANT_ROW_COMPLETE, /* Until its notification has been handed out. */
+    LANT_ROW_COMPLETE, /* Until its notification has been handed out. It is found no more. */
 };
 
 struct lant_row {
     uint64_t key, base, used_at;
     uint32_t birth;        /* Tells it from earlier users of the row. */
-    uint16_t next;         /* In its chain of the hash table; of a free row: the next free one. */
+    uint16_t next;         /* Active: in its chain of the hash table; free: the next free one. */
     uint16_t older, newer; /* Active rows in the order of their last use. */
     uint16_t packets;
     uint16_t writing;    /* Packets on their way into memory. */
@@ -83,7 +83,7 @@ void lant_registrations_init(struct lant_registrations *registrations, uint32_t 
 
 /* -- Asking -------------------------------------------------------------------------------------*/
 
-/* The row of the operation that was registered with just this base, or LANT_ROW_NONE; */
+/* The active row of the operation that was registered with just this base, or LANT_ROW_NONE; */
 uint32_t lant_registrations_find_base(const struct lant_registrations *registrations,
                                       uint32_t source, uint32_t operation, uint64_t base);
 /* that in whose range `address` lies. */

@@ -172,8 +172,8 @@ static uint32_t model_find(uint32_t source, uint32_t operation, uint64_t address
 {
     for (uint32_t i = 0; i < MODEL_MAX; i++) {
         const struct model_row *at = &model[i];
-        if (at->used && at->source == source && at->operation == operation && address >= at->base &&
-            address < at->base + at->packets * 512) {
+        if (at->used && !model_complete(at) && at->source == source && at->operation == operation &&
+            address >= at->base && address < at->base + at->packets * 512) {
             return at->row;
         }
     }
