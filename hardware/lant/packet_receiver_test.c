@@ -355,12 +355,47 @@ static void test_answers(void **state)
     assert_true(arrival.damaged && !arrival.again);
 }
 
+/* LNI-03: a length above 64 whose code is right: refused at H1 and counted, and the next packet is
+ * whole. */
+static void test_impossible_lengths(void **state)
+{
+    (void)state;
+    struct prng prng;
+    struct lant_packet_receiver receiver;
+    uint64_t flits[3 + 127], whole[LANT_PACKET_FLITS_MAX];
+    prng_init(&prng, 3);
+    const struct lant_packet good = test_packet(&prng, 3, false);
+    const uint32_t count = lant_encode(&good, whole);
+    lant_packet_receiver_init(&receiver, 1);
+    for (uint32_t length = LANT_PAYLOAD_FLITS_MAX + 1; length < 128; length++) {
+        struct lant_header head = good.header;
+        head.payload = (uint8_t)length;
+        flits[0] = lant_flit_encode(&head, NULL, LANT_HEAD1, 0);
+        assert_int_equal(lant_head_decode(flits[0], &head), LANT_CLEAN);
+        assert_int_equal(head.payload, length);
+        for (uint32_t i = 1; i < length + 3; i++) {
+            flits[i] = prng_next(&prng);
+        }
+        send(&receiver, flits, length + 3, true);
+        assert_null(lant_packet_receiver_offer(&receiver));
+        send(&receiver, whole, count, true);
+        assert_same(&lant_packet_receiver_offer(&receiver)->packet, &good);
+        lant_packet_receiver_taken(&receiver);
+    }
+    assert_int_equal(receiver.counters.packets[LANT_LENGTH_WRONG], 127 - LANT_PAYLOAD_FLITS_MAX);
+    assert_int_equal(receiver.counters.packets[LANT_WHOLE], 127 - LANT_PAYLOAD_FLITS_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),       cmocka_unit_test(test_full),
-        cmocka_unit_test(test_damage),      cmocka_unit_test(test_store_and_forward),
-        cmocka_unit_test(test_cut_through), cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_impossible_lengths),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_store_and_forward),
+        cmocka_unit_test(test_cut_through),
+        cmocka_unit_test(test_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,8 +124,9 @@ static void test_two_answers(void **state)
 struct model {
     uint32_t count, serial;
     struct {
-        uint32_t source, name, direction;
-        uint8_t bus_id, local_id;
+        struct lant_footer footer;
+        uint32_t name, direction;
+        uint8_t local_id;
     } under_way[64];
 };
 
@@ -142,12 +143,16 @@ static void admit_by_chance(struct prng *prng, struct lant_inbound *inbound, str
             first &= model->under_way[j].local_id != model->under_way[i].local_id;
         }
         pairs += first;
-        if (model->under_way[i].source == record.footer.source &&
-            model->under_way[i].bus_id == record.footer.bus_id) {
+        if (model->under_way[i].footer.source == record.footer.source &&
+            model->under_way[i].footer.bus_id == record.footer.bus_id) {
             same = i;
         }
     }
     record.tag = model->serial;
+    record.footer.generation = (uint8_t)prng_next(prng);
+    record.footer.operation = (uint16_t)prng_below(prng, 4096);
+    record.footer.offset = (uint32_t)prng_below(prng, 1 << 17);
+    record.footer.attempt = (uint8_t)prng_below(prng, 8);
     const enum lant_inbound_verdict verdict =
         lant_inbound_admit(inbound, direction, &record, &local_id);
     const bool entry = same != UINT32_MAX || pairs < inbound->config.entries;
@@ -159,8 +164,7 @@ static void admit_by_chance(struct prng *prng, struct lant_inbound *inbound, str
         return;
     }
     assert_true(same == UINT32_MAX || model->under_way[same].local_id == local_id);
-    model->under_way[model->count].source = record.footer.source;
-    model->under_way[model->count].bus_id = record.footer.bus_id;
+    model->under_way[model->count].footer = record.footer;
     model->under_way[model->count].name = model->serial++;
     model->under_way[model->count].direction = direction;
     model->under_way[model->count++].local_id = local_id;
@@ -182,7 +186,15 @@ static void answer_by_chance(struct prng *prng, struct lant_inbound *inbound, st
     assert_true(lant_inbound_on_memory(inbound, (enum lant_direction)direction, local_id, LANT_OKAY,
                                        &record));
     assert_int_equal(record.tag, model->under_way[i].name);
-    assert_int_equal(record.footer.source, model->under_way[i].source);
+    /* LNI-18: each has its own, though it shares the entry. */
+    const struct lant_footer *footer = &model->under_way[i].footer;
+    assert_int_equal(record.footer.source, footer->source);
+    assert_int_equal(record.footer.bus_id, footer->bus_id);
+    assert_int_equal(record.footer.row, footer->row);
+    assert_int_equal(record.footer.generation, footer->generation);
+    assert_int_equal(record.footer.operation, footer->operation);
+    assert_int_equal(record.footer.offset, footer->offset);
+    assert_int_equal(record.footer.attempt, footer->attempt);
     model->count--;
     for (; i < model->count; i++) {
         model->under_way[i] = model->under_way[i + 1];

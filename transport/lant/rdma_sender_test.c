@@ -366,15 +366,46 @@ static void test_queues(void **state)
     assert_idle();
 }
 
+/* LNI-54: no packet says where its data were read: two transfers of other memory to the same place
+ * are the same packets. */
+static void test_no_source_address(void **state)
+{
+    (void)state;
+    uint64_t flits[2][4][LANT_PACKET_FLITS_MAX] = {0};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct lant_work work = unregistered(1, 4 * 512);
+        work.descriptor.source += i * 0x123400;
+        begin(LANT_RDMA_DEFAULTS);
+        submit_work(LANT_QUEUE_CPU, &work);
+        (void)start(LANT_RDMA_STARTS_OPERATION);
+        for (uint32_t k = 0; k < 4; k++) {
+            struct lant_packet packet = push();
+            assert_int_equal(pushed.source, work.descriptor.source + 512 * k);
+            for (uint32_t flit = 0; flit < LANT_PAYLOAD_FLITS_MAX; flit++) {
+                packet.payload[flit] = 0;
+            }
+            assert_int_equal(lant_encode(&packet, flits[i][k]), LANT_PACKET_FLITS_MAX - 1);
+        }
+    }
+    assert_memory_equal(flits[0], flits[1], sizeof(flits[0]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unregistered),  cmocka_unit_test(test_registered),
-        cmocka_unit_test(test_threshold),     cmocka_unit_test(test_partial),
-        cmocka_unit_test(test_many_partials), cmocka_unit_test(test_late_answers),
-        cmocka_unit_test(test_rows),          cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_telling),       cmocka_unit_test(test_segments),
-        cmocka_unit_test(test_small_passes),  cmocka_unit_test(test_queues),
+        cmocka_unit_test(test_no_source_address),
+        cmocka_unit_test(test_unregistered),
+        cmocka_unit_test(test_registered),
+        cmocka_unit_test(test_threshold),
+        cmocka_unit_test(test_partial),
+        cmocka_unit_test(test_many_partials),
+        cmocka_unit_test(test_late_answers),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_telling),
+        cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_small_passes),
+        cmocka_unit_test(test_queues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "transport/lant/shm_access.h"
 #include "transport/lant/shm_rig.h"
 
 /* -- Rows and order -----------------------------------------------------------------------------*/
@@ -391,9 +392,41 @@ static void test_done_full(void **state)
     assert_int_equal(rig_ask(&rig, rig_load(3, RIG_PEER, 24), 0), LANT_SHM_HELD_DONE);
 }
 
+/* LNI-20: a store of 16 bytes is two packets in two rows, and done when both are acknowledged. */
+static void test_two_packets(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct lant_packet packets[2];
+    const uint8_t bytes[16] = {1, 2, 3};
+    const struct lant_shm_access access = {
+        .address = lant_global(RIG_PEER, 0x40), .bytes = sizeof(bytes), .token = 9, .store = true};
+    struct lant_shm_gather gather = lant_shm_gather_begin(&access);
+    rig_start(&rig, 0);
+    for (uint32_t beat = 0; beat < 2; beat++) {
+        assert_int_equal(rig_ask(&rig, lant_shm_access_beat(&access, beat, bytes), 0),
+                         LANT_SHM_ISSUED);
+        assert_true(rig_send(&rig, 0));
+        packets[beat] = rig.packet;
+    }
+    assert_int_not_equal(packets[0].footer.row, packets[1].footer.row);
+    for (uint32_t beat = 0; beat < 2; beat++) {
+        assert_false(lant_shm_idle(&rig.shm));
+        assert_int_equal(gather.unfinished, 2 - beat);
+        assert_int_equal(rig_answer(&rig, &packets[1 - beat], LANT_OKAY, 0, 1),
+                         LANT_SHM_ANSWER_DONE);
+        const struct lant_shm_done done = rig_done(&rig, 1);
+        lant_shm_gather_add(&gather, &access, &done, NULL);
+    }
+    assert_int_equal(gather.unfinished, 0);
+    assert_int_equal(gather.response, LANT_OKAY);
+    assert_true(lant_shm_idle(&rig.shm));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_packets),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_order),
