@@ -149,6 +149,23 @@ static void on_issue(struct sim *sim, struct sim_event *event)
     lant_node_settle(CONTAINER_OF(event, struct lant_node, issue));
 }
 
+/* What is done is told by its time: an early acknowledgement waits for its timer, and a load's
+ * answer does not wait behind it. */
+static void delay(struct lant_node *node, const struct lant_shm_done *done, uint64_t at_ps)
+{
+    uint32_t place = node->delayed.count++;
+    for (; place > 0; place--) {
+        const uint32_t before = (node->delayed.first + place - 1) % LANT_DELAYED_MAX;
+        if (node->delayed.ring[before].at_ps <= at_ps) {
+            break;
+        }
+        node->delayed.ring[(before + 1) % LANT_DELAYED_MAX] = node->delayed.ring[before];
+    }
+    const uint32_t at = (node->delayed.first + place) % LANT_DELAYED_MAX;
+    node->delayed.ring[at].done = *done;
+    node->delayed.ring[at].at_ps = at_ps;
+}
+
 /* What is done goes to the program: early acknowledgements after the time that a timer takes. */
 static void collect_done(struct lant_node *node)
 {
@@ -156,15 +173,15 @@ static void collect_done(struct lant_node *node)
     const uint64_t now_ps = node->world->sim->now_ps;
     while (node->delayed.count < LANT_DELAYED_MAX &&
            lant_shm_next_done(&node->shm, now_ps, &done)) {
-        const uint32_t at = (node->delayed.first + node->delayed.count++) % LANT_DELAYED_MAX;
         const uint32_t cycles =
             done.kind == LANT_SHM_EARLY ? node->world->config.costs.early_timer : 0;
-        node->delayed.ring[at].done = done;
-        node->delayed.ring[at].at_ps = now_ps + lant_cycles(cycles);
+        delay(node, &done, now_ps + lant_cycles(cycles));
     }
-    if (node->delayed.count != 0 && !sim_event_scheduled(&node->done)) {
+    if (node->delayed.count != 0) {
         const uint64_t at_ps = node->delayed.ring[node->delayed.first].at_ps;
-        sim_schedule(node->world->sim, &node->done, at_ps > now_ps ? at_ps : now_ps);
+        if (!sim_event_scheduled(&node->done) || node->done.at_ps > at_ps) {
+            sim_reschedule(node->world->sim, &node->done, at_ps > now_ps ? at_ps : now_ps);
+        }
     }
 }
 

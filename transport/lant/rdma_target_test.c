@@ -413,8 +413,8 @@ static void test_age(void **state)
     assert_not_notified();
 }
 
-/* 2.12: an operation is known until its lifetime is over, whether its notification was taken or not;
- * from then on the sender may use the identifier again, and the new operation is written. */
+/* 2.12: an operation is known until its lifetime is over, whether its notification was taken or
+ * not; from then on the sender may use the identifier again, and the new operation is written. */
 static void test_notification_that_nobody_takes(void **state)
 {
     (void)state;
