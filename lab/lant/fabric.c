@@ -27,6 +27,12 @@ static void flip_bits(struct lant_fabric *fabric, struct lant_frame *frame)
     }
 }
 
+static void drop(struct lant_fabric *fabric, struct lant_frame *frame, uint64_t *counter)
+{
+    ++*counter;
+    lant_fabric_free(fabric, frame);
+}
+
 /* The packet leaves `vertex` by `port`, its head at `ready_ps` or when the line is free. */
 static uint64_t leave(struct lant_fabric *fabric, uint32_t vertex, uint32_t port,
                       struct lant_frame *frame, uint64_t ready_ps)
@@ -41,16 +47,14 @@ static uint64_t leave(struct lant_fabric *fabric, uint32_t vertex, uint32_t port
                      (line->store_and_forward ? length_ps : 0);
     frame->tail_ps = frame->head_ps + length_ps;
     frame->vertex = link->peer;
+    if (sim_errors_loses(&fabric->errors)) {
+        drop(fabric, frame, &fabric->counters.lost);
+        return head_ps;
+    }
     flip_bits(fabric, frame);
     const bool at_node = link->peer < fabric->topology.nodes;
     sim_schedule(fabric->sim, &frame->event, at_node ? frame->tail_ps : frame->head_ps);
     return head_ps;
-}
-
-static void drop(struct lant_fabric *fabric, struct lant_frame *frame, uint64_t *counter)
-{
-    ++*counter;
-    lant_fabric_free(fabric, frame);
 }
 
 static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
@@ -133,7 +137,7 @@ bool lant_fabric_open(struct lant_fabric *fabric, const struct lant_fabric_confi
     fabric->free_ps = calloc(ports, sizeof(fabric->free_ps[0]));
     CHECK(fabric->free_ps != NULL);
     sim_pool_open(&fabric->frames, config->packets, sizeof(struct lant_frame));
-    sim_errors_init(&fabric->errors, seed, config->bit_errors, 0);
+    sim_errors_init(&fabric->errors, seed, config->bit_errors, config->loss_millionths);
     return true;
 }
 

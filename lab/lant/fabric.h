@@ -12,7 +12,7 @@
  * Time       Picoseconds; a flit takes a cycle of LANT_CYCLE_PS on every line.
  * Units      Nodes by index, 0 on, which is their number.
  * Limits     Switches queue without a bound: the document assumes credits, and each node has few
- *            packets under way. Nothing is lost but by flipped bits.
+ *            packets under way. Nothing is lost but by flipped bits, and by lines that lose packets.
  * Source     Lant 3.1.3, 3.4.2, 3.4.3, 5.3; specification 2.14, 3.8.
  *
  * An event is a packet's head at a switch, or its tail at a node. A switch forwards when it has H1
@@ -45,6 +45,7 @@ struct lant_fabric_config {
     bool one_way;                  /* Packets for a node take one way, not any. */
     bool ageing;                   /* A packet is dropped behind LANT_AGE_MAX switches. */
     double bit_errors;             /* The rate on each line. */
+    uint32_t loss_millionths;      /* How many of a million packets a line loses. */
     uint32_t packets;              /* That can be on their way. */
 };
 
@@ -66,6 +67,7 @@ struct lant_fabric_counters {
     uint64_t carried; /* Packets that came to their node. */
     uint64_t flipped; /* Bits. */
     uint64_t mended;  /* Heads, by switches. */
+    uint64_t lost;    /* By lines. */
     uint64_t dropped_heads, dropped_strangers, dropped_old;
     uint64_t dropped_full; /* More packets on their way than the world has room for. */
     uint64_t switches;     /* Passed, by those that came to their node. */

@@ -12,9 +12,31 @@
 /* Another master of the bus than the CPU. */
 #define DMA_BUS_ID 255u
 
+/* The longest timer there is: that of the farthest node. */
+static uint64_t longest_timer(const struct lant_distance_timers *timers)
+{
+    uint64_t hops = 0;
+    for (uint32_t d = 0; d < timers->torus.dimensions; d++) {
+        hops += timers->torus.size[d] / 2;
+    }
+    return timers->base + hops * timers->hop;
+}
+
+/* A packet's timer to this node; 0: the usual one. */
+static uint64_t timer_to(const struct lant_node *node, uint32_t destination)
+{
+    const struct lant_distance_timers *timers = &node->world->config.timers;
+    const uint32_t hops =
+        timers->used ? lant_hops_torus(&timers->torus, node->index, destination) : LANT_NO_HOPS;
+    return hops == LANT_NO_HOPS ? 0 : timers->base + hops * timers->hop;
+}
+
 /* How long receivers remember and numbers rest follows from timeouts, retries and segments. */
 static void set_lifetimes(struct lant_node_config *config)
 {
+    if (config->timers.used) {
+        config->shm.timeout = config->rdma.timeout = longest_timer(&config->timers);
+    }
     const uint64_t network_ps = lant_cycles(NETWORK_CYCLES);
     const uint32_t segment = config->rdma.work.segment_bytes;
     /* A packet that goes again waits for the descriptor in progress (2.8). */
@@ -89,9 +111,11 @@ bool lant_node_access(struct lant_node *node, const struct lant_shm_access *acce
     }
     const struct lant_costs *costs = &node->world->config.costs;
     const uint64_t first_ps = node->world->sim->now_ps + lant_cycles(costs->shm_issue);
+    const uint64_t timer = timer_to(node, lant_global_node(access->address));
     for (uint32_t beat = 0; beat < beats; beat++) {
         const uint32_t at = (node->beats.first + node->beats.count++) % LANT_ACCESSES_MAX;
         node->beats.ring[at].request = lant_shm_access_beat(access, beat, bytes);
+        node->beats.ring[at].request.timeout = timer;
         node->beats.ring[at].ready_ps = first_ps + lant_cycles((uint64_t)beat * costs->shm_beat);
     }
     lant_node_settle(node);
@@ -106,7 +130,11 @@ enum lant_submit lant_node_submit(struct lant_node *node, enum lant_queue queue,
     if (descriptor->source > memory || descriptor->bytes > memory - descriptor->source) {
         return LANT_SUBMIT_RANGE;
     }
-    const enum lant_submit verdict = lant_work_submit(&node->rdma.work, queue, work);
+    struct lant_work timed = *work;
+    if (timed.timeout == 0) {
+        timed.timeout = timer_to(node, lant_global_node(descriptor->destination));
+    }
+    const enum lant_submit verdict = lant_work_submit(&node->rdma.work, queue, &timed);
     lant_node_settle(node);
     return verdict;
 }

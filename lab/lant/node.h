@@ -20,6 +20,7 @@
 #define LAB_LANT_NODE_H
 
 #include "hardware/lant/answers.h"
+#include "hardware/lant/routing.h"
 #include "lab/lant/fabric.h"
 #include "lab/lant/watch.h"
 #include "transport/lant/rdma_sender.h"
@@ -41,6 +42,13 @@ struct lant_costs {
     bool cut_through;
 };
 
+/* Timers that follow from the distance, where nodes stand in a torus (specification 8, item 7). */
+struct lant_distance_timers {
+    bool used;          /* Else every packet has the same timer. */
+    uint64_t base, hop; /* Ticks: `base` and `hop` for each hop. */
+    struct lant_torus torus;
+};
+
 /* How long receivers remember and numbers rest is not the caller's to say: lant_world_open works it
  * out from timeouts, retries and segments. */
 struct lant_node_config {
@@ -55,6 +63,7 @@ struct lant_node_config {
     uint32_t early_timers;  /* RDMA's; 0: no early acknowledgement. */
     uint64_t memory_bytes;
     uint32_t in_charge; /* The node whose CPU hears of accelerators' failures. */
+    struct lant_distance_timers timers;
 };
 
 /* The specification's values, in picoseconds. */

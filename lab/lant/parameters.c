@@ -110,4 +110,10 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_WORD("detours", "on off", "3.1.3", "whether packets that are to take detours do"),
     LAB_WORD("forwards", "head packet", "2.14", "what of a packet a switch waits for"),
     LAB_WORD("queues", "outputs inputs", "OC", "where switches queue: the document says nothing"),
+    /* What if (specification 8). */
+    LAB_WORD("timeout_by", "fixed distance", "8, item 7", "what a packet's timer follows from"),
+    LAB_WHOLE("timeout_base", "cycles", 500, 0, 100000, "OC",
+              "of a timer by distance: the ends, and what waits on the way"),
+    LAB_WHOLE("timeout_hop", "cycles", 200, 1, 100000, "OC: above 2 x (59 + 18)",
+              "of a timer by distance, for each hop"),
 };

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    What the document names as future work does what it says, on nodes.
+ * Method  Small worlds whose lines lose what the test says; times by arithmetic.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/lant/node.h"
+
+struct seen {
+    struct lant_world world;
+    struct sim sim;
+    uint32_t done;
+    uint64_t done_ps;
+    struct lant_shm_done last;
+};
+
+static void on_done(void *context, const struct lant_shm_done *done)
+{
+    struct seen *seen = context;
+    if (lant_shm_done_on_bus(done)) {
+        seen->done++;
+        seen->done_ps = seen->sim.now_ps;
+        seen->last = *done;
+    }
+}
+
+static struct lant_fabric_config network(const char *topology)
+{
+    struct lant_fabric_config config = {
+        .switch_line = {.latency_cycles = 59, .frame_flits = 4, .pause_flits = 24},
+        .switch_cycles = 18,
+        .packets = 4096,
+    };
+    (void)snprintf(config.topology, sizeof(config.topology), "%s", topology);
+    return config;
+}
+
+static struct lant_node_config without_early(void)
+{
+    struct lant_node_config config = lant_node_default();
+    config.shm.early_timers = 0;
+    config.early_timers = 0;
+    return config;
+}
+
+static struct seen *open_world(const struct lant_node_config *config,
+                               const struct lant_fabric_config *fabric)
+{
+    struct seen *seen = calloc(1, sizeof(*seen));
+    char error[TOPOLOGY_ERROR_BYTES];
+    sim_init(&seen->sim, 1);
+    assert_true(lant_world_open(&seen->world, config, fabric, &seen->sim, 1, error, sizeof(error)));
+    for (uint32_t i = 0; i < seen->world.count; i++) {
+        seen->world.nodes[i].program = (struct lant_program){.context = seen, .on_done = on_done};
+    }
+    return seen;
+}
+
+static void run(struct seen *seen)
+{
+    while (!lant_world_idle(&seen->world)) {
+        assert_true(sim_step(&seen->sim));
+    }
+}
+
+static void close_world(struct seen *seen)
+{
+    lant_world_close(&seen->world);
+    free(seen);
+}
+
+/* A store whose first copies are all lost, until one is let through: when it is done. */
+static uint64_t resent_cycles(uint32_t to, uint32_t copies)
+{
+    struct lant_node_config config = without_early();
+    struct lant_fabric_config fabric = network("torus:4x3");
+    fabric.loss_millionths = 1000000;
+    config.timers = (struct lant_distance_timers){.used = true,
+                                                  .base = lant_cycles(700),
+                                                  .hop = lant_cycles(300),
+                                                  .torus = {.dimensions = 2, .size = {4, 3}}};
+    struct seen *seen = open_world(&config, &fabric);
+    const struct lant_shm_access access = {
+        .address = lant_global(to, 128), .bytes = 8, .store = true};
+    const uint8_t data[8] = {1};
+    assert_true(lant_node_access(&seen->world.nodes[0], &access, data));
+    while (seen->world.fabric.counters.lost < copies) {
+        assert_true(sim_step(&seen->sim));
+    }
+    seen->world.fabric.errors.loss_millionths = 0;
+    run(seen);
+    assert_int_equal(seen->done, 1);
+    assert_int_equal(seen->last.response, LANT_OKAY);
+    assert_int_equal(seen->world.nodes[to].shm_target.counters.stores, 1);
+    assert_int_equal(seen->world.nodes[0].shm.counters.resent, copies);
+    const uint64_t cycles = seen->done_ps / LANT_CYCLE_PS;
+    close_world(seen);
+    return cycles;
+}
+
+/* LNI-W-1: a packet's timer is the base and so much for each hop: from its footer, 5 cycles behind
+ * its first flit, to the next copy's first flit. */
+static void test_timers_by_distance(void **state)
+{
+    (void)state;
+    static const uint32_t hops[12] = {0, 1, 2, 1, 1, 2, 3, 2, 1, 2, 3, 2};
+    for (uint32_t to = 1; to < COUNT_OF(hops); to++) {
+        const uint64_t timer = 5 + 700 + 300 * hops[to];
+        const uint64_t first = resent_cycles(to, 1);
+        assert_int_equal(resent_cycles(to, 2) - first, timer);
+        assert_int_equal(resent_cycles(to, 3) - first, 2 * timer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_timers_by_distance),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
