@@ -12,7 +12,7 @@
  * Time       Picoseconds; a flit takes a cycle of LANT_CYCLE_PS on every line.
  * Units      Nodes by index, 0 on, which is their number.
  * Limits     Switches queue without a bound: the document assumes credits, and each node has few
- *            packets under way. Nothing is lost but by flipped bits, and by lines that lose packets.
+ *            packets under way. Nothing is lost but by flipped bits and by lines that lose packets.
  * Source     Lant 3.1.3, 3.4.2, 3.4.3, 5.3; specification 2.14, 3.8.
  *
  * An event is a packet's head at a switch, or its tail at a node. A switch forwards when it has H1
