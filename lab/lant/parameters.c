@@ -46,7 +46,7 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
               "from an acknowledgement's last flit until its row is free"),
     LAB_WHOLE("rows", "", 16, 1, 1024, "5.2.3", "packets under way"),
     LAB_WHOLE("operations", "", 16, 1, 64, "5.2.3", "operations under way"),
-    LAB_WHOLE("timers", "", 16, 1, 64, "6.1", "timers for early acknowledgements"),
+    LAB_WHOLE("timers", "", 16, 1, 1024, "6.1", "timers for early acknowledgements"),
     LAB_WHOLE("early_timer", "cycles", 2, 0, 4, "6.1", "until one is granted; less than a packet"),
     LAB_FITTED_WHOLE("LNI-A16b", "t_gen", "cycles", 8, 0, 1000, "OC: 6.1",
                      "from the bus's answer to the DMA engine's next beat"),

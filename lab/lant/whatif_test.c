@@ -121,10 +121,49 @@ static void test_timers_by_distance(void **state)
     }
 }
 
+/* LNI-W-2: over a line whose round trip is longer than 1,024 packets take, as many are under way as
+ * there are rows; all come, in as many round trips as that asks for. */
+static void test_rows(void **state)
+{
+    (void)state;
+    enum {
+        PACKETS = 2048,
+        BYTES = PACKETS * LANT_PAYLOAD_BYTES_MAX
+    };
+    for (uint32_t rows = 16; rows <= LANT_ROWS_MAX; rows *= 4) {
+        struct lant_node_config config = lant_node_default();
+        struct lant_fabric_config fabric = network("all-to-all:2");
+        fabric.node_line.latency_cycles = 100000;
+        config.rdma.rows = (uint16_t)rows;
+        config.early_timers = rows;
+        config.rdma.timeout = lant_cycles(1000000);
+        config.memory_bytes = BYTES;
+        struct seen *seen = open_world(&config, &fabric);
+        struct lant_node *node = &seen->world.nodes[0];
+        for (uint32_t i = 0; i < BYTES; i++) {
+            node->memory[i] = (uint8_t)(i * 13 + (i >> 9));
+        }
+        const struct lant_work work = {
+            .descriptor = {.destination = lant_global(1, 0), .bytes = BYTES}};
+        assert_int_equal(lant_node_submit(node, LANT_QUEUE_CPU, &work), LANT_SUBMIT_COMMITTED);
+        run(seen);
+        assert_memory_equal(seen->world.nodes[1].memory, node->memory, BYTES);
+        assert_int_equal(node->rdma.transactions.used_max, rows);
+        assert_int_equal(node->rdma.counters.packets, PACKETS);
+        assert_int_equal(node->rdma.counters.again, 0);
+        /* Each round trip is 200,000 cycles and what its packets take of the line. */
+        const uint64_t trips = PACKETS / rows;
+        assert_in_range(seen->sim.now_ps / LANT_CYCLE_PS, trips * 200000,
+                        (trips + 2) * (200000 + 200) + PACKETS * 80);
+        close_world(seen);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timers_by_distance),
+        cmocka_unit_test(test_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
