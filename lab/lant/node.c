@@ -406,6 +406,12 @@ static void open_node(struct lant_world *world, uint32_t index)
     sim_event_init(&node->timer, on_timer);
 }
 
+static void on_ready(void *nodes, uint32_t index)
+{
+    struct lant_world *world = nodes;
+    lant_node_settle(&world->nodes[index]);
+}
+
 bool lant_world_open(struct lant_world *world, const struct lant_node_config *config,
                      const struct lant_fabric_config *fabric, struct sim *sim, uint64_t seed,
                      char *error, size_t error_bytes)
@@ -418,6 +424,7 @@ bool lant_world_open(struct lant_world *world, const struct lant_node_config *co
                           error_bytes)) {
         return false;
     }
+    world->fabric.flow.on_ready = on_ready;
     world->count = world->fabric.topology.nodes;
     world->nodes = zeroed(world->count * sizeof(world->nodes[0]));
     sim_pool_open(&world->visits, 4 * fabric->packets + LANT_ESCAPES_MAX,

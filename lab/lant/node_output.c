@@ -216,6 +216,9 @@ void lant_node_pump(struct lant_node *node)
         sim_reschedule(sim, &node->output, line_ps);
         return;
     }
+    if (!lant_fabric_ready(&node->world->fabric, node->index)) {
+        return; /* Room that becomes free comes by lant_node_settle. */
+    }
     node->last_ends = false;
     if (next_packet(node, &packet)) {
         send_packet(node, &packet);

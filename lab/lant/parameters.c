@@ -116,4 +116,8 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
               "of a timer by distance: the ends, and what waits on the way"),
     LAB_WHOLE("timeout_hop", "cycles", 200, 1, 100000, "OC: above 2 x (59 + 18)",
               "of a timer by distance, for each hop"),
+    LAB_WORD("flow", "none credits drop", "8, item 8", "how buffers of switches are kept"),
+    LAB_WHOLE("buffer", "flits", 205, 69, 65536, "OC: three packets",
+              "of a switch, for each line to it; none: no bound"),
+    LAB_WORD("credit_network", "tree star torus", "OC", "of 16 nodes"),
 };

@@ -159,11 +159,51 @@ static void test_rows(void **state)
     }
 }
 
+/* LNI-W-3: five nodes send to one through buffers of hardly a packet. With credits nodes wait, and
+ * nothing goes again; without, what is dropped does. The data are right either way. */
+static void test_hot_spot(void **state)
+{
+    (void)state;
+    enum {
+        NODES = 6,
+        BYTES = 16384
+    };
+    for (enum lant_flow_kind flow = LANT_FLOW_CREDITS; flow <= LANT_FLOW_DROP; flow++) {
+        struct lant_node_config config = lant_node_default();
+        struct lant_fabric_config fabric = network("star:6");
+        uint64_t again = 0;
+        fabric.node_line = fabric.switch_line;
+        fabric.flow = flow;
+        fabric.buffer_flits = LANT_PACKET_FLITS_MAX;
+        config.rdma.retries = LANT_RETRIES_MAX;
+        struct seen *seen = open_world(&config, &fabric);
+        for (uint32_t from = 1; from < NODES; from++) {
+            struct lant_node *node = &seen->world.nodes[from];
+            memset(node->memory, (int)from, BYTES);
+            const struct lant_work work = {
+                .descriptor = {.destination = lant_global(0, (uint64_t)BYTES * from),
+                               .bytes = BYTES}};
+            assert_int_equal(lant_node_submit(node, LANT_QUEUE_CPU, &work), LANT_SUBMIT_COMMITTED);
+        }
+        run(seen);
+        for (uint32_t from = 1; from < NODES; from++) {
+            const struct lant_node *node = &seen->world.nodes[from];
+            assert_memory_equal(seen->world.nodes[0].memory + (uint64_t)BYTES * from, node->memory,
+                                BYTES);
+            again += node->rdma.counters.again;
+        }
+        assert_int_equal(again != 0, flow == LANT_FLOW_DROP);
+        assert_int_equal(seen->world.fabric.flow.dropped != 0, flow == LANT_FLOW_DROP);
+        close_world(seen);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timers_by_distance),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_hot_spot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
