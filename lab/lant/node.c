@@ -48,6 +48,7 @@ static void set_lifetimes(struct lant_node_config *config)
     config->rdma_target.age_ticks = (attempts + 1) * (config->rdma.timeout + wait_ps);
     config->shm_target.lifetime = (config->shm.retries + 1u) * config->shm.timeout + network_ps;
     config->shm_target.lock_lifetime = config->shm_target.lifetime;
+    config->atomics.lifetime = config->shm_target.lifetime;
     config->shm.lifetime = 2 * config->shm_target.lifetime;
 }
 
@@ -241,6 +242,7 @@ static void on_timer(struct sim *sim, struct sim_event *event)
     lant_shm_on_time(&node->shm, &node->errors, sim->now_ps);
     lant_rdma_on_time(&node->rdma, sim->now_ps);
     lant_shm_target_on_time(&node->shm_target, sim->now_ps);
+    lant_atomics_on_time(&node->atomics, sim->now_ps);
     lant_rdma_target_on_time(&node->rdma_target, sim->now_ps);
     lant_node_take_notifications(node);
     lant_node_packets_over(node);
@@ -253,6 +255,7 @@ static void arm_timer(struct lant_node *node)
     uint64_t at_ps = lant_shm_deadline(&node->shm, now_ps);
     at_ps = earlier(at_ps, lant_rdma_deadline(&node->rdma));
     at_ps = earlier(at_ps, lant_shm_target_deadline(&node->shm_target));
+    at_ps = earlier(at_ps, lant_atomics_deadline(&node->atomics));
     at_ps = earlier(at_ps, lant_rdma_target_deadline(&node->rdma_target));
     if (at_ps == LANT_NEVER) {
         sim_cancel(&node->timer);
@@ -376,7 +379,7 @@ static void open_node(struct lant_world *world, uint32_t index)
     struct lant_node *node = &world->nodes[index];
     struct lant_node_config config = world->config;
     config.shm.node = config.rdma.node = index;
-    config.shm_target.node = config.rdma_target.node = index;
+    config.shm_target.node = config.rdma_target.node = config.atomics.node = index;
     node->world = world;
     node->index = index;
     node->memory = zeroed(config.memory_bytes);
@@ -387,6 +390,10 @@ static void open_node(struct lant_world *world, uint32_t index)
         (struct lant_range){0, config.memory_bytes, .may_read = true, .may_write = true};
     lant_shm_init(&node->shm, &config.shm);
     lant_shm_target_init(&node->shm_target, &config.shm_target, node->recent);
+    if (config.atomics.entries != 0) {
+        node->atomics_memory = zeroed(lant_shm_recent_bytes(config.atomics.entries));
+    }
+    lant_atomics_init(&node->atomics, &config.atomics, node->atomics_memory);
     lant_inbound_init(&node->inbound, &config.inbound);
     lant_rdma_init(&node->rdma, &config.rdma);
     lant_rdma_target_init(&node->rdma_target, &config.rdma_target, &node->ranges, node->tombstones);
@@ -445,6 +452,7 @@ static void close_node(struct lant_node *node)
     free(node->memory);
     free(node->tombstones);
     free(node->recent);
+    free(node->atomics_memory);
 }
 
 void lant_world_close(struct lant_world *world)

@@ -23,6 +23,7 @@
 #include "hardware/lant/routing.h"
 #include "lab/lant/fabric.h"
 #include "lab/lant/watch.h"
+#include "transport/lant/atomics.h"
 #include "transport/lant/rdma_sender.h"
 #include "transport/lant/rdma_target.h"
 #include "transport/lant/shm_access.h"
@@ -64,6 +65,7 @@ struct lant_node_config {
     uint64_t memory_bytes;
     uint32_t in_charge; /* The node whose CPU hears of accelerators' failures. */
     struct lant_distance_timers timers;
+    struct lant_atomics_config atomics; /* Off, unless it has entries. */
 };
 
 /* The specification's values, in picoseconds. */
@@ -91,6 +93,7 @@ struct lant_visit {
     uint8_t local_id;  /* By which memory answers. */
     uint8_t strobe;
     uint64_t address, data;
+    uint32_t tag; /* An atomic's. */
     struct lant_rdma_write write;
     struct lant_packet packet; /* That came; then the answer to it. */
 };
@@ -118,10 +121,12 @@ struct lant_node {
     uint32_t index;
     struct lant_program program;
     uint8_t *memory;
-    void *tombstones, *recent;
+    void *tombstones, *recent, *atomics_memory;
     struct lant_ranges ranges;
     struct lant_shm shm;
     struct lant_shm_target shm_target;
+    struct lant_atomics atomics;
+    uint64_t atomics_free_ps; /* Their unit, which reads and writes memory, can take the next. */
     struct lant_inbound inbound;
     struct lant_rdma rdma;
     struct lant_errors errors;

@@ -102,6 +102,51 @@ static bool take_shm_request(struct lant_visit *visit)
     return true;
 }
 
+/* Nothing else of the unit comes between the read and the write. */
+static void on_atomic(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
+    struct lant_node *node = visit->node;
+    const struct lant_packet *packet = &visit->packet;
+    uint64_t old;
+    memcpy(&old, node->memory + visit->address, sizeof(old));
+    const uint64_t result =
+        lant_atomic_result((enum lant_atomic)packet->header.packets, old, packet->payload[0],
+                           packet->header.payload > 1 ? packet->payload[1] : 0);
+    memcpy(node->memory + visit->address, &result, sizeof(result));
+    const struct lant_footer footer = packet->footer;
+    lant_atomics_on_memory(&node->atomics, visit->tag, &footer, old, &visit->packet);
+    answer_after(visit, 0);
+    lant_node_settle(node);
+}
+
+/* An atomic takes its unit for two accesses to memory, and needs no bus ID: they go one by one. */
+static void take_atomic(struct lant_visit *visit)
+{
+    struct lant_node *node = visit->node;
+    const struct lant_costs *costs = costs_of(node);
+    const uint64_t access_ps = lant_cycles(costs->shm_receive + costs->memory);
+    const uint64_t come_ps = node->world->sim->now_ps + forward_ps(visit);
+    struct lant_atomic_work work;
+    lant_atomics_on_request(&node->atomics, &node->ranges, &visit->packet, node->world->sim->now_ps,
+                            &work);
+    switch ((enum lant_atomic_action)work.action) {
+    case LANT_ATOMIC_DROP: leave(visit); return;
+    case LANT_ATOMIC_ANSWER:
+        visit->packet = work.answer;
+        answer_after(visit, come_ps - node->world->sim->now_ps + access_ps);
+        return;
+    case LANT_ATOMIC_DO: break;
+    }
+    const uint64_t begin_ps = come_ps > node->atomics_free_ps ? come_ps : node->atomics_free_ps;
+    node->atomics_free_ps = begin_ps + 2 * access_ps;
+    visit->address = work.address;
+    visit->tag = work.tag;
+    sim_event_init(&visit->event, on_atomic);
+    sim_schedule(node->world->sim, &visit->event, node->atomics_free_ps);
+}
+
 static void on_shm_answer(struct sim *sim, struct sim_event *event)
 {
     struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
@@ -306,6 +351,7 @@ static void take_whole(struct lant_visit *visit)
         list_append(&node->held, &visit->place);
         lant_node_take_held(node);
         return;
+    case LANT_ATOMIC: take_atomic(visit); return;
     case LANT_R:
     case LANT_B: later(visit, on_shm_answer, lant_cycles(costs->shm_done)); return;
     case LANT_COMPLETION_NOTIFICATION:

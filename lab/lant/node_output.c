@@ -237,7 +237,7 @@ void lant_node_on_output(struct sim *sim, struct sim_event *event)
     if (node->sending && node->free_ps <= sim->now_ps) {
         const uint8_t type = node->last.header.type;
         node->sending = false;
-        if (type == LANT_AR || type == LANT_AW) {
+        if (type == LANT_AR || type == LANT_AW || type == LANT_ATOMIC) {
             lant_shm_sent(&node->shm, &node->last.footer, sim->now_ps);
         }
         if (is_data(&node->last.header)) {

@@ -120,4 +120,7 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_WHOLE("buffer", "flits", 205, 69, 65536, "OC: three packets",
               "of a switch, for each line to it; none: no bound"),
     LAB_WORD("credit_network", "tree star torus", "OC", "of 16 nodes"),
+    LAB_WORD("atomics", "off on", "8, item 3", "whether nodes do atomic requests"),
+    LAB_WORD("repeated", "answered done", "2.12",
+             "what becomes of an atomic request that comes once more"),
 };

@@ -198,12 +198,58 @@ static void test_hot_spot(void **state)
     }
 }
 
+/* Node 0 counts at node 1, `times` times. */
+static struct seen *count(struct lant_node_config config, uint32_t times, uint32_t loss_millionths)
+{
+    struct lant_fabric_config fabric = network("all-to-all:2");
+    const struct lant_shm_access access = {
+        .address = lant_global(1, 64), .bytes = 8, .operand = 3, .atomic = LANT_FETCH_ADD};
+    fabric.node_line = fabric.switch_line;
+    fabric.loss_millionths = loss_millionths;
+    config.shm.retries = LANT_RETRIES_MAX;
+    struct seen *seen = open_world(&config, &fabric);
+    for (uint32_t i = 0; i < times; i++) {
+        assert_true(lant_node_access(&seen->world.nodes[0], &access, NULL));
+    }
+    run(seen);
+    assert_int_equal(seen->done, times);
+    return seen;
+}
+
+/* LNI-W-4: a count is done once though its packet, or its answer, is lost; the last one brings what
+ * all before it made; a machine without atomics refuses, and memory stays. */
+static void test_atomics(void **state)
+{
+    (void)state;
+    enum {
+        TIMES = 500
+    };
+    struct lant_node_config config = without_early();
+    struct seen *seen = count(config, 1, 0);
+    uint64_t sum;
+    assert_int_equal(seen->last.response, LANT_DECERR);
+    memcpy(&sum, seen->world.nodes[1].memory + 64, sizeof(sum));
+    assert_int_equal(sum, 0);
+    close_world(seen);
+    config.atomics.entries = 1024;
+    seen = count(config, TIMES, 100000);
+    const struct lant_node *target = &seen->world.nodes[1];
+    memcpy(&sum, target->memory + 64, sizeof(sum));
+    assert_int_equal(sum, 3 * TIMES);
+    assert_int_equal(seen->last.response, LANT_OKAY);
+    assert_int_equal(seen->last.data, 3 * (TIMES - 1));
+    assert_int_equal(target->atomics.counters.done, TIMES);
+    assert_in_range(target->atomics.counters.repeated, TIMES / 20, TIMES / 5);
+    close_world(seen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timers_by_distance),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_hot_spot),
+        cmocka_unit_test(test_atomics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
