@@ -2,8 +2,9 @@
  *
  * Goal    An atomic request is done once, however often it comes, and each answer brings what
  *         memory held then; what may not be done is answered with the reason.
- * Method  Cases by hand; then initiators (shm.h) that add, swap and compare by chance over a network
- *         that loses, doubles and delays packets, against a model that does each request once.
+ * Method  Cases by hand; then initiators (shm.h) that add, swap and compare by chance over a
+ *         network that loses, doubles and delays packets, against a model that does each request
+ *         once.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -24,7 +24,7 @@
 struct lant_shm_access {
     uint64_t address;          /* Global. */
     uint64_t timeout;          /* 0: the configuration's. */
-    uint64_t operand, compare; /* Of an atomic. */
+    uint64_t operand, compare; /* An atomic's. */
     uint32_t bytes;
     uint32_t token;
     uint8_t bus_id, protection;

@@ -29,7 +29,7 @@
 
 struct lant_shm_recent_entry {
     uint64_t key, expires;
-    uint64_t data; /* Of the answer, if it brought any that must be the same again. */
+    uint64_t data; /* The answer's, if it brought any that must be the same again. */
     uint32_t next; /* In its chain of the hash table. */
     uint8_t response;
     bool done; /* It has a response. */
@@ -45,8 +45,8 @@ struct lant_shm_recent {
     struct lant_shm_recent_entry *entries;
 };
 
-/* A request: who sent it, its number, and what it is. 53 bits. Atomic requests have a table of their
- * own. */
+/* A request: who sent it, its number, and what it is. 53 bits. Atomic requests have a table for
+ * themselves. */
 static inline uint64_t lant_shm_recent_key(const struct lant_packet *request)
 {
     return (uint64_t)request->footer.source << 31 |

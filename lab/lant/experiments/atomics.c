@@ -17,7 +17,7 @@ enum {
     ISSUE = 9,
     RECEIVE = 16,
     DONE = 5,
-    LOAD_FLITS = 4, /* Of an AR; an AW or an ATOMIC with one operand has one more, and so has R. */
+    LOAD_FLITS = 4, /* AR and B; AW, R, and ATOMIC with one operand have one more. */
     WAY = 2 * MAC + SWITCH,
 };
 
@@ -26,7 +26,7 @@ enum {
     MOST = NODES - 1, /* All but the counter's. */
     SOME = 8,
     ROUNDS = 100,           /* That each counts. */
-    LOSS_MILLIONTHS = 5000, /* Of each line, where packets are lost. */
+    LOSS_MILLIONTHS = 5000, /* That a line loses, where packets are lost. */
     ENTRIES = 8192,         /* More requests than a lifetime has. */
 };
 
@@ -53,7 +53,7 @@ static double atomic_cycles(void)
     return there_and_back(LOAD_FLITS + 1, 2, LOAD_FLITS + 1);
 }
 
-/* Of all nodes together: each has one under way, and the unit takes one after the other. */
+/* Between two counts of all nodes: each has one under way, the unit takes one after the other. */
 static double predicted_atomic(uint32_t nodes)
 {
     const double unit = 2 * RECEIVE, each = atomic_cycles() / nodes;
