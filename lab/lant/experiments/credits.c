@@ -244,7 +244,9 @@ const struct lab_experiment lant_credits = {
     .name = "lant/credits",
     .what = "what if: finite buffers in switches, with credits",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_LINE_USES "switch credit_network flow=credits buffer retries=7",
+    .uses = LANT_LINE_USES
+    "switch rdma_setup ram rdma_receive ack rows operations timers early_timer early engine_window "
+    "timeout register segment receiver credit_network flow=credits buffer retries=7",
     LANT_CLAIMS(credits_claims),
     .quick = true,
     .run = credits,

@@ -201,7 +201,9 @@ const struct lab_experiment lant_in_flight = {
     .name = "lant/in-flight",
     .what = "what if: more than 16 packets under way",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_RING_USES "rows=256 timers=256",
+    .uses = LANT_LINE_USES
+    "switch shm_issue shm_receive shm_done rdma_setup ram rdma_receive ack early_timer early "
+    "engine_window timeout retries receiver rows=256 timers=256",
     LANT_CLAIMS(in_flight_claims),
     .quick = true,
     .run = in_flight,

@@ -211,7 +211,9 @@ const struct lab_experiment lant_timeouts = {
     .name = "lant/timeouts",
     .what = "what if: timers that follow from the distance",
     LANT_COMMON,
-    .uses = LANT_NODE_USES LANT_RING_USES "timeout_by=distance timeout_base timeout_hop",
+    .uses = LANT_LINE_USES "switch shm_issue shm_receive shm_done rdma_setup ram rdma_receive ack "
+                           "rows operations timers early engine_window timeout retries cam "
+                           "register segment receiver timeout_by=distance timeout_base timeout_hop",
     LANT_CLAIMS(timeouts_claims),
     .quick = true,
     .run = timeouts,
