@@ -67,7 +67,7 @@ static uint64_t leave(struct lant_fabric *fabric, uint32_t vertex, uint32_t port
     if (fabric->flow.ports == NULL) {
         return lant_fabric_transmit(fabric, at, frame, ready_ps);
     }
-    lant_flow_send(fabric, at, frame, ready_ps);
+    lant_flow_send(fabric, vertex, at, frame, ready_ps);
     return ready_ps;
 }
 
@@ -155,11 +155,12 @@ bool lant_fabric_open(struct lant_fabric *fabric, const struct lant_fabric_confi
                       size_t error_bytes)
 {
     *fabric = (struct lant_fabric){.sim = sim, .config = *config, .sink = sink, .nodes = nodes};
+    fabric->config.channels = config->channels == 0 ? 1 : config->channels;
     if (!topology_open(&fabric->topology, config->topology, error, error_bytes)) {
         return false;
     }
-    const char *refused = lant_flow_refuses(config->flow, &fabric->topology);
-    if (refused != NULL) {
+    const char *refused = lant_flow_refuses(config->flow, config->channels, &fabric->topology);
+    if (refused != NULL && !config->may_deadlock) {
         (void)snprintf(error, error_bytes, "%s", refused);
         topology_close(&fabric->topology);
         return false;
@@ -175,8 +176,8 @@ bool lant_fabric_open(struct lant_fabric *fabric, const struct lant_fabric_confi
 
 void lant_fabric_close(struct lant_fabric *fabric)
 {
-    CHECK(fabric->frames.depth == fabric->frames.used);
     lant_flow_close(fabric);
+    CHECK(fabric->frames.depth == fabric->frames.used);
     sim_pool_close(&fabric->frames);
     free(fabric->free_ps);
     topology_close(&fabric->topology);
@@ -192,6 +193,8 @@ struct lant_frame *lant_fabric_frame(struct lant_fabric *fabric)
     sim_event_init(&frame->event, on_frame);
     frame->fabric = fabric;
     frame->came_by = LANT_NO_PORT;
+    frame->channel = 0;
+    frame->crossed = false;
     list_init(&frame->place);
     return frame;
 }

@@ -50,7 +50,9 @@ struct lant_fabric_config {
     uint32_t loss_millionths;      /* How many of a million packets a line loses. */
     uint32_t packets;              /* That can be on their way. */
     enum lant_flow_kind flow;
-    uint32_t buffer_flits; /* At a switch, for each line to it; LANT_FLOW_NONE: no bound. */
+    uint32_t buffer_flits; /* At a switch, for each channel of a line; LANT_FLOW_NONE: no bound. */
+    uint32_t channels;     /* Of a line; 0 is 1. */
+    bool may_deadlock;     /* Networks that need more channels are not refused. */
 };
 
 struct lant_fabric;
@@ -64,6 +66,9 @@ struct lant_frame {
     struct list place;         /* In a queue of flow.h, */
     uint64_t ready_ps;         /* which it can leave from now on, */
     bool waits;                /* and for room. */
+    bool crossed;              /* A dragonfly's global link. */
+    uint8_t channel;           /* In which it came by `came_by`, */
+    uint8_t next;              /* and in which it leaves. */
     uint32_t count;
     uint64_t flits[LANT_PACKET_FLITS_MAX];
 };

@@ -45,8 +45,8 @@ static void on_packet(void *context, uint32_t node, struct lant_frame *frame)
     lant_fabric_free(&net->fabric, frame);
 }
 
-static struct net *open_net(const char *topology, enum lant_flow_kind flow, uint32_t buffer,
-                            uint32_t loss_millionths)
+static struct net *open_channels(const char *topology, enum lant_flow_kind flow, uint32_t buffer,
+                                 uint32_t loss_millionths, uint32_t channels)
 {
     const struct lant_line line = {.latency_cycles = MAC, .frame_flits = 4, .pause_flits = 24};
     struct lant_fabric_config config = {.node_line = line,
@@ -55,7 +55,9 @@ static struct net *open_net(const char *topology, enum lant_flow_kind flow, uint
                                         .packets = PACKETS,
                                         .loss_millionths = loss_millionths,
                                         .flow = flow,
-                                        .buffer_flits = buffer};
+                                        .buffer_flits = buffer,
+                                        .channels = channels,
+                                        .may_deadlock = true};
     struct net *net = calloc(1, sizeof(*net));
     char error[TOPOLOGY_ERROR_BYTES];
     sim_init(&net->sim, 1);
@@ -63,6 +65,12 @@ static struct net *open_net(const char *topology, enum lant_flow_kind flow, uint
     assert_true(lant_fabric_open(&net->fabric, &config, &net->sim, 1, on_packet, net, error,
                                  sizeof(error)));
     return net;
+}
+
+static struct net *open_net(const char *topology, enum lant_flow_kind flow, uint32_t buffer,
+                            uint32_t loss_millionths)
+{
+    return open_channels(topology, flow, buffer, loss_millionths, 1);
 }
 
 static void close_net(struct net *net)
@@ -104,7 +112,7 @@ static void expect_room(const struct net *net, uint32_t *model)
 {
     const struct lant_fabric *fabric = &net->fabric;
     const uint32_t ports = fabric->flow.port_count;
-    for (uint32_t i = 0; i < ports; i++) {
+    for (uint32_t i = 0; i < LANT_CHANNELS_MAX * ports; i++) {
         model[i] = 0;
     }
     for (uint32_t i = 0; i < fabric->frames.used; i++) {
@@ -118,29 +126,39 @@ static void expect_room(const struct net *net, uint32_t *model)
         /* Without credits room is taken when the head comes. */
         is_free |= fabric->config.flow == LANT_FLOW_DROP && sim_event_scheduled(&frame->event);
         if (!is_free && frame->came_by != LANT_NO_PORT && frame->vertex >= fabric->topology.nodes) {
-            model[frame->came_by] += frame->count;
+            model[LANT_CHANNELS_MAX * frame->came_by + frame->channel] += frame->count;
         }
     }
-    for (uint32_t i = 0; i < ports; i++) {
+    for (uint32_t i = 0; i < LANT_CHANNELS_MAX * ports; i++) {
+        const struct lant_flow_channel *channel =
+            &fabric->flow.ports[i / LANT_CHANNELS_MAX].channels[i % LANT_CHANNELS_MAX];
         /* What has left may still be on the books until the word of it is back. */
-        assert_true(model[i] <= fabric->flow.ports[i].used);
-        assert_true(fabric->flow.ports[i].used <= fabric->config.buffer_flits);
+        assert_true(model[i] <= channel->used);
+        assert_true(channel->used <= fabric->config.buffer_flits);
     }
 }
 
-static void drain(struct net *net)
+/* Until nothing happens any more. */
+static void run(struct net *net)
 {
-    uint32_t *model = calloc(net->fabric.flow.port_count, sizeof(*model));
+    uint32_t *model = calloc(LANT_CHANNELS_MAX * net->fabric.flow.port_count, sizeof(*model));
     for (uint32_t i = 0; sim_step(&net->sim); i++) {
         if (i % 512 == 0) {
             expect_room(net, model);
         }
     }
     free(model);
-    for (uint32_t i = 0; i < net->fabric.flow.port_count; i++) {
-        assert_int_equal(net->fabric.flow.ports[i].used, 0);
-        assert_true(net->fabric.flow.ports[i].most <= net->fabric.config.buffer_flits);
-        assert_true(list_empty(&net->fabric.flow.ports[i].queue));
+}
+
+static void drain(struct net *net)
+{
+    run(net);
+    for (uint32_t i = 0; i < LANT_CHANNELS_MAX * net->fabric.flow.port_count; i++) {
+        const struct lant_flow_channel *channel =
+            &net->fabric.flow.ports[i / LANT_CHANNELS_MAX].channels[i % LANT_CHANNELS_MAX];
+        assert_int_equal(channel->used, 0);
+        assert_true(channel->most <= net->fabric.config.buffer_flits);
+        assert_true(list_empty(&channel->queue));
     }
 }
 
@@ -166,6 +184,46 @@ static void test_credits(void **state)
             close_net(net);
         }
     }
+}
+
+/* Every node sends nearly half way around, all in one direction of each ring. */
+static void send_around(struct net *net, uint32_t distance)
+{
+    const uint32_t nodes = net->fabric.topology.nodes;
+    for (uint32_t i = 0; i < PACKETS; i++) {
+        send(net, i, i % nodes, (i % nodes + distance) % nodes, LANT_PAYLOAD_FLITS_MAX);
+    }
+}
+
+/* LNI-W-3: with two channels every packet comes, once, also where ways form circles. With one, all
+ * wait for each other in a ring. */
+static void test_circles(void **state)
+{
+    (void)state;
+    static const char *const circles[] = {"torus:8",   "torus:5x4", "torus:3x3x3",
+                                          "torus:2x6", "torus:4:3", "dragonfly:2,4,2"};
+    for (uint32_t i = 0; i < COUNT_OF(circles); i++) {
+        for (uint32_t around = 0; around < 2; around++) {
+            struct net *net =
+                open_channels(circles[i], LANT_FLOW_CREDITS, LANT_PACKET_FLITS_MAX, 0, 2);
+            if (around) {
+                send_around(net, net->fabric.topology.nodes / 2 - 1);
+            } else {
+                send_many(net, i);
+            }
+            drain(net);
+            assert_int_equal(net->come, PACKETS);
+            for (uint32_t k = 0; k < PACKETS; k++) {
+                assert_int_equal(net->seen[k], 1);
+            }
+            close_net(net);
+        }
+    }
+    struct net *net = open_net("torus:8", LANT_FLOW_CREDITS, LANT_PACKET_FLITS_MAX, 0);
+    send_around(net, 3);
+    run(net);
+    assert_true(net->come < PACKETS / 2);
+    close_net(net);
 }
 
 /* LNI-W-3: a line that loses packets does not lose their room. */
@@ -231,7 +289,9 @@ static void test_refused(void **state)
             struct topology topology;
             char error[TOPOLOGY_ERROR_BYTES];
             assert_true(topology_open(&topology, circles[i], error, sizeof(error)));
-            assert_int_equal(lant_flow_refuses(flow, &topology) != NULL, flow == LANT_FLOW_CREDITS);
+            assert_int_equal(lant_flow_refuses(flow, 1, &topology) != NULL,
+                             flow == LANT_FLOW_CREDITS);
+            assert_null(lant_flow_refuses(flow, 2, &topology));
             topology_close(&topology);
         }
     }
@@ -251,7 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_credits), cmocka_unit_test(test_losses),
         cmocka_unit_test(test_drops),   cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_circles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,8 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_WHOLE("buffer", "flits", 205, 69, 65536, "OC: three packets",
               "of a switch, for each line to it; none: no bound"),
     LAB_WORD("credit_network", "tree star torus", "OC", "of 16 nodes"),
+    LAB_WHOLE("channels", "", 2, 1, 2, "OC: Dally, Seitz 1987",
+              "virtual channels of a line, with a buffer each; a torus needs two"),
     LAB_WORD("atomics", "off on", "8, item 3", "whether nodes do atomic requests"),
     LAB_WORD("repeated", "answered done", "2.12",
              "what becomes of an atomic request that comes once more"),

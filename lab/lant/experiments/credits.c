@@ -24,6 +24,8 @@ enum {
     ALL_PACKETS = SENDERS * EACH_BYTES / LANT_PAYLOAD_BYTES_MAX,
     STREAM_BYTES = 1 << 18,
     LOOPS = 2, /* Buffers of one packet, and of two. */
+    RING = 16,
+    RING_PACKETS = 64, /* That each node sends. */
 };
 
 static double gbps_of(double cycles_each)
@@ -39,6 +41,7 @@ static struct lant_fabric_config network_of(struct lab_run *run, enum lant_flow_
     fabric.switch_cycles = lant_whole(run, "switch");
     fabric.flow = flow;
     fabric.buffer_flits = buffer;
+    fabric.channels = lant_whole(run, "channels");
     (void)snprintf(fabric.topology, sizeof(fabric.topology), "%s",
                    names[lab_word(run, "credit_network")]);
     return fabric;
@@ -51,7 +54,7 @@ static bool accepts(struct lab_run *run, enum lant_flow_kind flow)
     struct topology topology;
     char error[TOPOLOGY_ERROR_BYTES];
     CHECK(topology_open(&topology, fabric.topology, error, sizeof(error)));
-    const char *refused = lant_flow_refuses(flow, &topology);
+    const char *refused = lant_flow_refuses(flow, fabric.channels, &topology);
     topology_close(&topology);
     if (refused != NULL) {
         lab_fail(run, "%s", refused);
@@ -169,6 +172,53 @@ static void judge_buffers(struct lab_run *run, enum lant_flow_kind flow, uint32_
         gbps_of(LINE_CYCLES), stream(run, flow, buffer), 0.01);
 }
 
+/* -- Circles ------------------------------------------------------------------------------------*/
+
+struct ring {
+    struct lant_fabric fabric;
+    uint32_t come;
+};
+
+static void on_packet(void *context, uint32_t node, struct lant_frame *frame)
+{
+    (void)node;
+    struct ring *ring = context;
+    ring->come++;
+    lant_fabric_free(&ring->fabric, frame);
+}
+
+/* Every node of a ring sends nearly half way around, all in one direction, as fast as it can: the
+ * share of the packets that come. */
+static double ring_share(struct lab_run *run, enum lant_flow_kind flow, uint32_t buffer)
+{
+    struct ring ring = {0};
+    struct sim sim;
+    struct sim_trace *trace;
+    struct sim_capture *capture;
+    char error[TOPOLOGY_ERROR_BYTES];
+    struct lant_fabric_config config = network_of(run, flow, buffer);
+    (void)snprintf(config.topology, sizeof(config.topology), "torus:%u", RING);
+    config.may_deadlock = true;
+    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_USER0);
+    CHECK(lant_fabric_open(&ring.fabric, &config, &sim, 1, on_packet, &ring, error, sizeof(error)));
+    for (uint32_t i = 0; i < RING * RING_PACKETS; i++) {
+        const struct lant_packet packet = {
+            .header = {.destination = (i + RING / 2 - 1) % RING,
+                       .type = LANT_RDMA_UNREGISTERED,
+                       .payload = LANT_PAYLOAD_FLITS_MAX},
+            .footer = {.source = i % RING, .class = LANT_CLASS_RDMA}};
+        struct lant_frame *frame = lant_fabric_frame(&ring.fabric);
+        frame->count = lant_encode(&packet, frame->flits);
+        (void)lant_fabric_send(&ring.fabric, i % RING, frame, 0);
+    }
+    while (sim_step(&sim)) {
+    }
+    const double share = (double)ring.come / (RING * RING_PACKETS);
+    lant_fabric_close(&ring.fabric);
+    lab_world_end(run, &sim, trace, capture);
+    return share;
+}
+
 static void draw(struct lab_run *run)
 {
     static const char *const names[] = {"", "credits", "packets are dropped"};
@@ -192,6 +242,10 @@ static void credits(struct lab_run *run)
     }
     judge_hot_spot(run, flow, buffer);
     judge_buffers(run, flow, buffer);
+    lab_judge_absolute(lab_add_row(run, "LNI-W-3.ring", "",
+                                   "share of packets that come, all nodes of a ring of %u sending",
+                                   RING),
+                       1, ring_share(run, flow, buffer), 1e-6);
     draw(run);
 }
 
@@ -239,6 +293,12 @@ static const struct lab_claim credits_claims[] = {
      .source = "204 cycles are 2.7 packets of a full line: three are enough",
      .broken_by = "buffer=137 | mac=200",
      .because = "the buffer does not cover the round trip then"},
+    {.id = "LNI-W-3.ring",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "Dally, Seitz 1987: two virtual channels a ring, so that nothing waits in a circle",
+     .broken_by = "channels=1",
+     .because = "every buffer of the ring is full of packets for the next one"},
 };
 
 const struct lab_experiment lant_credits = {
@@ -247,7 +307,7 @@ const struct lab_experiment lant_credits = {
     LANT_COMMON,
     .uses = LANT_LINE_USES
     "switch rdma_setup ram rdma_receive ack rows operations timers early_timer early engine_window "
-    "timeout=40000 register segment receiver credit_network flow=credits buffer retries=7",
+    "timeout=40000 register segment receiver credit_network channels flow=credits buffer retries=7",
     LANT_CLAIMS(credits_claims),
     .quick = true,
     .run = credits,
@@ -256,7 +316,7 @@ const struct lab_experiment lant_credits = {
         "enough for the document's MAC. Without, the transport repairs what switches drop, and "
         "pays a timer for each; the receiver's line is busy all the same while all send. What "
         "waits in the network does so within its timer: the document's 10000 cycles are too short "
-        "for some packets of four senders. Credits alone are sound where ways form no circle: in "
-        "a fat tree, which goes up and then down. Tori and dragonflies would need virtual "
-        "channels, which the machine does not have, and are refused.",
+        "for some packets of four senders. In a fat tree, which goes up and then down, one channel "
+        "is sound; in a ring all packets can come to wait for each other, unless a second channel "
+        "takes those that have passed its end.",
 };
