@@ -51,7 +51,7 @@ struct lant_fabric_config {
     uint32_t packets;              /* That can be on their way. */
     enum lant_flow_kind flow;
     uint32_t buffer_flits; /* At a switch, for each channel of a line; LANT_FLOW_NONE: no bound. */
-    uint32_t channels;     /* Of a line; 0 is 1. */
+    uint32_t channels;     /* Each line has so many; 0 is 1. */
     bool may_deadlock;     /* Networks that need more channels are not refused. */
 };
 

@@ -133,7 +133,7 @@ static void transmit(struct lant_fabric *fabric, uint32_t port, struct lant_fram
     (void)lant_fabric_transmit(fabric, port, frame, now_ps);
 }
 
-/* Of the packets that wait for the port, the first one for which there is room; NULL. */
+/* The first of the packets that wait for the port for which there is room; NULL. */
 static struct lant_frame *first_of(struct lant_fabric *fabric, uint32_t number)
 {
     struct lant_flow_port *port = &fabric->flow.ports[number];
