@@ -115,17 +115,19 @@ static void expect_room(const struct net *net, uint32_t *model)
     for (uint32_t i = 0; i < LANT_CHANNELS_MAX * ports; i++) {
         model[i] = 0;
     }
-    for (uint32_t i = 0; i < fabric->frames.used; i++) {
+    const struct sim_pool *frames = &fabric->frames;
+    bool is_free[PACKETS] = {false};
+    for (uint32_t i = 0; i < frames->depth; i++) {
+        is_free[(size_t)((const uint8_t *)frames->back[i] - frames->memory) / frames->bytes] = true;
+    }
+    for (uint32_t i = 0; i < frames->used; i++) {
         const struct lant_frame *frame =
-            (const struct lant_frame *)(const void *)(fabric->frames.memory +
-                                                      i * fabric->frames.bytes);
-        bool is_free = false;
-        for (uint32_t k = 0; k < fabric->frames.depth; k++) {
-            is_free |= fabric->frames.back[k] == frame;
-        }
+            (const struct lant_frame *)(const void *)(frames->memory + i * frames->bytes);
         /* Without credits room is taken when the head comes. */
-        is_free |= fabric->config.flow == LANT_FLOW_DROP && sim_event_scheduled(&frame->event);
-        if (!is_free && frame->came_by != LANT_NO_PORT && frame->vertex >= fabric->topology.nodes) {
+        const bool to_come =
+            fabric->config.flow == LANT_FLOW_DROP && sim_event_scheduled(&frame->event);
+        if (!is_free[i] && !to_come && frame->came_by != LANT_NO_PORT &&
+            frame->vertex >= fabric->topology.nodes) {
             model[LANT_CHANNELS_MAX * frame->came_by + frame->channel] += frame->count;
         }
     }
