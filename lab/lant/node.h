@@ -55,6 +55,7 @@ struct lant_node_config {
     uint32_t early_timers;  /* RDMA's; 0: no early acknowledgement. */
     uint64_t memory_bytes;
     uint32_t in_charge; /* The node whose CPU hears of accelerators' failures. */
+    bool believes_crc;  /* Receivers take any CRC for right: what the code is worth. */
 };
 
 /* The specification's values, in picoseconds. */

@@ -107,5 +107,13 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_WORD("paths", "random one", "3.1.3", "which of several equal paths a packet takes"),
     LAB_WORD("detours", "on off", "3.1.3", "whether packets that are to take detours do"),
     LAB_WORD("forwards", "head packet", "2.14", "what of a packet a switch waits for"),
+    /* Many nodes, where bits are flipped. */
+    LAB_WHOLE("crowd", "nodes", 1024, 2, 4096, "OC", "that exchange data"),
+    LAB_REAL("bit_errors", "", 2e-6, 0, 1e-3, "OC: far above 5.3's", "the rate of each line"),
+    LAB_WHOLE("block", "bytes", 1001, 1, 32768, "OC", "that a node has for each other"),
+    LAB_WHOLE("steps", "", 6, 0, 10000, "OC", "of a halo exchange"),
+    LAB_WORD("crc", "checked believed", "2.16", "what receivers do with a packet's CRC"),
+    LAB_WORD("rings", "on off", "2.12, OC", "whether receivers remember what is complete"),
+    LAB_WORD("fence", "on off", "2.5", "whether a program waits for it before it stores a flag"),
     LAB_WORD("queues", "outputs inputs", "OC", "where switches queue: the document says nothing"),
 };
