@@ -19,7 +19,8 @@ static void set_lifetimes(struct lant_node_config *config)
     const uint64_t packets = (segment == 0 ? LANT_TRANSFER_MAX : segment) / LANT_PAYLOAD_BYTES_MAX;
     const uint64_t wait_ps = lant_cycles(packets * PACKET_CYCLES);
     const uint64_t attempts = config->rdma.retries + 1u;
-    config->rdma.lifetime = network_ps + attempts * wait_ps;
+    config->rdma.lifetime = network_ps;
+    config->rdma.wait = attempts * wait_ps;
     config->rdma_target.lifetime_ticks = lant_rdma_packet_lifetime(&config->rdma);
     config->rdma_target.age_ticks = (attempts + 1) * (config->rdma.timeout + wait_ps);
     config->shm_target.lifetime = (config->shm.retries + 1u) * config->shm.timeout + network_ps;
@@ -243,6 +244,14 @@ static bool wants_to_notify(const struct lant_node *node)
     return false;
 }
 
+static void notify_soon(struct lant_node *node)
+{
+    const struct lant_costs *costs = &node->world->config.costs;
+    if (wants_to_notify(node) && !sim_event_scheduled(&node->notify)) {
+        sim_after(node->world->sim, &node->notify, lant_cycles(costs->rdma_done - costs->row));
+    }
+}
+
 static void show(const struct lant_node *node)
 {
     if (node->world->watch != NULL) {
@@ -258,13 +267,11 @@ static void show(const struct lant_node *node)
 /* Something has happened on the node: whatever can go on now does. */
 void lant_node_settle(struct lant_node *node)
 {
-    const struct lant_costs *costs = &node->world->config.costs;
     collect_done(node);
     issue_beats(node);
-    if (wants_to_notify(node) && !sim_event_scheduled(&node->notify)) {
-        sim_after(node->world->sim, &node->notify, lant_cycles(costs->rdma_done - costs->row));
-    }
+    notify_soon(node);
     lant_node_pump(node);
+    notify_soon(node); /* A transfer that was too late to go on has failed. */
     arm_timer(node);
     show(node);
 }
