@@ -5,8 +5,8 @@
  * Purpose    An all-to-all and a halo exchange on whole networks: what the interface promises, that
  *            data come right and operations are told of once, where everything goes wrong that can.
  * Inputs     The run's parameters (LANT_CROWD_USES, and LANT_HALO_USES); the kind of network.
- * Outputs    struct lant_crowd_outcome: bytes that are not as a model of memory says, and operations
- *            of which somebody heard not exactly once.
+ * Outputs    struct lant_crowd_outcome: bytes that are not as a model of memory says, and
+ *            operations of which somebody heard not exactly once.
  * Ownership  A world ends within the call.
  * Threads    One run, one thread.
  * Time       Picoseconds of the world; what a program computes takes no time.

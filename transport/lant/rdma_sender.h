@@ -47,9 +47,10 @@ struct lant_rdma_config {
     uint64_t timeout;      /* A packet's, without its operation's own. */
     uint64_t timeout_most; /* No operation's own is longer; 0: `timeout`. */
     uint64_t lifetime;     /* The longest time of a packet in the network. */
-    /* How long a packet's copies may wait behind others before they leave, all together. A copy that
-     * would leave later is not sent, and its operation fails: its receiver might have forgotten
-     * what it has. 0: no bound; then `lifetime` has to allow for what the caller knows of it. */
+    /* How long a packet's copies may wait behind others before they leave, all together. A copy
+     * that would leave later is not sent, and its operation fails: its receiver might have
+     * forgotten what it has. 0: no bound; then `lifetime` has to allow for what the caller knows of
+     * it. */
     uint64_t wait;
     uint32_t node;        /* Ours. */
     uint32_t generations; /* In each slot; 0: all there are. */
