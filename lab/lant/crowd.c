@@ -69,6 +69,11 @@ struct lant_bench *lant_crowd_open(struct lab_run *run, enum lant_network_kind k
     config.believes_crc = lab_word(run, "crc") != 0;
     config.shm_target.strict_thesis = config.rdma_target.strict_thesis =
         lab_word(run, "rings") != 0;
+    uint32_t ring = 1;
+    while (ring < lant_whole(run, "ring")) {
+        ring *= 2;
+    }
+    config.rdma_target.tombstones = config.shm_target.recent = ring;
     struct lant_bench *bench = lant_bench_begin(run, &config, &fabric);
     const uint64_t each = sizeof(bench->world.nodes[0]) + memory_bytes +
                           lant_tombstones_bytes(config.rdma_target.tombstones) +

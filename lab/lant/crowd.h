@@ -22,7 +22,7 @@
 
 #define LANT_CROWD_NODES_MAX 4096u
 
-#define LANT_CROWD_USES LANT_NODE_USES LANT_RING_USES "crowd bit_errors crc rings block "
+#define LANT_CROWD_USES LANT_NODE_USES LANT_RING_USES "crowd bit_errors crc rings ring block "
 #define LANT_HALO_USES  "fence steps "
 
 struct lant_crowd_outcome {

@@ -114,6 +114,7 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_WHOLE("steps", "", 6, 0, 10000, "OC", "of a halo exchange"),
     LAB_WORD("crc", "checked believed", "2.16", "what receivers do with a packet's CRC"),
     LAB_WORD("rings", "on off", "2.12, OC", "whether receivers remember what is complete"),
+    LAB_WHOLE("ring", "", 256, 2, 65536, "2.12, OC", "how many; a power of two, or the next one"),
     LAB_WORD("fence", "on off", "2.5", "whether a program waits for it before it stores a flag"),
     LAB_WORD("queues", "outputs inputs", "OC", "where switches queue: the document says nothing"),
 };
