@@ -210,6 +210,7 @@ static const struct shape shapes[LANT_TYPE_COUNT] = {
     [LANT_RDMA_ACK] = {0, 0, .classes = RDMA | NOTIFICATION, .answer = true},
     [LANT_COMPLETION_NOTIFICATION] = {1, 1, .classes = NOTIFICATION},
     [LANT_ERROR_REPORT] = {2, 2, .classes = SHM | RDMA | NOTIFICATION},
+    [LANT_ATOMIC] = {1, 2, .classes = SHM},
 };
 
 #define PACKETS_MAX 1024u /* In an operation that is registered (3.1). */
@@ -224,6 +225,10 @@ static bool lengths_fit(const struct lant_packet *packet, const struct shape *sh
     if (header->type == LANT_R &&
         (header->payload == 0) != lant_response_is_nack(packet->footer.response)) {
         return false;
+    }
+    if (header->type == LANT_ATOMIC) {
+        return header->packets >= LANT_FETCH_ADD && header->packets <= LANT_COMPARE_SWAP &&
+               header->payload == (header->packets == LANT_COMPARE_SWAP ? 2 : 1);
     }
     return header->type == LANT_RDMA_WRITE_REGISTER
                ? header->packets >= 1 && header->packets <= PACKETS_MAX

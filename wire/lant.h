@@ -88,7 +88,18 @@ enum lant_type {
     LANT_RDMA_ACK = 8,                /* Answers 5, 6, 7 and 9; a NACK by its response. */
     LANT_COMPLETION_NOTIFICATION = 9, /* An operation that was not registered is complete. */
     LANT_ERROR_REPORT = 10,           /* From an accelerator, to the CPU in charge. */
+    /* Not the document's: its future work (8, item 3). A machine without it answers DECERR. */
+    LANT_ATOMIC = 11, /* Answered by R, with what memory held. */
     LANT_TYPE_COUNT,
+};
+
+/* What an ATOMIC does with 8 bytes of memory. Its first flit of payload is the operand, the second,
+ * of COMPARE_SWAP alone, is what memory has to hold. */
+enum lant_atomic {
+    LANT_NO_ATOMIC = 0,
+    LANT_FETCH_ADD = 1,
+    LANT_SWAP = 2,
+    LANT_COMPARE_SWAP = 3,
 };
 
 /* 3.3. In requests: LANT_OKAY. */
@@ -136,7 +147,8 @@ struct lant_header {
     uint32_t destination; /* A node. */
     uint8_t type;         /* enum lant_type. */
     uint8_t payload;      /* Flits: 0..64. */
-    uint16_t packets;     /* The operation's: 1..1024 in RDMA_WRITE_REGISTER, else 0. */
+    uint16_t packets;     /* The operation's: 1..1024 in RDMA_WRITE_REGISTER. In ATOMIC what it
+                             does, enum lant_atomic. Else 0. */
     uint8_t age;          /* Hops so far; switches change it. */
     uint8_t epoch;        /* 2 bits. */
     uint8_t priority;     /* 2 bits: 0 is bulk. */

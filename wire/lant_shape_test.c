@@ -109,7 +109,9 @@ static void test_lengths(void **state)
             const uint8_t response = packet.footer.response;
             const bool nack = response == 4 || response == 5 || response == 7;
             packet.header.payload = (uint8_t)payload;
-            const bool fits = type == LANT_R
+            const uint32_t operands = packet.header.packets == LANT_COMPARE_SWAP ? 2 : 1;
+            const bool fits = type == LANT_ATOMIC ? payload == operands
+                              : type == LANT_R
                                   ? payload == !nack
                                   : payload >= limits[type][0] && payload <= limits[type][1];
             assert_int_equal(judge_packet(&packet), fits ? LANT_WHOLE : LANT_MALFORMED);
@@ -130,11 +132,14 @@ static uint32_t change(struct lant_packet *packet, uint32_t which)
     struct lant_header *header = &packet->header;
     struct lant_footer *footer = &packet->footer;
     switch (which) {
-    case 0: header->packets = 1; return BIT(LANT_RDMA_WRITE_REGISTER);
+    case 0:
+        header->packets = 1; /* In ATOMIC: to add, which has one operand. */
+        header->payload = header->type == LANT_ATOMIC ? 1 : header->payload;
+        return BIT(LANT_RDMA_WRITE_REGISTER) | BIT(LANT_ATOMIC);
     case 1: header->packets = 1024; return BIT(LANT_RDMA_WRITE_REGISTER);
     case 2: header->packets = 1025; return 0;
     case 3: header->packets = 2047; return 0;
-    case 4: header->packets = 0; return ALL & ~BIT(LANT_RDMA_WRITE_REGISTER);
+    case 4: header->packets = 0; return ALL & ~(BIT(LANT_RDMA_WRITE_REGISTER) | BIT(LANT_ATOMIC));
     case 5: header->lock = true; return SHM;
     case 6: header->keyhole = true; return DATA;
     case 7:
@@ -152,7 +157,7 @@ static uint32_t change(struct lant_packet *packet, uint32_t which)
         footer->response = LANT_NACK_BUSY;
         header->payload = header->type == LANT_R ? 0 : header->payload;
         return ANSWERS;
-    case 12: footer->class = LANT_CLASS_SHM; return SHM | BIT(LANT_ERROR_REPORT);
+    case 12: footer->class = LANT_CLASS_SHM; return SHM | BIT(LANT_ERROR_REPORT) | BIT(LANT_ATOMIC);
     case 13:
         footer->class = LANT_CLASS_RDMA;
         return DATA | BIT(LANT_RDMA_ACK) | BIT(LANT_ERROR_REPORT);
@@ -160,20 +165,21 @@ static uint32_t change(struct lant_packet *packet, uint32_t which)
         footer->class = LANT_CLASS_NOTIFICATION;
         return BIT(LANT_COMPLETION_NOTIFICATION) | BIT(LANT_RDMA_ACK) | BIT(LANT_ERROR_REPORT);
     case 15: footer->class = 3; return 0;
+    case 16: header->packets = 4; return BIT(LANT_RDMA_WRITE_REGISTER);
     default: UNREACHABLE("change");
     }
 }
 
-/* LNI-03 */
+/* LNI-03, LNI-W-4. */
 static void test_contradictions(void **state)
 {
     (void)state;
     struct prng prng;
     prng_init(&prng, 4);
-    for (uint32_t round = 0; round < 16 * 10 * 100; round++) {
-        const uint32_t type = 1 + round / 16 % 10;
+    for (uint32_t round = 0; round < 17 * (LANT_TYPE_COUNT - 1) * 100; round++) {
+        const uint32_t type = 1 + round / 17 % (LANT_TYPE_COUNT - 1);
         struct lant_packet packet = any_packet(&prng, type);
-        const uint32_t allowed = change(&packet, round % 16);
+        const uint32_t allowed = change(&packet, round % 17);
         assert_int_equal(judge_packet(&packet), allowed & BIT(type) ? LANT_WHOLE : LANT_MALFORMED);
     }
 }

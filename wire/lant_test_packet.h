@@ -50,6 +50,11 @@ static inline void any_shape(struct prng *prng, struct lant_packet *packet)
         header->payload = 2;
         footer->class = (uint8_t)prng_below(prng, 3);
         break;
+    case LANT_ATOMIC:
+        header->packets = (uint16_t)(1 + prng_below(prng, 3));
+        header->payload = header->packets == LANT_COMPARE_SWAP ? 2 : 1;
+        footer->class = LANT_CLASS_SHM;
+        break;
     case LANT_TYPE_COUNT: UNREACHABLE("type");
     }
 }

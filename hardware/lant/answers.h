@@ -38,7 +38,8 @@ static inline bool lant_is_answer(uint32_t type)
 static inline enum lant_type lant_answer_type(const struct lant_ends *request)
 {
     switch (request->header.type) {
-    case LANT_AR: return LANT_R;
+    case LANT_AR:
+    case LANT_ATOMIC: return LANT_R;
     case LANT_AW: return LANT_B;
     case LANT_RDMA_WRITE:
     case LANT_RDMA_WRITE_REGISTER:

@@ -5,16 +5,17 @@
 
 /* -- Buffers ------------------------------------------------------------------------------------*/
 
-static uint32_t place_of(uint32_t head, uint32_t index)
+/* The ring has as many places as are configured: fewer to keep in reach. */
+static uint32_t place_of(const struct lant_fault_injector *injector, uint32_t head, uint32_t index)
 {
-    return (head + index) % LANT_FAULT_PLACES_MAX;
+    const uint32_t place = head + index, places = injector->config.places;
+    return place >= places ? place - places : place;
 }
 
 /* The record whose hop is over; NULL: none. */
 static struct lant_fault_record *due_head(struct lant_fault_buffer *buffer, uint64_t now)
 {
-    struct lant_fault_record *record = &buffer->records[buffer->head];
-    return buffer->count > 0 && record->due <= now ? record : NULL;
+    return buffer->due <= now ? &buffer->records[buffer->head] : NULL;
 }
 
 static bool has_room(const struct lant_fault_injector *injector,
@@ -23,21 +24,22 @@ static bool has_room(const struct lant_fault_injector *injector,
     return buffer->count < injector->config.places;
 }
 
-static void put(struct lant_fault_buffer *buffer, const struct lant_fault_record *record,
-                uint64_t due)
+static void put(const struct lant_fault_injector *injector, struct lant_fault_buffer *buffer,
+                const struct lant_fault_record *record, uint64_t due)
 {
-    struct lant_fault_record *place = &buffer->records[place_of(buffer->head, buffer->count)];
+    struct lant_fault_record *place =
+        &buffer->records[place_of(injector, buffer->head, buffer->count)];
     *place = *record;
     place->judged = false;
     place->turns = false;
     place->due = due;
-    buffer->count++;
+    buffer->due = buffer->count++ == 0 ? due : buffer->due;
 }
 
-static void drop_head(struct lant_fault_buffer *buffer)
+static void drop_head(const struct lant_fault_injector *injector, struct lant_fault_buffer *buffer)
 {
-    buffer->head = (uint8_t)place_of(buffer->head, 1);
-    buffer->count--;
+    buffer->head = (uint8_t)place_of(injector, buffer->head, 1);
+    buffer->due = --buffer->count == 0 ? LANT_NEVER : buffer->records[buffer->head].due;
 }
 
 /* -- Invariants ---------------------------------------------------------------------------------*/
@@ -45,10 +47,12 @@ static void drop_head(struct lant_fault_buffer *buffer)
 static uint32_t check_buffer(const struct lant_fault_injector *injector,
                              const struct lant_fault_buffer *buffer, uint32_t hops_least)
 {
-    CHECK(buffer->count <= injector->config.places && buffer->head < LANT_FAULT_PLACES_MAX);
+    CHECK(buffer->count <= injector->config.places && buffer->head < injector->config.places);
+    CHECK(buffer->due == (buffer->count == 0 ? LANT_NEVER : buffer->records[buffer->head].due));
     uint64_t before = 0;
     for (uint32_t i = 0; i < buffer->count; i++) {
-        const struct lant_fault_record *record = &buffer->records[place_of(buffer->head, i)];
+        const struct lant_fault_record *record =
+            &buffer->records[place_of(injector, buffer->head, i)];
         CHECK(record->due >= before);
         CHECK(record->hops >= hops_least && record->hops <= LANT_FAULT_HOPS_MAX);
         CHECK(i == 0 || !record->judged);
@@ -82,6 +86,12 @@ void lant_fault_init(struct lant_fault_injector *injector, const struct lant_fau
         injector->weight += config->weights[hops];
     }
     CHECK(injector->weight > 0);
+    for (uint32_t x = 0; x < LANT_FAULT_HOPS_MAX; x++) {
+        injector->forward[x].due = LANT_NEVER;
+    }
+    for (uint32_t x = 0; x < LANT_FAULT_STAGES; x++) {
+        injector->back[x].due = LANT_NEVER;
+    }
 }
 
 /* "Rand Addr": a distance, by its weight. */
@@ -104,7 +114,7 @@ void lant_fault_take(struct lant_fault_injector *injector, const struct lant_end
     const struct lant_fault_record record = {
         .answer = lant_answer(packet, packet->header.destination, LANT_OKAY),
         .hops = (uint8_t)draw_distance(injector)};
-    put(&injector->forward[0], &record,
+    put(injector, &injector->forward[0], &record,
         now + injector->config.hop_cycles + injector->config.check_cycles);
     injector->counters.packets++;
     injector->counters.hops[record.hops]++;
@@ -131,7 +141,7 @@ void lant_fault_taken(struct lant_fault_injector *injector)
         (enum lant_response)arrived->records[arrived->head].answer.footer.response;
     injector->counters.answers++;
     injector->counters.nacks += lant_response_is_nack(response);
-    drop_head(arrived);
+    drop_head(injector, arrived);
     INVARIANTS(lant_fault_check(injector));
 }
 
@@ -149,21 +159,19 @@ static bool inject(struct lant_fault_injector *injector, struct lant_fault_recor
     return true;
 }
 
-/* Packets at the end of a hop: who of them turns, at the far end or before. */
-static void judge_forward(struct lant_fault_injector *injector, uint64_t now)
+/* The packet at the end of hop x: does it turn, at the far end or before? */
+static void judge_forward(struct lant_fault_injector *injector, uint32_t x)
 {
-    for (uint32_t x = 0; x < LANT_FAULT_HOPS_MAX; x++) {
-        struct lant_fault_record *record = due_head(&injector->forward[x], now);
-        if (record == NULL || record->judged) {
-            continue;
-        }
-        const bool spoilt = inject(injector, record);
-        const bool is_there = x + 1 == record->hops;
-        record->judged = true;
-        record->turns = is_there || (spoilt && injector->config.mode == LANT_FAULT_LLV);
-        injector->counters.faults_forward += spoilt;
-        injector->counters.shortcuts += record->turns && !is_there;
+    struct lant_fault_record *record = &injector->forward[x].records[injector->forward[x].head];
+    if (record->judged) {
+        return;
     }
+    const bool spoilt = inject(injector, record);
+    const bool is_there = x + 1 == record->hops;
+    record->judged = true;
+    record->turns = is_there || (spoilt && injector->config.mode == LANT_FAULT_LLV);
+    injector->counters.faults_forward += spoilt;
+    injector->counters.shortcuts += record->turns && !is_there;
 }
 
 static uint64_t due_back(const struct lant_fault_injector *injector, uint32_t x, uint64_t now)
@@ -193,11 +201,11 @@ static void move_back(struct lant_fault_injector *injector, uint32_t x, uint64_t
         if (!injector->config.answers_are_safe) {
             injector->counters.faults_back += inject(injector, returning);
         }
-        put(to, returning, due_back(injector, x, now));
-        drop_head(next);
+        put(injector, to, returning, due_back(injector, x, now));
+        drop_head(injector, next);
     } else if (turning != NULL) {
-        put(to, turning, due_back(injector, x, now));
-        drop_head(turn);
+        put(injector, to, turning, due_back(injector, x, now));
+        drop_head(injector, turn);
     }
 }
 
@@ -210,8 +218,9 @@ static void move_forward(struct lant_fault_injector *injector, uint32_t x, uint6
     }
     struct lant_fault_buffer *to = &injector->forward[x + 1];
     if (has_room(injector, to)) {
-        put(to, record, now + injector->config.hop_cycles + injector->config.check_cycles);
-        drop_head(from);
+        put(injector, to, record,
+            now + injector->config.hop_cycles + injector->config.check_cycles);
+        drop_head(injector, from);
     }
 }
 
@@ -220,30 +229,36 @@ void lant_fault_step(struct lant_fault_injector *injector, uint64_t now)
     CHECK(now >= injector->now);
     INVARIANTS(lant_fault_check(injector));
     injector->now = now + 1;
-    judge_forward(injector, now);
-    /* From the exit on, so that a place that becomes free is used in the same cycle. What has moved
-     * is due later than now, and what stood behind it is not judged yet: nothing moves twice. */
-    for (uint32_t x = 0; x < LANT_FAULT_STAGES; x++) {
-        move_back(injector, x, now);
+    /* The stages whose heads are due, a bit each: mostly it is one of all. What moves is due later
+     * than now, and what stood behind it is not judged yet: nothing moves twice. */
+    uint32_t forward = 0, back = 0;
+    for (uint32_t x = 0; x < LANT_FAULT_HOPS_MAX; x++) {
+        forward |= (uint32_t)(injector->forward[x].due <= now) << x;
+        back |= (uint32_t)(injector->back[x + 1].due <= now) << (x + 1);
     }
-    for (uint32_t x = LANT_FAULT_HOPS_MAX - 1; x-- > 0;) {
+    for (uint32_t left = forward; left != 0; left &= left - 1) {
+        judge_forward(injector, (uint32_t)__builtin_ctz(left));
+    }
+    /* From the exit on, so that a place that becomes free is used in the same cycle. */
+    for (uint32_t left = back >> 1 | forward << 1; left != 0; left &= left - 1) {
+        move_back(injector, (uint32_t)__builtin_ctz(left), now);
+    }
+    /* Who is behind its last hop has turned, or waits to. */
+    for (uint32_t left = forward & ~(1u << (LANT_FAULT_HOPS_MAX - 1)); left != 0;) {
+        const uint32_t x = 31 - (uint32_t)__builtin_clz(left);
         move_forward(injector, x, now);
+        left &= ~(1u << x);
     }
     INVARIANTS(lant_fault_check(injector));
-}
-
-static uint64_t earlier(const struct lant_fault_buffer *buffer, uint64_t than)
-{
-    const uint64_t due = buffer->records[buffer->head].due;
-    return buffer->count > 0 && due < than ? due : than;
 }
 
 uint64_t lant_fault_deadline(const struct lant_fault_injector *injector)
 {
     uint64_t deadline = LANT_NEVER;
     for (uint32_t x = 0; x < LANT_FAULT_HOPS_MAX; x++) {
-        deadline = earlier(&injector->forward[x], deadline);
-        deadline = earlier(&injector->back[x + 1], deadline);
+        const uint64_t forward = injector->forward[x].due, back = injector->back[x + 1].due;
+        deadline = forward < deadline ? forward : deadline;
+        deadline = back < deadline ? back : deadline;
     }
     return deadline < injector->now ? injector->now : deadline;
 }

@@ -30,12 +30,27 @@ static inline uint32_t lant_lfsr_shift(uint32_t state)
     return state << 1 | in;
 }
 
+/* The state 16 shifts later. Bit n of the sequence is the sum of bits n-1, n-2, n-22 and n-32. The
+ * latter two are known for all 16 bits, which gives `known`; what bits n-1 and n-2 of the state add
+ * to the first two comes with it. The rest is a division by 1 + z + z^2, z being a shift to the
+ * right: (1 + z) (1 + z^3) (1 + z^6) (1 + z^12), up to z^23. */
+static inline uint32_t lant_lfsr_half(uint32_t state)
+{
+    const uint32_t known = (state >> 16 ^ state >> 6) & 0xffff;
+    uint32_t bits = known ^ (state ^ state >> 1) << 15 ^ (state & 1) << 14;
+    bits &= 0xffff;
+    bits ^= bits >> 1;
+    bits ^= bits >> 3;
+    bits ^= bits >> 6;
+    bits ^= bits >> 12;
+    return state << 16 | bits;
+}
+
+/* 32 shifts. */
 static inline uint32_t lant_lfsr_word(uint32_t *state)
 {
     CHECK(*state != 0);
-    for (uint32_t i = 0; i < 32; i++) {
-        *state = lant_lfsr_shift(*state);
-    }
+    *state = lant_lfsr_half(lant_lfsr_half(*state));
     return *state;
 }
 

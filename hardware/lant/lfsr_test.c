@@ -3,7 +3,7 @@
  * Goal    The shift register is the one of the polynomial, passes all states but 0, and repeats
  *         from its seed.
  * Method  Its bits against the recurrence that the polynomial is; the order of x modulo the
- *         polynomial; words written down once.
+ *         polynomial; words written down once, and against single shifts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,6 +75,24 @@ static void test_words(void **state)
     }
 }
 
+/* LNI-81: a word is 32 shifts, from any state. */
+static void test_word_is_shifts(void **state)
+{
+    (void)state;
+    uint32_t from = 1;
+    for (uint32_t i = 0; i < 100000; i++) {
+        /* Single bits first, as the register is linear; then whatever comes. */
+        from = i < 32 ? UINT32_C(1) << i : from * 1664525u + 1013904223u;
+        uint32_t expected = from == 0 ? 1 : from;
+        uint32_t lfsr = expected;
+        for (uint32_t shift = 0; shift < 32; shift++) {
+            expected = lant_lfsr_shift(expected);
+        }
+        assert_int_equal(lant_lfsr_word(&lfsr), expected);
+        assert_int_equal(lfsr, expected);
+    }
+}
+
 static void test_below(void **state)
 {
     (void)state;
@@ -88,9 +106,8 @@ static void test_below(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recurrence),
-        cmocka_unit_test(test_period),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_recurrence), cmocka_unit_test(test_period),
+        cmocka_unit_test(test_words),      cmocka_unit_test(test_word_is_shifts),
         cmocka_unit_test(test_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,3 +197,44 @@ struct lant_route lant_route_torus(const struct lant_torus *torus, uint32_t self
     CHECK(from == 0);
     return to == 0 ? route : NO_SUCH_NODE;
 }
+
+/* -- Distances ----------------------------------------------------------------------------------*/
+
+uint32_t lant_hops_torus(const struct lant_torus *torus, uint32_t self, uint32_t destination)
+{
+    CHECK(torus->dimensions <= LANT_TORUS_DIMENSIONS_MAX);
+    uint32_t from = self, to = destination, hops = 0;
+    for (uint32_t d = 0; d < torus->dimensions; d++) {
+        const uint32_t size = torus->size[d];
+        CHECK(size >= 1);
+        const uint32_t up = (to % size + size - from % size) % size;
+        hops += up < size - up ? up : size - up;
+        from /= size;
+        to /= size;
+    }
+    return from == 0 && to == 0 ? hops : LANT_NO_HOPS;
+}
+
+uint32_t lant_hops_fat_tree(const struct lant_fat_tree *tree, uint32_t self, uint32_t destination)
+{
+    const uint32_t top = tree->top == 0 ? tree->arity : tree->top;
+    uint64_t nodes = top;
+    CHECK(tree->arity >= 2 && tree->levels >= 1);
+    for (uint32_t i = 1; i < tree->levels; i++) {
+        nodes *= tree->arity;
+    }
+    if (self >= nodes || destination >= nodes) {
+        return LANT_NO_HOPS;
+    }
+    if (self == destination) {
+        return 0;
+    }
+    /* Up to the first level above both, and down again. */
+    uint32_t level = 1;
+    for (uint32_t from = self / tree->arity, to = destination / tree->arity;
+         from != to && level < tree->levels; level++) {
+        from /= tree->arity;
+        to /= tree->arity;
+    }
+    return 2 * level - 1;
+}

@@ -129,4 +129,14 @@ struct lant_torus {
 struct lant_route lant_route_torus(const struct lant_torus *torus, uint32_t self,
                                    uint32_t destination, uint32_t random);
 
+/* -- Distances ----------------------------------------------------------------------------------*/
+
+#define LANT_NO_HOPS UINT32_MAX /* The network has no such node. */
+
+/* The hops that a shortest way has, by arithmetic on the two numbers (8, item 7): links between
+ * nodes' switches in a torus, switches crossed in a fat tree, 0 to the node itself. Detours are
+ * longer. */
+uint32_t lant_hops_torus(const struct lant_torus *torus, uint32_t self, uint32_t destination);
+uint32_t lant_hops_fat_tree(const struct lant_fat_tree *tree, uint32_t self, uint32_t destination);
+
 #endif

@@ -283,6 +283,7 @@ static void walk_tree(const struct lant_fat_tree *tree, uint32_t from, uint32_t 
         }
     }
     assert_int_equal(switches, 2 * level_of_both(tree, from, to) + 1);
+    assert_int_equal(lant_hops_fat_tree(tree, from, to), from == to ? 0 : switches); /* LNI-W-1 */
 }
 
 static void test_fat_tree(void **state)
@@ -300,6 +301,8 @@ static void test_fat_tree(void **state)
             walk_tree(&TREES[i], pair / nodes, pair % nodes, &prng);
         }
         assert_false(lant_route_fat_tree(&TREES[i], 0, 0, nodes, 0).exists);
+        assert_int_equal(lant_hops_fat_tree(&TREES[i], 0, nodes), LANT_NO_HOPS);
+        assert_int_equal(lant_hops_fat_tree(&TREES[i], nodes, 0), LANT_NO_HOPS);
     }
     const struct lant_fat_tree largest = {2, 22, 0};
     for (uint32_t i = 0; i < 2000; i++) {
@@ -339,6 +342,7 @@ static void walk_torus(const struct lant_torus *torus, uint32_t from, uint32_t t
         dimension = route.port / 2;
     }
     assert_int_equal(hops, fewest);
+    assert_int_equal(lant_hops_torus(torus, from, to), hops); /* LNI-W-1 */
 }
 
 static void test_torus(void **state)
@@ -357,6 +361,8 @@ static void test_torus(void **state)
             walk_torus(&TORI[i], pair / nodes, pair % nodes, &prng);
         }
         assert_false(lant_route_torus(&TORI[i], 0, nodes, 0).exists);
+        assert_int_equal(lant_hops_torus(&TORI[i], 0, nodes), LANT_NO_HOPS);
+        assert_int_equal(lant_hops_torus(&TORI[i], nodes, 0), LANT_NO_HOPS);
     }
 }
 

@@ -71,6 +71,14 @@ static struct lant_fabric_config fabric_of(const char *topology)
         }                                                                                          \
     } while (0)
 
+static struct lant_program program_of(struct seen *seen)
+{
+    return (struct lant_program){.context = seen,
+                                 .on_done = on_done,
+                                 .on_pushed = on_pushed,
+                                 .on_notification = on_notification};
+}
+
 static struct seen *open_world(const struct lant_node_config *config, const char *topology)
 {
     struct seen *seen = calloc(1, sizeof(*seen));
@@ -81,8 +89,7 @@ static struct seen *open_world(const struct lant_node_config *config, const char
         exit(9);
     }
     for (uint32_t i = 0; i < seen->world.count; i++) {
-        seen->world.nodes[i].program =
-            (struct lant_program){seen, on_done, on_pushed, on_notification};
+        seen->world.nodes[i].program = program_of(seen);
     }
     return seen;
 }
@@ -357,8 +364,7 @@ static int soak_with(uint64_t seed, const char *topology, double bit_errors, boo
     TRY(lant_world_open(&seen->world, &config, &fabric, &seen->sim, seed, error, sizeof(error)));
     const uint32_t count = seen->world.count;
     for (uint32_t i = 0; i < count; i++) {
-        seen->world.nodes[i].program =
-            (struct lant_program){seen, on_done, on_pushed, on_notification};
+        seen->world.nodes[i].program = program_of(seen);
     }
     for (uint32_t i = 0; i < 40; i++) {
         const uint32_t from = (uint32_t)prng_below(&seen->sim.prng, count);

@@ -135,8 +135,10 @@ struct lant_bench *lant_bench_begin(struct lab_run *run, const struct lant_node_
     CHECK(bench->probes != NULL);
     for (uint32_t i = 0; i < bench->world.count; i++) {
         bench->probes[i].bench = bench;
-        bench->world.nodes[i].program =
-            (struct lant_program){&bench->probes[i], on_done, on_pushed, on_notification};
+        bench->world.nodes[i].program = (struct lant_program){.context = &bench->probes[i],
+                                                              .on_done = on_done,
+                                                              .on_pushed = on_pushed,
+                                                              .on_notification = on_notification};
     }
     return bench;
 }

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "lab/lab.h"
 
-#define LANT_PARAMETER_COUNT 67
+#define LANT_PARAMETER_COUNT 91
 extern const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT];
 
 #define LANT_COMMON                                                                                \

@@ -4,13 +4,14 @@
  */
 #include "lab/lant/fabric.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-static const struct lant_line *line_of(const struct lant_fabric *fabric,
-                                       const struct topology_port *port)
+const struct lant_line *lant_fabric_line(const struct lant_fabric *fabric, uint32_t port)
 {
-    return port->link_class == TOPOLOGY_LINK_OF_NODE ? &fabric->config.node_line
-                                                     : &fabric->config.switch_line;
+    return fabric->topology.ports[port].link_class == TOPOLOGY_LINK_OF_NODE
+               ? &fabric->config.node_line
+               : &fabric->config.switch_line;
 }
 
 static void flip_bits(struct lant_fabric *fabric, struct lant_frame *frame)
@@ -27,13 +28,17 @@ static void flip_bits(struct lant_fabric *fabric, struct lant_frame *frame)
     }
 }
 
-/* The packet leaves `vertex` by `port`, its head at `ready_ps` or when the line is free. */
-static uint64_t leave(struct lant_fabric *fabric, uint32_t vertex, uint32_t port,
-                      struct lant_frame *frame, uint64_t ready_ps)
+static void drop(struct lant_fabric *fabric, struct lant_frame *frame, uint64_t *counter)
 {
-    const uint32_t at = fabric->topology.first_port[vertex] + port;
+    ++*counter;
+    lant_fabric_free(fabric, frame);
+}
+
+uint64_t lant_fabric_transmit(struct lant_fabric *fabric, uint32_t at, struct lant_frame *frame,
+                              uint64_t ready_ps)
+{
     const struct topology_port *link = &fabric->topology.ports[at];
-    const struct lant_line *line = line_of(fabric, link);
+    const struct lant_line *line = lant_fabric_line(fabric, at);
     const uint64_t head_ps = ready_ps > fabric->free_ps[at] ? ready_ps : fabric->free_ps[at];
     const uint64_t length_ps = (uint64_t)frame->count * LANT_CYCLE_PS;
     fabric->free_ps[at] = head_ps + lant_line_ps(line, frame->count);
@@ -41,20 +46,44 @@ static uint64_t leave(struct lant_fabric *fabric, uint32_t vertex, uint32_t port
                      (line->store_and_forward ? length_ps : 0);
     frame->tail_ps = frame->head_ps + length_ps;
     frame->vertex = link->peer;
+    if (sim_errors_loses(&fabric->errors)) {
+        if (fabric->config.flow == LANT_FLOW_CREDITS) {
+            lant_flow_leaves(fabric, frame, frame->tail_ps); /* The far end notices that. */
+        }
+        drop(fabric, frame, &fabric->counters.lost);
+        return head_ps;
+    }
     flip_bits(fabric, frame);
     const bool at_node = link->peer < fabric->topology.nodes;
     sim_schedule(fabric->sim, &frame->event, at_node ? frame->tail_ps : frame->head_ps);
     return head_ps;
 }
 
-static void drop(struct lant_fabric *fabric, struct lant_frame *frame, uint64_t *counter)
+/* The packet leaves `vertex` by `port`, its head at `ready_ps` or when it can. */
+static uint64_t leave(struct lant_fabric *fabric, uint32_t vertex, uint32_t port,
+                      struct lant_frame *frame, uint64_t ready_ps)
 {
-    ++*counter;
-    lant_fabric_free(fabric, frame);
+    const uint32_t at = fabric->topology.first_port[vertex] + port;
+    if (fabric->flow.ports == NULL) {
+        return lant_fabric_transmit(fabric, at, frame, ready_ps);
+    }
+    lant_flow_send(fabric, vertex, at, frame, ready_ps);
+    return ready_ps;
+}
+
+/* A switch forgets the packet when its tail is there. */
+static void drop_at_switch(struct lant_fabric *fabric, struct lant_frame *frame, uint64_t *counter)
+{
+    lant_flow_leaves(fabric, frame, frame->tail_ps);
+    drop(fabric, frame, counter);
 }
 
 static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
 {
+    if (fabric->flow.ports != NULL && !lant_flow_arrives(fabric, frame)) {
+        lant_fabric_free(fabric, frame);
+        return;
+    }
     struct lant_header head;
     switch (lant_head_decode(frame->flits[0], &head)) {
     case LANT_CLEAN: break;
@@ -62,15 +91,15 @@ static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
         (void)lant_secded_check(&frame->flits[0]);
         fabric->counters.mended++;
         break;
-    case LANT_DAMAGED: drop(fabric, frame, &fabric->counters.dropped_heads); return;
+    case LANT_DAMAGED: drop_at_switch(fabric, frame, &fabric->counters.dropped_heads); return;
     }
     if (head.destination >= fabric->topology.nodes) {
-        drop(fabric, frame, &fabric->counters.dropped_strangers);
+        drop_at_switch(fabric, frame, &fabric->counters.dropped_strangers);
         return;
     }
     if (fabric->config.ageing) {
         if (head.age == LANT_AGE_MAX) {
-            drop(fabric, frame, &fabric->counters.dropped_old);
+            drop_at_switch(fabric, frame, &fabric->counters.dropped_old);
             return;
         }
         frame->flits[0] = lant_head_aged(frame->flits[0]);
@@ -126,19 +155,28 @@ bool lant_fabric_open(struct lant_fabric *fabric, const struct lant_fabric_confi
                       size_t error_bytes)
 {
     *fabric = (struct lant_fabric){.sim = sim, .config = *config, .sink = sink, .nodes = nodes};
+    fabric->config.channels = config->channels == 0 ? 1 : config->channels;
     if (!topology_open(&fabric->topology, config->topology, error, error_bytes)) {
+        return false;
+    }
+    const char *refused = lant_flow_refuses(config->flow, config->channels, &fabric->topology);
+    if (refused != NULL && !config->may_deadlock) {
+        (void)snprintf(error, error_bytes, "%s", refused);
+        topology_close(&fabric->topology);
         return false;
     }
     const uint32_t ports = fabric->topology.first_port[topology_vertices(&fabric->topology)];
     fabric->free_ps = calloc(ports, sizeof(fabric->free_ps[0]));
     CHECK(fabric->free_ps != NULL);
     sim_pool_open(&fabric->frames, config->packets, sizeof(struct lant_frame));
-    sim_errors_init(&fabric->errors, seed, config->bit_errors, 0);
+    lant_flow_open(fabric);
+    sim_errors_init(&fabric->errors, seed, config->bit_errors, config->loss_millionths);
     return true;
 }
 
 void lant_fabric_close(struct lant_fabric *fabric)
 {
+    lant_flow_close(fabric);
     CHECK(fabric->frames.depth == fabric->frames.used);
     sim_pool_close(&fabric->frames);
     free(fabric->free_ps);
@@ -154,7 +192,17 @@ struct lant_frame *lant_fabric_frame(struct lant_fabric *fabric)
     }
     sim_event_init(&frame->event, on_frame);
     frame->fabric = fabric;
+    frame->came_by = LANT_NO_PORT;
+    frame->channel = 0;
+    frame->crossed = false;
+    list_init(&frame->place);
     return frame;
+}
+
+bool lant_fabric_ready(const struct lant_fabric *fabric, uint32_t node)
+{
+    return topology_degree(&fabric->topology, node) != 1 ||
+           lant_flow_ready(fabric, fabric->topology.first_port[node]);
 }
 
 void lant_fabric_free(struct lant_fabric *fabric, struct lant_frame *frame)

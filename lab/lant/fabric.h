@@ -11,8 +11,9 @@
  * Threads    One world, one thread.
  * Time       Picoseconds; a flit takes a cycle of LANT_CYCLE_PS on every line.
  * Units      Nodes by index, 0 on, which is their number.
- * Limits     Switches queue without a bound: the document assumes credits, and each node has few
- *            packets under way. Nothing is lost but by flipped bits.
+ * Limits     Switches queue without a bound, unless `flow` says how buffers are kept (flow.h): the
+ *            document assumes credits, and each node has few packets under way. Without it nothing
+ *            is lost but by flipped bits and by lines that lose packets.
  * Source     Lant 3.1.3, 3.4.2, 3.4.3, 5.3; specification 2.14, 3.8.
  *
  * An event is a packet's head at a switch, or its tail at a node. A switch forwards when it has H1
@@ -22,6 +23,7 @@
 #define LAB_LANT_FABRIC_H
 
 #include "lab/lab.h"
+#include "lab/lant/flow.h"
 #include "sim/errors.h"
 #include "sim/pool.h"
 #include "sim/topology.h"
@@ -45,7 +47,12 @@ struct lant_fabric_config {
     bool one_way;                  /* Packets for a node take one way, not any. */
     bool ageing;                   /* A packet is dropped behind LANT_AGE_MAX switches. */
     double bit_errors;             /* The rate on each line. */
+    uint32_t loss_millionths;      /* How many of a million packets a line loses. */
     uint32_t packets;              /* That can be on their way. */
+    enum lant_flow_kind flow;
+    uint32_t buffer_flits; /* At a switch, for each channel of a line; LANT_FLOW_NONE: no bound. */
+    uint32_t channels;     /* Each line has so many; 0 is 1. */
+    bool may_deadlock;     /* Networks that need more channels are not refused. */
 };
 
 struct lant_fabric;
@@ -55,6 +62,13 @@ struct lant_frame {
     struct lant_fabric *fabric;
     uint64_t head_ps, tail_ps; /* When the first flit is there, and when the last one is over. */
     uint32_t vertex;           /* Where. */
+    uint32_t came_by;          /* The port by which it left the last vertex; or LANT_NO_PORT. */
+    struct list place;         /* In a queue of flow.h, */
+    uint64_t ready_ps;         /* which it can leave from now on, */
+    bool waits;                /* and for room. */
+    bool crossed;              /* A dragonfly's global link. */
+    uint8_t channel;           /* In which it came by `came_by`, */
+    uint8_t next;              /* and in which it leaves. */
     uint32_t count;
     uint64_t flits[LANT_PACKET_FLITS_MAX];
 };
@@ -66,6 +80,7 @@ struct lant_fabric_counters {
     uint64_t carried; /* Packets that came to their node. */
     uint64_t flipped; /* Bits. */
     uint64_t mended;  /* Heads, by switches. */
+    uint64_t lost;    /* By lines. */
     uint64_t dropped_heads, dropped_strangers, dropped_old;
     uint64_t dropped_full; /* More packets on their way than the world has room for. */
     uint64_t switches;     /* Passed, by those that came to their node. */
@@ -78,6 +93,7 @@ struct lant_fabric {
     uint64_t *free_ps; /* By port: when its line can take the next packet. */
     struct sim_pool frames;
     struct sim_errors errors;
+    struct lant_flow flow;
     lant_sink sink;
     void *nodes;
     struct lant_fabric_counters counters;
@@ -98,6 +114,15 @@ void lant_fabric_free(struct lant_fabric *fabric, struct lant_frame *frame);
  * first flit; the last one has left the node `count` cycles later. */
 uint64_t lant_fabric_send(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
                           uint64_t head_ps);
+
+/* Has the node's MAC room for a packet? If not, flow.on_ready says when it has. */
+bool lant_fabric_ready(const struct lant_fabric *fabric, uint32_t node);
+
+/* For flow.c: the packet leaves by the port (an index of the topology's), its head at `ready_ps` or
+ * when the line is free, which is returned. */
+uint64_t lant_fabric_transmit(struct lant_fabric *fabric, uint32_t port, struct lant_frame *frame,
+                              uint64_t ready_ps);
+const struct lant_line *lant_fabric_line(const struct lant_fabric *fabric, uint32_t port);
 
 /* When the node's line can take a packet. On which one of several lines a packet waits is known
  * when it is sent: then it is now. */

@@ -12,20 +12,44 @@
 /* Another master of the bus than the CPU. */
 #define DMA_BUS_ID 255u
 
+/* The longest timer there is: that of the farthest node. */
+static uint64_t longest_timer(const struct lant_distance_timers *timers)
+{
+    uint64_t hops = 0;
+    for (uint32_t d = 0; d < timers->torus.dimensions; d++) {
+        hops += timers->torus.size[d] / 2;
+    }
+    return timers->base + hops * timers->hop;
+}
+
+/* A packet's timer to this node; 0: the usual one. */
+static uint64_t timer_to(const struct lant_node *node, uint32_t destination)
+{
+    const struct lant_distance_timers *timers = &node->world->config.timers;
+    const uint32_t hops =
+        timers->used ? lant_hops_torus(&timers->torus, node->index, destination) : LANT_NO_HOPS;
+    return hops == LANT_NO_HOPS ? 0 : timers->base + hops * timers->hop;
+}
+
 /* How long receivers remember and numbers rest follows from timeouts, retries and segments. */
 static void set_lifetimes(struct lant_node_config *config)
 {
+    if (config->timers.used) {
+        config->shm.timeout = config->rdma.timeout = longest_timer(&config->timers);
+    }
     const uint64_t network_ps = lant_cycles(NETWORK_CYCLES);
     const uint32_t segment = config->rdma.work.segment_bytes;
     /* A packet that goes again waits for the descriptor in progress (2.8). */
     const uint64_t packets = (segment == 0 ? LANT_TRANSFER_MAX : segment) / LANT_PAYLOAD_BYTES_MAX;
     const uint64_t wait_ps = lant_cycles(packets * PACKET_CYCLES);
     const uint64_t attempts = config->rdma.retries + 1u;
-    config->rdma.lifetime = network_ps + attempts * wait_ps;
+    config->rdma.lifetime = network_ps;
+    config->rdma.wait = attempts * wait_ps;
     config->rdma_target.lifetime_ticks = lant_rdma_packet_lifetime(&config->rdma);
     config->rdma_target.age_ticks = (attempts + 1) * (config->rdma.timeout + wait_ps);
     config->shm_target.lifetime = (config->shm.retries + 1u) * config->shm.timeout + network_ps;
     config->shm_target.lock_lifetime = config->shm_target.lifetime;
+    config->atomics.lifetime = config->shm_target.lifetime;
     config->shm.lifetime = 2 * config->shm_target.lifetime;
 }
 
@@ -74,6 +98,8 @@ void lant_node_notify(struct lant_node *node, enum lant_queue queue,
         struct lant_notification taken;
         (void)lant_notifications_take(&node->notifications[queue], &taken);
         node->program.on_notification(node->program.context, queue, &taken);
+    } else if (node->program.on_ready != NULL) {
+        node->program.on_ready(node->program.context, queue);
     }
 }
 
@@ -89,9 +115,11 @@ bool lant_node_access(struct lant_node *node, const struct lant_shm_access *acce
     }
     const struct lant_costs *costs = &node->world->config.costs;
     const uint64_t first_ps = node->world->sim->now_ps + lant_cycles(costs->shm_issue);
+    const uint64_t timer = timer_to(node, lant_global_node(access->address));
     for (uint32_t beat = 0; beat < beats; beat++) {
         const uint32_t at = (node->beats.first + node->beats.count++) % LANT_ACCESSES_MAX;
         node->beats.ring[at].request = lant_shm_access_beat(access, beat, bytes);
+        node->beats.ring[at].request.timeout = timer;
         node->beats.ring[at].ready_ps = first_ps + lant_cycles((uint64_t)beat * costs->shm_beat);
     }
     lant_node_settle(node);
@@ -106,7 +134,11 @@ enum lant_submit lant_node_submit(struct lant_node *node, enum lant_queue queue,
     if (descriptor->source > memory || descriptor->bytes > memory - descriptor->source) {
         return LANT_SUBMIT_RANGE;
     }
-    const enum lant_submit verdict = lant_work_submit(&node->rdma.work, queue, work);
+    struct lant_work timed = *work;
+    if (timed.timeout == 0) {
+        timed.timeout = timer_to(node, lant_global_node(descriptor->destination));
+    }
+    const enum lant_submit verdict = lant_work_submit(&node->rdma.work, queue, &timed);
     lant_node_settle(node);
     return verdict;
 }
@@ -213,6 +245,7 @@ static void on_timer(struct sim *sim, struct sim_event *event)
     lant_shm_on_time(&node->shm, &node->errors, sim->now_ps);
     lant_rdma_on_time(&node->rdma, sim->now_ps);
     lant_shm_target_on_time(&node->shm_target, sim->now_ps);
+    lant_atomics_on_time(&node->atomics, sim->now_ps);
     lant_rdma_target_on_time(&node->rdma_target, sim->now_ps);
     lant_node_take_notifications(node);
     lant_node_packets_over(node);
@@ -225,6 +258,7 @@ static void arm_timer(struct lant_node *node)
     uint64_t at_ps = lant_shm_deadline(&node->shm, now_ps);
     at_ps = earlier(at_ps, lant_rdma_deadline(&node->rdma));
     at_ps = earlier(at_ps, lant_shm_target_deadline(&node->shm_target));
+    at_ps = earlier(at_ps, lant_atomics_deadline(&node->atomics));
     at_ps = earlier(at_ps, lant_rdma_target_deadline(&node->rdma_target));
     if (at_ps == LANT_NEVER) {
         sim_cancel(&node->timer);
@@ -281,10 +315,11 @@ static void schedule_notifications(struct lant_node *node)
 }
 
 /* What a transfer failed by is kept for who looks for it, and reported if an accelerator began
- * it (2.16). */
-static void record_failures(struct lant_node *node)
+ * it (2.16). False: none has failed. */
+static bool record_failures(struct lant_node *node)
 {
     struct lant_rdma_failure failure;
+    bool any = false;
     while (lant_rdma_next_interrupt(&node->rdma, &failure)) {
         const struct lant_error error = {
             .time = failure.time,
@@ -296,7 +331,9 @@ static void record_failures(struct lant_node *node)
             .response = failure.response == LANT_OKAY ? LANT_NO_RESPONSE : failure.response,
             .accelerator = failure.queue == LANT_QUEUE_FPGA};
         (void)lant_errors_record(&node->errors, &error);
+        any = true;
     }
+    return any;
 }
 
 static void show(const struct lant_node *node)
@@ -316,9 +353,12 @@ void lant_node_settle(struct lant_node *node)
 {
     collect_done(node);
     issue_beats(node);
-    record_failures(node);
-    schedule_notifications(node);
+    (void)record_failures(node);
     lant_node_pump(node);
+    if (record_failures(node)) {
+        lant_node_pump(node); /* One was too late to go on, and there may be a report of it. */
+    }
+    schedule_notifications(node);
     arm_timer(node);
     show(node);
 }
@@ -348,7 +388,7 @@ static void open_node(struct lant_world *world, uint32_t index)
     struct lant_node *node = &world->nodes[index];
     struct lant_node_config config = world->config;
     config.shm.node = config.rdma.node = index;
-    config.shm_target.node = config.rdma_target.node = index;
+    config.shm_target.node = config.rdma_target.node = config.atomics.node = index;
     node->world = world;
     node->index = index;
     node->memory = zeroed(config.memory_bytes);
@@ -359,6 +399,10 @@ static void open_node(struct lant_world *world, uint32_t index)
         (struct lant_range){0, config.memory_bytes, .may_read = true, .may_write = true};
     lant_shm_init(&node->shm, &config.shm);
     lant_shm_target_init(&node->shm_target, &config.shm_target, node->recent);
+    if (config.atomics.entries != 0) {
+        node->atomics_memory = zeroed(lant_shm_recent_bytes(config.atomics.entries));
+    }
+    lant_atomics_init(&node->atomics, &config.atomics, node->atomics_memory);
     lant_inbound_init(&node->inbound, &config.inbound);
     lant_rdma_init(&node->rdma, &config.rdma);
     lant_rdma_target_init(&node->rdma_target, &config.rdma_target, &node->ranges, node->tombstones);
@@ -378,6 +422,12 @@ static void open_node(struct lant_world *world, uint32_t index)
     sim_event_init(&node->timer, on_timer);
 }
 
+static void on_ready(void *nodes, uint32_t index)
+{
+    struct lant_world *world = nodes;
+    lant_node_settle(&world->nodes[index]);
+}
+
 bool lant_world_open(struct lant_world *world, const struct lant_node_config *config,
                      const struct lant_fabric_config *fabric, struct sim *sim, uint64_t seed,
                      char *error, size_t error_bytes)
@@ -390,6 +440,7 @@ bool lant_world_open(struct lant_world *world, const struct lant_node_config *co
                           error_bytes)) {
         return false;
     }
+    world->fabric.flow.on_ready = on_ready;
     world->count = world->fabric.topology.nodes;
     world->nodes = zeroed(world->count * sizeof(world->nodes[0]));
     sim_pool_open(&world->visits, 4 * fabric->packets + LANT_ESCAPES_MAX,
@@ -410,6 +461,7 @@ static void close_node(struct lant_node *node)
     free(node->memory);
     free(node->tombstones);
     free(node->recent);
+    free(node->atomics_memory);
 }
 
 void lant_world_close(struct lant_world *world)

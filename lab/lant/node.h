@@ -20,8 +20,10 @@
 #define LAB_LANT_NODE_H
 
 #include "hardware/lant/answers.h"
+#include "hardware/lant/routing.h"
 #include "lab/lant/fabric.h"
 #include "lab/lant/watch.h"
+#include "transport/lant/atomics.h"
 #include "transport/lant/rdma_sender.h"
 #include "transport/lant/rdma_target.h"
 #include "transport/lant/shm_access.h"
@@ -41,6 +43,13 @@ struct lant_costs {
     bool cut_through;
 };
 
+/* Timers that follow from the distance, where nodes stand in a torus (specification 8, item 7). */
+struct lant_distance_timers {
+    bool used;          /* Else every packet has the same timer. */
+    uint64_t base, hop; /* Ticks: `base` and `hop` for each hop. */
+    struct lant_torus torus;
+};
+
 /* How long receivers remember and numbers rest is not the caller's to say: lant_world_open works it
  * out from timeouts, retries and segments. */
 struct lant_node_config {
@@ -55,6 +64,9 @@ struct lant_node_config {
     uint32_t early_timers;  /* RDMA's; 0: no early acknowledgement. */
     uint64_t memory_bytes;
     uint32_t in_charge; /* The node whose CPU hears of accelerators' failures. */
+    struct lant_distance_timers timers;
+    struct lant_atomics_config atomics; /* Off, unless it has entries. */
+    bool believes_crc;  /* Receivers take any CRC for right: what the code is worth. */
 };
 
 /* The specification's values, in picoseconds. */
@@ -68,6 +80,10 @@ struct lant_program {
     void (*on_pushed)(void *context, uint32_t tag);
     void (*on_notification)(void *context, enum lant_queue queue,
                             const struct lant_notification *notification);
+    /* Without on_notification: there is something for lant_node_poll. */
+    void (*on_ready)(void *context, enum lant_queue queue);
+    /* A peer's store has changed the 8 bytes at this local address. */
+    void (*on_stored)(void *context, uint64_t address);
 };
 
 struct lant_world;
@@ -82,6 +98,7 @@ struct lant_visit {
     uint8_t local_id;  /* By which memory answers. */
     uint8_t strobe;
     uint64_t address, data;
+    uint32_t tag; /* An atomic's. */
     struct lant_rdma_write write;
     struct lant_packet packet; /* That came; then the answer to it. */
 };
@@ -109,10 +126,12 @@ struct lant_node {
     uint32_t index;
     struct lant_program program;
     uint8_t *memory;
-    void *tombstones, *recent;
+    void *tombstones, *recent, *atomics_memory;
     struct lant_ranges ranges;
     struct lant_shm shm;
     struct lant_shm_target shm_target;
+    struct lant_atomics atomics;
+    uint64_t atomics_free_ps; /* Their unit, which reads and writes memory, can take the next. */
     struct lant_inbound inbound;
     struct lant_rdma rdma;
     struct lant_errors errors;

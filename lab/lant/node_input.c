@@ -63,6 +63,9 @@ static void on_memory(struct sim *sim, struct sim_event *event)
         const uint64_t bits = lant_strobe_bits(visit->strobe);
         beat = (beat & ~bits) | (visit->data & bits);
         memcpy(node->memory + visit->address, &beat, sizeof(beat));
+        if (node->program.on_stored != NULL) {
+            node->program.on_stored(node->program.context, visit->address);
+        }
     }
     struct lant_inbound_record record;
     const bool last = lant_inbound_on_memory(&node->inbound, store ? LANT_WRITES : LANT_READS,
@@ -100,6 +103,51 @@ static bool take_shm_request(struct lant_visit *visit)
     const bool store = work.action == LANT_SHM_WRITE;
     go_to_memory(visit, store ? LANT_WRITES : LANT_READS, on_memory, delay_ps);
     return true;
+}
+
+/* Nothing else of the unit comes between the read and the write. */
+static void on_atomic(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
+    struct lant_node *node = visit->node;
+    const struct lant_packet *packet = &visit->packet;
+    uint64_t old;
+    memcpy(&old, node->memory + visit->address, sizeof(old));
+    const uint64_t result =
+        lant_atomic_result((enum lant_atomic)packet->header.packets, old, packet->payload[0],
+                           packet->header.payload > 1 ? packet->payload[1] : 0);
+    memcpy(node->memory + visit->address, &result, sizeof(result));
+    const struct lant_footer footer = packet->footer;
+    lant_atomics_on_memory(&node->atomics, visit->tag, &footer, old, &visit->packet);
+    answer_after(visit, 0);
+    lant_node_settle(node);
+}
+
+/* An atomic takes its unit for two accesses to memory, and needs no bus ID: they go one by one. */
+static void take_atomic(struct lant_visit *visit)
+{
+    struct lant_node *node = visit->node;
+    const struct lant_costs *costs = costs_of(node);
+    const uint64_t access_ps = lant_cycles(costs->shm_receive + costs->memory);
+    const uint64_t come_ps = node->world->sim->now_ps + forward_ps(visit);
+    struct lant_atomic_work work;
+    lant_atomics_on_request(&node->atomics, &node->ranges, &visit->packet, node->world->sim->now_ps,
+                            &work);
+    switch ((enum lant_atomic_action)work.action) {
+    case LANT_ATOMIC_DROP: leave(visit); return;
+    case LANT_ATOMIC_ANSWER:
+        visit->packet = work.answer;
+        answer_after(visit, come_ps - node->world->sim->now_ps + access_ps);
+        return;
+    case LANT_ATOMIC_DO: break;
+    }
+    const uint64_t begin_ps = come_ps > node->atomics_free_ps ? come_ps : node->atomics_free_ps;
+    node->atomics_free_ps = begin_ps + 2 * access_ps;
+    visit->address = work.address;
+    visit->tag = work.tag;
+    sim_event_init(&visit->event, on_atomic);
+    sim_schedule(node->world->sim, &visit->event, node->atomics_free_ps);
 }
 
 static void on_shm_answer(struct sim *sim, struct sim_event *event)
@@ -306,6 +354,7 @@ static void take_whole(struct lant_visit *visit)
         list_append(&node->held, &visit->place);
         lant_node_take_held(node);
         return;
+    case LANT_ATOMIC: take_atomic(visit); return;
     case LANT_R:
     case LANT_B: later(visit, on_shm_answer, lant_cycles(costs->shm_done)); return;
     case LANT_COMPLETION_NOTIFICATION:
@@ -345,6 +394,31 @@ static bool visits_are_short(const struct lant_world *world)
     return visits->count - visits->used + visits->depth <= LANT_ESCAPES_MAX;
 }
 
+/* The packet as it would be if its CRC were that of what has come. */
+static void believe_crc(struct lant_frame *frame)
+{
+    struct lant_header head;
+    enum lant_part part = LANT_HEAD1;
+    uint32_t crc = LANT_CRC_START;
+    if (lant_head_decode(frame->flits[0], &head) == LANT_DAMAGED ||
+        lant_packet_flits(&head) != frame->count) {
+        return;
+    }
+    uint32_t left = head.payload;
+    for (uint32_t i = 0; i + 1 < frame->count; i++) {
+        uint64_t flit = frame->flits[i];
+        if (part == LANT_BODY) {
+            left--;
+        } else {
+            (void)lant_secded_check(&flit);
+        }
+        crc = lant_crc_flit(crc, part, flit);
+        part = lant_part_next(&head, part, left);
+    }
+    uint64_t *last = &frame->flits[frame->count - 1];
+    *last = (*last & ~(uint64_t)UINT32_MAX) | lant_crc_flit(crc, LANT_FOOT2, *last);
+}
+
 void lant_node_on_frame(void *nodes, uint32_t index, struct lant_frame *frame)
 {
     struct lant_world *world = nodes;
@@ -357,6 +431,9 @@ void lant_node_on_frame(void *nodes, uint32_t index, struct lant_frame *frame)
     struct lant_visit *visit = lant_node_visit(node, NULL);
     uint32_t repaired;
     lant_watch_came(world->watch, frame);
+    if (world->config.believes_crc) {
+        believe_crc(frame);
+    }
     const enum lant_verdict verdict =
         lant_decode(frame->flits, frame->count, &visit->packet, &repaired);
     node->counters.received++;

@@ -216,6 +216,9 @@ void lant_node_pump(struct lant_node *node)
         sim_reschedule(sim, &node->output, line_ps);
         return;
     }
+    if (!lant_fabric_ready(&node->world->fabric, node->index)) {
+        return; /* Room that becomes free comes by lant_node_settle. */
+    }
     node->last_ends = false;
     if (next_packet(node, &packet)) {
         send_packet(node, &packet);
@@ -234,7 +237,7 @@ void lant_node_on_output(struct sim *sim, struct sim_event *event)
     if (node->sending && node->free_ps <= sim->now_ps) {
         const uint8_t type = node->last.header.type;
         node->sending = false;
-        if (type == LANT_AR || type == LANT_AW) {
+        if (type == LANT_AR || type == LANT_AW || type == LANT_ATOMIC) {
             lant_shm_sent(&node->shm, &node->last.footer, sim->now_ps);
         }
         if (is_data(&node->last.header)) {

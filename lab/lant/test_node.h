@@ -105,8 +105,10 @@ static inline struct seen *open_world(const struct lant_node_config *config,
     assert_true(lant_world_open(&seen->world, config, fabric, &seen->sim, 1, error, sizeof(error)));
     seen->world.fabric.sink = spy_sink;
     for (uint32_t i = 0; i < seen->world.count; i++) {
-        seen->world.nodes[i].program =
-            (struct lant_program){seen, on_done, on_pushed, on_notification};
+        seen->world.nodes[i].program = (struct lant_program){.context = seen,
+                                                             .on_done = on_done,
+                                                             .on_pushed = on_pushed,
+                                                             .on_notification = on_notification};
     }
     return seen;
 }

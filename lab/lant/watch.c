@@ -25,6 +25,7 @@ static const char *const type_names[LANT_TYPE_COUNT] = {
     [LANT_RDMA_ACK] = "RDMA_ACK",
     [LANT_COMPLETION_NOTIFICATION] = "COMPLETION_NOTIFICATION",
     [LANT_ERROR_REPORT] = "ERROR_REPORT",
+    [LANT_ATOMIC] = "ATOMIC",
 };
 
 struct lant_watch *lant_watch_open(struct sim *sim, struct sim_trace *trace,

@@ -131,6 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     config.inbound.entries = small & 4 ? 1 : 8;
     config.shm.rows = config.rdma.rows = small & 8 ? 2 : 16;
     config.early_timers = small & 16 ? 0 : 16;
+    config.atomics.entries = small & 32 ? 0 : 2;
     sim_init(&sim, 1);
     CHECK(lant_world_open(&world, &config, &fabric, &sim, 1, error, sizeof(error)));
     world.nodes[0].ranges.ranges[0].base = OFFERED;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/lant/inbound.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #define NOWHERE LANT_INBOUND_ENTRIES_MAX
 
 static uint64_t all_entries(const struct lant_inbound *inbound)
@@ -12,7 +15,11 @@ void lant_inbound_init(struct lant_inbound *inbound, const struct lant_inbound_c
 {
     CHECK(config->entries >= 1 && config->entries <= LANT_INBOUND_ENTRIES_MAX);
     CHECK(config->records >= config->entries && config->records <= LANT_INBOUND_RECORDS_MAX);
-    *inbound = (struct lant_inbound){.config = *config, .free_count = config->records};
+    /* Records are written before they are read: their pages need not be touched. */
+    memset(inbound, 0, offsetof(struct lant_inbound, next));
+    inbound->config = *config;
+    inbound->free_count = config->records;
+    inbound->counters = (struct lant_inbound_counters){0};
     for (uint16_t i = 0; i < config->records; i++) {
         inbound->next[i] = (uint16_t)(i + 1u);
     }

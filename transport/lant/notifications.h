@@ -17,7 +17,9 @@
 #define TRANSPORT_LANT_NOTIFICATIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/check.h"
 
@@ -53,7 +55,9 @@ struct lant_notifications {
 static inline void lant_notifications_init(struct lant_notifications *queue, uint32_t depth)
 {
     CHECK(depth >= 1 && depth <= LANT_NOTIFICATIONS_MAX);
-    *queue = (struct lant_notifications){.depth = (uint16_t)depth};
+    /* The ring is written before it is read: its pages need not be touched. */
+    memset(queue, 0, offsetof(struct lant_notifications, ring));
+    queue->depth = (uint16_t)depth;
 }
 
 /* May one be put in? If not, whoever asks is held, which is counted. */

@@ -13,14 +13,15 @@ static uint64_t timeout_most(const struct lant_rdma_config *config)
 
 uint64_t lant_rdma_packet_lifetime(const struct lant_rdma_config *config)
 {
-    return (config->retries + UINT64_C(1)) * timeout_most(config) + config->lifetime;
+    return (config->retries + UINT64_C(1)) * timeout_most(config) + config->wait + config->lifetime;
 }
 
 void lant_rdma_init(struct lant_rdma *rdma, const struct lant_rdma_config *config)
 {
     CHECK(config->retries <= LANT_RETRIES_MAX && config->node < LANT_NODES_MAX);
     CHECK(config->timeout >= 1 && timeout_most(config) >= config->timeout);
-    CHECK(timeout_most(config) <= LONGEST && config->lifetime <= LONGEST);
+    CHECK(timeout_most(config) <= LONGEST && config->lifetime <= LONGEST &&
+          config->wait <= LONGEST);
     CHECK(config->partials >= config->rows && config->partials <= LANT_PARTIALS_MAX);
     CHECK(config->registers.mask_bits <= LANT_REGISTER_PACKETS_MAX);
     *rdma = (struct lant_rdma){
@@ -86,7 +87,8 @@ static void start_partial(struct lant_rdma *rdma)
                                                .attempt = (uint8_t)partial.attempt,
                                                .identifier = partial.identifier,
                                                .offset = partial.offset,
-                                               .end = partial.offset + 1u};
+                                               .end = partial.offset + 1u,
+                                               .first_at = partial.first_at};
 }
 
 static void start_operation(struct lant_rdma *rdma, uint16_t slot, uint64_t now)
@@ -173,6 +175,15 @@ static enum lant_rdma_push_verdict judge_push(const struct lant_rdma *rdma)
     return lant_transactions_full(&rdma->transactions) ? LANT_RDMA_PUSH_WAITS : LANT_RDMA_PUSHED;
 }
 
+/* A copy that leaves now may come when its receiver has forgotten the operation. */
+static bool is_too_late(const struct lant_rdma *rdma, uint64_t now)
+{
+    const struct lant_rdma_config *config = &rdma->config;
+    const uint64_t most = (config->retries + UINT64_C(1)) * timeout_most(config) + config->wait;
+    return config->wait != 0 && rdma->current.again &&
+           now > lant_time_after(rdma->current.first_at, most);
+}
+
 static void count_packet(struct lant_rdma *rdma, struct lant_operation *operation, uint16_t row)
 {
     const struct lant_rdma_current *current = &rdma->current;
@@ -197,8 +208,10 @@ static void push_packet(struct lant_rdma *rdma, uint64_t now, struct lant_packet
 {
     struct lant_rdma_current *current = &rdma->current;
     struct lant_operation *operation = current_operation(rdma);
-    const struct lant_transaction transaction = {
-        .identifier = current->identifier, .offset = current->offset, .attempt = current->attempt};
+    const struct lant_transaction transaction = {.first_at = current->first_at,
+                                                 .identifier = current->identifier,
+                                                 .offset = current->offset,
+                                                 .attempt = current->attempt};
     const uint16_t row =
         lant_transaction_take(&rdma->transactions, &transaction, now, operation->timeout);
     lant_operation_packet(operation, current->offset, packet);
@@ -230,6 +243,11 @@ enum lant_rdma_push_verdict lant_rdma_next_packet(struct lant_rdma *rdma, uint64
 {
     INVARIANTS(lant_rdma_check(rdma));
     const enum lant_rdma_push_verdict verdict = judge_push(rdma);
+    if (verdict == LANT_RDMA_PUSHED && is_too_late(rdma, now)) {
+        lant_rdma_give_up_current(rdma, now);
+        INVARIANTS(lant_rdma_check(rdma));
+        return LANT_RDMA_PUSH_NOTHING;
+    }
     switch (verdict) {
     case LANT_RDMA_PUSHED: push_packet(rdma, now, packet, push); break;
     case LANT_RDMA_PUSH_GIVES_WAY:

@@ -47,8 +47,13 @@ struct lant_rdma_config {
     uint64_t timeout;      /* A packet's, without its operation's own. */
     uint64_t timeout_most; /* No operation's own is longer; 0: `timeout`. */
     uint64_t lifetime;     /* The longest time of a packet in the network. */
-    uint32_t node;         /* Ours. */
-    uint32_t generations;  /* In each slot; 0: all there are. */
+    /* How long a packet's copies may wait behind others before they leave, all together. A copy
+     * that would leave later is not sent, and its operation fails: its receiver might have
+     * forgotten what it has. 0: no bound; then `lifetime` has to allow for what the caller knows of
+     * it. */
+    uint64_t wait;
+    uint32_t node;        /* Ours. */
+    uint32_t generations; /* In each slot; 0: all there are. */
     uint16_t operations, rows;
     uint16_t partials; /* Places of the retransmission queue: at least `rows`. */
     uint8_t retries;   /* MAX_RETRY: after the first attempt. */
@@ -90,6 +95,7 @@ struct lant_rdma_current {
     uint8_t attempt;
     uint32_t identifier;
     uint32_t offset, end; /* The next packet, and behind the last one. */
+    uint64_t first_at;    /* With `again`: when the packet's first copy left. */
 };
 
 /* A debug record (2.16). */
@@ -129,6 +135,9 @@ void lant_rdma_init(struct lant_rdma *rdma, const struct lant_rdma_config *confi
 
 /* What 2.12 calls MPL: no identifier is used again within it. */
 uint64_t lant_rdma_packet_lifetime(const struct lant_rdma_config *config);
+
+/* For rdma_sender.c: the operation of the partial descriptor in progress fails. */
+void lant_rdma_give_up_current(struct lant_rdma *rdma, uint64_t now);
 
 /* -- The DMA engine -----------------------------------------------------------------------------*/
 

@@ -182,7 +182,8 @@ static void fail_packet(struct lant_rdma *rdma, struct lant_operation *operation
         return;
     }
     lant_retransmissions_put(&rdma->retransmissions,
-                             (struct lant_partial){.identifier = packet->identifier,
+                             (struct lant_partial){.first_at = packet->first_at,
+                                                   .identifier = packet->identifier,
                                                    .offset = packet->offset & 0xffffff,
                                                    .attempt = packet->attempt + 1u});
     operation->partials++;
@@ -193,6 +194,17 @@ static void after_packet(struct lant_rdma *rdma, struct lant_operation *operatio
     if (operation->in_flight == 0 && (operation->given_up || operation->remaining == 0)) {
         complete(rdma, operation, now);
     }
+}
+
+void lant_rdma_give_up_current(struct lant_rdma *rdma, uint64_t now)
+{
+    const struct lant_rdma_current current = rdma->current;
+    struct lant_operation *operation = lant_operation_find(&rdma->operations, current.identifier);
+    CHECK(operation != NULL && current.again);
+    const struct lant_transaction last = {.offset = current.offset,
+                                          .attempt = (uint8_t)(current.attempt - 1)};
+    give_up(rdma, operation, &last, LANT_OKAY, now);
+    after_packet(rdma, operation, now);
 }
 
 static enum lant_rdma_answer on_packet_answer(struct lant_rdma *rdma, uint64_t now,

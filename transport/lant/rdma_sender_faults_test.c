@@ -45,6 +45,48 @@ static void test_given_up(void **state)
     assert_idle();
 }
 
+/* 2.12: no copy leaves so late that its receiver may have forgotten the operation. What waited
+ * longer behind other descriptors fails instead, by name. */
+static void test_too_late(void **state)
+{
+    (void)state;
+    for (uint64_t late = 0; late < 2; late++) {
+        struct lant_packet packets[16];
+        struct lant_rdma_failure failure;
+        struct lant_rdma_config config = LANT_RDMA_DEFAULTS;
+        config.wait = 500;
+        begin(config);
+        submit_registered(7, 3 * 512);
+        push_operation(packets);
+        now += 100;
+        assert_int_equal(answer(&packets[1], LANT_NACK_CRC), LANT_RDMA_ANSWER_NEGATIVE);
+        acknowledge(&packets[0]);
+        (void)start(LANT_RDMA_STARTS_PARTIAL);
+        now += 4 * config.timeout + config.wait - 100 + late;
+        if (late == 0) {
+            const struct lant_packet packet = push();
+            assert_int_equal(packet.footer.offset, 1);
+            acknowledge(&packet);
+            acknowledge(&packets[2]);
+            (void)notified(7, LANT_STATUS_COMPLETE);
+            assert_idle();
+            continue;
+        }
+        push_none(LANT_RDMA_PUSH_NOTHING);
+        not_notified(); /* One packet is under way. */
+        acknowledge(&packets[2]);
+        (void)notified(7, LANT_STATUS_COMPLETE | LANT_STATUS_INTERNAL_ERROR);
+        assert_true(lant_rdma_next_interrupt(&rdma, &failure));
+        assert_int_equal(failure.offset, 1);
+        assert_int_equal(failure.attempts, 1);
+        assert_int_equal(failure.response, LANT_OKAY);
+        assert_idle();
+    }
+    struct lant_rdma_config config = LANT_RDMA_DEFAULTS;
+    config.wait = 500;
+    assert_int_equal(lant_rdma_packet_lifetime(&config), 4 * 10000 + 500 + 10000);
+}
+
 /* SLVERR and DECERR are final: the rest of the descriptor and its partial ones are not pushed. */
 static void test_final(void **state)
 {
@@ -323,11 +365,12 @@ static void test_identifiers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_given_up),      cmocka_unit_test(test_final),
-        cmocka_unit_test(test_telling_fails), cmocka_unit_test(test_interrupts),
-        cmocka_unit_test(test_segment_fails), cmocka_unit_test(test_hold),
-        cmocka_unit_test(test_serial),        cmocka_unit_test(test_gives_way),
-        cmocka_unit_test(test_timeouts),      cmocka_unit_test(test_identifiers),
+        cmocka_unit_test(test_given_up),    cmocka_unit_test(test_too_late),
+        cmocka_unit_test(test_final),       cmocka_unit_test(test_telling_fails),
+        cmocka_unit_test(test_interrupts),  cmocka_unit_test(test_segment_fails),
+        cmocka_unit_test(test_hold),        cmocka_unit_test(test_serial),
+        cmocka_unit_test(test_gives_way),   cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_identifiers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,7 @@
 #define LANT_PARTIALS_MAX 4096u
 
 struct lant_partial {
+    uint64_t first_at; /* When its first copy left. */
     uint32_t identifier;
     uint32_t offset : 24;
     uint32_t attempt : 8; /* The copy that is to be sent. */

@@ -28,6 +28,11 @@ static enum lant_shm_verdict judge_shape(const struct lant_shm_request *request)
         (!request->store && request->strobe == 0)) {
         return LANT_SHM_STROBE_WRONG;
     }
+    if (request->atomic != LANT_NO_ATOMIC &&
+        (request->atomic > LANT_COMPARE_SWAP || request->store || request->lock ||
+         request->strobe != 0xff)) {
+        return LANT_SHM_ATOMIC_WRONG;
+    }
     return LANT_SHM_ISSUED;
 }
 
@@ -117,7 +122,8 @@ enum lant_shm_verdict lant_shm_request(struct lant_shm *shm, const struct lant_s
     case LANT_SHM_HELD_DONE: counters->held_done++; break;
     case LANT_SHM_SIZE_WRONG:
     case LANT_SHM_UNALIGNED:
-    case LANT_SHM_STROBE_WRONG: counters->refused++; break;
+    case LANT_SHM_STROBE_WRONG:
+    case LANT_SHM_ATOMIC_WRONG: counters->refused++; break;
     }
     counters->requests += verdict <= LANT_SHM_PENDING;
     INVARIANTS(lant_shm_check(shm));
@@ -201,6 +207,13 @@ static void build_packet(const struct lant_shm *shm, uint32_t i, struct lant_pac
         .attempt = row->attempt,
     };
     packet->payload[0] = request->store ? request->data : 0;
+    if (request->atomic != LANT_NO_ATOMIC) {
+        packet->header.type = LANT_ATOMIC;
+        packet->header.packets = request->atomic;
+        packet->header.payload = request->atomic == LANT_COMPARE_SWAP ? 2 : 1;
+        packet->payload[0] = request->data;
+        packet->payload[1] = request->compare;
+    }
 }
 
 bool lant_shm_next_packet(struct lant_shm *shm, struct lant_packet *packet)

@@ -67,13 +67,15 @@ struct lant_shm_config {
 
 struct lant_shm_request {
     uint64_t address; /* Global, a multiple of the size. */
-    uint64_t data;    /* Store. */
+    uint64_t data;    /* Store, or an atomic's operand. */
+    uint64_t compare; /* LANT_COMPARE_SWAP. */
     uint64_t timeout; /* 0: the configuration's. */
     uint32_t token;   /* The initiator's name for the access; it comes back. */
     uint16_t beat;    /* Which beat of the access; it comes back. */
     uint8_t size;     /* Binary logarithm of the bytes: 0..3. */
     uint8_t strobe;   /* Bytes of the beat; within those of address and size. */
     uint8_t bus_id, protection;
+    uint8_t atomic; /* enum lant_atomic: neither store nor lock, all 8 bytes, answered as a load. */
     bool store, lock;
     bool accelerator; /* No CPU: 2.16. */
 };
@@ -92,7 +94,7 @@ enum lant_shm_done_kind {
 
 struct lant_shm_done {
     uint64_t address;
-    uint64_t data; /* Load. */
+    uint64_t data; /* Load, atomic. */
     uint32_t token;
     uint16_t beat;
     uint8_t kind;     /* enum lant_shm_done_kind. */
@@ -215,6 +217,7 @@ enum lant_shm_verdict {
     LANT_SHM_SIZE_WRONG,   /* More than 8 bytes. */
     LANT_SHM_UNALIGNED,    /* The address is no multiple of the size. */
     LANT_SHM_STROBE_WRONG, /* Bytes that are not those of the address; or a load of none. */
+    LANT_SHM_ATOMIC_WRONG, /* An atomic that is none, or is something else as well. */
 };
 
 static inline bool lant_shm_is_held(enum lant_shm_verdict verdict)

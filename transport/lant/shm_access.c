@@ -11,6 +11,10 @@ enum lant_shm_access_verdict lant_shm_access_judge(const struct lant_shm_access 
     if (access->lock && bytes > 8) {
         return LANT_SHM_ACCESS_LOCK_LONG;
     }
+    if (access->atomic != LANT_NO_ATOMIC &&
+        (access->atomic > LANT_COMPARE_SWAP || bytes != 8 || access->store || access->lock)) {
+        return LANT_SHM_ACCESS_ATOMIC_WRONG;
+    }
     if (access->address % (bytes < 8 ? bytes : 8) != 0 ||
         /* Beyond the last byte of a node is none of the next one's. */
         lant_global_address(access->address) > LANT_ADDRESSES - bytes) {
@@ -42,6 +46,9 @@ struct lant_shm_request lant_shm_access_beat(const struct lant_shm_access *acces
         .store = access->store,
         .lock = access->lock,
         .accelerator = access->accelerator,
+        .atomic = access->atomic,
+        .compare = access->compare,
+        .data = access->atomic != LANT_NO_ATOMIC ? access->operand : 0,
     };
     const uint32_t lane = (uint32_t)(request.address & 7);
     request.strobe = (uint8_t)(((1u << count) - 1u) << lane);

@@ -22,11 +22,13 @@
 #define LANT_SHM_ACCESS_MAX 4096u /* A burst does not cross a line of 4 KB. */
 
 struct lant_shm_access {
-    uint64_t address; /* Global. */
-    uint64_t timeout; /* 0: the configuration's. */
+    uint64_t address;          /* Global. */
+    uint64_t timeout;          /* 0: the configuration's. */
+    uint64_t operand, compare; /* An atomic's. */
     uint32_t bytes;
     uint32_t token;
     uint8_t bus_id, protection;
+    uint8_t atomic; /* enum lant_atomic: 8 bytes, neither a store nor exclusive. */
     bool store, lock, accelerator;
 };
 
@@ -35,6 +37,7 @@ enum lant_shm_access_verdict {
     LANT_SHM_ACCESS_BYTES_WRONG, /* 0, 3, 5, 6, 7, 9 ... bytes, or too many. */
     LANT_SHM_ACCESS_UNALIGNED,
     LANT_SHM_ACCESS_LOCK_LONG, /* Exclusive, but more than a beat: it cannot be done at once. */
+    LANT_SHM_ACCESS_ATOMIC_WRONG,
 };
 
 enum lant_shm_access_verdict lant_shm_access_judge(const struct lant_shm_access *access);

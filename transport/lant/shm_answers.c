@@ -9,6 +9,10 @@ static bool fits(const struct lant_shm_request *request, const struct lant_packe
 {
     const enum lant_response response = (enum lant_response)packet->footer.response;
     const bool has_data = !request->store && !lant_response_is_nack(response);
+    /* A machine that does not know the type cannot know that R answers it. */
+    if (request->atomic != LANT_NO_ATOMIC && packet->header.type == LANT_B) {
+        return response == LANT_DECERR && packet->header.payload == 0;
+    }
     return packet->header.type == (request->store ? LANT_B : LANT_R) &&
            packet->header.payload == (has_data ? 1 : 0) && response <= LANT_NACK_BUSY &&
            (request->lock || (response != LANT_LOCKED && response != LANT_EXOKAY));
@@ -91,6 +95,9 @@ void lant_shm_finish(struct lant_shm *shm, uint32_t i, enum lant_shm_done_kind k
 
 static enum lant_error_kind error_of(const struct lant_shm_row *row)
 {
+    if (row->request.atomic != LANT_NO_ATOMIC) {
+        return LANT_ERROR_STORE; /* A bus error: made-up data would be believed. */
+    }
     if (!row->request.store) {
         return row->request.lock ? LANT_ERROR_LOAD_EXCLUSIVE : LANT_ERROR_LOAD;
     }

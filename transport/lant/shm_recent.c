@@ -112,12 +112,19 @@ uint32_t lant_shm_recent_add(struct lant_shm_recent *recent, uint64_t now, uint6
 void lant_shm_recent_finish(struct lant_shm_recent *recent, uint32_t tag,
                             enum lant_response response)
 {
+    lant_shm_recent_finish_with(recent, tag, response, 0);
+}
+
+void lant_shm_recent_finish_with(struct lant_shm_recent *recent, uint32_t tag,
+                                 enum lant_response response, uint64_t data)
+{
     const uint32_t age = recent->births - tag;
     CHECK(age >= 1);
     if (age <= recent->count) {
         struct lant_shm_recent_entry *entry = &recent->entries[tag & (recent->capacity - 1)];
         CHECK(!entry->done);
         entry->response = (uint8_t)response;
+        entry->data = data;
         entry->done = true;
     }
 }

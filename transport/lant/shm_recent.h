@@ -29,6 +29,7 @@
 
 struct lant_shm_recent_entry {
     uint64_t key, expires;
+    uint64_t data; /* The answer's, if it brought any that must be the same again. */
     uint32_t next; /* In its chain of the hash table. */
     uint8_t response;
     bool done; /* It has a response. */
@@ -44,7 +45,8 @@ struct lant_shm_recent {
     struct lant_shm_recent_entry *entries;
 };
 
-/* A request: who sent it, its number, and what it is. 53 bits. */
+/* A request: who sent it, its number, and what it is. 53 bits. Atomic requests have a table for
+ * themselves. */
 static inline uint64_t lant_shm_recent_key(const struct lant_packet *request)
 {
     return (uint64_t)request->footer.source << 31 |
@@ -66,6 +68,8 @@ uint32_t lant_shm_recent_add(struct lant_shm_recent *recent, uint64_t now, uint6
 /* The request that got this tag is answered. */
 void lant_shm_recent_finish(struct lant_shm_recent *recent, uint32_t tag,
                             enum lant_response response);
+void lant_shm_recent_finish_with(struct lant_shm_recent *recent, uint32_t tag,
+                                 enum lant_response response, uint64_t data);
 
 /* When the oldest may be forgotten. Nobody has to do it then: what is too old is not found. */
 uint64_t lant_shm_recent_deadline(const struct lant_shm_recent *recent);

@@ -23,7 +23,7 @@ struct rig {
     struct lant_ranges ranges;
     struct lant_shm_work work;
     struct lant_packet answer;
-    uint64_t memory[8192];
+    uint64_t memory[16384];
 };
 
 static void start(struct rig *rig, uint32_t recent, bool strict)

@@ -72,12 +72,14 @@ uint16_t lant_transaction_take(struct lant_transactions *transactions,
     CHECK(!lant_transactions_full(transactions));
     const uint16_t row = find_free(transactions);
     transactions->free[row / 64] &= ~(UINT64_C(1) << row % 64);
-    transactions->table[row] = (struct lant_transaction){.sent_at = now,
-                                                         .deadline = now + timeout,
-                                                         .identifier = packet->identifier,
-                                                         .offset = packet->offset,
-                                                         .attempt = packet->attempt,
-                                                         .busy = true};
+    transactions->table[row] =
+        (struct lant_transaction){.first_at = packet->attempt == 0 ? now : packet->first_at,
+                                  .sent_at = now,
+                                  .deadline = now + timeout,
+                                  .identifier = packet->identifier,
+                                  .offset = packet->offset,
+                                  .attempt = packet->attempt,
+                                  .busy = true};
     link_in(transactions, row);
     transactions->used++;
     if (transactions->used > transactions->used_max) {

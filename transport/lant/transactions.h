@@ -25,6 +25,7 @@
 #define LANT_NO_ROW   UINT16_MAX
 
 struct lant_transaction {
+    uint64_t first_at; /* When its first copy left. */
     uint64_t sent_at, deadline;
     uint32_t identifier; /* The operation's: 20 bits. */
     uint32_t offset;
@@ -59,7 +60,7 @@ static inline bool lant_transactions_full(const struct lant_transactions *transa
 }
 
 /* A row for a packet that leaves now; there is one. Only identifier, offset and attempt are read of
- * `packet`. */
+ * `packet`, and of another copy than the first `first_at`. */
 uint16_t lant_transaction_take(struct lant_transactions *transactions,
                                const struct lant_transaction *packet, uint64_t now,
                                uint64_t timeout);

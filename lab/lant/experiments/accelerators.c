@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Blocks of data through two accelerators on two nodes, with the transport in the interface and in
+ * software: Table 7.3, Fig. 7.5, Fig. 7.6 (rows A36 to A45, A47, A60, A61).
+ */
+#include <stdlib.h>
+
+#include "lab/lant/bench.h"
+#include "lab/lant/chain.h"
+
+enum {
+    KB = 1024,
+    SIZES = 7,
+    BLOCKS = 12, /* The second half counts. */
+    HLS = 288,   /* Cycles: 7.3's multiplication of matrices. */
+};
+
+/* Table 7.3. The document's accelerators compute for a multiple of these, in both dataflows. */
+static const struct {
+    const char *row;
+    uint32_t bytes, cycles;
+} table[SIZES] = {
+    {"LNI-A36", 512, 989},       {"LNI-A37", KB, 1407},     {"LNI-A38", 2 * KB, 2268},
+    {"LNI-A39", 4 * KB, 3984},   {"LNI-A40", 8 * KB, 7422}, {"LNI-A41", 16 * KB, 14231},
+    {"LNI-A42", 32 * KB, 27925},
+};
+
+static struct lant_chain_config config_of(struct lab_run *run, bool software)
+{
+    const bool by_cpu = lab_word(run, "software") == 0;
+    return (struct lant_chain_config){
+        .costs = {.submit = lant_whole(run, "submit"),
+                  .notice = lant_whole(run, "notice"),
+                  .burst = lant_whole(run, "copy"),
+                  .turn = lant_whole(run, "turn"),
+                  .cpu_path = lant_whole(run, "cpu_path"),
+                  .detour_cycles = lab_value(run, "detour")},
+        .by_cpu = software && by_cpu,
+        .blocks = 1,
+        .under_way = lant_whole(run, "blocks"),
+        .buffers = lant_whole(run, "buffers"),
+        .direct = lab_word(run, "intermediate") == 1,
+        .overlap = lab_word(run, "overlap") == 1,
+    };
+}
+
+struct outcome {
+    double latency, period; /* In cycles; the second only of more than one block. */
+};
+
+static struct outcome through(struct lab_run *run, const struct lant_chain_config *config)
+{
+    struct outcome outcome = {0};
+    const struct lant_node_config nodes = lant_config_of(run);
+    const struct lant_fabric_config fabric = lant_line_of(run);
+    struct lant_bench *bench = lant_bench_begin(run, &nodes, &fabric);
+    struct lant_chain *chain = calloc(1, sizeof(*chain));
+    CHECK(chain != NULL);
+    lant_chain_open(chain, config, &bench->world);
+    if (!lant_chain_run(chain)) {
+        lab_fail(run, "a block did not come through");
+    } else if (chain->wrong != 0) {
+        lab_fail(run, "%llu bytes came out wrong", (unsigned long long)chain->wrong);
+    } else {
+        outcome.latency = lant_in_cycles(chain->first_ps);
+        outcome.period =
+            config->blocks < 2 ? LAB_NOTHING : lant_chain_period_ps(chain) / LANT_CYCLE_PS;
+    }
+    lant_chain_close(chain);
+    free(chain);
+    lant_bench_end(bench);
+    return outcome;
+}
+
+static double latency(struct lab_run *run, bool software, uint32_t bytes, uint64_t compute)
+{
+    struct lant_chain_config config = config_of(run, software);
+    config.bytes = bytes;
+    config.latency_cycles = compute;
+    return through(run, &config).latency;
+}
+
+/* Gb/s. */
+static double throughput(struct lab_run *run, bool software, uint32_t bytes, uint64_t compute)
+{
+    struct lant_chain_config config = config_of(run, software);
+    config.bytes = bytes;
+    config.blocks = BLOCKS;
+    config.latency_cycles = compute;
+    return 8.0 * bytes / (through(run, &config).period * LANT_CYCLE_PS * 1e-3);
+}
+
+/* -- Rows ---------------------------------------------------------------------------------------*/
+
+static void latencies(struct lab_run *run)
+{
+    for (uint32_t i = 0; i < SIZES; i++) {
+        lab_judge_relative(
+            lab_add_row(run, table[i].row, "cycles", "a block of %u bytes", table[i].bytes),
+            table[i].cycles, latency(run, false, table[i].bytes, 0), 0.015);
+    }
+}
+
+/* By how many per cent the interface is faster than software. */
+static double latency_gain(struct lab_run *run, uint32_t bytes)
+{
+    return 100 * (1 - latency(run, false, bytes, 0) / latency(run, true, bytes, 0));
+}
+
+static void gains(struct lab_run *run)
+{
+    static const struct {
+        const char *row;
+        uint32_t bytes;
+        double printed;
+    } sizes[] = {{"LNI-A60/1", KB, 23}, {"LNI-A60/4", 4 * KB, 12}, {"LNI-A60/32", 32 * KB, 4.7}};
+    lab_judge_range(lab_add_row(run, "LNI-A43", "%", "less latency, 512 bytes"), 27, 31,
+                    latency_gain(run, 512));
+    for (uint32_t i = 0; i < COUNT_OF(sizes); i++) {
+        lab_judge_absolute(
+            lab_add_row(run, sizes[i].row, "%", "less latency, %u KB", sizes[i].bytes / KB),
+            sizes[i].printed, latency_gain(run, sizes[i].bytes), 2);
+    }
+    const double offloaded = throughput(run, false, 32 * KB, 0);
+    lab_judge_range(lab_add_row(run, "LNI-A44", "%", "more throughput, 32 KB"), 7.5, 9.5,
+                    100 * (offloaded / throughput(run, true, 32 * KB, 0) - 1));
+    lab_judge_relative(lab_add_row(run, "LNI-A45.level", "Gb/s", "blocks of 32 KB"), 2.49,
+                       offloaded, 0.04);
+    lab_judge_range(lab_add_row(run, "LNI-A45.gain", "%", "32 KB, more than 16 KB"), 1, 4,
+                    100 * (offloaded / throughput(run, false, 16 * KB, 0) - 1));
+}
+
+static void computing(struct lab_run *run)
+{
+    static const double printed[] = {1.46, 0.56, 0.35};
+    static const char *const rows[] = {"LNI-A61/0", "LNI-A61/1", "LNI-A61/2"};
+    lab_judge_relative(lab_add_row(run, "LNI-A47", "Gb/s", "1 KB, %u cycles of computing", HLS),
+                       1.1, throughput(run, false, KB, HLS), 0.005);
+    for (uint32_t ratio = 0; ratio < COUNT_OF(rows); ratio++) {
+        const uint64_t compute = (uint64_t)ratio * table[1].cycles;
+        lab_judge_relative(lab_add_row(run, rows[ratio], "Gb/s", "1 KB, R = %u", ratio),
+                           printed[ratio], throughput(run, false, KB, compute), 0.04);
+    }
+}
+
+/* -- Figures ------------------------------------------------------------------------------------*/
+
+typedef double (*measure)(struct lab_run *run, bool software, uint32_t bytes, uint64_t compute);
+
+static double latency_us(struct lab_run *run, bool software, uint32_t bytes, uint64_t compute)
+{
+    return latency(run, software, bytes, compute) * LANT_CYCLE_PS * 1e-6;
+}
+
+/* `expected`: what Table 7.3 prints for the first curve's points is expected of them. */
+static void curves(struct lab_run *run, measure of, bool expected)
+{
+    static const double ratios[] = {0, 0.5, 1, 2};
+    for (uint32_t i = 0; i < 2 * COUNT_OF(ratios); i++) {
+        const bool software = i % 2 == 1;
+        const double ratio = ratios[i / 2];
+        struct lab_series *series = lab_add_curve(
+            run, "%s, R = %g", software ? "transport in software" : "offloaded", ratio);
+        for (uint32_t k = 0; k < SIZES; k++) {
+            const uint64_t compute = (uint64_t)llround(ratio * table[k].cycles);
+            lab_add_point(series, table[k].bytes, of(run, software, table[k].bytes, compute),
+                          expected && i == 0 ? table[k].cycles * LANT_CYCLE_PS * 1e-6
+                                             : LAB_NOTHING);
+        }
+    }
+}
+
+static void figures(struct lab_run *run)
+{
+    struct lab_figure *figure = lab_add_figure(
+        run, "throughput", "Fig. 7.5: data through two accelerators over the size of a block",
+        "bytes of a block", "Gb/s", true);
+    lab_add_mark(figure, KB, 1.1, "7.3: R = 0.20");
+    curves(run, throughput, false);
+    lab_progress(run, 0.7);
+    figure = lab_add_figure(run, "latency", "Fig. 7.6: latency of a block over its size",
+                            "bytes of a block", "us", true);
+    figure->log_y = true;
+    curves(run, latency_us, true);
+}
+
+static void accelerators(struct lab_run *run)
+{
+    latencies(run);
+    gains(run);
+    computing(run);
+    lab_progress(run, 0.4);
+    figures(run);
+}
+
+#define STAGES                                                                                     \
+    .reference = LAB_PRINTED, .ground = LAB_MECHANISM, .source = "Table 7.3, given A36 and A42",   \
+    .because = "the stages of a block follow one another, and all four copies count"
+
+static const struct lab_claim accelerators_claims[] = {
+    {.id = "LNI-A36",
+     .reference = LAB_PRINTED,
+     .ground = LAB_FITTED,
+     .source = "Table 7.3",
+     .broken_by = "submit=60 | notice=0 | intermediate=direct",
+     .because = "what the application takes before and after was set by it; and a copy less shows"},
+    {.id = "LNI-A37", .broken_by = "intermediate=direct | copy=18", STAGES},
+    {.id = "LNI-A38", .broken_by = "intermediate=direct | copy=20", STAGES},
+    {.id = "LNI-A39", .broken_by = "intermediate=direct | overlap=on", STAGES},
+    {.id = "LNI-A40", .broken_by = "intermediate=direct | overlap=on", STAGES},
+    {.id = "LNI-A41", .broken_by = "intermediate=direct | overlap=on | early=off", STAGES},
+    {.id = "LNI-A42",
+     .reference = LAB_PRINTED,
+     .ground = LAB_FITTED,
+     .source = "Table 7.3",
+     .broken_by = "copy=21 | intermediate=direct | overlap=on | early=off",
+     .because = "the time of a copy was set by it; and the stages follow one another"},
+    {.id = "LNI-A43",
+     .reference = LAB_PRINTED,
+     .ground = LAB_FITTED,
+     .source = "7.2.3.2: as much as about 29 %",
+     .broken_by = "cpu_path=300 | software=bypass",
+     .because = "the way through the CPU was set by it"},
+    {.id = "LNI-A44",
+     .reference = LAB_PRINTED,
+     .ground = LAB_FITTED,
+     .source = "7.2.3.1: 8.6 %",
+     .broken_by = "detour=0 | software=bypass",
+     .because = "the way through DRAM was set by it"},
+    {.id = "LNI-A60",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "7.2.3.2: for small and medium blocks, given A43 and A44",
+     .broken_by = "software=bypass",
+     .because = "without the CPU in its way the software transport is the other one"},
+    {.id = "LNI-A45.level",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "Fig. 7.5: a saturation point, given A47",
+     .broken_by = "buffers=2 | blocks=1",
+     .because = "a block is sent while nothing else is done, and both accelerators are at work"},
+    {.id = "LNI-A45.gain",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "Fig. 7.5: a saturation point; the bounds are ours",
+     .broken_by = "copy=2 | mac=1000",
+     .because = "what a block costs beside its bytes is little against these"},
+    {.id = "LNI-A47",
+     .reference = LAB_PRINTED,
+     .ground = LAB_FITTED,
+     .source = "7.3: about 1.1 Gb/s",
+     .broken_by = "turn=0 | buffers=2 | blocks=1",
+     .because = "the turn of an accelerator was set by it"},
+    {.id = "LNI-A61",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "7.2.3.1, given A47",
+     .broken_by = "buffers=2 | blocks=1",
+     .because = "an accelerator computes or sends, and both are at work on different blocks"},
+};
+
+const struct lab_experiment lant_accelerators = {
+    .name = "lant/accelerators",
+    .what = "blocks of data through accelerators of two nodes, with and without the CPU",
+    LANT_COMMON,
+    .uses = LANT_LINE_USES
+    "shm_issue shm_beat shm_receive shm_done shm_rows rdma_setup ram rdma_receive rdma_done ack "
+    "rows operations timers early_timer t_gen early engine_window timeout retries cam mask entries "
+    "escapes escape_time register segment receiver "
+    "copy submit notice cpu_path detour turn blocks buffers intermediate overlap software",
+    LANT_CLAIMS(accelerators_claims),
+    .quick = true,
+    .run = accelerators,
+    .explains =
+        "The stages of a block follow one another, and the four copies of it are more than the "
+        "transfer. The first accelerator is busy until its result has been acknowledged and the "
+        "second one has been told, which bounds the throughput of both. Seven latencies rest on "
+        "two "
+        "fits: the time of a copy, and what the application takes. What the software transport "
+        "adds "
+        "was fitted to two figures, and what an accelerator takes between two blocks to one.",
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * atomics - atomic requests that arrive from other nodes, each done once.
+ *
+ * Purpose    Judges an ATOMIC packet: may memory be changed, has it come before? Says what to do,
+ *            and makes the answer, which brings what stood there.
+ * Inputs     Packets that decoded whole; what memory held.
+ * Outputs    What to do now (struct lant_atomic_work): change memory, answer or drop; the R packet
+ *            when memory was changed.
+ * Ownership  The caller owns the struct, its memory and the table of ranges, and changes memory:
+ *            one request at a time, and nothing else between its read and its write.
+ * Threads    One caller at a time.
+ * Time       Ticks of the caller's choice.
+ * Units      Local addresses, multiples of 8; operands of 8 bytes.
+ * Limits     A request that comes when as many as there is room for may still be repeated is
+ *            answered NACK_BUSY, and not done: what was done is never forgotten too early. Atomics
+ *            do not look at exclusive accesses' locks, as plain stores do not.
+ * Source     Specification 8, item 3 ("operand travels, lock-update-unlock at the target"), and
+ *            2.12 for repeated requests; the rest is our choice. LNI-W-4.
+ */
+#ifndef TRANSPORT_LANT_ATOMICS_H
+#define TRANSPORT_LANT_ATOMICS_H
+
+#include "transport/lant/range.h"
+#include "transport/lant/shm_recent.h"
+
+struct lant_atomics_config {
+    uint32_t node;
+    uint32_t entries;  /* Requests remembered, a power of two; 0: atomics are switched off. */
+    uint64_t lifetime; /* How long: a packet's attempts and its life in the network (2.12). */
+    bool forgets;      /* Nothing is remembered: what comes twice is done twice. */
+};
+
+struct lant_atomics_counters {
+    uint64_t done;
+    uint64_t repeated;  /* Came again after the answer: answered again. */
+    uint64_t under_way; /* Came again before it: dropped. */
+    uint64_t busy;      /* No room to remember it: NACK_BUSY. */
+    uint64_t refused;   /* DECERR, SLVERR. */
+    uint64_t switched_off;
+    uint64_t wrong_class; /* Dropped: its answer would go to another table. */
+};
+
+struct lant_atomics {
+    struct lant_atomics_config config;
+    struct lant_shm_recent recent;
+    struct lant_atomics_counters counters;
+};
+
+/* `memory` has lant_shm_recent_bytes(config->entries), and may be NULL if there are none. */
+void lant_atomics_init(struct lant_atomics *atomics, const struct lant_atomics_config *config,
+                       void *memory);
+
+enum lant_atomic_action {
+    LANT_ATOMIC_DO,
+    LANT_ATOMIC_ANSWER,
+    LANT_ATOMIC_DROP,
+};
+
+struct lant_atomic_work {
+    uint8_t action; /* enum lant_atomic_action. */
+    uint8_t what;   /* enum lant_atomic. */
+    uint64_t address;
+    uint64_t operand, compare;
+    uint32_t tag;              /* DO: for lant_atomics_on_memory. */
+    struct lant_packet answer; /* ANSWER. */
+};
+
+void lant_atomics_on_request(struct lant_atomics *atomics, const struct lant_ranges *ranges,
+                             const struct lant_packet *packet, uint64_t now,
+                             struct lant_atomic_work *work);
+
+/* What memory holds after the request, if it held `old`. */
+uint64_t lant_atomic_result(enum lant_atomic what, uint64_t old, uint64_t operand,
+                            uint64_t compare);
+
+/* The request of this tag, whose footer this is, has been done; memory held `old`. */
+void lant_atomics_on_memory(struct lant_atomics *atomics, uint32_t tag,
+                            const struct lant_footer *footer, uint64_t old,
+                            struct lant_packet *answer);
+
+uint64_t lant_atomics_deadline(const struct lant_atomics *atomics);
+void lant_atomics_on_time(struct lant_atomics *atomics, uint64_t now);
+
+#endif
