@@ -181,14 +181,16 @@ static void on_issue(struct sim *sim, struct sim_event *event)
     lant_node_settle(CONTAINER_OF(event, struct lant_node, issue));
 }
 
-/* What is done is told by its time: an early acknowledgement waits for its timer, and a load's
- * answer does not wait behind it. */
+/* Answers of stores are told in their order, and so are those of loads: these are two channels of
+ * the bus. An early acknowledgement waits for its timer, and a load's answer does not wait behind
+ * it. */
 static void delay(struct lant_node *node, const struct lant_shm_done *done, uint64_t at_ps)
 {
     uint32_t place = node->delayed.count++;
     for (; place > 0; place--) {
         const uint32_t before = (node->delayed.first + place - 1) % LANT_DELAYED_MAX;
-        if (node->delayed.ring[before].at_ps <= at_ps) {
+        if (node->delayed.ring[before].at_ps <= at_ps ||
+            node->delayed.ring[before].done.store == done->store) {
             break;
         }
         node->delayed.ring[(before + 1) % LANT_DELAYED_MAX] = node->delayed.ring[before];
