@@ -4,6 +4,8 @@
  */
 #include "lab/lant/fabric.h"
 
+#include "hardware/lant/switch_head.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -78,6 +80,13 @@ static void drop_at_switch(struct lant_fabric *fabric, struct lant_frame *frame,
     drop(fabric, frame, counter);
 }
 
+/* The last hop does not count for a packet's age. */
+static bool leads_to_node(const struct lant_fabric *fabric, uint32_t vertex, uint32_t port)
+{
+    return fabric->topology.ports[fabric->topology.first_port[vertex] + port].peer <
+           fabric->topology.nodes;
+}
+
 static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
 {
     if (fabric->flow.ports != NULL && !lant_flow_arrives(fabric, frame)) {
@@ -97,7 +106,11 @@ static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
         drop_at_switch(fabric, frame, &fabric->counters.dropped_strangers);
         return;
     }
-    if (fabric->config.ageing) {
+    const uint32_t entropy =
+        fabric->config.one_way ? 0 : (uint32_t)prng_next(&fabric->sim->prng) | 1;
+    const uint32_t port =
+        topology_route(&fabric->topology, frame->vertex, head.destination, entropy);
+    if (fabric->config.ageing && !leads_to_node(fabric, frame->vertex, port)) {
         if (head.age == LANT_AGE_MAX) {
             drop_at_switch(fabric, frame, &fabric->counters.dropped_old);
             return;
@@ -105,10 +118,6 @@ static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
         frame->flits[0] = lant_head_aged(frame->flits[0]);
     }
     fabric->counters.switches++;
-    const uint32_t entropy =
-        fabric->config.one_way ? 0 : (uint32_t)prng_next(&fabric->sim->prng) | 1;
-    const uint32_t port =
-        topology_route(&fabric->topology, frame->vertex, head.destination, entropy);
     leave(fabric, frame->vertex, port, frame,
           frame->head_ps + (uint64_t)fabric->config.switch_cycles * LANT_CYCLE_PS);
 }
@@ -126,20 +135,42 @@ static void on_frame(struct sim *sim, struct sim_event *event)
     fabric->sink(fabric->nodes, frame->vertex, frame);
 }
 
+/* To the node that sends it, by no line at all. */
+static void deliver_here(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
+                         uint64_t head_ps)
+{
+    frame->vertex = node;
+    frame->head_ps = head_ps;
+    frame->tail_ps = head_ps + (uint64_t)frame->count * LANT_CYCLE_PS;
+    sim_schedule(fabric->sim, &frame->event, frame->tail_ps);
+}
+
+/* The node's own switch answers when it has all of a packet to nowhere (2.14). */
+static void refuse(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
+                   uint64_t head_ps)
+{
+    struct lant_packet answer;
+    if (!lant_switch_refusal(frame->flits, frame->count, node, 0, &answer)) {
+        drop(fabric, frame, &fabric->counters.dropped_strangers);
+        return;
+    }
+    const uint64_t cycles = frame->count + fabric->config.switch_cycles;
+    fabric->counters.refused_strangers++;
+    frame->count = lant_encode(&answer, frame->flits);
+    deliver_here(fabric, node, frame, head_ps + cycles * LANT_CYCLE_PS);
+}
+
 uint64_t lant_fabric_send(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
                           uint64_t head_ps)
 {
     struct lant_header head;
     (void)lant_head_decode(frame->flits[0], &head);
     if (head.destination >= fabric->topology.nodes) {
-        drop(fabric, frame, &fabric->counters.dropped_strangers);
+        refuse(fabric, node, frame, head_ps);
         return head_ps;
     }
     if (head.destination == node) {
-        frame->vertex = node;
-        frame->head_ps = head_ps;
-        frame->tail_ps = head_ps + (uint64_t)frame->count * LANT_CYCLE_PS;
-        sim_schedule(fabric->sim, &frame->event, frame->tail_ps);
+        deliver_here(fabric, node, frame, head_ps);
         return head_ps;
     }
     const uint32_t port = topology_degree(&fabric->topology, node) == 1

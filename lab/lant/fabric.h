@@ -77,11 +77,13 @@ struct lant_frame {
 typedef void (*lant_sink)(void *nodes, uint32_t node, struct lant_frame *frame);
 
 struct lant_fabric_counters {
-    uint64_t carried; /* Packets that came to their node. */
-    uint64_t flipped; /* Bits. */
-    uint64_t mended;  /* Heads, by switches. */
-    uint64_t lost;    /* By lines. */
-    uint64_t dropped_heads, dropped_strangers, dropped_old;
+    uint64_t carried;           /* Packets that came to their node. */
+    uint64_t flipped;           /* Bits. */
+    uint64_t mended;            /* Heads, by switches. */
+    uint64_t lost;              /* By lines. */
+    uint64_t refused_strangers; /* Requests for nodes that there are not, by the sender's switch; */
+    uint64_t dropped_strangers; /* what else goes to such nodes. */
+    uint64_t dropped_heads, dropped_old;
     uint64_t dropped_full; /* More packets on their way than the world has room for. */
     uint64_t switches;     /* Passed, by those that came to their node. */
 };
@@ -110,8 +112,8 @@ struct lant_frame *lant_fabric_frame(struct lant_fabric *fabric);
 void lant_fabric_free(struct lant_fabric *fabric, struct lant_frame *frame);
 
 /* The node's first flit leaves at `head_ps`, or as soon as its line is free; to the node itself by
- * no line at all. Without such a destination the packet is lost. Returns when the line takes the
- * first flit; the last one has left the node `count` cycles later. */
+ * no line at all. If there is no such node, the sender's own switch says so (2.14). Returns when
+ * the line takes the first flit; the last one has left the node `count` cycles later. */
 uint64_t lant_fabric_send(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
                           uint64_t head_ps);
 

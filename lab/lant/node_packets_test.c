@@ -269,6 +269,48 @@ static void test_age(void **state)
     close_world(seen);
 }
 
+/* 2.14: who sends to a node that there is not hears it at once. */
+static void test_nobody_there(void **state)
+{
+    (void)state;
+    for (uint32_t store = 0; store < 2; store++) {
+        const struct lant_node_config config = without_early();
+        const struct lant_fabric_config fabric = line();
+        struct seen *seen = open_world(&config, &fabric);
+        const uint8_t data[8] = {1};
+        if (store) {
+            access_of(seen, lant_global(77, 0), 8, true, data);
+        } else {
+            submit(seen, 0, LANT_QUEUE_CPU, lant_global(77, 0), 512);
+        }
+        run(seen);
+        assert_int_equal(seen->world.fabric.counters.refused_strangers, 1);
+        assert_int_equal(store ? seen->response : seen->status & LANT_STATUS_ERRORS,
+                         store ? LANT_DECERR : LANT_STATUS_DECODE_ERROR);
+        assert_true((store ? seen->done_ps : seen->sent_ps) < lant_cycles(300));
+        close_world(seen);
+    }
+}
+
+/* LNI-79: a packet that has come where it belongs is not too old, after 16 switches. */
+static void test_oldest(void **state)
+{
+    (void)state;
+    const struct lant_node_config config = without_early();
+    struct lant_fabric_config fabric = line();
+    (void)snprintf(fabric.topology, sizeof(fabric.topology), "torus:40");
+    fabric.node_line = (struct lant_line){0};
+    fabric.ageing = true;
+    for (uint32_t to = 15; to <= 16; to++) {
+        struct seen *seen = open_world(&config, &fabric);
+        submit(seen, 0, LANT_QUEUE_CPU, lant_global(to, TARGET), 512);
+        run(seen);
+        assert_int_equal(seen->world.fabric.counters.dropped_old,
+                         to == 15 ? 0 : config.rdma.retries + 1);
+        close_world(seen);
+    }
+}
+
 /* -- Accesses -----------------------------------------------------------------------------------*/
 
 /* LNI-28, LNI-29: stores of 1, 2, 4 and 8 bytes change these bytes and no others, and a load gets
@@ -455,6 +497,8 @@ static void test_small_behind_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nobody_there),
+        cmocka_unit_test(test_oldest),
         cmocka_unit_test(test_answer_beside_early),
         cmocka_unit_test(test_one_wrong_bit),
         cmocka_unit_test(test_two_wrong_bits),
