@@ -31,10 +31,12 @@ void lant_crowd_grid(uint32_t nodes, uint32_t grid[3])
 /* The smallest one of its kind that is large enough. */
 static void describe(enum lant_network_kind kind, uint32_t nodes, char *text, size_t bytes)
 {
-    uint32_t grid[3], radix = 2, globals = 1;
+    uint32_t grid[3], radix = 4, globals = 1;
     switch (kind) {
     case LANT_TORUS:
-        lant_crowd_grid(nodes, grid);
+        do { /* A ring has at least two nodes. */
+            lant_crowd_grid(nodes++, grid);
+        } while (grid[2] < 2);
         (void)snprintf(text, bytes, "torus:%ux%ux%u", grid[0], grid[1], grid[2]);
         return;
     case LANT_FAT_TREE:
