@@ -66,7 +66,7 @@ struct lant_node_config {
     uint32_t in_charge; /* The node whose CPU hears of accelerators' failures. */
     struct lant_distance_timers timers;
     struct lant_atomics_config atomics; /* Off, unless it has entries. */
-    bool believes_crc;  /* Receivers take any CRC for right: what the code is worth. */
+    bool believes_crc; /* Receivers take any CRC for right: what the code is worth. */
 };
 
 /* The specification's values, in picoseconds. */
