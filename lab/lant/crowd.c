@@ -15,6 +15,8 @@ enum {
 void lant_crowd_grid(uint32_t nodes, uint32_t grid[3])
 {
     uint32_t least = UINT32_MAX;
+    grid[0] = nodes;
+    grid[1] = grid[2] = 1;
     for (uint32_t a = 1; a <= nodes; a++) {
         for (uint32_t b = a; nodes % a == 0 && a * b <= nodes; b++) {
             const uint32_t c = nodes / a / b;
