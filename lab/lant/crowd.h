@@ -24,8 +24,8 @@
 
 #define LANT_CROWD_USES                                                                            \
     LANT_LINE_USES "switch shm_issue shm_beat shm_receive shm_done shm_rows rdma_setup ram "       \
-                   "rdma_receive rdma_done ack rows operations timers early_timer t_gen early "    \
-                   "engine_window timeout cam mask entries escapes escape_time register segment "  \
+                   "rdma_receive rdma_done ack rows operations timers early_timer early "          \
+                   "engine_window timeout cam entries escapes escape_time register "               \
                    "receiver crowd bit_errors crc rings block "
 #define LANT_HALO_USES "fence steps "
 

@@ -265,9 +265,8 @@ const struct lab_experiment lant_accelerators = {
     LANT_COMMON,
     .uses = LANT_LINE_USES
     "shm_issue shm_beat shm_receive shm_done shm_rows rdma_setup ram rdma_receive rdma_done ack "
-    "rows operations timers early_timer t_gen early engine_window timeout retries cam mask entries "
-    "escapes escape_time register segment receiver "
-    "copy submit notice cpu_path detour turn blocks buffers intermediate overlap software",
+    "rows operations timers early_timer early engine_window timeout retries register segment "
+    "receiver copy submit notice cpu_path detour turn blocks buffers intermediate overlap software",
     LANT_CLAIMS(accelerators_claims),
     .quick = true,
     .run = accelerators,
