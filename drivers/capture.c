@@ -84,7 +84,7 @@ struct capture *capture_open(const char *path, char *error, size_t error_bytes)
     }
     capture->fd = fd;
     capture->flushed_ns = clock_unix_ns();
-    static const struct pcapng_interface interface = {"nonic0", PCAPNG_LINK_IP, 9};
+    static const struct pcapng_interface interface = {"nonic0", PCAPNG_LINK_IP, 9, NULL};
     capture->used = pcapng_encode_header(capture->buffer, "nonic", &interface);
     capture_flush(capture);
     return capture;

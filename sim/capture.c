@@ -26,7 +26,7 @@ struct sim_capture *sim_capture_open(const char *path, enum pcapng_link link, ch
     struct sim_capture *capture = calloc(1, sizeof(*capture));
     CHECK(capture != NULL);
     capture->file = file;
-    const struct pcapng_interface interface = {"lab", link, PICOSECONDS};
+    const struct pcapng_interface interface = {"lab", link, PICOSECONDS, NULL};
     const size_t bytes = pcapng_encode_header(capture->block, "nonic", &interface);
     fwrite(capture->block, 1, bytes, file);
     return capture;

@@ -19,6 +19,7 @@ static const struct {
     {"stat", command_stat, "show the counters of running programs"},
     {"lab", command_lab, "run models of published NICs under a virtual clock"},
     {"bench", command_bench, "measure one process with many connections"},
+    {"feroce", command_feroce, "be a detector's front end, or receive from one"},
 };
 
 static void print_help(FILE *to)
@@ -59,7 +60,8 @@ int main(int argc, char **argv)
             return help ? commands[i].run(2, say_more) : commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "nonic: there is no command '%s'; valid are run, info, stat, lab and bench\n",
+    fprintf(stderr,
+            "nonic: there is no command '%s'; valid are run, info, stat, lab, bench and feroce\n",
             name);
     return EXIT_USAGE;
 }

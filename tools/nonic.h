@@ -15,6 +15,7 @@ int command_info(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_lab(int argc, char **argv);
 int command_bench(int argc, char **argv);
+int command_feroce(int argc, char **argv);
 
 /* The full path of one of the command's parts, wherever it was built or installed (parts.c). */
 bool find_part(const char *name, char *path, size_t bytes);

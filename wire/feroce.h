@@ -27,7 +27,7 @@
 #define FEROCE_CM_1_BYTES 44
 
 /* UDP ports (2.1, 2.2). A board listens at one port and speaks from another. */
-enum feroce_port {
+enum feroce_udp_port {
     FEROCE_PORT_CM = 0x4321,
     FEROCE_PORT_CM_MASTER = 0x4322, /* Where a board that opens looks for its host. */
     FEROCE_PORT_CM_FROM = 0x8765,

@@ -21,6 +21,7 @@ enum block_type {
 
 enum option_code {
     OPTION_END = 0,
+    OPTION_COMMENT = 1,
     OPTION_INTERFACE_NAME = 2,
     OPTION_APPLICATION = 4,
     OPTION_TIME_RESOLUTION = 9,
@@ -31,12 +32,14 @@ enum {
     VERSION_1_0 = 1, /* Major in the first 16 bits, minor in the next. */
     PACKET_AT = 28,  /* Where the packet starts in an enhanced packet block. */
     /* Both blocks without the texts: fixed parts 28 and 20, time resolution 8, heads of the text
-     * options 2 * 4, ends of options 2 * 4. */
-    HEADER_BYTES_BESIDE_TEXT = 28 + 20 + 8 + 8 + 8,
+     * options 3 * 4, ends of options 2 * 4. */
+    HEADER_BYTES_BESIDE_TEXT = 28 + 20 + 8 + 12 + 8,
 };
 
-_Static_assert(PCAPNG_TEXT_BYTES_MAX % 4 == 0 &&
-                   HEADER_BYTES_BESIDE_TEXT + 2 * PCAPNG_TEXT_BYTES_MAX <= PCAPNG_HEADER_BYTES_MAX,
+_Static_assert(PCAPNG_TEXT_BYTES_MAX % 4 == 0 && PCAPNG_COMMENT_BYTES_MAX % 4 == 0 &&
+                   HEADER_BYTES_BESIDE_TEXT + 2 * PCAPNG_TEXT_BYTES_MAX +
+                           PCAPNG_COMMENT_BYTES_MAX <=
+                       PCAPNG_HEADER_BYTES_MAX,
                "the longest header fits");
 _Static_assert(PCAPNG_SNAP_BYTES % 4 == 0, "the longest packet needs no padding");
 
@@ -94,6 +97,9 @@ static uint8_t *put_interface_description(uint8_t *block, const struct pcapng_in
     at = put_option(at, OPTION_INTERFACE_NAME, interface->name, strlen(interface->name));
     at = put_option(at, OPTION_TIME_RESOLUTION, &interface->resolution,
                     sizeof(interface->resolution));
+    if (interface->comment != NULL) {
+        at = put_option(at, OPTION_COMMENT, interface->comment, strlen(interface->comment));
+    }
     at = put_word(at, OPTION_END);
     return put_block_end(block, at);
 }
@@ -103,6 +109,7 @@ size_t pcapng_encode_header(uint8_t *out, const char *application,
 {
     CHECK(strlen(application) <= PCAPNG_TEXT_BYTES_MAX);
     CHECK(strlen(interface->name) <= PCAPNG_TEXT_BYTES_MAX);
+    CHECK(interface->comment == NULL || strlen(interface->comment) <= PCAPNG_COMMENT_BYTES_MAX);
     uint8_t *at = put_section_header(out, application);
     at = put_interface_description(at, interface);
     return (size_t)(at - out);

@@ -23,13 +23,15 @@
 #include "wire/inet.h"
 #include "wire/roce.h"
 
-#define PCAPNG_TEXT_BYTES_MAX   64
-#define PCAPNG_HEADER_BYTES_MAX 256
-#define PCAPNG_SNAP_BYTES       (INET_HEADERS_BYTES_MAX + BLOCK_PACKET_BYTES_MAX)
+#define PCAPNG_TEXT_BYTES_MAX    64
+#define PCAPNG_COMMENT_BYTES_MAX 160
+#define PCAPNG_HEADER_BYTES_MAX  384
+#define PCAPNG_SNAP_BYTES        (INET_HEADERS_BYTES_MAX + BLOCK_PACKET_BYTES_MAX)
 /* A block is 28 bytes, the packet, and 4 bytes. */
 #define PCAPNG_PACKET_BYTES_MAX (28 + PCAPNG_SNAP_BYTES + 4)
 
 enum pcapng_link {
+    PCAPNG_LINK_ETHERNET = 1,
     PCAPNG_LINK_IP = 101,    /* LINKTYPE_RAW: packets start at the IP header. */
     PCAPNG_LINK_USER0 = 147, /* The link type of a format that has no registered number. */
 };
@@ -37,11 +39,12 @@ enum pcapng_link {
 struct pcapng_interface {
     const char *name; /* "nonic0". */
     enum pcapng_link link;
-    uint8_t resolution; /* Times count units of 10^-resolution seconds. */
+    uint8_t resolution;  /* Times count units of 10^-resolution seconds. */
+    const char *comment; /* What readers should know of the packets; NULL: nothing. */
 };
 
 /* Section header and one interface description, with `application` ("nonic 0.1.0") as its writer;
- * it and the name at most PCAPNG_TEXT_BYTES_MAX long. Returns the bytes written, at most
+ * it and the name at most PCAPNG_TEXT_BYTES_MAX long, a comment PCAPNG_COMMENT_BYTES_MAX. Returns the bytes written, at most
  * PCAPNG_HEADER_BYTES_MAX. */
 size_t pcapng_encode_header(uint8_t *out, const char *application,
                             const struct pcapng_interface *interface);

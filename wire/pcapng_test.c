@@ -82,7 +82,7 @@ static void check_header(const char *application, const char *interface)
 {
     uint8_t *file = malloc(PCAPNG_HEADER_BYTES_MAX);
     assert_non_null(file);
-    const struct pcapng_interface made = {interface, PCAPNG_LINK_IP, 9};
+    const struct pcapng_interface made = {interface, PCAPNG_LINK_IP, 9, NULL};
     const size_t count = pcapng_encode_header(file, application, &made);
     assert_in_range(count, 1, PCAPNG_HEADER_BYTES_MAX);
     const uint8_t *at = file, *end = file + count;

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * feroce_capture - the frames that a board would have sent, and those that came, in a file.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "drivers/clock.h"
+#include "drivers/feroce_internal.h"
+#include "wire/pcapng.h"
+
+#define SENT_OTHERWISE                                                                             \
+    "Frames as the board sends them. The system sent identification 0 (--pace fast: the index in " \
+    "a call) and an ICRC to match, and its own MACs."
+#define SENT_LIKEWISE "Frames as the board sends them. The system sent its own MACs."
+
+struct feroce_capture {
+    FILE *file;
+};
+
+struct feroce_capture *feroce_capture_open(const char *path, enum feroce_stack stack, char *error,
+                                           size_t error_bytes)
+{
+    const struct pcapng_interface interface = {
+        .name = "feroce0",
+        .link = PCAPNG_LINK_ETHERNET,
+        .resolution = 9,
+        .comment = stack == FEROCE_STACK_2024 ? SENT_LIKEWISE : SENT_OTHERWISE};
+    uint8_t header[PCAPNG_HEADER_BYTES_MAX];
+    struct feroce_capture *capture = malloc(sizeof(*capture));
+    FILE *file = fopen(path, "wbe");
+    if (capture == NULL || file == NULL) {
+        snprintf(error, error_bytes, "cannot write %s: %s", path, strerror(errno));
+        free(capture);
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+        return NULL;
+    }
+    capture->file = file;
+    (void)fwrite(header, 1, pcapng_encode_header(header, "nonic feroce board", &interface), file);
+    return capture;
+}
+
+void feroce_capture_close(struct feroce_capture *capture)
+{
+    if (capture != NULL) {
+        (void)fclose(capture->file);
+        free(capture);
+    }
+}
+
+void feroce_capture_flush(struct feroce_capture *capture)
+{
+    if (capture != NULL) {
+        (void)fflush(capture->file);
+    }
+}
+
+/* MAC addresses: the board's of the examples (2.2), and one made of the host's address. */
+static void put_macs(struct feroce_frame *frame, bool came)
+{
+    static const uint8_t board[6] = {0x00, 0x0a, 0x35, 0xde, 0xad, 0x00};
+    const uint32_t other = came ? frame->source_ip : frame->destination_ip;
+    uint8_t host[6] = {0x02, 0x00};
+    store_be32(host + 2, other);
+    memcpy(frame->source_mac, came ? host : board, 6);
+    memcpy(frame->destination_mac, came ? board : host, 6);
+}
+
+static void write_frame(struct feroce_capture *capture, const struct feroce_frame *frame,
+                        const uint8_t *payload, size_t count)
+{
+    uint8_t bytes[FEROCE_FRAME_HEADERS_BYTES + FEROCE_ROCE_BYTES_MAX];
+    uint8_t block[PCAPNG_PACKET_BYTES_MAX];
+    const size_t kept = count < FEROCE_ROCE_BYTES_MAX ? count : FEROCE_ROCE_BYTES_MAX;
+    feroce_frame_encode(frame, count, bytes);
+    memcpy(bytes + FEROCE_FRAME_HEADERS_BYTES, payload, kept);
+    (void)fwrite(
+        block, 1,
+        pcapng_encode_bytes(block, clock_unix_ns(), bytes, FEROCE_FRAME_HEADERS_BYTES + kept),
+        capture->file);
+}
+
+static struct feroce_frame frame_of(const struct inet_flow *flow)
+{
+    return (struct feroce_frame){.source_ip = load_be32(flow->source + 12),
+                                 .destination_ip = load_be32(flow->destination + 12),
+                                 .source_port = flow->source_port,
+                                 .destination_port = flow->destination_port};
+}
+
+void feroce_capture_sent(struct feroce_port *port, const struct inet_flow *flow,
+                         const uint8_t *bytes, size_t count, bool has_icrc)
+{
+    const bool counts = port->config.stack == FEROCE_STACK_2026;
+    const uint16_t identification = counts ? port->identification++ : 0;
+    if (port->capture == NULL) {
+        return;
+    }
+    uint8_t copy[FEROCE_ROCE_BYTES_MAX];
+    struct feroce_frame frame = frame_of(flow);
+    frame.identification = identification;
+    frame.service_class = port->config.service_class;
+    put_macs(&frame, false);
+    memcpy(copy, bytes, count);
+    if (has_icrc) {
+        const size_t covered = count - ROCE_ICRC_BYTES;
+        store_le32(copy + covered, feroce_icrc(flow, identification, copy, covered, NULL, 0));
+    }
+    write_frame(port->capture, &frame, copy, count);
+}
+
+void feroce_capture_came(struct feroce_port *port, const struct inet_flow *flow,
+                         uint16_t identification, const uint8_t *bytes, size_t count)
+{
+    if (port->capture == NULL || count > FEROCE_RECEIVE_BYTES_MAX) {
+        return;
+    }
+    struct feroce_frame frame = frame_of(flow);
+    frame.identification = identification;
+    put_macs(&frame, true);
+    write_frame(port->capture, &frame, bytes, count);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * feroce_port - the sockets of a FERoCE board that is an ordinary process.
+ *
+ * Purpose    The board's packets and messages on a UDP wire, byte for byte from the UDP header on,
+ *            and what comes back.
+ * Inputs     Packets and messages of transport/feroce/board.h; datagrams.
+ * Outputs    Datagrams; what was received; a capture of the frames that the board would have sent.
+ * Ownership  feroce_port_open allocates, feroce_port_close frees (NULL: nothing). A packet's payload
+ *            stays where it is until feroce_port_flush.
+ * Threads    One caller at a time.
+ * Time       Captures are stamped here; faults are told the time.
+ * Units      IPv4 addresses and ports in host order; bytes.
+ * Limits     FEROCE_BATCH_MAX packets wait for a flush.
+ * Source     The specification of FERoCE, 8.1. An unprivileged socket sends identification 0 (the
+ *            index within a segmented call), where a board of 2026 counts: the ICRC covers what
+ *            is sent.
+ */
+#ifndef DRIVERS_FEROCE_PORT_H
+#define DRIVERS_FEROCE_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "base/instant.h"
+#include "transport/feroce/board.h"
+
+#define FEROCE_BATCH_MAX 64
+
+struct feroce_port_config {
+    uint32_t ip;
+    uint8_t service_class; /* 0..7. */
+    enum feroce_stack stack;
+    bool segmenting;     /* --pace fast: many packets a call, with a UDP checksum. */
+    const char *fault;   /* As `nonic run --fault` says it, or NULL. */
+    const char *capture; /* A file's name, or NULL. */
+};
+
+struct feroce_port_counters {
+    uint64_t packets, bytes; /* Sent, from the BTH on, ICRC included. */
+    uint64_t calls;          /* That sent them. */
+    uint64_t refused;        /* Datagrams that the system did not take, */
+    int refused_why;         /* with the last errno. */
+    uint64_t dropped, held;  /* By faults: what left, */
+    uint64_t dropped_in;     /* and what came. */
+    uint64_t received;       /* Datagrams. */
+};
+
+/* What came. */
+struct feroce_datagram {
+    bool is_cm;
+    bool icrc_is_right;
+    uint32_t from_ip;
+    uint16_t from_port;
+    const uint8_t *bytes; /* Until the next call. */
+    size_t count;
+};
+
+struct feroce_port;
+
+/* NULL, with a reason in `error`. */
+struct feroce_port *feroce_port_open(const struct feroce_port_config *config, char *error,
+                                     size_t error_bytes);
+void feroce_port_close(struct feroce_port *port);
+
+/* Takes a packet for the next flush, which comes by itself when FEROCE_BATCH_MAX wait. */
+void feroce_port_send(struct feroce_port *port, const struct feroce_packet *packet,
+                      struct instant now);
+/* Sends what waits, and what faults held back until now. */
+void feroce_port_flush(struct feroce_port *port, struct instant now);
+
+void feroce_port_send_cm(struct feroce_port *port, const uint8_t bytes[FEROCE_CM_BYTES],
+                         uint32_t ip, uint16_t udp_port);
+
+/* The next datagram. False: none has come. */
+MUST_USE bool feroce_port_receive(struct feroce_port *port, struct instant now,
+                                  struct feroce_datagram *datagram);
+
+/* Sleeps until something comes, or for so long. False: a signal came. */
+bool feroce_port_wait(struct feroce_port *port, uint64_t most_ns);
+
+/* When something that faults held back is due. */
+struct instant feroce_port_deadline(struct feroce_port *port);
+
+const struct feroce_port_counters *feroce_port_counters(const struct feroce_port *port);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * feroce_send - a batch of the board's packets becomes one or a few system calls.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "drivers/feroce_internal.h"
+
+#define CALL_BYTES_MAX 65000
+
+/* -- Departures ---------------------------------------------------------------------------------*/
+
+static struct feroce_way *way_to(struct feroce_port *port, const struct feroce_packet *packet)
+{
+    struct feroce_way *way = &port->ways[packet->qpn - FEROCE_FIRST_QPN];
+    if (way->ip != packet->destination_ip) {
+        const uint16_t from = port->config.stack == FEROCE_STACK_2024 ? FEROCE_PORT_DATA_FROM_2024
+                                                                      : FEROCE_PORT_DATA_FROM;
+        *way = (struct feroce_way){
+            .ip = packet->destination_ip,
+            .flow = feroce_flow(port->config.ip, from, packet->destination_ip, ROCE_UDP_PORT)};
+    }
+    return way;
+}
+
+static void make_icrc(struct feroce_entry *entry, uint16_t identification)
+{
+    const uint32_t prefix = icrc_remembered_prefix(&entry->way->icrcs, &entry->way->flow,
+                                                   identification, feroce_entry_bytes(entry));
+    const uint32_t crc = icrc_packet(prefix, entry->headers, entry->header_bytes);
+    store_le32(entry->icrc, icrc_finish(icrc_extend(crc, entry->payload, entry->payload_bytes)));
+}
+
+/* With its ICRC for identification 0. */
+static uint32_t join(const struct feroce_entry *entry, uint8_t *out)
+{
+    if (entry->is_whole) {
+        memcpy(out, entry->payload, entry->payload_bytes);
+        return entry->payload_bytes;
+    }
+    struct feroce_entry copy = *entry;
+    make_icrc(&copy, 0);
+    memcpy(out, copy.headers, copy.header_bytes);
+    memcpy(out + copy.header_bytes, copy.payload, copy.payload_bytes);
+    memcpy(out + copy.header_bytes + copy.payload_bytes, copy.icrc, ROCE_ICRC_BYTES);
+    return feroce_entry_bytes(entry);
+}
+
+static void capture_entry(struct feroce_port *port, const struct feroce_entry *entry)
+{
+    if (port->capture != NULL) {
+        uint8_t bytes[FEROCE_ROCE_BYTES_MAX];
+        const uint32_t count = join(entry, bytes);
+        feroce_capture_sent(port, &entry->way->flow, bytes, count, !entry->is_whole);
+    }
+}
+
+static void count_refused(struct feroce_port *port, uint32_t packets)
+{
+    port->counters.refused += packets;
+    port->counters.refused_why = errno;
+}
+
+/* -- One call a packet, or a segmented call for many --------------------------------------------*/
+
+struct call {
+    struct mmsghdr messages[FEROCE_BATCH_MAX];
+    struct sockaddr_in to[FEROCE_BATCH_MAX];
+    struct iovec vectors[3 * FEROCE_BATCH_MAX];
+    struct {
+        _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t))];
+    } control[FEROCE_BATCH_MAX];
+    uint32_t packets[FEROCE_BATCH_MAX]; /* Of each message. */
+    uint32_t count, vector_count;
+};
+
+static void add_vector(struct call *call, struct msghdr *message, const void *at, size_t bytes)
+{
+    if (bytes > 0) {
+        call->vectors[call->vector_count++] =
+            (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
+        message->msg_iovlen++;
+    }
+}
+
+/* How many packets from `at` on go into one message. */
+static uint32_t run_length(const struct feroce_port *port, uint32_t at)
+{
+    const struct feroce_entry *first = &port->batch[at];
+    const uint32_t size = feroce_entry_bytes(first);
+    uint32_t count = 1, bytes = size;
+    if (!port->config.segmenting || first->is_whole) {
+        return 1;
+    }
+    while (at + count < port->batch_count) {
+        const struct feroce_entry *next = &port->batch[at + count];
+        const uint32_t more = feroce_entry_bytes(next);
+        if (next->way->ip != first->way->ip || next->is_whole || more > size ||
+            bytes + more > CALL_BYTES_MAX) {
+            break;
+        }
+        bytes += more;
+        count++;
+        if (more < size) {
+            break;
+        }
+    }
+    return count;
+}
+
+static void lay_message(struct feroce_port *port, struct call *call, uint32_t at, uint32_t run)
+{
+    const uint32_t which = call->count++;
+    struct msghdr *message = &call->messages[which].msg_hdr;
+    call->packets[which] = run;
+    call->to[which] = (struct sockaddr_in){.sin_family = AF_INET,
+                                           .sin_port = htons(ROCE_UDP_PORT),
+                                           .sin_addr.s_addr = htonl(port->batch[at].way->ip)};
+    *message = (struct msghdr){.msg_name = &call->to[which],
+                               .msg_namelen = sizeof(call->to[which]),
+                               .msg_iov = &call->vectors[call->vector_count]};
+    for (uint32_t i = 0; i < run; i++) {
+        struct feroce_entry *entry = &port->batch[at + i];
+        if (!entry->is_whole) {
+            make_icrc(entry, (uint16_t)i);
+            add_vector(call, message, entry->headers, entry->header_bytes);
+            add_vector(call, message, entry->payload, entry->payload_bytes);
+            add_vector(call, message, entry->icrc, ROCE_ICRC_BYTES);
+        } else {
+            add_vector(call, message, entry->payload, entry->payload_bytes);
+        }
+    }
+    if (run > 1) {
+        const uint16_t size = (uint16_t)feroce_entry_bytes(&port->batch[at]);
+        message->msg_control = call->control[which].bytes;
+        message->msg_controllen = sizeof(call->control[which].bytes);
+        struct cmsghdr *control = CMSG_FIRSTHDR(message);
+        control->cmsg_level = IPPROTO_UDP;
+        control->cmsg_type = UDP_SEGMENT;
+        control->cmsg_len = CMSG_LEN(sizeof(size));
+        memcpy(CMSG_DATA(control), &size, sizeof(size));
+    }
+}
+
+/* A message that the system refuses is lost like one on a wire; the next one may not be. */
+static void make_calls(struct feroce_port *port, struct call *call)
+{
+    for (uint32_t done = 0; done < call->count;) {
+        const int sent = sendmmsg(port->data_out, call->messages + done, call->count - done, 0);
+        port->counters.calls++;
+        if (sent > 0) {
+            done += (uint32_t)sent;
+        } else if (errno != EINTR) {
+            count_refused(port, call->packets[done++]);
+        }
+    }
+}
+
+static void send_batch(struct feroce_port *port)
+{
+    struct call call;
+    call.count = call.vector_count = 0;
+    for (uint32_t at = 0; at < port->batch_count;) {
+        const uint32_t run = run_length(port, at);
+        lay_message(port, &call, at, run);
+        at += run;
+    }
+    for (uint32_t i = 0; i < port->batch_count; i++) {
+        port->counters.packets++;
+        port->counters.bytes += feroce_entry_bytes(&port->batch[i]);
+        capture_entry(port, &port->batch[i]);
+    }
+    make_calls(port, &call);
+    port->batch_count = 0;
+    if (port->faults_out != NULL) {
+        faults_settle(port->faults_out);
+    }
+}
+
+static void push(struct feroce_port *port, const struct feroce_entry *entry)
+{
+    if (port->batch_count == FEROCE_BATCH_MAX) {
+        send_batch(port);
+    }
+    port->batch[port->batch_count++] = *entry;
+}
+
+/* -- A bad network ------------------------------------------------------------------------------*/
+
+void feroce_port_release(struct feroce_port *port, struct instant now)
+{
+    const struct faults_packet *held;
+    while (port->faults_out != NULL && (held = faults_due(port->faults_out, now)) != NULL) {
+        const struct feroce_entry entry = {.way = CONTAINER_OF(held->link, struct feroce_way, link),
+                                           .payload = held->bytes,
+                                           .payload_bytes = held->payload_bytes,
+                                           .is_whole = true};
+        push(port, &entry);
+        faults_take(port->faults_out);
+    }
+}
+
+/* A struck packet leaves from a copy. */
+static void send_struck(struct feroce_port *port, const struct feroce_entry *entry,
+                        const struct fault_decision *fault, struct instant now)
+{
+    uint8_t bytes[FEROCE_ROCE_BYTES_MAX];
+    const uint32_t count = join(entry, bytes);
+    if (fault->corrupt) {
+        bytes[fault->corrupt_bit / 8] ^= (uint8_t)(1u << fault->corrupt_bit % 8);
+    }
+    const struct faults_packet packet = {
+        .link = &entry->way->link, .bytes = bytes, .whole = true, .payload_bytes = (uint16_t)count};
+    uint32_t copies = (uint32_t)fault->duplicate + !fault->drop;
+    port->counters.dropped += fault->drop;
+    if (fault_holds(fault) && faults_hold(port->faults_out, &packet, now, fault)) {
+        port->counters.held++;
+        copies--;
+    }
+    const struct feroce_entry whole = {
+        .way = entry->way, .payload = bytes, .payload_bytes = count, .is_whole = true};
+    for (; copies > 0; copies--) {
+        push(port, fault->corrupt ? &whole : entry);
+    }
+    if (fault->corrupt) {
+        send_batch(port); /* The copy goes with this function. */
+    }
+}
+
+void feroce_port_send(struct feroce_port *port, const struct feroce_packet *packet,
+                      struct instant now)
+{
+    struct feroce_entry entry = {.way = way_to(port, packet),
+                                 .header_bytes = packet->header_bytes,
+                                 .payload = packet->payload,
+                                 .payload_bytes = packet->payload_bytes};
+    memcpy(entry.headers, packet->headers, packet->header_bytes);
+    if (port->faults_out == NULL) {
+        push(port, &entry);
+        return;
+    }
+    const struct fault_decision fault = faults_decide(port->faults_out, feroce_entry_bytes(&entry));
+    if (fault_strikes(&fault)) {
+        send_struck(port, &entry, &fault, now);
+    } else {
+        push(port, &entry);
+    }
+    feroce_port_release(port, now);
+}
+
+void feroce_port_flush(struct feroce_port *port, struct instant now)
+{
+    feroce_port_release(port, now);
+    if (port->batch_count > 0) {
+        send_batch(port);
+    }
+    feroce_capture_flush(port->capture);
+}
+
+void feroce_port_send_cm(struct feroce_port *port, const uint8_t bytes[FEROCE_CM_BYTES],
+                         uint32_t ip, uint16_t udp_port)
+{
+    const struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(udp_port), .sin_addr.s_addr = htonl(ip)};
+    const struct inet_flow flow = feroce_flow(port->config.ip, FEROCE_PORT_CM_FROM, ip, udp_port);
+    feroce_capture_sent(port, &flow, bytes, FEROCE_CM_BYTES, false);
+    if (sendto(port->cm_out, bytes, FEROCE_CM_BYTES, 0, (const struct sockaddr *)(const void *)&to,
+               sizeof(to)) != FEROCE_CM_BYTES) {
+        count_refused(port, 1);
+    }
+}
