@@ -245,6 +245,7 @@ enum feroce_store feroce_board_store(struct feroce_board *board, uint32_t index,
         queue->stored = 0;
         board->messages++;
     }
+    INVARIANTS(feroce_board_check(board));
     return FEROCE_STORED;
 }
 
@@ -304,6 +305,7 @@ enum feroce_visit feroce_board_visit(struct feroce_board *board, struct instant 
     } else if (visit == FEROCE_VISIT_GIVES_UP) {
         give_up(board, index);
     }
+    INVARIANTS(feroce_board_check(board));
     return visit;
 }
 
@@ -356,6 +358,7 @@ enum feroce_arrival feroce_board_on_roce(struct feroce_board *board, const uint8
     const enum feroce_arrival arrival = judge_roce(board, bytes, count, now);
     board->arrivals[arrival]++;
     board->wrong_icrc += !icrc_is_right && arrival < FEROCE_ARRIVAL_SHORT;
+    INVARIANTS(feroce_board_check(board));
     return arrival;
 }
 
@@ -371,4 +374,31 @@ void feroce_board_on_time(struct feroce_board *board, struct instant now)
 {
     feroce_retransmission_on_time(&board->window, now);
     feroce_master_on_time(&board->master, &board->table, now);
+    INVARIANTS(feroce_board_check(board));
+}
+
+/* -- Invariants ---------------------------------------------------------------------------------*/
+
+void feroce_board_check(const struct feroce_board *board)
+{
+    const uint32_t qps = board->config.window.qps;
+    uint32_t taken = board->master.request == FEROCE_OPEN_QP;
+    for (uint32_t i = 0; i < qps; i++) {
+        const struct feroce_context *context = &board->table.contexts[i];
+        const struct feroce_window *window = &board->window.windows[i];
+        const struct feroce_queue *queue = &board->queues[i];
+        taken += context->state != FEROCE_RESET;
+        CHECK(context->local_qpn == FEROCE_FIRST_QPN + i);
+        CHECK(window->open ? context->state == FEROCE_RTS ||
+                                 (context->state == FEROCE_ERROR && window->failed)
+                           : context->state != FEROCE_RTS);
+        CHECK(!queue->in_message || queue->stored > 0);
+        CHECK(!window->open || psn_count(psn_of(context->remote.psn),
+                                         psn_after(window->written, 1)) == queue->stored);
+        feroce_window_check(&board->window, i);
+    }
+    /* A mistake of the RTL's loses some. */
+    CHECK(board->table.free_count + taken == qps ||
+          (board->config.window.quirks & FEROCE_QUIRK_LOST_STROBE) != 0);
+    CHECK(board->event_count <= FEROCE_EVENTS_MAX && board->turn < qps);
 }

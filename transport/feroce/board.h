@@ -167,6 +167,9 @@ enum feroce_arrival feroce_board_on_roce(struct feroce_board *board, const uint8
 struct instant feroce_board_deadline(const struct feroce_board *board);
 void feroce_board_on_time(struct feroce_board *board, struct instant now);
 
+/* What holds between two calls: each queue pair is open or free, its window fits its state. */
+void feroce_board_check(const struct feroce_board *board);
+
 MUST_USE bool feroce_board_next_event(struct feroce_board *board, struct feroce_event *event);
 
 #endif

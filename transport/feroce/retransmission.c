@@ -153,7 +153,7 @@ bool feroce_window_store(struct feroce_retransmission *unit, uint32_t index,
     const uint32_t kept =
         unit->config.sends_once ? psn_count(window->sent, window->written) : outstanding(window);
     if (kept >= unit->slots) {
-        if (!has_quirk(unit, FEROCE_QUIRK_STALL)) {
+        if (unit->config.sends_once || !has_quirk(unit, FEROCE_QUIRK_STALL)) {
             return false;
         }
         unit->overwritten++;
@@ -203,6 +203,11 @@ static enum feroce_arrival place_of(const struct feroce_window *window, struct p
     return ahead == 0 || ahead > PSN_HALF ? FEROCE_ARRIVAL_OLD : FEROCE_ARRIVAL_AHEAD;
 }
 
+static void rewind_to_refused(struct feroce_window *window)
+{
+    window->sent = psn_before(window->refused, 1);
+}
+
 static enum feroce_arrival take_ack(struct feroce_retransmission *unit, uint32_t index,
                                     struct psn psn, struct instant now)
 {
@@ -212,13 +217,16 @@ static enum feroce_arrival take_ack(struct feroce_retransmission *unit, uint32_t
     if (place != FEROCE_ARRIVAL_ACK && !any) {
         return place;
     }
-    const bool rewinds = window->rnr_waits && !has_quirk(unit, FEROCE_QUIRK_MR_RNR);
+    /* What was refused and lies behind the ACK still has to go again: at once, as there is an answer
+     * now. The RTL forgets it. */
+    const bool refused = window->rnr_waits || window->rnr_over || window->sequence_error;
     window->acked = psn;
-    window->sequence_error = window->timed_out = window->rnr_waits = false;
-    window->rnr_end = INSTANT_NEVER;
-    if (rewinds) {
-        window->sent = psn_before(window->refused, 1);
+    if (refused && !has_quirk(unit, FEROCE_QUIRK_MR_RNR)) {
+        *(window->sequence_error ? &unit->sequence_rewinds : &unit->rnr_rewinds) += 1;
+        rewind_to_refused(window);
     }
+    window->sequence_error = window->timed_out = window->rnr_waits = window->rnr_over = false;
+    window->rnr_end = INSTANT_NEVER;
     if (!any && psn_distance(window->sent, psn) > 0) {
         window->sent = psn; /* What was to be sent again has arrived meanwhile. */
     }
@@ -296,11 +304,6 @@ static struct psn expected_progress(const struct feroce_retransmission *unit,
                                     const struct feroce_window *window)
 {
     return has_quirk(unit, FEROCE_QUIRK_UNCOUNTED) ? window->refused : psn_after(window->acked, 1);
-}
-
-static void rewind_to_refused(struct feroce_window *window)
-{
-    window->sent = psn_before(window->refused, 1);
 }
 
 /* Sets RD back if something asks for it. False: the queue pair is given up. */
@@ -432,6 +435,28 @@ void feroce_retransmission_on_time(struct feroce_retransmission *unit, struct in
             window->timeout = INSTANT_NEVER;
         }
     }
+}
+
+/* CPL, RD, the greatest RD and WR stand in this order, and what is not acknowledged has a timer. (An
+ * ACK out of order may have moved CPL anywhere.) */
+void feroce_window_check(const struct feroce_retransmission *unit, uint32_t index)
+{
+    const struct feroce_window *window = &unit->windows[index];
+    if (!window->open || has_quirk(unit, FEROCE_QUIRK_ACK_ORDER)) {
+        return;
+    }
+    const uint32_t kept = outstanding(window);
+    const uint32_t sent = psn_count(window->acked, window->sent);
+    const uint32_t high = psn_count(window->acked, window->high);
+    CHECK(sent <= high && high <= kept);
+    if (unit->config.sends_once) {
+        CHECK(kept - sent <= unit->slots && window->timeout.ns == INSTANT_NEVER.ns);
+        return;
+    }
+    CHECK(kept <= unit->slots || has_quirk(unit, FEROCE_QUIRK_STALL));
+    CHECK(window->retries <= FEROCE_NAK_LIMIT && window->rnr_retries <= FEROCE_RNR_FOR_EVER);
+    CHECK(kept == 0 || window->timed_out || window->timeout.ns != INSTANT_NEVER.ns);
+    CHECK(!window->rnr_waits || window->rnr_end.ns != INSTANT_NEVER.ns);
 }
 
 bool feroce_retransmission_has_work(const struct feroce_retransmission *unit)

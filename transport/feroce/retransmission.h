@@ -150,6 +150,9 @@ enum feroce_visit feroce_window_visit(struct feroce_retransmission *unit, uint32
 struct instant feroce_retransmission_deadline(const struct feroce_retransmission *unit);
 void feroce_retransmission_on_time(struct feroce_retransmission *unit, struct instant now);
 
+/* What holds of a queue pair between two calls. */
+void feroce_window_check(const struct feroce_retransmission *unit, uint32_t index);
+
 /* Would a visit do anything? */
 bool feroce_retransmission_has_work(const struct feroce_retransmission *unit);
 

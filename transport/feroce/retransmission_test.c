@@ -233,6 +233,38 @@ static void test_ack_in_wait(void **state)
     }
 }
 
+/* The same for a NAK that an ACK overtakes, before the reader comes by; and for a wait that is over. An
+ * ACK of what was refused settles it. */
+static void test_ack_behind_nak(void **state)
+{
+    (void)state;
+    for (int rtl = 0; rtl < 2; rtl++) {
+        for (int waits = 0; waits < 2; waits++) {
+            struct feroce_board *board = begin_flow(rtl ? FEROCE_QUIRK_MR_RNR : 0);
+            const uint8_t syndrome = waits ? ROCE_AETH_RNR_NAK | 1 : ROCE_NAK_PSN_SEQUENCE;
+            test_answer(board, 0, syndrome, 8, test_at(10));
+            feroce_board_on_time(board, test_at(10 + rnr_timer_ns(1)));
+            assert_int_equal(test_answer(board, 0, 0, 6, test_at(20000)), FEROCE_ARRIVAL_ACK);
+            if (rtl) {
+                test_silent(board, test_at(20000));
+            } else {
+                assert_int_equal(test_sent(board, test_at(20000)), 8);
+            }
+            test_end(board);
+            board = begin_flow(rtl ? FEROCE_QUIRK_MR_RNR : 0);
+            test_answer(board, 0, syndrome, 8, test_at(10));
+            feroce_board_on_time(board, test_at(10 + rnr_timer_ns(1)));
+            assert_int_equal(test_answer(board, 0, 0, 9, test_at(20000)), FEROCE_ARRIVAL_ACK);
+            if (rtl) {
+                test_silent(board, test_at(20000));
+            } else {
+                assert_int_equal(test_sent(board, test_at(20000)), 10);
+            }
+            test_end(board);
+        }
+    }
+}
+
 /* FER-62: the other codes end the queue pair. */
 static void test_fatal(void **state)
 {
@@ -434,21 +466,14 @@ static void test_closed_with_packets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_answers),
-        cmocka_unit_test(test_acks),
-        cmocka_unit_test(test_lost_packet),
-        cmocka_unit_test(test_timeouts),
-        cmocka_unit_test(test_timer_starts),
-        cmocka_unit_test(test_rnr),
-        cmocka_unit_test(test_ack_in_wait),
-        cmocka_unit_test(test_fatal),
-        cmocka_unit_test(test_lost_each_time),
-        cmocka_unit_test(test_late_ack),
-        cmocka_unit_test(test_stall),
-        cmocka_unit_test(test_stalled_alone),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_overwritten),
-        cmocka_unit_test(test_closed_with_packets),
+        cmocka_unit_test(test_not_answers),   cmocka_unit_test(test_acks),
+        cmocka_unit_test(test_lost_packet),   cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_timer_starts),  cmocka_unit_test(test_rnr),
+        cmocka_unit_test(test_ack_in_wait),   cmocka_unit_test(test_ack_behind_nak),
+        cmocka_unit_test(test_fatal),         cmocka_unit_test(test_lost_each_time),
+        cmocka_unit_test(test_late_ack),      cmocka_unit_test(test_stall),
+        cmocka_unit_test(test_stalled_alone), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_overwritten),   cmocka_unit_test(test_closed_with_packets),
     };
     return cmocka_run_group_tests_name("feroce_retransmission", tests, NULL, NULL);
 }
