@@ -21,19 +21,20 @@ struct feroce_capture {
     FILE *file;
 };
 
-struct feroce_capture *feroce_capture_open(const char *path, enum feroce_stack stack, char *error,
+struct feroce_capture *feroce_capture_open(const struct feroce_port_config *config, char *error,
                                            size_t error_bytes)
 {
     const struct pcapng_interface interface = {
         .name = "feroce0",
         .link = PCAPNG_LINK_ETHERNET,
         .resolution = 9,
-        .comment = stack == FEROCE_STACK_2024 ? SENT_LIKEWISE : SENT_OTHERWISE};
+        .comment = config->stack == FEROCE_STACK_2024 || config->exact_ip ? SENT_LIKEWISE
+                                                                          : SENT_OTHERWISE};
     uint8_t header[PCAPNG_HEADER_BYTES_MAX];
     struct feroce_capture *capture = malloc(sizeof(*capture));
-    FILE *file = fopen(path, "wbe");
+    FILE *file = fopen(config->capture, "wbe");
     if (capture == NULL || file == NULL) {
-        snprintf(error, error_bytes, "cannot write %s: %s", path, strerror(errno));
+        snprintf(error, error_bytes, "cannot write %s: %s", config->capture, strerror(errno));
         free(capture);
         if (file != NULL) {
             (void)fclose(file);
@@ -85,26 +86,14 @@ static void write_frame(struct feroce_capture *capture, const struct feroce_fram
         capture->file);
 }
 
-static struct feroce_frame frame_of(const struct inet_flow *flow)
-{
-    return (struct feroce_frame){.source_ip = load_be32(flow->source + 12),
-                                 .destination_ip = load_be32(flow->destination + 12),
-                                 .source_port = flow->source_port,
-                                 .destination_port = flow->destination_port};
-}
-
 void feroce_capture_sent(struct feroce_port *port, const struct inet_flow *flow,
-                         const uint8_t *bytes, size_t count, bool has_icrc)
+                         uint16_t identification, const uint8_t *bytes, size_t count, bool has_icrc)
 {
-    const bool counts = port->config.stack == FEROCE_STACK_2026;
-    const uint16_t identification = counts ? port->identification++ : 0;
     if (port->capture == NULL) {
         return;
     }
     uint8_t copy[FEROCE_ROCE_BYTES_MAX];
-    struct feroce_frame frame = frame_of(flow);
-    frame.identification = identification;
-    frame.service_class = port->config.service_class;
+    struct feroce_frame frame = feroce_port_frame(port, flow, identification);
     put_macs(&frame, false);
     memcpy(copy, bytes, count);
     if (has_icrc) {
@@ -120,8 +109,8 @@ void feroce_capture_came(struct feroce_port *port, const struct inet_flow *flow,
     if (port->capture == NULL || count > FEROCE_RECEIVE_BYTES_MAX) {
         return;
     }
-    struct feroce_frame frame = frame_of(flow);
-    frame.identification = identification;
+    struct feroce_frame frame = feroce_port_frame(port, flow, identification);
+    frame.service_class = 0; /* Whatever it was. */
     put_macs(&frame, true);
     write_frame(port->capture, &frame, bytes, count);
 }

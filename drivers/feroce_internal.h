@@ -32,6 +32,8 @@ struct feroce_entry {
     const uint8_t *payload;
     bool is_whole; /* The payload is all there is, ICRC included. */
     uint8_t icrc[ROCE_ICRC_BYTES];
+    uint16_t number;                           /* The board's identification. */
+    uint8_t frame[FEROCE_FRAME_HEADERS_BYTES]; /* With a raw socket; Ethernet's part is not sent. */
 };
 
 static inline uint32_t feroce_entry_bytes(const struct feroce_entry *entry)
@@ -45,14 +47,15 @@ struct feroce_capture;
 struct feroce_port {
     struct feroce_port_config config;
     int cm_in, cm_out, data_out, data_in;
+    int raw; /* -1, or the socket that IP headers of ours go out by. */
     struct feroce_way ways[FEROCE_QPS_MAX]; /* By queue pair. */
     struct feroce_entry batch[FEROCE_BATCH_MAX];
     uint32_t batch_count;
     struct faults *faults_out, *faults_in; /* NULL: none. */
-    struct feroce_way right, wrong;        /* Of datagrams that are held: their ICRC's verdict. */
+    struct feroce_way right, wrong;        /* The ICRC's verdict on datagrams that are held. */
     bool has_released;                     /* One of them is being read. */
     struct feroce_capture *capture;        /* NULL: none. */
-    uint16_t identification;               /* The board's own, for captures. */
+    uint16_t identification;               /* The board's next one. */
     struct feroce_port_counters counters;
     /* What was received and not yet handed on: of the one socket or the other. */
     struct mmsghdr messages[FEROCE_RECEIVE_MAX];
@@ -64,16 +67,21 @@ struct feroce_port {
 };
 
 /* feroce_capture.c */
-struct feroce_capture *feroce_capture_open(const char *path, enum feroce_stack stack, char *error,
+struct feroce_capture *feroce_capture_open(const struct feroce_port_config *config, char *error,
                                            size_t error_bytes);
 void feroce_capture_close(struct feroce_capture *capture);
 /* A UDP payload that leaves: as the board would have sent it. `has_icrc`: its last four bytes are
  * made anew for the identification. */
 void feroce_capture_sent(struct feroce_port *port, const struct inet_flow *flow,
-                         const uint8_t *bytes, size_t count, bool has_icrc);
+                         uint16_t identification, const uint8_t *bytes, size_t count,
+                         bool has_icrc);
 void feroce_capture_came(struct feroce_port *port, const struct inet_flow *flow,
                          uint16_t identification, const uint8_t *bytes, size_t count);
 void feroce_capture_flush(struct feroce_capture *capture);
+
+/* Ethernet, IP and UDP headers of what the board sends; the MACs are left 0. */
+struct feroce_frame feroce_port_frame(const struct feroce_port *port, const struct inet_flow *flow,
+                                      uint16_t identification);
 
 /* feroce_send.c: what faults held and release now. */
 void feroce_port_release(struct feroce_port *port, struct instant now);

@@ -70,6 +70,21 @@ static bool open_sockets(struct feroce_port *port, char *error, size_t error_byt
     return port->data_in >= 0;
 }
 
+/* UDP's ports are still held by the other sockets. */
+static bool open_raw(struct feroce_port *port, char *error, size_t error_bytes)
+{
+    if (!port->config.exact_ip) {
+        return true;
+    }
+    port->raw = descriptor_own(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW));
+    if (port->raw < 0) {
+        snprintf(error, error_bytes, "--exact-ip needs CAP_NET_RAW: %s", strerror(errno));
+        return false;
+    }
+    set_option(port->raw, SOL_SOCKET, SO_SNDBUF, SOCKET_BYTES_WANTED);
+    return true;
+}
+
 static bool open_faults(struct feroce_port *port, char *error, size_t error_bytes)
 {
     if (port->config.fault == NULL) {
@@ -100,13 +115,14 @@ struct feroce_port *feroce_port_open(const struct feroce_port_config *config, ch
         return NULL;
     }
     port->config = *config;
-    port->cm_in = port->cm_out = port->data_out = port->data_in = -1;
-    if (!open_sockets(port, error, error_bytes) || !open_faults(port, error, error_bytes)) {
+    port->cm_in = port->cm_out = port->data_out = port->data_in = port->raw = -1;
+    if (!open_sockets(port, error, error_bytes) || !open_raw(port, error, error_bytes) ||
+        !open_faults(port, error, error_bytes)) {
         feroce_port_close(port);
         return NULL;
     }
     if (config->capture != NULL) {
-        port->capture = feroce_capture_open(config->capture, config->stack, error, error_bytes);
+        port->capture = feroce_capture_open(config, error, error_bytes);
         if (port->capture == NULL) {
             feroce_port_close(port);
             return NULL;
@@ -124,10 +140,22 @@ void feroce_port_close(struct feroce_port *port)
     descriptor_close(port->cm_out);
     descriptor_close(port->data_out);
     descriptor_close(port->data_in);
+    descriptor_close(port->raw);
     faults_close(port->faults_out);
     faults_close(port->faults_in);
     feroce_capture_close(port->capture);
     free(port);
+}
+
+struct feroce_frame feroce_port_frame(const struct feroce_port *port, const struct inet_flow *flow,
+                                      uint16_t identification)
+{
+    return (struct feroce_frame){.source_ip = load_be32(flow->source + 12),
+                                 .destination_ip = load_be32(flow->destination + 12),
+                                 .source_port = flow->source_port,
+                                 .destination_port = flow->destination_port,
+                                 .identification = identification,
+                                 .service_class = port->config.service_class};
 }
 
 const struct feroce_port_counters *feroce_port_counters(const struct feroce_port *port)

@@ -6,15 +6,15 @@
  *            and what comes back.
  * Inputs     Packets and messages of transport/feroce/board.h; datagrams.
  * Outputs    Datagrams; what was received; a capture of the frames that the board would have sent.
- * Ownership  feroce_port_open allocates, feroce_port_close frees (NULL: nothing). A packet's payload
- *            stays where it is until feroce_port_flush.
+ * Ownership  feroce_port_open allocates, feroce_port_close frees (NULL: nothing). A packet's
+ *            payload stays where it is until feroce_port_flush.
  * Threads    One caller at a time.
  * Time       Captures are stamped here; faults are told the time.
  * Units      IPv4 addresses and ports in host order; bytes.
  * Limits     FEROCE_BATCH_MAX packets wait for a flush.
  * Source     The specification of FERoCE, 8.1. An unprivileged socket sends identification 0 (the
  *            index within a segmented call), where a board of 2026 counts: the ICRC covers what
- *            is sent.
+ *            is sent. A raw socket counts.
  */
 #ifndef DRIVERS_FEROCE_PORT_H
 #define DRIVERS_FEROCE_PORT_H
@@ -34,6 +34,7 @@ struct feroce_port_config {
     uint8_t service_class; /* 0..7. */
     enum feroce_stack stack;
     bool segmenting;     /* --pace fast: many packets a call, with a UDP checksum. */
+    bool exact_ip;       /* --exact-ip: IP headers are the board's, too (CAP_NET_RAW). */
     const char *fault;   /* As `nonic run --fault` says it, or NULL. */
     const char *capture; /* A file's name, or NULL. */
 };

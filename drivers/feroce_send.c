@@ -50,12 +50,18 @@ static uint32_t join(const struct feroce_entry *entry, uint8_t *out)
     return feroce_entry_bytes(entry);
 }
 
+/* What a board of 2026 counts: all that it sends. */
+static uint16_t next_number(struct feroce_port *port)
+{
+    return port->config.stack == FEROCE_STACK_2026 ? port->identification++ : 0;
+}
+
 static void capture_entry(struct feroce_port *port, const struct feroce_entry *entry)
 {
     if (port->capture != NULL) {
         uint8_t bytes[FEROCE_ROCE_BYTES_MAX];
         const uint32_t count = join(entry, bytes);
-        feroce_capture_sent(port, &entry->way->flow, bytes, count, !entry->is_whole);
+        feroce_capture_sent(port, &entry->way->flow, entry->number, bytes, count, !entry->is_whole);
     }
 }
 
@@ -70,11 +76,11 @@ static void count_refused(struct feroce_port *port, uint32_t packets)
 struct call {
     struct mmsghdr messages[FEROCE_BATCH_MAX];
     struct sockaddr_in to[FEROCE_BATCH_MAX];
-    struct iovec vectors[3 * FEROCE_BATCH_MAX];
+    struct iovec vectors[4 * FEROCE_BATCH_MAX];
     struct {
         _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t))];
     } control[FEROCE_BATCH_MAX];
-    uint32_t packets[FEROCE_BATCH_MAX]; /* Of each message. */
+    uint32_t packets[FEROCE_BATCH_MAX]; /* How many each message has. */
     uint32_t count, vector_count;
 };
 
@@ -112,6 +118,15 @@ static uint32_t run_length(const struct feroce_port *port, uint32_t at)
     return count;
 }
 
+/* With a raw socket IP and UDP header are ours, and the identification counts. */
+static void add_frame(struct feroce_port *port, struct call *call, struct msghdr *message,
+                      struct feroce_entry *entry)
+{
+    const struct feroce_frame frame = feroce_port_frame(port, &entry->way->flow, entry->number);
+    feroce_frame_encode(&frame, feroce_entry_bytes(entry), entry->frame);
+    add_vector(call, message, entry->frame + 14, sizeof(entry->frame) - 14);
+}
+
 static void lay_message(struct feroce_port *port, struct call *call, uint32_t at, uint32_t run)
 {
     const uint32_t which = call->count++;
@@ -125,8 +140,11 @@ static void lay_message(struct feroce_port *port, struct call *call, uint32_t at
                                .msg_iov = &call->vectors[call->vector_count]};
     for (uint32_t i = 0; i < run; i++) {
         struct feroce_entry *entry = &port->batch[at + i];
+        if (port->raw >= 0) {
+            add_frame(port, call, message, entry);
+        }
         if (!entry->is_whole) {
-            make_icrc(entry, (uint16_t)i);
+            make_icrc(entry, port->raw >= 0 ? entry->number : (uint16_t)i);
             add_vector(call, message, entry->headers, entry->header_bytes);
             add_vector(call, message, entry->payload, entry->payload_bytes);
             add_vector(call, message, entry->icrc, ROCE_ICRC_BYTES);
@@ -150,7 +168,8 @@ static void lay_message(struct feroce_port *port, struct call *call, uint32_t at
 static void make_calls(struct feroce_port *port, struct call *call)
 {
     for (uint32_t done = 0; done < call->count;) {
-        const int sent = sendmmsg(port->data_out, call->messages + done, call->count - done, 0);
+        const int sent = sendmmsg(port->raw >= 0 ? port->raw : port->data_out,
+                                  call->messages + done, call->count - done, 0);
         port->counters.calls++;
         if (sent > 0) {
             done += (uint32_t)sent;
@@ -164,6 +183,9 @@ static void send_batch(struct feroce_port *port)
 {
     struct call call;
     call.count = call.vector_count = 0;
+    for (uint32_t i = 0; i < port->batch_count; i++) {
+        port->batch[i].number = next_number(port);
+    }
     for (uint32_t at = 0; at < port->batch_count;) {
         const uint32_t run = run_length(port, at);
         lay_message(port, &call, at, run);
@@ -261,15 +283,31 @@ void feroce_port_flush(struct feroce_port *port, struct instant now)
     feroce_capture_flush(port->capture);
 }
 
+static bool send_cm_raw(struct feroce_port *port, const struct inet_flow *flow, uint16_t number,
+                        const uint8_t bytes[FEROCE_CM_BYTES], const struct sockaddr_in *to)
+{
+    uint8_t out[FEROCE_FRAME_HEADERS_BYTES + FEROCE_CM_BYTES];
+    const struct feroce_frame frame = feroce_port_frame(port, flow, number);
+    const size_t count = sizeof(out) - 14;
+    feroce_frame_encode(&frame, FEROCE_CM_BYTES, out);
+    memcpy(out + FEROCE_FRAME_HEADERS_BYTES, bytes, FEROCE_CM_BYTES);
+    return sendto(port->raw, out + 14, count, 0, (const struct sockaddr *)(const void *)to,
+                  sizeof(*to)) == (ssize_t)count;
+}
+
 void feroce_port_send_cm(struct feroce_port *port, const uint8_t bytes[FEROCE_CM_BYTES],
                          uint32_t ip, uint16_t udp_port)
 {
     const struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons(udp_port), .sin_addr.s_addr = htonl(ip)};
     const struct inet_flow flow = feroce_flow(port->config.ip, FEROCE_PORT_CM_FROM, ip, udp_port);
-    feroce_capture_sent(port, &flow, bytes, FEROCE_CM_BYTES, false);
-    if (sendto(port->cm_out, bytes, FEROCE_CM_BYTES, 0, (const struct sockaddr *)(const void *)&to,
-               sizeof(to)) != FEROCE_CM_BYTES) {
+    const uint16_t number = next_number(port);
+    feroce_capture_sent(port, &flow, number, bytes, FEROCE_CM_BYTES, false);
+    const bool sent = port->raw >= 0 ? send_cm_raw(port, &flow, number, bytes, &to)
+                                     : sendto(port->cm_out, bytes, FEROCE_CM_BYTES, 0,
+                                              (const struct sockaddr *)(const void *)&to,
+                                              sizeof(to)) == FEROCE_CM_BYTES;
+    if (!sent) {
         count_refused(port, 1);
     }
 }

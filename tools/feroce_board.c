@@ -53,6 +53,8 @@ static void print_help(void)
         "  --pace exact|fast   a datagram a call without UDP checksum (default), or many a call "
         "with\n"
         "                      one\n"
+        "  --exact-ip          IP headers are the board's, too: the identification counts\n"
+        "                      (needs CAP_NET_RAW)\n"
         "  --fault SPEC        a bad network, as nonic run --fault says it\n"
         "  --capture FILE      the frames that the board would send, as pcapng\n"
         "  --stats             all counters at the end\n"
@@ -260,6 +262,7 @@ static const struct option options[] = {{"address", required_argument, NULL, 'a'
                                         {"stats", no_argument, NULL, 'S'},
                                         {"once", no_argument, NULL, '1'},
                                         {"polite", no_argument, NULL, 'P'},
+                                        {"exact-ip", no_argument, NULL, 'x'},
                                         {"help", no_argument, NULL, 'h'},
                                         {NULL, 0, NULL, 0}};
 
@@ -372,6 +375,7 @@ static const char *take_option(struct line *line, int option, const char *text)
     case 'S': line->wishes.stats = true; return NULL;
     case '1': line->wishes.once = true; return NULL;
     case 'P': line->wishes.polite = true; return NULL;
+    case 'x': line->wishes.port.exact_ip = true; return NULL;
     case 'f': line->wishes.port.fault = text; return NULL;
     case 'F': line->wishes.port.capture = text; return NULL;
     case 't':
@@ -403,6 +407,9 @@ static const char *settle(struct line *line)
         if (wishes->meta.valid && !wishes->meta.write) {
             return "the board of 2024 knows WRITE only: say --start ...,write";
         }
+    }
+    if (wishes->port.exact_ip && wishes->port.segmenting) {
+        return "--exact-ip is of --pace exact: the system numbers what it segments";
     }
     if (wishes->waits_for_all && !wishes->meta.valid) {
         return "--wait-open says when --start's messages begin: there is no --start";

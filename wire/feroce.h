@@ -100,7 +100,7 @@ struct feroce_cm_1 {
     uint32_t remote_qpn, local_qpn, remote_psn, local_psn, rkey, remote_ip;
     uint64_t remote_address;
     bool meta_valid, start, write;
-    uint64_t offset; /* Of the first WRITE, to remote_address. */
+    uint64_t offset; /* The first WRITE's, to remote_address. */
     uint32_t length; /* Bytes of a message. */
     uint16_t udp_port;
 };

@@ -44,8 +44,8 @@ struct pcapng_interface {
 };
 
 /* Section header and one interface description, with `application` ("nonic 0.1.0") as its writer;
- * it and the name at most PCAPNG_TEXT_BYTES_MAX long, a comment PCAPNG_COMMENT_BYTES_MAX. Returns the bytes written, at most
- * PCAPNG_HEADER_BYTES_MAX. */
+ * it and the name at most PCAPNG_TEXT_BYTES_MAX long, a comment at most PCAPNG_COMMENT_BYTES_MAX.
+ * Returns the bytes written, at most PCAPNG_HEADER_BYTES_MAX. */
 size_t pcapng_encode_header(uint8_t *out, const char *application,
                             const struct pcapng_interface *interface);
 

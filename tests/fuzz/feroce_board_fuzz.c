@@ -7,9 +7,9 @@
  *         unable to answer a good OPEN. Behaviour FER-116, row L11.
  * Method  The first bytes choose the board: its quirks, queue pairs, memory, stack and limits. Then
  *         comes a list of records: a datagram for the connection manager (raw, or fields of which
- *         some are right), one for port 4791 likewise, payload to store, visits of the reader, time,
- *         wishes of the master. Each packet that leaves is decoded. In the end all queue pairs are
- *         closed, and OPEN must give one.
+ *         some are right), one for port 4791 likewise, payload to store, visits of the reader,
+ *         time, wishes of the master. Each packet that leaves is decoded. In the end all queue
+ *         pairs are closed, and OPEN must give one.
  */
 #include <stddef.h>
 #include <stdint.h>

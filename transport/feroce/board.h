@@ -70,7 +70,7 @@ struct feroce_packet {
     const uint8_t *payload;
     uint32_t payload_bytes;
     bool resent;
-    bool is_last; /* Of its message. */
+    bool is_last; /* In its message. */
 };
 
 enum feroce_event_kind {

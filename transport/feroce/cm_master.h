@@ -41,7 +41,7 @@ struct feroce_master {
     uint32_t quirks;
     uint64_t timeout_ns;
     enum feroce_request request; /* FEROCE_NULL: none is under way. */
-    enum feroce_status status;   /* Of the last request. */
+    enum feroce_status status;   /* How the last request ended. */
     uint32_t index;
     uint32_t remote_ip, remote_qpn;
     uint16_t port;

@@ -26,7 +26,7 @@
 
 struct feroce_reply {
     struct feroce_cm message;
-    uint32_t ip; /* Of the request's loc_ip, not of who sent the datagram. */
+    uint32_t ip; /* The request's loc_ip, not the datagram's source. */
     uint16_t port;
 };
 

@@ -31,10 +31,10 @@ struct feroce_generator {
     bool running;
     struct feroce_meta meta;
     uint32_t left;      /* Messages. */
-    uint64_t offset;    /* Of the next WRITE. */
+    uint64_t offset;    /* The next WRITE's. */
     struct instant due; /* The next message. */
     uint64_t lost_fs;   /* What `due` was rounded down by. */
-    uint32_t word;      /* Of the pattern. */
+    uint32_t word;      /* The pattern's next one. */
 };
 
 void feroce_generator_init(struct feroce_generator *generator, enum feroce_stack stack,

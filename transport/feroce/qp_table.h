@@ -42,7 +42,7 @@ struct feroce_context {
     struct feroce_side remote; /* Its PSN is the one that the board sends next. */
     uint32_t local_qpn;
     struct psn local_psn; /* Always 0: nothing is received. */
-    struct psn acked;     /* Of the last ACK; 0 at OPEN. */
+    struct psn acked;     /* By the last ACK; 0 at OPEN. */
     uint8_t syndrome;
     uint8_t first_syndrome; /* An AETH's that FEROCE_SYNDROME_LIMIT would hide; 0: none. */
 };

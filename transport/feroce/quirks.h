@@ -15,11 +15,11 @@
 #define FEROCE_QUIRKS(X)                                                                           \
     X(RKEY0, 0, "rkey0", "each WRITE leaves with R_Key 0 (3.5)")                                   \
     X(STALE_ERROR, 1, "stale-error", "NO_QP and NAK go to whom the last reply went to (3.1)")      \
-    X(STALL, 2, "stall", "a queue with nothing to send is not stalled; memory is overwritten (3.5)") \
+    X(STALL, 2, "stall", "a queue with nothing to send never stalls (3.5)")                        \
     X(ACK_ORDER, 3, "ack-order", "an ACK is taken whatever its PSN (3.5)")                         \
-    X(MR_RNR, 4, "mr-rnr", "an ACK makes it forget what was refused, which the RTO repairs (3.5)")             \
+    X(MR_RNR, 4, "mr-rnr", "an ACK makes it forget what was refused (3.5)")            \
     X(LATCH, 5, "latch", "a refused MODIFY keeps later OPENs from RTS until a CLOSE (11.4)")       \
-    X(UNCOUNTED, 6, "uncounted", "NAKs ahead of the oldest packet are not counted as retries (3.5)") \
+    X(UNCOUNTED, 6, "uncounted", "NAKs ahead of the oldest packet do not count (3.5)")             \
     X(BUSY, 7, "busy", "a request that comes while a reply waits is lost (3.1)")                   \
     X(LOST_STROBE, 8, "lost-strobe", "an OPEN of the board's that is refused loses its QPN (3.2)")
 /* clang-format on */

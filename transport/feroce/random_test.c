@@ -15,7 +15,7 @@
 struct parcel {
     uint64_t at_ns;
     uint32_t queue, psn, value;
-    uint8_t syndrome; /* Of an answer. */
+    uint8_t syndrome; /* An answer's. */
     bool is_answer;
 };
 
@@ -255,7 +255,7 @@ static void test_schedules(void **state)
     }
     assert_true(lost > 10000 && reordered > 10000 && repeated > 10000 && rnrs > 1000);
     assert_true(resent > lost / 2);
-    assert_true(failed < 400); /* Of 40,000. */
+    assert_true(failed < 400); /* In 40,000. */
 }
 
 /* FER-34: what the context says is sent next equals the packets of all finished messages. */

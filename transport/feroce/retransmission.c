@@ -217,8 +217,8 @@ static enum feroce_arrival take_ack(struct feroce_retransmission *unit, uint32_t
     if (place != FEROCE_ARRIVAL_ACK && !any) {
         return place;
     }
-    /* What was refused and lies behind the ACK still has to go again: at once, as there is an answer
-     * now. The RTL forgets it. */
+    /* What was refused and lies behind the ACK still has to go again: at once, as there is an
+     * answer now. The RTL forgets it. */
     const bool refused = window->rnr_waits || window->rnr_over || window->sequence_error;
     window->acked = psn;
     if (refused && !has_quirk(unit, FEROCE_QUIRK_MR_RNR)) {
@@ -437,8 +437,8 @@ void feroce_retransmission_on_time(struct feroce_retransmission *unit, struct in
     }
 }
 
-/* CPL, RD, the greatest RD and WR stand in this order, and what is not acknowledged has a timer. (An
- * ACK out of order may have moved CPL anywhere.) */
+/* CPL, RD, the greatest RD and WR stand in this order, and what is not acknowledged has a timer.
+ * (An ACK out of order may have moved CPL anywhere.) */
 void feroce_window_check(const struct feroce_retransmission *unit, uint32_t index)
 {
     const struct feroce_window *window = &unit->windows[index];

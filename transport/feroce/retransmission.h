@@ -55,7 +55,7 @@ struct feroce_header {
     uint8_t opcode;
     struct psn psn;
     uint64_t address;
-    uint32_t length;    /* Of the message. */
+    uint32_t length;    /* The message's. */
     uint32_t immediate; /* As it stands on the wire. */
     uint32_t payload_bytes;
 };
@@ -77,7 +77,7 @@ struct feroce_retransmission {
     struct feroce_retransmission_config config;
     struct feroce_header *headers; /* By queue pair and slot. */
     uint8_t *payloads;
-    uint32_t slots; /* Of a queue pair. */
+    uint32_t slots; /* Each queue pair's. */
     struct feroce_window windows[FEROCE_QPS_MAX];
     uint64_t stored, sent, resent, overwritten;
     uint64_t timeouts, sequence_rewinds, rnr_rewinds; /* Begun. */
@@ -112,8 +112,8 @@ enum feroce_arrival {
     FEROCE_ARRIVAL_NAK,      /* Packets will be sent again. */
     FEROCE_ARRIVAL_RNR,      /* ... after a wait. */
     FEROCE_ARRIVAL_FATAL,    /* The queue pair will be given up. */
-    FEROCE_ARRIVAL_OLD,      /* Of a packet that is acknowledged. */
-    FEROCE_ARRIVAL_AHEAD,    /* Of a packet that was never sent. */
+    FEROCE_ARRIVAL_OLD,      /* Its packet is acknowledged. */
+    FEROCE_ARRIVAL_AHEAD,    /* Its packet was never sent. */
     FEROCE_ARRIVAL_WAITS,    /* A NAK during an RNR wait. */
     FEROCE_ARRIVAL_RESERVED, /* AETH type 10. */
     FEROCE_ARRIVAL_CLOSED,   /* The queue pair is not in RTS. */

@@ -233,8 +233,8 @@ static void test_ack_in_wait(void **state)
     }
 }
 
-/* The same for a NAK that an ACK overtakes, before the reader comes by; and for a wait that is over. An
- * ACK of what was refused settles it. */
+/* The same for a NAK that an ACK overtakes before the reader comes by, and for a wait that is over.
+ * An ACK of what was refused settles it. */
 static void test_ack_behind_nak(void **state)
 {
     (void)state;
