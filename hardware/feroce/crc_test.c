@@ -181,7 +181,7 @@ static void test_every_bit(void **state)
 /* -- The unit -----------------------------------------------------------------------------------*/
 
 struct frames {
-    uint32_t words[FRAMES]; /* Of each frame. */
+    uint32_t words[FRAMES]; /* Each frame's. */
     uint32_t icrc[FRAMES];
     uint64_t last[FRAMES]; /* The cycle in which its last word was given. */
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * framer - cuts the stream of a queue pair's messages into packets and holds each until it is whole.
+ * framer - cuts the stream of messages into packets and holds each of them until it is whole.
  *
  * Purpose    A packet's headers say how long it is; so its last word must have come before its
  *            first one goes on.
  * Inputs     feroce_framer_take: a beat of an AXI4-Stream whose tlast ends a message.
- * Outputs    feroce_framer_packet, the oldest whole packet; its beats (feroce_framer_offer, _taken).
+ * Outputs    feroce_framer_packet, the oldest whole packet; its beats
+ *            (feroce_framer_offer, _taken).
  * Ownership  The caller owns the struct, of 10 KB.
  * Threads    One caller at a time.
  * Time       One call of feroce_framer_step is a cycle. What comes in one can leave in the next; a

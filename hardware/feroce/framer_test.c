@@ -18,7 +18,7 @@
 
 enum {
     PHASES = 6,
-    CYCLES = 2000, /* Of a phase. */
+    CYCLES = 2000, /* Each phase has so many. */
     PACKETS_MAX = PHASES * CYCLES,
     STREAM_BYTES = PACKETS_MAX * FEROCE_FRAMER_WIDTH_MAX,
 };
@@ -213,8 +213,8 @@ static uint32_t cut_message(uint32_t bytes, uint32_t *cuts)
     return packets;
 }
 
-/* 2.2: FIRST and MIDDLE carry PMTU bytes; up to PMTU is one packet; a multiple ends with a full one.
- */
+/* 2.2: FIRST and MIDDLE carry PMTU bytes; up to PMTU is one packet; a multiple ends with a
+ * full one. */
 static void test_cuts(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The sums of timing.h are those of 6.1's table: they give the figures that the specification
- *         derives by arithmetic, and those that have a stepped unit agree with it.
+ * Goal    The sums of timing.h are those of 6.1's table: they give the figures that the
+ *         specification derives by arithmetic, and those that have a stepped unit agree with it.
  * Method  Each figure is computed from a packet or a message as the rows A3, A4, A7, A8, A15, A18,
  *         A20, A21 describe it; framer and ICRC are stepped beside the sums.
  */
@@ -108,7 +108,7 @@ static void test_channel(void **state)
     assert_int_equal(feroce_queue_cycles(20, 16, true, 6), 8);
 }
 
-/* Of small messages, in millions a second, with `cycles` from packet to packet. */
+/* Small messages in millions a second, with `cycles` from packet to packet. */
 static double millions(uint32_t cycles)
 {
     return 1e6 / (double)((uint64_t)cycles * CLOCK_100G);
