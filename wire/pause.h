@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * pause - the flow-control frames of Ethernet: LFC, which stops a link, and PFC, which stops classes.
+ * pause - Ethernet's frames of flow control: LFC, which stops a link, and PFC, which stops classes.
  *
  * Purpose    Between fields and the octets of a frame, from the destination address to the padding.
  * Inputs     Fields; or the octets of a frame that a peer has sent.
@@ -29,7 +29,7 @@ enum pause_kind {
     PAUSE_CLASS, /* PFC: the classes that the frame names. */
 };
 
-/* What a frame asks for: what it names may not begin to send for so many quanta; 0: it may again. */
+/* What a frame asks for: what it names may not begin for so many quanta; 0: it may again. */
 struct pause {
     enum pause_kind kind;
     uint8_t classes;                /* PFC: bit c: the frame names class c. Else 0. */
