@@ -68,7 +68,7 @@ static void begin(struct sim_port *port, struct sim_frame *frame)
     if (port->calls->on_begin != NULL) {
         port->calls->on_begin(port, frame);
     }
-    frame->lost = sim_errors_loses(&port->errors);
+    frame->lost |= sim_errors_loses(&port->errors);
     frame->spoilt |= spoils(&port->errors, frame->bytes);
     frame->port = peer;
     frame->span = (struct sim_span){out.head_ps + pass_ps, out.tail_ps + pass_ps};

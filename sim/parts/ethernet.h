@@ -82,14 +82,15 @@ struct sim_frame {
     struct sim_event event;
     struct list node;      /* Its place in a queue. */
     struct sim_port *port; /* Where it is, or on its way to. */
-    bool lost, spoilt;
-    bool stored;      /* It takes room in a switch, */
-    uint32_t ingress; /* which it entered by this port. */
+    bool stored;           /* It takes room in a switch, */
+    uint32_t ingress;      /* which it entered by this port. */
     /* The user's; the parts change nothing but ECT to CE. */
     uint32_t bytes;
     uint32_t destination; /* What switches go by. */
     uint8_t class;
     uint8_t ecn; /* enum sim_ecn */
+    /* What the line that it is on does to it; on_begin may set them. */
+    bool lost, spoilt;
     /* When it passed the end of the line: in on_begin the near one, in on_frame the far one. The
      * head is the preamble's first bit, the tail is the FCS's last one. */
     struct sim_span span;

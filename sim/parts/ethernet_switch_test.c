@@ -358,6 +358,28 @@ static void test_refresh(void **state)
     net_close(net);
 }
 
+/* A pause that is lost is asked for again, one whose end is lost is over in time: everything comes.
+ */
+static void test_lost_pauses(void **state)
+{
+    (void)state;
+    struct sim_ethernet_switch_kind kind = kind_of(SIM_PFC, 10000, 5000);
+    kind.quanta = 200; /* 10.24 us: 12,800 bytes. */
+    struct net *net = net_open(&kind, 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        sim_errors_init(&net->middle.ports[i].port.errors, i, 0, 200000);
+        start(net, i, 2, 2000, 1000);
+    }
+    run(net);
+    const struct sim_port_counters *counters = &net->middle.ports[0].port.counters;
+    assert_true(counters->pauses_lost > 10 &&
+                counters->pauses_sent > 5 * counters->pauses_lost / 2);
+    assert_int_equal(counters->pauses_sent,
+                     counters->pauses_lost + net->hosts[0].port.counters.pauses_heard);
+    assert_int_equal(net->hosts[2].came, 4000);
+    net_close(net);
+}
+
 /* With PFC a class has thresholds and room of its own, with LFC all have the same. */
 static void test_classes(void **state)
 {
@@ -789,7 +811,7 @@ int main(void)
         cmocka_unit_test(test_no_room),        cmocka_unit_test(test_spoilt),
         cmocka_unit_test(test_marks),          cmocka_unit_test(test_against_model),
         cmocka_unit_test(test_headroom_terms), cmocka_unit_test(test_headroom_suffices),
-        cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_repeats),        cmocka_unit_test(test_lost_pauses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,8 @@ struct line {
     struct fate fates[FRAMES_MAX];
     uint32_t order[FRAMES_MAX]; /* In which frames came. */
     uint32_t come;
-    uint32_t freed; /* Calls of on_free. */
+    uint32_t freed;             /* Calls of on_free. */
+    uint32_t to_lose, to_spoil; /* on_begin sees to it that the line does; 0: none. */
 };
 
 static struct line *world; /* Ports have no user's pointer, and there is one line at a time. */
@@ -67,6 +68,8 @@ static void on_begin(struct sim_port *port, struct sim_frame *frame)
     (void)port;
     assert_int_equal(frame->span.head_ps, world->sim.now_ps);
     world->fates[frame->destination].begin_ps = world->sim.now_ps;
+    frame->lost = frame->destination != 0 && frame->destination == world->to_lose;
+    frame->spoilt = frame->destination != 0 && frame->destination == world->to_spoil;
 }
 
 static void on_free(struct sim_port *port)
@@ -595,6 +598,25 @@ static void test_errors(void **state)
     line_close(line);
 }
 
+/* Whoever wants a certain frame lost says so when it begins. */
+static void test_chosen_loss(void **state)
+{
+    (void)state;
+    const struct sim_ethernet_kind kind = ten_gigabit();
+    struct line *line = line_open(&kind);
+    line->to_lose = 2;
+    line->to_spoil = 4;
+    for (uint32_t i = 0; i < 6; i++) {
+        send(&line->near, i, 500, 0);
+    }
+    run(line);
+    assert_int_equal(line->come, 4);
+    assert_int_equal(line->fates[2].lost, 1);
+    assert_int_equal(line->fates[4].spoilt, 1);
+    assert_int_equal(line->fates[5].begin_ps, 5 * 520 * BYTE_PS); /* They took their time. */
+    line_close(line);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -604,6 +626,7 @@ int main(void)
         cmocka_unit_test(test_link_stops_all), cmocka_unit_test(test_pause_goes_first),
         cmocka_unit_test(test_pauses_merge),   cmocka_unit_test(test_pauses_in_flight),
         cmocka_unit_test(test_against_model),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_chosen_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
