@@ -17,6 +17,15 @@ static void end(struct flow_world *world, struct sim_frame *frame)
     sim_pool_give(&world->pool, CONTAINER_OF(frame, struct flow_frame, frame));
 }
 
+static void count_latency(struct flow_host *host, uint64_t latency_ps)
+{
+    struct flow_world *world = host->world;
+    if (host->index == world->config.senders) {
+        world->latency_ps += latency_ps;
+        world->latencies++;
+    }
+}
+
 static void on_frame(struct sim_port *port, struct sim_frame *frame)
 {
     struct flow_host *host = CONTAINER_OF(port, struct flow_host, port);
@@ -27,10 +36,13 @@ static void on_frame(struct sim_port *port, struct sim_frame *frame)
         packet->number < host->expected[packet->source] || frame->destination != host->index;
     host->expected[packet->source] = packet->number + 1;
     host->came++;
-    host->counted[packet->source] +=
-        now_ps >= world->config.warm_ps && now_ps < world->config.stop_ps;
+    if (now_ps >= world->config.warm_ps && now_ps < world->config.stop_ps) {
+        host->counted[packet->source]++;
+        count_latency(host, now_ps - packet->sent_ps);
+    }
     world->ce += frame->ecn == SIM_CE && host->index == world->config.senders;
-    sim_note(&world->sim, (uint64_t)packet->source << 32 | packet->number);
+    sim_note(&world->sim,
+             (uint64_t)frame->ecn << 40 | (uint64_t)packet->source << 32 | packet->number);
     end(world, frame);
 }
 
@@ -88,8 +100,8 @@ static void show(struct flow_world *world)
 /* A sender is never idle: its next frame waits behind the one that begins. */
 static void on_begin(struct sim_port *port, struct sim_frame *frame)
 {
-    (void)frame;
     struct flow_host *host = CONTAINER_OF(port, struct flow_host, port);
+    CONTAINER_OF(frame, struct flow_frame, frame)->sent_ps = frame->span.tail_ps;
     show(host->world);
     make(host);
 }

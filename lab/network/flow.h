@@ -42,6 +42,7 @@ struct flow_world;
 struct flow_frame {
     struct sim_frame frame;
     uint32_t source, number;
+    uint64_t sent_ps; /* Its last bit was out of its sender. */
 };
 
 struct flow_host {
@@ -67,6 +68,8 @@ struct flow_world {
     uint64_t lost[SIM_LOSSES];
     uint64_t ce; /* Frames that came to the receiver with CE. */
     uint64_t disordered;
+    /* Those counted at the receiver, from the last bit out of their senders to the last bit in. */
+    uint64_t latency_ps, latencies;
 };
 
 void flow_open(struct flow_world *world, struct lab_run *run, const struct flow_config *config);

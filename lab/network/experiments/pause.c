@@ -27,6 +27,7 @@ static const struct lab_parameter parameters[] = {
     LAB_WHOLE("reverse", "B", 64, 0, 9216, "OC: acknowledgements",
               "frames on the way back, which is never idle; 0: none"),
     LAB_WHOLE("senders", "", 2, 1, FLOW_SENDERS_MAX, "FERoCE 5", "to one receiver"),
+    LAB_WHOLE("many", "", 8, 2, FLOW_SENDERS_MAX, "FERoCE A17", "more of them"),
     LAB_WHOLE("least_xoff", "KB", 4, 1, 1024, "FERoCE A38", "the lowest threshold"),
     LAB_WHOLE("most_xoff", "KB", 64, 1, 1024, "FERoCE A38",
               "the highest one; between them each is twice the one before; xon is half of xoff"),
@@ -46,7 +47,7 @@ static const struct lab_parameter parameters[] = {
     LAB_WORD("marks", "ect any", "RFC 3168", "which frames a switch marks"),
     LAB_WHOLE("unpaused", "", 0, 0, 1, "FERoCE A16", "inputs without flow control"),
     LAB_REAL("stagger", "us", 1, 0, 100, "FERoCE A16",
-             "a sender begins so much later than the next"),
+             "a sender begins so much later than the one before"),
     LAB_REAL("duration", "us", 2000, 100, 1e5, "OC", "for so long senders share a line"),
     LAB_REAL("warm", "us", 100, 0, 1e4, "OC", "what comes before is not counted"),
 };
@@ -91,11 +92,15 @@ static uint64_t headroom_bytes(struct lab_run *run, const struct flow_config *co
     return sim_headroom_bytes(&headroom);
 }
 
+/* Without flow control a switch has one queue for all, of the room that an input would have. */
 static void set_thresholds(struct lab_run *run, struct flow_config *config, uint64_t xoff_bytes)
 {
     config->kind.input.xoff_bytes = xoff_bytes;
     config->kind.input.xon_bytes = xoff_bytes / 2;
     config->kind.input.room_bytes = xoff_bytes + headroom_bytes(run, config);
+    if (config->kind.input.flow == SIM_NO_FLOW_CONTROL) {
+        config->kind.output_bytes = config->kind.input.room_bytes;
+    }
 }
 
 static struct flow_world *run_world(struct lab_run *run, const struct flow_config *config)
@@ -245,15 +250,51 @@ static void add_marks(struct lab_run *run)
     end_world(world);
 }
 
+/* The mean time from a frame's end on its sender's line to its end at the receiver. */
+static double latency_ps(struct lab_run *run, uint32_t senders)
+{
+    struct flow_config config = shared_config(run);
+    config.senders = senders;
+    struct flow_world *world = run_world(run, &config);
+    const double mean_ps =
+        world->latencies == 0 ? 0 : (double)world->latency_ps / (double)world->latencies;
+    end_world(world);
+    return mean_ps;
+}
+
+static void add_latency(struct lab_run *run)
+{
+    const uint32_t few = (uint32_t)lab_value(run, "senders");
+    const uint32_t many = (uint32_t)lab_value(run, "many");
+    if (few >= many) {
+        lab_fail(run, "senders is not below many");
+        return;
+    }
+    const struct flow_config config = shared_config(run);
+    const double threshold_ps =
+        (double)sim_wire_ps(&config.kind.line.wire, config.kind.input.xoff_bytes);
+    const double few_ps = latency_ps(run, few), many_ps = latency_ps(run, many);
+    lab_judge_range(lab_add_row(run, "PFC-latency", "",
+                                "each further sender's part in a queue, as thresholds; %.1f us, "
+                                "%.1f with %u",
+                                few_ps / 1e6, many_ps / 1e6, many),
+                    0.5, 1.5, (many_ps - few_ps) / (many - few) / threshold_ps);
+}
+
 static void pauses(struct lab_run *run)
 {
     if (lab_value(run, "least_xoff") > lab_value(run, "most_xoff")) {
         lab_fail(run, "least_xoff is above most_xoff");
         return;
     }
+    if (lab_value(run, "warm") >= lab_value(run, "duration")) {
+        lab_fail(run, "warm is not below duration");
+        return;
+    }
     add_headroom(run, false);
     add_headroom(run, true);
     add_sharing(run);
+    add_latency(run);
     add_marks(run);
 }
 
@@ -288,6 +329,12 @@ static const struct lab_claim claims[] = {
      .source = "each input holds its own threshold (FERoCE A16)",
      .broken_by = "unpaused=1",
      .because = "one sender is never paused, and fills the queue"},
+    {.id = "PFC-latency",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "each input holds its own threshold (FERoCE A17)",
+     .broken_by = "flow=none",
+     .because = "all share one queue, which drops"},
     {.id = "PFC-carried",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
@@ -314,9 +361,11 @@ const struct lab_experiment network_pause = {
     .what = "PFC with and without its headroom, how senders share, what is marked",
     .parameters = parameters,
     .parameter_count = COUNT_OF(parameters),
-    .uses = "rate cable long_cable fec extra switch frame reverse senders least_xoff most_xoff "
-            "shared_xoff flow without short phases start hold busy ecn marks unpaused stagger "
-            "duration warm",
+    .uses =
+        "rate cable long_cable fec extra switch frame reverse senders many least_xoff most_xoff "
+        "shared_xoff flow without short phases start hold busy ecn marks unpaused "
+        "stagger "
+        "duration warm",
     NETWORK_CLAIMS(claims),
     .quick = true,
     .run = pauses,
