@@ -2,8 +2,9 @@
  *
  * Goal    What FERoCE's board and its host say to each other is what 2.1 to 2.3 and 2.7 say.
  * Method  The golden vectors there and back; one octet changed in each must be found; every field
- *         at its ends and at random. Behaviours FER-01, 02, 06, 24, 25, 40 to 43, 45 to 47, 147.
- *         L1.
+ *         at its ends and at random.
+ *         Behaviours FER-01, FER-02, FER-06, FER-24, FER-25, FER-40, FER-42, FER-43, FER-45,
+ *         FER-46, FER-47, FER-147. Row L1.
  */
 #include <setjmp.h>
 #include <stdarg.h>

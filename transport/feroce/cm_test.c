@@ -2,8 +2,10 @@
  *
  * Goal    The board's connection manager and table of queue pairs do what 3.1 to 3.3 say, with and
  *         without the RTL's mistakes.
- * Method  Requests of each kind in each state. Behaviours FER-03 to 05, 07 to 23, 26 to 28, 30 to
- *         33, 145, 146.
+ * Method  Requests of each kind in each state.
+ *         Behaviours FER-03, FER-04, FER-05, FER-07, FER-08, FER-09, FER-10, FER-11, FER-12,
+ *         FER-13, FER-14, FER-15, FER-16, FER-17, FER-18, FER-19, FER-20, FER-21, FER-22, FER-23,
+ *         FER-26, FER-27, FER-28, FER-30, FER-31, FER-33, FER-145, FER-146.
  */
 #include "transport/feroce/test_board.h"
 

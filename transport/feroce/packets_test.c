@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    The board's packets are those of 2.2, and its generator does what 2.6 and 3.8 say.
- * Method  Messages of all lengths at each PMTU, decoded by wire/roce.h. Behaviours FER-36 to 40,
- *         48 to 51, 64, 81, 94 to 97, 148.
+ * Method  Messages of all lengths at each PMTU, decoded by wire/roce.h.
+ *         Behaviours FER-36, FER-37, FER-38, FER-39, FER-40, FER-48, FER-49, FER-50, FER-51,
+ *         FER-64, FER-81, FER-94, FER-95, FER-96, FER-97, FER-148.
  */
 #include "transport/feroce/generator.h"
 #include "transport/feroce/test_board.h"

@@ -5,7 +5,8 @@
  * Method  Boards with random limits and sizes send to a receiver that is the plain model: it knows
  *         which PSN it expects and nothing else. The network loses, delays, repeats and reorders
  *         in both directions; the receiver is not ready now and then, acknowledges each packet or
- *         some. 10^4 seeds. Behaviours FER-34, 80, 82.
+ *         some. 10^4 seeds.
+ *         Behaviours FER-34, FER-80, FER-82.
  */
 #include "base/prng.h"
 #include "transport/feroce/test_board.h"

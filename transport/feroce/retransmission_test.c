@@ -2,7 +2,10 @@
  *
  * Goal    The board sends again what 3.5 says, when it says so, and gives up when it says so.
  * Method  One queue pair of a board is driven step by step through the flows of 3.11.
- *         Behaviours FER-29, 32, 35, 52 to 63, 65 to 69, 71 to 79, 81, 100, 149, 150.
+ *         Behaviours FER-29, FER-32, FER-35, FER-52, FER-53, FER-54, FER-55, FER-56, FER-57,
+ *         FER-58, FER-59, FER-60, FER-61, FER-62, FER-63, FER-65, FER-66, FER-67, FER-68, FER-69,
+ *         FER-71, FER-72, FER-73, FER-74, FER-75, FER-76, FER-77, FER-78, FER-79, FER-100, FER-149,
+ *         FER-150.
  */
 #include "transport/common/timing.h"
 #include "transport/feroce/test_board.h"
