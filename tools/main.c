@@ -19,7 +19,7 @@ static const struct {
     {"stat", command_stat, "show the counters of running programs"},
     {"lab", command_lab, "run models of published NICs under a virtual clock"},
     {"bench", command_bench, "measure one process with many connections"},
-    {"feroce", command_feroce, "be a detector's front end, or receive from one"},
+    {"feroce", command_feroce, "be a FERoCE front end, or receive what one sends"},
 };
 
 static void print_help(FILE *to)
@@ -61,7 +61,8 @@ int main(int argc, char **argv)
         }
     }
     fprintf(stderr,
-            "nonic: there is no command '%s'; valid are run, info, stat, lab, bench and feroce\n",
+            "nonic: there is no command '%s'; valid are run, info, stat, lab, bench and "
+            "feroce\n",
             name);
     return EXIT_USAGE;
 }

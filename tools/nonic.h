@@ -20,6 +20,10 @@ int command_feroce(int argc, char **argv);
 /* The full path of one of the command's parts, wherever it was built or installed (parts.c). */
 bool find_part(const char *name, char *path, size_t bytes);
 
+/* Programs that are started from now on load nonic's libibverbs before any other. False: standard
+ * error says why not (run.c). */
+bool preload_library(void);
+
 /* Warns on standard error if nonic cannot be loaded into this program, and says what to do; the
  * program is looked for as execvp does (program.c). */
 void warn_of_program(const char *name);

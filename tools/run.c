@@ -71,21 +71,6 @@ static void set_capture(const char *file)
     setenv("NONIC_CAPTURE", path, 1);
 }
 
-static void preload(const char *library)
-{
-    const char *before = getenv("LD_PRELOAD");
-    if (before == NULL || before[0] == '\0') {
-        setenv("LD_PRELOAD", library, 1);
-        return;
-    }
-    char *both = malloc(strlen(library) + strlen(before) + 2);
-    if (both != NULL) {
-        sprintf(both, "%s:%s", library, before);
-        setenv("LD_PRELOAD", both, 1);
-        free(both);
-    }
-}
-
 static bool find_library(char *library, size_t bytes)
 {
     if (!find_part(LIBRARY, library, bytes)) {
@@ -101,6 +86,26 @@ static bool find_library(char *library, size_t bytes)
                 "a name; move nonic elsewhere\n",
                 library);
         return false;
+    }
+    return true;
+}
+
+bool preload_library(void)
+{
+    char library[PATH_MAX];
+    if (!find_library(library, sizeof(library))) {
+        return false;
+    }
+    const char *before = getenv("LD_PRELOAD");
+    if (before == NULL || before[0] == '\0') {
+        setenv("LD_PRELOAD", library, 1);
+        return true;
+    }
+    char *both = malloc(strlen(library) + strlen(before) + 2);
+    if (both != NULL) {
+        sprintf(both, "%s:%s", library, before);
+        setenv("LD_PRELOAD", both, 1);
+        free(both);
     }
     return true;
 }
@@ -163,10 +168,8 @@ int command_run(int argc, char **argv)
         fprintf(stderr, "nonic: %s\n", error);
         return EXIT_USAGE;
     }
-    char library[PATH_MAX];
-    if (!find_library(library, sizeof(library))) {
+    if (!preload_library()) {
         return 1;
     }
-    preload(library);
     return execute(argv + optind);
 }
