@@ -47,8 +47,11 @@ install: all
 	install -D -m 755 $(BUILD)/tools/nonic $(DESTDIR)$(PREFIX)/bin/nonic
 	install -D -m 755 $(BUILD)/verbs/libibverbs.so.1 $(DESTDIR)$(PREFIX)/lib/nonic/libibverbs.so.1
 	install -D -m 755 $(BUILD)/tools/nonic-connections $(DESTDIR)$(PREFIX)/lib/nonic/nonic-connections
+	install -D -m 755 $(BUILD)/tools/nonic-feroce-receive \
+	    $(DESTDIR)$(PREFIX)/lib/nonic/nonic-feroce-receive
 	install -D -m 755 $(BUILD)/tools/nonic-mpi.so $(DESTDIR)$(PREFIX)/lib/nonic/nonic-mpi.so
 	install -D -m 644 docs/man/nonic.1 $(DESTDIR)$(PREFIX)/share/man/man1/nonic.1
+	install -D -m 644 docs/man/nonic-feroce.1 $(DESTDIR)$(PREFIX)/share/man/man1/nonic-feroce.1
 
 clean:
 	rm -rf $(BUILD) build-*

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * feroce_receive_take - messages out of completions, and out of memory that was written.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "tools/feroce_receive.h"
+
+#define COMPLETIONS 32
+
+static bool is_enough(const struct stream *stream, const struct wishes *wishes)
+{
+    return wishes->max_messages != 0 && stream->messages >= wishes->max_messages;
+}
+
+static void take_message(struct stream *stream, const struct wishes *wishes, const uint8_t *payload,
+                         uint32_t bytes)
+{
+    if (is_enough(stream, wishes)) {
+        return; /* The front end is told to stop, but has not heard it yet. */
+    }
+    feroce_checker_take(&stream->checker, payload, bytes);
+    stream->messages++;
+    stream->bytes += bytes;
+    stream->last_arrival_ns = receive_now_ns();
+    if (stream->dump != NULL && stream->error[0] == '\0' &&
+        fwrite(payload, 1, bytes, stream->dump) != bytes) {
+        snprintf(stream->error, ERROR_BYTES, "the dump file cannot be written");
+    }
+}
+
+static void take_written(struct stream *stream, const struct wishes *wishes, uint32_t bytes)
+{
+    take_message(stream, wishes, stream->memory + stream->offset, bytes);
+    stream->written++;
+    stream->offset = (stream->offset + bytes) % wishes->wrap;
+}
+
+/* A word of the ring as it is now; the bytes in front of it are read after it. */
+static uint32_t word_at(const struct stream *stream, uint64_t offset)
+{
+    uint32_t word;
+    memcpy(&word, stream->memory + offset, sizeof(word));
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return word;
+}
+
+/* -- WRITE without immediate data ---------------------------------------------------------------*/
+
+/* Is a message at this offset that has not been taken? One that lies behind the expected one has
+ * overwritten it: the checker will say how much is missing. */
+static bool has_come(const struct stream *stream, const struct wishes *wishes, uint32_t offset)
+{
+    const uint32_t words = wishes->buf_size / 4;
+    const uint32_t expected = stream->checker.word + words - 1;
+    const uint32_t ahead = word_at(stream, (uint64_t)offset + wishes->buf_size - 4) - expected;
+    return ahead < 1u << 30 && ahead % words == 0;
+}
+
+static void take_ring(struct stream *stream, const struct wishes *wishes)
+{
+    while (!is_enough(stream, wishes)) {
+        if (!has_come(stream, wishes, stream->offset)) {
+            /* Each start of the front end's generator begins at offset 0. */
+            if (stream->offset == 0 || !has_come(stream, wishes, 0)) {
+                return;
+            }
+            stream->offset = 0;
+        }
+        take_written(stream, wishes, wishes->buf_size);
+    }
+}
+
+/* -- Completions --------------------------------------------------------------------------------*/
+
+static void take_immediate(struct stream *stream, const struct wishes *wishes, uint32_t bytes)
+{
+    stream->immediates++;
+    if (stream->written >= stream->immediates) {
+        return; /* It was seen in the ring before its completion. */
+    }
+    if (wishes->check == FEROCE_CHECK_COUNTER &&
+        word_at(stream, stream->offset) != stream->checker.word &&
+        word_at(stream, 0) == stream->checker.word) {
+        stream->offset = 0;
+    }
+    take_written(stream, wishes, bytes);
+}
+
+static bool take_completion(struct stream *stream, const struct wishes *wishes,
+                            const struct ibv_wc *completion)
+{
+    if (completion->status != IBV_WC_SUCCESS) {
+        if (stream->error[0] == '\0') {
+            snprintf(stream->error, ERROR_BYTES, "a receive failed: %s",
+                     ibv_wc_status_str(completion->status));
+        }
+        return false;
+    }
+    if (completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+        take_immediate(stream, wishes, completion->byte_len);
+    } else {
+        const size_t at =
+            (size_t)wishes->wrap + wishes->buf_size + completion->wr_id * wishes->buf_size;
+        take_message(stream, wishes, stream->memory + at, completion->byte_len);
+    }
+    if (!stream_post(stream, wishes, completion->wr_id)) {
+        snprintf(stream->error, ERROR_BYTES, "a receive cannot be posted again");
+        return false;
+    }
+    return true;
+}
+
+bool stream_take(struct stream *stream, const struct wishes *wishes)
+{
+    struct ibv_wc completions[COMPLETIONS];
+    if (wishes->write_ring && wishes->check == FEROCE_CHECK_COUNTER) {
+        take_ring(stream, wishes);
+    }
+    for (int count; (count = ibv_poll_cq(stream->cq, COMPLETIONS, completions)) != 0;) {
+        if (count < 0) {
+            snprintf(stream->error, ERROR_BYTES, "the completion queue cannot be polled");
+            return false;
+        }
+        for (int i = 0; i < count; i++) {
+            if (!take_completion(stream, wishes, &completions[i])) {
+                return false;
+            }
+        }
+    }
+    return stream->error[0] == '\0';
+}
+
+void stream_wake(struct stream *stream)
+{
+    struct ibv_cq *cq = NULL;
+    void *context = NULL;
+    while (ibv_get_cq_event(stream->channel, &cq, &context) == 0) {
+        ibv_ack_cq_events(cq, 1);
+        (void)ibv_req_notify_cq(cq, 0); /* Before the queue is polled: nothing is missed. */
+    }
+}
