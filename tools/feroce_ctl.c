@@ -14,7 +14,7 @@
 #include "tools/nonic.h"
 
 #define SECOND_NS     UINT64_C(1000000000)
-#define CLOCK_HZ      322265000u /* Of the board at 100G. */
+#define CLOCK_HZ      322265000u /* The board's at 100G. */
 #define REPLY_PORT    0xbeef
 #define QPN_MOST      0xffffffu
 #define BOARD_QPN     0x100u

@@ -133,7 +133,7 @@ static void accept_board(struct receiver *receiver, struct stream *stream,
         feroce_host_ready(&receiver->host, stream->index, now());
         return;
     }
-    /* The front end asked for what the device cannot do; the next one may ask for something else. */
+    /* It asked for what the device cannot do; the next one may ask for something else. */
     fprintf(stderr, "nonic: stream %u: a front end is refused: %s\n", stream->index, why);
     feroce_host_refuse(&receiver->host, stream->index);
     stream_ended(receiver, stream);

@@ -34,14 +34,14 @@ struct wishes {
     uint32_t wrap; /* Where the offsets of WRITEs begin anew. */
     enum feroce_check check;
     const char *dump, *stats_csv;
-    uint64_t max_messages; /* Of each stream; 0: no end. */
+    uint64_t max_messages; /* In each stream; 0: no end. */
 };
 
 struct device {
     struct ibv_context *context;
     struct ibv_port_attr port;
     int gid_index;
-    uint32_t ip; /* Of the GID. */
+    uint32_t ip; /* The GID's. */
     enum ibv_mtu mtu;
 };
 
@@ -54,15 +54,15 @@ struct stream {
     struct ibv_cq *cq;
     struct ibv_mr *mr;
     struct ibv_qp *qp; /* NULL: none. */
-    uint32_t qpn;      /* Of the last one. */
+    uint32_t qpn;      /* The last one's. */
     uint8_t *memory;
     size_t memory_bytes;
     bool is_open;    /* RTS: data may come. */
     bool is_closing; /* CLOSE was asked for. */
     struct feroce_side remote;
-    uint32_t offset;              /* Of the next WRITE. */
+    uint32_t offset;              /* Where the next WRITE begins. */
     uint64_t written, immediates; /* Messages that were written, and completions of them. */
-    uint64_t messages, bytes;     /* Of all its queue pairs. */
+    uint64_t messages, bytes;     /* By all its queue pairs. */
     uint64_t last_arrival_ns;     /* 0: nothing came. */
     uint64_t csv_messages, csv_bytes;
     struct feroce_checker checker;

@@ -12,7 +12,7 @@
 #define EXIT_USAGE   2
 #define BUF_SIZE_MAX (1u << 28)
 #define NUM_BUF_MAX  16384u
-#define MEMORY_MAX   (UINT64_C(1) << 34) /* Of all streams. */
+#define MEMORY_MAX   (UINT64_C(1) << 34) /* All streams together. */
 
 static void print_help(void)
 {

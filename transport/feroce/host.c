@@ -5,7 +5,7 @@
 #define ATTEMPT_NS    UINT64_C(2000000000)
 #define HASTY_NS      UINT64_C(500000000)
 #define ANSWER_AGE_NS UINT64_C(100000000) /* Before an OPEN is answered again. */
-#define STRANGERS     8                   /* Of an attempt: they make it leave again. */
+#define STRANGERS     8                   /* In an attempt: they make it leave again. */
 #define NO_STREAM     FEROCE_STREAMS_MAX
 
 const char *feroce_host_reason_name(enum feroce_host_reason reason)

@@ -37,7 +37,7 @@
 
 struct feroce_host_config {
     enum feroce_cm_version cm_version;
-    uint32_t ip;   /* Of the queue pairs: where boards send data. */
+    uint32_t ip;   /* The queue pairs': where boards send data. */
     uint16_t port; /* Where the host listens. */
 };
 
@@ -77,7 +77,7 @@ const char *feroce_host_reason_name(enum feroce_host_reason reason);
 struct feroce_host_event {
     enum feroce_host_event_kind kind;
     enum feroce_host_reason reason;
-    uint32_t index;            /* Of the stream. */
+    uint32_t index;            /* The stream's. */
     struct feroce_side remote; /* ACCEPT, CONNECTED. */
 };
 

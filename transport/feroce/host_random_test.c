@@ -12,7 +12,7 @@
 #define MS       UINT64_C(1000000)
 #define IN_WAY   256
 #define STREAMS  8
-#define HOST_QPN 0x1000u /* Of stream 0 in its first life; each life of a stream has another one. */
+#define HOST_QPN 0x1000u /* Stream 0's in its first life; each life of a stream has another one. */
 
 struct datagram {
     bool to_board;
@@ -32,7 +32,7 @@ struct world {
     uint32_t delay_ms;
     uint32_t lives[STREAMS];
     bool is_up[STREAMS];          /* As the world was told. */
-    uint32_t board_qpn[STREAMS];  /* Of the other end. */
+    uint32_t board_qpn[STREAMS];  /* The other end's. */
     uint64_t ready_at[STREAMS];   /* ACCEPT came: when the queue pair will be ready. */
     uint64_t stopped_at[STREAMS]; /* PEER_CLOSED came. */
     uint32_t connected, refused, closed, gave_up, peer_closed, accepted;
