@@ -58,7 +58,9 @@ static void print_help(void)
         "  --fault SPEC        a bad network, as nonic run --fault says it\n"
         "  --capture FILE      the frames that the board would send, as pcapng\n"
         "  --stats             all counters at the end\n"
-        "  --once              ends when all that was to be sent is acknowledged\n"
+        "  --once              ends when all that was to be sent is acknowledged, and the queue "
+        "pairs\n"
+        "                      are closed or a second has passed\n"
         "  --polite            sends CLOSE for each queue pair at the end\n\n"
         "Exit status: 0; 1 if a queue pair was given up; 2 for a wrong command line.\n");
 }

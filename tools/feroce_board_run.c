@@ -19,6 +19,7 @@
 #define SPIN_NS        30000 /* So long it looks for answers before it sleeps. */
 #define SLEEP_MAX_NS   (SECOND_NS / 5)
 #define PIPE_LOOK_NS   1000000
+#define LINGER_NS      SECOND_NS /* --once: so long it waits to be closed when all is done. */
 #define FRAME_OVERHEAD (14 + 20 + 8 + 4) /* Ethernet, IPv4, UDP and FCS around a RoCE packet. */
 #define LINE_OVERHEAD  20                /* Preamble and gap. */
 
@@ -31,8 +32,8 @@ struct run {
     struct feroce_stream streams[FEROCE_QPS_MAX];
     struct instant line_free; /* --rate: when the line has sent all that left. */
     uint32_t opened, open, failed;
-    enum feroce_status told; /* The last status of the master that was printed. */
-    struct instant busy, shown;
+    enum feroce_status told;          /* The last status of the master that was printed. */
+    struct instant busy, shown, done; /* `done`: 0 ns while there is something to do. */
     uint64_t shown_bytes;
     bool shows_progress, has_line;
 };
@@ -158,11 +159,20 @@ static void start_those_wished(struct run *run, uint32_t index, struct instant n
     }
 }
 
+static uint32_t count_open(const struct run *run)
+{
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < run->board.config.window.qps; i++) {
+        open += run->board.table.contexts[i].state == FEROCE_RTS;
+    }
+    return open;
+}
+
 static void on_opened(struct run *run, uint32_t index, struct instant now)
 {
     const struct feroce_side *remote = &run->board.table.contexts[index].remote;
     run->opened++;
-    run->open++;
+    run->open = count_open(run);
     end_progress(run);
     printf("queue pair %u: opened for %s, QPN %u, first PSN %u\n", FEROCE_FIRST_QPN + index,
            address_text(remote->ip), remote->qpn, remote->psn);
@@ -180,10 +190,11 @@ static void on_ended(struct run *run, const struct feroce_event *event)
     feroce_stream_close(&run->streams[event->index], &run->source);
     if (event->kind == FEROCE_EVENT_CLOSED) {
         printf("queue pair %u: closed\n", qpn);
-        run->open -= run->open > 0;
+        run->open = count_open(run);
         return;
     }
     run->failed++;
+    run->open = count_open(run);
     if (event->syndrome == FEROCE_SYNDROME_LIMIT) {
         printf("queue pair %u: given up: no progress after %u tries\n", qpn,
                run->wishes->board.window.retry_limit + 1u);
@@ -393,6 +404,19 @@ static bool is_done(const struct run *run)
     return run->opened > 0 && (run->board.messages > 0 || run->failed > 0 || run->open == 0);
 }
 
+/* All was sent and acknowledged; hosts that say CLOSE are answered. */
+static bool has_ended(struct run *run, struct instant now)
+{
+    if (!run->wishes->once || !is_done(run)) {
+        run->done.ns = 0;
+        return false;
+    }
+    if (run->done.ns == 0) {
+        run->done = now;
+    }
+    return run->open == 0 || now.ns - run->done.ns >= LINGER_NS;
+}
+
 static void say_goodbye(struct run *run)
 {
     for (uint32_t i = 0; i < run->board.config.window.qps; i++) {
@@ -484,8 +508,8 @@ int feroce_board_run(const struct feroce_wishes *wishes)
     (void)sigaction(SIGTERM, &action, NULL);
     (void)prctl(PR_SET_TIMERSLACK, 1000);
     begin(&run);
-    while (!interrupted && !(wishes->once && is_done(&run))) {
-        const struct instant now = clock_now();
+    for (struct instant now = clock_now(); !interrupted && !has_ended(&run, now);
+         now = clock_now()) {
         if (do_round(&run, now)) {
             run.busy = now;
         } else {
