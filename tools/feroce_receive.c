@@ -101,7 +101,8 @@ static void stream_begin(struct receiver *receiver, struct stream *stream)
 static bool is_enough(const struct receiver *receiver, const struct stream *stream)
 {
     const uint64_t most = receiver->wishes.max_messages;
-    return stream->error[0] != '\0' || (most != 0 && stream->messages >= most);
+    return stream->error[0] != '\0' ||
+           (most != 0 && stream->messages + stream->overwritten >= most);
 }
 
 /* The connection is no more. Whoever waits to be opened waits again. */

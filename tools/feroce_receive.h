@@ -63,6 +63,7 @@ struct stream {
     uint32_t offset;              /* Where the next WRITE begins. */
     uint64_t written, immediates; /* Messages that were written, and completions of them. */
     uint64_t messages, bytes;     /* By all its queue pairs. */
+    uint64_t overwritten;         /* Messages in the ring, before they were looked at. */
     uint64_t last_arrival_ns;     /* 0: nothing came. */
     uint64_t csv_messages, csv_bytes;
     struct feroce_checker checker;

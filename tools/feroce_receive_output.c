@@ -114,9 +114,18 @@ static bool summarize(const struct receiver *receiver, const struct stream *stre
     const struct feroce_checker *checker = &stream->checker;
     const char *unit = checker->check == FEROCE_CHECK_NUMBER ? "messages" : "words";
     char ip[TEXT_IP_BYTES];
-    printf("stream %u: QPN 0x%x, front end's 0x%x at %s: %llu messages, %llu bytes", stream->index,
-           stream->qpn, stream->remote.qpn, text_of_ip(stream->remote.ip, ip),
-           (unsigned long long)stream->messages, (unsigned long long)stream->bytes);
+    printf("stream %u: ", stream->index);
+    if (stream->remote.qpn == 0) {
+        printf("never opened");
+    } else {
+        printf("QPN 0x%x, front end's 0x%x at %s", stream->qpn, stream->remote.qpn,
+               text_of_ip(stream->remote.ip, ip));
+    }
+    printf(": %llu messages, %llu bytes", (unsigned long long)stream->messages,
+           (unsigned long long)stream->bytes);
+    if (stream->overwritten != 0) {
+        printf(", %llu more were overwritten unseen", (unsigned long long)stream->overwritten);
+    }
     if (stream->last_arrival_ns != 0) {
         printf(", the last one after %.3f s",
                (double)(stream->last_arrival_ns - receiver->begun_ns) * 1e-9);

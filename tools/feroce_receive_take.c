@@ -11,7 +11,8 @@
 
 static bool is_enough(const struct stream *stream, const struct wishes *wishes)
 {
-    return wishes->max_messages != 0 && stream->messages >= wishes->max_messages;
+    return wishes->max_messages != 0 &&
+           stream->messages + stream->overwritten >= wishes->max_messages;
 }
 
 static void take_message(struct stream *stream, const struct wishes *wishes, const uint8_t *payload,
@@ -48,26 +49,30 @@ static uint32_t word_at(const struct stream *stream, uint64_t offset)
 
 /* -- WRITE without immediate data ---------------------------------------------------------------*/
 
-/* Is a message at this offset that has not been taken? One that lies behind the expected one has
- * overwritten it: the checker will say how much is missing. */
-static bool has_come(const struct stream *stream, const struct wishes *wishes, uint32_t offset)
+/* Is a message at this offset that has not been taken? One that lies `*ahead` messages behind the
+ * expected one has overwritten it: the checker will say how much is missing. */
+static bool has_come(const struct stream *stream, const struct wishes *wishes, uint32_t offset,
+                     uint32_t *ahead)
 {
     const uint32_t words = wishes->buf_size / 4;
     const uint32_t expected = stream->checker.word + words - 1;
-    const uint32_t ahead = word_at(stream, (uint64_t)offset + wishes->buf_size - 4) - expected;
-    return ahead < 1u << 30 && ahead % words == 0;
+    const uint32_t distance = word_at(stream, (uint64_t)offset + wishes->buf_size - 4) - expected;
+    *ahead = distance / words;
+    return distance < 1u << 30 && distance % words == 0;
 }
 
 static void take_ring(struct stream *stream, const struct wishes *wishes)
 {
     while (!is_enough(stream, wishes)) {
-        if (!has_come(stream, wishes, stream->offset)) {
+        uint32_t ahead = 0;
+        if (!has_come(stream, wishes, stream->offset, &ahead)) {
             /* Each start of the front end's generator begins at offset 0. */
-            if (stream->offset == 0 || !has_come(stream, wishes, 0)) {
+            if (stream->offset == 0 || !has_come(stream, wishes, 0, &ahead)) {
                 return;
             }
             stream->offset = 0;
         }
+        stream->overwritten += ahead;
         take_written(stream, wishes, wishes->buf_size);
     }
 }

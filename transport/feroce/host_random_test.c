@@ -394,11 +394,116 @@ static void test_board_opens(void **state)
     assert_true(totals.accepted > 3000 && totals.peer_closed > 1000);
 }
 
+/* A datagram that may be anything, but mostly is nearly something. */
+static size_t scribble(struct prng *prng, uint8_t bytes[FEROCE_CM_BYTES + 1])
+{
+    struct feroce_cm message = {
+        .request = (uint8_t)prng_below(prng, 8),
+        .ack = (uint8_t)prng_below(prng, 8),
+        .info_valid = true,
+        .ack_valid = prng_chance(prng, 500000),
+        .local = {.qpn = (uint32_t)prng_below(prng, 8), .ip = TEST_BOARD_IP},
+        .remote = {.qpn = HOST_QPN + (uint32_t)prng_below(prng, 8), .ip = TEST_HOST_IP},
+        .listening_port = FEROCE_PORT_CM,
+    };
+    if (prng_chance(prng, 700000)) {
+        message.request = prng_chance(prng, 500000) ? FEROCE_OPEN_QP : FEROCE_CLOSE_QP;
+    }
+    feroce_cm_encode(FEROCE_CM_3, &message, bytes);
+    for (uint64_t flips = prng_below(prng, 3); flips > 0; flips--) {
+        bytes[prng_below(prng, FEROCE_CM_BYTES)] ^= (uint8_t)(1u << prng_below(prng, 8));
+    }
+    return prng_chance(prng, 50000) ? FEROCE_CM_BYTES - 1 + 2 * prng_below(prng, 2)
+                                    : FEROCE_CM_BYTES;
+}
+
+/* What the world does about an event, at once. */
+static void obey(struct feroce_host *host, struct prng *prng, uint64_t now)
+{
+    struct feroce_host_event event;
+    while (feroce_host_next_event(host, &event)) {
+        if (event.kind == FEROCE_HOST_ACCEPT && prng_chance(prng, 800000)) {
+            feroce_host_ready(host, event.index, test_at(now));
+        } else if (event.kind == FEROCE_HOST_ACCEPT) {
+            feroce_host_refuse(host, event.index);
+        } else if (event.kind == FEROCE_HOST_PEER_CLOSED) {
+            feroce_host_stopped(host, event.index);
+        }
+    }
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        const struct feroce_side side = {.qpn = HOST_QPN + i};
+        if (host->streams[i].state == FEROCE_STREAM_UNUSED && i % 2 == 0) {
+            feroce_host_offer(host, i, &side);
+        } else if (host->streams[i].state == FEROCE_STREAM_UNUSED) {
+            feroce_host_open(host, i, &side, TEST_BOARD_IP, FEROCE_PORT_CM);
+        } else if (host->streams[i].state != FEROCE_STREAM_CLOSING && prng_chance(prng, 10000)) {
+            feroce_host_close(host, i, prng_chance(prng, 500000));
+        }
+    }
+}
+
+/* Whatever comes is answered, dropped or counted, each by its reason; then a good OPEN is answered
+ * as ever. The invariants are looked at in each call. */
+static void test_any_datagram(void **state)
+{
+    (void)state;
+    struct prng prng;
+    struct feroce_host host;
+    const uint32_t count = 300000;
+    uint8_t bytes[FEROCE_CM_BYTES + 1] = {0};
+    uint32_t ip;
+    uint16_t port;
+    uint64_t sum = 0, now = 0;
+    prng_init(&prng, 11);
+    feroce_host_init(&host, &(struct feroce_host_config){.cm_version = FEROCE_CM_3,
+                                                         .ip = TEST_HOST_IP,
+                                                         .port = FEROCE_PORT_CM});
+    for (uint32_t i = 0; i < count; i++) {
+        obey(&host, &prng, now);
+        const size_t length = scribble(&prng, bytes);
+        now += prng_below(&prng, 50 * MS);
+        feroce_host_on_cm(&host, bytes, length,
+                          TEST_BOARD_IP + (prng_chance(&prng, 200000) ? 1 : 0), FEROCE_PORT_CM_FROM,
+                          test_at(now));
+        obey(&host, &prng, now);
+        feroce_host_on_time(&host, test_at(now));
+        obey(&host, &prng, now);
+        /* Now and then nobody looks for a while, and answers pile up. */
+        while (i % 4000 > 1000 && feroce_host_next(&host, test_at(now), bytes, &ip, &port)) {
+            assert_true(ip == TEST_BOARD_IP || ip == TEST_BOARD_IP + 1);
+        }
+    }
+    for (int i = 0; i < FEROCE_HOST_ARRIVALS; i++) {
+        assert_true(host.arrivals[i] > 0);
+        sum += host.arrivals[i];
+    }
+    assert_true(sum >= count); /* An answer that is lost counts beside the datagram. */
+    while (feroce_host_next(&host, test_at(now), bytes, &ip, &port)) {
+    }
+    const struct feroce_side side = {.qpn = 0x999};
+    struct feroce_cm open = test_request(FEROCE_OPEN_QP, 0xabcde, 0);
+    feroce_host_offer(&host, STREAMS, &side);
+    for (uint32_t i = 0; i < STREAMS; i += 2) { /* The others that are idle come first. */
+        if (host.streams[i].state == FEROCE_STREAM_IDLE) {
+            feroce_host_close(&host, i, true);
+        }
+    }
+    feroce_cm_encode(FEROCE_CM_3, &open, bytes);
+    assert_int_equal(feroce_host_on_cm(&host, bytes, FEROCE_CM_BYTES, TEST_BOARD_IP,
+                                       FEROCE_PORT_CM_FROM, test_at(now)),
+                     FEROCE_HOST_TAKEN);
+    feroce_host_ready(&host, STREAMS, test_at(now));
+    assert_true(feroce_host_next(&host, test_at(now), bytes, &ip, &port));
+    assert_true(feroce_cm_decode(FEROCE_CM_3, bytes, FEROCE_CM_BYTES, &open));
+    assert_int_equal(open.local.qpn, 0x999);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_host_opens),
         cmocka_unit_test(test_board_opens),
+        cmocka_unit_test(test_any_datagram),
     };
     return cmocka_run_group_tests_name("feroce_host_random", tests, NULL, NULL);
 }
