@@ -150,9 +150,9 @@ void feroce_host_ready(struct feroce_host *host, uint32_t index, struct instant 
 void feroce_host_refuse(struct feroce_host *host, uint32_t index);
 /* PEER_CLOSED: the queue pair is stopped. The board hears of it, and the stream is unused. */
 void feroce_host_stopped(struct feroce_host *host, uint32_t index);
-/* CLOSE, once: 2 attempts of 2 s; in haste 1 of 0.5 s. A stream that is no more than offered, or waits to
- * be opened, is unused at once: false. So is one whose OPEN is under way: what the board opens for
- * it stays open. */
+/* CLOSE, once: 2 attempts of 2 s; in haste 1 of 0.5 s. A stream that is no more than offered, or
+ * waits to be opened, is unused at once: false. So is one whose OPEN is under way: what the board
+ * opens for it stays open. */
 bool feroce_host_close(struct feroce_host *host, uint32_t index, bool in_haste);
 
 enum feroce_host_arrival feroce_host_on_cm(struct feroce_host *host, const uint8_t *bytes,
