@@ -237,6 +237,14 @@ static enum feroce_arrival take_ack(struct feroce_retransmission *unit, uint32_t
     return FEROCE_ARRIVAL_ACK;
 }
 
+/* The receiver has all in front of `next`. If nobody knew that, no retry was in vain. The RTL takes
+ * anything but the refused packet itself for progress. */
+static bool is_progress(const struct feroce_retransmission *unit, struct psn known, struct psn next)
+{
+    return has_quirk(unit, FEROCE_QUIRK_UNCOUNTED) ? !psn_equal(next, known)
+                                                   : psn_distance(known, next) > 0;
+}
+
 static enum feroce_arrival take_rnr(struct feroce_retransmission *unit,
                                     struct feroce_window *window, uint8_t code, struct psn psn,
                                     struct instant now)
@@ -244,7 +252,8 @@ static enum feroce_arrival take_rnr(struct feroce_retransmission *unit,
     const uint8_t limit = unit->config.rnr_limit;
     const uint64_t wait_ns = rnr_timer_ns(code);
     window->refused = psn;
-    if (limit != FEROCE_RNR_FOR_EVER && window->rnr_retries >= limit) {
+    if (limit != FEROCE_RNR_FOR_EVER && window->rnr_retries >= limit &&
+        !is_progress(unit, window->rnr_progress, psn)) {
         window->failed = true;
         return FEROCE_ARRIVAL_FATAL;
     }
@@ -288,7 +297,7 @@ enum feroce_arrival feroce_window_answer(struct feroce_retransmission *unit, uin
         return take_rnr(unit, window, value, psn, now);
     }
     window->refused = psn;
-    if (window->retries >= FEROCE_NAK_LIMIT) {
+    if (window->retries >= FEROCE_NAK_LIMIT && !is_progress(unit, window->progress, psn)) {
         window->failed = true;
         return FEROCE_ARRIVAL_FATAL;
     }
@@ -298,12 +307,17 @@ enum feroce_arrival feroce_window_answer(struct feroce_retransmission *unit, uin
 
 /* -- The reader ---------------------------------------------------------------------------------*/
 
-/* Retries count until there is progress. The RTL takes the refused packet for the oldest one, so
- * that a receiver which acknowledges late resets the count. */
-static struct psn expected_progress(const struct feroce_retransmission *unit,
-                                    const struct feroce_window *window)
+/* Packets go again from `first` on, once more in vain or for the first time. */
+static void count_retry(const struct feroce_retransmission *unit, uint8_t *retries,
+                        struct psn *known, struct psn first)
 {
-    return has_quirk(unit, FEROCE_QUIRK_UNCOUNTED) ? window->refused : psn_after(window->acked, 1);
+    if (is_progress(unit, *known, first)) {
+        *retries = 0;
+    }
+    *retries = (uint8_t)(*retries + (*retries < FEROCE_NAK_LIMIT));
+    if (has_quirk(unit, FEROCE_QUIRK_UNCOUNTED) || psn_distance(*known, first) > 0) {
+        *known = first;
+    }
 }
 
 /* Sets RD back if something asks for it. False: the queue pair is given up. */
@@ -316,8 +330,7 @@ static bool heed(struct feroce_retransmission *unit, struct feroce_window *windo
             return false;
         }
         window->sent = window->acked;
-        window->retries++;
-        window->progress = psn_after(window->acked, 1);
+        count_retry(unit, &window->retries, &window->progress, psn_after(window->acked, 1));
         window->timeout = instant_after(now, unit->config.rto_ns);
         unit->timeouts++;
         read->rewound = true;
@@ -325,8 +338,7 @@ static bool heed(struct feroce_retransmission *unit, struct feroce_window *windo
     if (window->sequence_error) {
         window->sequence_error = false;
         rewind_to_refused(window);
-        window->retries++;
-        window->progress = expected_progress(unit, window);
+        count_retry(unit, &window->retries, &window->progress, window->refused);
         window->alone = unit->config.resends_alone;
         unit->sequence_rewinds++;
         read->rewound = true;
@@ -334,21 +346,20 @@ static bool heed(struct feroce_retransmission *unit, struct feroce_window *windo
     if (window->rnr_over) {
         window->rnr_over = false;
         rewind_to_refused(window);
-        window->rnr_retries = (uint8_t)(window->rnr_retries + (window->rnr_retries < 7));
-        window->rnr_progress = expected_progress(unit, window);
+        count_retry(unit, &window->rnr_retries, &window->rnr_progress, window->refused);
         unit->rnr_rewinds++;
         read->rewound = true;
     }
     return true;
 }
 
-static void count_progress(struct feroce_window *window)
+static void count_progress(const struct feroce_retransmission *unit, struct feroce_window *window)
 {
     const struct psn next = psn_after(window->acked, 1);
-    if (!psn_equal(next, window->progress)) {
+    if (is_progress(unit, window->progress, next)) {
         window->retries = 0;
     }
-    if (!psn_equal(next, window->rnr_progress)) {
+    if (is_progress(unit, window->rnr_progress, next)) {
         window->rnr_retries = 0;
     }
 }
@@ -388,7 +399,7 @@ enum feroce_visit feroce_window_visit(struct feroce_retransmission *unit, uint32
         feroce_window_close(unit, index);
         return FEROCE_VISIT_GIVES_UP;
     }
-    count_progress(window);
+    count_progress(unit, window);
     const bool is_empty = psn_equal(window->written, window->sent);
     if (has_quirk(unit, FEROCE_QUIRK_STALL) && !unit->config.sends_once) {
         if (is_empty) {

@@ -64,9 +64,10 @@ struct feroce_window {
     bool open;
     struct psn written, sent, acked; /* WR, RD, CPL. */
     struct psn high;                 /* The greatest that RD ever was. */
-    struct psn progress;             /* CPL + 1 when packets were last sent again, */
-    struct psn rnr_progress;         /* or an RNR wait was over. */
-    struct psn refused;              /* The PSN of the NAK. */
+    /* Retries count from when it became known that the receiver has all in front of this: by ACKs,
+     * by NAKs. The same for RNR waits. */
+    struct psn progress, rnr_progress;
+    struct psn refused; /* The PSN of the NAK. */
     uint8_t retries, rnr_retries;
     bool stalled, failed, timed_out, sequence_error, rnr_waits, rnr_over, alone;
     struct instant timeout; /* INSTANT_NEVER: everything is acknowledged. */

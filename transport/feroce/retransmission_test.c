@@ -315,6 +315,35 @@ static void test_lost_each_time(void **state)
     }
 }
 
+/* A NAK says that all in front of it has come, even if no ACK does: a receiver that names another
+ * packet each time is not one that gets nowhere. (A responder sends no ACK beside a NAK.) */
+static void test_naks_alone(void **state)
+{
+    (void)state;
+    struct feroce_board_config config = test_config();
+    config.window.rnr_limit = 2;
+    struct feroce_board *board = test_begin(&config);
+    test_open(board, 0);
+    test_store(board, 0, 40, test_at(0));
+    for (int i = 0; i < 40; i++) {
+        test_sent(board, test_at(0));
+    }
+    uint64_t now = 0;
+    for (uint32_t psn = 1; psn < 39; psn++) {
+        const bool waits = psn % 2 == 0;
+        assert_int_equal(test_answer(board, 0,
+                                     waits ? ROCE_AETH_RNR_NAK | 1 : ROCE_NAK_PSN_SEQUENCE, psn,
+                                     test_at(now)),
+                         waits ? FEROCE_ARRIVAL_RNR : FEROCE_ARRIVAL_NAK);
+        now += waits ? rnr_timer_ns(1) : 0;
+        feroce_board_on_time(board, test_at(now));
+        for (uint32_t next = psn; next < 40; next++) {
+            assert_int_equal(test_sent(board, test_at(now)), next);
+        }
+    }
+    test_end(board);
+}
+
 /* Packets that were sent before RD was set back may still be acknowledged: RD goes on behind them.
  */
 static void test_late_ack(void **state)
@@ -469,14 +498,23 @@ static void test_closed_with_packets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_answers),   cmocka_unit_test(test_acks),
-        cmocka_unit_test(test_lost_packet),   cmocka_unit_test(test_timeouts),
-        cmocka_unit_test(test_timer_starts),  cmocka_unit_test(test_rnr),
-        cmocka_unit_test(test_ack_in_wait),   cmocka_unit_test(test_ack_behind_nak),
-        cmocka_unit_test(test_fatal),         cmocka_unit_test(test_lost_each_time),
-        cmocka_unit_test(test_late_ack),      cmocka_unit_test(test_stall),
-        cmocka_unit_test(test_stalled_alone), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_overwritten),   cmocka_unit_test(test_closed_with_packets),
+        cmocka_unit_test(test_not_answers),
+        cmocka_unit_test(test_acks),
+        cmocka_unit_test(test_lost_packet),
+        cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_timer_starts),
+        cmocka_unit_test(test_rnr),
+        cmocka_unit_test(test_ack_in_wait),
+        cmocka_unit_test(test_ack_behind_nak),
+        cmocka_unit_test(test_fatal),
+        cmocka_unit_test(test_lost_each_time),
+        cmocka_unit_test(test_naks_alone),
+        cmocka_unit_test(test_late_ack),
+        cmocka_unit_test(test_stall),
+        cmocka_unit_test(test_stalled_alone),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_overwritten),
+        cmocka_unit_test(test_closed_with_packets),
     };
     return cmocka_run_group_tests_name("feroce_retransmission", tests, NULL, NULL);
 }
