@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "lab/lab.h"
 
-#define FEROCE_PARAMETER_COUNT 27
+#define FEROCE_PARAMETER_COUNT 46
 extern const struct lab_parameter feroce_parameters[FEROCE_PARAMETER_COUNT];
 
 #define FEROCE_COMMON                                                                              \

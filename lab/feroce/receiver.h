@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * receiver - the host: a NIC's engine (nic/nic.h), and the program that uses it.
+ *
+ * Purpose    Opens the boards' queue pairs, receives, answers, posts buffers again; compares every
+ *            byte of payload with the pattern of 2.6 and every ICRC.
+ * Inputs     Frames from its port.
+ * Outputs    ACKs and NAKs; counters.
+ * Ownership  The machine owns it; it must not move.
+ * Threads    One world, one thread.
+ * Time       Picoseconds.
+ * Units      Bytes.
+ * Limits     One connection for each queue pair of each board.
+ * Source     Specification of FERoCE, 4 (host), 6 (receiver), 6.2 (pauses).
+ *
+ * A move is made, and the reply pulled, ack_ns after the packet's last bit. With coalesce = k only
+ * each k-th reply is pulled, and one a microsecond after the last packet. All receives of a
+ * connection name one buffer: what is in it is compared at once.
+ */
+#ifndef LAB_FEROCE_RECEIVER_H
+#define LAB_FEROCE_RECEIVER_H
+
+#include "lab/feroce/packet.h"
+#include "lab/feroce/setup.h"
+
+#define FEROCE_KEPT_MAX    4096u
+#define FEROCE_REPOSTS_MAX 8192u
+
+struct feroce_connection {
+    struct qp *qp;
+    uint32_t sender, order; /* Its board, and its place among the board's. */
+    uint32_t board_qpn;
+    bool open;
+    uint8_t *memory;
+    struct region region;
+    void *qp_memory, *resources;
+    uint32_t word;       /* Of the pattern that comes next. */
+    struct psn expected; /* Of the receiver that keeps packets. */
+    bool asked;          /* It has sent a NAK for that one. */
+    struct feroce_packet_on_line **kept;
+    uint64_t delivered_bytes;
+};
+
+struct feroce_receiver {
+    struct feroce_machine *machine;
+    struct sim *sim;
+    struct sim_port port;
+    struct nic *nic;
+    void *memory;
+    struct pd pd;
+    struct cq cq;
+    struct completion *ring;
+    struct feroce_connection *connections;
+    uint32_t connection_count, opening; /* The one that is being opened. */
+    uint64_t start_ps;                  /* When the generators were started; 0: not yet. */
+    struct sim_event ask;               /* The time of a request is over; or the next start. */
+    uint32_t attempts, started;
+    struct sim_event late; /* The last replies, when answers are coalesced. */
+    uint32_t since_pull;
+    /* Buffers that are posted again, in the order of their times. */
+    struct sim_event repost;
+    struct {
+        uint64_t at_ps;
+        uint32_t connection;
+    } reposts[FEROCE_REPOSTS_MAX];
+    uint32_t repost_first, repost_count;
+    bool spoilt; /* The one bit was flipped. */
+    uint32_t lost_left, lost_again_left, replies_left;
+    /* What it saw. */
+    uint64_t frames, compared, wrong; /* Bytes of payload. */
+    uint64_t icrcs, bad_icrcs;
+    uint64_t disordered;           /* Packets that were neither in order nor answered. */
+    uint64_t acks, naks, refusals; /* Pulled; refusals: NAKs of an error. */
+    uint8_t refusal;               /* The syndrome of the last one. */
+    uint64_t messages, failures;
+    uint64_t cm_replies, opens;
+    uint32_t last_psn;
+};
+
+void feroce_receiver_open(struct feroce_receiver *receiver, struct feroce_machine *machine);
+/* Begins to open queue pairs. */
+void feroce_receiver_start(struct feroce_receiver *receiver);
+void feroce_receiver_close(struct feroce_receiver *receiver);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * setup - what a FERoCE machine is made of, and what it is to do.
+ *
+ * Purpose    Makes boards, lines, switch and receiver out of an experiment's parameters; what an
+ *            experiment wants otherwise it changes afterwards.
+ * Inputs     The parameters of a run, a speed.
+ * Outputs    struct feroce_setup, struct feroce_load.
+ * Ownership  Values.
+ * Threads    No state.
+ * Time       Picoseconds, and cycles of the board's clock.
+ * Units      Bytes; femtoseconds for a byte on the line.
+ * Limits     FEROCE_SENDERS_MAX boards.
+ * Source     Specification of FERoCE, 5 and 6.1 to 6.3.
+ */
+#ifndef LAB_FEROCE_SETUP_H
+#define LAB_FEROCE_SETUP_H
+
+#include "lab/lab.h"
+#include "sim/parts/ethernet_switch.h"
+#include "transport/feroce/board.h"
+
+#define FEROCE_SENDERS_MAX 8u
+
+/* Clock, width and line go together. */
+enum feroce_speed {
+    FEROCE_10G,
+    FEROCE_25G,
+    FEROCE_100G,
+    FEROCE_SPEEDS,
+};
+
+/* What the laboratory may spoil, to see who notices. */
+enum feroce_flip {
+    FEROCE_FLIP_NOTHING,
+    FEROCE_FLIP_PAYLOAD, /* A bit of one packet's payload, behind the check of the ICRC. */
+    FEROCE_FLIP_ICRC,    /* A bit of one packet's ICRC, in front of it. */
+};
+
+enum feroce_pauser {
+    FEROCE_PAUSED_BY_SWITCH,   /* Each input has thresholds of its own. */
+    FEROCE_PAUSED_BY_RECEIVER, /* One queue, that to the receiver, stops all senders. */
+};
+
+/* A board's servers (6.1). */
+struct feroce_timing {
+    uint64_t cycle_ps;
+    uint32_t width_bytes, qp_width_bytes;
+    uint32_t request_cycles, visit_cycles, packet_cycles, pipe_cycles;
+    uint32_t read_ahead;
+    double timer_scale; /* How fast the timers' clock goes; 1: as the board's. */
+};
+
+struct feroce_setup {
+    enum feroce_speed speed;
+    struct feroce_board_config board;
+    struct feroce_timing timing;
+    struct sim_ethernet_kind line;       /* All lines but, */
+    struct sim_ethernet_kind board_line; /* with bubbles, the one from a board. */
+    uint64_t switch_ps;
+    struct sim_input_limits input;
+    uint64_t output_bytes;
+    bool one_unpaused; /* The switch never pauses the second sender. */
+    enum feroce_pauser pauser;
+    uint64_t ack_ps, host_ps;
+    uint32_t coalesce, receives;
+    uint8_t rnr_code;
+    bool keeps; /* The receiver keeps what comes behind a lost packet. */
+    enum feroce_flip flip;
+};
+
+struct feroce_load {
+    uint32_t senders, qps; /* Queue pairs that send, of each board. */
+    bool write, immediate;
+    uint32_t bytes[2];        /* Messages of boards with even, with odd numbers. */
+    uint32_t frequency;       /* As in the generator's request. */
+    uint32_t count;           /* Of each generator's messages; 0: without end. */
+    uint32_t warm, messages;  /* A board's before the measurement, and in all. */
+    uint64_t until_ps;        /* The end, whatever was done; 0: none. */
+    uint64_t stagger_ps;      /* Between the starts of two boards. */
+    uint32_t loss_millionths; /* Of packets from boards. */
+    uint32_t lost_psn;        /* Queue pair 256's packet that is lost once; NO_PSN: none. */
+    uint32_t lost_again;      /* So often again. */
+    uint32_t acks;            /* After so many all ACKs are lost; 0: none is. */
+    uint32_t lost_replies;    /* So many replies of the boards to OPEN. */
+    uint64_t reposts_from_ps; /* Until then, from the start on, no receive is posted again. */
+    uint64_t window_ps;       /* Fairness is looked at over times so long; 0: not at all. */
+    uint32_t wrong_ip;        /* Board 0 is told this address of its peer; 0: the right one. */
+};
+
+#define FEROCE_NO_PSN UINT32_MAX
+
+/* The board of 2024 at 10G and 25G, that of 2026 at 100G. */
+struct feroce_setup feroce_setup_of(struct lab_run *run, enum feroce_speed speed);
+/* The same with the board of 2026 at any speed. */
+struct feroce_setup feroce_setup_2026(struct lab_run *run, enum feroce_speed speed);
+/* With another gap behind frames, and bubbles in boards. */
+void feroce_set_gap(struct feroce_setup *setup, uint32_t extra_bytes, uint32_t bubble_cycles);
+/* Messages of so many bytes from one queue pair of one board. */
+struct feroce_load feroce_load_of(uint32_t bytes, uint32_t messages);
+
+/* What a byte of the line takes, in seconds per second of the rate in Gb/s. */
+static inline double feroce_line_gbps(const struct feroce_setup *setup)
+{
+    return 8e6 / (double)setup->line.wire.byte_fs;
+}
+
+#endif
