@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "lab/lab.h"
 
-#define FEROCE_PARAMETER_COUNT 46
+#define FEROCE_PARAMETER_COUNT 47
 extern const struct lab_parameter feroce_parameters[FEROCE_PARAMETER_COUNT];
 
 #define FEROCE_COMMON                                                                              \
