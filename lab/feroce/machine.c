@@ -17,7 +17,7 @@ struct feroce_packet_on_line *feroce_take_packet(struct feroce_machine *machine)
     struct feroce_packet_on_line *packet = sim_pool_take(&machine->packets);
     CHECK(packet != NULL);
     packet->machine = machine;
-    packet->is_data = packet->resent = packet->is_last = packet->moves = false;
+    packet->is_data = packet->resent = packet->is_last = false;
     packet->has_icrc = true;
     packet->payload_bytes = 0;
     return packet;

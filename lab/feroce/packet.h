@@ -23,10 +23,6 @@ struct feroce_packet_on_line {
     bool is_data, resent, is_last;
     uint32_t index; /* Of the queue pair. */
     struct psn psn;
-    uint32_t send_cycles;
-    /* The receiver's: what is still to be done with it. */
-    bool moves;
-    struct nic_move move;
     uint8_t headers[NIC_HEADERS_BYTES_MAX]; /* From the BTH on. */
     uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
 };

@@ -120,21 +120,6 @@ static void poll_completions(struct feroce_receiver *receiver)
     }
 }
 
-/* ack_ns after the last bit of a packet. */
-static void on_taken(struct sim *sim, struct sim_event *event)
-{
-    struct feroce_packet_on_line *packet =
-        CONTAINER_OF(event, struct feroce_packet_on_line, frame.event);
-    struct feroce_receiver *receiver = &packet->machine->receiver;
-    if (packet->moves) {
-        make_move(receiver, &packet->move);
-        nic_on_moved(receiver->nic, &packet->move, NIC_MOVED, sim_instant(sim));
-        poll_completions(receiver);
-    }
-    feroce_give_packet(packet->machine, packet);
-    answer(receiver);
-}
-
 /* -- Arrival ------------------------------------------------------------------------------------*/
 
 static struct gid gid_of(uint32_t node)
@@ -144,8 +129,13 @@ static struct gid gid_of(uint32_t node)
     return gid;
 }
 
-static void hand_in(struct feroce_receiver *receiver, struct feroce_packet_on_line *packet)
+/* ack_ns after the last bit. A NIC that judges a packet before it can answer the one before would
+ * ask for a lost one that much earlier. */
+static void on_taken(struct sim *sim, struct sim_event *event)
 {
+    struct feroce_packet_on_line *packet =
+        CONTAINER_OF(event, struct feroce_packet_on_line, frame.event);
+    struct feroce_receiver *receiver = &packet->machine->receiver;
     const struct nic_frame frame = {.headers = packet->headers,
                                     .payload = packet->payload,
                                     .headers_bytes = packet->header_bytes,
@@ -153,9 +143,18 @@ static void hand_in(struct feroce_receiver *receiver, struct feroce_packet_on_li
                                     .source = gid_of(packet->from),
                                     .destination = gid_of(packet->to),
                                     .hop_limit = 64};
-    const enum nic_arrived arrived =
-        nic_on_packet(receiver->nic, &frame, sim_instant(receiver->sim), &packet->move);
-    packet->moves = arrived == NIC_MOVES;
+    struct nic_move move;
+    if (nic_on_packet(receiver->nic, &frame, sim_instant(sim), &move) == NIC_MOVES) {
+        make_move(receiver, &move);
+        nic_on_moved(receiver->nic, &move, NIC_MOVED, sim_instant(sim));
+        poll_completions(receiver);
+    }
+    feroce_give_packet(packet->machine, packet);
+    answer(receiver);
+}
+
+static void hand_in(struct feroce_receiver *receiver, struct feroce_packet_on_line *packet)
+{
     sim_event_init(&packet->frame.event, on_taken);
     sim_after(receiver->sim, &packet->frame.event, receiver->machine->setup.ack_ps);
 }

@@ -13,7 +13,7 @@
  * Limits     One connection for each queue pair of each board.
  * Source     Specification of FERoCE, 4 (host), 6 (receiver), 6.2 (pauses).
  *
- * A move is made, and the reply pulled, ack_ns after the packet's last bit. With coalesce = k only
+ * A packet is taken, and its reply pulled, ack_ns after its last bit. With coalesce = k only
  * each k-th reply is pulled, and one a microsecond after the last packet. All receives of a
  * connection name one buffer: what is in it is compared at once.
  */
