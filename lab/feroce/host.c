@@ -149,18 +149,29 @@ static void send_cm(struct feroce_receiver *receiver, uint32_t to, const struct 
     sim_port_send(&receiver->port, &packet->frame);
 }
 
+void feroce_receiver_ask(struct feroce_receiver *receiver, uint32_t ip)
+{
+    const struct feroce_connection *connection = connection_at(receiver, 0);
+    const struct feroce_cm open = {
+        .request = FEROCE_OPEN_QP,
+        .info_valid = true,
+        .local = {.qpn = qp_number(connection->qp),
+                  .ip = ip != 0 ? ip : feroce_ip_of(feroce_receiver_number(receiver->machine))},
+        .listening_port = FEROCE_PORT_CM,
+    };
+    send_cm(receiver, connection->sender, &open);
+}
+
 static void send_open(struct feroce_receiver *receiver)
 {
     const struct feroce_machine *machine = receiver->machine;
     const struct feroce_connection *connection = connection_at(receiver, receiver->opening);
-    const bool wrong = machine->load.wrong_ip != 0 && receiver->opening == 0;
     const struct feroce_cm open = {
         .request = FEROCE_OPEN_QP,
         .info_valid = true,
         .local = {.qpn = qp_number(connection->qp),
                   .rkey = connection->region.key,
-                  .ip = wrong ? machine->load.wrong_ip
-                              : feroce_ip_of(feroce_receiver_number(machine)),
+                  .ip = feroce_ip_of(feroce_receiver_number(machine)),
                   .address = (uintptr_t)connection->memory},
         .listening_port = FEROCE_PORT_CM,
     };

@@ -283,10 +283,11 @@ void feroce_machine_run(struct feroce_machine *machine)
         }
         if ((++steps & 1023) == 0 || now_ps - since_ps > PATIENCE_PS) {
             const uint64_t come = progress_of(machine);
-            if (come == acks && now_ps - since_ps > PATIENCE_PS) {
+            if (machine->receiver.start_ps != 0 && come == acks &&
+                now_ps - since_ps > PATIENCE_PS) {
                 break;
             }
-            since_ps = come == acks ? since_ps : now_ps;
+            since_ps = machine->receiver.start_ps != 0 && come == acks ? since_ps : now_ps;
             acks = come;
         }
     }

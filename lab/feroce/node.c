@@ -354,6 +354,28 @@ static bool resolve(struct feroce_node *node, struct feroce_packet_on_line *pack
     return false;
 }
 
+/* Monitors (3.9): the packet's BTH passes to the UDP/IP stack; its last word does. */
+static void note_begin(struct feroce_node *node, const struct feroce_packet_on_line *packet)
+{
+    if (!packet->is_data) {
+        return;
+    }
+    struct feroce_queue_server *queue = &node->queues[packet->index];
+    const uint64_t now_ps = node->sim->now_ps;
+    queue->sent[packet->psn.value % FEROCE_SENT_MAX].begun_ps = now_ps;
+    queue->transfer_ps = queue->transfer_ps == 0 ? now_ps : queue->transfer_ps;
+}
+
+static void note_end(struct feroce_node *node, const struct feroce_packet_on_line *packet)
+{
+    if (packet->is_data && packet->is_last) {
+        struct feroce_queue_server *queue = &node->queues[packet->index];
+        const uint64_t ps = node->sim->now_ps - queue->transfer_ps;
+        feroce_monitor_note(&node->transfer, ps / node->timing.cycle_ps);
+        queue->transfer_ps = 0;
+    }
+}
+
 static void begin_output(struct feroce_node *node)
 {
     if (node->sending || node->output_count == 0) {
@@ -367,6 +389,7 @@ static void begin_output(struct feroce_node *node)
     }
     packet->addresses.identification = feroce_is_2024(node) ? 0 : node->identification++;
     feroce_seal(packet);
+    note_begin(node, packet);
     const uint32_t frame_bytes = (uint32_t)FEROCE_FRAME_HEADERS_BYTES + packet->header_bytes +
                                  packet->payload_bytes + (packet->has_icrc ? ROCE_ICRC_BYTES : 0);
     const uint32_t cycles = feroce_send_cycles(frame_bytes, node->timing.width_bytes);
@@ -381,6 +404,7 @@ static void on_sent(struct sim *sim, struct sim_event *event)
     node->output_first = (node->output_first + 1) % FEROCE_OUTPUT_MAX;
     node->output_count--;
     node->sending = false;
+    note_end(node, packet);
     if (packet->to <= feroce_receiver_number(node->machine)) {
         sim_port_send(&node->port, &packet->frame);
     } else {

@@ -38,8 +38,8 @@ struct feroce_ready {
 };
 
 struct feroce_sent {
-    uint64_t tail_ps; /* Its last bit on the line; 0: it has not begun. */
-    uint64_t cycle;   /* When the reader handed it on. */
+    uint64_t tail_ps;  /* Its last bit on the line; 0: it has not begun. */
+    uint64_t begun_ps; /* Its BTH, in front of the UDP/IP stack. */
     uint32_t bytes;
     bool is_last;
 };
@@ -58,11 +58,15 @@ struct feroce_queue_server {
     struct feroce_ready ready[FEROCE_READY_MAX];
     uint32_t ready_first, ready_count, ready_bytes, ready_requests;
     struct feroce_sent sent[FEROCE_SENT_MAX];
-    uint64_t messages, acked_bytes, dropped; /* Acknowledged; dropped: not in RTS. */
+    uint64_t transfer_ps; /* The BTH of the message's first packet; 0: none is under way. */
+    uint64_t messages, acked_bytes, acked_packets, dropped; /* Acknowledged; dropped: not in RTS. */
 };
 
-struct feroce_average {
-    uint64_t count, sum_ps;
+/* The last values of what a monitor measures, in cycles. */
+#define FEROCE_MONITORED 256u
+struct feroce_monitor {
+    uint64_t count;
+    uint64_t cycles[FEROCE_MONITORED];
 };
 
 struct feroce_node {
@@ -100,6 +104,7 @@ struct feroce_node {
     uint64_t unresolved, arp_requests;
     uint8_t syndrome; /* Of the queue pair that failed last. */
     uint64_t cm_replies;
+    struct feroce_monitor latency, transfer;
     uint32_t bad_icrcs;
 };
 
@@ -118,6 +123,25 @@ static inline uint32_t feroce_node_psn_diff(const struct feroce_node *node, uint
 {
     const struct feroce_window *window = &node->board.window.windows[index];
     return psn_count(window->acked, window->written);
+}
+
+static inline void feroce_monitor_note(struct feroce_monitor *monitor, uint64_t cycles)
+{
+    monitor->cycles[monitor->count++ % FEROCE_MONITORED] = cycles;
+}
+
+/* Of the last 2^k values, in cycles; 0: there are fewer, or they are not kept. */
+static inline double feroce_monitor_mean(const struct feroce_monitor *monitor, uint32_t k)
+{
+    const uint64_t values = UINT64_C(1) << k;
+    if (values > FEROCE_MONITORED || monitor->count < values) {
+        return 0;
+    }
+    uint64_t sum = 0;
+    for (uint64_t i = monitor->count - values; i < monitor->count; i++) {
+        sum += monitor->cycles[i % FEROCE_MONITORED];
+    }
+    return (double)sum / (double)values;
 }
 
 #endif

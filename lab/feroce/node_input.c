@@ -119,6 +119,9 @@ static void account(struct feroce_node *node, uint32_t index, struct psn before)
         const struct feroce_sent *sent = &queue->sent[psn.value % FEROCE_SENT_MAX];
         node->acked_bytes += sent->bytes;
         queue->acked_bytes += sent->bytes;
+        queue->acked_packets++;
+        feroce_monitor_note(&node->latency,
+                            (node->sim->now_ps - sent->begun_ps) / node->timing.cycle_ps);
         if (sent->is_last) {
             node->messages++;
             queue->messages++;

@@ -234,11 +234,26 @@ static void pause_all(struct feroce_machine *machine)
     }
 }
 
+static void note_identification(struct feroce_receiver *receiver, uint16_t identification)
+{
+    if (receiver->board_frames++ == 0) {
+        receiver->first_identification = identification;
+    } else {
+        const uint16_t next = (uint16_t)(receiver->last_identification + 1);
+        receiver->skipped_identifications += identification != next;
+    }
+    receiver->last_identification = identification;
+    receiver->zero_identifications += identification == 0;
+}
+
 static void on_frame(struct sim_port *port, struct sim_frame *frame)
 {
     struct feroce_receiver *receiver = CONTAINER_OF(port, struct feroce_receiver, port);
     struct feroce_packet_on_line *packet = CONTAINER_OF(frame, struct feroce_packet_on_line, frame);
     receiver->frames++;
+    if (packet->from == 0) {
+        note_identification(receiver, packet->addresses.identification);
+    }
     feroce_note_arrival(receiver->machine, packet);
     if (receiver->machine->setup.pauser == FEROCE_PAUSED_BY_RECEIVER) {
         pause_all(receiver->machine);

@@ -74,10 +74,15 @@ struct feroce_receiver {
     uint8_t refusal;               /* The syndrome of the last one. */
     uint64_t messages, failures;
     uint64_t cm_replies, opens;
-    uint32_t last_psn;
+    /* Of board 0's frames. */
+    uint32_t first_identification, last_identification;
+    uint64_t board_frames, zero_identifications, skipped_identifications;
 };
 
 void feroce_receiver_open(struct feroce_receiver *receiver, struct feroce_machine *machine);
+/* Asks board 0 for one more queue pair, to be connected to this address; 0: the host's. What comes
+ * of it is not looked at. */
+void feroce_receiver_ask(struct feroce_receiver *receiver, uint32_t ip);
 /* Begins to open queue pairs. */
 void feroce_receiver_start(struct feroce_receiver *receiver);
 void feroce_receiver_close(struct feroce_receiver *receiver);

@@ -85,7 +85,6 @@ struct feroce_load {
     uint32_t lost_replies;    /* So many replies of the boards to OPEN. */
     uint64_t reposts_from_ps; /* Until then, from the start on, no receive is posted again. */
     uint64_t window_ps;       /* Fairness is looked at over times so long; 0: not at all. */
-    uint32_t wrong_ip;        /* Board 0 is told this address of its peer; 0: the right one. */
 };
 
 #define FEROCE_NO_PSN UINT32_MAX
