@@ -10,6 +10,10 @@
 /* A world in which nothing is acknowledged any more ends after so long. */
 #define PATIENCE_PS (UINT64_C(100) * 1000 * 1000 * 1000)
 
+struct feroce_progress {
+    uint64_t acks, since_ps;
+};
+
 /* -- Packets ------------------------------------------------------------------------------------*/
 
 struct feroce_packet_on_line *feroce_take_packet(struct feroce_machine *machine)
@@ -168,7 +172,7 @@ void feroce_on_message(struct feroce_machine *machine, struct feroce_node *node,
     if (!measure->begun && fewest_messages(machine) >= machine->load.warm) {
         begin_measure(machine);
     }
-    if (!measure->over && node->messages >= machine->load.messages) {
+    if (measure->begun && !measure->over && node->messages >= machine->load.messages) {
         end_measure(machine);
     }
 }
@@ -196,7 +200,7 @@ struct feroce_result feroce_machine_result(const struct feroce_machine *machine)
                                    .lost = machine->lost + machine->withheld,
                                    .end_ps = machine->sim.now_ps};
     result.resent = sum_resent(machine, &result.packets);
-    if (!measure->over || measure->end_ps <= measure->begin_ps) {
+    if (!measure->begun || !measure->over || measure->end_ps <= measure->begin_ps) {
         return result;
     }
     const double seconds = (double)(measure->end_ps - measure->begin_ps) / 1e12;
@@ -263,32 +267,34 @@ void feroce_machine_run_until(struct feroce_machine *machine, uint64_t at_ps)
     sim_run_until(&machine->sim, at_ps);
 }
 
-/* All boards' ACKs together: they say whether anything goes on. */
-static uint64_t progress_of(const struct feroce_machine *machine)
+/* Does nothing happen any more, or nothing to one board while another one sends and sends? */
+static bool stands_still(const struct feroce_machine *machine, struct feroce_progress *progress)
 {
-    uint64_t acks = 0;
+    uint64_t acks = 0, most = 0;
     for (uint32_t i = 0; i < machine->load.senders; i++) {
         acks += machine->nodes[i].acks;
+        most = sim_later(most, machine->nodes[i].messages);
     }
-    return acks;
+    const uint64_t now_ps = machine->sim.now_ps;
+    if (machine->receiver.start_ps == 0 || acks != progress->acks) {
+        *progress = (struct feroce_progress){acks, now_ps};
+    }
+    return now_ps - progress->since_ps > PATIENCE_PS ||
+           (machine->load.until_ps == 0 && most / 4 > machine->load.messages);
 }
 
 void feroce_machine_run(struct feroce_machine *machine)
 {
-    uint64_t acks = 0, since_ps = 0, steps = 0;
+    struct feroce_progress progress = {0};
+    uint64_t steps = 0;
     while (!is_done(machine) && machine->run->failure[0] == '\0' && sim_step(&machine->sim)) {
         const uint64_t now_ps = machine->sim.now_ps;
         if (machine->load.until_ps != 0 && now_ps >= machine->load.until_ps) {
             break;
         }
-        if ((++steps & 1023) == 0 || now_ps - since_ps > PATIENCE_PS) {
-            const uint64_t come = progress_of(machine);
-            if (machine->receiver.start_ps != 0 && come == acks &&
-                now_ps - since_ps > PATIENCE_PS) {
-                break;
-            }
-            since_ps = machine->receiver.start_ps != 0 && come == acks ? since_ps : now_ps;
-            acks = come;
+        const bool looks = (++steps & 1023) == 0 || now_ps - progress.since_ps > PATIENCE_PS;
+        if (looks && stands_still(machine, &progress)) {
+            break;
         }
     }
     if (!machine->measure.over && machine->measure.begun && machine->load.until_ps != 0) {

@@ -231,6 +231,7 @@ static uint64_t digest(uint64_t seed)
     struct lab_run *run = begin(seed);
     const struct feroce_setup setup = feroce_setup_2026(run, FEROCE_100G);
     struct feroce_load load = load_of(262144, 30);
+    load.write = seed % 2 == 0;
     load.loss_millionths = 5000;
     (void)feroce_run(run, &setup, &load);
     const uint64_t found = run->digest;

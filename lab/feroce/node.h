@@ -102,7 +102,7 @@ struct feroce_node {
     uint64_t last_ack_ps, last_nak_ps, first_resend_ps, failed_ps;
     uint64_t oldest_resends; /* Packets sent again whose PSN is CPL + 1. */
     uint64_t unresolved, arp_requests;
-    uint8_t syndrome; /* Of the queue pair that failed last. */
+    uint8_t syndrome; /* The queue pair's that failed last. */
     uint64_t cm_replies;
     struct feroce_monitor latency, transfer;
     uint32_t bad_icrcs;
@@ -130,7 +130,7 @@ static inline void feroce_monitor_note(struct feroce_monitor *monitor, uint64_t 
     monitor->cycles[monitor->count++ % FEROCE_MONITORED] = cycles;
 }
 
-/* Of the last 2^k values, in cycles; 0: there are fewer, or they are not kept. */
+/* The mean of the last 2^k values, in cycles; 0: there are fewer, or they are not kept. */
 static inline double feroce_monitor_mean(const struct feroce_monitor *monitor, uint32_t k)
 {
     const uint64_t values = UINT64_C(1) << k;

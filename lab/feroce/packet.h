@@ -21,7 +21,7 @@ struct feroce_packet_on_line {
     bool has_icrc; /* Messages of the connection manager have none. */
     /* A board's notes about what it sends. */
     bool is_data, resent, is_last;
-    uint32_t index; /* Of the queue pair. */
+    uint32_t index; /* The queue pair's. */
     struct psn psn;
     uint8_t headers[NIC_HEADERS_BYTES_MAX]; /* From the BTH on. */
     uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];

@@ -34,8 +34,8 @@ struct feroce_connection {
     uint8_t *memory;
     struct region region;
     void *qp_memory, *resources;
-    uint32_t word;       /* Of the pattern that comes next. */
-    struct psn expected; /* Of the receiver that keeps packets. */
+    uint32_t word;       /* The pattern's that comes next. */
+    struct psn expected; /* By the receiver that keeps packets. */
     bool asked;          /* It has sent a NAK for that one. */
     struct feroce_packet_on_line **kept;
     uint64_t delivered_bytes;
@@ -74,7 +74,7 @@ struct feroce_receiver {
     uint8_t refusal;               /* The syndrome of the last one. */
     uint64_t messages, failures;
     uint64_t cm_replies, opens;
-    /* Of board 0's frames. */
+    /* About board 0's frames. */
     uint32_t first_identification, last_identification;
     uint64_t board_frames, zero_identifications, skipped_identifications;
 };

@@ -7,7 +7,7 @@
 
 #include "lab/feroce/machine.h"
 
-/* Of all worlds of a run. */
+/* Sums over all worlds of a run. */
 struct feroce_sums {
     uint64_t compared, wrong; /* Bytes of payload. */
     uint64_t icrcs, bad_icrcs;

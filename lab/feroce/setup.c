@@ -62,7 +62,6 @@ static struct feroce_board_config board_2026(struct lab_run *run, enum feroce_sp
                    .rto_ns = cycles * speeds[speed].cycle_ps / SIM_NS,
                    .quirks = whole(run, "quirks") != 0 ? (uint32_t)FEROCE_QUIRKS_ALL : 0,
                    .sending_restarts_timer = whole(run, "timer") != 0,
-                   .resends_alone = whole(run, "resend") != 0,
                    .no_hysteresis = whole(run, "release") != 0},
         .master_timeout_ns = 310000000,
     };
@@ -128,7 +127,6 @@ static struct feroce_setup common(struct lab_run *run, enum feroce_speed speed)
         .coalesce = whole(run, "coalesce"),
         .receives = RECEIVES,
         .rnr_code = 8,
-        .keeps = lab_value_or_default(run, "receiver") != 0,
         .flip = (enum feroce_flip)whole(run, "flip"),
     };
     feroce_set_gap(&setup, speed == FEROCE_100G ? 0 : gap_bytes(run, speed),

@@ -74,11 +74,11 @@ struct feroce_load {
     bool write, immediate;
     uint32_t bytes[2];        /* Messages of boards with even, with odd numbers. */
     uint32_t frequency;       /* As in the generator's request. */
-    uint32_t count;           /* Of each generator's messages; 0: without end. */
+    uint32_t count;           /* Each generator's messages; 0: without end. */
     uint32_t warm, messages;  /* A board's before the measurement, and in all. */
     uint64_t until_ps;        /* The end, whatever was done; 0: none. */
     uint64_t stagger_ps;      /* Between the starts of two boards. */
-    uint32_t loss_millionths; /* Of packets from boards. */
+    uint32_t loss_millionths; /* Packets from boards. */
     uint32_t lost_psn;        /* Queue pair 256's packet that is lost once; NO_PSN: none. */
     uint32_t lost_again;      /* So often again. */
     uint32_t acks;            /* After so many all ACKs are lost; 0: none is. */

@@ -7,7 +7,7 @@
 
 enum {
     MESSAGE_BYTES = 262144,
-    MESSAGES = 120, /* Of a board; 20 of them are not measured. */
+    MESSAGES = 120, /* Each board's; 20 of them are not measured. */
     SENDERS_MOST = 8,
     SMALL_BYTES = 4096,
 };

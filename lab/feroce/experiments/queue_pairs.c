@@ -7,7 +7,7 @@
 
 enum {
     MESSAGE_BYTES = 262144,
-    MESSAGES = 60, /* Of a queue pair; 10 of them are not measured. */
+    MESSAGES = 60, /* Each queue pair's; 10 of them are not measured. */
     SMALL_BYTES = 64,
     SMALL_MESSAGES = 5000,
     QPS_MOST = 8,
