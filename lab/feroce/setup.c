@@ -129,8 +129,7 @@ static struct feroce_setup common(struct lab_run *run, enum feroce_speed speed)
         .rnr_code = 8,
         .flip = (enum feroce_flip)whole(run, "flip"),
     };
-    feroce_set_gap(&setup, speed == FEROCE_100G ? 0 : gap_bytes(run, speed),
-                   whole(run, "bubble_cycles"));
+    feroce_set_gap(&setup, speed == FEROCE_100G ? 0 : gap_bytes(run, speed), 0);
     set_switch(&setup, run);
     return setup;
 }

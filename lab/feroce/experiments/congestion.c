@@ -248,6 +248,7 @@ const struct lab_experiment feroce_congestion = {
     .uses = "senders xoff_10G xoff_25G pfc pauser paused buffer_bytes extra_bytes rival_bubble "
             "rival_extra ack_ns fec_ns cable switch pipe_cycles flip",
     FEROCE_CLAIMS(claims),
+    .quick = true,
     .run = congestion,
     .explains =
         "A switch that asks for pauses where an input holds too much loses nothing, and the line "

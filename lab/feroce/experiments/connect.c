@@ -84,7 +84,9 @@ const struct lab_experiment feroce_connect = {
     FEROCE_COMMON,
     .name = "feroce/connect",
     .what = "a connection is opened, and the board's reply is lost",
-    .uses = "lost_replies qps flip",
+    .uses = "lost_replies qps pmtu qp_width request_cycles visit_cycles packet_cycles pipe_cycles "
+            "ack_ns "
+            "coalesce cable switch flip",
     FEROCE_CLAIMS(claims),
     .quick = true,
     .run = connect,

@@ -413,8 +413,10 @@ const struct lab_experiment feroce_loss = {
     FEROCE_COMMON,
     .name = "feroce/loss",
     .what = "go-back-N, timeouts, RNR, the window, and a WRITE that is refused",
-    .uses = "qps buffer_bits rto retry quirks read_ahead timer resend release receiver rnr_clock "
-            "rnr_code rkey loss extra_bytes ack_ns fec_ns cable switch visit_cycles packet_cycles "
+    .uses = "qps pmtu qp_width buffer_bits rto retry quirks read_ahead timer resend release "
+            "receiver rnr_clock "
+            "rnr_code rkey loss extra_bytes gap host_ns ack_ns fec_ns cable switch visit_cycles "
+            "packet_cycles "
             "pipe_cycles request_cycles coalesce flip",
     FEROCE_CLAIMS(claims),
     .run = loss,
