@@ -194,7 +194,6 @@ static void start_board(struct feroce_receiver *receiver)
             .meta = {.valid = true,
                      .start = true,
                      .write = load->write,
-                     .immediate = load->immediate,
                      .length = message_bytes(receiver->machine, board),
                      .count = load->count != 0 ? load->count : UINT32_MAX,
                      .frequency = load->frequency},

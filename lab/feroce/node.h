@@ -98,7 +98,6 @@ struct feroce_node {
     /* What it did. */
     uint64_t messages, acked_bytes, acks;
     uint64_t packets, resent;
-    uint64_t begun_first_ps; /* Its first packet. */
     uint64_t last_ack_ps, last_nak_ps, first_resend_ps, failed_ps;
     uint64_t oldest_resends; /* Packets sent again whose PSN is CPL + 1. */
     uint64_t unresolved, arp_requests;

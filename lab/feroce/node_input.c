@@ -218,7 +218,7 @@ static void on_begin(struct sim_port *port, struct sim_frame *frame)
         &node->queues[packet->index].sent[packet->psn.value % FEROCE_SENT_MAX];
     sent->tail_ps = frame->span.tail_ps;
     node->ahead--;
-    node->begun_first_ps = node->packets++ == 0 ? now_ps : node->begun_first_ps;
+    node->packets++;
     if (packet->resent) {
         node->first_resend_ps = node->resent++ == 0 ? now_ps : node->first_resend_ps;
     }

@@ -170,12 +170,9 @@ static bool is_withheld(struct feroce_receiver *receiver,
         receiver->replies_left -= lost;
         return lost;
     }
-    if (packet->psn.value != load->lost_psn || packet->index != 0) {
-        return false;
-    }
-    uint32_t *left = packet->resent ? &receiver->lost_again_left : &receiver->lost_left;
-    const bool lost = *left > 0;
-    *left -= lost;
+    const bool lost =
+        packet->psn.value == load->lost_psn && packet->index == 0 && !receiver->withheld;
+    receiver->withheld |= lost;
     return lost;
 }
 
@@ -282,11 +279,8 @@ static const struct sim_port_calls calls = {.on_frame = on_frame, .on_loss = on_
 void feroce_receiver_open(struct feroce_receiver *receiver, struct feroce_machine *machine)
 {
     const struct feroce_load *load = &machine->load;
-    *receiver = (struct feroce_receiver){.machine = machine,
-                                         .sim = &machine->sim,
-                                         .lost_left = 1,
-                                         .lost_again_left = load->lost_again,
-                                         .replies_left = load->lost_replies};
+    *receiver = (struct feroce_receiver){
+        .machine = machine, .sim = &machine->sim, .replies_left = load->lost_replies};
     sim_port_open(&receiver->port, receiver->sim, &machine->setup.line, &calls);
     sim_event_init(&receiver->late, on_late);
     feroce_receiver_open_host(receiver);

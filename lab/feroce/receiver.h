@@ -65,7 +65,8 @@ struct feroce_receiver {
     } reposts[FEROCE_REPOSTS_MAX];
     uint32_t repost_first, repost_count;
     bool spoilt; /* The one bit was flipped. */
-    uint32_t lost_left, lost_again_left, replies_left;
+    uint32_t replies_left;
+    bool withheld; /* The one packet. */
     /* What it saw. */
     uint64_t frames, compared, wrong; /* Bytes of payload. */
     uint64_t icrcs, bad_icrcs;

@@ -71,7 +71,7 @@ struct feroce_setup {
 
 struct feroce_load {
     uint32_t senders, qps; /* Queue pairs that send, of each board. */
-    bool write, immediate;
+    bool write;
     uint32_t bytes[2];        /* Messages of boards with even, with odd numbers. */
     uint32_t frequency;       /* As in the generator's request. */
     uint32_t count;           /* Each generator's messages; 0: without end. */
@@ -80,7 +80,6 @@ struct feroce_load {
     uint64_t stagger_ps;      /* Between the starts of two boards. */
     uint32_t loss_millionths; /* Packets from boards. */
     uint32_t lost_psn;        /* Queue pair 256's packet that is lost once; NO_PSN: none. */
-    uint32_t lost_again;      /* So often again. */
     uint32_t acks;            /* After so many all ACKs are lost; 0: none is. */
     uint32_t lost_replies;    /* So many replies of the boards to OPEN. */
     uint64_t reposts_from_ps; /* Until then, from the start on, no receive is posted again. */
@@ -97,11 +96,5 @@ struct feroce_setup feroce_setup_2026(struct lab_run *run, enum feroce_speed spe
 void feroce_set_gap(struct feroce_setup *setup, uint32_t extra_bytes, uint32_t bubble_cycles);
 /* Messages of so many bytes from one queue pair of one board. */
 struct feroce_load feroce_load_of(uint32_t bytes, uint32_t messages);
-
-/* What a byte of the line takes, in seconds per second of the rate in Gb/s. */
-static inline double feroce_line_gbps(const struct feroce_setup *setup)
-{
-    return 8e6 / (double)setup->line.wire.byte_fs;
-}
 
 #endif
