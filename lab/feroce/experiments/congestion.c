@@ -245,8 +245,9 @@ const struct lab_experiment feroce_congestion = {
     FEROCE_COMMON,
     .name = "feroce/congestion",
     .what = "two to eight boards, one receiver, and a switch that asks for pauses",
-    .uses = "senders xoff_10G xoff_25G pfc pauser paused buffer_bytes extra_bytes rival_bubble "
-            "rival_extra ack_ns fec_ns cable switch pipe_cycles flip",
+    .uses = "senders xoff_10G xoff_25G pfc pauser paused buffer_bytes extra_bytes gap rival_bubble "
+            "rival_extra ack_ns fec_ns cable switch pipe_cycles request_cycles "
+            "pmtu coalesce flip",
     FEROCE_CLAIMS(claims),
     .quick = true,
     .run = congestion,

@@ -132,7 +132,7 @@ const struct lab_experiment feroce_queue_pairs = {
     .name = "feroce/queue-pairs",
     .what = "one board at 100 Gb/s: one to eight queue pairs, long messages and small ones",
     .uses = "qps qp_width request_cycles visit_cycles packet_cycles extra_bytes fast_ack requests "
-            "buffer_bits ack_ns flip",
+            "buffer_bits quirks pmtu pipe_cycles host_ns cable switch coalesce ack_ns flip",
     FEROCE_CLAIMS(claims),
     .quick = true,
     .run = queue_pairs,
