@@ -249,7 +249,6 @@ const struct lab_experiment feroce_congestion = {
             "rival_extra ack_ns fec_ns cable switch pipe_cycles request_cycles "
             "pmtu coalesce flip",
     FEROCE_CLAIMS(claims),
-    .quick = true,
     .run = congestion,
     .explains =
         "A switch that asks for pauses where an input holds too much loses nothing, and the line "

@@ -134,7 +134,6 @@ const struct lab_experiment feroce_queue_pairs = {
     .uses = "qps qp_width request_cycles visit_cycles packet_cycles extra_bytes fast_ack requests "
             "buffer_bits quirks pmtu pipe_cycles host_ns cable switch coalesce ack_ns flip",
     FEROCE_CLAIMS(claims),
-    .quick = true,
     .run = queue_pairs,
     .explains =
         "A queue pair's channel is 128 bits wide, so that one of them fills 41 % of the line, two "
