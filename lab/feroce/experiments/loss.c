@@ -268,6 +268,11 @@ static void long_rows(struct lab_run *run, struct feroce_sums *sums)
         /* All that is not cable, from last bit to ACK. */
         const double rest_us = feroce_run_in(run, sums, &setup, &load).latency_us -
                                4 * in_us(setup.line.wire.latency_ps);
+        if (rest_us > round_us) {
+            lab_fail(run, "without any cable a round trip takes %.1f us, and %.0f are asked for",
+                     rest_us, round_us);
+            return;
+        }
         setup.line.wire.latency_ps = (uint64_t)((round_us - rest_us) * 1e6 / 4);
         setup.board_line.wire.latency_ps = setup.line.wire.latency_ps;
         const double gbps = feroce_run_in(run, sums, &setup, &load).gbps;
