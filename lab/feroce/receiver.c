@@ -112,7 +112,7 @@ static void make_move(struct feroce_receiver *receiver, const struct nic_move *m
 
 static void poll_completions(struct feroce_receiver *receiver)
 {
-    struct completion completion;
+    struct completion completion = {0};
     while (cq_poll(&receiver->cq, &completion, 1) == 1) {
         receiver->failures += completion.status != COMPLETION_SUCCESS;
         receiver->messages++;

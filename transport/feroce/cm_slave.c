@@ -20,7 +20,7 @@ static struct feroce_reply reply_to(const struct feroce_slave *slave, const stru
 {
     struct feroce_reply reply = {
         .message = {.request = asked->request,
-                    .ack = ack,
+                    .ack = (uint8_t)ack,
                     .info_valid = true,
                     .ack_valid = true,
                     .local = asked->remote,
@@ -40,7 +40,7 @@ static void refuse(struct feroce_slave *slave, const struct feroce_cm *asked, en
     if ((slave->quirks & FEROCE_QUIRK_STALE_ERROR) != 0) {
         reply = slave->last;
         reply.message.ack_valid = true;
-        reply.message.ack = ack;
+        reply.message.ack = (uint8_t)ack;
     }
     push(slave, &reply);
 }

@@ -263,7 +263,7 @@ static struct feroce_cm answer_to(const struct feroce_reply *asked, enum feroce_
 {
     struct feroce_cm answer = asked->message;
     answer.ack_valid = true;
-    answer.ack = ack;
+    answer.ack = (uint8_t)ack;
     answer.local =
         (struct feroce_side){.qpn = 0x33, .psn = 5, .rkey = 7, .ip = asked->ip, .address = 0x1000};
     answer.remote = asked->message.local;

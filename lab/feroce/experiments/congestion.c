@@ -114,7 +114,7 @@ struct crowd {
 static struct crowd crowd_at(struct lab_run *run, struct feroce_sums *sums, enum feroce_speed speed)
 {
     double latency_us[SENDERS_MOST + 1] = {0};
-    struct crowd crowd = {.least_gbps = INFINITY};
+    struct crowd crowd = {.least_gbps = HUGE_VAL};
     struct lab_series *series = lab_add_curve(run, speed == FEROCE_10G ? "10 Gb/s" : "25 Gb/s");
     for (uint32_t senders = 1; senders <= SENDERS_MOST; senders++) {
         const struct feroce_setup setup = feroce_setup_of(run, speed);
