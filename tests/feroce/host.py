@@ -91,31 +91,14 @@ class Stream:
         self.coming = 0  # Bytes of the message so far.
 
 
-class Host:
-    def __init__(self, address, board, version=3, source_port=0x8657, check_identification=False):
-        self.address, self.board, self.version, self.source_port = address, board, version, source_port
+class Link:
+    """The connection manager's end of a host."""
+
+    def __init__(self, address, board, version=3):
+        self.address, self.board, self.version = address, board, version
         self.cm = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.cm.bind((address, CM_PORT))
-        self.roce = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.roce.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-        self.roce.bind((address, ROCE_PORT))
-        self.roce.settimeout(0.01)
-        self.streams = {}
         self.wrong = []  # What a board should not have sent.
-        self.packets = self.wrong_icrcs = 0
-        self.answers = 0  # Sent.
-        self.lose = lambda: False
-        self.mute = False
-        self.segmented = False  # The identification may be an index.
-        self.not_ready = 0  # Answer RNR until then.
-        self.rnr_code = 1
-        self.rnrs, self.arrivals = 0, []
-
-    def close(self):
-        self.cm.close()
-        self.roce.close()
-
-    # -- Connection manager
 
     def tell(self, octets):
         self.cm.sendto(octets, (self.board, CM_PORT))
@@ -133,6 +116,31 @@ class Host:
     def ask(self, octets, timeout=2):
         self.tell(octets)
         return self.hear(timeout)
+
+
+class Host(Link):
+    def __init__(self, address, board, version=3, source_port=0x8657):
+        super().__init__(address, board, version)
+        self.source_port = source_port
+        self.roce = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.roce.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.roce.bind((address, ROCE_PORT))
+        self.roce.settimeout(0.01)
+        self.streams = {}
+        self.packets = self.wrong_icrcs = 0
+        self.answers = 0  # Sent.
+        self.lose = lambda: False
+        self.mute = False
+        self.segmented = False  # The identification may be an index.
+        self.not_ready = 0  # Answer RNR until then.
+        self.rnr_code = 1
+        self.rnrs, self.arrivals = 0, []
+
+    def close(self):
+        self.cm.close()
+        self.roce.close()
+
+    # -- Connection manager
 
     def open(self, qpn, psn=0, memory=0, rkey=0x1234, address=0x10000000):
         stream = Stream(qpn, psn, bytearray(memory))
