@@ -213,6 +213,26 @@ def ucx_endpoints(transports, qps, field='rate'):
     return point[field]
 
 
+def front_end(pace, count):
+    """A detector's front end sends so many messages of 16 KB to its receiver, which compares every byte: GB/s."""
+    command = [nonic(), 'feroce']
+    with subprocess.Popen(['taskset', '-c', '0', *command, 'board', '--start', f'16384,{count}', '--pace', pace, '--once'],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as board:
+        try:
+            if not board.stdout.readline().startswith('board at'):
+                raise RuntimeError('the board did not start')
+            output = subprocess.run(['taskset', '-c', '1', *command, 'receive', '--active', '--remote', '127.0.0.10',
+                                     '--buf-size', '16384', '--max-messages', str(count)], capture_output=True,
+                                    text=True, timeout=60).stdout
+        finally:
+            board.kill()
+    found = re.search(r'(\d+) bytes, the last one after ([\d.]+) s; 0 words missing, 0 repeated, 0 messages with a wrong',
+                      output)
+    if not found or int(found[1]) != 16384 * count:
+        raise RuntimeError(f'not every byte: {output[-200:]}')
+    return int(found[1]) / float(found[2]) / 1e9
+
+
 # Open MPI over nonic alone, and over what it would use otherwise.
 MPI_UCX = ['--mca', 'pml', 'ucx', '--mca', 'osc', 'ucx', '--mca', 'pml_ucx_tls', 'any', '--mca', 'pml_ucx_devices',
            'any', '--mca', 'btl', '^vader,tcp,openib,uct', '-x', 'UCX_TLS', '-x', 'UCX_NET_DEVICES']
@@ -309,6 +329,10 @@ ROWS = [
     ('8 B write rate, udp, 64 a post', 'M/s',
      lambda: perftest('udp', 'ib_write_bw', '-s', '8', '--post_list', '64', '-n', '640000')[4],
      lambda: raw('udp-single') / 1e6, 'UDP, one a call', ('>=', 5)),
+    ("front end's 16 KB SENDs, --pace exact", 'GB/s', lambda: front_end('exact', 50000), lambda: raw('udp-unsummed'),
+     'UDP, a packet a call', ('>=', 0.67)),
+    ("front end's 16 KB SENDs, --pace fast", 'GB/s', lambda: front_end('fast', 150000), lambda: raw('udp-segmented'),
+     'UDP, segmented', ('>=', 0.4)),
     *fault_rows(),
     *[row for wire, tls, whose in (('shm', 'posix,cma,self', 'UCX shared memory'), ('udp', 'tcp,self', 'UCX TCP'))
       for row in (

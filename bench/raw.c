@@ -2,10 +2,10 @@
  *
  * raw - what the machine itself can do, without any protocol: the limits nonic is held against.
  *
- * Usage: raw memcpy | vm-write | udp-segmented | udp-single | udp-pingpong
+ * Usage: raw memcpy | vm-write | udp-segmented | udp-unsummed | udp-single | udp-pingpong
  * Two processes, pinned to processors 0 and 1, for about a second. Prints one number: GB/s for
- * memcpy and udp-segmented, microseconds for vm-write and udp-pingpong (one way), datagrams per
- * second for udp-single.
+ * memcpy, udp-segmented and udp-unsummed (one packet a call, without a UDP checksum), microseconds
+ * for vm-write and udp-pingpong (one way), datagrams per second for udp-single.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,6 +28,7 @@
 #define MESSAGE  (1u << 20)
 #define SEGMENT  4096
 #define SEGMENTS 15
+#define PACKET   (12 + 4096 + 4) /* BTH, payload, ICRC. */
 #define SECONDS  1.0
 
 struct shared {
@@ -223,6 +224,10 @@ int main(int argc, char **argv)
         result = vm_write(child);
     } else if (strcmp(mode, "udp-segmented") == 0) {
         result = udp_producer(SEGMENTS * SEGMENT, SEGMENT) / 1e9;
+    } else if (strcmp(mode, "udp-unsummed") == 0) {
+        const int one = 1;
+        setsockopt(sockets[0], SOL_SOCKET, SO_NO_CHECK, &one, sizeof(one));
+        result = udp_producer(PACKET, 0) / 1e9;
     } else if (strcmp(mode, "udp-single") == 0) {
         result = udp_producer(24, 0) / 24;
     } else if (strcmp(mode, "udp-pingpong") == 0) {
@@ -232,7 +237,8 @@ int main(int argc, char **argv)
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     if (result < 0) {
-        fprintf(stderr, "usage: raw memcpy|vm-write|udp-segmented|udp-single|udp-pingpong\n");
+        fprintf(stderr, "usage: raw memcpy|vm-write|udp-segmented|udp-unsummed|udp-single|"
+                        "udp-pingpong\n");
         return 2;
     }
     printf("%.3f\n", result);
