@@ -151,7 +151,7 @@ static void many(struct lab_run *run, struct feroce_sums *sums)
     lab_add_mark(figure, 2, 13.2, "document, 10 Gb/s: 13.2");
     lab_add_mark(figure, 2, 20.0, "document, 25 Gb/s: 20.0");
     const struct crowd at_10 = crowd_at(run, sums, FEROCE_10G);
-    lab_progress(run, 0.7);
+    lab_progress(run, 0.45);
     const struct crowd at_25 = crowd_at(run, sums, FEROCE_25G);
     crowd_rows(run, &at_10, "10", "FER-A17.total/10", "FER-A17.each10",
                feroce_whole(run, "xoff_10G") * 0.0008);
@@ -159,15 +159,63 @@ static void many(struct lab_run *run, struct feroce_sums *sums)
                feroce_whole(run, "xoff_25G") * 0.00032);
 }
 
+/* -- Over the threshold, over the cable ---------------------------------------------------------*/
+
+static double latency_of(struct lab_run *run, struct feroce_sums *sums,
+                         const struct feroce_setup *setup)
+{
+    const struct feroce_load load = load_of(2, MESSAGES / 2);
+    return feroce_run_in(run, sums, setup, &load).latency_us;
+}
+
+/* Stairs: an input holds whole frames. */
+static void threshold_figure(struct lab_run *run, struct feroce_sums *sums)
+{
+    struct lab_figure *figure =
+        lab_add_figure(run, "xoff", "Latency of two boards over the threshold of an input",
+                       "xoff, bytes", "us", false);
+    lab_add_mark(figure, feroce_whole(run, "xoff_10G"), 13.2, "document, 10 Gb/s: 13.2");
+    lab_add_mark(figure, feroce_whole(run, "xoff_25G"), 20.0, "document, 25 Gb/s: 20.0");
+    for (enum feroce_speed speed = FEROCE_10G; speed <= FEROCE_25G; speed++) {
+        struct lab_series *series = lab_add_curve(run, speed == FEROCE_10G ? "10 Gb/s" : "25 Gb/s");
+        for (uint32_t xoff = 2000; xoff <= 50000; xoff += 3000) {
+            struct feroce_setup setup = feroce_setup_of(run, speed);
+            setup.input.xoff_bytes = xoff;
+            setup.input.xon_bytes = xoff / 2;
+            lab_add_point(series, xoff, latency_of(run, sums, &setup), LAB_NOTHING);
+        }
+    }
+}
+
+/* A pause that comes later finds more on the way. */
+static void cable_figure(struct lab_run *run, struct feroce_sums *sums)
+{
+    static const uint32_t cables_ns[] = {10, 100, 300, 1000, 2000, 5000, 10000};
+    lab_add_figure(run, "cables", "Latency of two boards over the length of each cable",
+                   "one pass, ns", "us", true);
+    for (enum feroce_speed speed = FEROCE_10G; speed <= FEROCE_25G; speed++) {
+        struct lab_series *series = lab_add_curve(run, speed == FEROCE_10G ? "10 Gb/s" : "25 Gb/s");
+        for (uint32_t i = 0; i < COUNT_OF(cables_ns); i++) {
+            struct feroce_setup setup = feroce_setup_of(run, speed);
+            setup.line.wire.latency_ps = cables_ns[i] * SIM_NS;
+            setup.board_line.wire.latency_ps = setup.line.wire.latency_ps;
+            lab_add_point(series, cables_ns[i], latency_of(run, sums, &setup), LAB_NOTHING);
+        }
+    }
+}
+
 static void congestion(struct lab_run *run)
 {
     struct feroce_sums sums = {0};
     tables(run, &sums);
-    lab_progress(run, 0.2);
+    lab_progress(run, 0.15);
     rival(run, &sums);
     fairness(run, &sums);
-    lab_progress(run, 0.4);
+    lab_progress(run, 0.3);
     many(run, &sums);
+    lab_progress(run, 0.6);
+    threshold_figure(run, &sums);
+    cable_figure(run, &sums);
     feroce_sums_rows(run, &sums, "FER-A37.bytes.congestion", "FER-A37.icrcs.congestion");
 }
 

@@ -113,6 +113,26 @@ static void goodput_figure(struct lab_run *run, struct feroce_sums *sums)
     }
 }
 
+/* What a longer round trip costs: more is sent before a loss is known, and the window ends. */
+static void cable_figure(struct lab_run *run, struct feroce_sums *sums)
+{
+    static const uint32_t cables_ns[] = {10, 100, 300, 1000, 2000, 4000, 8000};
+    lab_add_figure(run, "cables", "Goodput at a loss of one in a thousand over the cable",
+                   "one pass, ns", "payload, Gb/s", true);
+    for (enum feroce_speed speed = FEROCE_10G; speed < FEROCE_SPEEDS; speed++) {
+        struct lab_series *series = lab_add_curve(run, "%s", speed_names[speed]);
+        for (uint32_t i = 0; i < COUNT_OF(cables_ns); i++) {
+            struct feroce_setup setup = setup_of(run, speed);
+            struct feroce_load load = load_of(200);
+            setup.line.wire.latency_ps = cables_ns[i] * SIM_NS;
+            setup.board_line.wire.latency_ps = setup.line.wire.latency_ps;
+            load.loss_millionths = 1000;
+            lab_add_point(series, cables_ns[i], feroce_run_in(run, sums, &setup, &load).gbps,
+                          LAB_NOTHING);
+        }
+    }
+}
+
 /* -- A24, A25: silence --------------------------------------------------------------------------*/
 
 /* From the last ACK to the first packet that is sent again, in cycles. */
@@ -329,6 +349,7 @@ static void loss(struct lab_run *run)
     goodput_row(run, &sums, FEROCE_100G, again[FEROCE_100G], 0.5);
     lab_progress(run, 0.8);
     goodput_figure(run, &sums);
+    cable_figure(run, &sums);
     feroce_sums_rows(run, &sums, "FER-A37.bytes.loss", "FER-A37.icrcs.loss");
 }
 
