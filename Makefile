@@ -5,7 +5,7 @@ BUILD := build
 .PHONY: all deps demo test test-all check interop bench install clean
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) shipped programs
 	@ln -sfn tools/nonic $(BUILD)/nonic
 	@ln -sfn verbs/libibverbs.so.1 $(BUILD)/libibverbs.so.1
 
@@ -40,6 +40,7 @@ interop:
 bench:
 	@dev/install-packages build demo bench
 	@$(MAKE) --no-print-directory all
+	@ninja -C $(BUILD) benches
 	@bench/run
 	@bench/bad-networks
 

@@ -208,6 +208,7 @@ static double ring_share(struct lab_run *run, enum lant_flow_kind flow, uint32_t
                        .payload = LANT_PAYLOAD_FLITS_MAX},
             .footer = {.source = i % RING, .class = LANT_CLASS_RDMA}};
         struct lant_frame *frame = lant_fabric_frame(&ring.fabric);
+        CHECK(frame != NULL);
         frame->count = lant_encode(&packet, frame->flits);
         (void)lant_fabric_send(&ring.fabric, i % RING, frame, 0);
     }

@@ -117,6 +117,7 @@ static uint32_t entries_of(struct lab_run *run, bool from_port, uint32_t memory,
                        .size = 3},
             .footer = {.row = (uint16_t)i, .bus_id = (uint8_t)i, .offset = i}};
         struct lant_frame *frame = lant_fabric_frame(&bench->world.fabric);
+        CHECK(frame != NULL);
         frame->count = lant_encode(&packet, frame->flits);
         (void)lant_fabric_send(&bench->world.fabric, 0, frame, 0);
     }

@@ -46,6 +46,7 @@ static double line_gbps(struct lab_run *run, uint32_t bytes)
     uint64_t first_ps = 0;
     for (uint32_t i = 0; i < LINE_PACKETS; i++) {
         struct lant_frame *frame = lant_fabric_frame(&sink.fabric);
+        CHECK(frame != NULL);
         frame->count = lant_encode(&packet, frame->flits);
         (void)lant_fabric_send(&sink.fabric, 0, frame, 0);
     }
