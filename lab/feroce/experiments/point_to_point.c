@@ -150,7 +150,7 @@ static void sweep(struct lab_run *run, struct feroce_sums *sums)
     latency_figure(run, latency_us);
 }
 
-/* Packets carry less; 100 Gb/s are not full where a packet takes the reader longer than the line. */
+/* Packets carry less, and 100 Gb/s are not full where the reader takes longer than the line. */
 static void pmtu_figure(struct lab_run *run, struct feroce_sums *sums)
 {
     lab_add_figure(run, "pmtu", "Throughput over the PMTU, messages of 262,144 bytes", "bytes",
