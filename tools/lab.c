@@ -338,13 +338,15 @@ static bool choose(char **words, int count, bool quick, struct choice *choice)
 
 /* -- list, show ---------------------------------------------------------------------------------*/
 
+/* Their options. */
+static const struct option show_options[] = {
+    {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+
 static int lab_list_command(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     bool json = false;
     int option;
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", show_options, NULL)) != -1) {
         switch (option) {
         case 'j': json = true; break;
         case 'h': print_help(stdout); return 0;
@@ -362,11 +364,19 @@ static int lab_list_command(int argc, char **argv)
 
 static int lab_show_command(int argc, char **argv)
 {
-    const bool json = argc == 3 && strcmp(argv[2], "--json") == 0;
-    if (argc != 2 && !json) {
-        return usage_error("'lab show' takes the name of one experiment, and --json");
+    bool json = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "h", show_options, NULL)) != -1) {
+        switch (option) {
+        case 'j': json = true; break;
+        case 'h': print_help(stdout); return 0;
+        default: return usage_error("valid options of 'lab show' are --json, --help");
+        }
     }
-    const struct lab_experiment *experiment = find_or_say(argv[1]);
+    if (optind + 1 != argc) {
+        return usage_error("'lab show' takes the name of one experiment");
+    }
+    const struct lab_experiment *experiment = find_or_say(argv[optind]);
     if (experiment == NULL) {
         return EXIT_USAGE;
     }
