@@ -32,7 +32,8 @@ int command_bench(int argc, char **argv)
     }
     char path[PATH_MAX];
     if (!find_part("nonic-connections", path, sizeof(path))) {
-        fprintf(stderr, "nonic: nonic-connections is not beside the command; was it built?\n");
+        fprintf(stderr, "nonic: nonic-connections is neither beside the command nor in "
+                        "../lib/nonic; was it built?\n");
         return 1;
     }
     execv(path, argv + 1);

@@ -83,7 +83,8 @@ static int receive(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (!find_part(RECEIVER, path, sizeof(path))) {
-        fprintf(stderr, "nonic: " RECEIVER " is not beside the command; was it built?\n");
+        fprintf(stderr, "nonic: " RECEIVER " is neither beside the command nor in "
+                        "../lib/nonic; was it built?\n");
         return 1;
     }
     if (own_library && !preload_library()) {

@@ -3,7 +3,7 @@
  * Many runs at once: each core, and each MPI rank, takes the next one.
  */
 #include <dlfcn.h>
-#include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,9 @@
 
 #include "base/check.h"
 #include "tools/lab.h"
+#include "tools/nonic.h"
+
+#define MODULE "nonic-mpi.so"
 
 struct lab_run *lab_runs_open(uint32_t count)
 {
@@ -78,31 +81,21 @@ static bool work_in_children(struct queue *queue, struct lab_run *runs, uint32_t
 
 /* -- Ranks --------------------------------------------------------------------------------------*/
 
-/* The directory of this program, then the one it is installed beside. */
 static void *load_module(char *error, size_t error_bytes)
 {
-    static const char *const beside[] = {"nonic-mpi.so", "../lib/nonic/nonic-mpi.so",
-                                         "tools/nonic-mpi.so"};
-    char self[512];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (length <= 0) {
-        snprintf(error, error_bytes, "cannot tell where this program is: %s", strerror(errno));
+    char path[PATH_MAX];
+    if (!find_part(MODULE, path, sizeof(path))) {
+        snprintf(error, error_bytes,
+                 "started under mpirun, but " MODULE
+                 " is neither beside the command nor in ../lib/nonic; was it built?");
         return NULL;
     }
-    self[length] = '\0';
-    char *slash = strrchr(self, '/');
-    slash[1] = '\0';
-    for (size_t i = 0; i < COUNT_OF(beside); i++) {
-        char path[600];
-        snprintf(path, sizeof(path), "%s%s", self, beside[i]);
-        void *module = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
-        if (module != NULL) {
-            return module;
-        }
+    void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (module == NULL) {
+        snprintf(error, error_bytes, "started under mpirun, but %s cannot be loaded: %s", path,
+                 dlerror());
     }
-    snprintf(error, error_bytes,
-             "started under mpirun, but nonic-mpi.so is not beside %s or cannot be loaded", self);
-    return NULL;
+    return module;
 }
 
 static bool open_ranks(struct lab_ranks *ranks, char *error, size_t error_bytes)

@@ -11,7 +11,9 @@
 #include "base/check.h"
 #include "tools/nonic.h"
 
-/* A part lies beside the command, in the rooms of a build, or in ../lib/nonic where installed. */
+/* A part lies beside the command, in the rooms of a build, or in ../lib/nonic where installed. The
+ * kernel says where the command is, whatever link it was started by; nothing says where it was
+ * meant to be, so that an installed tree can be moved. */
 bool find_part(const char *name, char *path, size_t bytes)
 {
     static const char *const places[] = {"", "/verbs", "/tools", "/../verbs", "/../lib/nonic"};

@@ -75,7 +75,8 @@ static bool find_library(char *library, size_t bytes)
 {
     if (!find_part(LIBRARY, library, bytes)) {
         fprintf(stderr, access("/proc/self/exe", F_OK) == 0
-                            ? "nonic: " LIBRARY " is not beside the command; was it built?\n"
+                            ? "nonic: " LIBRARY " is neither beside the command nor in "
+                              "../lib/nonic; was it built?\n"
                             : "nonic: /proc is not mounted, and nonic needs it to find its "
                               "library; mount it (mount -t proc proc /proc)\n");
         return false;
