@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD := build
 
-.PHONY: all deps demo test test-all check interop bench install clean
+.PHONY: all deps demo test test-all check interop bench install uninstall clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) shipped programs
@@ -44,15 +44,15 @@ bench:
 	@bench/run
 	@bench/bad-networks
 
-install: all
-	install -D -m 755 $(BUILD)/tools/nonic $(DESTDIR)$(PREFIX)/bin/nonic
-	install -D -m 755 $(BUILD)/verbs/libibverbs.so.1 $(DESTDIR)$(PREFIX)/lib/nonic/libibverbs.so.1
-	install -D -m 755 $(BUILD)/tools/nonic-connections $(DESTDIR)$(PREFIX)/lib/nonic/nonic-connections
-	install -D -m 755 $(BUILD)/tools/nonic-feroce-receive \
-	    $(DESTDIR)$(PREFIX)/lib/nonic/nonic-feroce-receive
-	install -D -m 755 $(BUILD)/tools/nonic-mpi.so $(DESTDIR)$(PREFIX)/lib/nonic/nonic-mpi.so
-	install -D -m 644 docs/man/nonic.1 $(DESTDIR)$(PREFIX)/share/man/man1/nonic.1
-	install -D -m 644 docs/man/nonic-feroce.1 $(DESTDIR)$(PREFIX)/share/man/man1/nonic-feroce.1
+# Nothing that is built knows the prefix, so another one compiles nothing anew.
+install: $(BUILD)/build.ninja
+	@grep -qs '"name": "prefix", "value": "$(PREFIX)"' $(BUILD)/meson-info/intro-buildoptions.json || \
+	    meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@ninja -C $(BUILD) shipped
+	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+uninstall:
+	@ninja -C $(BUILD) uninstall
 
 clean:
 	rm -rf $(BUILD) build-*
