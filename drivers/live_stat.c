@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,9 @@
 
 /* Connections that `nonic stat` hears of: more than fit a socket's buffer. */
 #define CONNECTIONS_MAX 1024
+
+/* More than fits a socket's buffer, likewise. */
+#define WISH_BYTES_MAX (1u << 18)
 
 #define PORT_LINES   11
 #define CM_LINES     10
@@ -123,10 +127,27 @@ static void say_connections(const struct live *live, int client)
     (void)!stat_server_connections(client, some, count);
 }
 
+/* False: it wishes for nothing that we know. */
+static bool grant_wish(struct live *live, int client)
+{
+    char wish[STAT_WISH_BYTES];
+    stat_server_wish(client, wish);
+    char *text = wish[0] == '\0' || live->listener.on_wish == NULL ? NULL : malloc(WISH_BYTES_MAX);
+    if (text == NULL) {
+        return false;
+    }
+    const size_t bytes = live->listener.on_wish(live, wish, text, WISH_BYTES_MAX);
+    stat_server_say(client, text, bytes);
+    free(text);
+    return bytes > 0;
+}
+
 void live_serve_stat(struct live *live)
 {
     const int client = stat_server_accept(live->stat_fd);
-    if (client >= 0) {
+    if (client >= 0 && grant_wish(live, client)) {
+        stat_server_close(client);
+    } else if (client >= 0) {
         struct stat_line lines[LINES_MAX];
         const uint32_t count = collect(live, lines);
         stat_server_answer(client, live_device_text(live), lines, count);

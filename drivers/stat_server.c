@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,64 @@ bool stat_server_connections(int client, const struct stat_connection *connectio
         used += (size_t)describe(text + used, sizeof(text) - used, &connections[i]);
     }
     return used < sizeof(text) && (used == 0 || say(client, text, used));
+}
+
+/* -- Wishes -------------------------------------------------------------------------------------*/
+
+#define WISH_PREFIX   "nonic-wish/"
+#define MESSAGE_BYTES 8191
+#define NAMES_TRIED   16
+
+void stat_server_wish(int client, char wish[STAT_WISH_BYTES])
+{
+    struct sockaddr_un address = {0};
+    socklen_t bytes = sizeof(address);
+    const size_t prefix = sizeof(WISH_PREFIX) - 1;
+    wish[0] = '\0';
+    if (getpeername(client, (struct sockaddr *)(void *)&address, &bytes) != 0 ||
+        bytes <= offsetof(struct sockaddr_un, sun_path) + 1 + prefix ||
+        memcmp(address.sun_path + 1, WISH_PREFIX, prefix) != 0) {
+        return;
+    }
+    const char *word = address.sun_path + 1 + prefix;
+    const size_t room = bytes - offsetof(struct sockaddr_un, sun_path) - 1 - prefix;
+    const char *end = memchr(word, '/', room);
+    if (end != NULL && end - word < STAT_WISH_BYTES) {
+        memcpy(wish, word, (size_t)(end - word));
+        wish[end - word] = '\0';
+    }
+}
+
+bool stat_server_wish_for(int client, const char *wish)
+{
+    static atomic_uint last;
+    for (int i = 0; i < NAMES_TRIED; i++) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        const int count =
+            snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, WISH_PREFIX "%s/%d/%u",
+                     wish, getpid(), atomic_fetch_add(&last, 1));
+        const socklen_t bytes =
+            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
+        if (bind(client, (const struct sockaddr *)&address, bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void stat_server_say(int client, const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        size_t part = bytes < MESSAGE_BYTES ? bytes : MESSAGE_BYTES;
+        while (part > 0 && text[part - 1] != '\n') {
+            part--;
+        }
+        if (part == 0 || !say(client, text, part)) {
+            return;
+        }
+        text += part;
+        bytes -= part;
+    }
 }
 
 void stat_server_close(int client)

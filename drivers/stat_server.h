@@ -8,6 +8,10 @@
  * protocol. In further messages follow lines "connection TEXT", where TEXT is a list of NAME=VALUE,
  * one for each reliable connection but for those that there is no room for; then the socket is
  * closed.
+ *
+ * A client that has given its socket the name "nonic-wish/WORD/..." is told what the word stands
+ * for instead, as text that verbs makes and understands (verbs/nldev_objects.h), or the usual if it
+ * stands for nothing. So a wish is there when the client is, and nobody waits for one.
  */
 #ifndef DRIVERS_STAT_SERVER_H
 #define DRIVERS_STAT_SERVER_H
@@ -45,5 +49,13 @@ struct stat_connection {
 #define STAT_CONNECTIONS_AT_ONCE 32
 bool stat_server_connections(int client, const struct stat_connection *connections, uint32_t count);
 void stat_server_close(int client);
+
+/* What the client wants; empty: the usual. */
+#define STAT_WISH_BYTES 16
+void stat_server_wish(int client, char wish[STAT_WISH_BYTES]);
+/* Says lines, as many at a time as a message has room for. */
+void stat_server_say(int client, const char *text, size_t bytes);
+/* A client's socket is given the name of a wish. False: it has none. */
+bool stat_server_wish_for(int client, const char *wish);
 
 #endif

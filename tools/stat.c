@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/stat_ask.h"
 #include "drivers/stat_server.h"
 #include "tools/nonic.h"
-#include "tools/stat_ask.h"
 
 #define NAME_CHARACTERS_MAX 64
 #define WATCH_SECONDS_MAX   86400
@@ -287,7 +287,7 @@ static size_t look(struct request *request, json_t *memory)
     const size_t count = choose(request, &programs);
     size_t seen[STAT_SILENT + 1] = {0}, newer = 0;
     json_t *list = json_array();
-    stat_ask(programs, count, request->connections);
+    stat_ask(programs, count, request->connections, NULL);
     for (size_t i = 0; i < count; i++) {
         seen[programs[i].outcome]++;
         if (programs[i].outcome == STAT_ANSWERED) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/stat_ask.h"
+#include "drivers/stat_ask.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -125,6 +125,10 @@ static void dial(struct stat_program *program)
     if (fd < 0) {
         return;
     }
+    if (program->wish != NULL && !stat_server_wish_for(fd, program->wish)) {
+        close(fd);
+        return;
+    }
     if (connect(fd, (const struct sockaddr *)&address, length) != 0) {
         const bool busy = errno == EAGAIN || errno == EINTR;
         close(fd);
@@ -156,7 +160,7 @@ static bool append(struct stat_program *program, const char *message)
     return true;
 }
 
-static void listen_to(struct stat_program *program, bool connections)
+static void listen_to(struct stat_program *program, bool all)
 {
     char text[TEXT_BYTES];
     const ssize_t received = recv(program->socket, text, sizeof(text) - 1, MSG_DONTWAIT);
@@ -165,7 +169,7 @@ static void listen_to(struct stat_program *program, bool connections)
     }
     if (received > 0) {
         text[received] = '\0';
-        if (append(program, text) && connections) {
+        if (append(program, text) && all) {
             return; /* Until the program closes its end. */
         }
     }
@@ -173,7 +177,7 @@ static void listen_to(struct stat_program *program, bool connections)
 }
 
 /* Hears those that have answered, within a round. */
-static void hear(struct stat_program *const *asked, nfds_t count, bool connections)
+static void hear(struct stat_program *const *asked, nfds_t count, bool all)
 {
     struct pollfd polls[ASKED_AT_ONCE];
     for (nfds_t i = 0; i < count; i++) {
@@ -184,17 +188,18 @@ static void hear(struct stat_program *const *asked, nfds_t count, bool connectio
     }
     for (nfds_t i = 0; i < count; i++) {
         if (polls[i].revents != 0) {
-            listen_to(asked[i], connections);
+            listen_to(asked[i], all);
         }
     }
 }
 
-void stat_ask(struct stat_program *programs, size_t count, bool connections)
+void stat_ask(struct stat_program *programs, size_t count, bool all, const char *wish)
 {
     const int64_t end = now_ns() + TOTAL_NS;
     size_t asking = count;
     for (size_t i = 0; i < count; i++) {
         programs[i].socket = -1;
+        programs[i].wish = wish;
     }
     while (asking > 0) {
         const int64_t now = now_ns();
@@ -218,7 +223,7 @@ void stat_ask(struct stat_program *programs, size_t count, bool connections)
             }
         }
         if (asking > 0) {
-            hear(asked, open, connections);
+            hear(asked, open, all);
         }
     }
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * stat_ask - asks running programs for their counters.
+ * stat_ask - asks running programs for their counters, or what else they tell over the same socket.
  *
  * A program listens on an abstract socket (drivers/stat_server.h), and any user of the machine can
  * take such a name. So the kernel is asked who listens (SO_PEERCRED) before anything is read, and
  * all programs are asked side by side, within a time that no listener can lengthen.
  */
-#ifndef TOOLS_STAT_ASK_H
-#define TOOLS_STAT_ASK_H
+#ifndef DRIVERS_STAT_ASK_H
+#define DRIVERS_STAT_ASK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +29,7 @@ struct stat_program {
     uid_t user;
     char *text; /* Whatever a socket said: not to be printed as it is. NULL unless it answered. */
     /* While it is asked. */
+    const char *wish;
     int socket;       /* -1: not connected. */
     int64_t asked_at; /* In ns; 0: not asked yet. */
 };
@@ -37,9 +38,10 @@ struct stat_program {
  * be given back with stat_forget). Returns how many there are; 0 also if there is no memory. */
 size_t stat_find(struct stat_program **programs);
 
-/* Asks all of them, for 5 seconds at most, and 1 second each. `connections`: also for what they say
- * of each connection, behind the counters in `text`. */
-void stat_ask(struct stat_program *programs, size_t count, bool connections);
+/* Asks all of them, for 5 seconds at most, and 1 second each. `all`: also for what they say behind
+ * the counters in `text`, of each connection. `wish`, which may be NULL: for something else instead
+ * (stat_server.h); a program of an earlier build says its counters all the same. */
+void stat_ask(struct stat_program *programs, size_t count, bool all, const char *wish);
 
 /* Frees the texts and the array. */
 void stat_forget(struct stat_program *programs, size_t count);
