@@ -58,3 +58,14 @@ void *cm_handle_find(uint32_t handle, enum cm_handle_kind kind)
     return handle < table.count && table.slots[handle].kind == kind ? table.slots[handle].object
                                                                     : NULL;
 }
+
+void *cm_handle_each(uint32_t *at, enum cm_handle_kind kind)
+{
+    while (*at < table.count) {
+        const struct slot *slot = &table.slots[(*at)++];
+        if (slot->kind == kind) {
+            return slot->object;
+        }
+    }
+    return NULL;
+}

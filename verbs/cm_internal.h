@@ -52,6 +52,8 @@ MUST_USE uint32_t cm_handle_take(enum cm_handle_kind kind, void *object);
 void cm_handle_give(uint32_t handle);
 /* NULL: none of this kind. */
 void *cm_handle_find(uint32_t handle, enum cm_handle_kind kind);
+/* Those of a kind, from `*at` on, which starts at 0 and moves on; NULL: there are no more. */
+void *cm_handle_each(uint32_t *at, enum cm_handle_kind kind);
 
 /* cm_device.c: the file behind a descriptor, NULL if there is none. */
 struct cm_file *cm_file_of(int fd);

@@ -17,6 +17,7 @@
 static struct {
     pthread_mutex_t mutex;
     struct list all; /* struct context */
+    uint32_t last_number;
 } contexts = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&contexts.all, &contexts.all}};
 
 /* The descriptor that programs duplicate and pass on to import a device by: nothing is behind it
@@ -74,6 +75,7 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
     context_fill_slots(&context->verbs);
     pthread_mutex_lock(&contexts.mutex);
     atomic_init(&context->holders, 1);
+    context->number = ++contexts.last_number;
     list_append(&contexts.all, &context->node);
     pthread_mutex_unlock(&contexts.mutex);
     return ibv;
@@ -129,6 +131,15 @@ static bool is_shared(const struct context *context)
     }
     pthread_mutex_unlock(&contexts.mutex);
     return shared;
+}
+
+void context_each(void (*visit)(void *state, const struct context *context), void *state)
+{
+    pthread_mutex_lock(&contexts.mutex);
+    for (struct list *node = contexts.all.next; node != &contexts.all; node = node->next) {
+        visit(state, CONTAINER_OF(node, struct context, node));
+    }
+    pthread_mutex_unlock(&contexts.mutex);
 }
 
 void context_free(struct context *context)

@@ -12,6 +12,45 @@
 #define UD_SERVICE_LEVEL_IPV4 10
 #define UD_SERVICE_LEVEL_IPV6 9
 
+/* -- All of them --------------------------------------------------------------------------------*/
+
+static struct {
+    pthread_mutex_t mutex;
+    struct list all; /* struct verbs_cq */
+    uint32_t last_handle;
+} queues = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&queues.all, &queues.all}};
+
+/* Returns its number among them. */
+static uint32_t enter(struct verbs_cq *cq)
+{
+    pthread_mutex_lock(&queues.mutex);
+    const uint32_t handle = ++queues.last_handle;
+    list_append(&queues.all, &cq->node);
+    pthread_mutex_unlock(&queues.mutex);
+    return handle;
+}
+
+static void leave(struct verbs_cq *cq)
+{
+    pthread_mutex_lock(&queues.mutex);
+    list_remove(&cq->node);
+    pthread_mutex_unlock(&queues.mutex);
+}
+
+void cq_each(void (*visit)(void *state, const struct verbs_cq *cq), void *state)
+{
+    pthread_mutex_lock(&queues.mutex);
+    for (struct list *node = queues.all.next; node != &queues.all; node = node->next) {
+        visit(state, CONTAINER_OF(node, struct verbs_cq, node));
+    }
+    pthread_mutex_unlock(&queues.mutex);
+}
+
+void cq_in_child(void)
+{
+    pthread_mutex_init(&queues.mutex, NULL);
+}
+
 /* -- Creation -----------------------------------------------------------------------------------*/
 
 static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, void *cq_context,
@@ -50,6 +89,7 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
         channel->refcnt++;
         pthread_mutex_unlock(&channel_of(channel)->mutex);
     }
+    cq->ex.handle = enter(cq);
     return cq;
 }
 
@@ -75,6 +115,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     }
     nic_forget_cq(&cq->core);
     live_unlock(live);
+    leave(cq);
     event_forget(context_of(ibv->context), cq);
     if (ibv->channel != NULL) {
         channel_forget(channel_of(ibv->channel), cq);

@@ -68,7 +68,7 @@ EXPORT int ibv_get_device_index(struct ibv_device *ibv)
 /* Nobody's: the number Soft-RoCE goes by, too. */
 #define VENDOR_ID 0xffffff
 
-static void fill_attributes(struct live *live, struct ibv_device_attr *attr)
+void device_describe(struct live *live, struct ibv_device_attr *attr)
 {
     const struct nic_limits *limits = nic_limits(live_nic(live));
     memset(attr, 0, sizeof(*attr));
@@ -112,7 +112,7 @@ static void fill_attributes(struct live *live, struct ibv_device_attr *attr)
 
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-    fill_attributes(live_of(context), attr);
+    device_describe(live_of(context), attr);
     return 0;
 }
 
@@ -126,7 +126,7 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
         return EINVAL;
     }
     struct ibv_device_attr_ex full = {0};
-    fill_attributes(live_of(context), &full.orig_attr);
+    device_describe(live_of(context), &full.orig_attr);
     full.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
     full.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
                                                    IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |

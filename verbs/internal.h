@@ -38,6 +38,7 @@ struct async_event {
 struct context {
     struct verbs_context verbs; /* First: programs hold a pointer to verbs.context. */
     struct live *live;
+    uint32_t number;          /* Among the process's contexts that ever were. */
     uint64_t file;            /* Inode behind cmd_fd: contexts that were imported share it. */
     atomic_bool closed;       /* By the program; objects that are left keep it. */
     _Atomic uint32_t holders; /* Objects, and the program while it is open. */
@@ -113,6 +114,7 @@ struct verbs_channel {
 
 struct verbs_cq {
     struct ibv_cq_ex ex; /* struct ibv_cq is its prefix. */
+    struct list node;    /* Among all of them. */
     struct cq core;
     struct completion *ring;
     struct memory memory; /* The memory of the ring. */
@@ -126,6 +128,7 @@ struct verbs_cq {
 
 struct verbs_srq {
     struct ibv_srq ibv;
+    struct list node; /* Among all of them. */
     struct srq core;
     void *slots;
     struct memory memory; /* The memory of the slots. */
@@ -228,10 +231,20 @@ void process_complain(const char *reason);
 
 /* In a child of fork: whoever was in these files' parts is not there. */
 void context_in_child(void);
+void cq_in_child(void);
 void dm_in_child(void);
 void pd_in_child(void);
+void srq_in_child(void);
 
-/* device.c: the port, without a context. */
+/* All there are, whatever NIC they are of. None is made or goes meanwhile. May be called with the
+ * live lock held; `visit` takes no lock. */
+void context_each(void (*visit)(void *state, const struct context *context), void *state);
+void cq_each(void (*visit)(void *state, const struct verbs_cq *cq), void *state);
+void pd_each(void (*visit)(void *state, const struct verbs_pd *pd), void *state);
+void srq_each(void (*visit)(void *state, const struct verbs_srq *srq), void *state);
+
+/* device.c: the device and its port, without a context. */
+void device_describe(struct live *live, struct ibv_device_attr *attr);
 void port_describe(struct live *live, struct ibv_port_attr *attr);
 
 /* closing.c: an object of the context is made or gone. The context stays until then. False, EBADF:

@@ -70,6 +70,10 @@ static inline bool interpose_answers(int at, const char **path, bool follow,
     return interpose_find(at, path, follow, node);
 }
 
+/* interpose_socket.c: to a socket that netlink_socket_is one of ours. */
+ssize_t interpose_send(int fd, const void *bytes, size_t count, const void *name,
+                       unsigned int length);
+
 /* interpose_descriptor.c: the connection manager's device. */
 int interpose_open_cm(int flags);
 bool interpose_is_cm(int fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * interpose_descriptor - write and close, for the connection manager's device.
+ * interpose_descriptor - write and close, for the connection manager's device; write, for netlink.
  *
  * A child of fork or vfork has the descriptor but not the NIC behind it: there the device's are
  * ordinary descriptors, and closing them is no business of its parent.
@@ -11,6 +11,7 @@
 #include "drivers/descriptor.h"
 #include "verbs/cm_device.h"
 #include "verbs/interpose.h"
+#include "verbs/netlink_socket.h"
 
 static atomic_int cm_highest = -1; /* No descriptor above was ever the device's. */
 
@@ -43,8 +44,11 @@ static void forget(int fd)
 NEXT(write)
 EXPORT ssize_t write(int fd, const void *bytes, size_t count)
 {
-    return UNLIKELY(interpose_is_cm(fd)) ? cm_device_write(fd, bytes, count)
-                                         : next_write()(fd, bytes, count);
+    if (UNLIKELY(interpose_is_cm(fd))) {
+        return cm_device_write(fd, bytes, count);
+    }
+    return UNLIKELY(netlink_socket_is(fd)) ? interpose_send(fd, bytes, count, NULL, 0)
+                                           : next_write()(fd, bytes, count);
 }
 
 NEXT(close)

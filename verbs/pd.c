@@ -86,6 +86,15 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
     return 0;
 }
 
+void pd_each(void (*visit)(void *state, const struct verbs_pd *pd), void *state)
+{
+    pthread_mutex_lock(&domains.mutex);
+    for (struct list *node = domains.all.next; node != &domains.all; node = node->next) {
+        visit(state, CONTAINER_OF(node, struct verbs_pd, node));
+    }
+    pthread_mutex_unlock(&domains.mutex);
+}
+
 void pd_in_child(void)
 {
     pthread_mutex_init(&domains.mutex, NULL);

@@ -12,6 +12,7 @@
 #include "verbs/blocks.h"
 #include "verbs/cm_device.h"
 #include "verbs/internal.h"
+#include "verbs/nldev_objects.h"
 
 static struct {
     pthread_mutex_t mutex;
@@ -65,8 +66,10 @@ static void in_child(void)
     blocks_in_child();
     cm_device_in_child();
     context_in_child();
+    cq_in_child();
     dm_in_child();
     pd_in_child();
+    srq_in_child();
 }
 
 /* Others want to join by way of us, whether our program opens the device or not. */
@@ -88,7 +91,8 @@ static struct live *claim(void)
     }
     const struct live_listener listener = {.on_completion_event = event_on_completion,
                                            .on_async_event = event_on_async,
-                                           .on_leaving = cm_device_leave};
+                                           .on_leaving = cm_device_leave,
+                                           .on_wish = objects_tell};
     live_listen(live, &listener);
     if (!share(live, error, sizeof(error))) {
         process_complain(error);

@@ -7,6 +7,47 @@
 
 #include "verbs/internal.h"
 
+/* -- All of them --------------------------------------------------------------------------------*/
+
+static struct {
+    pthread_mutex_t mutex;
+    struct list all; /* struct verbs_srq */
+    uint32_t last_handle;
+} queues = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&queues.all, &queues.all}};
+
+/* Returns its number among them. */
+static uint32_t enter(struct verbs_srq *srq)
+{
+    pthread_mutex_lock(&queues.mutex);
+    const uint32_t handle = ++queues.last_handle;
+    list_append(&queues.all, &srq->node);
+    pthread_mutex_unlock(&queues.mutex);
+    return handle;
+}
+
+static void leave(struct verbs_srq *srq)
+{
+    pthread_mutex_lock(&queues.mutex);
+    list_remove(&srq->node);
+    pthread_mutex_unlock(&queues.mutex);
+}
+
+void srq_each(void (*visit)(void *state, const struct verbs_srq *srq), void *state)
+{
+    pthread_mutex_lock(&queues.mutex);
+    for (struct list *node = queues.all.next; node != &queues.all; node = node->next) {
+        visit(state, CONTAINER_OF(node, struct verbs_srq, node));
+    }
+    pthread_mutex_unlock(&queues.mutex);
+}
+
+void srq_in_child(void)
+{
+    pthread_mutex_init(&queues.mutex, NULL);
+}
+
+/* -- Creation -----------------------------------------------------------------------------------*/
+
 static bool within_limits(const struct ibv_srq_attr *attr)
 {
     const struct nic_limits *limits = live_limits();
@@ -71,6 +112,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     srq->ibv.pd = pd;
     pthread_mutex_init(&srq->ibv.mutex, NULL);
     pthread_cond_init(&srq->ibv.cond, NULL);
+    srq->ibv.handle = enter(srq);
     return &srq->ibv;
 }
 
@@ -157,6 +199,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     }
     srq->core.pd->users--;
     live_unlock(live);
+    leave(srq);
     event_forget(context_of(ibv->context), srq);
     pthread_mutex_lock(&ibv->mutex);
     while (ibv->events_completed != srq->async_events_delivered) {

@@ -38,6 +38,8 @@
     {                                                                                              \
         .name = called, .kind = SYSFS_DEVICE, .text = number                                       \
     }
+#define WRITTEN(number) #number
+#define STRING(number)  WRITTEN(number)
 #define END                                                                                        \
     {                                                                                              \
         .name = NULL                                                                               \
@@ -96,7 +98,7 @@ static const struct sysfs_entry device[] = {
 };
 
 static const struct sysfs_entry uverbs[] = {
-    TEXT("abi_version", "1"),
+    TEXT("abi_version", STRING(UVERBS_ABI)),
     TEXT("dev", UVERBS_NUMBER),
     TEXT("ibdev", DEVICE_NAME),
     LINK("device", "../../infiniband/" DEVICE_NAME "/device"),
@@ -105,7 +107,7 @@ static const struct sysfs_entry uverbs[] = {
 };
 
 static const struct sysfs_entry rdma_cm[] = {
-    TEXT("abi_version", "4"),
+    TEXT("abi_version", STRING(RDMA_CM_ABI)),
     TEXT("dev", RDMA_CM_NUMBER),
     LINK("subsystem", "../../../../class/misc"),
     END,

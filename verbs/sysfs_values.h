@@ -9,6 +9,8 @@
 
 #define UVERBS_NUMBER  "231:192"
 #define RDMA_CM_NUMBER "10:123"
+#define UVERBS_ABI     1
+#define RDMA_CM_ABI    4
 
 bool value_guid(char value[SYSFS_VALUE_BYTES]);
 bool value_state(char value[SYSFS_VALUE_BYTES]);
