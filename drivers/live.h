@@ -170,9 +170,9 @@ struct live_listener {
     void (*on_completion_event)(void *context, struct cq *cq);
     void (*on_async_event)(void *context, const struct nic_event *event);
     void (*on_leaving)(void *context); /* Called by our thread before it stops; not locked. */
-    /* Called, locked, by our thread: what is told to another process that wishes for it, as lines
-     * (stat_server.h). Returns their length; 0: nothing. */
-    size_t (*on_wish)(struct live *live, const char *wish, char *text, size_t bytes);
+    /* Called, locked, by our thread: what is told to another process, root's or of our user, that
+     * wishes for it, as lines (stat_server.h). Returns their length; 0: nothing. */
+    size_t (*on_wish)(struct live *live, const char *wish, bool root, char *text, size_t bytes);
     void *context;
 };
 void live_listen(struct live *live, const struct live_listener *listener);

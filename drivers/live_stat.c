@@ -136,7 +136,8 @@ static bool grant_wish(struct live *live, int client)
     if (text == NULL) {
         return false;
     }
-    const size_t bytes = live->listener.on_wish(live, wish, text, WISH_BYTES_MAX);
+    const size_t bytes =
+        live->listener.on_wish(live, wish, stat_server_serves_root(client), text, WISH_BYTES_MAX);
     stat_server_say(client, text, bytes);
     free(text);
     return bytes > 0;

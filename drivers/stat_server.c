@@ -48,6 +48,12 @@ int stat_server_accept(int fd)
     return client;
 }
 
+bool stat_server_serves_root(int client)
+{
+    uid_t user;
+    return local_user(client, &user) && user == 0;
+}
+
 static bool say(int client, const char *text, size_t bytes)
 {
     return send(client, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;

@@ -50,6 +50,7 @@ struct stat_connection {
 bool stat_server_connections(int client, const struct stat_connection *connections, uint32_t count);
 void stat_server_close(int client);
 
+bool stat_server_serves_root(int client);
 /* What the client wants; empty: the usual. */
 #define STAT_WISH_BYTES 16
 void stat_server_wish(int client, char wish[STAT_WISH_BYTES]);

@@ -268,7 +268,14 @@ static size_t tell_totals(struct live *live, char *text, size_t bytes)
     return used < bytes ? used : 0;
 }
 
-static size_t tell_kind(struct live *live, enum nldev_kind kind, char *text, size_t bytes)
+/* They open memory to whoever has them. */
+static void hide_keys(struct nldev_resource *region)
+{
+    region->present &= ~(1u << MR_RKEY | 1u << MR_LKEY);
+}
+
+static size_t tell_kind(struct live *live, enum nldev_kind kind, bool root, char *text,
+                        size_t bytes)
 {
     size_t room = NLDEV_OBJECTS_MAX;
     struct nldev_resource *found = malloc(NLDEV_OBJECTS_MAX * sizeof(*found));
@@ -279,20 +286,23 @@ static size_t tell_kind(struct live *live, enum nldev_kind kind, char *text, siz
     size_t used = (size_t)snprintf(text, bytes, NLDEV_TOTAL " %s %" PRIu64 "\n",
                                    nldev_kind_name(kind), total);
     for (size_t i = 0; i < NLDEV_OBJECTS_MAX - room && used < bytes; i++) {
+        if (kind == NLDEV_MR && !root) {
+            hide_keys(&found[i]);
+        }
         used += nldev_print(&found[i], text + used, bytes - used);
     }
     free(found);
     return used < bytes ? used : 0;
 }
 
-size_t objects_tell(struct live *live, const char *wish, char *text, size_t bytes)
+size_t objects_tell(struct live *live, const char *wish, bool root, char *text, size_t bytes)
 {
     if (strcmp(wish, NLDEV_WISH_TOTALS) == 0) {
         return tell_totals(live, text, bytes);
     }
     for (enum nldev_kind kind = 0; kind < NLDEV_KINDS; kind++) {
         if (strcmp(wish, nldev_kind_name(kind)) == 0) {
-            return tell_kind(live, kind, text, bytes);
+            return tell_kind(live, kind, root, text, bytes);
         }
     }
     return 0;

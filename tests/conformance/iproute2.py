@@ -2,6 +2,7 @@
 running programs have."""
 import contextlib
 import json
+import os
 import re
 import subprocess
 
@@ -22,18 +23,18 @@ print('untouched')
 '''
 
 
-def run(words, options=(), fails=False):
+def run(words, options=(), fails=False, inside=()):
     """What `rdma` prints. What nonic says to people goes elsewhere."""
-    done = subprocess.run([harness.nonic(), 'run', *options, '--', 'rdma', *words], capture_output=True, text=True,
+    done = subprocess.run([*inside, harness.nonic(), 'run', *options, '--', 'rdma', *words], capture_output=True, text=True,
                           timeout=60, env=harness.environment(), stdin=subprocess.DEVNULL)
     if (done.returncode != 0) != fails or fails and 'not supported' not in done.stderr:
         raise Failure(f'rdma {" ".join(words)}: exit status {done.returncode}:\n{done.stdout}{done.stderr}')
     return done.stdout
 
 
-def shown(*words, options=()):
+def shown(*words, options=(), inside=()):
     """The objects that it shows as JSON."""
-    output = run(['-j', '-d', *words], options)
+    output = run(['-j', '-d', *words], options, inside=inside)
     try:
         return [one for one in json.loads(output) if one]
     except json.JSONDecodeError as error:
@@ -43,6 +44,11 @@ def shown(*words, options=()):
 def same(what, one, other):
     if one != other:
         raise Failure(f'{what}: {one!r} and {other!r}')
+
+
+def wait_for(shows):
+    if not harness.wait_until(shows, 30):
+        raise Failure('it is not shown')
 
 
 def device():
@@ -96,8 +102,8 @@ def untouched():
         raise Failure('opening the socket does something')
 
 
-def of(pid, kind):
-    return [one for one in shown('resource', 'show', kind) if one['pid'] == pid]
+def of(pid, kind, inside=()):
+    return [one for one in shown('resource', 'show', kind, inside=inside) if one['pid'] == pid]
 
 
 def objects(wire):
@@ -108,7 +114,7 @@ def objects(wire):
         programs = [stack.enter_context(running(words, wire))]
         wait_for_listener(port, programs[0])
         programs.append(stack.enter_context(running([*words, '127.0.0.1'], wire)))
-        harness.wait_until(lambda: any(one['state'] == 'RTS' for one in of(programs[1].pid, 'qp')), 30)
+        wait_for(lambda: any(one['state'] == 'RTS' for one in of(programs[1].pid, 'qp')))
         found = {kind: [one for program in programs for one in of(program.pid, kind)]
                  for kind in ('qp', 'cq', 'mr', 'pd', 'ctx')}
         for kind, ones in found.items():
@@ -122,22 +128,37 @@ def objects(wire):
         total, = shown('resource', 'show')
         if any(total[kind] < 2 for kind in found):
             raise Failure(f'too few: {total}')
-        if not harness.wait_until(lambda: shown('statistic', 'show', 'link', 'nonic0/1')[0]['rdma_writes'] > 0, 30):
-            raise Failure('nothing was counted')
+        wait_for(lambda: shown('statistic', 'show', 'link', 'nonic0/1')[0]['rdma_writes'] > 0)
 
 
 def ids():
     """A server that listens, and what it says of itself."""
     port = free_port()
     with running(['rping', '-s', '-a', '127.0.0.1', '-p', port], 'auto') as program:
-        harness.wait_until(lambda: of(program.pid, 'cm_id'), 30)
+        wait_for(lambda: of(program.pid, 'cm_id'))
         one, = of(program.pid, 'cm_id')
         same('the id', (one['state'], one['ps'], one['src-addr']), ('LISTEN', 'TCP', f'127.0.0.1:{port}'))
 
 
+def keys():
+    """Keys of other programs are root's to see, and programs their user's."""
+    if os.geteuid() != 0:
+        raise harness.Skipped('has programs of another user: needs root')
+    nobody = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups']
+    words = ['ibv_rc_pingpong', '-g', '0', '-p']
+    with running([*words, free_port()], 'auto', nobody) as theirs, running([*words, free_port()], 'auto') as ours:
+        wait_for(lambda: of(theirs.pid, 'mr') and of(ours.pid, 'pd'))
+        for_root, = of(theirs.pid, 'mr')
+        for_them, = of(theirs.pid, 'mr', nobody)
+        same('the region', {**for_them, 'rkey': for_root['rkey'], 'lkey': for_root['lkey']}, for_root)
+        if 'rkey' in for_them or 'lkey' in for_them:
+            raise Failure(f'keys: {for_them}')
+        same("root's domains", of(ours.pid, 'pd', nobody), [])
+
+
 @contextlib.contextmanager
-def running(words, wire):
-    program = start(words, wire)
+def running(words, wire, inside=()):
+    program = start(words, wire, inside=inside)
     try:
         yield program
     finally:
@@ -153,3 +174,4 @@ def tests():
     for wire in harness.ROCE:
         test(f'{wire} rdma: resource, statistic', objects, wire, smoke=('shm',))
     test('rdma: resource show cm_id', ids)
+    test('rdma: keys and users', keys)
