@@ -70,7 +70,8 @@ static inline bool interpose_answers(int at, const char **path, bool follow,
     return interpose_find(at, path, follow, node);
 }
 
-/* interpose_socket.c: to a socket that netlink_socket_is one of ours. */
+/* interpose_socket.c: netlink of RDMA devices, and what is sent to it. */
+bool interpose_is_netlink(int fd);
 ssize_t interpose_send(int fd, const void *bytes, size_t count, const void *name,
                        unsigned int length);
 

@@ -11,7 +11,6 @@
 #include "drivers/descriptor.h"
 #include "verbs/cm_device.h"
 #include "verbs/interpose.h"
-#include "verbs/netlink_socket.h"
 
 static atomic_int cm_highest = -1; /* No descriptor above was ever the device's. */
 
@@ -47,8 +46,8 @@ EXPORT ssize_t write(int fd, const void *bytes, size_t count)
     if (UNLIKELY(interpose_is_cm(fd))) {
         return cm_device_write(fd, bytes, count);
     }
-    return UNLIKELY(netlink_socket_is(fd)) ? interpose_send(fd, bytes, count, NULL, 0)
-                                           : next_write()(fd, bytes, count);
+    return interpose_is_netlink(fd) ? interpose_send(fd, bytes, count, NULL, 0)
+                                    : next_write()(fd, bytes, count);
 }
 
 NEXT(close)

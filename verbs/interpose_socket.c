@@ -14,11 +14,23 @@
 #include "verbs/interpose.h"
 #include "verbs/netlink_socket.h"
 
+static atomic_int highest = -1; /* No descriptor above was ever one of those. */
+
+bool interpose_is_netlink(int fd)
+{
+    return UNLIKELY(fd <= atomic_load_explicit(&highest, memory_order_relaxed)) &&
+           netlink_socket_is(fd);
+}
+
 NEXT(socket)
 EXPORT int socket(int domain, int type, int protocol)
 {
     if (UNLIKELY(domain == AF_NETLINK && protocol == NETLINK_RDMA)) {
-        return netlink_socket_open(type);
+        const int fd = netlink_socket_open(type);
+        int before = atomic_load(&highest);
+        while (fd > before && !atomic_compare_exchange_weak(&highest, &before, fd)) {
+        }
+        return fd;
     }
     return next_socket()(domain, type, protocol);
 }
@@ -36,24 +48,23 @@ ssize_t interpose_send(int fd, const void *bytes, size_t count, const void *name
 NEXT(send)
 EXPORT ssize_t send(int fd, const void *bytes, size_t count, int flags)
 {
-    return UNLIKELY(netlink_socket_is(fd)) ? interpose_send(fd, bytes, count, NULL, 0)
-                                           : next_send()(fd, bytes, count, flags);
+    return interpose_is_netlink(fd) ? interpose_send(fd, bytes, count, NULL, 0)
+                                    : next_send()(fd, bytes, count, flags);
 }
 
 NEXT(sendto)
 EXPORT ssize_t sendto(int fd, const void *bytes, size_t count, int flags, __CONST_SOCKADDR_ARG name,
                       socklen_t length)
 {
-    return UNLIKELY(netlink_socket_is(fd))
-               ? interpose_send(fd, bytes, count, name.__sockaddr__, length)
-               : next_sendto()(fd, bytes, count, flags, name, length);
+    return interpose_is_netlink(fd) ? interpose_send(fd, bytes, count, name.__sockaddr__, length)
+                                    : next_sendto()(fd, bytes, count, flags, name, length);
 }
 
 NEXT(sendmsg)
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    return UNLIKELY(netlink_socket_is(fd)) ? netlink_socket_send(fd, message)
-                                           : next_sendmsg()(fd, message, flags);
+    return interpose_is_netlink(fd) ? netlink_socket_send(fd, message)
+                                    : next_sendmsg()(fd, message, flags);
 }
 
 /* -- Who sent it: programs believe the kernel alone ---------------------------------------------*/
@@ -62,7 +73,7 @@ NEXT(recvmsg)
 EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
     const ssize_t received = next_recvmsg()(fd, message, flags);
-    if (UNLIKELY(received >= 0 && netlink_socket_is(fd))) {
+    if (received >= 0 && interpose_is_netlink(fd)) {
         netlink_socket_correct(fd, message->msg_name, message->msg_namelen);
     }
     return received;
@@ -73,7 +84,7 @@ EXPORT ssize_t recvfrom(int fd, void *bytes, size_t count, int flags, __SOCKADDR
                         socklen_t *length)
 {
     const ssize_t received = next_recvfrom()(fd, bytes, count, flags, name, length);
-    if (UNLIKELY(received >= 0 && name.__sockaddr__ != NULL && netlink_socket_is(fd))) {
+    if (received >= 0 && name.__sockaddr__ != NULL && interpose_is_netlink(fd)) {
         netlink_socket_correct(fd, name.__sockaddr__, *length);
     }
     return received;
@@ -86,7 +97,7 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *bytes, size_t count, size_t room, in
                               __SOCKADDR_ARG name, socklen_t *length)
 {
     const ssize_t received = next___recvfrom_chk()(fd, bytes, count, room, flags, name, length);
-    if (UNLIKELY(received >= 0 && name.__sockaddr__ != NULL && netlink_socket_is(fd))) {
+    if (received >= 0 && name.__sockaddr__ != NULL && interpose_is_netlink(fd)) {
         netlink_socket_correct(fd, name.__sockaddr__, *length);
     }
     return received;

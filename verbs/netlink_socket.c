@@ -31,7 +31,6 @@
 /* By number: the kernel's name of the socket that we made. Another socket of this number has
  * another, so that it does not matter who closed ours, and how. Untouched pages are no memory. */
 static _Atomic uint64_t cookies[FILES_MAX];
-static atomic_int highest = -1; /* No number above was ever ours. */
 
 static bool find_cookie(int fd, uint64_t *cookie)
 {
@@ -39,20 +38,12 @@ static bool find_cookie(int fd, uint64_t *cookie)
     return getsockopt(fd, SOL_SOCKET, SO_COOKIE, cookie, &bytes) == 0 && bytes == sizeof(*cookie);
 }
 
-static void note(int fd, uint64_t cookie)
-{
-    atomic_store(&cookies[fd], cookie);
-    int before = atomic_load(&highest);
-    while (fd > before && !atomic_compare_exchange_weak(&highest, &before, fd)) {
-    }
-}
-
 int netlink_socket_open(int type)
 {
     const int fd = (int)syscall(SYS_socket, AF_NETLINK, type, NETLINK_USERSOCK);
     uint64_t cookie;
     if (fd >= 0 && fd < FILES_MAX && find_cookie(fd, &cookie) && cookie != 0) {
-        note(fd, cookie);
+        atomic_store(&cookies[fd], cookie);
         return fd;
     }
     /* As without us: the kernel says what it makes of the protocol. */
@@ -64,7 +55,7 @@ int netlink_socket_open(int type)
 
 bool netlink_socket_is(int fd)
 {
-    if (LIKELY(fd > atomic_load_explicit(&highest, memory_order_relaxed)) || fd < 0) {
+    if (fd < 0 || fd >= FILES_MAX) {
         return false;
     }
     uint64_t noted = atomic_load_explicit(&cookies[fd], memory_order_relaxed), cookie;

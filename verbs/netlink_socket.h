@@ -25,7 +25,7 @@
 
 /* As socket(AF_NETLINK, type, NETLINK_RDMA). */
 int netlink_socket_open(int type);
-/* Is this one of ours? Asks the kernel, if the number was ever one. errno stays. */
+/* Is this one of those? Asks the kernel, if the number was ever one. errno stays. */
 bool netlink_socket_is(int fd);
 /* A message of a program to the kernel: all its bytes, or -1 with errno. */
 ssize_t netlink_socket_send(int fd, const struct msghdr *message);
