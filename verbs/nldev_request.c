@@ -10,21 +10,34 @@
 
 /* -- Commands -----------------------------------------------------------------------------------*/
 
+#define ONE(what)                                                                                  \
+    {                                                                                              \
+        .answers = what                                                                            \
+    }
+#define ALL(what)                                                                                  \
+    {                                                                                              \
+        .answers = what, .dumps = true                                                             \
+    }
+#define OBJECTS(what)                                                                              \
+    {                                                                                              \
+        .answers = NLDEV_ANSWERS_OBJECTS, .dumps = true, .kind = what                              \
+    }
+
 static const struct nldev_command commands[RDMA_NLDEV_NUM_OPS] = {
-    [RDMA_NLDEV_CMD_GET] = {NLDEV_ANSWERS_DEVICE, true},
-    [RDMA_NLDEV_CMD_PORT_GET] = {NLDEV_ANSWERS_PORT, true},
-    [RDMA_NLDEV_CMD_SYS_GET] = {NLDEV_ANSWERS_SYSTEM, false},
-    [RDMA_NLDEV_CMD_GET_CHARDEV] = {NLDEV_ANSWERS_CHARDEV, false},
-    [RDMA_NLDEV_CMD_RES_GET] = {NLDEV_ANSWERS_TOTALS, true},
-    [RDMA_NLDEV_CMD_RES_PD_GET] = {NLDEV_ANSWERS_OBJECTS, true, NLDEV_PD},
-    [RDMA_NLDEV_CMD_RES_CQ_GET] = {NLDEV_ANSWERS_OBJECTS, true, NLDEV_CQ},
-    [RDMA_NLDEV_CMD_RES_QP_GET] = {NLDEV_ANSWERS_OBJECTS, true, NLDEV_QP},
-    [RDMA_NLDEV_CMD_RES_CM_ID_GET] = {NLDEV_ANSWERS_OBJECTS, true, NLDEV_CM_ID},
-    [RDMA_NLDEV_CMD_RES_MR_GET] = {NLDEV_ANSWERS_OBJECTS, true, NLDEV_MR},
-    [RDMA_NLDEV_CMD_RES_CTX_GET] = {NLDEV_ANSWERS_OBJECTS, true, NLDEV_CTX},
-    [RDMA_NLDEV_CMD_RES_SRQ_GET] = {NLDEV_ANSWERS_OBJECTS, true, NLDEV_SRQ},
-    [RDMA_NLDEV_CMD_STAT_GET] = {NLDEV_ANSWERS_COUNTERS, true},
-    [RDMA_NLDEV_CMD_STAT_GET_STATUS] = {NLDEV_ANSWERS_COUNTER_NAMES, true},
+    [RDMA_NLDEV_CMD_GET] = ALL(NLDEV_ANSWERS_DEVICE),
+    [RDMA_NLDEV_CMD_PORT_GET] = ALL(NLDEV_ANSWERS_PORT),
+    [RDMA_NLDEV_CMD_SYS_GET] = ONE(NLDEV_ANSWERS_SYSTEM),
+    [RDMA_NLDEV_CMD_GET_CHARDEV] = ONE(NLDEV_ANSWERS_CHARDEV),
+    [RDMA_NLDEV_CMD_RES_GET] = ALL(NLDEV_ANSWERS_TOTALS),
+    [RDMA_NLDEV_CMD_RES_PD_GET] = OBJECTS(NLDEV_PD),
+    [RDMA_NLDEV_CMD_RES_CQ_GET] = OBJECTS(NLDEV_CQ),
+    [RDMA_NLDEV_CMD_RES_QP_GET] = OBJECTS(NLDEV_QP),
+    [RDMA_NLDEV_CMD_RES_CM_ID_GET] = OBJECTS(NLDEV_CM_ID),
+    [RDMA_NLDEV_CMD_RES_MR_GET] = OBJECTS(NLDEV_MR),
+    [RDMA_NLDEV_CMD_RES_CTX_GET] = OBJECTS(NLDEV_CTX),
+    [RDMA_NLDEV_CMD_RES_SRQ_GET] = OBJECTS(NLDEV_SRQ),
+    [RDMA_NLDEV_CMD_STAT_GET] = ALL(NLDEV_ANSWERS_COUNTERS),
+    [RDMA_NLDEV_CMD_STAT_GET_STATUS] = ALL(NLDEV_ANSWERS_COUNTER_NAMES),
 };
 
 /* Numbers that no command ever had. */
