@@ -3,7 +3,8 @@
  * nldev_objects - the objects of this process, and what other processes are told of them.
  *
  * The lists of verbs objects outlive a fork, but a child's NIC has none of its parent's: only what
- * is of the NIC that is asked about counts.
+ * is of the NIC that is asked about counts. Nor does what is left of a context that was closed,
+ * which a kernel would have destroyed (closing.c).
  */
 #include "verbs/nldev_objects.h"
 
@@ -104,10 +105,20 @@ static void add_srq(void *state, const struct verbs_srq *srq)
     }
 }
 
+/* A target is of all programs that opened it. */
+static bool is_left_over(const struct qp *qp)
+{
+    const struct verbs_qp *handle = qp_context(qp);
+    return qp_type_of(qp) != QP_XRC_TARGET && is_closed(handle->ex.qp_base.context);
+}
+
 static void add_qp(struct collection *collection, const struct qp *qp)
 {
     struct nldev_resource spare;
     struct qp_attributes attributes;
+    if (is_left_over(qp)) {
+        return;
+    }
     struct nldev_resource *resource = add(collection, &spare, qp_number(qp));
     const enum qp_type type = qp_type_of(qp);
     qp_query(qp, &attributes);
@@ -129,7 +140,8 @@ static void add_qp(struct collection *collection, const struct qp *qp)
 static void add_region(struct collection *collection, const struct region *region)
 {
     struct nldev_resource spare;
-    if (region->kind == REGION_MEMORY) {
+    if (region->kind == REGION_MEMORY &&
+        !is_closed(CONTAINER_OF_CONST(region, struct verbs_mr, core)->ibv.context)) {
         /* The upper 24 bits of a key are what the table knows the region by. */
         struct nldev_resource *resource = add(collection, &spare, region->key >> 8);
         nldev_set(resource, MR_PDN, domain_number(region->pd));
