@@ -3,6 +3,7 @@
  * abi_check - the layouts programs were compiled with, and the numbers the NIC shares with them.
  */
 #include "verbs/internal.h"
+#include "verbs/newer.h"
 
 #define SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type)
 #define OFFSET(type, field, bytes)                                                                 \
@@ -48,6 +49,12 @@ SIZE(ibv_qp_attr, 144);
 SIZE(ibv_qp_init_attr, 64);
 SIZE(ibv_qp_init_attr_ex, 136);
 SIZE(ibv_gid_entry, 32);
+SIZE(port_attr_49, 56);
+OFFSET(port_attr_49, active_speed_ex, 52);
+SIZE(ibv_mr_init_attr, 72);
+OFFSET(ibv_mr_init_attr, iova, 24);
+OFFSET(ibv_mr_init_attr, fd_offset, 48);
+OFFSET(ibv_mr_init_attr, buf, 64);
 
 SAME(QP_RC, IBV_QPT_RC);
 SAME(QP_UC, IBV_QPT_UC);

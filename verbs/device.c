@@ -9,6 +9,7 @@
 
 #include "drivers/address.h"
 #include "verbs/internal.h"
+#include "verbs/newer.h"
 
 /* Provider libraries look behind the public struct for their own tables: there is nothing of theirs
  * there, but memory there must be. */
@@ -153,17 +154,18 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 #define GID_TABLE_ENTRIES 16
 _Static_assert(GID_TABLE_ENTRIES >= ADDRESS_MAX, "every address has an entry");
 
+enum {
+    LANES_4 = 2,
+    LANES_8 = 4,
+    EDR = 32, /* 25 Gb/s each. */
+    HDR = 64  /* 50 Gb/s each. */
+};
+
 /* A port by what carries its packets: programs choose by it how to send what. Local peers share no
  * link, but each two of them move some 10 GB/s; UCX divides what it reads here by the processes of
  * the machine. It would take NDR for a port of two paths, and read by two queue pairs at once. */
 static void describe_lanes(const struct live *live, struct ibv_port_attr *attr)
 {
-    enum {
-        LANES_4 = 2,
-        LANES_8 = 4,
-        EDR = 32, /* 25 Gb/s each. */
-        HDR = 64  /* 50 Gb/s each. */
-    };
     struct live_ports ports;
     live_describe_ports(live, &ports);
     attr->active_width = ports.shm ? LANES_8 : LANES_4;
@@ -195,8 +197,9 @@ int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
     if (port != 1) {
         return EINVAL;
     }
-    struct ibv_port_attr full;
-    port_describe(live_of(context), &full);
+    struct port_attr_49 full = {0};
+    port_describe(live_of(context), &full.attr);
+    full.active_speed_ex = full.attr.active_speed;
     memset(attr, 0, attr_bytes);
     memcpy(attr, &full, attr_bytes < sizeof(full) ? attr_bytes : sizeof(full));
     return 0;
@@ -209,6 +212,19 @@ EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port,
 {
     return port_query(context, port, (struct ibv_port_attr *)(void *)attr,
                       offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
+{
+    if (port != 1) {
+        return EINVAL;
+    }
+    struct ibv_port_attr attr;
+    port_describe(live_of(context), &attr);
+    const unsigned lanes = attr.active_width == LANES_8 ? 8 : 4;
+    const unsigned lane_gbps = attr.active_speed == HDR ? 50 : 25;
+    *speed = (uint64_t)lanes * lane_gbps * 10;
+    return 0;
 }
 
 EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
@@ -303,12 +319,9 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
     return (ssize_t)count;
 }
 
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
-                       unsigned int *type);
-
-/* Private to rdma-core, but ibv_devinfo calls it. Sysfs numbering: 0 is RoCE v1, 1 is RoCE v2. */
-EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
-                              unsigned int *type)
+/* Sysfs numbering: 0 is RoCE v1, 1 is RoCE v2. */
+int gid_query_type(struct ibv_context *context, uint8_t port, unsigned int index,
+                   unsigned int *type)
 {
     if (!in_gid_table(port, index)) {
         errno = EINVAL;

@@ -243,6 +243,11 @@ void cq_each(void (*visit)(void *state, const struct verbs_cq *cq), void *state)
 void pd_each(void (*visit)(void *state, const struct verbs_pd *pd), void *state);
 void srq_each(void (*visit)(void *state, const struct verbs_srq *srq), void *state);
 
+/* What private_stubs.c answers with: device.c, names.c. */
+int gid_query_type(struct ibv_context *context, uint8_t port, unsigned int index,
+                   unsigned int *type);
+const char *opcode_text(enum ibv_wr_opcode opcode);
+
 /* device.c: the device and its port, without a context. */
 void device_describe(struct live *live, struct ibv_device_attr *attr);
 void port_describe(struct live *live, struct ibv_port_attr *attr);

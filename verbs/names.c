@@ -59,6 +59,7 @@ EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
         [IBV_EVENT_CLIENT_REREGISTER] = "client reregistration",
         [IBV_EVENT_GID_CHANGE] = "GID table change",
         [IBV_EVENT_WQ_FATAL] = "WQ fatal",
+        [IBV_EVENT_WQ_FATAL + 1] = "Device link speed change", /* Since rdma-core 62. */
     };
     return text_of(texts, COUNT_OF(texts), (int)event, "unknown");
 }
@@ -92,6 +93,27 @@ EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
         [IBV_WC_TM_RNDV_INCOMPLETE] = "TM software rendezvous",
     };
     return text_of(texts, COUNT_OF(texts), (int)status, "unknown");
+}
+
+const char *opcode_text(enum ibv_wr_opcode opcode)
+{
+    static const char *const texts[] = {
+        [IBV_WR_RDMA_WRITE] = "rdma-write",
+        [IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+        [IBV_WR_SEND] = "send",
+        [IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+        [IBV_WR_RDMA_READ] = "rdma-read",
+        [IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+        [IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+        [IBV_WR_LOCAL_INV] = "local-inv",
+        [IBV_WR_BIND_MW] = "bind-mw",
+        [IBV_WR_SEND_WITH_INV] = "send-with-inv",
+        [IBV_WR_TSO] = "tso",
+        [IBV_WR_DRIVER1] = "driver1",
+        [14] = "flush", /* Since rdma-core 45. */
+        [IBV_WR_ATOMIC_WRITE] = "atomic-write",
+    };
+    return text_of(texts, COUNT_OF(texts), (int)opcode, "unknown");
 }
 
 /* -- Rates --------------------------------------------------------------------------------------*/

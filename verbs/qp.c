@@ -7,6 +7,7 @@
 
 #include "base/align.h"
 #include "verbs/internal.h"
+#include "verbs/newer.h"
 #include "wire/inet.h"
 
 /* -- Creation -----------------------------------------------------------------------------------*/
@@ -494,12 +495,20 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
     (void)op;
+    /* The device and its processor are one, so nothing differs for the device alone. */
+    if (flags & ~(uint32_t)(DATA_IN_ORDER_RETURN_CAPS | DATA_IN_ORDER_DEVICE_ONLY)) {
+        return 0;
+    }
     struct live *live = live_of(qp->context);
     live_lock(live);
     const bool early = qp_places_early(qp_of(qp)->core);
     live_unlock(live);
     /* Else payload lands in ascending order, packet after packet, last byte last. */
-    return flags == 0 && qp->qp_type == IBV_QPT_RC && !early;
+    const bool in_order = qp->qp_type == IBV_QPT_RC && !early;
+    if (flags & DATA_IN_ORDER_RETURN_CAPS) {
+        return in_order ? DATA_IN_ORDER_WHOLE_MSG | DATA_IN_ORDER_ALIGNED_128_BYTES : 0;
+    }
+    return in_order;
 }
 
 /* -- Enhanced connection establishment: as of a device without it -------------------------------*/

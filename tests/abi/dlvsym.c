@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 
@@ -18,6 +19,8 @@ int main(void)
         {"ibv_create_qp", "IBVERBS_1.1"},       {"ibv_reg_mr_iova2", "IBVERBS_1.8"},
         {"ibv_query_ece", "IBVERBS_1.10"},      {"ibv_reg_dmabuf_mr", "IBVERBS_1.12"},
         {"ibv_fork_init", "IBVERBS_1.1"},       {"ibv_wc_status_str", "IBVERBS_1.1"},
+        {"ibv_reg_mr_ex", "IBVERBS_1.15"},      {"ibv_query_port_speed", "IBVERBS_1.16"},
+        {"ibv_alloc_buf", "IBVERBS_1.17"},      {"ibv_create_comp_cntr", "IBVERBS_1.18"},
     };
     void *library = dlopen("libibverbs.so.1", RTLD_NOW);
     if (library == NULL) {
@@ -27,6 +30,17 @@ int main(void)
     for (size_t i = 0; i < COUNT_OF(wanted); i++) {
         if (dlvsym(library, wanted[i][0], wanted[i][1]) == NULL) {
             fprintf(stderr, "%s\n", dlerror());
+            return 1;
+        }
+    }
+    const char *(*opcode_text)(enum ibv_wr_opcode);
+    static const char *const nodes[] = {"IBVERBS_PRIVATE_34", "IBVERBS_PRIVATE_57",
+                                        "IBVERBS_PRIVATE_59", "IBVERBS_PRIVATE_64",
+                                        "IBVERBS_PRIVATE_65"};
+    for (size_t i = 0; i < COUNT_OF(nodes); i++) {
+        *(void **)&opcode_text = dlvsym(library, "ibv_wr_opcode_str", nodes[i]);
+        if (opcode_text == NULL || strcmp(opcode_text(IBV_WR_RDMA_READ), "rdma-read") != 0) {
+            fprintf(stderr, "ibv_wr_opcode_str of %s\n", nodes[i]);
             return 1;
         }
     }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * newer - what rdma-core added to verbs.h after the version that this is compiled with (44), as far
+ * as our functions look at it. docs/decisions/0030.
+ */
+#ifndef VERBS_NEWER_H
+#define VERBS_NEWER_H
+
+#include <infiniband/verbs.h>
+
+/* -- 46: what ibv_query_qp_data_in_order may be asked for ---------------------------------------*/
+
+enum {
+    DATA_IN_ORDER_RETURN_CAPS = 1 << 0,
+    DATA_IN_ORDER_DEVICE_ONLY = 1 << 1,
+};
+
+enum {
+    DATA_IN_ORDER_WHOLE_MSG = 1 << 0,
+    DATA_IN_ORDER_ALIGNED_128_BYTES = 1 << 1,
+};
+
+/* -- 49: a port's speed in more than 8 bits -----------------------------------------------------*/
+
+struct port_attr_49 {
+    struct ibv_port_attr attr;
+    uint32_t active_speed_ex; /* 0: see active_speed. */
+};
+
+/* -- 59: registering memory of any kind by one call ---------------------------------------------*/
+
+struct ibv_dmah;
+struct ibv_buf; /* 64. */
+
+enum {
+    REG_MR_IOVA = 1 << 0,
+    REG_MR_ADDR = 1 << 1,
+    REG_MR_FD = 1 << 2,
+    REG_MR_FD_OFFSET = 1 << 3,
+    REG_MR_DMAH = 1 << 4,
+    REG_MR_BUF = 1 << 5, /* 64. */
+};
+
+struct ibv_mr_init_attr {
+    size_t length;
+    int access;
+    uint64_t comp_mask; /* Which of these are there: REG_MR_... */
+    uint64_t iova;
+    void *addr;
+    int fd;
+    uint64_t fd_offset;
+    struct ibv_dmah *dmah;
+    struct ibv_buf *buf;
+};
+
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr);
+
+struct ibv_dmah_init_attr;
+struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr);
+int ibv_dealloc_dmah(struct ibv_dmah *handle);
+
+/* -- 62 -----------------------------------------------------------------------------------------*/
+
+int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);
+/* In units of 100 Mb/s. */
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed);
+
+/* -- 64: buffers, the first functions of theirs; 65: the export ---------------------------------*/
+
+void *ibv_alloc_buf(struct ibv_pd *pd, size_t bytes, struct ibv_buf **buffer);
+void ibv_free_buf(struct ibv_buf *buffer);
+struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buffer, void *memory, size_t bytes,
+                              int access);
+int ibv_export_buf_dmabuf_fd(struct ibv_buf *buffer);
+
+/* -- 65: completion counters --------------------------------------------------------------------*/
+
+struct ibv_comp_cntr;
+struct ibv_comp_cntr_caps;
+struct ibv_comp_cntr_init_attr;
+struct ibv_qp_attach_comp_cntr_attr;
+
+int _ibv_query_comp_cntr_caps(struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
+                              size_t caps_bytes);
+struct ibv_comp_cntr *ibv_create_comp_cntr(struct ibv_context *context,
+                                           struct ibv_comp_cntr_init_attr *attr);
+int ibv_destroy_comp_cntr(struct ibv_comp_cntr *counter);
+int ibv_set_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value);
+int ibv_set_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value);
+int ibv_inc_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount);
+int ibv_inc_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount);
+int ibv_read_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value);
+int ibv_read_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value);
+int ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *counter,
+                            struct ibv_qp_attach_comp_cntr_attr *attr);
+
+#endif
