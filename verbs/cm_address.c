@@ -160,3 +160,17 @@ int cm_command_resolve_route(struct cm_command *command)
     return id == NULL ? ENOENT
                       : status_errno(rdma_id_resolve_route(cm_manager(command), &id->core));
 }
+
+/* The subnet administrator of an InfiniBand fabric knows services by name; Ethernet has none. Linux
+ * says so only of an id that has a device. */
+int cm_command_resolve_ib_service(struct cm_command *command)
+{
+    struct cm_resolve_ib_service in;
+    CM_READ_IN(command, in);
+    const struct cm_id *id = cm_find_id(command, in.id);
+    if (id == NULL) {
+        return ENOENT;
+    }
+    const bool has_device = rdma_id_is_bound(&id->core) && !inet_is_any(id->core.source.ip);
+    return has_device ? EOPNOTSUPP : EINVAL;
+}

@@ -69,6 +69,8 @@ int cm_execute(uint32_t number, struct cm_command *command)
         [RDMA_USER_CM_CMD_BIND] = cm_command_bind,
         [RDMA_USER_CM_CMD_RESOLVE_ADDR] = cm_command_resolve_address,
         [RDMA_USER_CM_CMD_JOIN_MCAST] = cm_command_join_multicast,
+        [CM_RESOLVE_IB_SERVICE] = cm_command_resolve_ib_service,
+        [CM_WRITE_EVENT] = cm_command_write_event,
     };
     if (number >= COUNT_OF(commands)) {
         return EINVAL;

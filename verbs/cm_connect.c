@@ -128,3 +128,18 @@ int cm_command_get_event(struct cm_command *command)
     live_cm_give_back(file->live, event);
     return cm_write_out(command, in.response, &out, bytes);
 }
+
+int cm_command_write_event(struct cm_command *command)
+{
+    struct cm_write_event in;
+    CM_READ_IN(command, in);
+    if (in.event != RDMA_EVENT_USER && in.event != RDMA_EVENT_INTERNAL) {
+        return EINVAL;
+    }
+    struct cm_id *id = cm_find_id(command, in.id);
+    if (id == NULL) {
+        return ENOENT;
+    }
+    return status_errno(rdma_id_tell(cm_manager(command), &id->core, (enum rdma_event_kind)in.event,
+                                     (int)in.status, in.param.argument));
+}

@@ -11,6 +11,7 @@
 #include <rdma/rdma_user_cm.h>
 
 #include "drivers/live_cm.h"
+#include "verbs/cm_newer.h"
 #include "verbs/internal.h"
 
 /* An event channel. */
@@ -98,6 +99,7 @@ int cm_command_listen(struct cm_command *command);
 int cm_command_resolve_ip(struct cm_command *command);
 int cm_command_resolve_address(struct cm_command *command);
 int cm_command_resolve_route(struct cm_command *command);
+int cm_command_resolve_ib_service(struct cm_command *command);
 /* cm_query.c */
 int cm_command_query(struct cm_command *command);
 int cm_command_query_route(struct cm_command *command);
@@ -109,6 +111,7 @@ int cm_command_disconnect(struct cm_command *command);
 int cm_command_init_qp_attributes(struct cm_command *command);
 int cm_command_notify(struct cm_command *command);
 int cm_command_get_event(struct cm_command *command);
+int cm_command_write_event(struct cm_command *command);
 /* cm_multicast.c */
 int cm_command_join_ip_multicast(struct cm_command *command);
 int cm_command_join_multicast(struct cm_command *command);

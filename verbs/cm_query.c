@@ -113,6 +113,9 @@ int cm_command_query(struct cm_command *command)
     case RDMA_USER_CM_QUERY_ADDR: return query_address(command, in.response, &id->core);
     case RDMA_USER_CM_QUERY_PATH: return query_path(command, in.response, &id->core);
     case RDMA_USER_CM_QUERY_GID: return query_gid(command, in.response, &id->core);
+    case CM_QUERY_IB_SERVICE:
+        /* None was resolved: see cm_command_resolve_ib_service. */
+        return command->out_bytes < sizeof(struct cm_ib_services) ? ENOSPC : ENODATA;
     default: return ENOSYS;
     }
 }

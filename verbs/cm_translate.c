@@ -161,7 +161,9 @@ void cm_write_event(const struct live *live, const struct rdma_event *event,
         to->id = event->multicast->handle;
         to->uid = event->multicast->uid;
     }
-    if (event->id->datagrams) {
+    if (event->kind == RDMA_EVENT_USER || event->kind == RDMA_EVENT_INTERNAL) {
+        memcpy(&to->param, &event->argument, sizeof(event->argument));
+    } else if (event->id->datagrams) {
         write_ud(live, event, &to->param.ud);
     } else {
         write_conn(&event->parameters, &to->param.conn);

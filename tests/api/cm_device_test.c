@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "verbs/cm_newer.h"
+
 #define GUARD_BYTES 64
 #define NOBODY      0x7fffffff /* A handle that was never given. */
 
@@ -47,6 +49,8 @@ static const size_t command_bytes[] = {
     [RDMA_USER_CM_CMD_BIND] = sizeof(struct rdma_ucm_bind),
     [RDMA_USER_CM_CMD_RESOLVE_ADDR] = sizeof(struct rdma_ucm_resolve_addr),
     [RDMA_USER_CM_CMD_JOIN_MCAST] = sizeof(struct rdma_ucm_join_mcast),
+    [CM_RESOLVE_IB_SERVICE] = sizeof(struct cm_resolve_ib_service),
+    [CM_WRITE_EVENT] = sizeof(struct cm_write_event),
 };
 #define COMMANDS ((uint32_t)(sizeof(command_bytes) / sizeof(command_bytes[0])))
 
@@ -57,7 +61,8 @@ static int id_at(uint32_t number)
     case RDMA_USER_CM_CMD_CREATE_ID:
     case RDMA_USER_CM_CMD_GET_EVENT:
     case RDMA_USER_CM_CMD_GET_OPTION:
-    case RDMA_USER_CM_CMD_MIGRATE_ID: return -1;
+    case RDMA_USER_CM_CMD_MIGRATE_ID:
+    case CM_WRITE_EVENT: return -1; /* See cm_newer_test.c. */
     case RDMA_USER_CM_CMD_DESTROY_ID:
     case RDMA_USER_CM_CMD_LEAVE_MCAST: return offsetof(struct rdma_ucm_destroy_id, id);
     case RDMA_USER_CM_CMD_BIND_IP: return offsetof(struct rdma_ucm_bind_ip, id);

@@ -258,6 +258,7 @@ static void wish(struct program *program, struct input *input)
     case 10: (void)!rdma_id_disconnect(cm, id, program->now); return;
     case 11: rdma_id_migrate(cm, id, &program->channels[take(input) % CHANNELS]); return;
     case 12: join(program, input, id); return;
+    case 13: (void)!rdma_id_tell(cm, id, RDMA_EVENT_USER, 0, what); return;
     default: fetch(program, input); return;
     }
 }

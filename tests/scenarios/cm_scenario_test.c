@@ -418,7 +418,9 @@ static void hear(struct world *world, uint32_t n, const struct rdma_event *event
     case RDMA_EVENT_REJECTED:
     case RDMA_EVENT_UNREACHABLE: on_failure(world, end); return;
     case RDMA_EVENT_DISCONNECTED: on_disconnected(world, end); return;
-    case RDMA_EVENT_TIMEWAIT_EXIT: return;
+    case RDMA_EVENT_TIMEWAIT_EXIT:
+    case RDMA_EVENT_USER:
+    case RDMA_EVENT_INTERNAL: return;
     case RDMA_EVENT_ADDR_ERROR:
     case RDMA_EVENT_ROUTE_ERROR:
     case RDMA_EVENT_CONNECT_REQUEST:

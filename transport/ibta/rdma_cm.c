@@ -532,6 +532,23 @@ enum status rdma_id_disconnect(struct rdma_cm *manager, struct rdma_id *id, stru
     return cm_disconnect(&manager->cm, &id->connection, now);
 }
 
+enum status rdma_id_tell(struct rdma_cm *manager, struct rdma_id *id, enum rdma_event_kind kind,
+                         int status, uint64_t argument)
+{
+    if (kind != RDMA_EVENT_USER && kind != RDMA_EVENT_INTERNAL) {
+        return STATUS_INVALID;
+    }
+    if (!stock_suffices(manager)) {
+        return STATUS_FULL;
+    }
+    struct rdma_event *event = rdma_raise(manager, id, kind, status);
+    if (event == NULL) {
+        return STATUS_INVALID;
+    }
+    event->argument = argument;
+    return STATUS_OK;
+}
+
 /* -- Whose it is --------------------------------------------------------------------------------*/
 
 static bool belongs(const struct rdma_event *event, const struct rdma_id *id)

@@ -73,6 +73,8 @@ enum rdma_event_kind {
     RDMA_EVENT_MULTICAST_ERROR,
     RDMA_EVENT_ADDR_CHANGE,
     RDMA_EVENT_TIMEWAIT_EXIT,
+    RDMA_EVENT_USER = 18, /* A program tells itself something, ... */
+    RDMA_EVENT_INTERNAL,  /* ... or librdmacm does. */
 };
 
 /* What both sides tell each other about a connection. */
@@ -143,6 +145,7 @@ struct rdma_event {
     struct rdma_multicast *multicast; /* MULTICAST_*. */
     struct rdma_parameters parameters;
     uint8_t peer_gid[16]; /* UD: where to send. */
+    uint64_t argument;    /* USER, INTERNAL. */
 };
 
 /* What the world is asked; it answers at once or later. */
@@ -248,6 +251,9 @@ MUST_USE enum status rdma_id_reject(struct rdma_cm *manager, struct rdma_id *id,
                                     size_t private_bytes);
 MUST_USE enum status rdma_id_disconnect(struct rdma_cm *manager, struct rdma_id *id,
                                         struct instant now);
+/* Not of the connection: the program's own word to whoever reads the channel. */
+MUST_USE enum status rdma_id_tell(struct rdma_cm *manager, struct rdma_id *id,
+                                  enum rdma_event_kind kind, int status, uint64_t argument);
 /* Its events that nobody fetched move along. */
 void rdma_id_migrate(struct rdma_cm *manager, struct rdma_id *id, struct rdma_channel *to);
 

@@ -449,6 +449,35 @@ static void test_connect_and_disconnect(void **state)
     pair_free(pair);
 }
 
+/* An id of any state tells its own channel something; that is no event of a connection. */
+static void test_own_words(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct rdma_cm *cm = &pair->nodes[0].cm;
+    const struct ends ends = establish(pair);
+    struct rdma_id *a = ends.active;
+    assert_int_equal(rdma_id_tell(cm, a, RDMA_EVENT_USER, -7, 0x1122334455667788), STATUS_OK);
+    assert_int_equal(rdma_id_tell(cm, a, RDMA_EVENT_INTERNAL, 0, 16), STATUS_OK);
+    const struct rdma_event user = expect(pair, 0, RDMA_EVENT_USER);
+    assert_ptr_equal(user.id, a);
+    assert_int_equal(user.status, -7);
+    assert_int_equal(user.argument, 0x1122334455667788);
+    assert_int_equal(expect(pair, 0, RDMA_EVENT_INTERNAL).argument, 16);
+    assert_int_equal(rdma_id_tell(cm, a, RDMA_EVENT_ESTABLISHED, 0, 0), STATUS_INVALID);
+    expect_silence(pair);
+    struct rdma_event *stock[RDMA_SPARE_EVENTS];
+    uint32_t taken = 0;
+    while (taken < RDMA_SPARE_EVENTS && (stock[taken] = rdma_cm_take_spare_event(cm)) != NULL) {
+        taken++;
+    }
+    assert_int_equal(rdma_id_tell(cm, a, RDMA_EVENT_USER, 0, 0), STATUS_FULL);
+    while (taken > 0) {
+        rdma_cm_give_event(cm, stock[--taken]);
+    }
+    pair_free(pair);
+}
+
 /* PSNs are drawn, not counted. */
 static void test_starting_psns(void **state)
 {
@@ -1371,6 +1400,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_connect_and_disconnect),
+        cmocka_unit_test(test_own_words),
         cmocka_unit_test(test_starting_psns),
         cmocka_unit_test(test_private_data_room),
         cmocka_unit_test(test_rejections),
