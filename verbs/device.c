@@ -137,6 +137,7 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
     full.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
     full.odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_SRQ_RECV;
     full.xrc_odp_caps = full.odp_caps.per_transport_caps.rc_odp_caps;
+    full.odp_caps.per_transport_caps.rc_odp_caps |= ODP_SUPPORT_ATOMIC_WRITE;
     full.max_dm_size = DM_BYTES_MAX;
     full.completion_timestamp_mask = UINT64_MAX;
     full.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds. */

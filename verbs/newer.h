@@ -27,6 +27,12 @@ struct port_attr_49 {
     uint32_t active_speed_ex; /* 0: see active_speed. */
 };
 
+/* -- 58: on-demand memory as the target of a newer operation ------------------------------------*/
+
+enum {
+    ODP_SUPPORT_ATOMIC_WRITE = 1 << 7,
+};
+
 /* -- 59: registering memory of any kind by one call ---------------------------------------------*/
 
 struct ibv_dmah;
