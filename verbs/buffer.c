@@ -6,7 +6,7 @@
  * A device chooses where such a buffer lies; any memory of the program is as good for ours. It is
  * no dma-buf, so there is none to export, and none can be registered.
  */
-#include <unistd.h>
+#include <sys/mman.h>
 
 #include "verbs/internal.h"
 #include "verbs/newer.h"
@@ -23,9 +23,10 @@ EXPORT void *ibv_alloc_buf(struct ibv_pd *pd, size_t bytes, struct ibv_buf **buf
     if (made == NULL) {
         return NULL;
     }
-    void *memory;
-    const int reason = posix_memalign(&memory, (size_t)sysconf(_SC_PAGESIZE), bytes);
-    if (reason != 0) {
+    /* Pages of its own: EINVAL of none, ENOMEM of too many. */
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        const int reason = errno;
         object_free(pd->context, made);
         return fail(reason);
     }
@@ -36,7 +37,7 @@ EXPORT void *ibv_alloc_buf(struct ibv_pd *pd, size_t bytes, struct ibv_buf **buf
 
 EXPORT void ibv_free_buf(struct ibv_buf *buffer)
 {
-    free(buffer->memory);
+    munmap(buffer->memory, buffer->bytes);
     object_free(buffer->pd->context, buffer);
 }
 

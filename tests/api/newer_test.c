@@ -121,6 +121,7 @@ static void test_buffer(void **state)
     assert_int_equal(errno, ENODATA);
     ibv_free_buf(buffer);
     assert_refused(ibv_alloc_buf(api->pd, SIZE_MAX / 2, &buffer), ENOMEM);
+    assert_refused(ibv_alloc_buf(api->pd, 0, &buffer), EINVAL);
 }
 
 /* -- Questions ----------------------------------------------------------------------------------*/
