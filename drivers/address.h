@@ -11,7 +11,7 @@
  * Time       Not used.
  * Units      Bytes.
  * Limits     ADDRESS_MAX addresses, of at most ADDRESS_WORDS_MAX interfaces or addresses named.
- * Source     RoCEv2: GIDs are IP addresses, IPv4 in the mapped form (IBTA A17.3.2).
+ * Source     RoCEv2: GIDs are IP addresses, IPv4 in the mapped form (IBTA A17.4.1.1).
  */
 #ifndef DRIVERS_ADDRESS_H
 #define DRIVERS_ADDRESS_H

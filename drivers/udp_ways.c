@@ -19,7 +19,7 @@
 #include "drivers/socket_address.h"
 #include "drivers/udp_port.h"
 
-/* RoCE's source ports: the upper quarter of all (IBTA A17.9.2). */
+/* RoCE's source ports: the upper quarter of all (IBTA A17.3.2.1). */
 #define SOURCE_PORT_FIRST 0xc000
 #define SOURCE_PORT_SPAN  0x4000
 #define SOURCE_PORT_TRIES 16

@@ -156,7 +156,7 @@ void qp_arm_timer(struct qp *qp);
 void qp_raise(struct qp *qp, enum nic_event_kind kind);
 struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn);
 
-/* The membership bit does not matter between a full and a limited member (9.6.1.2.3). */
+/* The membership bit does not matter between a full and a limited member (A17.4.7). */
 static inline bool nic_pkey_matches(const struct roce_packet *packet)
 {
     return (packet->pkey & 0x7fff) == (ROCE_DEFAULT_PKEY & 0x7fff);

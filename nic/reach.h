@@ -29,7 +29,7 @@
  *   on-demand   like others, but the copy may find no memory; directly: REACH_ON_DEMAND, because
  *               the peer's copy would end half-way without anybody to be told
  *   null        local work reaches every address of it; nobody else has rights
- *   0 bytes     need no valid key (9.7.4.1.6)
+ *   0 bytes     need no valid key (C9-88)
  */
 #ifndef NIC_REACH_H
 #define NIC_REACH_H

@@ -160,7 +160,7 @@ void region_shut(struct region_table *table, struct region *region);
  * of `access`? Local work passes a `qp` of NULL and ACCESS_LOCAL_WRITE or, to read, 0. A window is
  * no lkey: it answers REACH_FORBIDDEN when `qp` is NULL or `access` has no remote bit.
  * On REACH_ALLOWED *segment is the memory; for 0 bytes the key is not judged (IBTA
- * 9.7.4.1.6: a zero-length access needs no valid key) and the segment is empty. */
+ * C9-88: a zero-length access needs no valid key) and the segment is empty. */
 MUST_USE enum reach_verdict region_judge(const struct region_table *table, uint32_t key,
                                          const struct pd *pd, const struct qp *qp, uint64_t address,
                                          uint32_t bytes, uint32_t access, struct segment *segment);

@@ -86,7 +86,7 @@ static void test_sends(void **state)
     }
 }
 
-/* No bytes: neither the remote address nor its key is judged (IBTA 9.7.4.1.6). */
+/* No bytes: neither the remote address nor its key is judged (IBTA C9-88). */
 static void test_writes_and_reads(void **state)
 {
     struct api *api = *state;
