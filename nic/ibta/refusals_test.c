@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A responder says no as IBTA has it: with which NAK, with whose timer, or without a word;
+ *         and what was refused has changed nothing (docs/ibta.md names each rule).
+ * Method  Requests of the peer are made by hand, one rule broken in each. What is right beside it
+ *         is taken, so that nothing is refused for another reason.
+ */
+#include "nic/ibta/test_bench.h"
+
+#include "transport/common/timing.h"
+
+#define ALL_RIGHTS (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+
+/* The AETH of the one packet that answers. */
+static uint8_t answered(struct bench *bench)
+{
+    struct roce_packet reply = {0};
+    assert_int_equal(pull(bench, &reply), 1);
+    assert_int_equal(reply.opcode, ROCE_ACKNOWLEDGE);
+    return reply.aeth.syndrome;
+}
+
+static struct roce_packet write_of(const struct bench *bench, enum roce_operation operation,
+                                   uint32_t psn, uint32_t whole, uint32_t bytes)
+{
+    return (struct roce_packet){.opcode = (uint8_t)operation,
+                                .ack_request = true,
+                                .psn = PEER_PSN + psn,
+                                .reth = {.key = bench->region.key, .bytes = whole},
+                                .payload_bytes = bytes};
+}
+
+static void send(struct bench *bench, enum roce_operation operation, uint32_t psn, uint32_t bytes)
+{
+    deliver(bench, (struct roce_packet){.opcode = (uint8_t)operation,
+                                        .ack_request = true,
+                                        .psn = PEER_PSN + psn,
+                                        .payload_bytes = bytes});
+}
+
+static void receive(struct bench *bench, uint64_t wr_id, uint32_t bytes)
+{
+    const struct sge sge = {0, bytes, bench->region.key};
+    assert_int_equal(qp_post_receive(bench->qp, wr_id, &sge, 1), STATUS_OK);
+}
+
+static void expect_refused(struct bench *bench, uint8_t syndrome)
+{
+    assert_int_equal(answered(bench), syndrome);
+    assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+    end(bench);
+}
+
+/* -- Lengths ------------------------------------------------------------------------------------*/
+
+/* C9-92: a LAST has a byte at least. */
+static void test_last_without_bytes(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    deliver(bench, write_of(bench, ROCE_WRITE_FIRST, 0, MTU, MTU));
+    expect_refused(bench, ROCE_NAK_INVALID_REQUEST); /* FIRST was all there is. */
+
+    bench = begin(QP_RC, QP_RTS);
+    receive(bench, 1, 4 * MTU);
+    send(bench, ROCE_SEND_FIRST, 0, MTU);
+    send(bench, ROCE_SEND_LAST, 1, 0);
+    assert_int_equal(counted(bench, COUNTER_nak_invalid_length), 1);
+    struct roce_packet reply;
+    assert_true(pull(bench, &reply) >= 1);
+    assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+    expect(bench, 1, COMPLETION_FLUSHED);
+    end(bench);
+}
+
+/* The packets of a WRITE carry as much as its RETH says, no more and no less. */
+static void test_write_of_another_length(void **state)
+{
+    (void)state;
+    for (int32_t off = -4; off <= 4; off += 4) {
+        struct bench *bench = begin(QP_RC, QP_RTS);
+        deliver(bench, write_of(bench, ROCE_WRITE_ONLY, 0, 64, (uint32_t)(64 + off)));
+        if (off == 0) {
+            assert_int_equal(answered(bench) & ROCE_AETH_KIND_MASK, ROCE_AETH_ACK);
+            end(bench);
+        } else {
+            expect_refused(bench, ROCE_NAK_INVALID_REQUEST);
+        }
+    }
+}
+
+/* C9-94: a READ asks for 2^31 bytes at most; more is an invalid request, whatever its key. */
+static void test_read_of_too_much(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t bytes;
+        uint8_t syndrome;
+    } cases[] = {
+        {0x80000000, ROCE_NAK_REMOTE_ACCESS}, /* So much is not there. */
+        {0x80000001, ROCE_NAK_INVALID_REQUEST},
+        {UINT32_MAX, ROCE_NAK_INVALID_REQUEST},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench *bench = begin_with(QP_RC, QP_RTS, ALL_RIGHTS);
+        deliver(bench, write_of(bench, ROCE_READ_REQUEST, 0, cases[i].bytes, 0));
+        expect_refused(bench, cases[i].syndrome);
+    }
+}
+
+/* -- Atomics ------------------------------------------------------------------------------------*/
+
+/* At an address that eight divides, in the name that the peer has for it and in memory. */
+static void test_misaligned_atomic(void **state)
+{
+    (void)state;
+    for (uint32_t start = 0; start <= 4; start += 4) {
+        for (uint32_t address = 4; address <= 12; address++) {
+            struct bench *bench = begin_with(QP_RC, QP_RTS, ALL_RIGHTS);
+            struct region region;
+            const struct region_request request = {.address = (uintptr_t)bench->memory,
+                                                   .start = start,
+                                                   .bytes = MTU,
+                                                   .access = ACCESS_LOCAL_WRITE | ALL_RIGHTS};
+            assert_int_equal(region_add(nic_regions(bench->nic), &bench->pd, &request, &region),
+                             STATUS_OK);
+            deliver(bench,
+                    (struct roce_packet){
+                        .opcode = ROCE_FETCH_ADD,
+                        .psn = PEER_PSN,
+                        .atomic = {.address = address, .key = region.key, .swap_or_add = 1}});
+            if (start == 0 && address == 8) {
+                struct roce_packet reply;
+                assert_int_equal(pull(bench, &reply), 1);
+                assert_int_equal(reply.opcode, ROCE_ATOMIC_ACKNOWLEDGE);
+                end(bench);
+            } else {
+                assert_int_equal(counted(bench, COUNTER_nak_misaligned_atomic), 1);
+                expect_refused(bench, ROCE_NAK_INVALID_REQUEST);
+            }
+        }
+    }
+}
+
+/* oA19-28: eight bytes at an address that eight divides. */
+static void test_wrong_atomic_write(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t address, whole, bytes;
+        bool right;
+    } cases[] = {
+        {8, 8, 8, true}, {8, 8, 4, false}, {8, 16, 8, false}, {8, 16, 16, false}, {4, 8, 8, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench *bench = begin_with(QP_RC, QP_RTS, ALL_RIGHTS);
+        struct roce_packet packet =
+            write_of(bench, ROCE_ATOMIC_WRITE, 0, cases[i].whole, cases[i].bytes);
+        packet.reth.address = cases[i].address;
+        deliver(bench, packet);
+        if (cases[i].right) {
+            struct roce_packet reply;
+            assert_int_equal(pull(bench, &reply), 1);
+            assert_int_equal(reply.opcode, ROCE_READ_RESPONSE_ONLY);
+            end(bench);
+        } else {
+            expect_refused(bench, ROCE_NAK_INVALID_REQUEST);
+        }
+    }
+}
+
+/* -- Receives -----------------------------------------------------------------------------------*/
+
+/* Without a receive a SEND is asked to come again, after the time that the program has set. */
+static void test_timer_of_not_ready(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    send(bench, ROCE_SEND_ONLY, 0, 8);
+    assert_int_equal(answered(bench), ROCE_AETH_RNR_NAK | RNR_CODE);
+    assert_int_equal(qp_state_of(bench->qp), QP_RTS);
+    receive(bench, 1, 8);
+    send(bench, ROCE_SEND_ONLY, 0, 8);
+    assert_int_equal(answered(bench) & ROCE_AETH_KIND_MASK, ROCE_AETH_ACK);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    end(bench);
+}
+
+/* A SEND may invalidate a window of this queue pair, and nothing else. */
+static void test_invalidates_something_else(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    receive(bench, 1, 8);
+    deliver(bench, (struct roce_packet){.opcode = ROCE_SEND_ONLY_INVALIDATE,
+                                        .psn = PEER_PSN,
+                                        .invalidate_key = bench->region.key,
+                                        .payload_bytes = 8});
+    assert_int_equal(counted(bench, COUNTER_nak_invalidate), 1);
+    expect(bench, 1, COMPLETION_FLUSHED);
+    expect_refused(bench, ROCE_NAK_REMOTE_ACCESS);
+}
+
+/* 9.7.7.2: an acknowledgement says how many receives there are. */
+static void test_credits_told(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    for (uint32_t receives = 0; receives <= 4; receives++) {
+        deliver(bench, write_of(bench, ROCE_WRITE_ONLY, receives, 8, 8));
+        assert_int_equal(answered(bench), ROCE_AETH_ACK | credits_encode(receives));
+        if (receives < 4) {
+            receive(bench, receives, 8);
+        }
+    }
+    end(bench);
+}
+
+/* -- UC: nobody is told -------------------------------------------------------------------------*/
+
+/* 9.8.2: a message whose middle is lost is dropped, and its receive serves the next one. */
+static void test_uc_uses_a_receive_again(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_UC, QP_RTS);
+    receive(bench, 1, 4 * MTU);
+    send(bench, ROCE_SEND_FIRST, 0, MTU);
+    send(bench, ROCE_SEND_LAST, 2, 8); /* 1 is missing. */
+    expect_nothing(bench);
+    send(bench, ROCE_SEND_ONLY, 3, 8);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    assert_int_equal(pull(bench, NULL), 0);
+    end(bench);
+}
+
+static void test_uc_drops_what_is_too_long(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_UC, QP_RTS);
+    receive(bench, 1, 8);
+    send(bench, ROCE_SEND_ONLY, 0, 12);
+    expect_nothing(bench);
+    assert_int_equal(counted(bench, COUNTER_drop_wrong_length), 1);
+    send(bench, ROCE_SEND_ONLY, 1, 8);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    assert_int_equal(qp_state_of(bench->qp), QP_RTS);
+    end(bench);
+}
+
+/* Neither a wrong key nor a queue pair without the right answers, or moves anything. */
+static void test_uc_drops_what_is_not_allowed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct bench *bench =
+            begin_with(QP_UC, QP_RTS, i == 1 ? ACCESS_REMOTE_READ : ACCESS_REMOTE_WRITE);
+        struct roce_packet packet = write_of(bench, ROCE_WRITE_ONLY, 0, 8, 8);
+        packet.reth.key += i == 0;
+        bench->slow = true;
+        deliver(bench, packet);
+        assert_int_equal(bench->move_count, i == 2);
+        assert_int_equal(counted(bench, COUNTER_drop_wrong_key), i != 2);
+        finish_moves(bench);
+        assert_int_equal(pull(bench, NULL), 0);
+        assert_int_equal(qp_state_of(bench->qp), QP_RTS);
+        end(bench);
+    }
+}
+
+/* -- What a requester asks for ------------------------------------------------------------------*/
+
+/* The last packet of a SEND that is to be noticed has the bit, no other. */
+static void test_solicited_by_the_last_packet(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    const struct sge sge = {0, 3 * MTU, bench->region.key};
+    for (int solicited = 0; solicited < 2; solicited++) {
+        const struct send_request request = {.kind = WORK_SEND,
+                                             .sges = &sge,
+                                             .sge_count = 1,
+                                             .flags = solicited ? WORK_SOLICITED : 0};
+        struct nic_departure departure;
+        assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+        for (int i = 0; i < 3; i++) {
+            struct roce_packet packet;
+            assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+            assert_int_equal(roce_decode_split(departure.headers, departure.headers_bytes, payload,
+                                               departure.payload_bytes, &packet),
+                             ROCE_GOOD);
+            assert_int_equal(packet.solicited, solicited && i == 2);
+        }
+    }
+    end(bench);
+}
+
+/* 9.9.2: a request whose own memory is not its own is not begun. */
+static void test_wrong_local_key_sends_nothing(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    const struct sge sge = {0, 3 * MTU, bench->region.key + 1};
+    const struct send_request request = {
+        .wr_id = 1, .kind = WORK_WRITE, .sges = &sge, .sge_count = 1};
+    assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+    assert_int_equal(pull(bench, NULL), 0);
+    expect(bench, 1, COMPLETION_LOCAL_PROTECTION);
+    end(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_last_without_bytes),
+        cmocka_unit_test(test_write_of_another_length),
+        cmocka_unit_test(test_read_of_too_much),
+        cmocka_unit_test(test_misaligned_atomic),
+        cmocka_unit_test(test_wrong_atomic_write),
+        cmocka_unit_test(test_timer_of_not_ready),
+        cmocka_unit_test(test_invalidates_something_else),
+        cmocka_unit_test(test_credits_told),
+        cmocka_unit_test(test_uc_uses_a_receive_again),
+        cmocka_unit_test(test_uc_drops_what_is_too_long),
+        cmocka_unit_test(test_uc_drops_what_is_not_allowed),
+        cmocka_unit_test(test_solicited_by_the_last_packet),
+        cmocka_unit_test(test_wrong_local_key_sends_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
