@@ -267,6 +267,31 @@ static void test_uc_drops_what_is_not_allowed(void **state)
     }
 }
 
+/* -- Who is told --------------------------------------------------------------------------------*/
+
+/* 11.6.3: an event for an access that is not allowed, and another for a request that cannot be. */
+static void test_events_of_refusals(void **state)
+{
+    (void)state;
+    static const enum nic_event_kind kinds[] = {NIC_EVENT_QP_ACCESS_ERROR,
+                                                NIC_EVENT_QP_REQUEST_ERROR};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        struct bench *bench = begin(QP_RC, QP_RTS);
+        struct roce_packet packet = write_of(bench, ROCE_WRITE_ONLY, 0, 8, i == 0 ? 8 : 4);
+        packet.reth.key += i == 0;
+        deliver(bench, packet);
+        uint32_t told = 0, others = 0;
+        struct nic_event event;
+        while (nic_next_event(bench->nic, &event)) {
+            told += event.kind == kinds[i];
+            others += event.kind == kinds[1 - i];
+        }
+        assert_int_equal(told, 1);
+        assert_int_equal(others, 0);
+        end(bench);
+    }
+}
+
 /* -- What a requester asks for ------------------------------------------------------------------*/
 
 /* The last packet of a SEND that is to be noticed has the bit, no other. */
@@ -322,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_uc_uses_a_receive_again),
         cmocka_unit_test(test_uc_drops_what_is_too_long),
         cmocka_unit_test(test_uc_drops_what_is_not_allowed),
+        cmocka_unit_test(test_events_of_refusals),
         cmocka_unit_test(test_solicited_by_the_last_packet),
         cmocka_unit_test(test_wrong_local_key_sends_nothing),
     };

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    States of a queue pair are those of IBTA 10.3.1: what leads into them and out, what
+ *         arrives in each, and what a program may set (docs/ibta.md names each rule).
+ * Method  As in refusals_test.
+ */
+#include "nic/ibta/test_bench.h"
+
+static void receive(struct bench *bench, uint64_t wr_id, uint32_t key)
+{
+    const struct sge sge = {0, 8, key};
+    assert_int_equal(qp_post_receive(bench->qp, wr_id, &sge, 1), STATUS_OK);
+}
+
+static void send(struct bench *bench, uint32_t psn)
+{
+    deliver(bench, (struct roce_packet){.opcode = ROCE_SEND_ONLY,
+                                        .ack_request = true,
+                                        .psn = PEER_PSN + psn,
+                                        .payload_bytes = 8});
+}
+
+static void post_with(struct bench *bench, uint64_t wr_id, uint32_t key)
+{
+    const struct sge sge = {0, 8, key};
+    const struct send_request request = {
+        .wr_id = wr_id, .kind = WORK_WRITE, .sges = &sge, .sge_count = 1};
+    assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+}
+
+/* -- SQE ----------------------------------------------------------------------------------------*/
+
+/* A send of UC that fails flushes those behind it and no receive; messages go on coming; the
+ * program leads the queue pair back. */
+static void test_send_queue_error(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_UC, QP_RTS);
+    receive(bench, 9, bench->region.key);
+    post_with(bench, 1, bench->region.key + 1);
+    post_with(bench, 2, bench->region.key);
+    assert_int_equal(pull(bench, NULL), 0);
+    assert_int_equal(qp_state_of(bench->qp), QP_SQE);
+    expect(bench, 1, COMPLETION_LOCAL_PROTECTION);
+    expect(bench, 2, COMPLETION_FLUSHED);
+    post_with(bench, 3, bench->region.key);
+    expect(bench, 3, COMPLETION_FLUSHED);
+    send(bench, 0);
+    expect(bench, 9, COMPLETION_SUCCESS);
+    modify(bench, QP_RTS, 0);
+    assert_int_equal(qp_state_of(bench->qp), QP_RTS);
+    post_with(bench, 4, bench->region.key);
+    assert_int_equal(pull(bench, NULL), 1);
+    expect(bench, 4, COMPLETION_SUCCESS);
+    end(bench);
+}
+
+/* RC has no such state: what fails there ends the queue pair. */
+static void test_reliable_ones_have_no_such_state(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    post_with(bench, 1, bench->region.key + 1);
+    assert_int_equal(pull(bench, NULL), 0);
+    assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+    const struct qp_attributes back = {.state = QP_RTS};
+    assert_int_equal(qp_modify(bench->qp, &back, QP_ATTR_STATE, bench->now), STATUS_INVALID);
+    end(bench);
+}
+
+/* -- RESET --------------------------------------------------------------------------------------*/
+
+/* Its completions that nobody polled go; requests end without any. */
+static void test_reset_forgets(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    receive(bench, 1, bench->region.key);
+    receive(bench, 2, bench->region.key);
+    send(bench, 0); /* Completes the first one. */
+    post_with(bench, 3, bench->region.key);
+    modify(bench, QP_RESET, 0);
+    expect_nothing(bench);
+    assert_int_equal(pull(bench, NULL), 0);
+    receive_ready(bench);
+    receive(bench, 4, bench->region.key);
+    send(bench, 0);
+    expect(bench, 4, COMPLETION_SUCCESS);
+    expect_nothing(bench);
+    end(bench);
+}
+
+/* -- What arrives -------------------------------------------------------------------------------*/
+
+/* Requests come from RTR on, answers from RTS on. */
+static void test_answers_before_rts(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTR);
+    answer(bench, ROCE_ACKNOWLEDGE, 0, FINE, 0);
+    assert_int_equal(counted(bench, COUNTER_drop_wrong_state), 1);
+    receive(bench, 1, bench->region.key);
+    send(bench, 0);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    end(bench);
+}
+
+/* A receive whose memory may not be written locally fails, and so does the SEND. */
+static void test_receive_into_memory_that_is_read_only(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    struct region region;
+    const struct region_request request = {.address = (uintptr_t)bench->memory, .bytes = MTU};
+    assert_int_equal(region_add(nic_regions(bench->nic), &bench->pd, &request, &region), STATUS_OK);
+    receive(bench, 1, region.key);
+    send(bench, 0);
+    struct roce_packet reply;
+    assert_int_equal(pull(bench, &reply), 1);
+    assert_int_equal(reply.aeth.syndrome, ROCE_NAK_REMOTE_OPERATIONAL);
+    expect(bench, 1, COMPLETION_LOCAL_PROTECTION);
+    end(bench);
+}
+
+/* -- What a program may set ---------------------------------------------------------------------*/
+
+static void test_values(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t mask;
+        struct qp_attributes good, bad;
+    } cases[] = {
+        {QP_ATTR_TIMEOUT, {.timeout = 31}, {.timeout = 32}},
+        {QP_ATTR_RETRY_CNT, {.retry_count = 7}, {.retry_count = 8}},
+        {QP_ATTR_RNR_RETRY, {.rnr_retry = 7}, {.rnr_retry = 8}},
+        {QP_ATTR_MIN_RNR_TIMER, {.min_rnr_timer = 31}, {.min_rnr_timer = 32}},
+        {QP_ATTR_MAX_QP_RD_ATOMIC, {.max_reads_out = 2}, {.max_reads_out = 3}},
+        {QP_ATTR_MAX_DEST_RD_ATOMIC, {.max_reads_in = 2}, {.max_reads_in = 3}},
+    };
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    modify(bench, QP_SQD, 0);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct qp_attributes attributes = cases[i].bad;
+        attributes.state = QP_SQD;
+        assert_int_equal(
+            qp_modify(bench->qp, &attributes, cases[i].mask | QP_ATTR_STATE, bench->now),
+            STATUS_INVALID);
+        attributes = cases[i].good;
+        attributes.state = QP_SQD;
+        assert_int_equal(
+            qp_modify(bench->qp, &attributes, cases[i].mask | QP_ATTR_STATE, bench->now),
+            STATUS_OK);
+    }
+    end(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_send_queue_error),
+        cmocka_unit_test(test_reliable_ones_have_no_such_state),
+        cmocka_unit_test(test_reset_forgets),
+        cmocka_unit_test(test_answers_before_rts),
+        cmocka_unit_test(test_receive_into_memory_that_is_read_only),
+        cmocka_unit_test(test_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
