@@ -56,10 +56,44 @@ enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id, cons
     return STATUS_OK;
 }
 
+void *receive_queue_resize(struct receive_queue *queue, uint32_t limit, void *memory)
+{
+    INVARIANTS(receive_queue_check(queue));
+    const uint32_t count = receive_queue_count(queue);
+    CHECK(memory != NULL && limit > 0);
+    CHECK(limit <= 1u << 31);
+    CHECK(count <= limit);
+    uint8_t *to = memory;
+    for (uint32_t i = 0; i < count; i++) {
+        __builtin_memcpy(to, receive_queue_at(queue, queue->head + i), queue->slot_bytes);
+        to += queue->slot_bytes;
+    }
+    void *old = queue->slots;
+    queue->slots = memory;
+    queue->mask = (uint32_t)(power_of_two(limit) - 1);
+    queue->limit = limit;
+    queue->head = 0;
+    queue->tail = count;
+    INVARIANTS(receive_queue_check(queue));
+    return old;
+}
+
+static void choose_order(struct srq *srq)
+{
+    srq->queue.newest_first = srq->queue.limit > IN_TURN_MAX;
+}
+
 void srq_init(struct srq *srq, struct pd *pd, uint32_t limit, uint32_t sge_max, void *memory)
 {
     *srq = (struct srq){.pd = pd};
     receive_queue_init(&srq->queue, limit, sge_max, memory);
-    srq->queue.newest_first = limit > IN_TURN_MAX;
+    choose_order(srq);
     list_init(&srq->event_link);
+}
+
+void *srq_resize(struct srq *srq, uint32_t limit, void *memory)
+{
+    void *old = receive_queue_resize(&srq->queue, limit, memory);
+    choose_order(srq);
+    return old;
 }

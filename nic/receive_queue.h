@@ -45,6 +45,11 @@ void receive_queue_init(struct receive_queue *queue, uint32_t limit, uint32_t sg
 MUST_USE enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id,
                                         const struct sge *sges, uint32_t sge_count);
 
+/* Moves what is posted into `memory` of receive_queue_bytes(limit, sge_max), in the order of
+ * posting, and returns the old memory, which is the caller's again. `limit` is not 0. The caller has
+ * judged that it is at least receive_queue_count. */
+void *receive_queue_resize(struct receive_queue *queue, uint32_t limit, void *memory);
+
 static inline uint32_t receive_queue_count(const struct receive_queue *queue)
 {
     return queue->tail - queue->head;
@@ -134,5 +139,15 @@ struct srq {
 
 /* Does not count the queue in `pd`: whoever makes it and takes it away does. */
 void srq_init(struct srq *srq, struct pd *pd, uint32_t limit, uint32_t sge_max, void *memory);
+
+/* May it hold `limit` receives from now on? Not if more are posted, or if it is armed to tell of
+ * fewer than `limit_armed`, which is then more than it ever holds. */
+static inline bool srq_may_resize(const struct srq *srq, uint32_t limit, uint32_t limit_armed)
+{
+    return limit > 0 && receive_queue_count(&srq->queue) <= limit && limit_armed <= limit;
+}
+
+/* receive_queue_resize of a shared queue, which may become a pool by it, or no longer be one. */
+void *srq_resize(struct srq *srq, uint32_t limit, void *memory);
 
 #endif

@@ -85,7 +85,7 @@ void device_describe(struct live *live, struct ibv_device_attr *attr)
     attr->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
                              IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_MEM_WINDOW |
                              IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-                             IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_XRC;
+                             IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC;
     attr->max_sge = (int)limits->sges;
     attr->max_sge_rd = (int)limits->sges;
     attr->max_cq = 1 << 16;

@@ -154,11 +154,44 @@ int srq_get_number(struct ibv_srq *srq, uint32_t *number)
     return 0;
 }
 
+/* All or nothing, judged by what the queue will be. 0 or errno. */
+static int resize(struct verbs_srq *srq, const struct ibv_srq_attr *attr, bool arm)
+{
+    if (attr->max_wr == 0 || attr->max_wr > live_limits()->receives_per_srq) {
+        return EINVAL;
+    }
+    struct memory memory;
+    void *slots =
+        memory_take(srq->ibv.pd, receive_queue_bytes(attr->max_wr, srq->core.queue.sge_max),
+                    MEMORY_SRQ, &memory);
+    if (slots == NULL) {
+        return ENOMEM;
+    }
+    struct live *live = live_of(srq->ibv.context);
+    live_lock(live);
+    const uint32_t limit = arm ? attr->srq_limit : srq->core.limit_armed;
+    const bool fits = srq_may_resize(&srq->core, attr->max_wr, limit);
+    if (fits) {
+        const struct memory old = srq->memory;
+        srq->slots = slots;
+        srq->memory = memory;
+        slots = srq_resize(&srq->core, attr->max_wr, slots);
+        memory = old;
+        srq->core.limit_armed = limit;
+    }
+    live_unlock(live);
+    memory_give(srq->ibv.pd, slots, &memory, MEMORY_SRQ);
+    return fits ? 0 : EINVAL;
+}
+
 EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
     struct verbs_srq *srq = srq_of(ibv);
-    if (mask & ~IBV_SRQ_LIMIT) {
-        return mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) ? EINVAL : EOPNOTSUPP;
+    if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR)) {
+        return EINVAL;
+    }
+    if (mask & IBV_SRQ_MAX_WR) {
+        return resize(srq, attr, mask & IBV_SRQ_LIMIT);
     }
     struct live *live = live_of(ibv->context);
     int reason = 0;

@@ -174,7 +174,12 @@ static void test_parent_domain(void **state)
     assert_int_equal(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 64), 0);
     assert_int_equal(allocator.given, 4);
     assert_int_equal(allocator.taken_back, 1);
+    struct ibv_srq_attr larger = {.max_wr = 64};
+    assert_int_equal(ibv_modify_srq(srq, &larger, IBV_SRQ_MAX_WR), 0);
+    assert_int_equal(allocator.given, 5);
+    assert_int_equal(allocator.taken_back, 2);
     allocator.empty = true;
+    assert_int_equal(ibv_modify_srq(srq, &larger, IBV_SRQ_MAX_WR), ENOMEM);
     assert_int_equal(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 128), ENOMEM);
     errno = 0;
     assert_null(ibv_create_srq(parent, &srq_attr));

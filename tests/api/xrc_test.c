@@ -166,6 +166,34 @@ static void test_requests_choose_their_queue(void **state)
     assert_int_equal(ibv_close_xrcd(xrcd), 0);
 }
 
+/* A queue keeps its name, and what is posted, when it is resized. */
+static void test_resized_queue(void **state)
+{
+    struct api *api = *state;
+    struct ibv_xrcd *xrcd = open_xrcd(api, -1, 0);
+    struct ibv_srq *srq = create_srq(api, xrcd, api->pd, api->cqs[1]);
+    const struct connection connection = make_connection(api, xrcd);
+    const uint32_t number = number_of(srq);
+    for (uint32_t i = 0; i < 8; i++) {
+        post_receive(srq, api->mrs[1], i * 4096);
+    }
+    struct ibv_srq_attr attr = {.max_wr = 100};
+    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+    assert_int_equal(number_of(srq), number);
+    post_receive(srq, api->mrs[1], 8 * 4096);
+    attr.max_wr = 8;
+    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+    for (uint32_t i = 0; i < 9; i++) {
+        post(api, connection.sender, IBV_WR_SEND, number);
+        assert_int_equal(api_expect(api->cqs[1], IBV_WC_SUCCESS).wr_id, i * 4096);
+        api_expect(api->cqs[0], IBV_WC_SUCCESS);
+    }
+    assert_int_equal(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), 0);
+    end_connection(connection);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    assert_int_equal(ibv_close_xrcd(xrcd), 0);
+}
+
 /* Keys are judged in the domain of the queue that the request names. */
 static void test_keys_belong_to_the_domain_of_the_queue(void **state)
 {
@@ -307,9 +335,13 @@ static void test_open_qp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_requests_choose_their_queue), TEST(test_keys_belong_to_the_domain_of_the_queue),
-        TEST(test_wrong_queues_are_refused),    TEST(test_halves_take_no_other_half_work),
-        TEST(test_domains_and_files),           TEST(test_open_qp),
+        TEST(test_requests_choose_their_queue),
+        TEST(test_keys_belong_to_the_domain_of_the_queue),
+        TEST(test_resized_queue),
+        TEST(test_wrong_queues_are_refused),
+        TEST(test_halves_take_no_other_half_work),
+        TEST(test_domains_and_files),
+        TEST(test_open_qp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
