@@ -127,28 +127,29 @@ void capture_close(struct capture *capture)
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
-void capture_bytes(struct capture *capture, const struct inet_flow *flow, const uint8_t *bytes,
-                   size_t count)
+void capture_bytes(struct capture *capture, const struct inet_flow *flow,
+                   struct inet_variant variant, const uint8_t *bytes, size_t count)
 {
     if (capture->used + PCAPNG_PACKET_BYTES_MAX > sizeof(capture->buffer)) {
         capture_flush(capture);
     }
     const uint64_t now_ns = clock_unix_ns();
-    capture->used +=
-        pcapng_encode_packet(capture->buffer + capture->used, now_ns, flow, 0, bytes, count);
+    capture->used += pcapng_encode_packet(capture->buffer + capture->used, now_ns, flow, variant, 0,
+                                          bytes, count);
     if (now_ns - capture->flushed_ns > 1000000000u) {
         capture->flushed_ns = now_ns;
         capture_flush(capture);
     }
 }
 
-void capture_pieces(struct capture *capture, const struct inet_flow *flow, const uint8_t *headers,
-                    size_t headers_bytes, const uint8_t *payload, size_t payload_bytes)
+void capture_pieces(struct capture *capture, const struct inet_flow *flow,
+                    struct inet_variant variant, const uint8_t *headers, size_t headers_bytes,
+                    const uint8_t *payload, size_t payload_bytes)
 {
     uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
     const size_t count =
         roce_frame_join(flow, headers, headers_bytes, payload, payload_bytes, bytes);
     if (count != 0) { /* Otherwise it is no packet, and the decoder counts it. */
-        capture_bytes(capture, flow, bytes, count);
+        capture_bytes(capture, flow, variant, bytes, count);
     }
 }

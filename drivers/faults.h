@@ -45,8 +45,9 @@ struct fault_decision {
 /* A packet that is held. */
 struct faults_packet {
     struct link *link;
-    const uint8_t *bytes; /* Headers and payload, without pad and ICRC; */
-    bool whole;           /* or all there is, and only payload_bytes counts. */
+    const uint8_t *bytes; /* Headers and payload, without pad and ICRC. */
+    struct inet_variant variant;
+    bool whole; /* Or `bytes` are all there is, and only payload_bytes counts. */
     uint8_t pad_bytes;
     uint16_t headers_bytes, payload_bytes;
 };

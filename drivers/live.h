@@ -125,6 +125,10 @@ MUST_USE enum status live_resolve(struct live *live, struct nic_path *path,
 /* (locked) The same for datagrams, to any queue pair there, or to a multicast group. */
 MUST_USE enum status live_resolve_datagrams(struct live *live, struct nic_path *path);
 
+/* (locked) There is a UD queue pair, which shows its program what IP headers vary in: from now on the
+ * sockets tell it. */
+void live_show_variants(struct live *live);
+
 /* (locked) UD queue pairs and multicast groups. STATUS_INVALID: not UD, not a multicast GID, no
  * address of its family, or (detach) not attached; STATUS_FULL: no room, here or in the kernel. */
 MUST_USE enum status live_attach(struct live *live, const struct gid *group, struct qp *qp);

@@ -374,8 +374,9 @@ static void take_mad(const struct nic_frame *frame, const struct nic_move *move,
         frame->payload == NULL ? frame->headers_bytes - move->payload_bytes : frame->headers_bytes;
     mad->source = frame->source;
     mad->destination = frame->destination;
-    mad->traffic_class = frame->traffic_class;
-    mad->hop_limit = frame->hop_limit;
+    mad->variant = (struct inet_variant){.flow_label = frame->flow_label,
+                                         .traffic_class = frame->traffic_class,
+                                         .hop_limit = frame->hop_limit};
     mad->headers_bytes = headers < sizeof(mad->headers) ? headers : sizeof(mad->headers);
     mad->bytes = move->payload_bytes;
     memcpy(mad->headers, frame->headers, mad->headers_bytes);

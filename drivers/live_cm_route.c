@@ -209,8 +209,7 @@ static bool hand_on(struct live *live, const struct live_mad *mad, int slot)
     const struct udp_datagram datagram = {
         .source = mad->source,
         .destination = mad->destination,
-        .traffic_class = mad->traffic_class,
-        .hop_limit = mad->hop_limit,
+        .variant = mad->variant,
         .bytes = bytes,
         .count = mad->headers_bytes + sizeof(mad->mad),
     };

@@ -51,7 +51,8 @@ static bool release_one(struct live *live, const struct faults_packet *packet,
                         struct nic_departure *departure)
 {
     if (packet->whole) {
-        live_transmit_raw(live, packet->link, packet->bytes, packet->payload_bytes);
+        live_transmit_raw(live, packet->link, packet->variant, packet->bytes,
+                          packet->payload_bytes);
         return true;
     }
     if (!live_has_room(live, packet->link)) {
@@ -62,6 +63,10 @@ static bool release_one(struct live *live, const struct faults_packet *packet,
         live->parked = true;
         return false;
     }
+    const struct nic_path path = {.flow_label = packet->variant.flow_label,
+                                  .traffic_class = packet->variant.traffic_class,
+                                  .hop_limit = packet->variant.hop_limit};
+    departure->path = &path;
     CHECK(packet->headers_bytes <= sizeof(departure->headers));
     memcpy(departure->headers, packet->bytes, packet->headers_bytes);
     departure->headers_bytes = packet->headers_bytes;
@@ -72,6 +77,7 @@ static bool release_one(struct live *live, const struct faults_packet *packet,
         (struct segment){.address = (uintptr_t)(packet->bytes + packet->headers_bytes),
                          .bytes = packet->payload_bytes};
     CHECK(live_transmit_packet(live, packet->link, departure));
+    departure->path = NULL;
     return true;
 }
 
@@ -118,24 +124,27 @@ static uint32_t copies_now(struct live *live, const struct faults_packet *packet
     return copies;
 }
 
-static void transmit_whole(struct live *live, struct link *link, uint8_t *bytes, uint32_t count,
-                           const struct fault_decision *fault)
+static void transmit_whole(struct live *live, struct link *link, struct inet_variant variant,
+                           uint8_t *bytes, uint32_t count, const struct fault_decision *fault)
 {
     if (fault->corrupt) {
         bytes[fault->corrupt_bit / 8] ^= (uint8_t)(1u << fault->corrupt_bit % 8);
     }
-    const struct faults_packet packet = {
-        .link = link, .bytes = bytes, .whole = true, .payload_bytes = (uint16_t)count};
+    const struct faults_packet packet = {.link = link,
+                                         .bytes = bytes,
+                                         .variant = variant,
+                                         .whole = true,
+                                         .payload_bytes = (uint16_t)count};
     for (uint32_t copies = copies_now(live, &packet, fault); copies > 0; copies--) {
-        live_transmit_raw(live, link, bytes, count);
+        live_transmit_raw(live, link, variant, bytes, count);
     }
 }
 
-void live_transmit_raw_with_faults(struct live *live, struct link *link, uint8_t *bytes,
-                                   uint32_t count)
+void live_transmit_raw_with_faults(struct live *live, struct link *link,
+                                   struct inet_variant variant, uint8_t *bytes, uint32_t count)
 {
     const struct fault_decision fault = faults_decide(live->faults, count);
-    transmit_whole(live, link, bytes, count, &fault);
+    transmit_whole(live, link, variant, bytes, count, &fault);
     (void)release_held(live);
 }
 
@@ -148,6 +157,7 @@ static bool transmit_struck(struct live *live, struct link *link,
     const struct faults_packet packet = {
         .link = link,
         .bytes = bytes,
+        .variant = nic_path_variant(departure->path),
         .pad_bytes = (uint8_t)departure->pad_bytes,
         .headers_bytes = (uint16_t)departure->headers_bytes,
         .payload_bytes = (uint16_t)departure->payload_bytes,
@@ -181,7 +191,7 @@ bool live_transmit_with_faults(struct live *live, struct link *link,
         const uint32_t count = live_serialize(link, departure, bytes);
         there = count != 0;
         if (there) {
-            transmit_whole(live, link, bytes, count, &fault);
+            transmit_whole(live, link, nic_path_variant(departure->path), bytes, count, &fault);
         }
     }
     (void)release_held(live);

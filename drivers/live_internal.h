@@ -35,7 +35,7 @@ enum live_driver {
 /* A datagram for QP 1. Its bytes are copies: a peer may go on writing where the frame lies. */
 struct live_mad {
     struct gid source, destination;
-    uint8_t traffic_class, hop_limit;
+    struct inet_variant variant;
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
     uint32_t headers_bytes;
     uint32_t bytes; /* Only a MAD of CM_MAD_BYTES is looked into. */
@@ -135,7 +135,8 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
 MUST_USE bool live_has_room(struct live *live, struct link *link);
 MUST_USE bool live_transmit_packet(struct live *live, struct link *link,
                                    const struct nic_departure *departure);
-void live_transmit_raw(struct live *live, struct link *link, const uint8_t *bytes, uint32_t count);
+void live_transmit_raw(struct live *live, struct link *link, struct inet_variant variant,
+                       const uint8_t *bytes, uint32_t count);
 MUST_USE uint32_t live_serialize(const struct link *link, const struct nic_departure *departure,
                                  uint8_t *bytes);
 void live_flush_ports(struct live *live);
@@ -146,8 +147,8 @@ bool live_give_blocks(struct live *live, struct qp *qp);
 /* live_faults.c: like the two of the same name, on the bad network. */
 MUST_USE bool live_transmit_with_faults(struct live *live, struct link *link,
                                         const struct nic_departure *departure);
-void live_transmit_raw_with_faults(struct live *live, struct link *link, uint8_t *bytes,
-                                   uint32_t count);
+void live_transmit_raw_with_faults(struct live *live, struct link *link,
+                                   struct inet_variant variant, uint8_t *bytes, uint32_t count);
 /* Held packets whose time has come, and what was transmitted before, leave. Returns how many of the
  * former. */
 uint32_t live_flush_with_faults(struct live *live);

@@ -39,15 +39,17 @@ void live_arrival(struct live *live, const struct nic_frame *frame)
     }
 }
 
-static void record(struct live *live, const struct gid *source, const struct gid *destination,
-                   const uint8_t *headers, uint32_t headers_bytes, const uint8_t *payload,
-                   uint32_t payload_bytes)
+static void record(struct live *live, const struct nic_frame *frame)
 {
     if (live->capture == NULL) {
         return;
     }
-    const struct inet_flow flow = roce_flow(source->bytes, destination->bytes);
-    capture_pieces(live->capture, &flow, headers, headers_bytes, payload, payload_bytes);
+    const struct inet_flow flow = roce_flow(frame->source.bytes, frame->destination.bytes);
+    const struct inet_variant variant = {.flow_label = frame->flow_label,
+                                         .traffic_class = frame->traffic_class,
+                                         .hop_limit = frame->hop_limit};
+    capture_pieces(live->capture, &flow, variant, frame->headers, frame->headers_bytes,
+                   frame->payload, frame->payload_bytes);
 }
 
 /* Faults on arriving packets: dropped, or corrupted, which the ICRC finds. What delays, repeats or
@@ -76,11 +78,11 @@ static bool take_datagram(struct live *live, const struct udp_datagram *datagram
         .source = datagram->source,
         .destination = datagram->destination,
         .arrived = datagram->arrived,
-        .traffic_class = datagram->traffic_class,
-        .hop_limit = datagram->hop_limit,
+        .traffic_class = datagram->variant.traffic_class,
+        .hop_limit = datagram->variant.hop_limit,
+        .flow_label = datagram->variant.flow_label,
     };
-    record(live, &frame->source, &frame->destination, datagram->bytes, (uint32_t)datagram->count,
-           NULL, 0);
+    record(live, frame);
     return !lost_on_arrival(live, (uint32_t)datagram->count);
 }
 
@@ -93,6 +95,11 @@ static bool is_beside_ring(struct live *live, const struct nic_frame *frame)
     }
     const struct link *link = nic_frame_link(live->nic, frame);
     return link != NULL && link->kind == LINK_SHM && shm_link_is_answered_by_ring(live->shm, link);
+}
+
+void live_show_variants(struct live *live)
+{
+    udp_port_show_variants(&live->udp);
 }
 
 static void on_datagram(void *context, const struct udp_datagram *datagram)
@@ -149,11 +156,6 @@ static void on_record(void *context, const struct shm_record *shm)
         }
         payload_bytes -= ROCE_ICRC_BYTES;
     }
-    record(live, &shm->source, &shm->destination, shm->header, shm->header_bytes, shm->payload,
-           payload_bytes);
-    if (lost_on_arrival(live, shm->header_bytes + payload_bytes)) {
-        return;
-    }
     const struct nic_frame frame = {
         .headers = shm->header,
         .payload = shm->payload,
@@ -161,9 +163,15 @@ static void on_record(void *context, const struct shm_record *shm)
         .payload_bytes = payload_bytes,
         .source = shm->source,
         .destination = shm->destination,
-        .hop_limit = 64,
+        .traffic_class = shm->variant.traffic_class,
+        .hop_limit = shm->variant.hop_limit,
+        .flow_label = shm->variant.flow_label,
         .placed = shm->placed,
     };
+    record(live, &frame);
+    if (lost_on_arrival(live, shm->header_bytes + payload_bytes)) {
+        return;
+    }
     live->placed_records += shm->placed;
     live_arrival(live, &frame);
 }

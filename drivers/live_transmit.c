@@ -101,26 +101,28 @@ uint32_t live_serialize(const struct link *link, const struct nic_departure *dep
 }
 
 /* No room is a loss like any other, on a way that only captures and struck packets take. */
-void live_transmit_raw(struct live *live, struct link *link, const uint8_t *bytes, uint32_t count)
+void live_transmit_raw(struct live *live, struct link *link, struct inet_variant variant,
+                       const uint8_t *bytes, uint32_t count)
 {
     if (link->kind == LINK_UDP) {
-        udp_port_transmit_raw(&live->udp, link, bytes, count);
+        udp_port_transmit_raw(&live->udp, link, variant, bytes, count);
     } else if (link->kind == LINK_SHM) {
-        (void)!shm_link_transmit_raw(live->shm, link, bytes, count);
+        (void)!shm_link_transmit_raw(live->shm, link, variant, bytes, count);
     }
 }
 
 static void transmit_bytes(struct live *live, struct link *link, const struct nic_path *path,
                            uint8_t *bytes, uint32_t count)
 {
+    const struct inet_variant variant = nic_path_variant(path);
     if (live->capture != NULL) {
         const struct inet_flow flow = flow_of(link, path);
-        capture_bytes(live->capture, &flow, bytes, count);
+        capture_bytes(live->capture, &flow, variant, bytes, count);
     }
     if (faults_apply(live->faults, FAULT_SENDING)) {
-        live_transmit_raw_with_faults(live, link, bytes, count);
+        live_transmit_raw_with_faults(live, link, variant, bytes, count);
     } else {
-        live_transmit_raw(live, link, bytes, count);
+        live_transmit_raw(live, link, variant, bytes, count);
     }
 }
 

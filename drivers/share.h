@@ -88,7 +88,8 @@ struct share_letter {
     uint64_t magic;
     struct gid source;
     uint8_t hop_limit, traffic_class;
-    uint8_t reserved[6];
+    uint8_t reserved[2];
+    uint32_t flow_label;
 }; /* Packets follow, BTH on, without ICRC, each behind its length in two bytes. */
 
 enum share_fate {

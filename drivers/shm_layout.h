@@ -39,6 +39,8 @@ enum shm_slot_flag {
     SHM_SLOT_PLACED = 1 << 0,  /* A WRITE or READ whose producer has written or read the memory. */
     SHM_SLOT_CHECKED = 1 << 1, /* The payload ends with an ICRC that is to be verified. */
     SHM_SLOT_INLINE = 1 << 2,  /* The payload follows the headers in the slot. */
+    SHM_SLOT_VARIANT = 1 << 3, /* The slot ends with a struct inet_variant. Who does not know of it
+                                  takes the packet's for plain. */
 };
 
 /* One packet: a cache line, so that a small message costs the transfer of one. */
@@ -51,6 +53,9 @@ struct shm_slot {
     uint8_t bytes[SHM_INLINE_BYTES];
 };
 _Static_assert(sizeof(struct shm_slot) == 64, "a slot is a cache line");
+#define SHM_VARIANT_AT (SHM_INLINE_BYTES - sizeof(struct inet_variant))
+_Static_assert(SHM_VARIANT_AT >= ROCE_HEADERS_BYTES_MAX, "it stands behind all headers");
+_Static_assert(sizeof(struct inet_variant) == 8, "the size is part of the layout");
 
 /* The producer's window: 0 while it is closed. Else the lower half is the thread that may be in the
  * consumer's memory, the upper half a number that no two openings in a row have. */

@@ -37,8 +37,9 @@ struct shm_record {
     const uint8_t *payload;
     uint32_t header_bytes;
     uint32_t payload_bytes; /* With pad, and with the ICRC if `checked`. */
-    bool placed;            /* The payload is where it belongs already. */
-    bool checked;           /* Ends with an ICRC (ports 4791, identification 0) to be verified. */
+    struct inet_variant variant;
+    bool placed;  /* The payload is where it belongs already. */
+    bool checked; /* Ends with an ICRC (ports 4791, identification 0) to be verified. */
 };
 
 typedef void (*shm_sink)(void *context, const struct shm_record *record);
@@ -97,7 +98,8 @@ MUST_USE bool shm_link_transmit(struct shm_port *port, struct link *link,
                                 const struct nic_departure *departure);
 
 /* A ready packet, BTH to ICRC, which may take what is reserved for management. False: no room. */
-MUST_USE bool shm_link_transmit_raw(struct shm_port *port, struct link *link, const uint8_t *bytes,
+MUST_USE bool shm_link_transmit_raw(struct shm_port *port, struct link *link,
+                                    struct inet_variant variant, const uint8_t *bytes,
                                     uint32_t count);
 
 /* Writes the payload of an RDMA WRITE packet into the peer's memory from here, and leaves a record

@@ -23,6 +23,8 @@
 
 #define MEMORY_BYTES (1 << 16)
 
+static const struct nic_path plain_path = {.hop_limit = INET_HOP_LIMIT};
+
 struct bench {
     struct gid gids[2];
     struct shm_port *a, *b;
@@ -118,6 +120,7 @@ static void transmit(struct bench *bench)
 {
     const struct shape shape = draw(&bench->sending);
     struct nic_departure departure = {
+        .path = &plain_path,
         .headers_bytes = shape.headers_bytes,
         .payload_bytes = shape.payload_bytes,
         .pad_bytes = roce_pad_bytes(shape.payload_bytes),
@@ -166,6 +169,53 @@ static void test_many_laps(void **state)
     assert_true(full > 10); /* The test did see full rings. */
 }
 
+/* -- What stands for the IP header --------------------------------------------------------------*/
+
+struct datagram {
+    struct inet_variant variant;
+    uint32_t payload_bytes, seen;
+    const uint8_t *payload;
+};
+
+static void compare_datagram(void *context, const struct shm_record *record)
+{
+    struct datagram *expected = context;
+    assert_true(inet_variant_equal(record->variant, expected->variant));
+    assert_int_equal(record->payload_bytes, expected->payload_bytes);
+    assert_memory_equal(record->payload, expected->payload, expected->payload_bytes);
+    expected->seen++;
+}
+
+/* Datagrams of all sizes about those that fit into a slot; of a connection nobody sees it. */
+static void test_variants(void **state)
+{
+    struct bench *bench = *state;
+    static const struct nic_path paths[] = {{.hop_limit = INET_HOP_LIMIT},
+                                            {.hop_limit = 0},
+                                            {.hop_limit = 9},
+                                            {.hop_limit = INET_HOP_LIMIT, .traffic_class = 0xff},
+                                            {.hop_limit = 255, .flow_label = 0xfffff}};
+    for (uint32_t i = 0; i < 2 * 64 * COUNT_OF(paths); i++) {
+        const bool datagram = i % 2 == 0;
+        const struct nic_path *path = &paths[i / 2 % COUNT_OF(paths)];
+        struct nic_departure departure = {.path = path,
+                                          .headers_bytes = ROCE_BTH_BYTES + 8,
+                                          .payload_bytes = i / 2 / COUNT_OF(paths),
+                                          .segment_count = 1};
+        departure.headers[0] =
+            ROCE_OPCODE(datagram ? ROCE_SERVICE_UD : ROCE_SERVICE_RC, ROCE_SEND_ONLY);
+        departure.segments[0] =
+            (struct segment){.address = (uintptr_t)bench->memory, .bytes = departure.payload_bytes};
+        struct datagram expected = {.variant =
+                                        datagram ? nic_path_variant(path) : INET_VARIANT_PLAIN,
+                                    .payload_bytes = departure.payload_bytes,
+                                    .payload = bench->memory};
+        assert_true(shm_link_transmit(bench->a, bench->link, &departure));
+        assert_int_equal(shm_port_receive(bench->b, 10, compare_datagram, &expected, NULL), 1);
+        assert_int_equal(expected.seen, 1);
+    }
+}
+
 /* -- Management datagrams -----------------------------------------------------------------------*/
 
 #define MAD_PACKET_BYTES (ROCE_BTH_BYTES + 8 + 256 + ROCE_ICRC_BYTES)
@@ -176,7 +226,7 @@ static bool transmit_mad(struct bench *bench, uint8_t number)
     uint8_t bytes[MAD_PACKET_BYTES];
     memset(bytes, number, sizeof(bytes));
     bytes[0] = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY);
-    return shm_link_transmit_raw(bench->a, bench->link, bytes, sizeof(bytes));
+    return shm_link_transmit_raw(bench->a, bench->link, INET_VARIANT_PLAIN, bytes, sizeof(bytes));
 }
 
 static void compare_mad(void *context, const struct shm_record *record)
@@ -246,7 +296,8 @@ static void test_any_opcode(void **state)
     for (uint32_t opcode = 0; opcode < 256; opcode++) {
         uint8_t bytes[ROCE_PACKET_BYTES_MAX] = {(uint8_t)opcode};
         uint32_t whole = 0;
-        assert_true(shm_link_transmit_raw(bench->a, bench->link, bytes, sizeof(bytes)));
+        assert_true(
+            shm_link_transmit_raw(bench->a, bench->link, INET_VARIANT_PLAIN, bytes, sizeof(bytes)));
         shm_port_flush(bench->a);
         assert_int_equal(shm_port_receive(bench->b, 10, count_whole, &whole, NULL), 1);
         assert_int_equal(whole, 1);
@@ -440,10 +491,15 @@ static void test_garbage_in_the_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SHM_TEST(test_many_laps),           SHM_TEST(test_room_for_management),
-        SHM_TEST(test_any_opcode),          SHM_TEST(test_doorbell),
-        SHM_TEST(test_lost_peer_swallows),  SHM_TEST(test_last_words),
-        SHM_TEST(test_nobody_there),        SHM_TEST(test_slots),
+        SHM_TEST(test_variants),
+        SHM_TEST(test_many_laps),
+        SHM_TEST(test_room_for_management),
+        SHM_TEST(test_any_opcode),
+        SHM_TEST(test_doorbell),
+        SHM_TEST(test_lost_peer_swallows),
+        SHM_TEST(test_last_words),
+        SHM_TEST(test_nobody_there),
+        SHM_TEST(test_slots),
         SHM_TEST(test_garbage_in_the_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,8 @@
  * gone before there is room again, and then nobody repeats it. */
 #define RESERVED_SLOTS 64
 #define RESERVED_BYTES (RESERVED_SLOTS * 320)
+/* The bits of an opcode that name the service. */
+#define SERVICE_MASK 0xe0
 /* Placed records that may wait in a ring before their consumer is woken for them. */
 #define PLACED_MAX (SHM_SLOTS * 3 / 4)
 
@@ -125,6 +127,20 @@ static inline void put_headers(struct shm_slot *slot, const struct nic_departure
     CHECK(departure->headers_bytes <= ROCE_HEADERS_BYTES_MAX);
 }
 
+/* Only a UD receiver sees what stands for the IP header, so only UD pays for it. */
+static bool tells_variant(const struct nic_departure *departure)
+{
+    return (departure->headers[0] & SERVICE_MASK) == ROCE_SERVICE_UD &&
+           !inet_variant_is_plain(nic_path_variant(departure->path));
+}
+
+/* Returns the flag that says so. */
+static uint8_t put_variant(struct shm_slot *slot, struct inet_variant variant)
+{
+    memcpy(slot->bytes + SHM_VARIANT_AT, &variant, sizeof(variant));
+    return SHM_SLOT_VARIANT;
+}
+
 bool shm_link_transmit(struct shm_port *port, struct link *base,
                        const struct nic_departure *departure)
 {
@@ -135,7 +151,8 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     struct shm_slot *slot = next_slot(link);
     const uint32_t header_bytes = departure->headers_bytes;
     const uint32_t payload_bytes = departure->payload_bytes + departure->pad_bytes;
-    const bool inlined = header_bytes + payload_bytes <= SHM_INLINE_BYTES;
+    const bool told = UNLIKELY(tells_variant(departure));
+    const bool inlined = header_bytes + payload_bytes <= (told ? SHM_VARIANT_AT : SHM_INLINE_BYTES);
     uint8_t *to = inlined ? slot->bytes + header_bytes : reserve_data(link, slot, payload_bytes);
     put_headers(slot, departure);
     if (!memory_gather(departure->segments, departure->segment_count, to)) {
@@ -145,12 +162,15 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     slot->header_bytes = (uint8_t)header_bytes;
     slot->payload_bytes = (uint16_t)payload_bytes;
     slot->flags = inlined ? SHM_SLOT_INLINE : 0;
+    if (UNLIKELY(told)) {
+        slot->flags |= put_variant(slot, nic_path_variant(departure->path));
+    }
     publish(port, link, slot);
     return true;
 }
 
-bool shm_link_transmit_raw(struct shm_port *port, struct link *base, const uint8_t *bytes,
-                           uint32_t count)
+bool shm_link_transmit_raw(struct shm_port *port, struct link *base, struct inet_variant variant,
+                           const uint8_t *bytes, uint32_t count)
 {
     struct shm_link *link = shm_link_of(base);
     /* A corrupted opcode may name other headers than it left with; what counts is that the first
@@ -169,7 +189,7 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, const uint8
     memcpy(reserve_data(link, slot, count - head), bytes + head, count - head);
     slot->header_bytes = (uint8_t)head;
     slot->payload_bytes = (uint16_t)(count - head);
-    slot->flags = SHM_SLOT_CHECKED;
+    slot->flags = SHM_SLOT_CHECKED | put_variant(slot, variant);
     publish(port, link, slot);
     return true;
 }
@@ -302,6 +322,16 @@ static bool slot_ready(const struct shm_inbound *inbound)
     return atomic_load_explicit(&slot->sequence, memory_order_acquire) == inbound->head + 1;
 }
 
+static struct inet_variant variant_in(const struct shm_slot *slot)
+{
+    struct inet_variant variant = INET_VARIANT_PLAIN;
+    if (UNLIKELY(slot->flags & SHM_SLOT_VARIANT)) {
+        memcpy(&variant, slot->bytes + SHM_VARIANT_AT, sizeof(variant));
+        variant.flow_label &= INET_LABEL_MASK;
+    }
+    return variant;
+}
+
 /* Takes the next packet; false: what stands in the slot is no packet. */
 static bool take(struct shm_port *port, struct shm_inbound *inbound, shm_sink sink, void *context)
 {
@@ -326,6 +356,7 @@ static bool take(struct shm_port *port, struct shm_inbound *inbound, shm_sink si
         .header_bytes = header_bytes,
         .payload = inlined ? slot.bytes + header_bytes : inbound->ring->data + slot.data_offset,
         .payload_bytes = payload_bytes,
+        .variant = variant_in(&slot),
         .placed = slot.flags & SHM_SLOT_PLACED,
         .checked = slot.flags & SHM_SLOT_CHECKED,
     };

@@ -83,6 +83,7 @@ enum status udp_port_join(struct udp_port *port, const struct gid *group)
     }
     port->groups[port->group_count] =
         (struct address){.gid = *group, .interface_index = address->interface_index, .fd = fd};
+    udp_show_variants(fd, ipv4, true);
     const bool good = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) &&
                       udp_prepare_socket(port, fd, ipv4) &&
                       (ipv4 ? bind_ipv4 : bind_ipv6)(fd, group, address->interface_index) &&
@@ -134,6 +135,7 @@ struct link *udp_port_group_link(struct udp_port *port, const struct gid *source
     if (link == NULL) {
         return NULL;
     }
+    link->to_group = true;
     /* Whoever receives, it is not one peer with one buffer: nobody is asked how full it is. */
     link->answers = UDP_ANSWERS_NO;
     const struct address *address = address_for(port, group);

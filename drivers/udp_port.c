@@ -33,10 +33,13 @@ static void set_option(int fd, int level, int name, int value)
  * anybody can send one. */
 void udp_forbid_fragments(int fd, bool ipv4)
 {
+    /* The hop limit of a plain packet costs no control data, whatever the system's default is. */
     if (ipv4) {
         set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+        set_option(fd, IPPROTO_IP, IP_TTL, INET_HOP_LIMIT);
     } else {
         set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+        set_option(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, INET_HOP_LIMIT);
     }
     set_option(fd, SOL_SOCKET, SO_SNDBUF, SEND_BYTES_WANTED);
 }
@@ -68,17 +71,36 @@ bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
     return true;
 }
 
-/* The sockets of an address that is shared belonged to others before, who may have observed. */
-static void observe(const struct udp_port *port)
+static void tell_class(int fd, bool ipv4, bool on)
 {
-    const int on = port->observing;
+    set_option(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_RECVTOS : IPV6_RECVTCLASS, on);
+}
+
+void udp_show_variants(int fd, bool ipv4, bool on)
+{
+    tell_class(fd, ipv4, on);
+    if (ipv4) {
+        set_option(fd, IPPROTO_IP, IP_RECVTTL, on);
+    } else {
+        set_option(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, on);
+        set_option(fd, IPPROTO_IPV6, IPV6_FLOWINFO, on);
+    }
+}
+
+/* The sockets of an address that is shared belonged to others before, who may have had them tell
+ * more. The common one belongs to all: what is on there stays on. */
+static void choose_told(const struct udp_port *port)
+{
     for (uint32_t i = 0; i < port->addresses->count; i++) {
         const struct address *address = &port->addresses->entries[i];
-        set_option(address->fd, SOL_SOCKET, SO_TIMESTAMPNS, on);
-        if (inet_is_ipv4(address->gid.bytes)) {
-            set_option(address->fd, IPPROTO_IP, IP_RECVTOS, on);
-        } else {
-            set_option(address->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, on);
+        const bool ipv4 = inet_is_ipv4(address->gid.bytes);
+        set_option(address->fd, SOL_SOCKET, SO_TIMESTAMPNS, port->observing);
+        udp_show_variants(address->fd, ipv4, port->showing);
+        if (port->observing) {
+            tell_class(address->fd, ipv4, true);
+        }
+        if (port->showing && address->share != NULL) {
+            udp_show_variants(share_common_socket(address->share), ipv4, true);
         }
     }
 }
@@ -87,7 +109,15 @@ void udp_port_observe(struct udp_port *port)
 {
     if (!port->observing) {
         port->observing = true;
-        observe(port);
+        choose_told(port);
+    }
+}
+
+void udp_port_show_variants(struct udp_port *port)
+{
+    if (!port->showing && udp_port_fd_count(port) > 0) {
+        port->showing = true;
+        choose_told(port);
     }
 }
 
@@ -114,7 +144,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
         }
     }
     if (addresses->shared) {
-        observe(port);
+        choose_told(port);
     }
     port->batch = calloc(UDP_BATCH_MAX, sizeof(*port->batch));
     port->pieces = calloc(UDP_PIECES_MAX, sizeof(*port->pieces));

@@ -33,6 +33,11 @@
 #include "nic/ways.h"
 #include "wire/icrc.h"
 
+/* linux/in6.h has it, beside structs that netinet/in.h has as well. */
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11
+#endif
+
 #define UDP_BATCH_MAX    256  /* Packets waiting for a flush. */
 #define UDP_SEGMENTS_MAX 64   /* Datagrams of one segmented call: the kernel's UDP_MAX_SEGMENTS. */
 #define UDP_PIECES_MAX   2048 /* Payload segments of a batch. */
@@ -43,11 +48,13 @@
  * receive buffer for a datagram of any size, its slab rounded up, is less than twice what we count
  * (docs/decisions/0005). */
 #define UDP_PACKET_COST 512
-/* What the kernel is told beside a message: the size of its segments; the hop limit, or ECN. */
-#define UDP_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(int)))
-/* What it tells us: how large coalesced datagrams are, when they came, and their traffic class.
- * There is room for all, since several processes may have set the options of a socket. */
-#define UDP_TOLD_BYTES (2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec)))
+/* What the kernel is told beside a message: the size of its segments; traffic class, hop limit and
+ * flow label, where they are not the socket's own. */
+#define UDP_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + 3 * CMSG_SPACE(sizeof(int)))
+/* What it tells us: how large coalesced datagrams are, when they came, their traffic class, hop
+ * limit and flow label. There is room for all, since several processes may have set the options of
+ * a socket. */
+#define UDP_TOLD_BYTES (4 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec)))
 /* A packet up to this size is copied together, into one vector. */
 #define UDP_COPIED_BYTES_MAX 320
 #define UDP_TAIL_BYTES       (NIC_HEADERS_BYTES_MAX - ROCE_HEADERS_BYTES_MAX)
@@ -63,7 +70,8 @@ struct udp_link {
     struct link link;
     int slot;                  /* The peer's process; LOCAL_NO_SLOT: it has only one. */
     uint8_t answers;           /* enum udp_answers. */
-    uint8_t hop_limit;         /* To a multicast group; 0: unicast, or not beyond this machine. */
+    bool to_group;             /* To a multicast group, ... */
+    uint8_t hop_limit;         /* ... by so many hops; 0: not beyond this machine, or unicast. */
     uint8_t ecn;               /* The bits of what leaves here: 0, or ECT(0). */
     uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
     uint64_t probed;           /* ... when the last probe was sent, ... */
@@ -108,6 +116,7 @@ struct udp_packet {
     uint32_t pad_bytes;
     uint32_t total_bytes; /* BTH to ICRC. */
     uint32_t first_piece, piece_count;
+    struct inet_variant variant;
     bool whole;    /* One piece holds everything, ICRC included. */
     uint32_t next; /* During a flush: the next packet of this link. */
 };
@@ -142,7 +151,8 @@ struct udp_counters {
 struct udp_port {
     const struct address_set *addresses;
     bool segmenting;        /* The kernel offers UDP_SEGMENT, and the device has not refused it. */
-    bool observing;         /* Datagrams tell when they arrived, and their traffic class. */
+    bool observing;         /* Datagrams tell when they arrived, and their traffic class, ... */
+    bool showing;           /* ... or all that their IP headers vary in. */
     bool doubtful;          /* It was refused, but maybe only because the packets were too large. */
     bool explained;         /* The program was told that its packets are too large. */
     uint8_t ports;          /* UDP source ports of an address, from 1 on. */
@@ -183,8 +193,8 @@ struct udp_port {
 /* One datagram whose ICRC was right. */
 struct udp_datagram {
     struct gid source, destination;
-    struct instant arrived; /* 0 ns: not known. So is a traffic class of 0. */
-    uint8_t traffic_class, hop_limit;
+    struct instant arrived; /* 0 ns: not known. What is not known of `variant` is plain. */
+    struct inet_variant variant;
     const uint8_t *bytes; /* From the BTH on. */
     size_t count;         /* Without the ICRC. */
 };
@@ -244,8 +254,8 @@ MUST_USE bool udp_port_transmit(struct udp_port *port, struct link *link,
                                 const struct nic_departure *departure);
 
 /* Adds a ready UDP payload, BTH to ICRC, computed for identification 0, to go as it is. Flushes. */
-void udp_port_transmit_raw(struct udp_port *port, struct link *link, const uint8_t *bytes,
-                           size_t count);
+void udp_port_transmit_raw(struct udp_port *port, struct link *link, struct inet_variant variant,
+                           const uint8_t *bytes, size_t count);
 void udp_port_flush(struct udp_port *port);
 
 /* udp_wait.c: what still waits for room in the send buffer leaves, if it can within `limit_ms`. */
@@ -263,6 +273,12 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
 /* From now on datagrams tell when they came in, and their traffic class: only if asked, because it
  * takes a twentieth of a call's time each. */
 void udp_port_observe(struct udp_port *port);
+
+/* From now on datagrams tell what their IP headers vary in, which only those who serve UD queue
+ * pairs pass on: it takes as much of a call's time. Those of groups always do. */
+void udp_port_show_variants(struct udp_port *port);
+/* udp_port.c, for udp_multicast.c: likewise of one socket. */
+void udp_show_variants(int fd, bool ipv4, bool on);
 
 /* Likewise of the groups, whose datagrams have the group as destination. */
 uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_sink sink,

@@ -28,6 +28,8 @@ struct end {
     struct udp_port *port;
 };
 
+static const struct nic_path plain_path = {.hop_limit = INET_HOP_LIMIT};
+
 struct bench {
     struct end a, b;
     struct link *link; /* From a to b. */
@@ -90,7 +92,8 @@ static void transmit(struct bench *bench, struct prng *prng, uint32_t payload_by
 {
     assert_true(bench->sent < EXPECTED_MAX);
     struct expected *expected = &bench->expected[bench->sent++];
-    struct nic_departure departure = {.headers_bytes =
+    struct nic_departure departure = {.path = &plain_path,
+                                      .headers_bytes =
                                           ROCE_BTH_BYTES + 4 * (uint32_t)prng_below(prng, 5),
                                       .payload_bytes = payload_bytes,
                                       .pad_bytes = roce_pad_bytes(payload_bytes)};
@@ -207,7 +210,7 @@ static void test_every_flipped_bit_is_found(void **state)
     for (uint32_t bit = 0; bit < total * 8; bit++) {
         uint32_t arrived = 0;
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        udp_port_transmit_raw(bench->a.port, bench->link, bytes, total);
+        udp_port_transmit_raw(bench->a.port, bench->link, INET_VARIANT_PLAIN, bytes, total);
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL);
         /* BTH byte 4 (FECN, BECN) is the network's to change. */
@@ -222,7 +225,7 @@ static void test_too_short(void **state)
     const uint8_t bytes[15] = {0};
     for (uint32_t count = 1; count < ROCE_BTH_BYTES + ROCE_ICRC_BYTES; count++) {
         uint32_t arrived = 0;
-        udp_port_transmit_raw(bench->a.port, bench->link, bytes, count);
+        udp_port_transmit_raw(bench->a.port, bench->link, INET_VARIANT_PLAIN, bytes, count);
         udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL);
         assert_int_equal(arrived, 0);
     }

@@ -115,7 +115,7 @@ static void source_of(const struct sockaddr_storage *from, struct inet_flow *flo
 /* What the kernel says beside the bytes. */
 struct told {
     size_t segment; /* The size of the datagrams that were coalesced; 0: it is a single one. */
-    uint8_t traffic_class;
+    struct inet_variant variant;
     struct instant arrived; /* 0 ns: not known. */
 };
 
@@ -130,6 +130,22 @@ static struct instant arrival_of(const struct cmsghdr *control)
     return age > AGE_NS_MAX ? (struct instant){0} : (struct instant){clock_now().ns - age};
 }
 
+/* The types of the two levels have different numbers. */
+static void listen_to_variant(struct inet_variant *variant, const struct cmsghdr *control)
+{
+    const bool ipv4 = control->cmsg_level == IPPROTO_IP;
+    const int type = control->cmsg_type;
+    uint32_t value = 0; /* Of the host's order, but for the flow label; IPv4's class is a byte. */
+    memcpy(&value, CMSG_DATA(control), ipv4 && type == IP_TOS ? 1 : sizeof(value));
+    if (type == (ipv4 ? IP_TOS : IPV6_TCLASS)) {
+        variant->traffic_class = (uint8_t)value;
+    } else if (type == (ipv4 ? IP_TTL : IPV6_HOPLIMIT)) {
+        variant->hop_limit = (uint8_t)value;
+    } else if (!ipv4 && type == IPV6_FLOWINFO) {
+        variant->flow_label = ntohl(value) & INET_LABEL_MASK;
+    }
+}
+
 static void listen_to(struct told *told, const struct cmsghdr *control)
 {
     const int level = control->cmsg_level, type = control->cmsg_type;
@@ -139,18 +155,14 @@ static void listen_to(struct told *told, const struct cmsghdr *control)
         told->segment = bytes > 0 ? (size_t)bytes : 0;
     } else if (level == SOL_SOCKET && type == SCM_TIMESTAMPNS) {
         told->arrived = arrival_of(control);
-    } else if (level == IPPROTO_IP && type == IP_TOS) {
-        memcpy(&told->traffic_class, CMSG_DATA(control), 1);
-    } else if (level == IPPROTO_IPV6 && type == IPV6_TCLASS) {
-        int traffic_class;
-        memcpy(&traffic_class, CMSG_DATA(control), sizeof(traffic_class));
-        told->traffic_class = (uint8_t)traffic_class;
+    } else if (level == IPPROTO_IP || level == IPPROTO_IPV6) {
+        listen_to_variant(&told->variant, control);
     }
 }
 
 static struct told told_of(struct msghdr *message)
 {
-    struct told told = {0};
+    struct told told = {.variant = INET_VARIANT_PLAIN};
     for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control != NULL;
          control = CMSG_NXTHDR(message, control)) {
         listen_to(&told, control);
@@ -179,10 +191,8 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
     source_of(from, &inet);
     memcpy(inet.destination, address->gid.bytes, 16);
     struct udp_flow *flow = flow_of(port, &inet);
-    struct udp_datagram datagram = {.destination = address->gid,
-                                    .arrived = told->arrived,
-                                    .traffic_class = told->traffic_class,
-                                    .hop_limit = 64};
+    struct udp_datagram datagram = {
+        .destination = address->gid, .arrived = told->arrived, .variant = told->variant};
     memcpy(datagram.source.bytes, inet.source, 16);
     const size_t step = told->segment == 0 ? received : told->segment;
     uint16_t index = 0;

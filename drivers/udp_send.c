@@ -107,6 +107,7 @@ bool udp_port_transmit(struct udp_port *port, struct link *link,
     packet->first_piece = port->piece_count;
     packet->piece_count = 0;
     packet->whole = false;
+    packet->variant = nic_path_variant(departure->path);
     put_headers(port, packet, departure);
     if (bounced) {
         add_piece(port, packet, (uintptr_t)port->bounce, departure->payload_bytes);
@@ -131,12 +132,13 @@ void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, con
     *packet = (struct udp_packet){.link = link,
                                   .headers_bytes = headers_bytes,
                                   .total_bytes = headers_bytes + ROCE_ICRC_BYTES,
+                                  .variant = INET_VARIANT_PLAIN,
                                   .first_piece = port->piece_count};
     memcpy(packet->headers, headers, headers_bytes);
 }
 
-void udp_port_transmit_raw(struct udp_port *port, struct link *link, const uint8_t *bytes,
-                           size_t count)
+void udp_port_transmit_raw(struct udp_port *port, struct link *link, struct inet_variant variant,
+                           const uint8_t *bytes, size_t count)
 {
     udp_port_flush(port);
     struct udp_packet *packet = make_place(port, udp_link_of(link), (uint32_t)count);
@@ -145,6 +147,7 @@ void udp_port_transmit_raw(struct udp_port *port, struct link *link, const uint8
     packet->first_piece = port->piece_count;
     packet->piece_count = 0;
     packet->whole = true;
+    packet->variant = variant;
     add_piece(port, packet, (uintptr_t)bytes, (uint32_t)count);
     udp_port_flush(port);
 }
@@ -305,7 +308,8 @@ static uint32_t run_length(const struct udp_port *port, uint32_t at)
         bytes += next->total_bytes;
         pieces += next->piece_count + 2;
         if (next->link != first->link || next->whole || next->total_bytes > first->total_bytes ||
-            bytes > CALL_BYTES_MAX || pieces > CALL_PIECES_MAX) {
+            bytes > CALL_BYTES_MAX || pieces > CALL_PIECES_MAX ||
+            !inet_variant_equal(next->variant, first->variant)) {
             break;
         }
         count++;
@@ -336,22 +340,26 @@ static void ask_for_segments(struct udp_layout *layout, struct msghdr *message, 
     add_control(layout, message, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
 }
 
-static void limit_hops(struct udp_layout *layout, struct msghdr *message,
-                       const struct udp_link *link)
+/* What a message's IP header has that is not the socket's own; a group's socket has no hop limit of
+ * its own. Most messages need nothing, and cost nothing. */
+static void put_variant(struct udp_layout *layout, struct msghdr *message,
+                        const struct udp_link *link, struct inet_variant variant)
 {
-    const int hops = link->hop_limit;
     const bool ipv4 = link->to.ss_family == AF_INET;
-    add_control(layout, message, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TTL : IPV6_HOPLIMIT,
-                &hops, sizeof(hops));
-}
-
-static void allow_marks(struct udp_layout *layout, struct msghdr *message,
-                        const struct udp_link *link)
-{
-    const int traffic_class = link->ecn;
-    const bool ipv4 = link->to.ss_family == AF_INET;
-    add_control(layout, message, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TOS : IPV6_TCLASS,
-                &traffic_class, sizeof(traffic_class));
+    const int level = ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
+    const int traffic_class = variant.traffic_class | link->ecn;
+    const int hops = link->to_group ? link->hop_limit : variant.hop_limit;
+    const uint32_t flow = htonl(variant.flow_label);
+    if (traffic_class != 0) {
+        add_control(layout, message, level, ipv4 ? IP_TOS : IPV6_TCLASS, &traffic_class,
+                    sizeof(traffic_class));
+    }
+    if (hops != (link->to_group ? 0 : INET_HOP_LIMIT)) {
+        add_control(layout, message, level, ipv4 ? IP_TTL : IPV6_HOPLIMIT, &hops, sizeof(hops));
+    }
+    if (flow != 0 && !ipv4) {
+        add_control(layout, message, level, IPV6_FLOWINFO, &flow, sizeof(flow));
+    }
 }
 
 static void lay_message(struct udp_port *port, struct udp_layout *layout, uint32_t at,
@@ -370,12 +378,9 @@ static void lay_message(struct udp_port *port, struct udp_layout *layout, uint32
     if (count > 1) {
         ask_for_segments(layout, message, first->total_bytes);
     }
-    if (UNLIKELY((first->link->hop_limit | first->link->ecn) != 0)) {
-        if (first->link->hop_limit != 0) {
-            limit_hops(layout, message, first->link);
-        } else {
-            allow_marks(layout, message, first->link);
-        }
+    if (UNLIKELY((first->link->hop_limit | first->link->ecn) != 0 ||
+                 !inet_variant_is_plain(first->variant))) {
+        put_variant(layout, message, first->link, first->variant);
     }
     layout->message_count++;
 }

@@ -116,6 +116,8 @@ struct end {
     struct udp_port port;
 };
 
+static const struct nic_path plain_path = {.hop_limit = INET_HOP_LIMIT};
+
 struct bench {
     struct end a, b;
     struct link *link; /* From a to b. */
@@ -161,7 +163,8 @@ static int teardown(void **state)
 /* The number of the packet stands where its PSN would. */
 static void transmit_as(struct bench *bench, uint8_t opcode, uint32_t bytes)
 {
-    struct nic_departure departure = {.headers_bytes = ROCE_BTH_BYTES, .payload_bytes = bytes};
+    struct nic_departure departure = {
+        .path = &plain_path, .headers_bytes = ROCE_BTH_BYTES, .payload_bytes = bytes};
     departure.headers[0] = opcode;
     store_be32(departure.headers + 8, bench->sent);
     departure.segments[0] = (struct segment){.address = (uintptr_t)bench->memory, .bytes = bytes};

@@ -45,8 +45,9 @@ static size_t begin_letter(uint8_t *bytes, const struct udp_datagram *datagram)
     const struct share_letter letter = {
         .magic = SHARE_MAGIC_LETTER,
         .source = datagram->source,
-        .hop_limit = datagram->hop_limit,
-        .traffic_class = datagram->traffic_class,
+        .hop_limit = datagram->variant.hop_limit,
+        .traffic_class = datagram->variant.traffic_class,
+        .flow_label = datagram->variant.flow_label,
     };
     memcpy(bytes, &letter, sizeof(letter));
     return sizeof(letter);
@@ -136,8 +137,9 @@ static void open_letter(struct udp_port *port, const struct address *address, si
     struct udp_datagram datagram = {
         .source = letter.source,
         .destination = address->gid,
-        .traffic_class = letter.traffic_class,
-        .hop_limit = letter.hop_limit,
+        .variant = {.flow_label = letter.flow_label,
+                    .traffic_class = letter.traffic_class,
+                    .hop_limit = letter.hop_limit},
     };
     for (size_t at = sizeof(letter); at < bytes; at += 2 + datagram.count) {
         datagram.count = load_be16(port->letter.bytes + at);

@@ -32,6 +32,8 @@ struct end {
     struct udp_port port;
 };
 
+static const struct nic_path plain_path = {.hop_limit = INET_HOP_LIMIT};
+
 struct bench {
     struct end a, b;
     struct link *link; /* From a to b, by the first address of each. */
@@ -118,8 +120,8 @@ static int teardown(void **state)
 static void transmit(struct bench *bench, uint8_t way, bool ecn_capable, uint32_t headers_bytes,
                      uint32_t payload_bytes)
 {
-    struct nic_departure departure = {.headers_bytes = headers_bytes,
-                                      .payload_bytes = payload_bytes};
+    struct nic_departure departure = {
+        .path = &plain_path, .headers_bytes = headers_bytes, .payload_bytes = payload_bytes};
     for (uint32_t i = ROCE_BTH_BYTES; i < headers_bytes; i++) {
         departure.headers[i] = (uint8_t)(i * 7 + bench->sent);
     }
@@ -507,7 +509,7 @@ static void test_who_does_not_ask_is_told_nothing(void **state)
     send_one(bench, 1, true);
     const struct udp_datagram datagram = next_datagram(bench);
     assert_int_equal(datagram.arrived.ns, 0);
-    assert_int_equal(datagram.traffic_class, 0);
+    assert_int_equal(datagram.variant.traffic_class, 0);
 }
 
 /* It arrives when it is sent, not when somebody gets round to looking. */
@@ -524,7 +526,7 @@ static void test_when_it_arrived(void **state)
         const struct udp_datagram datagram = next_datagram(bench);
         assert_in_range(datagram.arrived.ns, before.ns - 10000000, after.ns + 10000000);
         assert_true(datagram.arrived.ns < clock_now().ns - 30000000);
-        assert_int_equal(datagram.traffic_class, way % 2 == 0 ? 2 : 0);
+        assert_int_equal(datagram.variant.traffic_class, way % 2 == 0 ? 2 : 0);
     }
 }
 
@@ -544,7 +546,7 @@ static void test_coalesced_arrivals_tell_the_same(void **state)
     udp_port_flush(&bench->a.port);
     struct udp_datagram last = {0};
     assert_int_equal(udp_port_receive(&bench->b.port, 256, keep, &last, NULL), 20);
-    assert_int_equal(last.traffic_class, 2);
+    assert_int_equal(last.variant.traffic_class, 2);
     assert_int_not_equal(last.arrived.ns, 0);
 }
 
@@ -572,13 +574,13 @@ static void test_marks_are_seen(void **state)
     assert_int_equal(
         sendto(fd, packet, sizeof(packet), 0, (const struct sockaddr *)&to, sizeof(to)),
         sizeof(packet));
-    assert_int_equal(next_datagram(bench).traffic_class, marked);
+    assert_int_equal(next_datagram(bench).variant.traffic_class, marked);
     close(fd);
 }
 
 static void count_marked(void *context, const struct udp_datagram *datagram)
 {
-    *(uint32_t *)context += datagram->traffic_class == 2 && datagram->arrived.ns != 0;
+    *(uint32_t *)context += datagram->variant.traffic_class == 2 && datagram->arrived.ns != 0;
 }
 
 /* From ::1 to itself, because there is no second one. What arrives is observed once there are
@@ -598,7 +600,7 @@ static void test_ipv6(void **state)
     struct link *link = udp_port_link(&end->port, self, self, (int)end->addresses.slot);
     assert_true(udp_port_offer_ways(&end->port, link, &ways));
     assert_int_equal(ways.datagram_bytes, end->addresses.entries[0].interface_bytes - 48);
-    struct nic_departure departure = {.headers_bytes = 52};
+    struct nic_departure departure = {.path = &plain_path, .headers_bytes = 52};
     store_be32(departure.headers + 4, end->addresses.slot * SHARE_QPN_SPAN + 2);
     assert_true(udp_link_has_room(&end->port, link, clock_now()) && !end->port.observing);
     ways.blocks = true;
@@ -628,7 +630,7 @@ static void test_successor_is_told_nothing(void **state)
     send_one(bench, 0, true);
     const struct udp_datagram datagram = next_datagram(bench);
     assert_int_equal(datagram.arrived.ns, 0);
-    assert_int_equal(datagram.traffic_class, 0);
+    assert_int_equal(datagram.variant.traffic_class, 0);
 }
 
 /* -- Addresses ----------------------------------------------------------------------------------*/
@@ -729,7 +731,7 @@ static void expect_to_leave_by(struct end *end, struct link *link, uint8_t way,
                                const char *interface, const char *other)
 {
     const unsigned long before = packets_sent(interface), others = packets_sent(other);
-    struct nic_departure departure = {.headers_bytes = 52};
+    struct nic_departure departure = {.path = &plain_path, .headers_bytes = 52};
     end->port.segmenting = false;
     for (int i = 0; i < 100; i++) {
         struct link *by = udp_port_way(&end->port, link, way, true);

@@ -45,6 +45,7 @@ static enum roce_verdict decode(struct nic *nic, const struct nic_frame *frame,
     arrival->destination = frame->destination;
     arrival->traffic_class = frame->traffic_class;
     arrival->hop_limit = frame->hop_limit;
+    arrival->flow_label = frame->flow_label;
     arrival->placed = frame->placed;
     nic_count(nic, COUNTER_rcvd_pkts);
     nic->counters.values[COUNTER_rcvd_bytes] += arrival->packet.payload_bytes;

@@ -13,6 +13,7 @@ struct nic_arrival {
     struct gid source, destination;
     uint8_t traffic_class;
     uint8_t hop_limit;
+    uint32_t flow_label;
     bool placed; /* As the frame says; it is believed of an RC WRITE or READ request only. */
 };
 

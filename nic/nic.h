@@ -117,6 +117,7 @@ struct nic_frame {
     struct instant arrived; /* May be later than `now`; 0 ns: the world does not know. */
     uint8_t traffic_class;  /* DSCP and ECN bits as received, 0 if the world does not see them. */
     uint8_t hop_limit;
+    uint32_t flow_label; /* 20 bits; 0 over IPv4. */
     bool placed; /* An RC WRITE without immediate data, or an RC READ request, whose sender judged
                     the memory and wrote or read it (docs/decisions/0003). It is not believed of
                     any other packet. */

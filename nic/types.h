@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "transport/common/work.h"
+#include "wire/inet.h"
 
 enum qp_type {
     QP_RC = 2,
@@ -136,6 +137,22 @@ struct nic_path {
     uint32_t peer; /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0: none,
                       and RC is all that is ever spoken there. */
 };
+
+/* What the IP headers of its packets carry. A unicast hop limit of 0 or 1 says nothing: programs
+ * written for InfiniBand, where 1 is the subnet, say so of peers behind routers, too, and Linux
+ * takes the route's hop limit instead (docs/decisions/0005). */
+static inline struct inet_variant nic_path_variant(const struct nic_path *path)
+{
+    struct inet_variant variant = {
+        .flow_label = path->flow_label & INET_LABEL_MASK,
+        .traffic_class = (uint8_t)(path->traffic_class & ~INET_ECN_MASK),
+        .hop_limit = path->hop_limit,
+    };
+    if (path->hop_limit < 2) {
+        variant.hop_limit = inet_is_multicast(path->destination.bytes) ? 1 : INET_HOP_LIMIT;
+    }
+    return variant;
+}
 
 #define NIC_SGE_MAX 32
 /* READs and atomics a queue pair may have outstanding, each way: a power of two. */

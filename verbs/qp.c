@@ -123,6 +123,9 @@ static int create_core(const struct ingredients *from, const struct qp_request *
         qp_destroy(qp->core);
         return ENOMEM;
     }
+    if (request->type == QP_UD) {
+        live_show_variants(live_of(from->context));
+    }
     return 0;
 }
 

@@ -14,7 +14,6 @@ enum {
     IPV4_DONT_FRAGMENT = 0x4000,
     IPV6_VERSION = 0x60,
     PROTOCOL_UDP = 17,
-    HOPS_AT_SOURCE = 64,
     LENGTH_MAX = 65535,
 };
 
@@ -125,6 +124,12 @@ static uint16_t udp_ipv6_checksum(const uint8_t *ip, const uint8_t *payload, siz
     return value == 0 ? 0xffff : value;
 }
 
+static void put_ipv4_checksum(uint8_t *ip)
+{
+    store_be16(ip + IPV4_CHECKSUM_AT, 0);
+    store_be16(ip + IPV4_CHECKSUM_AT, checksum(sum_words(0, ip, INET_IPV4_BYTES)));
+}
+
 size_t inet_encode(uint8_t *out, const struct inet_flow *flow, uint16_t identification,
                    const uint8_t *payload, size_t payload_bytes)
 {
@@ -134,13 +139,25 @@ size_t inet_encode(uint8_t *out, const struct inet_flow *flow, uint16_t identifi
     store_be16(udp + UDP_CHECKSUM_AT, 0);
     if (inet_is_ipv4(flow->destination)) {
         out[IPV4_TOS_AT] = 0;
-        out[IPV4_TTL_AT] = HOPS_AT_SOURCE;
-        store_be16(out + IPV4_CHECKSUM_AT, 0);
-        store_be16(out + IPV4_CHECKSUM_AT, checksum(sum_words(0, out, INET_IPV4_BYTES)));
+        out[IPV4_TTL_AT] = INET_HOP_LIMIT;
+        put_ipv4_checksum(out);
     } else {
         store_be32(out, (uint32_t)IPV6_VERSION << 24);
-        out[IPV6_HOP_LIMIT_AT] = HOPS_AT_SOURCE;
+        out[IPV6_HOP_LIMIT_AT] = INET_HOP_LIMIT;
         store_be16(udp + UDP_CHECKSUM_AT, udp_ipv6_checksum(out, payload, payload_bytes));
     }
     return headers_bytes;
+}
+
+void inet_put_variant(uint8_t *headers, struct inet_variant variant)
+{
+    if (headers[0] == IPV4_VERSION_AND_WORDS) {
+        headers[IPV4_TOS_AT] = variant.traffic_class;
+        headers[IPV4_TTL_AT] = variant.hop_limit;
+        put_ipv4_checksum(headers);
+    } else {
+        store_be32(headers, (uint32_t)IPV6_VERSION << 24 | (uint32_t)variant.traffic_class << 20 |
+                                (variant.flow_label & INET_LABEL_MASK));
+        headers[IPV6_HOP_LIMIT_AT] = variant.hop_limit;
+    }
 }

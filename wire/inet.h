@@ -33,6 +33,31 @@ struct inet_flow {
     uint16_t destination_port;
 };
 
+/* What a path says about the IP header of its packets, and the ICRC does not cover (IBTA A17.3.3).
+ * IPv4 has no flow label. */
+struct inet_variant {
+    uint32_t flow_label; /* 20 bits. */
+    uint8_t traffic_class;
+    uint8_t hop_limit;
+};
+
+#define INET_HOP_LIMIT     64
+#define INET_VARIANT_PLAIN ((struct inet_variant){.hop_limit = INET_HOP_LIMIT})
+#define INET_LABEL_MASK    0xfffffu
+/* Of a traffic class: congestion notification, which is the sender's and the routers'. */
+#define INET_ECN_MASK 3u
+
+static inline bool inet_variant_equal(struct inet_variant a, struct inet_variant b)
+{
+    return a.flow_label == b.flow_label && a.traffic_class == b.traffic_class &&
+           a.hop_limit == b.hop_limit;
+}
+
+static inline bool inet_variant_is_plain(struct inet_variant variant)
+{
+    return inet_variant_equal(variant, INET_VARIANT_PLAIN);
+}
+
 /* True if `address` is of the IPv4-mapped form. */
 bool inet_is_ipv4(const uint8_t address[16]);
 
@@ -55,5 +80,8 @@ size_t inet_encode_invariant(uint8_t *out, const struct inet_flow *flow, uint16_
  * over IPv6, which has no other checksum. Returns as above. */
 size_t inet_encode(uint8_t *out, const struct inet_flow *flow, uint16_t identification,
                    const uint8_t *payload, size_t payload_bytes);
+
+/* Writes `variant` into headers as inet_encode made them, IPv4 checksum included. */
+void inet_put_variant(uint8_t *headers, struct inet_variant variant);
 
 #endif

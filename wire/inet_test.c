@@ -209,6 +209,46 @@ static void test_invariant(void **state)
     }
 }
 
+/* What varies stands in its place, the checksum is right, and the invariant form is the same. */
+static void test_variant(void **state)
+{
+    (void)state;
+    struct prng prng;
+    prng_init(&prng, 4);
+
+    for (int round = 0; round < 10000; round++) {
+        const bool ipv4 = round % 2 == 0;
+        const struct inet_variant variant = {.flow_label = (uint32_t)prng_below(&prng, 1 << 20),
+                                             .traffic_class = (uint8_t)prng_next(&prng),
+                                             .hop_limit = (uint8_t)prng_next(&prng)};
+        const uint8_t payload[64] = {0};
+        struct inet_flow flow;
+        uint8_t plain[INET_HEADERS_BYTES_MAX], varied[INET_HEADERS_BYTES_MAX];
+
+        randomize(&flow, &prng, ipv4);
+        const size_t count = inet_encode(plain, &flow, 7, payload, sizeof(payload));
+        memcpy(varied, plain, count);
+        inet_put_variant(varied, INET_VARIANT_PLAIN);
+        assert_memory_equal(varied, plain, count);
+        inet_put_variant(varied, variant);
+        if (ipv4) {
+            assert_int_equal(varied[1], variant.traffic_class);
+            assert_int_equal(varied[8], variant.hop_limit);
+            assert_int_equal(ones_sum(0, varied, INET_IPV4_BYTES), 0xffff);
+            plain[1] = varied[1];
+            plain[8] = varied[8];
+            memcpy(plain + 10, varied + 10, 2);
+        } else {
+            assert_int_equal(load_be32(varied),
+                             6u << 28 | (uint32_t)variant.traffic_class << 20 | variant.flow_label);
+            assert_int_equal(varied[7], variant.hop_limit);
+            memcpy(plain, varied, 4);
+            plain[7] = varied[7];
+        }
+        assert_memory_equal(varied, plain, count);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_any_address),      cmocka_unit_test(test_literal_ipv4),
         cmocka_unit_test(test_literal_ipv6),     cmocka_unit_test(test_ipv4_checksum),
         cmocka_unit_test(test_ipv6_checksum),    cmocka_unit_test(test_invariant),
+        cmocka_unit_test(test_variant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

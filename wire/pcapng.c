@@ -129,12 +129,14 @@ static uint8_t *put_packet_head(uint8_t *block, uint64_t time, size_t kept_bytes
 }
 
 size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_flow *flow,
-                            uint16_t identification, const uint8_t *payload, size_t payload_bytes)
+                            struct inet_variant variant, uint16_t identification,
+                            const uint8_t *payload, size_t payload_bytes)
 {
     const size_t kept_bytes =
         payload_bytes < BLOCK_PACKET_BYTES_MAX ? payload_bytes : BLOCK_PACKET_BYTES_MAX;
     const size_t headers_bytes =
         inet_encode(out + PACKET_AT, flow, identification, payload, payload_bytes);
+    inet_put_variant(out + PACKET_AT, variant);
 
     uint8_t *at =
         put_packet_head(out, unix_ns, headers_bytes + kept_bytes, headers_bytes + payload_bytes);

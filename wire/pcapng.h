@@ -49,11 +49,12 @@ struct pcapng_interface {
 size_t pcapng_encode_header(uint8_t *out, const char *application,
                             const struct pcapng_interface *interface);
 
-/* One enhanced packet block: IP and UDP header as inet_encode makes them, and `payload` of
- * `payload_bytes`, which starts at the BTH and ends with the ICRC.
+/* One enhanced packet block: IP and UDP header as inet_encode makes them, but for `variant`, and
+ * `payload` of `payload_bytes`, which starts at the BTH and ends with the ICRC.
  * Returns the bytes written, at most PCAPNG_PACKET_BYTES_MAX. */
 size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_flow *flow,
-                            uint16_t identification, const uint8_t *payload, size_t payload_bytes);
+                            struct inet_variant variant, uint16_t identification,
+                            const uint8_t *payload, size_t payload_bytes);
 
 /* The same for a packet in a format of its own. A packet longer than PCAPNG_SNAP_BYTES is cut. */
 size_t pcapng_encode_bytes(uint8_t *out, uint64_t time, const uint8_t *packet, size_t bytes);

@@ -127,6 +127,7 @@ static void test_header(void **state)
 
 struct sample {
     struct inet_flow flow;
+    struct inet_variant variant;
     uint16_t identification;
     uint64_t unix_ns;
     const uint8_t *payload;
@@ -138,8 +139,8 @@ static void check_packet(const struct sample *sample)
     uint8_t *file = malloc(PCAPNG_PACKET_BYTES_MAX);
     assert_non_null(file);
     const size_t count =
-        pcapng_encode_packet(file, sample->unix_ns, &sample->flow, sample->identification,
-                             sample->payload, sample->payload_bytes);
+        pcapng_encode_packet(file, sample->unix_ns, &sample->flow, sample->variant,
+                             sample->identification, sample->payload, sample->payload_bytes);
     assert_in_range(count, 1, PCAPNG_PACKET_BYTES_MAX);
     const uint8_t *at = file;
     const struct block block = read_block(&at, file + count);
@@ -148,6 +149,7 @@ static void check_packet(const struct sample *sample)
     uint8_t headers[INET_HEADERS_BYTES_MAX];
     const size_t headers_bytes = inet_encode(headers, &sample->flow, sample->identification,
                                              sample->payload, sample->payload_bytes);
+    inet_put_variant(headers, sample->variant);
     const size_t kept = sample->payload_bytes < BLOCK_PACKET_BYTES_MAX ? sample->payload_bytes
                                                                        : BLOCK_PACKET_BYTES_MAX;
     const uint64_t high = load_le32(block.body + 4);
@@ -178,6 +180,9 @@ static void test_packets(void **state)
     for (size_t count = 1; count <= BLOCK_PACKET_BYTES_MAX + 100; count++) {
         struct sample sample = {.identification = (uint16_t)prng_next(&prng),
                                 .unix_ns = prng_next(&prng),
+                                .variant = {.flow_label = (uint32_t)prng_below(&prng, 1 << 20),
+                                            .traffic_class = (uint8_t)prng_next(&prng),
+                                            .hop_limit = (uint8_t)prng_next(&prng)},
                                 .payload_bytes = count};
         uint8_t *payload = malloc(count);
         assert_non_null(payload);

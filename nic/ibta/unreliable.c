@@ -279,7 +279,8 @@ static void encode_grh(const struct nic_arrival *arrival, uint8_t grh[NIC_GRH_BY
         __builtin_memcpy(ip + 16, arrival->destination.bytes + 12, 4);
         return;
     }
-    store_be32(grh, 0x60000000u | (uint32_t)arrival->traffic_class << 20);
+    store_be32(grh, 0x60000000u | (uint32_t)arrival->traffic_class << 20 |
+                        (arrival->flow_label & INET_LABEL_MASK));
     store_be16(grh + 4, (uint16_t)udp_bytes);
     grh[6] = 17;
     grh[7] = arrival->hop_limit;
