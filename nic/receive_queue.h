@@ -46,8 +46,8 @@ MUST_USE enum status receive_queue_post(struct receive_queue *queue, uint64_t wr
                                         const struct sge *sges, uint32_t sge_count);
 
 /* Moves what is posted into `memory` of receive_queue_bytes(limit, sge_max), in the order of
- * posting, and returns the old memory, which is the caller's again. `limit` is not 0. The caller has
- * judged that it is at least receive_queue_count. */
+ * posting, and returns the old memory, which is the caller's again. `limit` is not 0. The caller
+ * has judged that it is at least receive_queue_count. */
 void *receive_queue_resize(struct receive_queue *queue, uint32_t limit, void *memory);
 
 static inline uint32_t receive_queue_count(const struct receive_queue *queue)

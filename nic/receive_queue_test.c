@@ -3,9 +3,10 @@
  * Goal    Receives come out whole, in the order they were posted or, of a pool, the newest first,
  *         also when the queue is resized meanwhile; a queue never holds more than its limit, nor
  *         writes outside the memory it asked for.
- * Method  Random posts, drops and new sizes, beside a model that never wraps: an array of every receive ever
- *         posted, or of those that a pool holds. The memory is exactly receive_queue_bytes long
- *         and guarded by the sanitizer. Positions start shortly before they wrap.
+ * Method  Random posts, drops and new sizes, beside a model that never wraps: an array of every
+ *         receive ever posted, or of those that a pool holds. The memory is exactly
+ *         receive_queue_bytes long and guarded by the sanitizer. Positions start shortly before
+ *         they wrap.
  */
 #include <setjmp.h>
 #include <stdarg.h>
