@@ -125,8 +125,8 @@ MUST_USE enum status live_resolve(struct live *live, struct nic_path *path,
 /* (locked) The same for datagrams, to any queue pair there, or to a multicast group. */
 MUST_USE enum status live_resolve_datagrams(struct live *live, struct nic_path *path);
 
-/* (locked) There is a UD queue pair, which shows its program what IP headers vary in: from now on the
- * sockets tell it. */
+/* (locked) There is a UD queue pair, which shows its program what IP headers vary in: from now on
+ * the sockets tell it. */
 void live_show_variants(struct live *live);
 
 /* (locked) UD queue pairs and multicast groups. STATUS_INVALID: not UD, not a multicast GID, no

@@ -135,7 +135,7 @@ static void listen_to_variant(struct inet_variant *variant, const struct cmsghdr
 {
     const bool ipv4 = control->cmsg_level == IPPROTO_IP;
     const int type = control->cmsg_type;
-    uint32_t value = 0; /* Of the host's order, but for the flow label; IPv4's class is a byte. */
+    uint32_t value = 0; /* IPv4's class is a byte; the flow label is in network order. */
     memcpy(&value, CMSG_DATA(control), ipv4 && type == IP_TOS ? 1 : sizeof(value));
     if (type == (ipv4 ? IP_TOS : IPV6_TCLASS)) {
         variant->traffic_class = (uint8_t)value;

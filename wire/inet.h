@@ -44,7 +44,7 @@ struct inet_variant {
 #define INET_HOP_LIMIT     64
 #define INET_VARIANT_PLAIN ((struct inet_variant){.hop_limit = INET_HOP_LIMIT})
 #define INET_LABEL_MASK    0xfffffu
-/* Of a traffic class: congestion notification, which is the sender's and the routers'. */
+/* Congestion notification, which is the sender's and the routers', not the path's. */
 #define INET_ECN_MASK 3u
 
 static inline bool inet_variant_equal(struct inet_variant a, struct inet_variant b)
