@@ -342,8 +342,9 @@ static void ask_for_segments(struct udp_layout *layout, struct msghdr *message, 
 
 /* What a message's IP header has that is not the socket's own; a group's socket has no hop limit of
  * its own. Most messages need nothing, and cost nothing. */
-static void put_variant(struct udp_layout *layout, struct msghdr *message,
-                        const struct udp_link *link, struct inet_variant variant)
+static void put_variant(const struct udp_port *port, struct udp_layout *layout,
+                        struct msghdr *message, const struct udp_link *link,
+                        struct inet_variant variant)
 {
     const bool ipv4 = link->to.ss_family == AF_INET;
     const int level = ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
@@ -357,7 +358,7 @@ static void put_variant(struct udp_layout *layout, struct msghdr *message,
     if (hops != (link->to_group ? 0 : INET_HOP_LIMIT)) {
         add_control(layout, message, level, ipv4 ? IP_TTL : IPV6_HOPLIMIT, &hops, sizeof(hops));
     }
-    if (flow != 0 && !ipv4) {
+    if (flow != 0 && !ipv4 && !port->labels_refused) {
         add_control(layout, message, level, IPV6_FLOWINFO, &flow, sizeof(flow));
     }
 }
@@ -380,7 +381,7 @@ static void lay_message(struct udp_port *port, struct udp_layout *layout, uint32
     }
     if (UNLIKELY((first->link->hop_limit | first->link->ecn) != 0 ||
                  !inet_variant_is_plain(first->variant))) {
-        put_variant(layout, message, first->link, first->variant);
+        put_variant(port, layout, message, first->link, first->variant);
     }
     layout->message_count++;
 }
@@ -415,6 +416,20 @@ static bool segments_refused(struct udp_port *port, const struct udp_layout *lay
     }
     port->segmenting = false;
     port->doubtful = reason == EINVAL;
+    return true;
+}
+
+/* While a program of this network holds a flow label for itself alone, Linux refuses all that were
+ * not leased: from then on the kernel chooses them, as for a label of 0. */
+static bool label_refused(struct udp_port *port, const struct udp_layout *layout, uint32_t at,
+                          int reason)
+{
+    const struct udp_packet *first = packet_at(port, layout->places[at]);
+    if (reason != EINVAL || first->variant.flow_label == 0 ||
+        first->link->to.ss_family != AF_INET6 || port->labels_refused) {
+        return false;
+    }
+    port->labels_refused = true;
     return true;
 }
 
@@ -459,7 +474,8 @@ static uint32_t send_messages(struct udp_port *port, struct udp_layout *layout, 
             port->doubtful = false;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             break;
-        } else if (segments_refused(port, layout, sent, errno)) {
+        } else if (label_refused(port, layout, sent, errno) ||
+                   segments_refused(port, layout, sent, errno)) {
             return layout->places[sent];
         } else if (errno != EINTR) {
             lose(port, errno);

@@ -15,6 +15,7 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 #include <linux/if_packet.h>
+#include <linux/in6.h>
 #include <net/ethernet.h>
 #include <netinet/udp.h>
 #include <sched.h>
@@ -285,11 +286,15 @@ static void test_not_shown(void **state)
 
 /* -- Whole frames -------------------------------------------------------------------------------*/
 
+static bool in_private_network;
+
 static bool move_to_private_network(void)
 {
-    return (unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) &&
-           system("ip link set lo up && ip addr add fd77::1/128 dev lo nodad && "
-                  "ip addr add fd77::2/128 dev lo nodad") == 0;
+    in_private_network =
+        (unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) &&
+        system("ip link set lo up && ip addr add fd77::1/128 dev lo nodad && "
+               "ip addr add fd77::2/128 dev lo nodad") == 0;
+    return in_private_network;
 }
 
 /* CRC-32, a bit at a time. */
@@ -381,12 +386,44 @@ static void test_on_the_wire(void **state)
     close_bench();
 }
 
+/* A label that a program has for itself alone makes Linux refuse all others that nobody leased:
+ * packets leave all the same. */
+static void test_refused_labels(void **state)
+{
+    (void)state;
+    struct in6_flowlabel_req lease = {.flr_label = htonl(0x777),
+                                      .flr_action = IPV6_FL_A_GET,
+                                      .flr_share = IPV6_FL_S_EXCL,
+                                      .flr_flags = IPV6_FL_F_CREATE};
+    lease.flr_dst.s6_addr[15] = 1;
+    const int holder = socket(AF_INET6, SOCK_DGRAM, 0);
+    if (!in_private_network ||
+        setsockopt(holder, IPPROTO_IPV6, IPV6_FLOWLABEL_MGR, &lease, sizeof(lease)) != 0) {
+        close(holder);
+        skip();
+    }
+    open_bench("fd77::1", "fd77::2");
+    udp_port_show_variants(&bench.b.port);
+    const struct nic_path path = {.hop_limit = 9, .traffic_class = 0x20, .flow_label = 0x12345};
+    for (uint32_t i = 0; i < 20; i++) {
+        transmit(&path, 100);
+        bench.expected[i].flow_label = 0;
+    }
+    udp_port_flush(&bench.a.port);
+    receive();
+    assert_true(bench.a.port.labels_refused && bench.a.port.segmenting);
+    assert_int_equal(bench.a.port.counters.send_failed, 0);
+    close_bench();
+    close(holder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_paths), cmocka_unit_test(test_what_a_path_may_say),
-        cmocka_unit_test(test_cost),         cmocka_unit_test(test_not_shown),
-        cmocka_unit_test(test_on_the_wire), /* Last: it leaves this network. */
+        cmocka_unit_test(test_random_paths),   cmocka_unit_test(test_what_a_path_may_say),
+        cmocka_unit_test(test_cost),           cmocka_unit_test(test_not_shown),
+        cmocka_unit_test(test_on_the_wire),    /* It leaves this network, */
+        cmocka_unit_test(test_refused_labels), /* and this stays away, too. */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
