@@ -32,7 +32,8 @@ struct ingredients {
 };
 
 /* An XRC receiver has neither memory nor queues, and an XRC sender has no receives, whatever else
- * the program has filled in. */
+ * the program has filled in. The protection domain that a receiver was made with is shown to the
+ * program all the same, as rdma-core does: librdmacm takes it from there. */
 static void drop_unused(struct ingredients *from)
 {
     struct ibv_qp_init_attr *attr = from->attr;
@@ -183,6 +184,7 @@ static struct verbs_qp *create(struct ingredients *from)
     if (!context_hold(from->context)) {
         return NULL;
     }
+    struct ibv_pd *shown = from->pd;
     drop_unused(from);
     struct verbs_qp *qp = NULL;
     int reason = judge_ingredients(from);
@@ -193,7 +195,7 @@ static struct verbs_qp *create(struct ingredients *from)
         context_release(from->context);
         return fail(reason);
     }
-    qp_fill_public(from->context, from->pd, from->attr, qp);
+    qp_fill_public(from->context, shown, from->attr, qp);
     from->attr->cap = granted(qp->core, from->attr->srq != NULL);
     return qp;
 }
@@ -273,6 +275,14 @@ static void destroy_core(struct live *live, struct qp *core)
     qp_destroy(core);
 }
 
+/* Whose allocator a queue pair's block is from: a receiver of XRC only shows its domain, which may
+ * be gone before it. */
+static struct ibv_pd *owner_of_block(const struct verbs_qp *qp)
+{
+    const struct ibv_qp *ibv = &qp->ex.qp_base;
+    return ibv->qp_type == IBV_QPT_XRC_RECV ? NULL : ibv->pd;
+}
+
 /* Returns whose block is to be given back: this one's, for a target with several handles perhaps
  * another one's, or nobody's. */
 static struct verbs_qp *withdraw(struct verbs_qp *qp)
@@ -327,7 +337,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     }
     if (holder != NULL) {
         const struct memory memory = holder->memory;
-        memory_give(holder->ex.qp_base.pd, holder, &memory, MEMORY_QP);
+        memory_give(owner_of_block(holder), holder, &memory, MEMORY_QP);
     }
     context_release(context);
     return 0;

@@ -330,6 +330,25 @@ static void test_open_qp(void **state)
     assert_int_equal(ibv_close_xrcd(xrcd), 0);
 }
 
+/* A target shows the protection domain that it was made with, as on hardware, where librdmacm takes
+ * it from there; but it does not hold it. */
+static void test_a_target_shows_its_domain(void **state)
+{
+    struct api *api = *state;
+    struct ibv_xrcd *xrcd = open_xrcd(api, -1, 0);
+    struct ibv_pd *pd = ibv_alloc_pd(api->context);
+    struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV,
+                                       .comp_mask = IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD,
+                                       .pd = pd,
+                                       .xrcd = xrcd};
+    struct ibv_qp *target = ibv_create_qp_ex(api->context, &attr);
+    assert_non_null(target);
+    assert_ptr_equal(target->pd, pd);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    assert_int_equal(ibv_destroy_qp(target), 0);
+    assert_int_equal(ibv_close_xrcd(xrcd), 0);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, api_open, api_close)
 
 int main(void)
@@ -342,6 +361,7 @@ int main(void)
         TEST(test_halves_take_no_other_half_work),
         TEST(test_domains_and_files),
         TEST(test_open_qp),
+        TEST(test_a_target_shows_its_domain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
