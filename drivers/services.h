@@ -51,7 +51,7 @@ void services_close(struct services *services);
  * `port` 0: any free one, written to *chosen. */
 int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
                    bool ipv6_only, uint16_t port, uint16_t *chosen, struct service **service);
-/* From now on who asks for the port finds us. 0 or an errno. */
+/* From now on who asks for the port finds us; nothing if that is so already. 0 or an errno. */
 int services_offer(struct services *services, struct service *service);
 void services_release(struct service *service);
 

@@ -262,6 +262,9 @@ static void answering(const struct service *service, int fds[2])
 int services_offer(struct services *services, struct service *service)
 {
     int fds[2], failure = 0;
+    if (service->offered) {
+        return 0;
+    }
     answering(service, fds);
     /* What may fail and can be undone comes first. */
     for (size_t i = 0; failure == 0 && i < COUNT_OF(fds); i++) {
@@ -273,6 +276,7 @@ int services_offer(struct services *services, struct service *service)
     for (size_t i = 0; failure != 0 && i < COUNT_OF(fds); i++) {
         epoll_ctl(services->fd, EPOLL_CTL_DEL, fds[i], NULL);
     }
+    service->offered = failure == 0;
     return failure;
 }
 

@@ -52,6 +52,7 @@ struct service {
     struct service_name names[2]; /* The names of the doors. */
     int own;                      /* The name of one address; -1: a claim of any. */
     bool any;
+    bool offered; /* Whoever asks finds us. */
 };
 
 /* The door for addresses of the version of `address`. */

@@ -29,7 +29,7 @@ WIRES = {'shm': ['--wire', 'shm'], 'udp': ['--wire', 'udp'], 'block': ['--wire',
 ROCE = 'shm', 'udp'
 EACH_WIRE = *ROCE, 'block'
 # What is not a reliable connection, or looks at RoCE's packets, is the same over `udp` and over `block`.
-NO_BLOCKS = r'\bU[CD]\b|\bXRC\b|_u[cd]_|\bu[cd]_|xsrq|multicast|mckey|udaddy|-M |--capture'
+NO_BLOCKS = r'\bU[CD]\b|\bXRC\b|_u[cd]_|\bu[cd]_|xsrq|multicast|mckey|udaddy|udpong|-M |--capture'
 BAD_NETWORK = 'drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,seed=7'
 arguments = None
 sanitizer = None  # 'asan', 'tsan' or none.

@@ -20,6 +20,28 @@ static int claim_port(const struct cm_command *command, struct cm_id *id,
                          &id->service);
 }
 
+static void give_up_port(struct cm_id *id)
+{
+    services_release(id->service);
+    id->service = NULL;
+}
+
+/* Of a port for datagrams the owner is found before anybody listens, and even if nobody ever does:
+ * rsockets exchange queue pair numbers by themselves and only ask for the way to the port that the
+ * peer has bound. On hardware that is the way to the machine. */
+static int claim_at_once(const struct cm_command *command, struct cm_id *id,
+                         struct rdma_address *address)
+{
+    int failure = claim_port(command, id, address);
+    if (failure == 0 && id->core.datagrams) {
+        failure = live_cm_offer(command->file->live, id->service);
+        if (failure != 0) {
+            give_up_port(id);
+        }
+    }
+    return failure;
+}
+
 static int bind_to(const struct cm_command *command, struct cm_id *id, struct rdma_address address)
 {
     if (!rdma_id_is_idle(&id->core)) {
@@ -29,7 +51,7 @@ static int bind_to(const struct cm_command *command, struct cm_id *id, struct rd
         return EADDRNOTAVAIL;
     }
     if (!id->reuse_address || address.port == 0) {
-        const int failure = claim_port(command, id, &address);
+        const int failure = claim_at_once(command, id, &address);
         if (failure != 0) {
             return failure;
         }
@@ -81,8 +103,7 @@ static int offer(const struct cm_command *command, struct cm_id *id)
     }
     failure = live_cm_offer(command->file->live, id->service);
     if (failure != 0 && unclaimed) {
-        services_release(id->service);
-        id->service = NULL;
+        give_up_port(id);
     }
     return failure;
 }

@@ -202,6 +202,37 @@ static void test_bind(void **state)
     close(fd);
 }
 
+static struct rdma_ucm_query_route_resp query_route(int fd, uint32_t id)
+{
+    struct rdma_ucm_query_route_resp out = {0};
+    const struct rdma_ucm_query in = {.response = (uintptr_t)&out, .id = id};
+    assert_int_equal(command(fd, RDMA_USER_CM_CMD_QUERY_ROUTE, &in, sizeof(in), sizeof(out)), 0);
+    return out;
+}
+
+/* The way to a port that is bound and has no listener leads to its owner (here to us, whose GID is
+ * not 127.0.0.1) if it is one for datagrams: so rsockets reach each other. It can listen later. */
+static void test_route_to_a_port_that_is_only_bound(void **state)
+{
+    (void)state;
+    static const uint16_t spaces[] = {RDMA_PS_UDP, RDMA_PS_TCP};
+    for (size_t i = 0; i < 2; i++) {
+        const int fd = open_device(0);
+        const uint32_t bound = create_id(fd, spaces[i], 1);
+        const struct sockaddr_in address = loopback(1, 0);
+        assert_int_equal(bind_id(fd, bound, &address, sizeof(address)), 0);
+        struct sockaddr_in at;
+        const struct rdma_ucm_query_route_resp where = query_route(fd, bound);
+        memcpy(&at, &where.src_addr, sizeof(at));
+        const uint32_t id = routed(fd, spaces[i], ntohs(at.sin_port));
+        const struct rdma_ucm_query_route_resp way = query_route(fd, id);
+        const int same = memcmp(way.ib_route[0].dgid, way.ib_route[0].sgid, 16) == 0;
+        assert_int_equal(same, spaces[i] == RDMA_PS_UDP);
+        assert_int_equal(listen_id(fd, bound), 0);
+        close(fd);
+    }
+}
+
 /* A source that is not this machine's cannot be sent from. */
 static void test_foreign_source(void **state)
 {
@@ -851,6 +882,7 @@ int main(void)
         cmocka_unit_test(test_unknown_handles),
         cmocka_unit_test(test_create_id_arguments),
         cmocka_unit_test(test_bind),
+        cmocka_unit_test(test_route_to_a_port_that_is_only_bound),
         cmocka_unit_test(test_foreign_source),
         cmocka_unit_test(test_wrong_states),
         cmocka_unit_test(test_options),
