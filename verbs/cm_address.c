@@ -26,7 +26,7 @@ static void give_up_port(struct cm_id *id)
     id->service = NULL;
 }
 
-/* Of a port for datagrams the owner is found before anybody listens, and even if nobody ever does:
+/* The owner of a port for datagrams is found before anybody listens, and even if nobody ever does:
  * rsockets exchange queue pair numbers by themselves and only ask for the way to the port that the
  * peer has bound. On hardware that is the way to the machine. */
 static int claim_at_once(const struct cm_command *command, struct cm_id *id,
