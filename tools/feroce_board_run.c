@@ -238,6 +238,19 @@ static void tell_status(struct run *run)
 
 /* -- A round ------------------------------------------------------------------------------------*/
 
+static bool send_messages(struct run *run, struct instant now)
+{
+    uint8_t message[FEROCE_CM_BYTES];
+    uint32_t ip = 0;
+    uint16_t udp_port = 0;
+    bool any = false;
+    while (feroce_board_next_cm(&run->board, now, message, &ip, &udp_port)) {
+        feroce_port_send_cm(run->port, message, ip, udp_port);
+        any = true;
+    }
+    return any;
+}
+
 static bool receive_some(struct run *run, struct instant now)
 {
     struct feroce_datagram datagram;
@@ -260,6 +273,8 @@ static bool receive_some(struct run *run, struct instant now)
                     address_text(datagram.from_ip));
         }
         take_events(run, now);
+        /* The next request may have come already; a board would have answered before it came. */
+        (void)send_messages(run, now);
     }
     return count > 0;
 }
@@ -332,14 +347,7 @@ static bool send_some(struct run *run, struct instant now)
         count++;
     }
     feroce_port_flush(run->port, now);
-    uint8_t message[FEROCE_CM_BYTES];
-    uint32_t ip = 0;
-    uint16_t udp_port = 0;
-    while (feroce_board_next_cm(&run->board, now, message, &ip, &udp_port)) {
-        feroce_port_send_cm(run->port, message, ip, udp_port);
-        count++;
-    }
-    return count > 0;
+    return send_messages(run, now) || count > 0;
 }
 
 static bool do_round(struct run *run, struct instant now)
