@@ -259,6 +259,18 @@ def wait_for_service(port, server, seconds=30):
         raise Failure(f'the server ended:\n{server.communicate()[0][-1500:]}')
 
 
+def wait_for_datagrams(port):
+    """Until somebody has this port of UDP."""
+    def bound():
+        for name in ('udp', 'udp6'):
+            with open(f'/proc/net/{name}') as sockets:
+                if any(line.split()[1].endswith(f':{int(port):04X}') for line in sockets):
+                    return True
+        return False
+    if not wait_until(bound):
+        raise Failure(f'nobody has port {port}')
+
+
 def start(args, wire, options=(), inside=(), folder=None):
     """`inside`: a command that runs others, in a namespace say. `folder`: where it works."""
     program = Program([*inside, nonic(), 'run', *WIRES[wire], *options, '--', *args], text=True,
