@@ -315,8 +315,35 @@ static uint32_t asks_for(const struct block_requester *requester, const struct w
                : (uint32_t)__builtin_popcountll(next_wanted(requester, sent, last)) * packet;
 }
 
-/* A block that is half sent goes on, where there is room: that of the newest packet first, so that
- * packets of one message leave in a row. */
+/* The block that is half sent on this path goes on, if there is room. */
+static bool continue_on(struct block_requester *requester, const struct send_queue *queue,
+                        uint8_t path, bool draining, struct instant now, struct block_outgoing *out)
+{
+    const uint32_t bn = requester->open_block[path];
+    const struct block_sending *block = block_at(requester, bn);
+    const uint32_t asked = asks_for(requester, block_work(queue, block), block->sent, block->last);
+    if (!block_link_has_room(requester, asked) || !reopen(requester, path, &path, now)) {
+        return false;
+    }
+    send_new(requester, queue, bn, draining, now, out);
+    return true;
+}
+
+/* Block base goes on before anything goes again. What is behind it may find no room at the peer
+ * until base is executed, and would go again for ever. */
+static bool continue_base(struct block_requester *requester, const struct send_queue *queue,
+                          bool draining, struct instant now, struct block_outgoing *out)
+{
+    if (requester->open == 0 || requester->base == requester->next) {
+        return false;
+    }
+    const uint8_t path = block_at(requester, requester->base)->path;
+    return (requester->open >> path & 1) != 0 && requester->open_block[path] == requester->base &&
+           continue_on(requester, queue, path, draining, now, out);
+}
+
+/* A block that is half sent goes on: that of the newest packet first, so that packets of one
+ * message leave in a row. */
 static bool continue_block(struct block_requester *requester, const struct send_queue *queue,
                            bool draining, struct instant now, struct block_outgoing *out)
 {
@@ -324,16 +351,9 @@ static bool continue_block(struct block_requester *requester, const struct send_
         return false;
     }
     for (uint32_t i = 0; i < requester->paths.count; i++) {
-        uint8_t path = (uint8_t)((requester->current + i) % requester->paths.count);
-        if ((requester->open >> path & 1) == 0) {
-            continue;
-        }
-        const uint32_t bn = requester->open_block[path];
-        const struct block_sending *block = block_at(requester, bn);
-        const uint32_t asked =
-            asks_for(requester, block_work(queue, block), block->sent, block->last);
-        if (block_link_has_room(requester, asked) && reopen(requester, path, &path, now)) {
-            send_new(requester, queue, bn, draining, now, out);
+        const uint8_t path = (uint8_t)((requester->current + i) % requester->paths.count);
+        if ((requester->open >> path & 1) != 0 &&
+            continue_on(requester, queue, path, draining, now, out)) {
             return true;
         }
     }
@@ -415,9 +435,11 @@ static bool next_packet(struct block_requester *requester, struct send_queue *qu
         }
         resume(requester, now);
     }
-    return next_probe(requester, now, out) || next_resent(requester, queue, now, out) ||
-           (requester->mode == BLOCK_REQUESTER_SENDING &&
-            next_new(requester, queue, draining, now, out));
+    const bool sends = requester->mode == BLOCK_REQUESTER_SENDING;
+    return next_probe(requester, now, out) ||
+           (sends && continue_base(requester, queue, draining, now, out)) ||
+           next_resent(requester, queue, now, out) ||
+           (sends && next_new(requester, queue, draining, now, out));
 }
 
 bool block_requester_next(struct block_requester *requester, struct send_queue *queue,

@@ -1768,10 +1768,47 @@ static void test_what_goes_again_gives_way(void **state)
     end(bench);
 }
 
+/* The peer keeps nothing of a block whose turn has not come, as one does whose hold is full: that
+ * may not keep base, half sent, from going on. (rc_scenario --seed 78430369) */
+static void test_base_goes_on_before_others_again(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->config.path_count = 2;
+    bench->policy.congestion.start_bytes = 1;
+    bench->policy.congestion.start_packets = 4;
+    start(bench);
+    post(bench, WORK_WRITE, 64 * MTU, 0);
+    post(bench, WORK_WRITE, MTU, 0);
+    pull_all(bench);
+    const struct block_sending *base = &bench->requester->blocks[FIRST_BN & 63];
+    struct block_sending *second = &bench->requester->blocks[(FIRST_BN + 1) & 63];
+    assert_int_equal(bench->requester->open, 1u << base->path);
+    assert_int_not_equal(second->path, base->path);
+    bench->now.ns += 1000000;
+    const struct block_answer echo = {.base = FIRST_BN,
+                                      .limit_void = true,
+                                      .echo_path = base->path,
+                                      .echo_tsn = base->newest.value};
+    assert_int_equal(told(bench, &echo).verdict, BLOCK_PROGRESS);
+    second->state = BLOCK_SENDING_DUE;
+    bench->requester->missing[0] |= UINT64_C(1) << ((FIRST_BN + 1) & bench->requester->mask);
+    bench->requester->resend_at = (struct instant){0};
+    assert_true(pull(bench));
+    assert_int_equal(bench->out.number, FIRST_BN);
+    assert_false(bench->out.resent);
+    while (bench->out.number == FIRST_BN) {
+        assert_true(pull(bench));
+    }
+    assert_true(bench->out.resent);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_networks),
+        cmocka_unit_test(test_base_goes_on_before_others_again),
         cmocka_unit_test(test_windows_of_long_ways),
         cmocka_unit_test(test_answers_are_asked_for_once_a_block),
         cmocka_unit_test(test_old_answers_change_nothing),
