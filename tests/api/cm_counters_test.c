@@ -18,8 +18,10 @@
 #include "drivers/stat_server.h"
 
 static const char *const shown[] = {
-    "cm_sent",      "cm_received",     "cm_retransmitted", "cm_malformed",   "cm_malformed_request",
-    "cm_unmatched", "cm_out_of_state", "cm_crowded_out",   "cm_no_listener", "cm_backlog_full",
+    "cm_sent",         "cm_received",          "cm_retransmitted",
+    "cm_malformed",    "cm_malformed_request", "cm_unmatched",
+    "cm_out_of_state", "cm_crowded_out",       "cm_no_listener",
+    "cm_backlog_full", "cm_stale_connection",
 };
 
 /* All counters as text, taken at one moment. */

@@ -205,11 +205,32 @@ static uint32_t number_of(const struct world *world, const struct end *end)
     return (uint32_t)(end - world->ends);
 }
 
+static bool is_used(const struct world *world, uint32_t qpn)
+{
+    for (uint32_t i = 0; i < world->end_count; i++) {
+        if (world->ends[i].qpn == qpn && !world->ends[i].released) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void release(struct world *world, struct end *end)
 {
     if (!end->released) {
         end->released = true;
         rdma_id_release(&world->nodes[end->node].cm, end->id, now_of(world));
+    }
+}
+
+/* A program uses a queue pair again as soon as it has let go of its connection, of whose end the
+ * peer may know nothing yet. */
+static void use_queue_pair_again(struct world *world, struct end *end)
+{
+    const struct end *earlier =
+        &world->ends[prng_below(&world->sim.prng, number_of(world, end) + 1)];
+    if (earlier->released && earlier->node == end->node && !is_used(world, earlier->qpn)) {
+        end->qpn = earlier->qpn;
     }
 }
 
@@ -222,6 +243,7 @@ static void begin(struct world *world, uint32_t n)
     const uint32_t number = number_of(world, end);
     end->active = true;
     end->datagrams = prng_below(&world->sim.prng, 4) == 0;
+    use_queue_pair_again(world, end);
     rdma_id_init(id, &node->channel, end->datagrams ? RDMA_PORT_SPACE_UDP : RDMA_PORT_SPACE_TCP,
                  number + 1);
     id->handle = number + 1;
@@ -632,6 +654,7 @@ static void require_empty(struct world *world, struct node *node)
 {
     for (uint32_t i = 0; i < CM_BUCKETS; i++) {
         REQUIRE(world, list_empty(&node->cm.cm.local[i]) && list_empty(&node->cm.cm.remote[i]));
+        REQUIRE(world, list_empty(&node->cm.cm.connected[i]));
     }
     REQUIRE(world, list_empty(&node->cm.cm.timed) && list_empty(&node->cm.cm.outbox));
     REQUIRE(world, list_empty(&node->cm.questions) && list_empty(&node->cm.listeners));
@@ -669,7 +692,7 @@ static void release_all(struct world *world)
 
 struct sums {
     uint64_t worlds, successes, failures;
-    uint64_t unmatched, out_of_state, malformed, backlog_full, retransmitted;
+    uint64_t unmatched, out_of_state, malformed, backlog_full, retransmitted, stale;
     struct variety faults;
 };
 
@@ -680,6 +703,7 @@ static void add_up(const struct world *world, struct sums *sums)
         sums->unmatched += cm->cm.counters.unmatched;
         sums->out_of_state += cm->cm.counters.out_of_state;
         sums->malformed += cm->cm.counters.malformed;
+        sums->stale += cm->cm.counters.stale;
         sums->backlog_full += cm->counters.backlog_full;
         sums->retransmitted += cm->cm.counters.retransmitted;
     }
@@ -729,11 +753,12 @@ static struct stock stock;
 static void print_sums(const struct sums *sums)
 {
     printf("%llu worlds: %llu connections, %llu failures, %llu repetitions, %llu unmatched, "
-           "%llu out of state, %llu malformed, %llu for want of backlog\n",
+           "%llu out of state, %llu malformed, %llu for want of backlog, %llu stale\n",
            (unsigned long long)sums->worlds, (unsigned long long)sums->successes,
            (unsigned long long)sums->failures, (unsigned long long)sums->retransmitted,
            (unsigned long long)sums->unmatched, (unsigned long long)sums->out_of_state,
-           (unsigned long long)sums->malformed, (unsigned long long)sums->backlog_full);
+           (unsigned long long)sums->malformed, (unsigned long long)sums->backlog_full,
+           (unsigned long long)sums->stale);
 }
 
 /* The worlds are as varied as they should be. */
@@ -741,7 +766,7 @@ static void expect_variety(const struct sums *sums)
 {
     assert_true(sums->successes > sums->worlds && sums->failures > sums->worlds);
     assert_true(sums->unmatched > 0 && sums->out_of_state > 0 && sums->malformed > 0);
-    assert_true(sums->backlog_full > 0);
+    assert_true(sums->backlog_full > 0 && sums->stale > 0);
     const char *missing = variety_missing(
         &sums->faults, 1u << SIM_FAULT_drop | 1u << SIM_FAULT_duplicate | 1u << SIM_FAULT_late |
                            1u << SIM_FAULT_damage | 1u << SIM_FAULT_lazy);

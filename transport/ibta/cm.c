@@ -33,6 +33,7 @@ void cm_init(struct cm *cm, uint64_t seed, uint8_t id_base, uint64_t ca_guid)
     for (uint32_t i = 0; i < CM_BUCKETS; i++) {
         list_init(&cm->local[i]);
         list_init(&cm->remote[i]);
+        list_init(&cm->connected[i]);
     }
     list_init(&cm->outbox);
     list_init(&cm->timed);
@@ -49,6 +50,7 @@ void cm_connection_init(struct cm_connection *connection)
     memset(connection, 0, sizeof(*connection));
     list_init(&connection->by_local);
     list_init(&connection->by_remote);
+    list_init(&connection->by_qpn);
     list_init(&connection->out);
     list_init(&connection->timed);
     connection->deadline = INSTANT_NEVER;
@@ -138,6 +140,7 @@ struct instant cm_deadline(const struct cm *cm)
 void cm_enter_timewait(struct cm *cm, struct cm_connection *connection, struct instant now)
 {
     connection->state = CM_STATE_TIMEWAIT;
+    list_remove(&connection->by_qpn);
     cm_set_deadline(cm, connection, instant_after(now, ack_timeout_ns(TIMEWAIT_CODE)));
 }
 
@@ -149,6 +152,7 @@ void cm_become_idle(struct cm_connection *connection)
     cm_clear_deadline(connection);
     list_remove(&connection->by_local);
     list_remove(&connection->by_remote);
+    list_remove(&connection->by_qpn);
 }
 
 /* -- Sending ------------------------------------------------------------------------------------*/
@@ -303,6 +307,7 @@ enum status cm_reply(struct cm *cm, struct cm_connection *connection, struct cm_
     rep->rep.ca_guid = cm->ca_guid;
     cm_post(cm, connection, CM_REP, rep);
     connection->state = CM_STATE_REP_SENT;
+    cm_note_connected(cm, connection);
     cm_await(cm, connection, CM_RETRIES, now);
     INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
@@ -369,6 +374,7 @@ static void send_dreq(struct cm *cm, struct cm_connection *connection, uint8_t t
     connection->transaction_id = draw_transaction(cm, connection);
     cm_post(cm, connection, CM_DREQ, &dreq);
     connection->state = CM_STATE_DREQ_SENT;
+    list_remove(&connection->by_qpn);
     cm_await(cm, connection, tries, now);
 }
 

@@ -12,7 +12,7 @@
  * Units      Nanoseconds; GIDs of 16 bytes.
  * Limits     CM_STRAYS_MAX answers to messages that belong to nobody wait at a time.
  * Source     IBTA Vol. 1, 12.6 (messages: what an answer repeats of what it answers), 12.9 (state
- *            machines), 12.10 (REJ), 12.11 (SIDR); Linux, drivers/infiniband/core/cm.c.
+ *            machines; 12.9.8.3.1: stale connections), 12.10 (REJ), 12.11 (SIDR); Linux, drivers/infiniband/core/cm.c.
  */
 #ifndef TRANSPORT_IBTA_CM_H
 #define TRANSPORT_IBTA_CM_H
@@ -35,8 +35,9 @@
 #define CM_SERVICE_TIMEOUT_FIRST 17
 #define CM_RETRIES               15
 
-/* Whoever connects may be a little faster than the one who is about to listen: a request that finds
- * no listener is sent again after 8, 16, ... 128 ms, a quarter of a second in all. */
+/* Whoever connects may be a little faster than the one who is about to listen, or than the end of
+ * its queue pair's earlier connection: a request that finds no listener, or is refused as stale, is
+ * sent again after 8, 16, ... 128 ms, a quarter of a second in all. */
 #define CM_REFUSALS_MAX     5
 #define CM_REFUSAL_PAUSE_NS UINT64_C(8000000)
 
@@ -56,6 +57,7 @@ enum cm_state {
 
 struct cm_connection {
     struct list by_local, by_remote; /* In cm.local; of those who asked us, in cm.remote. */
+    struct list by_qpn;              /* In cm.connected, while the peer's queue pair is ours. */
     struct list out;                 /* In cm.outbox: `message` is to be sent. */
     struct list timed;               /* In cm.timed: `deadline` counts. */
     uint8_t source[16], destination[16];
@@ -70,7 +72,7 @@ struct cm_connection {
     bool asked;         /* Ours was the REQ. */
     bool abandoned;     /* By its owner: only the farewell is left. */
     uint8_t tries_left;
-    uint8_t refusals; /* "Nobody listens", as often as the program was not told. */
+    uint8_t refusals; /* That may pass, as often as the program was not told of one. */
     uint8_t patience; /* The service timeout that our next MRA about a REP names. */
     uint64_t wait_ns; /* Before the next retransmission. */
     struct instant deadline;
@@ -97,15 +99,17 @@ struct cm_counters {
                             * transaction ID, QPN or CA GUID that is not the connection's. */
     uint64_t out_of_state; /* Not expected in the connection's state; mostly duplicates. */
     uint64_t crowded_out;  /* No memory for a new connection, or no room for a stray answer. */
+    uint64_t stale;        /* A REQ or REP with a queue pair that is connected already. */
 };
 
 struct cm {
     struct prng prng;
-    uint32_t id_base;               /* Upper 8 bits of our communication IDs. */
-    uint32_t next_id;               /* Lower 24. */
-    uint64_t ca_guid;               /* Host byte order. */
-    struct list local[CM_BUCKETS];  /* Connections by our communication ID ... */
-    struct list remote[CM_BUCKETS]; /* ... and by the peer's, if the peer asked. */
+    uint32_t id_base;                  /* Upper 8 bits of our communication IDs. */
+    uint32_t next_id;                  /* Lower 24. */
+    uint64_t ca_guid;                  /* Host byte order. */
+    struct list local[CM_BUCKETS];     /* Connections by our communication ID ... */
+    struct list remote[CM_BUCKETS];    /* ... and by the peer's, if the peer asked. */
+    struct list connected[CM_BUCKETS]; /* By the peer's QPN: REP_SENT, REP_RECEIVED, ESTABLISHED. */
     struct list outbox, timed;
     struct instant deadline; /* The earliest in `timed`, or earlier. */
     struct cm_letter strays[CM_STRAYS_MAX];

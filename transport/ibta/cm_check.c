@@ -24,6 +24,13 @@ static bool is_timed(enum cm_state state)
     UNREACHABLE("a state outside its enum");
 }
 
+/* Is the peer's queue pair this connection's, and no other's? */
+static bool is_connected(enum cm_state state)
+{
+    return state == CM_STATE_REP_SENT || state == CM_STATE_REP_RECEIVED ||
+           state == CM_STATE_ESTABLISHED;
+}
+
 /* The side that asked is not on the list of those who asked us, and there are states only one side
  * knows. */
 static void check_side(const struct cm_connection *connection)
@@ -53,6 +60,8 @@ void cm_connection_check(struct cm *cm, const struct cm_connection *connection)
     const bool timed = !list_empty(&connection->timed);
     check_side(connection);
     CHECK(timed == is_timed((enum cm_state)connection->state));
+    CHECK(!list_empty(&connection->by_qpn) ==
+          (is_connected((enum cm_state)connection->state) && connection->remote_qpn != 0));
     CHECK(timed == (connection->deadline.ns != UINT64_MAX));
     CHECK(!timed || !instant_before(connection->deadline, cm->deadline));
     CHECK(connection->tries_left <= CM_RETRIES && connection->refusals <= CM_REFUSALS_MAX);

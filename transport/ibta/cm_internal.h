@@ -23,6 +23,13 @@ static inline struct list *cm_remote_bucket(struct cm *cm, uint32_t id, const ui
     return &cm->remote[(id ^ id >> 24 ^ from >> 16) % CM_BUCKETS];
 }
 
+/* Likewise by the number of the peer's queue pair. */
+static inline struct list *cm_qpn_bucket(struct cm *cm, uint32_t qpn, const uint8_t gid[16])
+{
+    const uint32_t from = load_be32(gid + 12) * 0x9e3779b1u;
+    return &cm->connected[(qpn ^ qpn >> 16 ^ from >> 16) % CM_BUCKETS];
+}
+
 struct cm_connection *cm_find_local(struct cm *cm, uint32_t local_id, const uint8_t peer[16]);
 /* By the peer's communication ID; `sidr` tells request IDs, which have a space of their own. */
 struct cm_connection *cm_find_remote(struct cm *cm, uint32_t remote_id, const uint8_t peer[16],
@@ -34,6 +41,12 @@ struct cm_connection *cm_find(struct cm *cm, const struct cm_message *message,
                               const uint8_t peer[16]);
 /* Does it say what else the connection's peer knows, and a stranger that guesses IDs does not? */
 bool cm_is_genuine(const struct cm_connection *connection, const struct cm_message *message);
+
+/* cm_match.c: from now on the peer's queue pair is the connection's. A peer that names none, QPN 0,
+ * may do so many times. */
+void cm_note_connected(struct cm *cm, struct cm_connection *connection);
+/* Whose it is; NULL: nobody's. */
+struct cm_connection *cm_find_connected(struct cm *cm, uint32_t qpn, const uint8_t peer[16]);
 
 /* All invariants of a connection: at the entry and at the end of what is done to it. */
 void cm_connection_check(struct cm *cm, const struct cm_connection *connection);
@@ -59,6 +72,8 @@ void cm_clear_deadline(struct cm_connection *connection);
 
 /* The connection is over: packets of it may still be on their way. */
 void cm_enter_timewait(struct cm *cm, struct cm_connection *connection, struct instant now);
+/* cm_leave.c: the farewell is over; CM_EVENT_RELEASED. */
+void cm_give_back(struct cm_connection *connection, struct cm_event *event);
 /* Forgets the peer; the connection can be used anew. */
 void cm_become_idle(struct cm_connection *connection);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_leave - the last words of a process that ends: behind it is no kernel that would repeat them.
+ * cm_leave - the end of a farewell, and the last words of a process that ends: behind it is no kernel
+ * that would repeat them.
  */
 #include <string.h>
 
@@ -16,6 +17,14 @@
  * connection, 6.4 s if it did itself; others with CM_RESPONSE_TIMEOUT do so after 4.3 s. */
 #define COPIES    3
 #define RECENT_NS UINT64_C(7000000000)
+
+void cm_give_back(struct cm_connection *connection, struct cm_event *event)
+{
+    list_remove(&connection->out);
+    cm_become_idle(connection);
+    connection->abandoned = false;
+    *event = (struct cm_event){.kind = CM_EVENT_RELEASED, .connection = connection};
+}
 
 void cm_note_sent(struct cm *cm, const struct cm_letter *letter, struct instant now)
 {

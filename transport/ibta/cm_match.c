@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_match - which connection a message is about, and whether the connection's peer can have sent
- * it.
+ * cm_match - which connection a message is about, whether the connection's peer can have sent it,
+ * and whose the queue pair is that it names.
  */
+#include <string.h>
+
 #include "transport/ibta/cm.h"
 #include "transport/ibta/cm_internal.h"
 
@@ -53,4 +55,28 @@ bool cm_is_genuine(const struct cm_connection *connection, const struct cm_messa
     case CM_SIDR_REP: break;
     }
     UNREACHABLE("a message that is not about a connection");
+}
+
+/* -- Queue pairs --------------------------------------------------------------------------------*/
+
+/* Packets name a queue pair by its address and its number, which processes that share an address
+ * have from ranges of their own: so do we. */
+void cm_note_connected(struct cm *cm, struct cm_connection *connection)
+{
+    if (connection->remote_qpn != 0) {
+        list_append(cm_qpn_bucket(cm, connection->remote_qpn, connection->destination),
+                    &connection->by_qpn);
+    }
+}
+
+struct cm_connection *cm_find_connected(struct cm *cm, uint32_t qpn, const uint8_t peer[16])
+{
+    struct list *head = cm_qpn_bucket(cm, qpn, peer);
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, by_qpn);
+        if (connection->remote_qpn == qpn && memcmp(connection->destination, peer, 16) == 0) {
+            return connection;
+        }
+    }
+    return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_receive - what the connection manager makes of messages, and of time.
+ * cm_receive - what the connection manager makes of messages.
  */
 #include <string.h>
 
@@ -25,14 +25,6 @@ static void tell(const struct arrival *arrival, enum cm_event_kind kind,
         .connection = connection,
         .message = arrival->message,
     };
-}
-
-static void release(struct cm_connection *connection, struct cm_event *event)
-{
-    list_remove(&connection->out);
-    cm_become_idle(connection);
-    connection->abandoned = false;
-    *event = (struct cm_event){.kind = CM_EVENT_RELEASED, .connection = connection};
 }
 
 /* -- Answers without a connection ---------------------------------------------------------------*/
@@ -136,6 +128,17 @@ static void on_repeated_req(struct cm *cm, const struct arrival *arrival,
     UNREACHABLE("no peer's request leads to this state");
 }
 
+/* The peer's queue pair is in this connection no more, or it could not be in another: whoever
+ * believes in it is told of the end, and the peer as well (12.9.8.3.1). In REP_RECEIVED our program
+ * is about to answer, and hears from the peer what becomes of that. */
+static void end_stale(struct cm *cm, const struct arrival *arrival, struct cm_connection *stale)
+{
+    cm->counters.stale++;
+    if (stale->state != CM_STATE_REP_RECEIVED) {
+        CHECK(cm_disconnect(cm, stale, arrival->now) == STATUS_OK);
+    }
+}
+
 static void on_req(struct cm *cm, const struct arrival *arrival)
 {
     const struct cm_message *message = arrival->message;
@@ -148,6 +151,12 @@ static void on_req(struct cm *cm, const struct arrival *arrival)
     if (connection != NULL && connection->state != CM_STATE_TIMEWAIT &&
         connection->state != CM_STATE_DREQ_SENT && connection->state != CM_STATE_ESTABLISHED) {
         refuse_req(cm, arrival, CM_REASON_DUPLICATE_LOCAL_COMMUNICATION_ID);
+        return;
+    }
+    struct cm_connection *stale = cm_find_connected(cm, message->req.qpn, arrival->source);
+    if (stale != NULL) {
+        refuse_req(cm, arrival, CM_REASON_STALE_CONNECTION);
+        end_stale(cm, arrival, stale);
         return;
     }
     if (arrival->spare == NULL) {
@@ -191,18 +200,43 @@ static void on_sidr_req(struct cm *cm, const struct arrival *arrival)
 
 /* -- Answers ------------------------------------------------------------------------------------*/
 
+/* Both programs hear why. */
+static void refuse_rep(struct cm *cm, const struct arrival *arrival,
+                       struct cm_connection *connection)
+{
+    connection->remote_id = arrival->message->local_id;
+    cm_post_rej(cm, connection, CM_ABOUT_REP, CM_REASON_STALE_CONNECTION, NULL, 0);
+    cm_become_idle(connection);
+    cm->message = (struct cm_message){
+        .attribute = CM_REJ,
+        .rej = {.about = CM_ABOUT_REP, .reason = CM_REASON_STALE_CONNECTION},
+    };
+    tell(arrival, CM_EVENT_REJECTED, connection);
+}
+
+static void take_rep(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
+{
+    const struct cm_message *message = arrival->message;
+    struct cm_connection *stale = cm_find_connected(cm, message->rep.qpn, arrival->source);
+    if (stale != NULL) {
+        refuse_rep(cm, arrival, connection);
+        end_stale(cm, arrival, stale);
+        return;
+    }
+    connection->remote_id = message->local_id;
+    connection->remote_qpn = message->rep.qpn;
+    connection->state = CM_STATE_REP_RECEIVED;
+    connection->patience = CM_SERVICE_TIMEOUT_FIRST;
+    list_remove(&connection->out);
+    cm_clear_deadline(connection);
+    cm_note_connected(cm, connection);
+    tell(arrival, CM_EVENT_REPLIED, connection);
+}
+
 static void on_rep(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
 {
     switch ((enum cm_state)connection->state) {
-    case CM_STATE_REQ_SENT:
-        connection->remote_id = arrival->message->local_id;
-        connection->remote_qpn = arrival->message->rep.qpn;
-        connection->state = CM_STATE_REP_RECEIVED;
-        connection->patience = CM_SERVICE_TIMEOUT_FIRST;
-        list_remove(&connection->out);
-        cm_clear_deadline(connection);
-        tell(arrival, CM_EVENT_REPLIED, connection);
-        return;
+    case CM_STATE_REQ_SENT: take_rep(cm, arrival, connection); return;
     case CM_STATE_REP_RECEIVED:
         cm->counters.out_of_state++;
         send_mra(cm, connection, CM_ABOUT_REP, connection->patience);
@@ -240,8 +274,9 @@ static void on_rtu(struct cm *cm, const struct arrival *arrival, struct cm_conne
     tell(arrival, CM_EVENT_ESTABLISHED, connection);
 }
 
-/* Nobody listens there: whether the program need not hear of it yet. The peer keeps nothing of what
- * it refused, so to it the same message is a new request. */
+/* Nobody listens there, or an earlier connection of our queue pair has yet to end: whether the
+ * program need not hear of it yet. The peer keeps nothing of what it refused, so to it the same
+ * message is a new request. */
 static bool asks_again(struct cm *cm, struct cm_connection *connection, struct instant now)
 {
     if (connection->refusals == CM_REFUSALS_MAX || connection->tries_left == 0) {
@@ -256,8 +291,9 @@ static bool asks_again(struct cm *cm, struct cm_connection *connection, struct i
 
 static void on_rej(struct cm *cm, const struct arrival *arrival, struct cm_connection *connection)
 {
+    const uint16_t reason = arrival->message->rej.reason;
     if (connection->state == CM_STATE_REQ_SENT &&
-        arrival->message->rej.reason == CM_REASON_INVALID_SERVICE_ID &&
+        (reason == CM_REASON_INVALID_SERVICE_ID || reason == CM_REASON_STALE_CONNECTION) &&
         asks_again(cm, connection, arrival->now)) {
         return;
     }
@@ -274,7 +310,7 @@ static void on_rej(struct cm *cm, const struct arrival *arrival, struct cm_conne
         /* The other side knows nothing of this connection. */
         cm_enter_timewait(cm, connection, arrival->now);
         if (connection->abandoned) {
-            release(connection, arrival->event);
+            cm_give_back(connection, arrival->event);
         } else {
             tell(arrival, CM_EVENT_DISCONNECTED, connection);
         }
@@ -321,7 +357,7 @@ static void on_dreq(struct cm *cm, const struct arrival *arrival, struct cm_conn
     case CM_STATE_DREQ_SENT:
         if (connection->abandoned) {
             /* Both sides say farewell. */
-            release(connection, arrival->event);
+            cm_give_back(connection, arrival->event);
             answer_stray(cm, arrival, CM_DREP, &drep);
             return;
         }
@@ -354,7 +390,7 @@ static void on_drep(struct cm *cm, const struct arrival *arrival, struct cm_conn
     }
     list_remove(&connection->out);
     if (connection->abandoned) {
-        release(connection, arrival->event);
+        cm_give_back(connection, arrival->event);
         return;
     }
     cm_enter_timewait(cm, connection, arrival->now);
@@ -445,77 +481,4 @@ void cm_on_message(struct cm *cm, const uint8_t source[16], const uint8_t destin
     if (event->connection != NULL) {
         INVARIANTS(cm_connection_check(cm, event->connection));
     }
-}
-
-/* -- Time ---------------------------------------------------------------------------------------*/
-
-static void repeat(struct cm *cm, struct cm_connection *connection, struct instant now)
-{
-    const uint64_t longest_ns = ack_timeout_ns(CM_RESPONSE_TIMEOUT);
-    connection->tries_left--;
-    connection->wait_ns =
-        connection->wait_ns > longest_ns / 2 ? longest_ns : 2 * connection->wait_ns;
-    cm->counters.retransmitted++;
-    cm_post_again(cm, connection);
-    cm_set_deadline(cm, connection, instant_after(now, connection->wait_ns));
-}
-
-/* Nobody answered, however often we asked. */
-static void give_up(struct cm *cm, struct cm_connection *connection, struct instant now,
-                    struct cm_event *event)
-{
-    *event = (struct cm_event){.kind = CM_EVENT_UNREACHABLE, .connection = connection};
-    switch ((enum cm_state)connection->state) {
-    case CM_STATE_DREQ_SENT:
-        if (connection->abandoned) {
-            release(connection, event);
-            return;
-        }
-        cm_enter_timewait(cm, connection, now);
-        event->kind = CM_EVENT_DISCONNECTED;
-        return;
-    case CM_STATE_TIMEWAIT:
-        cm_become_idle(connection);
-        event->kind = CM_EVENT_TIMEWAIT_OVER;
-        return;
-    case CM_STATE_REQ_SENT:
-    case CM_STATE_REP_SENT:
-        /* The peer's answer may be under way to nobody, or have been lost. */
-        cm_post_rej(cm, connection, CM_ABOUT_OTHER, CM_REASON_TIMEOUT, NULL, 0);
-        cm_become_idle(connection);
-        return;
-    case CM_STATE_SIDR_REQ_SENT: cm_become_idle(connection); return;
-    case CM_STATE_IDLE:
-    case CM_STATE_REQ_RECEIVED:
-    case CM_STATE_REP_RECEIVED:
-    case CM_STATE_ESTABLISHED:
-    case CM_STATE_SIDR_REQ_RECEIVED:
-    case CM_STATE_SIDR_REP_SENT: break;
-    }
-    UNREACHABLE("nothing is awaited in this state");
-}
-
-void cm_on_time(struct cm *cm, struct instant now, struct cm_event *event)
-{
-    *event = (struct cm_event){.kind = CM_EVENT_NONE};
-    struct instant earliest = INSTANT_NEVER;
-    struct list *next;
-    for (struct list *node = cm->timed.next; node != &cm->timed; node = next) {
-        struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, timed);
-        next = node->next;
-        if (instant_reached(now, connection->deadline)) {
-            if (connection->state == CM_STATE_TIMEWAIT || connection->tries_left == 0) {
-                /* Those that follow wait for the next call, due at once as `deadline` stays. */
-                give_up(cm, connection, now, event);
-                INVARIANTS(cm_connection_check(cm, connection));
-                return;
-            }
-            repeat(cm, connection, now);
-            INVARIANTS(cm_connection_check(cm, connection));
-        }
-        if (instant_before(connection->deadline, earliest)) {
-            earliest = connection->deadline;
-        }
-    }
-    cm->deadline = earliest;
 }

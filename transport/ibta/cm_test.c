@@ -90,20 +90,24 @@ static void check_connection(const struct cm *cm, const struct cm_connection *co
 static void check_side(const struct side *side)
 {
     uint32_t local = 0, remote = 0, active = 0, asked_us = 0, timed = 0, out = 0;
+    uint32_t connected = 0, with_peer = 0;
     for (uint32_t i = 0; i < CM_BUCKETS; i++) {
         local += walk(&side->cm.local[i]);
         remote += walk(&side->cm.remote[i]);
+        connected += walk(&side->cm.connected[i]);
     }
     for (int i = 0; i < CONNECTIONS; i++) {
         const struct cm_connection *connection = &side->connections[i];
         check_connection(&side->cm, connection);
         active += connection->state != CM_STATE_IDLE;
         asked_us += !list_empty(&connection->by_remote);
+        with_peer += !list_empty(&connection->by_qpn);
         timed += !list_empty(&connection->timed);
         out += !list_empty(&connection->out);
     }
     assert_int_equal(local, active);
     assert_int_equal(remote, asked_us);
+    assert_int_equal(connected, with_peer);
     assert_int_equal(walk(&side->cm.timed), timed);
     assert_int_equal(walk(&side->cm.outbox), out);
     assert_true(side->cm.stray_tail - side->cm.stray_head <= CM_STRAYS_MAX);
@@ -226,17 +230,24 @@ static enum cm_event_kind wait_for(struct pair *pair, int s)
     return pass_time(pair, s, deadline.ns > pair->now.ns ? deadline.ns - pair->now.ns : 0);
 }
 
-static struct cm_connection *request(struct pair *pair, int s)
+static struct cm_connection *request_with(struct pair *pair, int s, uint32_t qpn)
 {
     struct cm_connection *connection = use(&pair->sides[s]);
     struct cm_message req = {
-        .req = {.service_id = SERVICE, .qpn = 0x11, .starting_psn = 0x111, .path_mtu = 3},
+        .req = {.service_id = SERVICE, .qpn = qpn, .starting_psn = 0x111, .path_mtu = 3},
         .private_data = {'r', 'e', 'q'}};
     assert_int_equal(cm_request(&pair->sides[s].cm, connection, pair->sides[s].gid,
                                 pair->sides[!s].gid, &req, pair->now),
                      STATUS_OK);
     check_side(&pair->sides[s]);
     return connection;
+}
+
+/* Each connection has a queue pair of its own. */
+static struct cm_connection *request(struct pair *pair, int s)
+{
+    const struct side *side = &pair->sides[s];
+    return request_with(pair, s, 0x11 + (uint32_t)(spare_of(&pair->sides[s]) - side->connections));
 }
 
 static struct cm_connection *sidr_request(struct pair *pair, int s)
@@ -249,11 +260,18 @@ static struct cm_connection *sidr_request(struct pair *pair, int s)
     return connection;
 }
 
-static enum status reply(struct pair *pair, int s, struct cm_connection *connection)
+static enum status reply_with(struct pair *pair, int s, struct cm_connection *connection,
+                              uint32_t qpn)
 {
-    struct cm_message rep = {.rep = {.qpn = 0x22, .starting_psn = 0x222},
+    struct cm_message rep = {.rep = {.qpn = qpn, .starting_psn = 0x222},
                              .private_data = {'r', 'e', 'p'}};
     return cm_reply(&pair->sides[s].cm, connection, &rep, pair->now);
+}
+
+static enum status reply(struct pair *pair, int s, struct cm_connection *connection)
+{
+    const struct side *side = &pair->sides[s];
+    return reply_with(pair, s, connection, 0x22 + (uint32_t)(connection - side->connections));
 }
 
 static enum status confirm(struct pair *pair, int s, struct cm_connection *connection)
@@ -1507,10 +1525,139 @@ static void test_connection_ended_before_the_peer_knows(void **state)
     lose(pair, 1, CM_REP);
     assert_int_equal(cm_disconnect(&pair->sides[1].cm, b, pair->now), STATUS_OK);
     assert_int_equal(deliver(pair, 1, CM_DREQ), CM_EVENT_NONE);
-    wait_for(pair, 0);
-    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_NONE);
-    assert_int_equal(deliver(pair, 1, CM_REJ), CM_EVENT_REJECTED);
+    for (int i = 0; i <= CM_REFUSALS_MAX; i++) {
+        wait_for(pair, 0);
+        assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_NONE);
+        assert_int_equal(deliver(pair, 1, CM_REJ),
+                         i < CM_REFUSALS_MAX ? CM_EVENT_NONE : CM_EVENT_REJECTED);
+    }
     assert_int_equal(pair->sides[0].event.message->rej.reason, CM_REASON_STALE_CONNECTION);
+    free(pair);
+}
+
+/* -- Queue pairs in two connections -------------------------------------------------------------*/
+
+/* A process that died, in whose place is another: it knows nothing. */
+static void restart(struct side *side)
+{
+    static uint64_t seed = 1000;
+    cm_init(&side->cm, seed++, 0, side->cm.ca_guid);
+    for (int i = 0; i < CONNECTIONS; i++) {
+        cm_connection_init(&side->connections[i]);
+        side->used[i] = false;
+    }
+}
+
+static void expect_stale(struct pair *pair, int from, enum cm_about about,
+                         enum cm_event_kind expected)
+{
+    struct cm_letter letter;
+    struct cm_message rej;
+    assert_int_equal(pair->sides[from].cm.counters.stale, 1);
+    assert_int_equal(next(pair, from, &letter), CM_REJ);
+    assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &rej), CM_GOOD);
+    assert_int_equal(rej.rej.reason, CM_REASON_STALE_CONNECTION);
+    assert_int_equal(rej.rej.about, about);
+    assert_int_equal(give(pair, !from, &rej), expected);
+}
+
+/* 12.9.8.3.1: a peer asks with a queue pair that is in a connection. It has forgotten that one, of
+ * which our program hears the end; and what it asks for is not in the way of it a moment later. */
+static void test_request_with_a_connected_queue_pair(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct pair *pair = pair_make();
+        const struct ends ends =
+            reach(pair, i == 0 ? CM_STATE_REP_SENT : CM_STATE_ESTABLISHED, i == 2);
+        struct cm_connection *old = ends.of[0];
+        restart(&pair->sides[1]);
+        struct cm_connection *anew = request_with(pair, 1, old->remote_qpn);
+        assert_int_equal(deliver(pair, 1, CM_REQ), CM_EVENT_NONE);
+        assert_int_equal(old->state, CM_STATE_DREQ_SENT);
+        expect_stale(pair, 0, CM_ABOUT_REQ, CM_EVENT_NONE);
+        assert_int_equal(deliver(pair, 0, CM_DREQ), CM_EVENT_NONE);
+        assert_int_equal(deliver(pair, 1, CM_DREP), CM_EVENT_DISCONNECTED);
+        assert_ptr_equal(pair->sides[0].event.connection, old);
+        assert_int_equal(old->state, CM_STATE_TIMEWAIT);
+        assert_int_equal(wait_for(pair, 1), CM_EVENT_NONE);
+        assert_int_equal(deliver(pair, 1, CM_REQ), CM_EVENT_REQUESTED);
+        struct cm_connection *accepted = pair->sides[0].event.connection;
+        assert_int_equal(reply_with(pair, 0, accepted, 0x99), STATUS_OK);
+        assert_int_equal(deliver(pair, 0, CM_REP), CM_EVENT_REPLIED);
+        assert_int_equal(confirm(pair, 1, anew), STATUS_OK);
+        assert_int_equal(deliver(pair, 1, CM_RTU), CM_EVENT_ESTABLISHED);
+        assert_int_equal(pair->sides[0].cm.counters.stale, 1);
+        free(pair);
+    }
+}
+
+/* Likewise of a REP: what it answers comes to nothing, and both programs hear why. */
+static void test_reply_with_a_connected_queue_pair(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    const struct ends old = establish(pair, 0);
+    struct cm_connection *a = request(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
+    struct cm_connection *b = pair->sides[1].event.connection;
+    assert_int_equal(reply_with(pair, 1, b, old.of[0]->remote_qpn), STATUS_OK);
+    assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REJECTED);
+    assert_ptr_equal(pair->sides[0].event.connection, a);
+    assert_int_equal(pair->sides[0].event.message->attribute, CM_REJ);
+    assert_int_equal(pair->sides[0].event.message->rej.reason, CM_REASON_STALE_CONNECTION);
+    assert_int_equal(a->state, CM_STATE_IDLE);
+    expect_stale(pair, 0, CM_ABOUT_REP, CM_EVENT_REJECTED);
+    assert_ptr_equal(pair->sides[1].event.connection, b);
+    assert_int_equal(deliver(pair, 0, CM_DREQ), CM_EVENT_DISCONNECTED);
+    assert_int_equal(deliver(pair, 1, CM_DREP), CM_EVENT_DISCONNECTED);
+    assert_ptr_equal(pair->sides[0].event.connection, old.of[0]);
+    free(pair);
+}
+
+/* While our program looks at the peer's REP there is nothing to end yet: it goes on. */
+static void test_request_with_a_queue_pair_of_a_reply(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    const struct ends ends = reach(pair, CM_STATE_REP_RECEIVED, true);
+    request_with(pair, 1, ends.of[0]->remote_qpn);
+    assert_int_equal(deliver(pair, 1, CM_REQ), CM_EVENT_NONE);
+    expect_stale(pair, 0, CM_ABOUT_REQ, CM_EVENT_NONE);
+    expect_silence(pair, 0);
+    assert_int_equal(confirm(pair, 0, ends.of[0]), STATUS_OK);
+    free(pair);
+}
+
+/* What is no second connection of one queue pair: the number at another address, numbers that name
+ * no queue pair, and a connection whose end this side knows. */
+static void test_queue_pairs_that_are_not_connected(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    const struct ends old = establish(pair, 0);
+    const uint8_t stranger[16] = {[10] = 0xff, [11] = 0xff, [15] = 99};
+    struct cm_letter letter;
+    request_with(pair, 1, old.of[0]->remote_qpn);
+    assert_int_equal(next(pair, 1, &letter), CM_REQ);
+    assert_int_equal(give_between(pair, 0, stranger, letter.destination, letter.bytes),
+                     CM_EVENT_REQUESTED);
+    assert_int_equal(cm_disconnect(&pair->sides[0].cm, old.of[0], pair->now), STATUS_OK);
+    lose(pair, 0, CM_DREQ);
+    assert_int_equal(give_between(pair, 0, letter.source, letter.destination, letter.bytes),
+                     CM_EVENT_REQUESTED);
+    free(pair);
+
+    pair = pair_make();
+    for (int i = 0; i < 2; i++) {
+        request_with(pair, 1, 0);
+        assert_int_equal(deliver(pair, 1, CM_REQ), CM_EVENT_REQUESTED);
+        assert_int_equal(reply_with(pair, 0, pair->sides[0].event.connection, 0), STATUS_OK);
+        assert_int_equal(deliver(pair, 0, CM_REP), CM_EVENT_REPLIED);
+        assert_int_equal(confirm(pair, 1, pair->sides[1].event.connection), STATUS_OK);
+        assert_int_equal(deliver(pair, 1, CM_RTU), CM_EVENT_ESTABLISHED);
+    }
+    assert_int_equal(pair->sides[0].cm.counters.stale + pair->sides[1].cm.counters.stale, 0);
     free(pair);
 }
 
@@ -1648,6 +1795,10 @@ int main(void)
         cmocka_unit_test(test_peer_uses_an_id_anew),
         cmocka_unit_test(test_old_request_after_the_end),
         cmocka_unit_test(test_connection_ended_before_the_peer_knows),
+        cmocka_unit_test(test_request_with_a_connected_queue_pair),
+        cmocka_unit_test(test_reply_with_a_connected_queue_pair),
+        cmocka_unit_test(test_request_with_a_queue_pair_of_a_reply),
+        cmocka_unit_test(test_queue_pairs_that_are_not_connected),
         cmocka_unit_test(test_communication_ids),
         cmocka_unit_test(test_sidr),
         cmocka_unit_test(test_many_deadlines_at_once),
