@@ -207,7 +207,7 @@ size_t cm_private_bytes(enum cm_attribute attribute)
 }
 
 static const char *const verdict_names[CM_VERDICT_COUNT] = {
-    "good", "wrong size", "wrong class", "unknown attribute", "wrong field",
+    "good", "wrong size", "wrong class", "wrong version", "unknown attribute", "wrong field",
 };
 
 const char *cm_verdict_name(enum cm_verdict verdict)
@@ -221,6 +221,8 @@ const char *cm_verdict_name(enum cm_verdict verdict)
 static const uint8_t header_start[] = {1, 7, 2, 3};
 
 enum {
+    VERSION_AT = 2,
+    METHOD_AT = 3,
     ATTRIBUTE_AT = 16,
 };
 
@@ -229,8 +231,12 @@ static enum cm_verdict judge_header(const uint8_t *bytes, size_t count)
     if (count != CM_MAD_BYTES) {
         return CM_WRONG_SIZE;
     }
-    if (memcmp(bytes, header_start, sizeof(header_start)) != 0) {
+    if (memcmp(bytes, header_start, VERSION_AT) != 0 ||
+        bytes[METHOD_AT] != header_start[METHOD_AT]) {
         return CM_WRONG_CLASS;
+    }
+    if (bytes[VERSION_AT] != header_start[VERSION_AT]) {
+        return CM_WRONG_VERSION;
     }
     return layout_of(load_be16(bytes + ATTRIBUTE_AT)) == NULL ? CM_UNKNOWN_ATTRIBUTE : CM_GOOD;
 }
@@ -264,6 +270,13 @@ enum cm_verdict cm_decode(const uint8_t *bytes, size_t count, struct cm_message 
         *message = decoded;
     }
     return verdict;
+}
+
+void cm_decode_opening(const uint8_t bytes[CM_MAD_BYTES], struct cm_message *message)
+{
+    *message = (struct cm_message){0};
+    decode_fields(header_fields, COUNT_OF(header_fields), bytes, message);
+    message->local_id = load_be32(bytes + CM_HEADER_BYTES);
 }
 
 void cm_encode(const struct cm_message *message, uint8_t out[CM_MAD_BYTES])

@@ -196,7 +196,8 @@ struct cm_message {
 enum cm_verdict {
     CM_GOOD,
     CM_WRONG_SIZE,        /* Not CM_MAD_BYTES. */
-    CM_WRONG_CLASS,       /* Base version, class, class version or method of another service. */
+    CM_WRONG_CLASS,       /* Base version, class or method of another service. */
+    CM_WRONG_VERSION,     /* Ours in another version of its class. */
     CM_UNKNOWN_ATTRIBUTE, /* A message we do not speak. */
     CM_WRONG_FIELD,       /* REJ, MRA: about something undefined, or too much information. */
     CM_VERDICT_COUNT,
@@ -210,6 +211,10 @@ size_t cm_private_bytes(enum cm_attribute attribute);
 
 /* Writes *message only when the answer is CM_GOOD. */
 MUST_USE enum cm_verdict cm_decode(const uint8_t *bytes, size_t count, struct cm_message *message);
+
+/* Of a MAD that is CM_WRONG_VERSION: what an answer must repeat, which every version has in its place:
+ * transaction ID, attribute, and the sender's communication or request ID. All else is 0. */
+void cm_decode_opening(const uint8_t bytes[CM_MAD_BYTES], struct cm_message *message);
 
 /* A field is cut to its width on the wire. Reserved fields are 0, the alternate path is absent. */
 void cm_encode(const struct cm_message *message, uint8_t out[CM_MAD_BYTES]);

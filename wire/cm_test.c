@@ -482,8 +482,11 @@ static enum cm_verdict model_verdict(const uint8_t *bytes, size_t count)
     if (count != 256) {
         return CM_WRONG_SIZE;
     }
-    if (bytes[0] != 1 || bytes[1] != 7 || bytes[2] != 2 || bytes[3] != 3) {
+    if (bytes[0] != 1 || bytes[1] != 7 || bytes[3] != 3) {
         return CM_WRONG_CLASS;
+    }
+    if (bytes[2] != 2) {
+        return CM_WRONG_VERSION;
     }
     if (bytes[16] != 0 || bytes[17] < 0x10 || bytes[17] > 0x18) {
         return CM_UNKNOWN_ATTRIBUTE;
@@ -534,6 +537,27 @@ static void test_headers(void **state)
         bytes[17] = (uint8_t)attribute;
         compare_verdicts(bytes, CM_MAD_BYTES);
     }
+}
+
+/* Of another version no more is read than what an answer repeats. */
+static void test_opening(void **state)
+{
+    (void)state;
+    uint8_t bytes[CM_MAD_BYTES];
+    struct cm_message message;
+    memset(bytes, 0xa5, sizeof(bytes));
+    memcpy(bytes, (const uint8_t[]){1, 7, 3, 3}, 4);
+    bytes[16] = 0;
+    bytes[17] = CM_REQ;
+    memcpy(bytes + 8, (const uint8_t[]){1, 2, 3, 4, 5, 6, 7, 8}, 8);
+    memcpy(bytes + CM_HEADER_BYTES, (const uint8_t[]){9, 10, 11, 12}, 4);
+    assert_int_equal(cm_decode(bytes, CM_MAD_BYTES, &message), CM_WRONG_VERSION);
+    cm_decode_opening(bytes, &message);
+    const struct cm_message expected = {.transaction_id = 0x0102030405060708,
+                                        .attribute = CM_REQ,
+                                        .attribute_modifier = 0xa5a5a5a5,
+                                        .local_id = 0x090a0b0c};
+    assert_memory_equal(&message, &expected, sizeof(message));
 }
 
 /* Every message with all values of the two bytes in which REJ and MRA can be wrong. */
@@ -655,6 +679,7 @@ int main(void)
         cmocka_unit_test(test_names_and_room),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_opening),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_literal_addresses),
         cmocka_unit_test(test_versions_of_addresses),

@@ -83,6 +83,30 @@ static void refuse_req(struct cm *cm, const struct arrival *arrival, enum cm_rea
     answer_stray(cm, arrival, CM_REJ, &rej);
 }
 
+/* A SIDR_REP repeats the request's ID where other messages have the sender's own. */
+static void refuse_sidr(struct cm *cm, const struct arrival *arrival, enum cm_sidr_status status)
+{
+    const struct cm_message *request = arrival->message;
+    const struct cm_message reply = {
+        .transaction_id = request->transaction_id,
+        .attribute = CM_SIDR_REP,
+        .local_id = request->local_id,
+        .sidr_rep = {.status = (uint8_t)status, .service_id = request->sidr_req.service_id},
+    };
+    cm_post_stray(cm, arrival->destination, arrival->source, &reply);
+}
+
+/* Of a version that we do not speak only requests are answered, in ours (12.6.7.2, 12.11.2): no
+ * connection of ours can have any other message. */
+static void refuse_version(struct cm *cm, const struct arrival *arrival)
+{
+    if (arrival->message->attribute == CM_REQ) {
+        refuse_req(cm, arrival, CM_REASON_INVALID_CLASS_VERSION);
+    } else if (arrival->message->attribute == CM_SIDR_REQ) {
+        refuse_sidr(cm, arrival, CM_SIDR_UNSUPPORTED_VERSION);
+    }
+}
+
 void cm_refuse(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
                const struct cm_message *request)
 {
@@ -93,14 +117,7 @@ void cm_refuse(struct cm *cm, const uint8_t source[16], const uint8_t destinatio
         return;
     }
     CHECK(request->attribute == CM_SIDR_REQ);
-    /* It repeats the request's ID where other messages have the sender's own. */
-    const struct cm_message reply = {
-        .transaction_id = request->transaction_id,
-        .attribute = CM_SIDR_REP,
-        .local_id = request->local_id,
-        .sidr_rep = {.status = CM_SIDR_UNSUPPORTED, .service_id = request->sidr_req.service_id},
-    };
-    cm_post_stray(cm, destination, source, &reply);
+    refuse_sidr(cm, &arrival, CM_SIDR_UNSUPPORTED);
 }
 
 /* The peer repeats its REQ: it has not got our answer, or there is none yet. Or the network held a
@@ -467,16 +484,21 @@ void cm_on_message(struct cm *cm, const uint8_t source[16], const uint8_t destin
 {
     *event = (struct cm_event){.kind = CM_EVENT_NONE};
     cm->counters.received++;
-    if (cm_decode(bytes, count, &cm->message) != CM_GOOD) {
-        cm->counters.malformed++;
-        return;
-    }
     const struct arrival arrival = {.source = source,
                                     .destination = destination,
                                     .message = &cm->message,
                                     .spare = spare,
                                     .now = now,
                                     .event = event};
+    const enum cm_verdict verdict = cm_decode(bytes, count, &cm->message);
+    if (verdict != CM_GOOD) {
+        cm->counters.malformed++;
+        if (verdict == CM_WRONG_VERSION) {
+            cm_decode_opening(bytes, &cm->message);
+            refuse_version(cm, &arrival);
+        }
+        return;
+    }
     dispatch(cm, &arrival);
     if (event->connection != NULL) {
         INVARIANTS(cm_connection_check(cm, event->connection));

@@ -1431,6 +1431,45 @@ static void test_malformed(void **state)
     free(pair);
 }
 
+/* 12.6.7.2: a request in another version of the class is told so, with its own IDs; nothing else
+ * is answered, least of all an answer. */
+static void test_another_class_version(void **state)
+{
+    (void)state;
+    for (uint8_t version = 1; version < 4; version += 2) { /* Ours is 2. */
+        for (size_t i = 0; i < COUNT_OF(attributes); i++) {
+            struct pair *pair = pair_make();
+            const struct cm_message message = {
+                .attribute = (uint16_t)attributes[i], .transaction_id = 0x77, .local_id = 5};
+            uint8_t bytes[CM_MAD_BYTES];
+            struct cm_letter letter;
+            struct cm_message answer = {0};
+            cm_encode(&message, bytes);
+            bytes[2] = version;
+            assert_int_equal(give_between(pair, 0, pair->sides[1].gid, pair->sides[0].gid, bytes),
+                             CM_EVENT_NONE);
+            assert_int_equal(pair->sides[0].cm.counters.malformed, 1);
+            const uint16_t answered = next(pair, 0, &letter);
+            assert_int_equal(answered, attributes[i] == CM_REQ        ? CM_REJ
+                                       : attributes[i] == CM_SIDR_REQ ? CM_SIDR_REP
+                                                                      : 0);
+            if (answered != 0) {
+                assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &answer), CM_GOOD);
+                assert_int_equal(answer.transaction_id, 0x77);
+            }
+            if (answered == CM_REJ) {
+                assert_int_equal(answer.remote_id, 5);
+                assert_int_equal(answer.rej.reason, CM_REASON_INVALID_CLASS_VERSION);
+            } else if (answered == CM_SIDR_REP) {
+                assert_int_equal(answer.local_id, 5);
+                assert_int_equal(answer.sidr_rep.status, CM_SIDR_UNSUPPORTED_VERSION);
+            }
+            expect_silence(pair, 0);
+            free(pair);
+        }
+    }
+}
+
 static void test_no_memory_for_a_request(void **state)
 {
     (void)state;
@@ -1791,6 +1830,7 @@ int main(void)
         cmocka_unit_test(test_letters_name_the_process),
         cmocka_unit_test(test_more_strays_than_room),
         cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_another_class_version),
         cmocka_unit_test(test_no_memory_for_a_request),
         cmocka_unit_test(test_peer_uses_an_id_anew),
         cmocka_unit_test(test_old_request_after_the_end),
