@@ -119,6 +119,21 @@ static enum status judge_values(const struct qp *qp, const struct qp_attributes 
     return bad ? STATUS_INVALID : STATUS_OK;
 }
 
+/* How many READs and atomics the peer may have outstanding here: what it waits for stays. */
+static enum status judge_resources(const struct qp *qp, const struct qp_attributes *wanted,
+                                   const struct transition *transition, uint32_t mask)
+{
+    const bool changes = (mask & QP_ATTR_MAX_DEST_RD_ATOMIC) && qp->state == QP_SQD;
+    if (!changes && !(transition->required & QP_ATTR_MAX_DEST_RD_ATOMIC)) {
+        return STATUS_OK;
+    }
+    if (wanted->max_reads_in > qp->resources_room) {
+        return STATUS_FULL;
+    }
+    return changes && !rc_responder_may_limit(&qp->in.rc, wanted->max_reads_in) ? STATUS_BUSY
+                                                                                : STATUS_OK;
+}
+
 static enum status judge(const struct qp *qp, const struct qp_attributes *wanted, uint32_t mask)
 {
     const enum qp_state to = mask & QP_ATTR_STATE ? wanted->state : (enum qp_state)qp->state;
@@ -138,11 +153,7 @@ static enum status judge(const struct qp *qp, const struct qp_attributes *wanted
         return STATUS_INVALID;
     }
     const enum status status = judge_values(qp, wanted, mask);
-    if (status == STATUS_OK && (transition->required & QP_ATTR_MAX_DEST_RD_ATOMIC) &&
-        wanted->max_reads_in > qp->resources_room) {
-        return STATUS_FULL;
-    }
-    return status;
+    return status == STATUS_OK ? judge_resources(qp, wanted, transition, mask) : status;
 }
 
 static void copy_values(struct qp_attributes *to, const struct qp_attributes *from, uint32_t mask)
@@ -231,6 +242,9 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
     } else if (from == QP_RTR && to == QP_RTS) {
         engine_start_sending(qp);
     } else if (to == QP_SQD) {
+        if (mask & QP_ATTR_MAX_DEST_RD_ATOMIC) {
+            rc_responder_set_limit(&qp->in.rc, wanted->max_reads_in);
+        }
         engine_retune(qp, now);
         if (from == QP_RTS) {
             qp->drained = false;

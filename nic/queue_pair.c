@@ -52,12 +52,22 @@ size_t qp_resources_bytes(uint32_t max_reads_in)
 
 void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in)
 {
-    CHECK(qp->state == QP_RESET || qp->state == QP_INIT);
+    CHECK(qp->state == QP_RESET || qp_lacks_resources(qp, max_reads_in));
     struct rc_resource **resources = qp_resources(qp);
     void *before = *resources;
+    if (qp->state == QP_SQD) {
+        rc_responder_move(&qp->in.rc, max_reads_in, memory);
+    }
     *resources = memory;
     qp->resources_room = (uint8_t)max_reads_in;
     return before;
+}
+
+bool qp_lacks_resources(const struct qp *qp, uint32_t max_reads_in)
+{
+    const bool answers = qp->type == QP_RC || qp->type == QP_XRC_TARGET;
+    return qp->state == QP_INIT ||
+           (qp->state == QP_SQD && answers && max_reads_in > qp->resources_room);
 }
 
 void *qp_take_resources(struct qp *qp)

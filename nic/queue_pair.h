@@ -96,9 +96,10 @@ MUST_USE enum status qp_create(struct nic *nic, const struct qp_request *request
                                struct qp **qp);
 /* RC responder resources. How many a connection needs is agreed on at RTR, and most need few: so
  * their memory (zeroed, 8-byte aligned, the caller's) is given then, in RESET or INIT, and returned
- * when other memory is given. */
+ * when other memory is given. In SQD it is given for more than there is room for. */
 size_t qp_resources_bytes(uint32_t max_reads_in);
 void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in);
+bool qp_lacks_resources(const struct qp *qp, uint32_t max_reads_in);
 /* Before qp_destroy, in any state: the memory that was given. */
 void *qp_take_resources(struct qp *qp);
 
@@ -122,8 +123,9 @@ bool qp_places_early(const struct qp *qp);
 void qp_destroy(struct qp *qp);
 
 /* ibv_modify_qp: judges transition and mask (IBTA 11.2.5.2), then applies all or nothing. With
- * QP_ATTR_AV the path's `link` must have been set by the world; RTR of an RC queue pair is
- * STATUS_FULL unless memory for its responder resources was given. */
+ * QP_ATTR_AV the path's `link` must have been set by the world; responder resources of a reliable
+ * connection, at RTR or in SQD, are STATUS_FULL unless memory for them was given, and STATUS_BUSY
+ * while the peer waits for the answers to more. */
 MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask,
                                struct instant now);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);

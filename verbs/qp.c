@@ -440,8 +440,9 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
             return reason;
         }
     }
-    if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) && qp_state_of(qp->core) == QP_INIT &&
-        attributes.max_reads_in <= live_limits()->reads_per_qp) {
+    if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) &&
+        attributes.max_reads_in <= live_limits()->reads_per_qp &&
+        qp_lacks_resources(qp->core, attributes.max_reads_in)) {
         const int reason = make_resources(qp->core, &attributes);
         if (reason != 0) {
             return reason;

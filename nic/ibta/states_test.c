@@ -155,6 +155,70 @@ static void test_values(void **state)
     end(bench);
 }
 
+static void read_request(struct bench *bench, uint32_t psn)
+{
+    deliver(bench, (struct roce_packet){.opcode = ROCE_READ_REQUEST,
+                                        .psn = PEER_PSN + psn,
+                                        .reth = {.key = bench->region.key, .bytes = 8}});
+}
+
+static enum status set_reads_in(struct bench *bench, uint8_t reads)
+{
+    const struct qp_attributes attributes = {.state = QP_SQD, .max_reads_in = reads};
+    return qp_modify(bench->qp, &attributes, QP_ATTR_STATE | QP_ATTR_MAX_DEST_RD_ATOMIC,
+                     bench->now);
+}
+
+/* In SQD the responder's room for READs and atomics changes, and not only what a query tells. */
+static void test_responder_resources(void **state)
+{
+    (void)state;
+    for (uint8_t limit = 0; limit <= 2; limit++) {
+        struct bench *bench = begin_with(QP_RC, QP_RTS, ACCESS_REMOTE_READ);
+        modify(bench, QP_SQD, 0);
+        assert_int_equal(set_reads_in(bench, limit), STATUS_OK);
+        modify(bench, QP_RTS, 0);
+        for (uint32_t i = 0; i <= limit; i++) {
+            assert_int_equal(counted(bench, COUNTER_nak_no_resources), 0);
+            read_request(bench, i);
+        }
+        assert_int_equal(counted(bench, COUNTER_nak_no_resources), 1);
+        end(bench);
+    }
+}
+
+/* Not above what there is memory for, until it is given; and not below what the peer waits for. */
+static void test_responder_resources_in_use(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_with(QP_RC, QP_RTS, ACCESS_REMOTE_READ);
+    void *little = zeroed(qp_resources_bytes(1));
+    modify(bench, QP_RESET, 0);
+    assert_ptr_equal(qp_give_resources(bench->qp, little, 1), bench->resources);
+    bench->reads_in = 1;
+    receive_ready(bench);
+    modify(bench, QP_RTS,
+           QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+               QP_ATTR_MAX_QP_RD_ATOMIC);
+    read_request(bench, 0);
+    modify(bench, QP_SQD, 0);
+    assert_int_equal(set_reads_in(bench, 2), STATUS_FULL);
+    assert_true(qp_lacks_resources(bench->qp, 2));
+    assert_ptr_equal(qp_give_resources(bench->qp, bench->resources, 2), little);
+    free(little);
+    assert_false(qp_lacks_resources(bench->qp, 2));
+    assert_int_equal(set_reads_in(bench, 2), STATUS_OK);
+    read_request(bench, 1);
+    assert_int_equal(set_reads_in(bench, 1), STATUS_BUSY);
+    struct qp_attributes attributes;
+    qp_query(bench->qp, &attributes);
+    assert_int_equal(attributes.max_reads_in, 2);
+    assert_int_equal(pull(bench, NULL), 2);
+    assert_int_equal(set_reads_in(bench, 1), STATUS_OK);
+    assert_int_equal(counted(bench, COUNTER_nak_no_resources), 0);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +228,8 @@ int main(void)
         cmocka_unit_test(test_answers_before_rts),
         cmocka_unit_test(test_receive_into_memory_that_is_read_only),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_responder_resources),
+        cmocka_unit_test(test_responder_resources_in_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

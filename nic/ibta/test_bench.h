@@ -38,8 +38,9 @@ struct bench {
     struct qp *qp;
     void *qp_memory, *resources;
     struct instant now;
-    uint32_t access; /* The queue pair's and the region's, of peers. */
-    bool slow;       /* Moves wait for finish_moves. */
+    uint32_t access;  /* The queue pair's and the region's, of peers. */
+    uint8_t reads_in; /* Responder resources. */
+    bool slow;        /* Moves wait for finish_moves. */
     struct nic_move moves[MOVES_MAX];
     uint32_t move_count;
     _Alignas(64) uint8_t memory[8 * MTU];
@@ -62,7 +63,7 @@ static inline void modify(struct bench *bench, enum qp_state state, uint32_t mas
         .path_mtu = PATH_MTU_256,
         .psn = {.send = FIRST_PSN, .receive = PEER_PSN},
         .path = {.destination = {{[15] = 1}}},
-        .max_reads_in = 2,
+        .max_reads_in = bench->reads_in,
         .max_reads_out = 2,
         .timeout = TIMEOUT_CODE,
         .retry_count = 2,
@@ -95,6 +96,7 @@ static inline struct bench *begin_with(enum qp_type type, enum qp_state state, u
     struct bench *bench = zeroed(sizeof(*bench));
     bench->now = (struct instant){1000};
     bench->access = access;
+    bench->reads_in = 2;
     bench->nic = nic_init(&limits, 1, zeroed(nic_bytes(&limits)));
     cq_init(&bench->cq, 32, bench->ring);
     const struct region_request all = {.address = (uintptr_t)bench->memory,

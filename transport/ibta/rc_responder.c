@@ -237,17 +237,53 @@ static void skip_done(struct rc_responder *responder)
     }
 }
 
+static void drop_oldest(struct rc_responder *responder)
+{
+    const struct rc_resource *oldest = resource_at(responder, responder->oldest);
+    CHECK(oldest->answered);
+    if (oldest->state != RC_RESOURCE_DONE) {
+        responder->due--;
+    }
+    responder->first_due += responder->first_due == responder->oldest;
+    responder->oldest++;
+}
+
+void rc_responder_move(struct rc_responder *responder, uint32_t room, struct rc_resource *resources)
+{
+    const uint32_t mask = rc_resource_entries(room) - 1;
+    CHECK(room >= responder->resource_limit && room <= RC_RESOURCES_MAX);
+    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
+        resources[at & mask] = *resource_at(responder, at);
+    }
+    responder->resources = resources;
+    responder->resource_mask = (uint8_t)mask;
+}
+
+bool rc_responder_may_limit(const struct rc_responder *responder, uint32_t limit)
+{
+    for (uint32_t at = responder->oldest; responder->newest - at > limit; at++) {
+        if (!resource_at(responder, at)->answered) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void rc_responder_set_limit(struct rc_responder *responder, uint32_t limit)
+{
+    CHECK(rc_responder_may_limit(responder, limit));
+    CHECK(rc_resource_entries(limit) <= responder->resource_mask + 1u);
+    while (responder->newest - responder->oldest > limit) {
+        drop_oldest(responder);
+    }
+    responder->resource_limit = (uint8_t)limit;
+}
+
 static struct rc_resource *add_resource(struct rc_responder *responder,
                                         const struct roce_packet *packet)
 {
     if (responder->newest - responder->oldest == responder->resource_limit) {
-        const struct rc_resource *oldest = resource_at(responder, responder->oldest);
-        CHECK(oldest->answered);
-        if (oldest->state != RC_RESOURCE_DONE) {
-            responder->due--;
-        }
-        responder->first_due += responder->first_due == responder->oldest;
-        responder->oldest++;
+        drop_oldest(responder);
     }
     struct rc_resource *resource = resource_at(responder, responder->newest);
     responder->newest++;

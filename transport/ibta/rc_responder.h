@@ -113,6 +113,14 @@ uint32_t rc_resource_entries(uint32_t limit);
 void rc_responder_init(struct rc_responder *responder, struct psn expected, uint32_t mtu_bytes,
                        uint32_t resource_limit, struct rc_resource *resources);
 
+/* Other memory, of rc_resource_entries(`room`), for what is kept: no fewer than the limit. */
+void rc_responder_move(struct rc_responder *responder, uint32_t room,
+                       struct rc_resource *resources);
+/* From now on `limit` resources, for which there is room. Of what is kept the oldest goes, as if as
+ * many READs had come since; what was never answered must not. */
+bool rc_responder_may_limit(const struct rc_responder *responder, uint32_t limit);
+void rc_responder_set_limit(struct rc_responder *responder, uint32_t limit);
+
 /* Decide about a request. Reads the state, changes nothing. */
 MUST_USE enum rc_verdict rc_responder_judge(const struct rc_responder *responder,
                                             const struct roce_packet *packet);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "transport/ibta/rc_responder.h"
 
@@ -431,6 +432,42 @@ static void test_no_more_resources_than_agreed(void **state)
     end(bench);
 }
 
+/* The limit changes in SQD: what nobody has heard the answer of is kept, and where it is kept may
+ * change as well. */
+static void test_limit_that_changes(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    struct rc_resource more[4] = {0};
+    accept_read(bench, 0, 8);
+    accept_read(bench, 1, 8);
+    assert_true(rc_responder_may_limit(&bench->responder, 2));
+    assert_false(rc_responder_may_limit(&bench->responder, 1));
+    expect_response(bench, 0, ROCE_READ_RESPONSE_ONLY, 0, 8);
+    assert_true(rc_responder_may_limit(&bench->responder, 1));
+    assert_false(rc_responder_may_limit(&bench->responder, 0));
+    rc_responder_set_limit(&bench->responder, 1);
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, 0, 0, 8), RC_VERDICT_IGNORE);
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, 2, 0, 8), RC_VERDICT_NO_RESOURCES);
+    rc_responder_move(&bench->responder, 3, more);
+    memset(bench->resources, 0xff, sizeof(bench->resources));
+    rc_responder_set_limit(&bench->responder, 3);
+    accept_read(bench, 2, 8);
+    accept_read(bench, 3, 8);
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, 4, 0, 8), RC_VERDICT_NO_RESOURCES);
+    for (uint32_t psn = 1; psn <= 3; psn++) {
+        expect_response(bench, psn, ROCE_READ_RESPONSE_ONLY, 0, 8);
+        assert_int_equal(judge(bench, ROCE_READ_REQUEST, psn, 0, 8), RC_VERDICT_REPLAY_READ);
+    }
+    /* One that is asked for again goes with its replay. */
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, 1, 0, 8), RC_VERDICT_REPLAY_READ);
+    rc_responder_replay_response(&bench->responder, &bench->packet);
+    rc_responder_set_limit(&bench->responder, 0);
+    expect_silence(bench);
+    assert_int_equal(judge(bench, ROCE_READ_REQUEST, 4, 0, 8), RC_VERDICT_NO_RESOURCES);
+    end(bench);
+}
+
 static void test_no_resources_at_all(void **state)
 {
     (void)state;
@@ -530,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_resent_read_starts_where_it_asks),
         cmocka_unit_test(test_atomic_is_executed_once),
         cmocka_unit_test(test_no_more_resources_than_agreed),
+        cmocka_unit_test(test_limit_that_changes),
         cmocka_unit_test(test_no_resources_at_all),
         cmocka_unit_test(test_largest_read),
         cmocka_unit_test(test_largest_read_is_refused),
