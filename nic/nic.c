@@ -399,6 +399,23 @@ static enum nic_event_kind take_event(uint32_t *events, struct list *link)
     return (enum nic_event_kind)kind;
 }
 
+static bool completes_to(const struct qp *qp, const struct cq *cq)
+{
+    return qp->receive_cq == cq || (qp->type != QP_XRC_TARGET && qp->send_cq == cq);
+}
+
+/* A completion queue that has lost something tells nobody's story any more: whoever completes there
+ * ends (IBTA 11.6.3.2), and what it flushes is still to be seen as far as there is room. */
+static void end_users(struct nic *nic, const struct cq *cq)
+{
+    for (uint32_t i = 0; i <= nic->qp_mask; i++) {
+        struct qp *qp = nic->qps[i];
+        if (qp != NULL && completes_to(qp, cq) && qp->state != QP_RESET && qp->state != QP_ERR) {
+            qp_raise(qp, NIC_EVENT_QP_FATAL);
+        }
+    }
+}
+
 bool nic_next_event(struct nic *nic, struct nic_event *event)
 {
     *event = (struct nic_event){0};
@@ -406,6 +423,9 @@ bool nic_next_event(struct nic *nic, struct nic_event *event)
     if (!list_empty(&nic->cqs_with_events)) {
         event->cq = CONTAINER_OF(nic->cqs_with_events.next, struct cq, event_link);
         event->kind = take_event(&event->cq->events, &event->cq->event_link);
+        if (event->kind == NIC_EVENT_CQ_ERROR) {
+            end_users(nic, event->cq);
+        }
         return true;
     }
     if (!list_empty(&nic->qps_with_events)) {

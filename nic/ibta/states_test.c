@@ -122,6 +122,74 @@ static void test_receive_into_memory_that_is_read_only(void **state)
     end(bench);
 }
 
+/* -- Completion queues --------------------------------------------------------------------------*/
+
+/* Another queue pair of the bench's, in RTR, which sends to one and receives to the other. */
+static struct qp *add_qp(struct bench *bench, struct cq *send_cq, struct cq *receive_cq,
+                         void **memory)
+{
+    struct qp_request request = {.type = QP_UC,
+                                 .pd = &bench->pd,
+                                 .send_cq = send_cq,
+                                 .receive_cq = receive_cq,
+                                 .capacity = {.sends = 1, .receives = 4, .receive_sges = 1}};
+    struct qp *first = bench->qp, *qp;
+    *memory = zeroed(qp_bytes(request.type, &request.capacity, false));
+    assert_int_equal(qp_create(bench->nic, &request, *memory, &qp), STATUS_OK);
+    bench->qp = qp;
+    receive_ready(bench);
+    bench->qp = first;
+    return qp;
+}
+
+/* 11.6.3.2: a completion queue that lost something tells so once, and ends all who complete there,
+ * also those that lost nothing, and nobody else. */
+static void test_overrun_ends_all(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    struct cq other;
+    struct completion ring[4];
+    void *memory[3];
+    cq_init(&other, 4, ring);
+    struct qp *const sends = add_qp(bench, &bench->cq, &other, &memory[0]);
+    struct qp *const receives = add_qp(bench, &other, &bench->cq, &memory[1]);
+    struct qp *const stranger = add_qp(bench, &other, &other, &memory[2]);
+    const struct sge sge = {0, 8, bench->region.key};
+    assert_int_equal(qp_post_receive(receives, 7, &sge, 1), STATUS_OK);
+    bench->cq.capacity = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        post(bench, i, WORK_WRITE, 8);
+        assert_int_equal(pull(bench, NULL), 1);
+        answer(bench, ROCE_ACKNOWLEDGE, i, FINE, 0);
+    }
+    uint32_t queue_errors = 0, fatal = 0;
+    struct nic_event event;
+    while (nic_next_event(bench->nic, &event)) {
+        assert_true(event.kind != NIC_EVENT_QP_FATAL || queue_errors == 1);
+        queue_errors += event.kind == NIC_EVENT_CQ_ERROR;
+        fatal += event.kind == NIC_EVENT_QP_FATAL;
+        if (event.kind == NIC_EVENT_CQ_ERROR) {
+            assert_ptr_equal(event.cq, &bench->cq);
+            expect(bench, 0, COMPLETION_SUCCESS);
+        }
+    }
+    assert_int_equal(queue_errors, 1);
+    assert_int_equal(fatal, 3);
+    assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+    assert_int_equal(qp_state_of(sends), QP_ERR);
+    assert_int_equal(qp_state_of(receives), QP_ERR);
+    assert_int_equal(qp_state_of(stranger), QP_RTR);
+    expect(bench, 7, COMPLETION_FLUSHED); /* There was room for it. */
+    qp_destroy(sends);
+    qp_destroy(receives);
+    qp_destroy(stranger);
+    for (int i = 0; i < 3; i++) {
+        free(memory[i]);
+    }
+    end(bench);
+}
+
 /* -- What a program may set ---------------------------------------------------------------------*/
 
 static void test_values(void **state)
@@ -227,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_reset_forgets),
         cmocka_unit_test(test_answers_before_rts),
         cmocka_unit_test(test_receive_into_memory_that_is_read_only),
+        cmocka_unit_test(test_overrun_ends_all),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_responder_resources),
         cmocka_unit_test(test_responder_resources_in_use),

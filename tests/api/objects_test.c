@@ -383,8 +383,16 @@ static void test_resize_keeps_completions_in_order(void **state)
     api_expect(api->cqs[0], IBV_WC_SUCCESS);
 }
 
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+    return attr.qp_state;
+}
+
 /* A queue too small for what completes: the program is told, nothing is overwritten, and the queue
- * pair that lost a completion fails, instead of leaving the program to wait for it. */
+ * pairs that complete there fail, instead of leaving the program to wait for them. */
 static void test_overrun(void **state)
 {
     struct api *api = *state;
@@ -392,8 +400,10 @@ static void test_overrun(void **state)
     assert_non_null(small);
     struct ibv_qp *sender = api_create_qp(api, IBV_QPT_RC, small, NULL);
     struct ibv_qp *receiver = api_create_qp(api, IBV_QPT_RC, api->cqs[1], NULL);
+    struct ibv_qp *idle = api_create_qp(api, IBV_QPT_RC, small, NULL);
     api_connect(api, receiver, sender);
     api_connect(api, sender, receiver);
+    api_connect(api, idle, receiver);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(api_post(sender, IBV_WR_RDMA_WRITE, api_sge(api->mrs[0], 0, 8),
                                   (uintptr_t)api->memory[1], api->mrs[1]->rkey),
@@ -401,19 +411,18 @@ static void test_overrun(void **state)
     }
     api_expect_event(api, IBV_EVENT_CQ_ERR);
     api_expect_event(api, IBV_EVENT_QP_FATAL);
+    api_expect_event(api, IBV_EVENT_QP_FATAL);
     struct pollfd more = {.fd = api->context->async_fd, .events = POLLIN};
     assert_int_equal(poll(&more, 1, 0), 0);
-    struct ibv_qp_attr attr;
-    struct ibv_qp_init_attr init;
-    assert_int_equal(ibv_query_qp(sender, &attr, IBV_QP_STATE, &init), 0);
-    assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+    assert_int_equal(state_of(sender), IBV_QPS_ERR);
+    assert_int_equal(state_of(idle), IBV_QPS_ERR);
     struct ibv_wc wc;
     assert_int_equal(ibv_poll_cq(small, 1, &wc), 1);
     assert_int_equal(wc.status, IBV_WC_SUCCESS);
     assert_int_equal(ibv_poll_cq(small, 1, &wc), -1);
-    assert_int_equal(ibv_query_qp(receiver, &attr, IBV_QP_STATE, &init), 0);
-    assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+    assert_int_equal(state_of(receiver), IBV_QPS_RTS);
     assert_int_equal(ibv_destroy_qp(sender), 0);
+    assert_int_equal(ibv_destroy_qp(idle), 0);
     assert_int_equal(ibv_destroy_qp(receiver), 0);
     assert_int_equal(ibv_destroy_cq(small), 0);
 }
