@@ -2,6 +2,8 @@
  *
  * cm_connect - commands of connections, and the events that tell of them.
  */
+#include <unistd.h>
+
 #include "base/status.h"
 #include "verbs/cm_internal.h"
 
@@ -122,6 +124,7 @@ int cm_command_get_event(struct cm_command *command)
         list_append(&file->ids, &id->node);
     }
     struct rdma_event *event = rdma_channel_take(cm_manager(command), &file->channel);
+    file->taker = gettid();
     struct rdma_ucm_event_resp out;
     cm_write_event(file->live, event, &out);
     const size_t bytes = command->out_bytes < sizeof(out) ? command->out_bytes : sizeof(out);

@@ -380,6 +380,11 @@ static ssize_t write_command(struct cm_file *file, const void *bytes, size_t cou
                                  .in = (const uint8_t *)bytes + sizeof(header),
                                  .in_bytes = header.in,
                                  .out_bytes = header.out};
+    struct rdma_ucm_destroy_id destroy;
+    if (header.cmd == RDMA_USER_CM_CMD_DESTROY_ID &&
+        cm_read_in(&command, &destroy, sizeof(destroy))) {
+        cm_let_reader_take(file, destroy.id);
+    }
     int failure;
     while ((failure = execute(file, header.cmd, &command)) == EAGAIN) {
         if (!wait_for_event(file, outside)) {

@@ -9,6 +9,7 @@
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
+#include <stdatomic.h>
 
 #include "drivers/live_cm.h"
 #include "verbs/cm_newer.h"
@@ -22,11 +23,13 @@ struct cm_file {
     int fd;          /* eventfd: 1 while events wait, so that the program can poll it. */
     int wait_fd;     /* eventfd: counts up for each thread that waits for an event. */
     uint32_t waiters;
-    pid_t reader;   /* The thread that waited last; 0: none. */
-    bool readable;  /* What `fd` says. */
-    bool closed;    /* What it had is gone; commands that come late fail. */
-    int flags;      /* The descriptor's when it was closed. */
-    uint32_t users; /* The descriptor and commands under way; under a mutex of cm_device.c. */
+    pid_t reader;      /* The thread that waited last; 0: none. */
+    pid_t taker;       /* The thread that took the last event; 0: none. */
+    bool readable;     /* What `fd` says. */
+    bool closed;       /* What it had is gone; commands that come late fail. */
+    int flags;         /* The descriptor's when it was closed. */
+    uint32_t users;    /* The descriptor and commands under way; under a mutex of cm_device.c. */
+    atomic_uint looks; /* How often a destroy has looked after the taker. */
 };
 
 struct cm_id {
@@ -60,6 +63,10 @@ void *cm_handle_each(uint32_t *at, enum cm_handle_kind kind);
 struct cm_file *cm_file_of(int fd);
 struct cm_id *cm_id_make(void);
 void cm_id_destroy(struct live *live, struct cm_id *id);
+
+/* cm_reader.c: an id is about to be destroyed: a thread that is on its way to fetch an event about it
+ * gets there first. Without the live lock. */
+void cm_let_reader_take(struct cm_file *file, uint32_t handle);
 
 /* cm_commands.c: one command without its header. Returns 0 or a positive errno. */
 struct cm_command {

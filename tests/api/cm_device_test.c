@@ -435,7 +435,7 @@ static void test_connect_and_disconnect(void **state)
             .response = (uintptr_t)&attr, .id = ends.active, .qp_state = step};
         assert_int_equal(
             command(active, RDMA_USER_CM_CMD_INIT_QP_ATTR, &init, sizeof(init), sizeof(attr)), 0);
-        assert_true(step != IBV_QPS_RTR || attr.dest_qp_num == 0x88);
+        assert_true(step != IBV_QPS_RTR || attr.dest_qp_num == 0x88000 + ends.passive);
     }
     assert_int_equal(disconnect_id(passive, ends.passive), 0);
     assert_int_equal(expect(active, RDMA_EVENT_DISCONNECTED).uid, 0x22);
@@ -721,6 +721,66 @@ static void test_two_threads_wait(void **state)
     close(fd);
 }
 
+/* A thread that polls, and then takes the event without looking again, some time later. */
+struct poller {
+    struct waiter waiter;
+    atomic_bool took_one, told;
+    atomic_long delay_ms;
+};
+
+static void *poll_for_events(void *argument)
+{
+    struct poller *poller = argument;
+    struct pollfd wait = {.fd = poller->waiter.fd, .events = POLLIN};
+    struct timespec from, now;
+    poller->waiter.failure = get_event(poller->waiter.fd, &poller->waiter.event);
+    poller->took_one = true;
+    if (poll(&wait, 1, PATIENCE_MS) != 1) {
+        return NULL;
+    }
+    poller->told = true;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    do { /* It could go on, if it only had the processor. */
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 <
+             poller->delay_ms);
+    poller->waiter.failure = get_event(poller->waiter.fd, &poller->waiter.event);
+    return NULL;
+}
+
+/* Another thread destroys the id meanwhile: the one that was told takes its event first, or it would
+ * wait for ever. */
+static void test_destroyed_behind_a_poll(void **state)
+{
+    (void)state;
+    const int fd = open_device(0);
+    const struct sockaddr_in to = loopback(1, 5);
+    for (long delay_ms = 0; delay_ms <= 20; delay_ms += 10) {
+        struct poller poller = {.waiter = {.fd = fd, .failure = -1}, .delay_ms = delay_ms};
+        const uint32_t first = create_id(fd, RDMA_PS_TCP, 0x20);
+        const uint32_t second = create_id(fd, RDMA_PS_TCP, 0x21);
+        assert_int_equal(pthread_create(&poller.waiter.thread, NULL, poll_for_events, &poller), 0);
+        assert_int_equal(resolve(fd, first, NULL, &to), 0);
+        while (!poller.took_one) {
+            sleep_ms(1);
+        }
+        poller.waiter.failure = -1;
+        assert_int_equal(resolve(fd, second, NULL, &to), 0);
+        while (!poller.told) {
+            sleep_ms(0);
+        }
+        assert_int_equal(destroy_id(fd, second), 1);
+        struct timespec deadline;
+        clock_gettime(CLOCK_REALTIME, &deadline);
+        deadline.tv_sec += 5;
+        assert_int_equal(pthread_timedjoin_np(poller.waiter.thread, NULL, &deadline), 0);
+        assert_int_equal(poller.waiter.failure, 0);
+        assert_int_equal(poller.waiter.event.uid, 0x21);
+        assert_int_equal(destroy_id(fd, first), 1);
+    }
+    close(fd);
+}
+
 static void ignore(int signal)
 {
     (void)signal;
@@ -898,6 +958,7 @@ int main(void)
         cmocka_unit_test(test_nonblocking),
         cmocka_unit_test(test_readable_while_events_wait),
         cmocka_unit_test(test_two_threads_wait),
+        cmocka_unit_test(test_destroyed_behind_a_poll),
         cmocka_unit_test(test_signal_ends_the_wait),
         cmocka_unit_test(test_close_under_a_waiting_thread),
         cmocka_unit_test(test_cancelled_threads),

@@ -99,14 +99,15 @@ int route(int fd, uint32_t id)
 int connect_id(int fd, uint32_t id, uint8_t private_bytes)
 {
     const struct rdma_ucm_connect in = {
-        .id = id, .conn_param = {.valid = 1, .qp_num = 0x77, .private_data_len = private_bytes}};
+        .id = id,
+        .conn_param = {.valid = 1, .qp_num = 0x77000 + id, .private_data_len = private_bytes}};
     return command(fd, RDMA_USER_CM_CMD_CONNECT, &in, offsetof(struct rdma_ucm_connect, ece), 0);
 }
 
 int accept_id(int fd, uint32_t id, uint64_t uid, bool valid)
 {
     const struct rdma_ucm_accept in = {
-        .id = id, .uid = uid, .conn_param = {.valid = valid, .qp_num = 0x88}};
+        .id = id, .uid = uid, .conn_param = {.valid = valid, .qp_num = 0x88000 + id}};
     return command(fd, RDMA_USER_CM_CMD_ACCEPT, &in, offsetof(struct rdma_ucm_accept, ece), 0);
 }
 
@@ -172,7 +173,7 @@ struct ends establish(int active, int passive)
     assert_int_equal(accept_id(passive, ends.passive, 0x33, true), 0);
     const struct rdma_ucm_event_resp response = expect(active, RDMA_EVENT_CONNECT_RESPONSE);
     assert_int_equal(response.uid, 0x22);
-    assert_int_equal(response.param.conn.qp_num, 0x88);
+    assert_int_equal(response.param.conn.qp_num, 0x88000 + ends.passive);
     assert_int_equal(accept_id(active, ends.active, 0, false), 0);
     assert_int_equal(expect(passive, RDMA_EVENT_ESTABLISHED).uid, 0x33);
     assert_false(readable(active) || readable(passive));

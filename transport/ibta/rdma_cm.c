@@ -556,6 +556,18 @@ static bool belongs(const struct rdma_event *event, const struct rdma_id *id)
     return event->kind == RDMA_EVENT_CONNECT_REQUEST ? event->listener == id : event->id == id;
 }
 
+bool rdma_id_has_events(const struct rdma_id *id)
+{
+    const struct list *head = id->channel == NULL ? NULL : &id->channel->events;
+    for (const struct list *node = head == NULL ? NULL : head->next; node != head;
+         node = node->next) {
+        if (belongs(CONTAINER_OF_CONST(node, struct rdma_event, node), id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void rdma_id_migrate(struct rdma_cm *manager, struct rdma_id *id, struct rdma_channel *to)
 {
     struct rdma_channel *from = id->channel;

@@ -260,6 +260,8 @@ void rdma_id_migrate(struct rdma_cm *manager, struct rdma_id *id, struct rdma_ch
 /* The program lets go: events that nobody fetched vanish, requests that a listener has not told its
  * program of are refused, the peer is told. The memory comes back by rdma_cm_next_released. */
 void rdma_id_release(struct rdma_cm *manager, struct rdma_id *id, struct instant now);
+/* Are there events about it that nobody has fetched? */
+bool rdma_id_has_events(const struct rdma_id *id);
 
 /* How far an id is. */
 bool rdma_id_is_idle(const struct rdma_id *id);  /* Neither bound nor on its way anywhere. */
