@@ -107,6 +107,30 @@ static void test_management(void **state)
     free(nic);
 }
 
+/* A17.6: QP 0 is nobody, whatever comes for it. */
+static void test_queue_pair_0(void **state)
+{
+    (void)state;
+    struct nic *nic = make_nic();
+    uint32_t sent = 0;
+    for (unsigned opcode = 0; opcode < 256; opcode++) {
+        const struct roce_packet packet = {.opcode = (uint8_t)opcode,
+                                           .pkey = ROCE_DEFAULT_PKEY,
+                                           .deth = {.qkey = CM_QKEY, .source_qpn = CM_QPN}};
+        if (roce_opcode((uint8_t)opcode) == NULL || opcode == ROCE_OPCODE_CNP) {
+            continue;
+        }
+        uint8_t headers[ROCE_HEADERS_BYTES_MAX];
+        const struct nic_frame frame = {
+            .headers = headers, .headers_bytes = (uint32_t)roce_encode_headers(&packet, headers)};
+        struct nic_move move;
+        assert_int_equal(nic_on_packet(nic, &frame, (struct instant){1}, &move), NIC_DONE);
+        assert_int_equal(nic_counters(nic)->values[COUNTER_drop_unknown_qp], ++sent);
+    }
+    assert_true(sent > 50);
+    free(nic);
+}
+
 /* What is no packet is counted by the flaw of its bytes, and not as received. */
 static void test_no_packets(void **state)
 {
@@ -139,6 +163,7 @@ static void test_no_packets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_management),
+                                       cmocka_unit_test(test_queue_pair_0),
                                        cmocka_unit_test(test_no_packets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

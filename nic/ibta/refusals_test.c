@@ -216,6 +216,115 @@ static void test_credits_told(void **state)
     end(bench);
 }
 
+/* 9.7.7.2: what many queue pairs take from is promised to none of them. */
+static void test_shared_receives_promise_nothing(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    struct srq srq;
+    void *receives = zeroed(receive_queue_bytes(4, 1));
+    srq_init(&srq, &bench->pd, 4, 1, receives);
+    struct qp_request request = {.type = QP_RC,
+                                 .pd = &bench->pd,
+                                 .send_cq = &bench->cq,
+                                 .receive_cq = &bench->cq,
+                                 .srq = &srq,
+                                 .capacity = {.sends = 1}};
+    struct qp *first = bench->qp;
+    void *memory = zeroed(qp_bytes(QP_RC, &request.capacity, true));
+    void *resources = zeroed(qp_resources_bytes(2));
+    assert_int_equal(qp_create(bench->nic, &request, memory, &bench->qp), STATUS_OK);
+    assert_null(qp_give_resources(bench->qp, resources, 2));
+    receive_ready(bench);
+    for (uint32_t posted = 0; posted <= 4; posted++) {
+        deliver(bench, write_of(bench, ROCE_WRITE_ONLY, posted, 8, 8));
+        assert_int_equal(answered(bench), ROCE_AETH_ACK | ROCE_AETH_CREDITS_UNLIMITED);
+        const struct sge sge = {0, 8, bench->region.key};
+        assert_int_equal(receive_queue_post(&srq.queue, posted, &sge, 1),
+                         posted < 4 ? STATUS_OK : STATUS_FULL);
+    }
+    qp_destroy(bench->qp);
+    bench->qp = first;
+    free(resources);
+    free(memory);
+    free(receives);
+    end(bench);
+}
+
+/* The responses of a READ leave one by one: what the program takes back meanwhile is not read. */
+static void test_memory_taken_back_behind_a_read(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_with(QP_RC, QP_RTS, ALL_RIGHTS);
+    struct nic_departure departure;
+    struct roce_packet packet;
+    deliver(bench, write_of(bench, ROCE_READ_REQUEST, 0, 3 * MTU, 0));
+    assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+    assert_int_equal(roce_decode_split(departure.headers, departure.headers_bytes, payload,
+                                       departure.payload_bytes, &packet),
+                     ROCE_GOOD);
+    assert_int_equal(packet.opcode, ROCE_READ_RESPONSE_FIRST);
+    assert_int_equal(region_remove(nic_regions(bench->nic), &bench->region), STATUS_OK);
+    assert_int_equal(pull(bench, &packet), 1);
+    assert_int_equal(packet.opcode, ROCE_ACKNOWLEDGE);
+    assert_int_equal(packet.psn, PEER_PSN + 1);
+    assert_int_equal(packet.aeth.syndrome, ROCE_NAK_REMOTE_ACCESS);
+    assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+    end(bench);
+}
+
+/* -- UD -----------------------------------------------------------------------------------------*/
+
+/* 10.2.5: bit 31 of a request's Q_Key asks for the queue pair's own. */
+static void test_own_qkey(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t asked, sent;
+    } cases[] = {{0x89abcdef, QKEY}, {0x80000000, QKEY}, {0x09abcdef, 0x09abcdef}, {0, 0}};
+    struct bench *bench = begin(QP_UD, QP_RTS);
+    const struct nic_path path = {.destination = {{[15] = 1}}};
+    const struct sge sge = {0, 8, bench->region.key};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct send_request request = {.kind = WORK_SEND,
+                                             .sges = &sge,
+                                             .sge_count = 1,
+                                             .path = &path,
+                                             .destination_qpn = 7,
+                                             .destination_qkey = cases[i].asked};
+        struct roce_packet packet;
+        assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+        assert_int_equal(pull(bench, &packet), 1);
+        assert_int_equal(packet.deth.qkey, cases[i].sent);
+    }
+    end(bench);
+}
+
+static void datagram(struct bench *bench, uint32_t bytes)
+{
+    deliver(bench, (struct roce_packet){.opcode = ROCE_SEND_ONLY,
+                                        .deth = {.qkey = QKEY, .source_qpn = 9},
+                                        .payload_bytes = bytes});
+}
+
+/* 9.8: a datagram that its receive has no room for is dropped, and the receive serves the next. */
+static void test_ud_drops_what_is_too_long(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_UD, QP_RTS);
+    receive(bench, 1, NIC_GRH_BYTES + 8);
+    receive(bench, 2, NIC_GRH_BYTES + 8);
+    datagram(bench, 12);
+    expect_nothing(bench);
+    assert_int_equal(counted(bench, COUNTER_drop_wrong_length), 1);
+    for (uint64_t wr_id = 1; wr_id <= 2; wr_id++) {
+        datagram(bench, 8);
+        expect(bench, wr_id, COMPLETION_SUCCESS);
+    }
+    assert_int_equal(pull(bench, NULL), 0);
+    end(bench);
+}
+
 /* -- UC: nobody is told -------------------------------------------------------------------------*/
 
 /* 9.8.2: a message whose middle is lost is dropped, and its receive serves the next one. */
@@ -344,6 +453,10 @@ int main(void)
         cmocka_unit_test(test_timer_of_not_ready),
         cmocka_unit_test(test_invalidates_something_else),
         cmocka_unit_test(test_credits_told),
+        cmocka_unit_test(test_shared_receives_promise_nothing),
+        cmocka_unit_test(test_memory_taken_back_behind_a_read),
+        cmocka_unit_test(test_own_qkey),
+        cmocka_unit_test(test_ud_drops_what_is_too_long),
         cmocka_unit_test(test_uc_uses_a_receive_again),
         cmocka_unit_test(test_uc_drops_what_is_too_long),
         cmocka_unit_test(test_uc_drops_what_is_not_allowed),

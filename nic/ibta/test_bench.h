@@ -24,6 +24,7 @@ enum {
     MOVES_MAX = 16,
     TIMEOUT_CODE = 14,
     RNR_CODE = 21,
+    QKEY = 0x1234567,
 };
 
 /* An AETH that acknowledges and sets no limit. */
@@ -59,6 +60,7 @@ static inline void modify(struct bench *bench, enum qp_state state, uint32_t mas
     const struct qp_attributes attributes = {
         .state = state,
         .port = 1,
+        .qkey = QKEY,
         .access = bench->access,
         .path_mtu = PATH_MTU_256,
         .psn = {.send = FIRST_PSN, .receive = PEER_PSN},
@@ -76,10 +78,17 @@ static inline void modify(struct bench *bench, enum qp_state state, uint32_t mas
 
 static inline void receive_ready(struct bench *bench)
 {
+    const enum qp_type type = (enum qp_type)bench->qp->type;
+    const bool reliable = type == QP_RC || type == QP_XRC_TARGET;
+    if (type == QP_UD) {
+        modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY);
+        modify(bench, QP_RTR, 0);
+        return;
+    }
     modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
     modify(bench, QP_RTR,
            QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-               (bench->qp->type == QP_RC ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0));
+               (reliable ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0));
 }
 
 static inline struct bench *begin_with(enum qp_type type, enum qp_state state, uint32_t access)
@@ -92,6 +101,7 @@ static inline struct bench *begin_with(enum qp_type type, enum qp_state state, u
                                       .inline_bytes = 64,
                                       .reads_per_qp = 2,
                                       .cq_entries = 32,
+                                      .xrc_srqs = 2,
                                       .mtu = PATH_MTU_1024};
     struct bench *bench = zeroed(sizeof(*bench));
     bench->now = (struct instant){1000};
@@ -176,9 +186,21 @@ static inline void finish_moves(struct bench *bench)
     bench->move_count = 0;
 }
 
+static inline uint8_t service_of(const struct bench *bench)
+{
+    switch ((enum qp_type)bench->qp->type) {
+    case QP_UC: return ROCE_SERVICE_UC;
+    case QP_UD: return ROCE_SERVICE_UD;
+    case QP_XRC_INITIATOR:
+    case QP_XRC_TARGET: return ROCE_SERVICE_XRC;
+    case QP_RC: break;
+    }
+    return ROCE_SERVICE_RC;
+}
+
 static inline void deliver(struct bench *bench, struct roce_packet packet)
 {
-    packet.opcode |= bench->qp->type == QP_UC ? ROCE_SERVICE_UC : ROCE_SERVICE_RC;
+    packet.opcode |= service_of(bench);
     packet.pkey = ROCE_DEFAULT_PKEY;
     packet.destination_qpn = qp_number(bench->qp);
     packet.psn &= PSN_MASK;

@@ -167,8 +167,17 @@ static uint32_t node_at(const struct world *world, const uint8_t ip[16])
     return n;
 }
 
+/* A17.6.1.2: RoCE has no LIDs that a refusal could be about. */
+static void require_reason(const struct world *world, const struct cm_letter *letter)
+{
+    const uint8_t *reason = letter->bytes + CM_HEADER_BYTES + 10;
+    REQUIRE(world, letter->bytes[17] != CM_REJ || reason[0] != 0 ||
+                       (reason[1] != 13 && reason[1] != 19 && reason[1] != 0));
+}
+
 static void send_letter(struct world *world, uint32_t from, const struct cm_letter *letter)
 {
+    require_reason(world, letter);
     REQUIRE(world, node_at(world, letter->source) == from);
     link_send(&world->link, from, node_at(world, letter->destination), letter->bytes, CM_MAD_BYTES);
 }

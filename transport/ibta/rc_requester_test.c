@@ -844,6 +844,25 @@ static void test_largest_write_and_more(void **state)
     end(bench);
 }
 
+/* 9.7.2: of more than half of all PSNs in flight nobody could tell the old from the new. */
+static void test_half_of_all_psns(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_largest(0);
+    uint32_t packets = 0;
+    post(bench, WORK_WRITE, 1u << 31, WORK_SIGNALED);
+    post(bench, WORK_WRITE, 1u << 31, WORK_SIGNALED);
+    while (rc_requester_next(&bench->requester, &bench->queue, false, bench->now, &bench->out)) {
+        packets++;
+        assert_true(packets <= 1u << 23);
+    }
+    assert_true(packets > 1u << 22);
+    assert_true(bench->out.ack_request); /* Or it would never go on. */
+    assert_int_equal(ack(bench, 0xfffffe + packets - 1).verdict, RC_PROGRESS);
+    assert_true(pull(bench));
+    end(bench);
+}
+
 /* Nothing was acknowledged yet: all of it is sent again. */
 static void test_largest_write_is_resent(void **state)
 {
@@ -880,6 +899,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_largest_write),
         cmocka_unit_test(test_largest_write_and_more),
+        cmocka_unit_test(test_half_of_all_psns),
         cmocka_unit_test(test_largest_write_is_resent),
         cmocka_unit_test(test_largest_read),
         cmocka_unit_test(test_numbers_over_the_wrap),

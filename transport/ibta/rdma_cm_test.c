@@ -896,6 +896,37 @@ static void test_requests_refused(void **state)
     }
 }
 
+/* A17.6.1: a request may say of LIDs what it likes, also of another path's: no refusal speaks of
+ * them. */
+static void test_lids_mean_nothing(void **state)
+{
+    (void)state;
+    static const uint16_t lids[] = {0, 1, 0xbfff, 0xc000, 0xffff};
+    for (size_t i = 0; i < COUNT_OF(lids) * COUNT_OF(lids); i++) {
+        struct pair *pair = pair_make();
+        struct node *node = &pair->nodes[1];
+        listen_on(pair, 1, RDMA_PORT_SPACE_TCP, 8);
+        const uint16_t local = lids[i / COUNT_OF(lids)], remote = lids[i % COUNT_OF(lids)];
+        struct cm_message req = {.attribute = CM_REQ,
+                                 .transaction_id = 5,
+                                 .local_id = 6,
+                                 .req = {.service_id = cm_service_id(RDMA_PORT_SPACE_TCP, PORT),
+                                         .path_mtu = 3,
+                                         .primary = {.local_lid = local, .remote_lid = remote}},
+                                 .private_data = {[1] = 4 << 4}};
+        uint8_t bytes[CM_MAD_BYTES];
+        memcpy(req.private_data + 32, node->ip + 12, 4);
+        cm_encode(&req, bytes);
+        /* The alternate path, as wide as the primary, behind it. */
+        memset(bytes + CM_HEADER_BYTES + 96, (uint8_t)local, 44);
+        rdma_cm_on_message(&node->cm, pair->nodes[0].ip, node->ip, bytes, sizeof(bytes), pair->now);
+        struct cm_letter letter;
+        assert_false(cm_next_message(&node->cm.cm, &letter));
+        expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id->uid = 1;
+        pair_free(pair);
+    }
+}
+
 /* -- Whose events they are ----------------------------------------------------------------------*/
 
 static void test_migrate(void **state)
@@ -1416,6 +1447,7 @@ int main(void)
         cmocka_unit_test(test_listeners_for_any_address),
         cmocka_unit_test(test_backlog),
         cmocka_unit_test(test_requests_refused),
+        cmocka_unit_test(test_lids_mean_nothing),
         cmocka_unit_test(test_migrate),
         cmocka_unit_test(test_changed_channels),
         cmocka_unit_test(test_listener_goes_with_requests_pending),
