@@ -140,6 +140,9 @@ static enum status judge(const struct qp *qp, const struct qp_attributes *wanted
     if (mask & (ATTR_MIGRATION | QP_ATTR_CAP | QP_ATTR_RATE_LIMIT)) {
         return STATUS_UNSUPPORTED;
     }
+    if (to == QP_ERR && qp->state == QP_RESET) {
+        return STATUS_INVALID; /* Nothing is posted that could be flushed (10.3.1). */
+    }
     if (to == QP_RESET || to == QP_ERR) {
         return (mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE)) ? STATUS_INVALID : STATUS_OK;
     }

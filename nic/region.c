@@ -312,10 +312,12 @@ void region_shut(struct region_table *table, struct region *region)
     INVARIANTS(region_check(table, region));
 }
 
-/* What the region has to say about a window on it (IBTA C10-73 to C10-75). */
+/* What the region has to say about a window on it (IBTA C10-73 to C10-75). One that is named from 0
+ * on has no addresses that a window could have of it. */
 static bool region_opens(const struct region *region, const struct window_bind *bind)
 {
-    if (region == NULL || region->pd != bind->window->pd || !(region->access & ACCESS_MW_BIND)) {
+    if (region == NULL || region->pd != bind->window->pd || !(region->access & ACCESS_MW_BIND) ||
+        (region->access & ACCESS_ZERO_BASED)) {
         return false;
     }
     if ((bind->access & ACCESS_REMOTE_WRITES) && !(region->access & ACCESS_LOCAL_WRITE)) {

@@ -346,6 +346,7 @@ static bool model_bind_good(const struct world *world, const struct entry *windo
     const uint32_t writes = bind->access & REMOTE_WRITES;
     wide memory;
     return opened->pd == window->pd && (opened->asked.access & ACCESS_MW_BIND) != 0 &&
+           (opened->asked.access & ACCESS_ZERO_BASED) == 0 &&
            (writes == 0 || (opened->asked.access & ACCESS_LOCAL_WRITE) != 0) &&
            model_translates(&opened->asked, bind->address, bind->bytes, &memory);
 }

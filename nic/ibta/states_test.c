@@ -90,6 +90,23 @@ static void test_reset_forgets(void **state)
     end(bench);
 }
 
+/* From there only INIT follows: there is nothing to flush. */
+static void test_reset_leads_to_init_only(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    modify(bench, QP_RESET, 0);
+    for (enum qp_state to = QP_RTR; to <= QP_ERR; to++) {
+        const struct qp_attributes attributes = {.state = to};
+        assert_int_equal(qp_modify(bench->qp, &attributes, QP_ATTR_STATE, bench->now),
+                         STATUS_INVALID);
+        assert_int_equal(qp_state_of(bench->qp), QP_RESET);
+    }
+    receive_ready(bench);
+    modify(bench, QP_ERR, 0);
+    end(bench);
+}
+
 /* -- What arrives -------------------------------------------------------------------------------*/
 
 /* Requests come from RTR on, answers from RTS on. */
@@ -293,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_send_queue_error),
         cmocka_unit_test(test_reliable_ones_have_no_such_state),
         cmocka_unit_test(test_reset_forgets),
+        cmocka_unit_test(test_reset_leads_to_init_only),
         cmocka_unit_test(test_answers_before_rts),
         cmocka_unit_test(test_receive_into_memory_that_is_read_only),
         cmocka_unit_test(test_overrun_ends_all),

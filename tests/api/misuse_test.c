@@ -122,6 +122,7 @@ static void test_queue_pair_states(void **state)
     struct ibv_qp *qp = api_create_qp(api, IBV_QPT_RC, api->cqs[0], NULL);
     const int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
     assert_int_equal(modify(qp, IBV_QPS_RTS, IBV_QP_STATE), EINVAL);  /* Out of order. */
+    assert_int_equal(modify(qp, IBV_QPS_ERR, IBV_QP_STATE), EINVAL);  /* Nothing to flush. */
     assert_int_equal(modify(qp, IBV_QPS_INIT, IBV_QP_STATE), EINVAL); /* Attributes are missing. */
     assert_int_equal(modify(qp, IBV_QPS_INIT, init | IBV_QP_SQ_PSN), EINVAL); /* Too many. */
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 2};

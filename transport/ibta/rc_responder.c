@@ -71,10 +71,11 @@ static enum rc_verdict judge_duplicate(const struct rc_responder *responder,
     if (operation != ROCE_READ_REQUEST) {
         return RC_VERDICT_REPLAY_ATOMIC;
     }
-    /* A resent READ asks for the rest of the original or a part of it, never for more. */
+    /* A resent READ asks for the rest of the original or a part of it, never for more, and with its
+     * key. */
     const uint32_t index = (uint32_t)psn_distance(resource->first, psn_of(packet->psn));
     const uint64_t skipped = (uint64_t)index * responder->incoming.mtu_bytes;
-    if (packet->reth.address != resource->address + skipped ||
+    if (packet->reth.key != resource->key || packet->reth.address != resource->address + skipped ||
         skipped + packet->reth.bytes > resource->bytes) {
         return RC_VERDICT_IGNORE;
     }

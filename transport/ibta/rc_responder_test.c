@@ -390,6 +390,10 @@ static void test_resent_read_starts_where_it_asks(void **state)
     bench->packet.reth.bytes = 2 * MTU + 1; /* More than was asked for at first. */
     assert_int_equal(rc_responder_judge(&bench->responder, &bench->packet), RC_VERDICT_IGNORE);
     bench->packet.reth.bytes = MTU;
+    bench->packet.reth.key++; /* By another key. */
+    assert_int_equal(rc_responder_judge(&bench->responder, &bench->packet), RC_VERDICT_IGNORE);
+    bench->packet.reth.key--;
+    assert_int_equal(rc_responder_judge(&bench->responder, &bench->packet), RC_VERDICT_REPLAY_READ);
     bench->packet.reth.address++; /* Elsewhere. */
     assert_int_equal(rc_responder_judge(&bench->responder, &bench->packet), RC_VERDICT_IGNORE);
     end(bench);
