@@ -5,10 +5,10 @@
 #include "nic/engine.h"
 #include "nic/internal.h"
 
-/* A queue pair that loses a completion cannot go on: its program would wait for it for ever. Nor can
- * the others of the completion queue, which is in error (IBTA 11.6.3.2, the affiliated errors of a
- * completion queue). They enter the error state when the events are collected, because here this one
- * may be in the middle of something. */
+/* A queue pair that loses a completion cannot go on: its program would wait for it for ever. Nor
+ * can the others of the completion queue, which is in error (IBTA 11.6.3.2, the affiliated errors
+ * of a completion queue). They enter the error state when the events are collected, because here
+ * this one may be in the middle of something. */
 static void overrun(struct qp *qp, struct cq *cq)
 {
     nic_count(qp->nic, COUNTER_drop_cq_overrun);

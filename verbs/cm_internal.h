@@ -64,8 +64,8 @@ struct cm_file *cm_file_of(int fd);
 struct cm_id *cm_id_make(void);
 void cm_id_destroy(struct live *live, struct cm_id *id);
 
-/* cm_reader.c: an id is about to be destroyed: a thread that is on its way to fetch an event about it
- * gets there first. Without the live lock. */
+/* cm_reader.c: an id is about to be destroyed: a thread that is on its way to fetch an event about
+ * it gets there first. Without the live lock. */
 void cm_let_reader_take(struct cm_file *file, uint32_t handle);
 
 /* cm_commands.c: one command without its header. Returns 0 or a positive errno. */

@@ -3,8 +3,8 @@
  * cm_reader - the thread that takes a channel's events, when another destroys what they are about.
  *
  * Such a thread sleeps in poll() until the channel is readable, and then asks for the event without
- * looking again. If another destroys the id in between, the event is gone, and it waits for one that
- * nobody will raise: rping does not end then. The kernel is as merciless, but it takes so long to
+ * looking again. If another destroys the id in between, the event is gone, and it waits for one
+ * that nobody will raise: rping does not end then. The kernel is as merciless, but takes so long to
  * destroy an id that the thread has been there before.
  */
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 
 #include "verbs/cm_internal.h"
 
-/* So long a destroy waits for a thread that could take the event now if it only had a processor; and
- * so often it looks at one that sleeps, because it may be about to come out of our lock. */
+/* So often a destroy looks at a thread that could take the event now if it only had a processor,
+ * and at one that sleeps, because it may be about to come out of our lock. */
 #define LOOKS_RUNNABLE 2000
 #define LOOKS_ASLEEP   5
 #define LOOK_NS        100000

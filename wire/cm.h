@@ -212,7 +212,7 @@ size_t cm_private_bytes(enum cm_attribute attribute);
 /* Writes *message only when the answer is CM_GOOD. */
 MUST_USE enum cm_verdict cm_decode(const uint8_t *bytes, size_t count, struct cm_message *message);
 
-/* Of a MAD that is CM_WRONG_VERSION: what an answer must repeat, which every version has in its place:
+/* What an answer to a MAD that is CM_WRONG_VERSION must repeat, and every version has in its place:
  * transaction ID, attribute, and the sender's communication or request ID. All else is 0. */
 void cm_decode_opening(const uint8_t bytes[CM_MAD_BYTES], struct cm_message *message);
 

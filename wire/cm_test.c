@@ -539,7 +539,7 @@ static void test_headers(void **state)
     }
 }
 
-/* Of another version no more is read than what an answer repeats. */
+/* No more is read of another version than what an answer repeats. */
 static void test_opening(void **state)
 {
     (void)state;

@@ -748,8 +748,8 @@ static void *poll_for_events(void *argument)
     return NULL;
 }
 
-/* Another thread destroys the id meanwhile: the one that was told takes its event first, or it would
- * wait for ever. */
+/* Another thread destroys the id meanwhile: the one that was told takes its event first, or it
+ * would wait for ever. */
 static void test_destroyed_behind_a_poll(void **state)
 {
     (void)state;

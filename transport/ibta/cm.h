@@ -12,7 +12,8 @@
  * Units      Nanoseconds; GIDs of 16 bytes.
  * Limits     CM_STRAYS_MAX answers to messages that belong to nobody wait at a time.
  * Source     IBTA Vol. 1, 12.6 (messages: what an answer repeats of what it answers), 12.9 (state
- *            machines; 12.9.8.3.1: stale connections), 12.10 (REJ), 12.11 (SIDR); Linux, drivers/infiniband/core/cm.c.
+ *            machines; 12.9.8.3.1: stale connections), 12.10 (REJ), 12.11 (SIDR); Linux,
+ *            drivers/infiniband/core/cm.c.
  */
 #ifndef TRANSPORT_IBTA_CM_H
 #define TRANSPORT_IBTA_CM_H

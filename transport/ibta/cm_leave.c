@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_leave - the end of a farewell, and the last words of a process that ends: behind it is no kernel
- * that would repeat them.
+ * cm_leave - the end of a farewell, and the last words of a process that ends: behind it is no
+ * kernel that would repeat them.
  */
 #include <string.h>
 

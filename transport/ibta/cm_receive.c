@@ -96,8 +96,8 @@ static void refuse_sidr(struct cm *cm, const struct arrival *arrival, enum cm_si
     cm_post_stray(cm, arrival->destination, arrival->source, &reply);
 }
 
-/* Of a version that we do not speak only requests are answered, in ours (12.6.7.2, 12.11.2): no
- * connection of ours can have any other message. */
+/* Requests in a version that we do not speak are answered in ours (12.6.7.2, 12.11.2). No
+ * connection of ours can have any other message of that version. */
 static void refuse_version(struct cm *cm, const struct arrival *arrival)
 {
     if (arrival->message->attribute == CM_REQ) {
