@@ -117,7 +117,7 @@ static void test_queue_pair_0(void **state)
         const struct roce_packet packet = {.opcode = (uint8_t)opcode,
                                            .pkey = ROCE_DEFAULT_PKEY,
                                            .deth = {.qkey = CM_QKEY, .source_qpn = CM_QPN}};
-        if (roce_opcode((uint8_t)opcode) == NULL || opcode == ROCE_OPCODE_CNP) {
+        if (!roce_is_of_queue_pairs(roce_opcode((uint8_t)opcode)) || opcode == ROCE_OPCODE_CNP) {
             continue;
         }
         uint8_t headers[ROCE_HEADERS_BYTES_MAX];

@@ -850,14 +850,16 @@ static void test_half_of_all_psns(void **state)
     (void)state;
     struct bench *bench = begin_largest(0);
     uint32_t packets = 0;
+    bool asked = false;
     post(bench, WORK_WRITE, 1u << 31, WORK_SIGNALED);
     post(bench, WORK_WRITE, 1u << 31, WORK_SIGNALED);
     while (rc_requester_next(&bench->requester, &bench->queue, false, bench->now, &bench->out)) {
         packets++;
+        asked |= bench->out.ack_request;
         assert_true(packets <= 1u << 23);
     }
     assert_true(packets > 1u << 22);
-    assert_true(bench->out.ack_request); /* Or it would never go on. */
+    assert_true(asked); /* Or it would never go on. */
     assert_int_equal(ack(bench, 0xfffffe + packets - 1).verdict, RC_PROGRESS);
     assert_true(pull(bench));
     end(bench);
