@@ -15,6 +15,7 @@
 #define EXTENDED_HEADERS(X, argument)                                                              \
     X(argument, xrceth, ROCE_HAS_XRCETH, ROCE_XRCETH_BYTES)                                        \
     X(argument, deth, ROCE_HAS_DETH, ROCE_DETH_BYTES)                                              \
+    X(argument, feth, ROCE_HAS_FETH, ROCE_FETH_BYTES)                                              \
     X(argument, reth, ROCE_HAS_RETH, ROCE_RETH_BYTES)                                              \
     X(argument, atomic_eth, ROCE_HAS_ATOMIC_ETH, ROCE_ATOMIC_ETH_BYTES)                            \
     X(argument, aeth, ROCE_HAS_AETH, ROCE_AETH_BYTES)                                              \
@@ -137,6 +138,20 @@ static void encode_reth(uint8_t *at, const struct roce_packet *packet)
     store_be64(at, packet->reth.address);
     store_be32(at + 8, packet->reth.key);
     store_be32(at + 12, packet->reth.bytes);
+}
+
+static void decode_feth(const uint8_t *at, struct roce_packet *packet)
+{
+    const uint32_t bits = load_be32(at);
+    packet->feth.placement = bits & 0xf;
+    packet->feth.selectivity = bits >> 4 & 0x3;
+    packet->feth.reserved = bits >> 6;
+}
+
+static void encode_feth(uint8_t *at, const struct roce_packet *packet)
+{
+    store_be32(at, packet->feth.reserved << 6 | (packet->feth.selectivity & 0x3u) << 4 |
+                       (packet->feth.placement & 0xfu));
 }
 
 static void decode_atomic_eth(const uint8_t *at, struct roce_packet *packet)

@@ -12,7 +12,7 @@
  * Units      Bytes; PSNs, QPNs and MSNs are 24 bits wide.
  * Limits     Payload of one packet at most ROCE_PAYLOAD_BYTES_MAX.
  * Source     IBTA Vol. 1 chapter 9 (BTH 9.2, ETHs 9.3, opcodes table 38); Annex A14 (XRC);
- *            Annex A17 (RoCEv2).
+ *            Annex A17 (RoCEv2); Annex A19 (ATOMIC WRITE, FLUSH).
  */
 #ifndef WIRE_ROCE_H
 #define WIRE_ROCE_H
@@ -26,6 +26,7 @@
 #define ROCE_UDP_PORT             4791
 #define ROCE_BTH_BYTES            12
 #define ROCE_RETH_BYTES           16
+#define ROCE_FETH_BYTES           4
 #define ROCE_AETH_BYTES           4
 #define ROCE_DETH_BYTES           8
 #define ROCE_XRCETH_BYTES         4
@@ -85,6 +86,8 @@ enum roce_trait {
     ROCE_HAS_CNP_RESERVED = 1 << 16, /* 16 bytes after a CNP's BTH: sent as 0, not looked at. */
     ROCE_HAS_XRCETH = 1 << 17,
     ROCE_IS_OF_PORTS = 1 << 18, /* Between two ports: no queue pair's, and not for roce_decode. */
+    ROCE_HAS_FETH = 1 << 19,
+    ROCE_IS_FLUSH = 1 << 20,
 };
 
 /* A single-packet message is its own first and last. */
@@ -95,6 +98,8 @@ enum roce_trait {
 #define ROCE_DATA_TRAITS   (ROCE_IS_RESPONSE | ROCE_IS_READ | ROCE_HAS_PAYLOAD)
 #define ROCE_ACK_TRAITS    (ROCE_IS_RESPONSE | ROCE_HAS_AETH | ROCE_ONLY)
 #define ROCE_ATOMIC_TRAITS (ROCE_IS_REQUEST | ROCE_IS_ATOMIC | ROCE_ONLY)
+/* Requests that a response of their own answers, not a plain acknowledgement. */
+#define ROCE_IS_ANSWERED (ROCE_IS_READ | ROCE_IS_ATOMIC | ROCE_IS_FLUSH)
 
 /* All operations: X(name, number, text, traits). Which service has which of the three lists, and
  * what every request of a service carries, is in wire/roce.c. */
@@ -139,7 +144,9 @@ enum roce_trait {
       ROCE_SEND_TRAITS | ROCE_IS_LAST | ROCE_HAS_IETH)                                             \
     X(SEND_ONLY_INVALIDATE, 0x17, "SEND Only with Invalidate",                                     \
       ROCE_SEND_TRAITS | ROCE_ONLY | ROCE_HAS_IETH)                                                \
-    /* Answered by a READ Response Only without payload. */                                        \
+    /* Both answered by a READ Response Only without payload. */                                   \
+    X(FLUSH, 0x1c, "Flush",                                                                        \
+      ROCE_IS_REQUEST | ROCE_IS_FLUSH | ROCE_HAS_FETH | ROCE_HAS_RETH | ROCE_ONLY)                 \
     X(ATOMIC_WRITE, 0x1d, "Atomic Write",                                                          \
       ROCE_ATOMIC_TRAITS | ROCE_HAS_RETH | ROCE_HAS_PAYLOAD)
 /* clang-format on */
@@ -191,6 +198,11 @@ struct roce_packet {
         uint32_t bytes;
     } reth;
     struct {
+        uint8_t placement;   /* PLT, 4 bits: enum roce_placement. */
+        uint8_t selectivity; /* SEL, 2 bits: enum roce_selectivity. */
+        uint32_t reserved;   /* 26 bits. */
+    } feth;
+    struct {
         uint8_t syndrome;
         uint32_t msn;
     } aeth;
@@ -216,6 +228,23 @@ struct roce_packet {
     const uint8_t *payload; /* NULL if payload_bytes is 0 or the payload travels elsewhere. */
     uint32_t payload_bytes; /* Without pad. */
 };
+
+/* What a FLUSH asks for (A19.4.1), of the memory that its RETH names: bits of the placement type;
+ * the two above them are reserved. */
+enum roce_placement {
+    ROCE_PLACEMENT_GLOBAL = 1 << 0,     /* Whoever looks sees what was written before. */
+    ROCE_PLACEMENT_PERSISTENT = 1 << 1, /* It outlives a loss of power. */
+    ROCE_PLACEMENT_KNOWN = ROCE_PLACEMENT_GLOBAL | ROCE_PLACEMENT_PERSISTENT,
+};
+
+/* ... and how much of it; 2 and 3 are reserved. */
+enum roce_selectivity {
+    ROCE_SELECT_RANGE = 0,  /* What address and length say. */
+    ROCE_SELECT_REGION = 1, /* All that the key opens: neither address nor length is looked at. */
+};
+
+/* The longest range of a FLUSH (A19.4.1). */
+#define ROCE_FLUSH_BYTES_MAX 0x7fffffffu
 
 /* Why bytes are not a packet. Each has a counter of its own in the NIC. */
 enum roce_verdict {

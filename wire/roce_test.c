@@ -22,9 +22,9 @@
 #include "base/prng.h"
 #include "wire/roce.h"
 
-/* `headers`: in wire order X XRCETH, D DETH, R RETH, C AtomicETH, A AETH, O AtomicAckETH, I ImmDt,
- * K IETH, N reserved bytes of a CNP. `roles`: Q request, P response, F first, L last, S SEND,
- * W WRITE, R READ, T atomic request, + may carry payload. */
+/* `headers`: in wire order X XRCETH, D DETH, F FETH, R RETH, C AtomicETH, A AETH, O AtomicAckETH,
+ * I ImmDt, K IETH, N reserved bytes of a CNP. `roles`: Q request, P response, F first, L last,
+ * S SEND, W WRITE, R READ, T atomic request, U FLUSH, + may carry payload. */
 struct expectation {
     uint8_t opcode;
     const char *name, *headers, *roles;
@@ -54,6 +54,7 @@ static const struct expectation expectations[] = {
     {0x14, "RC Fetch Add", "C", "QFLT"},
     {0x16, "RC SEND Last with Invalidate", "K", "QLS+"},
     {0x17, "RC SEND Only with Invalidate", "K", "QFLS+"},
+    {0x1c, "RC Flush", "FR", "QFLU"},
     {0x1d, "RC Atomic Write", "R", "QFLT+"},
     {0x20, "UC SEND First", "", "QFS+"},
     {0x21, "UC SEND Middle", "", "QS+"},
@@ -93,6 +94,7 @@ static const struct expectation expectations[] = {
     {0xb4, "XRC Fetch Add", "XC", "QFLT"},
     {0xb6, "XRC SEND Last with Invalidate", "XK", "QLS+"},
     {0xb7, "XRC SEND Only with Invalidate", "XK", "QFLS+"},
+    {0xbc, "XRC Flush", "XFR", "QFLU"},
     {0xbd, "XRC Atomic Write", "XR", "QFLT+"},
 };
 
@@ -151,6 +153,11 @@ static void put_header(struct bits *bits, const struct roce_packet *packet, char
         put(bits, packet->reth.address, 64);
         put(bits, packet->reth.key, 32);
         put(bits, packet->reth.bytes, 32);
+        break;
+    case 'F':
+        put(bits, packet->feth.reserved, 26);
+        put(bits, packet->feth.selectivity, 2);
+        put(bits, packet->feth.placement, 4);
         break;
     case 'C':
         put(bits, packet->atomic.address, 64);
@@ -220,6 +227,9 @@ static void randomize(struct roce_packet *packet, struct prng *prng, uint8_t opc
     packet->reth.address = prng_next(prng);
     packet->reth.key = (uint32_t)random_bits(prng, 32);
     packet->reth.bytes = (uint32_t)random_bits(prng, 32);
+    packet->feth.reserved = (uint32_t)random_bits(prng, 26);
+    packet->feth.selectivity = (uint8_t)random_bits(prng, 2);
+    packet->feth.placement = (uint8_t)random_bits(prng, 4);
     packet->aeth.syndrome = (uint8_t)random_bits(prng, 8);
     packet->aeth.msn = (uint32_t)random_bits(prng, 24);
     packet->deth.qkey = (uint32_t)random_bits(prng, 32);
@@ -247,12 +257,13 @@ static const struct letter header_letters[] = {
     {'D', ROCE_HAS_DETH}, {'R', ROCE_HAS_RETH},           {'C', ROCE_HAS_ATOMIC_ETH},
     {'A', ROCE_HAS_AETH}, {'O', ROCE_HAS_ATOMIC_ACK_ETH}, {'I', ROCE_HAS_IMMDT},
     {'K', ROCE_HAS_IETH}, {'N', ROCE_HAS_CNP_RESERVED},   {'X', ROCE_HAS_XRCETH},
+    {'F', ROCE_HAS_FETH},
 };
 
 static const struct letter role_letters[] = {
-    {'Q', ROCE_IS_REQUEST}, {'P', ROCE_IS_RESPONSE}, {'F', ROCE_IS_FIRST},
-    {'L', ROCE_IS_LAST},    {'S', ROCE_IS_SEND},     {'W', ROCE_IS_WRITE},
-    {'R', ROCE_IS_READ},    {'T', ROCE_IS_ATOMIC},   {'+', ROCE_HAS_PAYLOAD},
+    {'Q', ROCE_IS_REQUEST},  {'P', ROCE_IS_RESPONSE}, {'F', ROCE_IS_FIRST}, {'L', ROCE_IS_LAST},
+    {'S', ROCE_IS_SEND},     {'W', ROCE_IS_WRITE},    {'R', ROCE_IS_READ},  {'T', ROCE_IS_ATOMIC},
+    {'+', ROCE_HAS_PAYLOAD}, {'U', ROCE_IS_FLUSH},
 };
 
 static uint32_t expected_traits(const struct expectation *expected)
