@@ -29,7 +29,9 @@
  *   on-demand   like others, but the copy may find no memory; directly: REACH_ON_DEMAND, because
  *               the peer's copy would end half-way without anybody to be told
  *   null        local work reaches every address of it; nobody else has rights
- *   0 bytes     need no valid key (C9-88)
+ *   0 bytes     need no valid key (C9-88), unless they are to be flushed
+ *   FLUSH       by packets; directly: REACH_NO_RIGHT, because the peer's NIC orders it behind what
+ *               came before
  */
 #ifndef NIC_REACH_H
 #define NIC_REACH_H
@@ -67,7 +69,8 @@ enum region_kind {
 
 /* Access bits that let a peer in. */
 #define ACCESS_REMOTE_WRITES ((uint32_t)(ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC))
-#define ACCESS_REMOTE        (ACCESS_REMOTE_WRITES | ACCESS_REMOTE_READ)
+#define ACCESS_FLUSH         ((uint32_t)(ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT))
+#define ACCESS_REMOTE        (ACCESS_REMOTE_WRITES | ACCESS_REMOTE_READ | ACCESS_FLUSH)
 /* What a local peer can do by itself. */
 #define REACH_DIRECT ((uint32_t)(ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ))
 
@@ -160,13 +163,11 @@ static inline enum reach_verdict reach_judge_user(const struct reach_user *user,
     return mine ? REACH_ALLOWED : REACH_WRONG_DOMAIN;
 }
 
-static inline enum reach_verdict reach_judge_key(const struct reach_user *user,
-                                                 const struct reach_region *region,
-                                                 const struct reach_access *access)
+/* Also where no byte is asked for, as a FLUSH may do. */
+static inline enum reach_verdict reach_judge_named(const struct reach_user *user,
+                                                   const struct reach_region *region,
+                                                   const struct reach_access *access)
 {
-    if (UNLIKELY(access->bytes == 0)) {
-        return REACH_ALLOWED;
-    }
     if (UNLIKELY(!region->open)) {
         return REACH_UNKNOWN_KEY;
     }
@@ -179,6 +180,13 @@ static inline enum reach_verdict reach_judge_key(const struct reach_user *user,
         return REACH_OUT_OF_BOUNDS;
     }
     return LIKELY(reach_grants(region->access, access->rights)) ? REACH_ALLOWED : REACH_FORBIDDEN;
+}
+
+static inline enum reach_verdict reach_judge_key(const struct reach_user *user,
+                                                 const struct reach_region *region,
+                                                 const struct reach_access *access)
+{
+    return UNLIKELY(access->bytes == 0) ? REACH_ALLOWED : reach_judge_named(user, region, access);
 }
 
 /* The memory that an address stands for. */

@@ -160,6 +160,11 @@ static bool request_valid(const struct region_request *request)
     if ((request->access & ACCESS_REMOTE_WRITES) && !(request->access & ACCESS_LOCAL_WRITE)) {
         return false;
     }
+    /* What is behind an address of such a region may be other memory each time. */
+    if ((request->access & ACCESS_FLUSH_PERSISTENT) &&
+        (request->whole_space || (request->access & ACCESS_ON_DEMAND))) {
+        return false;
+    }
     return request->whole_space || (request->bytes <= UINT64_MAX - request->address &&
                                     request->bytes <= UINT64_MAX - start_of(request));
 }
@@ -323,6 +328,10 @@ static bool region_opens(const struct region *region, const struct window_bind *
     if ((bind->access & ACCESS_REMOTE_WRITES) && !(region->access & ACCESS_LOCAL_WRITE)) {
         return false;
     }
+    /* What cannot be made persistent through the region cannot through its window. */
+    if (bind->access & ACCESS_FLUSH & ~region->access) {
+        return false;
+    }
     return reach_inside(region->start, region->bytes, bind->address, bind->bytes);
 }
 
@@ -445,6 +454,25 @@ enum reach_verdict region_judge(const struct region_table *table, uint32_t key, 
     const enum reach_verdict verdict = reach_judge_key(&user, &view, &asked);
     if (LIKELY(verdict == REACH_ALLOWED)) {
         *segment = segment_of(&view, &asked);
+    }
+    return verdict;
+}
+
+enum reach_verdict region_judge_flush(const struct region_table *table, uint32_t key,
+                                      const struct pd *pd, const struct qp *qp,
+                                      const struct region_flush *flush, struct region_range *range)
+{
+    const struct region *region = region_find(table, key);
+    const struct reach_region view =
+        region != NULL ? region_view(region) : (struct reach_region){0};
+    const struct reach_user user = {.domain = (uintptr_t)pd, .name = (uintptr_t)qp};
+    const struct reach_access asked = {.address = flush->whole ? view.start : flush->address,
+                                       .bytes = flush->whole ? 0 : flush->bytes,
+                                       .rights = flush->access};
+    const enum reach_verdict verdict = reach_judge_named(&user, &view, &asked);
+    if (verdict == REACH_ALLOWED) {
+        *range = (struct region_range){.address = reach_memory(&view, asked.address),
+                                       .bytes = flush->whole ? view.bytes : flush->bytes};
     }
     return verdict;
 }

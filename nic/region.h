@@ -96,8 +96,9 @@ void region_table_init(struct region_table *table, uint32_t count_max, struct re
                        struct prng *prng);
 
 /* Fills *region, draws its key, enters it, counts it in `pd`. STATUS_INVALID: access bits that are
- * not known or contradict each other (remote write or atomic without local write), or a range that
- * wraps. STATUS_FULL: no room in the table. */
+ * not known or contradict each other (remote write or atomic without local write; persistence of
+ * memory that may come and go), or a range that wraps. Whether memory can be made persistent at all
+ * is the caller's to know. STATUS_FULL: no room in the table. */
 MUST_USE enum status region_add(struct region_table *table, struct pd *pd,
                                 const struct region_request *request, struct region *region);
 
@@ -131,7 +132,8 @@ struct window_bind {
     struct region *region; /* May be NULL; a bind of `bytes` other than 0 then fails. */
     uint64_t address;      /* As peers name it in `region`, even for a zero-based window. */
     uint64_t bytes;
-    uint32_t access; /* Remote bits, and ACCESS_ZERO_BASED (type 2 only). */
+    uint32_t access; /* Remote bits, of ACCESS_FLUSH those that the region has, and
+                      * ACCESS_ZERO_BASED (type 2 only). */
     uint32_t key;    /* The new key; differs from the old in the low 8 bits only. Whoever posts
                       * chooses it, for type 1 too: ibv_bind_mw has to tell the program at
                       * once, not when the bind is executed. */
@@ -164,6 +166,26 @@ void region_shut(struct region_table *table, struct region *region);
 MUST_USE enum reach_verdict region_judge(const struct region_table *table, uint32_t key,
                                          const struct pd *pd, const struct qp *qp, uint64_t address,
                                          uint32_t bytes, uint32_t access, struct segment *segment);
+
+/* What a FLUSH is about, as its peer names it. */
+struct region_flush {
+    uint64_t address;
+    uint32_t bytes;
+    uint32_t access; /* enum access bits, all of which it takes. */
+    bool whole;      /* All that the key opens: address and bytes are not looked at. */
+};
+
+/* Memory of this process; longer than a segment may be. */
+struct region_range {
+    uint64_t address, bytes;
+};
+
+/* May `qp` of `pd` flush that through `key`? The key is judged for 0 bytes as well. On
+ * REACH_ALLOWED *range is the memory. */
+MUST_USE enum reach_verdict region_judge_flush(const struct region_table *table, uint32_t key,
+                                               const struct pd *pd, const struct qp *qp,
+                                               const struct region_flush *flush,
+                                               struct region_range *range);
 
 /* Its key finds it; what it opens lies within what it may open. */
 void region_check(const struct region_table *table, const struct region *region);

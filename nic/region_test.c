@@ -32,6 +32,7 @@ enum {
 
 #define REMOTE_WRITES (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
 #define REMOTE        (REMOTE_WRITES | ACCESS_REMOTE_READ)
+#define FLUSH         (ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT)
 
 /* -- The model --------------------------------------------------------------------------------- */
 
@@ -59,7 +60,7 @@ struct world {
 
 /* What was seen in all runs together. */
 static struct {
-    uint32_t judged[KINDS][REACH_VERDICT_COUNT];
+    uint32_t judged[KINDS][REACH_VERDICT_COUNT], flushed[KINDS][REACH_VERDICT_COUNT];
     uint32_t added[STATUSES], removed[STATUSES], changed[STATUSES], windows_added[STATUSES];
     uint32_t bound[KINDS][2], unbound, invalidated[2], forgotten, faulting, wrapped;
 } seen;
@@ -80,7 +81,11 @@ static bool request_good(const struct region_request *request)
 {
     const wide end = (wide)1 << 64;
     const uint64_t start = request->access & ACCESS_ZERO_BASED ? 0 : request->start;
-    if (request->access > 0x7f) {
+    if ((request->access & ~0x37fu) != 0) {
+        return false;
+    }
+    const bool comes_and_goes = request->whole_space || (request->access & ACCESS_ON_DEMAND) != 0;
+    if ((request->access & ACCESS_FLUSH_PERSISTENT) != 0 && comes_and_goes) {
         return false;
     }
     if ((request->access & REMOTE_WRITES) != 0 && (request->access & ACCESS_LOCAL_WRITE) == 0) {
@@ -90,16 +95,14 @@ static bool request_good(const struct region_request *request)
            ((wide)request->address + request->bytes < end && (wide)start + request->bytes < end);
 }
 
-static enum reach_verdict model_answer(const struct world *world, const struct entry *entry, int pd,
-                                       int qp, const struct modelled_access *access,
-                                       struct segment *segment)
+static struct modelled_key modelled(const struct world *world, const struct entry *entry)
 {
     struct modelled_key key = {0};
     if (entry != NULL) {
         key = (struct modelled_key){true, entry->kind, entry->pd, entry->owner, entry->asked, NULL};
         key.region = entry->bound == NONE ? NULL : &world->model[entry->bound].asked;
     }
-    return model_judge_key(&key, pd, qp, access, segment);
+    return key;
 }
 
 static uint32_t windows_of(const struct world *world, int region)
@@ -128,8 +131,9 @@ static uint32_t random_access(struct world *world)
         ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ | ACCESS_MW_BIND | ACCESS_ON_DEMAND,
         ACCESS_REMOTE_READ | ACCESS_MW_BIND,
     };
-    return draw(world, 6) == 0 ? (uint32_t)draw(world, 0x80 + 20)
-                               : accesses[draw(world, COUNT_OF(accesses))];
+    const uint32_t flush = draw(world, 2) ? (uint32_t)draw(world, 4) << 8 : 0;
+    return flush | (draw(world, 6) == 0 ? (uint32_t)draw(world, 0x80 + 20)
+                                        : accesses[draw(world, COUNT_OF(accesses))]);
 }
 
 static struct region_request random_request(struct world *world)
@@ -299,8 +303,12 @@ static void remove_window(struct world *world)
 /* A range near that of the region, which is usually inside. */
 static struct window_bind random_bind(struct world *world, int i, int region)
 {
-    static const uint32_t accesses[] = {ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE, REMOTE,
-                                        ACCESS_REMOTE_READ | ACCESS_ZERO_BASED};
+    static const uint32_t accesses[] = {ACCESS_REMOTE_READ,
+                                        ACCESS_REMOTE_WRITE,
+                                        REMOTE,
+                                        ACCESS_REMOTE_READ | ACCESS_ZERO_BASED,
+                                        ACCESS_REMOTE_WRITE | ACCESS_FLUSH_GLOBAL,
+                                        FLUSH};
     struct window_bind bind = {
         .window = &world->regions[i],
         .region = region == NONE ? NULL : &world->regions[region],
@@ -329,7 +337,7 @@ static bool model_bind_good(const struct world *world, const struct entry *windo
 {
     const bool type_1 = window->kind == REGION_WINDOW_TYPE_1;
     if (window->pd != pd || (bind->key ^ window->key) > 0xff ||
-        (bind->access & ~(uint32_t)(REMOTE | ACCESS_ZERO_BASED)) != 0) {
+        (bind->access & ~(uint32_t)(REMOTE | FLUSH | ACCESS_ZERO_BASED)) != 0) {
         return false;
     }
     if (type_1 ? (bind->access & ACCESS_ZERO_BASED) != 0
@@ -348,6 +356,7 @@ static bool model_bind_good(const struct world *world, const struct entry *windo
     return opened->pd == window->pd && (opened->asked.access & ACCESS_MW_BIND) != 0 &&
            (opened->asked.access & ACCESS_ZERO_BASED) == 0 &&
            (writes == 0 || (opened->asked.access & ACCESS_LOCAL_WRITE) != 0) &&
+           (bind->access & FLUSH & ~opened->asked.access) == 0 &&
            model_translates(&opened->asked, bind->address, bind->bytes, &memory);
 }
 
@@ -477,8 +486,8 @@ static void judge(struct world *world)
     const struct segment untouched = {.address = 0x55, .bytes = 0x66, .may_fault = true};
     struct segment expected_segment = untouched, segment = untouched;
     const struct modelled_access asked = {.address = address, .bytes = bytes, .rights = access};
-    const enum reach_verdict expected =
-        model_answer(world, entry, pd, qp, &asked, &expected_segment);
+    const struct modelled_key named = modelled(world, entry);
+    const enum reach_verdict expected = model_judge_key(&named, pd, qp, &asked, &expected_segment);
     if (bytes != 0 && entry != NULL) {
         seen.judged[entry->kind][expected]++;
         seen.wrapped += address + bytes < address;
@@ -490,6 +499,31 @@ static void judge(struct world *world)
     assert_int_equal(segment.address, expected_segment.address);
     assert_int_equal(segment.bytes, expected_segment.bytes);
     assert_int_equal(segment.may_fault, expected_segment.may_fault);
+}
+
+/* The key of a FLUSH is judged for no bytes as well. */
+static void judge_flush(struct world *world)
+{
+    const uint32_t key = random_key(world);
+    struct entry *entry = model_find(world, key);
+    const struct region_flush asked = {.address = random_target(world, entry),
+                                       .bytes = (uint32_t)draw(world, 3) * (uint32_t)draw(world, 8),
+                                       .access = (1 + (uint32_t)draw(world, 3)) << 8,
+                                       .whole = draw(world, 2)};
+    const int pd = entry != NULL && draw(world, 4) != 0 ? entry->pd : draw(world, PDS);
+    const int qp =
+        entry != NULL && entry->owner != NONE && draw(world, 4) ? entry->owner : draw(world, QPS);
+    struct region_range expected_range = {0x55, 0x66}, range = expected_range;
+    const struct modelled_key named = modelled(world, entry);
+    const enum reach_verdict expected = model_judge_flush(&named, pd, qp, &asked, &expected_range);
+    if (entry != NULL) {
+        seen.flushed[entry->kind][expected]++;
+    }
+    assert_int_equal(
+        region_judge_flush(&world->table, key, &world->pds[pd], qp_of(qp), &asked, &range),
+        expected);
+    assert_int_equal(range.address, expected_range.address);
+    assert_int_equal(range.bytes, expected_range.bytes);
 }
 
 /* -- What holds between any two calls ---------------------------------------------------------- */
@@ -578,6 +612,7 @@ static void test_against_model(void **state)
             step(&world);
             check_world(&world);
             judge(&world);
+            judge_flush(&world);
         }
     }
     for (int kind = 0; kind < KINDS; kind++) {
@@ -587,6 +622,7 @@ static void test_against_model(void **state)
             /* A key that is found and unknown all the same is that of an unbound window. */
             if (of_keys && (kind != REGION_MEMORY || verdict != REACH_UNKNOWN_KEY)) {
                 assert_true(seen.judged[kind][verdict] > 1000);
+                assert_true(seen.flushed[kind][verdict] > 100);
             }
         }
     }

@@ -67,6 +67,8 @@ enum access {
     ACCESS_MW_BIND = 1 << 4,
     ACCESS_ZERO_BASED = 1 << 5,
     ACCESS_ON_DEMAND = 1 << 6,
+    ACCESS_FLUSH_GLOBAL = 1 << 8,
+    ACCESS_FLUSH_PERSISTENT = 1 << 9,
 };
 
 /* The values of enum ibv_wc_flags. */

@@ -69,18 +69,14 @@ static inline bool model_through_window(const struct region_request *asked, uint
     return *in_region >= opened && *in_region + bytes <= opened + asked->bytes;
 }
 
-/* `qp` NONE: work of the program itself. On REACH_ALLOWED *segment is where. */
-static inline enum reach_verdict model_judge_key(const struct modelled_key *key, int domain, int qp,
-                                                 const struct modelled_access *access,
-                                                 struct segment *segment)
+/* `qp` NONE: work of the program itself. On REACH_ALLOWED *segment is where, also of no bytes. */
+static inline enum reach_verdict model_judge_named(const struct modelled_key *key, int domain,
+                                                   int qp, const struct modelled_access *access,
+                                                   struct segment *segment)
 {
     const struct region_request *region = &key->asked;
     wide in_region = access->address, memory;
     bool fits = true;
-    if (access->bytes == 0) {
-        *segment = (struct segment){0};
-        return REACH_ALLOWED;
-    }
     if (!key->live) {
         return REACH_UNKNOWN_KEY;
     }
@@ -88,7 +84,7 @@ static inline enum reach_verdict model_judge_key(const struct modelled_key *key,
         if (key->region == NULL) {
             return REACH_UNKNOWN_KEY;
         }
-        if (qp == NONE || (access->rights & 0xe) == 0) {
+        if (qp == NONE || (access->rights & 0x30e) == 0) {
             return REACH_FORBIDDEN;
         }
         region = key->region;
@@ -111,6 +107,41 @@ static inline enum reach_verdict model_judge_key(const struct modelled_key *key,
     return REACH_ALLOWED;
 }
 
+static inline enum reach_verdict model_judge_key(const struct modelled_key *key, int domain, int qp,
+                                                 const struct modelled_access *access,
+                                                 struct segment *segment)
+{
+    if (access->bytes == 0) {
+        *segment = (struct segment){0};
+        return REACH_ALLOWED;
+    }
+    return model_judge_named(key, domain, qp, access, segment);
+}
+
+/* What of its key's memory a FLUSH is about. */
+static inline enum reach_verdict model_judge_flush(const struct modelled_key *key, int domain,
+                                                   int qp, const struct region_flush *flush,
+                                                   struct region_range *range)
+{
+    const struct region_request *asked = &key->asked;
+    const bool region = key->kind == REGION_MEMORY;
+    struct modelled_access access = {flush->address, flush->bytes, flush->access, 0, 0};
+    uint64_t bytes = flush->bytes;
+    if (flush->whole) {
+        access.bytes = 0;
+        access.address = region                              ? (uint64_t)model_start(asked)
+                         : asked->access & ACCESS_ZERO_BASED ? 0
+                                                             : asked->address;
+        bytes = region && asked->whole_space ? UINT64_MAX : asked->bytes;
+    }
+    struct segment segment;
+    const enum reach_verdict verdict = model_judge_named(key, domain, qp, &access, &segment);
+    if (verdict == REACH_ALLOWED) {
+        *range = (struct region_range){segment.address, bytes};
+    }
+    return verdict;
+}
+
 static inline enum reach_verdict model_judge_qp(const struct modelled_qp *qp,
                                                 const struct modelled_access *access)
 {
@@ -118,7 +149,8 @@ static inline enum reach_verdict model_judge_qp(const struct modelled_qp *qp,
     const bool serves =
         qp->state == QP_RTR || qp->state == QP_RTS || qp->state == QP_SQD || qp->state == QP_SQE;
     const bool resources = qp->reads > 0 || qp->type == QP_UC ||
-                           !(access->rights & (ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC));
+                           !(access->rights & (ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC |
+                                               ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT));
     const bool granted = resources && (qp->access & access->rights) == access->rights;
     return !memory                                    ? REACH_WRONG_SERVICE
            : !serves                                  ? REACH_WRONG_STATE
