@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "drivers/guard.h"
+#include "drivers/uncancelled.h"
 
 static bool copy_through_kernel(uint64_t address, const uint8_t *from, uint32_t bytes)
 {
@@ -88,6 +89,20 @@ static bool atomic(struct nic_move *move)
     }
 }
 
+/* What the processor still holds back becomes visible to all. The pages of a range that is to be
+ * persistent go to the file that is mapped there, and the kernel waits for its device. */
+static bool flush(const struct nic_move *move)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!move->flush.persistent || move->flush.range.bytes == 0) {
+        return true;
+    }
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t start = move->flush.range.address & ~(page - 1);
+    const uint64_t bytes = move->flush.range.address - start + move->flush.range.bytes;
+    return uncancelled_msync((void *)(uintptr_t)start, bytes) == 0;
+}
+
 enum nic_move_result memory_move(struct nic_move *move)
 {
     bool good = true;
@@ -95,6 +110,7 @@ enum nic_move_result memory_move(struct nic_move *move)
     case NIC_MOVE_NOTHING: break;
     case NIC_MOVE_SCATTER: good = scatter(move); break;
     case NIC_MOVE_ATOMIC: good = atomic(move); break;
+    case NIC_MOVE_FLUSH: good = flush(move); break;
     }
     return good ? NIC_MOVED : NIC_MOVE_FAULTED;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Atomic moves: each kind of them, beside what it says, and many of them at once with the program's
- * own atomics on the same number.
+ * own atomics on the same number. Flushes: what the kernel says of pages of a file before and
+ * after.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,11 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "drivers/guard.h"
 #include "drivers/memory.h"
@@ -97,6 +102,91 @@ static void test_memory_that_is_gone(void **state)
     munmap(gone, 4096);
 }
 
+/* -- Flushes ------------------------------------------------------------------------------------*/
+
+enum {
+    PAGE = 4096,
+    PAGES = 4,
+};
+
+/* Kilobytes of the mapping at `address` that are not on their medium yet. */
+static unsigned dirty_kb(const void *address)
+{
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    assert_non_null(maps);
+    char line[512];
+    bool here = false;
+    unsigned sum = 0, kb;
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+            here = from == (unsigned long)(uintptr_t)address;
+        } else if (here && (sscanf(line, "Shared_Dirty: %u kB", &kb) == 1 ||
+                            sscanf(line, "Private_Dirty: %u kB", &kb) == 1)) {
+            sum += kb;
+        }
+    }
+    fclose(maps);
+    return sum;
+}
+
+static struct nic_move flush_of(const void *at, uint64_t bytes, bool persistent)
+{
+    return (struct nic_move){
+        .kind = NIC_MOVE_FLUSH,
+        .flush = {.range = {(uintptr_t)at, bytes}, .persistent = persistent},
+    };
+}
+
+static uint8_t *map_file(int *file)
+{
+    char path[] = "memory_test.XXXXXX";
+    *file = mkstemp(path);
+    assert_true(*file >= 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(ftruncate(*file, PAGES * PAGE), 0);
+    uint8_t *memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
+    assert_true(memory != MAP_FAILED);
+    return memory;
+}
+
+/* Only what is to be persistent goes to its file, in whole pages, or more if the kernel likes. */
+static void test_flushes(void **state)
+{
+    (void)state;
+    int file;
+    uint8_t *memory = map_file(&file);
+    memset(memory, 0x5a, PAGES * PAGE);
+    assert_int_equal(fsync(file), 0);
+    if (dirty_kb(memory) != 0) {
+        skip(); /* A file system without a medium, such as tmpfs. */
+    }
+    for (uint32_t i = 0; i < PAGES; i++) {
+        memory[i * PAGE] = 1;
+    }
+    const unsigned all = PAGES * PAGE / 1024;
+    assert_int_equal(dirty_kb(memory), all);
+
+    struct nic_move move = flush_of(memory, PAGES * PAGE, false);
+    assert_int_equal(memory_move(&move), NIC_MOVED);
+    move = flush_of(memory + PAGE, 0, true);
+    assert_int_equal(memory_move(&move), NIC_MOVED);
+    assert_int_equal(dirty_kb(memory), all);
+    move = flush_of(memory + PAGE + 100, 1, true);
+    assert_int_equal(memory_move(&move), NIC_MOVED);
+    assert_true(dirty_kb(memory) <= all - 4);
+    move = flush_of(memory + 2 * PAGE - 1, 2, true); /* The end of one and the begin of another. */
+    assert_int_equal(memory_move(&move), NIC_MOVED);
+    assert_true(dirty_kb(memory) <= all - 8);
+    move = flush_of(memory, PAGES * PAGE, true);
+    assert_int_equal(memory_move(&move), NIC_MOVED);
+    assert_int_equal(dirty_kb(memory), 0);
+
+    assert_int_equal(munmap(memory, PAGES * PAGE), 0);
+    assert_int_equal(memory_move(&move), NIC_MOVE_FAULTED);
+    close(file);
+}
+
 int main(void)
 {
     guard_install();
@@ -105,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_each_kind),
         cmocka_unit_test(test_beside_the_program),
         cmocka_unit_test(test_memory_that_is_gone),
+        cmocka_unit_test(test_flushes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

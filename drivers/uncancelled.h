@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,6 +69,16 @@ static inline ssize_t uncancelled_recv(int socket, void *bytes, size_t count, in
 static inline int uncancelled_poll(struct pollfd *fds, uint32_t count, int timeout_ms)
 {
     return (int)syscall(SYS_poll, fds, (unsigned long)count, timeout_ms);
+}
+
+/* Waits for the device; a signal does not end that. */
+static inline int uncancelled_msync(void *pages, size_t bytes)
+{
+    long result;
+    do {
+        result = syscall(SYS_msync, pages, bytes, MS_SYNC);
+    } while (result < 0 && errno == EINTR);
+    return (int)result;
 }
 
 /* What is ready now. */

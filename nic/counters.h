@@ -34,6 +34,7 @@
     X(rdma_writes)                                                                                 \
     X(rdma_reads)                                                                                  \
     X(rdma_atomics)                                                                                \
+    X(rdma_flushes)                                                                                \
     X(timeouts)                                                                                    \
     X(timeouts_unread)                                                                             \
     X(implied_naks)                                                                                \
@@ -109,6 +110,7 @@
     X(nak_out_of_bounds)                                                                           \
     X(nak_forbidden)                                                                               \
     X(nak_misaligned_atomic)                                                                       \
+    X(nak_unknown_flush)                                                                           \
     X(nak_invalidate)                                                                              \
     X(nak_operational)                                                                             \
     X(nak_unknown_srq)                                                                             \

@@ -103,7 +103,7 @@ struct nic_ways *nic_peer_ways(struct nic *nic, uint32_t peer);
  *     }
  *
  * To move memory is to copy move.prefix, then the payload, over move.segments in order, or to do
- * the atomic that move.kind names. (tests/contract compiles and runs these examples.)
+ * the atomic or the flush that move.kind names. (tests/contract compiles and runs these examples.)
  *
  * Effects that a program can see (completions, acknowledgements) happen in nic_on_moved, so a
  * world where copying takes time calls it later. A move that is `in_order` finishes behind all
@@ -127,6 +127,8 @@ enum nic_move_kind {
     NIC_MOVE_NOTHING, /* No bytes; call nic_on_moved at once. */
     NIC_MOVE_SCATTER, /* Payload to segments. */
     NIC_MOVE_ATOMIC,  /* The 8 bytes at segments[0] become nic_atomic_result, all at once. */
+    NIC_MOVE_FLUSH,   /* Whoever looks sees what earlier moves have done; if flush.persistent, what
+                         is in flush.range is on its medium. */
 };
 
 /* What becomes of 8 bytes, which are a number in the host's byte order. */
@@ -147,6 +149,10 @@ struct nic_move {
     enum nic_atomic atomic;
     uint64_t compare, swap_or_add;
     uint64_t original; /* Written by the world: the value before the atomic. */
+    struct {
+        struct region_range range;
+        bool persistent;
+    } flush;
     struct segment segments[NIC_SEGMENT_MAX];
 
     /* The NIC's own notes for nic_on_moved. */
@@ -191,8 +197,8 @@ void *nic_frame_link(const struct nic *nic, const struct nic_frame *frame);
 
 enum nic_move_result {
     NIC_MOVED,
-    NIC_MOVE_FAULTED, /* Memory of an on-demand region was not there; nothing may be assumed
-                         written. */
+    NIC_MOVE_FAULTED, /* Memory was not there, nothing may be assumed written; or it could not be
+                         made persistent. */
 };
 void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result result,
                   struct instant now);

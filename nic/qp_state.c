@@ -113,8 +113,7 @@ static enum status judge_values(const struct qp *qp, const struct qp_attributes 
         ((mask & QP_ATTR_MAX_QP_RD_ATOMIC) && wanted->max_reads_out > limits->reads_per_qp) ||
         ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) && wanted->max_reads_in > limits->reads_per_qp) ||
         ((mask & QP_ATTR_ACCESS_FLAGS) &&
-         (wanted->access & ~(uint32_t)(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
-                                       ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC))) ||
+         (wanted->access & ~(uint32_t)(ACCESS_LOCAL_WRITE | ACCESS_REMOTE)) != 0) ||
         ((mask & QP_ATTR_CUR_STATE) && wanted->current_state != (enum qp_state)qp->state);
     return bad ? STATUS_INVALID : STATUS_OK;
 }

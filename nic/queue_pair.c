@@ -264,6 +264,22 @@ uint32_t qp_kinds(enum qp_type type)
     return 0;
 }
 
+/* A queue pair whose requests may become blocks has no FLUSH, or it would depend on the network
+ * whether it has (docs/decisions/0033). */
+static enum status judge_flush(const struct qp *qp, const struct send_request *request,
+                               uint64_t bytes)
+{
+    const uint8_t placement = request->flush.placement;
+    if (qp->engine == ENGINE_BLOCK || qp->watching != WATCH_NOTHING) {
+        return STATUS_UNSUPPORTED;
+    }
+    return bytes == 0 && request->flush.bytes <= ROCE_FLUSH_BYTES_MAX && placement != 0 &&
+                   (placement & ~ROCE_PLACEMENT_KNOWN) == 0 &&
+                   request->flush.selectivity <= ROCE_SELECT_REGION
+               ? STATUS_OK
+               : STATUS_INVALID;
+}
+
 static enum status judge_send(const struct qp *qp, const struct send_request *request,
                               uint64_t bytes)
 {
@@ -289,7 +305,7 @@ static enum status judge_send(const struct qp *qp, const struct send_request *re
         (bytes != 8 || request->remote_address % 8 != 0)) {
         return STATUS_INVALID;
     }
-    return STATUS_OK;
+    return request->kind == WORK_FLUSH ? judge_flush(qp, request, bytes) : STATUS_OK;
 }
 
 static uint64_t sges_bytes(const struct sge *sges, uint32_t sge_count)
@@ -327,6 +343,10 @@ static void copy_details(const struct qp *qp, struct work *work, const struct se
     } else if (work_is(work, WORK_HAS_OPERANDS)) {
         work->atomic.compare_or_add = request->compare_or_add;
         work->atomic.swap = request->swap;
+    } else if (work->kind == WORK_FLUSH) {
+        work->flush.bytes = request->flush.bytes;
+        work->flush.placement = request->flush.placement;
+        work->flush.selectivity = request->flush.selectivity;
     } else if (work->kind == WORK_BIND_WINDOW) {
         work->remote_address = request->bind.address;
         work->bind.window = request->bind.window->key;
@@ -459,12 +479,13 @@ struct pd *qp_pd(const struct qp *qp)
     return qp->pd;
 }
 
-/* Without responder resources a queue pair refuses every READ and atomic; only reliable ones have
- * any. */
+/* Without responder resources a queue pair refuses every READ, atomic and FLUSH; only reliable ones
+ * have any. */
 static uint32_t granted_by(const struct qp *qp)
 {
     const bool answers = qp->attributes.max_reads_in != 0;
-    return qp->attributes.access & ~(answers ? 0u : ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC);
+    const uint32_t answered = ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC | ACCESS_FLUSH;
+    return qp->attributes.access & ~(answers ? 0u : answered);
 }
 
 struct reach_qp qp_view(const struct qp *qp)

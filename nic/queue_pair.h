@@ -79,6 +79,10 @@ struct send_request {
     uint64_t remote_address;
     uint32_t remote_key;
     uint64_t compare_or_add, swap;
+    struct {
+        uint32_t bytes; /* From remote_address on; a FLUSH of all that the key opens: 0. */
+        uint8_t placement, selectivity; /* enum roce_placement bits, enum roce_selectivity. */
+    } flush;
     const struct nic_path *path; /* UD: from the address handle. Copied. */
     uint32_t destination_qpn;    /* UD. */
     uint32_t destination_qkey;   /* UD; bit 31 set: the queue pair's own Q_Key is used. */
@@ -130,8 +134,10 @@ MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attrib
                                struct instant now);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);
 
-/* STATUS_INVALID: wrong state, kind or flags for the service, too many SGEs, inline too long.
- * STATUS_FULL: no room. Nothing is transmitted here: nic_next_packet does. */
+/* STATUS_INVALID: wrong state, kind or flags for the service, too many SGEs, inline too long, a
+ * FLUSH that carries something or asks for nothing that is known. STATUS_UNSUPPORTED: a FLUSH on a
+ * queue pair that was given or offered memory for blocks, which have none. STATUS_FULL: no room.
+ * Nothing is transmitted here: nic_next_packet does. */
 MUST_USE enum status qp_post_send(struct qp *qp, const struct send_request *request);
 /* Several at once: all of them, or none. */
 MUST_USE enum status qp_post_sends(struct qp *qp, const struct send_request *requests,

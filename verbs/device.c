@@ -135,13 +135,14 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
     full.odp_caps.per_transport_caps.uc_odp_caps =
         IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
     full.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
-    full.odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_SRQ_RECV;
+    full.odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_SRQ_RECV | ODP_SUPPORT_FLUSH;
     full.xrc_odp_caps = full.odp_caps.per_transport_caps.rc_odp_caps;
     full.odp_caps.per_transport_caps.rc_odp_caps |= ODP_SUPPORT_ATOMIC_WRITE;
     full.max_dm_size = DM_BYTES_MAX;
     full.completion_timestamp_mask = UINT64_MAX;
     full.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds. */
-    full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+    full.device_cap_flags_ex =
+        full.orig_attr.device_cap_flags | DEVICE_FLUSH_GLOBAL | DEVICE_FLUSH_PERSISTENT;
     full.phys_port_cnt_ex = 1;
     memset(attr, 0, attr_bytes);
     memcpy(attr, &full, attr_bytes < sizeof(full) ? attr_bytes : sizeof(full));

@@ -184,7 +184,7 @@ struct ibv_mr *dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset
     const unsigned int wanted = access & ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
     const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-                               IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED;
+                               IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_FLUSH_GLOBAL;
     if (!(wanted & IBV_ACCESS_ZERO_BASED) || (wanted & ~known) || !inside(memory, offset, bytes)) {
         return fail(EINVAL);
     }

@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "drivers/live.h"
 #include "nic/nic.h"
+#include "verbs/newer.h"
 
 /* What programs and their libraries bind to; everything else of the shared object is hidden. */
 #define EXPORT __attribute__((visibility("default")))
@@ -148,8 +149,11 @@ struct verbs_qp {
     uint32_t async_events_delivered;
     bool extended; /* Made with send_ops_flags. */
     /* Last, because only what was made with send_ops_flags has all of it: others end with its first
-     * member, struct ibv_qp. */
-    struct ibv_qp_ex ex;
+     * member, struct ibv_qp. Its second member is at the end of the first. */
+    union {
+        struct ibv_qp_ex ex;
+        struct qp_ex_45 newer;
+    };
 };
 
 static inline struct context *context_of(struct ibv_context *context)
@@ -338,6 +342,15 @@ void qp_fill_public(struct ibv_context *context, struct ibv_pd *pd,
 /* qp_ex.c */
 int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends);
 void qp_ex_free(struct verbs_qp *qp);
+/* Was it made to send FLUSHes? */
+bool qp_ex_flushes(const struct verbs_qp *qp);
+
+/* program_memory.c: what a program registers. */
+/* Every byte of it is mapped, readable, and writable if `write`. Brings it in. */
+bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write);
+/* A FLUSH can make it persistent: all of it is of files, mapped shared, on a file system that keeps
+ * them. */
+bool program_memory_persists(uint64_t address, uint64_t bytes);
 
 /* post.c */
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -7,65 +7,18 @@
  * spares the program a fault for each page of, say, thousands of posted receives.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "verbs/internal.h"
+#include "verbs/newer.h"
 
 #define ACCESS_KNOWN                                                                               \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
      IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                       \
-     IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
-
-/* A region beyond that is perhaps never used as a whole: its pages come when they are touched. */
-#define POPULATED_BYTES_MAX ((uint64_t)1 << 28)
-
-/* -- Is the memory there? -----------------------------------------------------------------------*/
-
-/* Every byte of [address, address + bytes) is mapped, readable, and writable if `write`. */
-static bool memory_mapped(uint64_t address, uint64_t bytes, bool write)
-{
-    FILE *maps = fopen("/proc/self/maps", "re");
-    if (maps == NULL) {
-        return true; /* No /proc: believe the program. */
-    }
-    const uint64_t end = address + bytes;
-    uint64_t covered = address;
-    char line[512];
-    while (covered < end && fgets(line, sizeof(line), maps) != NULL) {
-        unsigned long from, to;
-        char permissions[5];
-        if (sscanf(line, "%lx-%lx %4s", &from, &to, permissions) != 3 || to <= covered) {
-            continue;
-        }
-        if (from > covered || permissions[0] != 'r' || (write && permissions[1] != 'w')) {
-            break;
-        }
-        covered = to;
-    }
-    fclose(maps);
-    return covered >= end;
-}
-
-static bool memory_there(uint64_t address, uint64_t bytes, bool write)
-{
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const uint64_t start = address & ~(page - 1);
-    if (bytes <= POPULATED_BYTES_MAX) {
-        if (madvise((void *)(uintptr_t)start, address + bytes - start,
-                    write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
-            return true;
-        }
-        if (errno == ENOMEM || errno == EFAULT) {
-            return false;
-        }
-    }
-    /* Also of memory, or on a kernel, that knows no such advice. */
-    return memory_mapped(address, bytes, write);
-}
+     IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_FLUSH_GLOBAL |                         \
+     IBV_ACCESS_FLUSH_PERSISTENT)
 
 /* -- Memory regions -----------------------------------------------------------------------------*/
 
@@ -91,8 +44,12 @@ static int judge_request(uint64_t address, uint64_t bytes, uint64_t iova, unsign
         return EINVAL;
     }
     if (!(wanted & IBV_ACCESS_ON_DEMAND) &&
-        !memory_there(address, bytes, wanted & IBV_ACCESS_LOCAL_WRITE)) {
+        !program_memory_is_there(address, bytes, wanted & IBV_ACCESS_LOCAL_WRITE)) {
         return EFAULT;
+    }
+    /* As Linux answers for memory that is not of an NVDIMM. */
+    if ((wanted & IBV_ACCESS_FLUSH_PERSISTENT) && !program_memory_persists(address, bytes)) {
+        return EINVAL;
     }
     return 0;
 }

@@ -3,6 +3,7 @@
  * names - texts and rates: pure tables, with the wording programs' users know.
  */
 #include "verbs/internal.h"
+#include "verbs/newer.h"
 
 static const char *text_of(const char *const *texts, size_t count, int index, const char *otherwise)
 {
@@ -110,7 +111,7 @@ const char *opcode_text(enum ibv_wr_opcode opcode)
         [IBV_WR_SEND_WITH_INV] = "send-with-inv",
         [IBV_WR_TSO] = "tso",
         [IBV_WR_DRIVER1] = "driver1",
-        [14] = "flush", /* Since rdma-core 45. */
+        [IBV_WR_FLUSH] = "flush",
         [IBV_WR_ATOMIC_WRITE] = "atomic-write",
     };
     return text_of(texts, COUNT_OF(texts), (int)opcode, "unknown");

@@ -8,6 +8,38 @@
 
 #include <infiniband/verbs.h>
 
+/* -- 45: FLUSH ----------------------------------------------------------------------------------*/
+
+enum {
+    IBV_WR_FLUSH = 14,
+    IBV_WC_FLUSH = 8,
+    IBV_QP_EX_WITH_FLUSH = 1 << 11,
+    IBV_ACCESS_FLUSH_GLOBAL = 1 << 8,
+    IBV_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+    ODP_SUPPORT_FLUSH = 1 << 6,
+};
+
+/* Of device_cap_flags_ex. */
+#define DEVICE_FLUSH_GLOBAL     (UINT64_C(1) << 38)
+#define DEVICE_FLUSH_PERSISTENT (UINT64_C(1) << 39)
+
+enum ibv_placement_type {
+    IBV_FLUSH_GLOBAL = 1 << 0,
+    IBV_FLUSH_PERSISTENT = 1 << 1,
+};
+
+enum ibv_selectivity_level {
+    IBV_FLUSH_RANGE = 0,
+    IBV_FLUSH_MR,
+};
+
+/* Programs call through the pointer (ibv_wr_flush is inline) on queue pairs with FLUSH only. */
+struct qp_ex_45 {
+    struct ibv_qp_ex ex;
+    void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
+                     uint8_t type, uint8_t level);
+};
+
 /* -- 46: what ibv_query_qp_data_in_order may be asked for ---------------------------------------*/
 
 enum {

@@ -3,6 +3,7 @@
  * post - work requests on their way in: the path every message takes, so it is short.
  */
 #include "verbs/internal.h"
+#include "verbs/newer.h"
 
 _Static_assert(sizeof(struct sge) == sizeof(struct ibv_sge), "SGEs are passed through");
 _Static_assert(offsetof(struct sge, bytes) == offsetof(struct ibv_sge, length), "SGE length");
@@ -17,7 +18,8 @@ int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_
                  struct window_bind *bind)
 {
     const unsigned int known = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
+                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED |
+                               IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT;
     /* Local rights are the region's: programs that ask for them here mean nothing by it. */
     const unsigned int ignored = IBV_ACCESS_LOCAL_WRITE;
     if (mw == NULL || (info->mw_access_flags & ~(known | ignored)) ||
@@ -62,7 +64,8 @@ static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
     request->sge_count = (uint32_t)wr->num_sge;
     request->immediate = wr->imm_data;
     request->srqn = UNLIKELY(qp->qp_type == IBV_QPT_XRC_SEND) ? wr->qp_type.xrc.remote_srqn : 0;
-    if (!work_kind_in(work_kinds(WORK_ON_ANY), wr->opcode)) {
+    /* This struct has no place for what a FLUSH asks for: ibv_wr_flush posts it. */
+    if (!work_kind_in(work_kinds(WORK_ON_ANY) & ~work_kinds(WORK_IS_FLUSH), wr->opcode)) {
         return EOPNOTSUPP;
     }
     if (qp->qp_type == IBV_QPT_UD) {

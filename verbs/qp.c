@@ -396,8 +396,7 @@ static void from_core(const struct qp_attributes *from, struct ibv_qp_attr *to)
 /* QP access flags come as programs have them at hand, optional bits and all. */
 static void drop_optional_access(struct qp_attributes *attributes)
 {
-    attributes->access &=
-        ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
+    attributes->access &= ACCESS_LOCAL_WRITE | ACCESS_REMOTE;
 }
 
 /* How many READs and atomics the peer may have outstanding here is known now. */
@@ -448,7 +447,8 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
             return reason;
         }
     }
-    if ((mask & QP_ATTR_AV) && qp_state_of(qp->core) == QP_INIT) {
+    /* Blocks have no FLUSH: a queue pair made for it keeps to RC (docs/decisions/0033). */
+    if ((mask & QP_ATTR_AV) && qp_state_of(qp->core) == QP_INIT && !qp_ex_flushes(qp)) {
         const int reason = live_make_blocks(live, qp->core, &attributes.path);
         if (reason != 0) {
             return reason;

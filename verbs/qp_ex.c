@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "verbs/internal.h"
+#include "verbs/newer.h"
 
 /* A request under construction. */
 struct draft {
@@ -135,6 +136,26 @@ static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address)
 static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, __be32 imm)
 {
     wr_rdma(ex, WORK_WRITE_IMMEDIATE, rkey, address, imm);
+}
+
+/* Of all that a key opens no address is told, whatever the program names. */
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, size_t bytes,
+                     uint8_t type, uint8_t level)
+{
+    struct draft *made = draft(ex, WORK_FLUSH);
+    if (made == NULL) {
+        return;
+    }
+    const bool range = level == IBV_FLUSH_RANGE;
+    if (range && bytes > UINT32_MAX) {
+        spoil(ex_of(ex)->builder, EINVAL);
+        return;
+    }
+    made->request.remote_key = rkey;
+    made->request.remote_address = range ? address : 0;
+    made->request.flush.bytes = range ? (uint32_t)bytes : 0;
+    made->request.flush.placement = type;
+    made->request.flush.selectivity = level;
 }
 
 static void wr_send(struct ibv_qp_ex *ex)
@@ -367,6 +388,7 @@ static void fill_operations(struct ibv_qp_ex *ex)
     ex->wr_complete = wr_complete;
     ex->wr_abort = wr_abort;
     ex->wr_atomic_write = wr_atomic_write;
+    CONTAINER_OF(ex, struct qp_ex_45, ex)->wr_flush = wr_flush;
 }
 
 int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends)
@@ -395,6 +417,11 @@ int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends)
     }
     fill_operations(&qp->ex);
     return 0;
+}
+
+bool qp_ex_flushes(const struct verbs_qp *qp)
+{
+    return qp->extended && (qp->builder->offered & IBV_QP_EX_WITH_FLUSH) != 0;
 }
 
 void qp_ex_free(struct verbs_qp *qp)

@@ -495,10 +495,33 @@ static void refusals_are_those_of_rc(void **state)
     }
 }
 
+/* Blocks have no FLUSH, so none can be posted where a stream may become blocks, and it can where
+ * not. */
+static void no_flush_by_blocks(void **state)
+{
+    (void)state;
+    static struct bench bench;
+    const struct send_request flush = {
+        .kind = WORK_FLUSH, .remote_key = 7, .flush = {.placement = ROCE_PLACEMENT_GLOBAL}};
+    for (int speaks = 0; speaks < 2; speaks++) {
+        bench_make(&bench, &(struct bench_config){.held = 8});
+        bench_modify(&bench, QP_RTS,
+                     QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_SQ_PSN |
+                         QP_ATTR_MAX_QP_RD_ATOMIC,
+                     0);
+        if (speaks) {
+            bench_speak_blocks(&bench, 0, 0);
+        }
+        assert_int_equal(qp_post_send(bench.qp, &flush), speaks ? STATUS_UNSUPPORTED : STATUS_OK);
+        bench_end(&bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_are_those_of_rc),
+        cmocka_unit_test(no_flush_by_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

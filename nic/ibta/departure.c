@@ -103,6 +103,8 @@ void departure_count_request(struct qp *qp, const struct work *work)
         nic_count(qp->nic, COUNTER_rdma_sends);
     } else if (work_is(work, WORK_IS_READ)) {
         nic_count(qp->nic, COUNTER_rdma_reads);
+    } else if (work_is(work, WORK_IS_FLUSH)) {
+        nic_count(qp->nic, COUNTER_rdma_flushes);
     } else {
         nic_count(qp->nic, COUNTER_rdma_atomics);
     }

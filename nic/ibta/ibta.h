@@ -12,7 +12,7 @@
 /* What a finished memory move does. */
 enum move_action {
     MOVE_REQUEST,      /* RC: acknowledge, perhaps complete a receive. */
-    MOVE_ATOMIC,       /* RC: the response is ready. */
+    MOVE_ATOMIC,       /* RC: an atomic or a FLUSH, the response is ready. */
     MOVE_RESPONSE,     /* RC: perhaps a READ or atomic is complete. */
     MOVE_UNRELIABLE,   /* UC, UD: perhaps complete a receive. */
     MOVE_BLOCK_PLACE,  /* Blocks: a packet of a SEND or WRITE. */
@@ -86,6 +86,9 @@ bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter c
 enum nic_counter rc_access_counter(enum reach_verdict verdict);
 /* NULL: no such shared receive queue. */
 const struct pd *xrc_domain_of(const struct nic *nic, uint32_t srqn);
+
+/* -- rc_flush.c */
+bool rc_on_flush(struct qp *qp, const struct roce_packet *packet, struct nic_move *move);
 
 /* -- rc_send.c */
 bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);

@@ -287,6 +287,9 @@ static bool execute(struct qp *qp, const struct nic_arrival *arrival, uint32_t t
     if (traits & ROCE_IS_READ) {
         return arrival->placed ? on_fetched(qp, packet) : on_read(qp, packet, false);
     }
+    if (traits & ROCE_IS_FLUSH) {
+        return rc_on_flush(qp, packet, move);
+    }
     return (packet->opcode & 0x1f) == ROCE_ATOMIC_WRITE ? on_atomic_write(qp, packet, move)
                                                         : on_atomic(qp, packet, move);
 }

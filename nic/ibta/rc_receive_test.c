@@ -96,6 +96,9 @@ static void test_opcode_that_does_not_answer_the_request(void **state)
         {WORK_ATOMIC_WRITE, ROCE_READ_RESPONSE_ONLY, 0, true},
         {WORK_ATOMIC_WRITE, ROCE_READ_RESPONSE_FIRST, 0, false},
         {WORK_ATOMIC_WRITE, ROCE_ATOMIC_ACKNOWLEDGE, 0, false},
+        {WORK_FLUSH, ROCE_READ_RESPONSE_ONLY, 0, true},
+        {WORK_FLUSH, ROCE_READ_RESPONSE_LAST, 0, false},
+        {WORK_FLUSH, ROCE_ATOMIC_ACKNOWLEDGE, 0, false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct bench *bench = begin(QP_RC, QP_RTS);

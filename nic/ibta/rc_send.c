@@ -58,7 +58,7 @@ bool rc_next_reply(struct qp *qp, struct nic_departure *departure)
         count_nak(qp, reply.syndrome);
         return true;
     case RC_REPLY_ATOMIC:
-        start_packet(qp, departure, (uint8_t)atomic_answer(reply.resource->operation), reply.psn);
+        start_packet(qp, departure, (uint8_t)single_answer(reply.resource->operation), reply.psn);
         encode_aeth(qp, &reply);
         qp->nic->departing.atomic_original = reply.resource->original;
         return true;
@@ -95,6 +95,12 @@ static void encode_request(struct qp *qp, const struct rc_outgoing *out)
         packet->reth.address = work->remote_address + out->offset;
         packet->reth.key = work->remote_key;
         packet->reth.bytes = (traits & ROCE_IS_READ) ? out->bytes : work->bytes;
+    }
+    if (traits & ROCE_HAS_FETH) {
+        packet->reth.bytes = work->flush.bytes;
+        packet->feth.placement = work->flush.placement;
+        packet->feth.selectivity = work->flush.selectivity;
+        packet->feth.reserved = 0;
     }
     if (traits & ROCE_HAS_ATOMIC_ETH) {
         const bool swap = work->kind == WORK_COMPARE_SWAP;

@@ -157,8 +157,15 @@ static inline uint64_t counted(const struct bench *bench, enum nic_counter count
 static inline void post(struct bench *bench, uint64_t wr_id, enum work_kind kind, uint32_t bytes)
 {
     const struct sge sge = {0, bytes, bench->region.key};
-    const struct send_request request = {
+    struct send_request request = {
         .wr_id = wr_id, .kind = kind, .sges = &sge, .sge_count = bytes != 0};
+    if (kind == WORK_FLUSH) {
+        request.sge_count = 0;
+        request.remote_address = 8;
+        request.remote_key = bench->region.key;
+        request.flush.bytes = bytes;
+        request.flush.placement = ROCE_PLACEMENT_GLOBAL;
+    }
     assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
 }
 

@@ -71,8 +71,7 @@ static void connect(struct target *target, struct qp *qp, enum qp_type type)
 {
     struct qp_attributes attributes = {.state = QP_INIT,
                                        .port = 1,
-                                       .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
-                                                 ACCESS_REMOTE_ATOMIC,
+                                       .access = ACCESS_REMOTE,
                                        .path_mtu = PATH_MTU_256,
                                        .qkey = 0x1234,
                                        .path = {.destination = target->peer},
@@ -135,8 +134,7 @@ static void make(struct target *target)
     const struct region_request request = {.address = (uintptr_t)(target->memory + GUARD_BYTES),
                                            .bytes = REGION_BYTES,
                                            .start = BASE,
-                                           .access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
-                                                     ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC};
+                                           .access = ACCESS_LOCAL_WRITE | ACCESS_REMOTE};
     CHECK(region_add(nic_regions(target->nic), &target->pd, &request, &target->region) ==
           STATUS_OK);
     make_srq(target);
@@ -154,11 +152,13 @@ static void make(struct target *target)
                        : qp_post_receive(target->qps[i], n, &sge, 1)) == STATUS_OK);
         }
     }
-    /* A READ of ours under way, so that responses have something to answer. */
+    /* A READ of ours under way, and a FLUSH, so that responses have something to answer. */
     const struct sge sge = {BASE, 1000, target->region.key};
     const struct send_request read = {
         .kind = WORK_READ, .sges = &sge, .sge_count = 1, .remote_address = 1};
+    const struct send_request flush = {.kind = WORK_FLUSH, .flush.placement = ROCE_PLACEMENT_KNOWN};
     CHECK(qp_post_send(target->qps[0], &read) == STATUS_OK);
+    CHECK(qp_post_send(target->qps[0], &flush) == STATUS_OK);
 }
 
 static void hint(const struct target *target, uint8_t hints, struct roce_packet *packet)
@@ -184,7 +184,16 @@ static void hint(const struct target *target, uint8_t hints, struct roce_packet 
     }
 }
 
-static void move(struct nic_move *wanted)
+/* Nothing outside the region is flushed, either. */
+static void check_flush(const struct target *target, const struct nic_move *wanted)
+{
+    const uint64_t start = (uintptr_t)(target->memory + GUARD_BYTES);
+    const struct region_range *range = &wanted->flush.range;
+    CHECK(range->address >= start && range->address - start <= REGION_BYTES);
+    CHECK(range->bytes <= REGION_BYTES - (range->address - start));
+}
+
+static void move(const struct target *target, struct nic_move *wanted)
 {
     const uint8_t *payload = wanted->payload;
     uint32_t prefix = 0;
@@ -192,6 +201,10 @@ static void move(struct nic_move *wanted)
         uint64_t *at = (uint64_t *)(uintptr_t)wanted->segments[0].address;
         wanted->original = *at;
         *at = nic_atomic_result(wanted, *at);
+        return;
+    }
+    if (wanted->kind == NIC_MOVE_FLUSH) {
+        check_flush(target, wanted);
         return;
     }
     if (wanted->kind == NIC_MOVE_NOTHING) {
@@ -229,7 +242,7 @@ static void deliver(struct target *target, uint8_t hints, const uint8_t *bytes, 
     }
     struct nic_move wanted;
     if (nic_on_packet(target->nic, &frame, now, &wanted) == NIC_MOVES) {
-        move(&wanted);
+        move(target, &wanted);
         nic_on_moved(target->nic, &wanted, NIC_MOVED, now);
     }
     free(copy);

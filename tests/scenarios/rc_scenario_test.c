@@ -181,8 +181,7 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
     struct pool *pool = &scenario->pools[node];
     const bool pooled = scenario->flavor == FLAVOR_POOL;
     struct pd *pd = pooled ? &pool->pd : &side->pd;
-    const uint32_t all =
-        ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
+    const uint32_t all = ACCESS_LOCAL_WRITE | ACCESS_REMOTE;
     const size_t remote_bytes = scenario->slots * scenario->slot_bytes + 64;
     const size_t local_bytes = (scenario->slots + RECEIVES) * scenario->slot_bytes;
     side->remote_bytes = aligned_alloc(64, remote_bytes);
@@ -238,7 +237,7 @@ static void connect_qp(struct scenario *scenario, int node, struct qp *qp, const
     const struct qp_attributes attributes = {
         .state = QP_INIT,
         .port = 1,
-        .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
+        .access = ACCESS_REMOTE,
         .path_mtu = (enum path_mtu)scenario->mtu,
         .psn = {.receive = peer_psn, .send = psn},
         .destination_qpn = qp_number(peer),
@@ -304,11 +303,14 @@ static enum work_kind draw_kind(struct scenario *scenario)
 {
     struct prng *prng = &scenario->prng;
     static const enum work_kind kinds[] = {
-        WORK_WRITE, WORK_WRITE_IMMEDIATE, WORK_SEND,         WORK_SEND_IMMEDIATE,
-        WORK_READ,  WORK_FETCH_ADD,       WORK_COMPARE_SWAP, WORK_ATOMIC_WRITE};
+        WORK_WRITE,     WORK_WRITE_IMMEDIATE, WORK_SEND,         WORK_SEND_IMMEDIATE, WORK_READ,
+        WORK_FETCH_ADD, WORK_COMPARE_SWAP,    WORK_ATOMIC_WRITE, WORK_FLUSH};
+    /* Blocks have no FLUSH. */
+    const bool flushes = scenario->flavor == FLAVOR_RC || scenario->flavor == FLAVOR_XRC;
+    const uint32_t count = COUNT_OF(kinds) - !flushes;
     /* Many under way are mostly those that want a response. */
     const uint32_t first = scenario->slots > 16 && prng_below(prng, 16) != 0 ? 4 : 0;
-    return kinds[first + prng_below(prng, COUNT_OF(kinds) - first)];
+    return kinds[first + prng_below(prng, count - first)];
 }
 
 /* Splits a slot into one to three SGEs. */
@@ -330,6 +332,16 @@ static uint32_t split(struct scenario *scenario, const struct side *side, uint32
 static uint64_t tag_of(const struct side *side, uint32_t serial)
 {
     return (uintptr_t)(side->local.key & 0xffff) + serial * 31u + 1;
+}
+
+/* Of a part of its slot, or of all that there is. Returns what it carries. */
+static uint32_t draw_flush(struct scenario *scenario, uint32_t bytes, struct send_request *request)
+{
+    const bool range = prng_below(&scenario->prng, 2);
+    request->flush.bytes = range ? bytes : 0;
+    request->flush.selectivity = range ? ROCE_SELECT_RANGE : ROCE_SELECT_REGION;
+    request->flush.placement = (uint8_t)(1 + prng_below(&scenario->prng, 3));
+    return 0;
 }
 
 static void post(struct scenario *scenario, struct side *side, struct side *peer, uint32_t slot)
@@ -364,6 +376,9 @@ static void post(struct scenario *scenario, struct side *side, struct side *peer
         } else if (hit) {
             peer->counter_model = request.swap;
         }
+    }
+    if (kind == WORK_FLUSH) {
+        bytes = draw_flush(scenario, bytes, &request);
     }
     bytes = kind == WORK_ATOMIC_WRITE ? 8 : bytes;
     const bool outgoing = kind == WORK_WRITE || kind == WORK_ATOMIC_WRITE ||
@@ -438,6 +453,19 @@ static void post_receives(struct scenario *scenario, struct side *side)
 
 /* -- Completions --------------------------------------------------------------------------------*/
 
+/* A FLUSH is complete: what was written before is there, but where a later request has the slot. */
+static void expect_placed(const struct scenario *scenario, const struct side *side,
+                          const struct side *peer)
+{
+    for (uint32_t slot = 0; slot < scenario->slots; slot++) {
+        const size_t at = slot * scenario->slot_bytes;
+        if (!side->operations[slot].busy &&
+            memcmp(peer->remote_bytes + at, peer->model + at, scenario->slot_bytes) != 0) {
+            fail_msg("seed %llu: a FLUSH overtook a WRITE", (unsigned long long)scenario->seed);
+        }
+    }
+}
+
 static void on_sent(struct scenario *scenario, struct side *side, struct side *peer,
                     const struct completion *completion)
 {
@@ -461,6 +489,7 @@ static void on_sent(struct scenario *scenario, struct side *side, struct side *p
             fail_msg("seed %llu: READ returned other bytes", (unsigned long long)scenario->seed);
         }
         break;
+    case WORK_FLUSH: expect_placed(scenario, side, peer); break;
     case WORK_FETCH_ADD:
     case WORK_COMPARE_SWAP: assert_memory_equal(local, &operation->expected_original, 8); break;
     case WORK_SEND:
@@ -778,7 +807,7 @@ static void expect_variety(const struct sums *sums)
         COUNTER_duplicate_request, COUNTER_out_of_seq_request, COUNTER_rcvd_rnr_err,
         COUNTER_send_rnr_err,      COUNTER_rcvd_seq_err,       COUNTER_timeouts,
         COUNTER_implied_naks,      COUNTER_retransmitted_pkts, COUNTER_stale_acks,
-        COUNTER_drop_in_gap,       COUNTER_nak_psn_sequence};
+        COUNTER_drop_in_gap,       COUNTER_nak_psn_sequence,   COUNTER_rdma_flushes};
     for (size_t i = 0; i < COUNT_OF(wanted); i++) {
         if (sums->counters[wanted[i]] == 0) {
             fail_msg("no seed reached %s", nic_counter_name(wanted[i]));

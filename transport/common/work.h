@@ -21,7 +21,8 @@
 
 #include "transport/common/psn.h"
 
-/* What is true of a kind of request. Each kind is one of SEND, WRITE, READ, atomic and local. */
+/* What is true of a kind of request. Each kind is one of SEND, WRITE, READ, atomic, FLUSH and
+ * local. */
 enum work_trait {
     WORK_ON_RC = 1 << 0, /* The services that carry it (10.8.3). */
     WORK_ON_UC = 1 << 1,
@@ -35,6 +36,7 @@ enum work_trait {
     WORK_HAS_IMMEDIATE = 1 << 9,
     WORK_HAS_OPERANDS = 1 << 10, /* What to compare, to swap, to add. */
     WORK_BRINGS_DATA = 1 << 11,  /* What answers it is written to its SGEs. */
+    WORK_IS_FLUSH = 1 << 12,     /* It carries nothing, takes one packet, and is answered. */
 };
 
 #define WORK_ON_CONNECTED (WORK_ON_RC | WORK_ON_UC | WORK_ON_XRC)
@@ -63,6 +65,7 @@ enum work_trait {
       WORK_ON_WINDOWED | WORK_IS_LOCAL)                                                            \
     X(argument, BIND_WINDOW, 8, BIND_MW, BIND_WINDOW, WORK_ON_WINDOWED | WORK_IS_LOCAL)            \
     X(argument, SEND_INVALIDATE, 9, SEND_WITH_INV, SEND, WORK_ON_RC | WORK_IS_SEND)                \
+    X(argument, FLUSH, 14, FLUSH, FLUSH, WORK_ON_RELIABLE | WORK_IS_FLUSH)                         \
     X(argument, ATOMIC_WRITE, 15, ATOMIC_WRITE, ATOMIC_WRITE, WORK_ON_RELIABLE | WORK_IS_ATOMIC)
 /* clang-format on */
 
@@ -96,6 +99,7 @@ static inline bool work_kind_in(uint32_t kinds, uint32_t kind)
     X(argument, FETCH_ADD, 4, FETCH_ADD)                                                           \
     X(argument, BIND_WINDOW, 5, BIND_MW)                                                           \
     X(argument, LOCAL_INVALIDATE, 6, LOCAL_INV)                                                    \
+    X(argument, FLUSH, 8, FLUSH)                                                                   \
     X(argument, ATOMIC_WRITE, 9, ATOMIC_WRITE)                                                     \
     X(argument, RECEIVE, 128, RECV)                                                                \
     X(argument, RECEIVE_WRITE_IMMEDIATE, 129, RECV_RDMA_WITH_IMM)
@@ -170,6 +174,10 @@ struct work {
             uint64_t compare_or_add, swap;
         } atomic;
         struct {
+            uint32_t bytes;                 /* From remote_address on. */
+            uint8_t placement, selectivity; /* enum roce_placement bits, enum roce_selectivity. */
+        } flush;
+        struct {
             const void *path; /* In the slot's own tail: a copy, since handles may be destroyed. */
             uint32_t qpn, qkey;
         } datagram;
@@ -242,7 +250,13 @@ static inline bool work_is_atomic(const struct work *work)
 /* Completed by a response of its own, not by a plain acknowledgement. */
 static inline bool work_wants_response(const struct work *work)
 {
-    return work_is(work, WORK_IS_READ | WORK_IS_ATOMIC);
+    return work_is(work, WORK_IS_READ | WORK_IS_ATOMIC | WORK_IS_FLUSH);
+}
+
+/* ... which is one packet, as is the request: of what wants a response, all but READs. */
+static inline bool work_is_single(const struct work *work)
+{
+    return work_is(work, WORK_IS_ATOMIC | WORK_IS_FLUSH);
 }
 
 /* ... which brings data home. */

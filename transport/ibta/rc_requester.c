@@ -113,7 +113,7 @@ static void begin(struct rc_requester *requester, struct work *work)
     work->first = requester->next;
     work->cost = requester->cost;
     work->packets = work_is_local(work) ? 0 : packets_of(work->bytes, requester->mtu_bytes);
-    if (work_is_atomic(work)) {
+    if (work_is_single(work)) {
         work->packets = 1;
     }
     if (work->packets != 0) {
@@ -157,9 +157,9 @@ static uint32_t take_packet(struct rc_requester *requester, const struct work *w
     if (work->kind == WORK_READ) {
         return take_read(requester, work, index, out);
     }
-    if (work_is_atomic(work)) {
+    if (work_is_single(work)) {
         out->operation = work_request(work);
-        out->bytes = 8;
+        out->bytes = work->bytes;
         out->last = true;
         requester->reads_out++;
         CHECK(requester->reads_out <= requester->reads_max);

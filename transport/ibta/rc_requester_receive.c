@@ -263,8 +263,8 @@ struct rc_progress rc_requester_on_ack(struct rc_requester *requester, struct se
 static bool opcode_fits(const struct rc_requester *requester, const struct work *work,
                         const struct rc_response *response, bool begins, bool ends)
 {
-    if (work_is_atomic(work)) {
-        return response->operation == atomic_answer(work_request(work));
+    if (work_is_single(work)) {
+        return response->operation == single_answer(work_request(work));
     }
     const bool may_begin = begins || psn_equal(response->psn, requester->resumed);
     switch (response->operation) {
@@ -276,11 +276,11 @@ static bool opcode_fits(const struct rc_requester *requester, const struct work 
     }
 }
 
-/* The payload that READ responses carry; what answers an atomic has none. */
+/* The payload that READ responses carry; what answers an atomic or a FLUSH has none. */
 static bool length_fits(const struct rc_requester *requester, const struct work *work,
                         const struct rc_response *response, uint32_t offset)
 {
-    const uint32_t left = work_is_atomic(work) ? 0 : work->bytes - offset;
+    const uint32_t left = work_is_single(work) ? 0 : work->bytes - offset;
     return response->bytes == (left < requester->mtu_bytes ? left : requester->mtu_bytes);
 }
 

@@ -60,7 +60,7 @@ static struct rc_resource *resource_of(const struct rc_responder *responder, str
 static enum rc_verdict judge_duplicate(const struct rc_responder *responder,
                                        const struct roce_packet *packet, uint32_t traits)
 {
-    if (!(traits & (ROCE_IS_READ | ROCE_IS_ATOMIC))) {
+    if (!(traits & ROCE_IS_ANSWERED)) {
         return RC_VERDICT_REPLAY;
     }
     const struct rc_resource *resource = resource_of(responder, psn_of(packet->psn));
@@ -111,7 +111,7 @@ static enum rc_verdict judge_in_order(const struct rc_responder *responder,
     case INCOMING_WRONG_LENGTH: return RC_VERDICT_WRONG_LENGTH;
     case INCOMING_FITS: break;
     }
-    if (!(traits & (ROCE_IS_READ | ROCE_IS_ATOMIC))) {
+    if (!(traits & ROCE_IS_ANSWERED)) {
         return RC_VERDICT_EXECUTE;
     }
     if ((traits & ROCE_IS_READ) && packet->reth.bytes > MESSAGE_BYTES_MAX) {

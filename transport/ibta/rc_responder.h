@@ -11,7 +11,7 @@
  * Units      PSNs are 24 bits and wrap.
  * Limits     As many READs and atomics outstanding as there are resources.
  * Source     IBTA Vol. 1: 9.7.4 (request ladder), 9.7.5 (responses, duplicates),
- *            9.4.4-9.4.5 (READ, atomics).
+ *            9.4.4-9.4.5 (READ, atomics). A FLUSH (A19) is to it an atomic without a result.
  */
 #ifndef TRANSPORT_IBTA_RC_RESPONDER_H
 #define TRANSPORT_IBTA_RC_RESPONDER_H
@@ -37,7 +37,7 @@ enum rc_verdict {
     RC_VERDICT_EXECUTE,       /* In order: judge memory, then accept or refuse. */
     RC_VERDICT_REPLAY,        /* A duplicate SEND or WRITE: acknowledge again, run nothing. */
     RC_VERDICT_REPLAY_READ,   /* A duplicate READ: respond again, once its key is judged again. */
-    RC_VERDICT_REPLAY_ATOMIC, /* A duplicate atomic whose result is kept. */
+    RC_VERDICT_REPLAY_ATOMIC, /* A duplicate atomic whose result is kept, or FLUSH (oA19-14). */
     RC_VERDICT_REPORT_GAP,    /* First sign of a loss: ask for it once. */
     RC_VERDICT_IN_GAP,        /* Beyond a gap already reported: dropped in silence. */
     RC_VERDICT_IGNORE,        /* A duplicate too old to answer. */

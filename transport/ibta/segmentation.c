@@ -3,8 +3,8 @@
 
 #include "base/check.h"
 
-/* The operations of a message's packets, by the kind of request (table 38). READs and atomics are
- * asked for by one packet. Local work has none. */
+/* The operations of a message's packets, by the kind of request (table 38). READs, atomics and
+ * FLUSHes are asked for by one packet. Local work has none. */
 static const struct operations {
     uint8_t first, middle, last, only;
 } operations[] = {
@@ -19,6 +19,7 @@ static const struct operations {
     [WORK_READ] = {.only = ROCE_READ_REQUEST},
     [WORK_COMPARE_SWAP] = {.only = ROCE_COMPARE_SWAP},
     [WORK_FETCH_ADD] = {.only = ROCE_FETCH_ADD},
+    [WORK_FLUSH] = {.only = ROCE_FLUSH},
     [WORK_ATOMIC_WRITE] = {.only = ROCE_ATOMIC_WRITE},
 };
 
@@ -28,10 +29,10 @@ enum roce_operation work_request(const struct work *work)
     return (enum roce_operation)operations[work->kind].only;
 }
 
-enum roce_operation atomic_answer(enum roce_operation request)
+enum roce_operation single_answer(enum roce_operation request)
 {
     const uint32_t traits = roce_opcode(ROCE_OPCODE(ROCE_SERVICE_RC, request))->traits;
-    CHECK(traits & ROCE_IS_ATOMIC);
+    CHECK(traits & (ROCE_IS_ATOMIC | ROCE_IS_FLUSH));
     return traits & ROCE_HAS_ATOMIC_ETH ? ROCE_ATOMIC_ACKNOWLEDGE : ROCE_READ_RESPONSE_ONLY;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * segmentation - how a message becomes packets: the operation and payload of its n-th packet; and
- * what asks for a READ or an atomic, and answers it.
+ * what asks for a READ, an atomic or a FLUSH, and answers it.
  *
  * Shared by RC, UC and UD requesters. Source: IBTA 9.2.1 table 38, 9.4 and 9.5.
  */
@@ -25,10 +25,11 @@ struct piece {
 /* Packet `index` of a SEND or WRITE. `index` < packets_of(work->bytes, mtu_bytes). */
 struct piece work_piece(const struct work *work, uint32_t index, uint32_t mtu_bytes);
 
-/* What asks for a READ or an atomic. */
+/* What asks for a READ, an atomic or a FLUSH. */
 enum roce_operation work_request(const struct work *work);
 
-/* What answers an atomic: the number that was there before, or nothing but that it was done. */
-enum roce_operation atomic_answer(enum roce_operation request);
+/* What answers an atomic or a FLUSH: the number that was there before, or nothing but that it was
+ * done. */
+enum roce_operation single_answer(enum roce_operation request);
 
 #endif

@@ -70,6 +70,32 @@ static void test_pieces_add_up(void **state)
     }
 }
 
+/* What one packet asks for, and what answers it (table 38, A19). */
+static void test_what_asks_and_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t kind;
+        enum roce_operation request, answer;
+    } cases[] = {
+        {WORK_COMPARE_SWAP, ROCE_COMPARE_SWAP, ROCE_ATOMIC_ACKNOWLEDGE},
+        {WORK_FETCH_ADD, ROCE_FETCH_ADD, ROCE_ATOMIC_ACKNOWLEDGE},
+        {WORK_ATOMIC_WRITE, ROCE_ATOMIC_WRITE, ROCE_READ_RESPONSE_ONLY},
+        {WORK_FLUSH, ROCE_FLUSH, ROCE_READ_RESPONSE_ONLY},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct work work = {.kind = cases[i].kind};
+        assert_true(work_wants_response(&work) && work_is_single(&work));
+        assert_int_equal(work_request(&work), cases[i].request);
+        assert_int_equal(single_answer(cases[i].request), cases[i].answer);
+        assert_true(traits_of(cases[i].request) & ROCE_IS_REQUEST);
+        assert_int_equal(traits_of(cases[i].request) & ROCE_ONLY, ROCE_ONLY);
+    }
+    const struct work read = {.kind = WORK_READ};
+    assert_true(work_wants_response(&read) && !work_is_single(&read));
+    assert_int_equal(work_request(&read), ROCE_READ_REQUEST);
+}
+
 static void test_packets_of(void **state)
 {
     (void)state;
@@ -199,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces_add_up),
+        cmocka_unit_test(test_what_asks_and_answers),
         cmocka_unit_test(test_packets_of),
         cmocka_unit_test(test_incoming_takes_what_was_segmented),
         cmocka_unit_test(test_incoming_refuses_what_was_spoilt),

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * program_memory - is memory that a program registers there, and can it be made persistent?
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "verbs/internal.h"
+
+/* A region beyond that is perhaps never used as a whole: its pages come when they are touched. */
+#define POPULATED_BYTES_MAX ((uint64_t)1 << 28)
+
+/* A line of /proc/self/maps. */
+struct mapping {
+    unsigned long from, to;
+    char permissions[5]; /* "rw-s" */
+    const char *path;    /* In the line; empty: no file's. */
+    char line[PATH_MAX + 128];
+};
+
+static bool read_mapping(FILE *maps, struct mapping *mapping)
+{
+    while (fgets(mapping->line, sizeof(mapping->line), maps) != NULL) {
+        int path = 0;
+        if (sscanf(mapping->line, "%lx-%lx %4s %*x %*x:%*x %*u %n", &mapping->from, &mapping->to,
+                   mapping->permissions, &path) == 3 &&
+            path != 0) {
+            mapping->line[strcspn(mapping->line, "\n")] = '\0';
+            mapping->path = mapping->line + path;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is every byte of [address, address + bytes) in a mapping that serves? */
+static bool all_served(FILE *maps, uint64_t address, uint64_t bytes,
+                       bool (*serves)(const struct mapping *))
+{
+    const uint64_t end = address + bytes;
+    uint64_t covered = address;
+    struct mapping mapping;
+    while (covered < end && read_mapping(maps, &mapping)) {
+        if (mapping.to <= covered) {
+            continue;
+        }
+        if (mapping.from > covered || !serves(&mapping)) {
+            break;
+        }
+        covered = mapping.to;
+    }
+    return covered >= end;
+}
+
+/* -- Is it there? -------------------------------------------------------------------------------*/
+
+static bool readable(const struct mapping *mapping)
+{
+    return mapping->permissions[0] == 'r';
+}
+
+static bool writable(const struct mapping *mapping)
+{
+    return mapping->permissions[0] == 'r' && mapping->permissions[1] == 'w';
+}
+
+static bool memory_mapped(uint64_t address, uint64_t bytes, bool write)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (maps == NULL) {
+        return true; /* No /proc: believe the program. */
+    }
+    const bool mapped = all_served(maps, address, bytes, write ? writable : readable);
+    fclose(maps);
+    return mapped;
+}
+
+bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t start = address & ~(page - 1);
+    if (bytes <= POPULATED_BYTES_MAX) {
+        if (madvise((void *)(uintptr_t)start, address + bytes - start,
+                    write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
+            return true;
+        }
+        if (errno == ENOMEM || errno == EFAULT) {
+            return false;
+        }
+    }
+    /* Also of memory, or on a kernel, that knows no such advice. */
+    return memory_mapped(address, bytes, write);
+}
+
+/* -- Can it be made persistent? -----------------------------------------------------------------*/
+
+/* A file that somebody can open after the machine was without power. One that was deleted has no
+ * path. */
+static bool is_kept(const char *path)
+{
+    struct stat file;
+    struct statfs system;
+    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode) || statfs(path, &system) != 0) {
+        return false;
+    }
+    return system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC &&
+           system.f_type != HUGETLBFS_MAGIC;
+}
+
+static bool persists(const struct mapping *mapping)
+{
+    return writable(mapping) && mapping->permissions[3] == 's' && is_kept(mapping->path);
+}
+
+bool program_memory_persists(uint64_t address, uint64_t bytes)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (maps == NULL) {
+        return false;
+    }
+    const bool all = all_served(maps, address, bytes, persists);
+    fclose(maps);
+    return all;
+}
