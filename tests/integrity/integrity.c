@@ -7,8 +7,9 @@
  * Method     Two processes, several queue pairs, both sides active. Each operation owns a slot of
  *            the peer's memory: it is written, read back and compared, added to and compared, or
  *            sent and recognised by a pattern that both sides can compute. Sizes favour zero, MTU
- *            edges and small ones. The seed decides everything but the timing. Usage: integrity
- *            [--seed N] [--ops N] [--qps N] [--events]
+ *            edges and small ones. With --flush what is written is flushed before it is read
+ *            back. The seed decides everything but the timing. Usage: integrity [--seed N]
+ *            [--ops N] [--qps N] [--events] [--flush]
  */
 #include <errno.h>
 #include <getopt.h>
@@ -42,7 +43,19 @@
 
 static uint64_t seed = 1;
 static int ops = 500, qps = 4, role;
-static bool events;
+static bool events, flushes;
+
+/* FLUSH, as verbs.h has it since rdma-core 45. */
+enum {
+    ACCESS_FLUSH_GLOBAL = 1 << 8,
+    QP_EX_WITH_FLUSH = 1 << 11,
+    FLUSH_GLOBAL = 1,
+};
+struct qp_ex_45 {
+    struct ibv_qp_ex ex;
+    void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
+                     uint8_t type, uint8_t level);
+};
 
 /* What each side tells the other, per queue pair. */
 struct address {
@@ -53,8 +66,9 @@ struct address {
 
 enum stage {
     FREE,
-    WRITING, /* The slot is written, and then read back. */
-    READING, /* The slot is read back into `echo`, and compared when that is done. */
+    WRITING,  /* The slot is written, and then read back. */
+    FLUSHING, /* It was written: in between it is flushed. */
+    READING,  /* The slot is read back into `echo`, and compared when that is done. */
     SENDING,
     ADDING,
 };
@@ -167,29 +181,41 @@ static void post_receive(struct connection *c, uint32_t n)
     }
 }
 
+static struct ibv_qp *make_qp(const struct ibv_qp_cap *cap)
+{
+    struct ibv_qp_init_attr_ex init = {.send_cq = cq,
+                                       .recv_cq = cq,
+                                       .qp_type = IBV_QPT_RC,
+                                       .sq_sig_all = 1,
+                                       .cap = *cap,
+                                       .pd = pd,
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD};
+    if (flushes) {
+        init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        init.send_ops_flags = QP_EX_WITH_FLUSH;
+    }
+    struct ibv_qp *qp = ibv_create_qp_ex(context, &init);
+    if (qp == NULL) {
+        FAIL("ibv_create_qp_ex: %s", strerror(errno));
+    }
+    return qp;
+}
+
 static void make_connection(int q)
 {
     struct connection *c = &connections[q];
     const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                    IBV_ACCESS_REMOTE_ATOMIC;
+                    IBV_ACCESS_REMOTE_ATOMIC | (flushes ? ACCESS_FLUSH_GLOBAL : 0);
     c->random = seed * 77 + (uint64_t)q * 2 + (uint64_t)role;
     c->shared = make_memory(SLOTS * SLOT_BYTES + 4096, all, &c->shared_mr);
     c->source = make_memory(SLOTS * SLOT_BYTES, IBV_ACCESS_LOCAL_WRITE, &c->source_mr);
     c->echo = make_memory(SLOTS * SLOT_BYTES, IBV_ACCESS_LOCAL_WRITE, &c->echo_mr);
     c->inbox = make_memory(RECEIVES * 65536, IBV_ACCESS_LOCAL_WRITE, &c->inbox_mr);
-    struct ibv_qp_init_attr init = {.send_cq = cq,
-                                    .recv_cq = cq,
-                                    .qp_type = IBV_QPT_RC,
-                                    .sq_sig_all = 1,
-                                    .cap = {.max_send_wr = 2 * SLOTS,
-                                            .max_recv_wr = RECEIVES,
-                                            .max_send_sge = 3,
-                                            .max_recv_sge = 1,
-                                            .max_inline_data = 64}};
-    c->qp = ibv_create_qp(pd, &init);
-    if (c->qp == NULL) {
-        FAIL("ibv_create_qp: %s", strerror(errno));
-    }
+    c->qp = make_qp(&(struct ibv_qp_cap){.max_send_wr = 2 * SLOTS,
+                                         .max_recv_wr = RECEIVES,
+                                         .max_send_sge = 3,
+                                         .max_recv_sge = 1,
+                                         .max_inline_data = 64});
 }
 
 static void move_to_rts(int q)
@@ -198,7 +224,8 @@ static void move_to_rts(int q)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                                .port_num = 1,
                                .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                                  IBV_ACCESS_REMOTE_ATOMIC};
+                                                  IBV_ACCESS_REMOTE_ATOMIC |
+                                                  (flushes ? ACCESS_FLUSH_GLOBAL : 0u)};
     int bad = ibv_modify_qp(c->qp, &attr,
                             IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     attr = (struct ibv_qp_attr){
@@ -335,6 +362,24 @@ static void start_write(struct connection *c, uint32_t s)
     post(c, s, &wr);
 }
 
+/* Of what was written, or of all that the peer has. */
+static void start_flush(struct connection *c, uint32_t s)
+{
+    struct slot *slot = &c->slots[s];
+    struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(c->qp);
+    slot->stage = FLUSHING;
+    ibv_wr_start(ex);
+    ex->wr_id = (uint64_t)1 << 32 | s;
+    ex->wr_flags = IBV_SEND_SIGNALED;
+    ((struct qp_ex_45 *)(void *)ex)
+        ->wr_flush(ex, c->peer.rkey, c->peer.memory + (uint64_t)s * SLOT_BYTES, slot->bytes,
+                   FLUSH_GLOBAL, next_random(&c->random) % 2);
+    const int reason = ibv_wr_complete(ex);
+    if (reason != 0) {
+        FAIL("ibv_wr_flush: %s", strerror(reason));
+    }
+}
+
 static void start_read(struct connection *c, uint32_t s)
 {
     struct slot *slot = &c->slots[s];
@@ -401,7 +446,14 @@ static void finish(struct connection *c, uint32_t s, int q)
 {
     struct slot *slot = &c->slots[s];
     switch (slot->stage) {
-    case WRITING: start_read(c, s); return;
+    case WRITING:
+        if (flushes) {
+            start_flush(c, s);
+        } else {
+            start_read(c, s);
+        }
+        return;
+    case FLUSHING: start_read(c, s); return;
     case READING: expect(c->echo + s * SLOT_BYTES, slot->bytes, slot->tag, "read back", q); break;
     case ADDING:
         if (memcmp(c->echo + s * SLOT_BYTES, &slot->tag, 8) != 0) {
@@ -537,11 +589,10 @@ static void settle(int fd)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
-                                            {"ops", required_argument, NULL, 'o'},
-                                            {"qps", required_argument, NULL, 'q'},
-                                            {"events", no_argument, NULL, 'e'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"seed", required_argument, NULL, 's'}, {"ops", required_argument, NULL, 'o'},
+        {"qps", required_argument, NULL, 'q'},  {"events", no_argument, NULL, 'e'},
+        {"flush", no_argument, NULL, 'f'},      {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
@@ -549,6 +600,7 @@ int main(int argc, char **argv)
         case 'o': ops = atoi(optarg); break;
         case 'q': qps = atoi(optarg) < QPS_MAX ? atoi(optarg) : QPS_MAX; break;
         case 'e': events = true; break;
+        case 'f': flushes = true; break;
         default: return 2;
         }
     }
