@@ -79,7 +79,10 @@ struct capture *capture_open(const char *path, char *error, size_t error_bytes)
     }
     struct capture *capture = fd < 0 ? NULL : malloc(sizeof(*capture));
     if (capture == NULL) {
-        snprintf(error, error_bytes, "capture file %s: %s", name, strerror(errno));
+        const int reason = errno;
+        descriptor_close(fd);
+        snprintf(error, error_bytes, "capture file %s: %s", name, strerror(reason));
+        errno = reason;
         return NULL;
     }
     capture->fd = fd;
