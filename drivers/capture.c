@@ -20,6 +20,7 @@
 
 struct capture {
     int fd;
+    bool ended; /* Something could not be written, and nothing is any more. */
     size_t used;
     uint64_t flushed_ns;
     uint8_t buffer[CAPTURE_BUFFER_BYTES];
@@ -86,11 +87,23 @@ struct capture *capture_open(const char *path, char *error, size_t error_bytes)
         return NULL;
     }
     capture->fd = fd;
+    capture->ended = false;
     capture->flushed_ns = clock_unix_ns();
     static const struct pcapng_interface interface = {"nonic0", PCAPNG_LINK_IP, 9, NULL};
     capture->used = pcapng_encode_header(capture->buffer, "nonic", &interface);
     capture_flush(capture);
     return capture;
+}
+
+/* A full disk ends the capture, not the program. Behind half of a packet a reader finds nothing, so
+ * no more is written when there is room again. */
+static void end(struct capture *capture, int reason)
+{
+    char text[128];
+    capture->ended = true;
+    const int bytes =
+        snprintf(text, sizeof(text), "nonic: the capture ends here: %s\n", strerror(reason));
+    (void)!uncancelled_write(STDERR_FILENO, text, (size_t)bytes);
 }
 
 void capture_flush(struct capture *capture)
@@ -99,11 +112,11 @@ void capture_flush(struct capture *capture)
         return;
     }
     size_t written = 0;
-    while (written < capture->used) {
+    while (written < capture->used && !capture->ended) {
         const ssize_t count =
             uncancelled_write(capture->fd, capture->buffer + written, capture->used - written);
-        if (count < 0 && errno != EINTR) {
-            break; /* A full disk ends the capture, not the program. */
+        if (count == 0 || (count < 0 && errno != EINTR)) {
+            end(capture, count == 0 ? ENOSPC : errno);
         }
         written += count > 0 ? (size_t)count : 0;
     }
