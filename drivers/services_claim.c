@@ -135,6 +135,7 @@ static int take_door(struct services *services, int *door, const struct service_
         failure = given ? 0 : received <= 0 ? EAGAIN : EADDRINUSE;
         if (!given && count == 1) {
             local_close(*door);
+            *door = -1; /* The claim closes what it has. */
         }
     }
     local_close(asked);
