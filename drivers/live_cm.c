@@ -291,17 +291,21 @@ void live_cm_say_again(struct live *live)
     }
 }
 
-static void put_questions(struct live *live)
+/* False: there may be more, but no memory for their answers. */
+static bool put_questions(struct live *live)
 {
     struct rdma_id *id;
     enum rdma_question question;
-    while (live_cm_prepare(live) && (id = rdma_cm_next_question(live->cm, &question)) != NULL) {
+    bool memory;
+    while ((memory = live_cm_prepare(live)) &&
+           (id = rdma_cm_next_question(live->cm, &question)) != NULL) {
         if (question == RDMA_QUESTION_ADDRESS) {
             answer_address(live, id);
         } else {
             answer_service(live, id, question == RDMA_QUESTION_SERVER);
         }
     }
+    return memory;
 }
 
 static void answer_found(struct live *live, struct rdma_id *id, const struct service_owner *owner)
@@ -312,12 +316,13 @@ static void answer_found(struct live *live, struct rdma_id *id, const struct ser
     rdma_cm_on_found(live->cm, id, &server, live->now);
 }
 
-static void take_answers(struct live *live)
+/* False: likewise. */
+static bool take_answers(struct live *live)
 {
     void *context;
-    bool found;
+    bool found, memory;
     struct service_owner owner;
-    while (live_cm_prepare(live) &&
+    while ((memory = live_cm_prepare(live)) &&
            services_next_answer(&live->services, &context, &found, &owner)) {
         if (live_cm_routed(live, context, found, &owner)) {
             continue;
@@ -329,6 +334,7 @@ static void take_answers(struct live *live)
             rdma_cm_on_nobody(live->cm, context);
         }
     }
+    return memory;
 }
 
 static struct instant due(const struct live *live)
@@ -341,8 +347,7 @@ static struct instant due(const struct live *live)
 void live_cm_settle(struct live *live)
 {
     const struct live_cm_listener *listener = &live->cm_listener;
-    take_answers(live);
-    put_questions(live);
+    const bool answered = take_answers(live), put = put_questions(live);
     struct cm_letter letter;
     while (cm_next_message(&live->cm->cm, &letter)) {
         send_letter(live, &letter);
@@ -358,6 +363,10 @@ void live_cm_settle(struct live *live)
         listener->on_changed(listener->context, channel);
     }
     live->cm_due = due(live);
+    if (!answered || !put) {
+        const struct instant again = instant_after(live->now, OUT_OF_MEMORY_NS);
+        live->cm_due = instant_before(again, live->cm_due) ? again : live->cm_due;
+    }
     live_wake_for_work(live);
 }
 
