@@ -191,8 +191,7 @@ static int open_device(int flags)
     struct live *live = process_live_started();
     struct cm_file *file = live == NULL ? NULL : calloc(1, sizeof(*file));
     if (file == NULL) {
-        errno = live == NULL ? ENODEV : ENOMEM;
-        return -1;
+        return -1; /* errno says why. */
     }
     file->live = live;
     file->users = 1;
@@ -202,10 +201,11 @@ static int open_device(int flags)
         eventfd(0, (flags & O_CLOEXEC ? EFD_CLOEXEC : 0) | (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
     file->wait_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     if (file->fd < 0 || file->fd >= FILES_MAX || file->wait_fd < 0) {
+        const int reason = file->fd < FILES_MAX ? errno : EMFILE;
         close(file->fd);
         close(file->wait_fd);
         free(file);
-        errno = EMFILE;
+        errno = reason;
         return -1;
     }
     static const struct live_cm_listener listener = {

@@ -42,8 +42,9 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
     channel->ibv.context = context;
     channel->ibv.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     if (channel->ibv.fd < 0) {
+        const int reason = errno;
         object_free(context, channel);
-        return fail(EMFILE);
+        return fail(reason);
     }
     list_init(&channel->events);
     pthread_mutex_init(&channel->mutex, NULL);
