@@ -153,6 +153,17 @@ static void *take_alone(size_t bytes)
     return block == NULL ? NULL : memset(block, 0, bytes);
 }
 
+/* It was not to be had after all. */
+static void forget_loner(size_t bytes)
+{
+    pthread_mutex_lock(&blocks.mutex);
+    struct size *size = bytes <= BLOCK_BYTES_MAX ? size_of(bytes) : NULL;
+    if (size != NULL) {
+        size->loners--;
+    }
+    pthread_mutex_unlock(&blocks.mutex);
+}
+
 void *blocks_take(size_t bytes, bool *shared)
 {
     bytes = line_aligned(bytes);
@@ -161,7 +172,14 @@ void *blocks_take(size_t bytes, bool *shared)
     void *block = size == NULL ? NULL : take_from_chunk(size);
     pthread_mutex_unlock(&blocks.mutex);
     *shared = size != NULL;
-    return *shared ? block : take_alone(bytes);
+    if (*shared) {
+        return block;
+    }
+    block = take_alone(bytes);
+    if (block == NULL) {
+        forget_loner(bytes);
+    }
+    return block;
 }
 
 void blocks_give(void *block, size_t bytes, bool shared)
@@ -169,18 +187,12 @@ void blocks_give(void *block, size_t bytes, bool shared)
     if (block == NULL) {
         return;
     }
-    bytes = line_aligned(bytes);
-    pthread_mutex_lock(&blocks.mutex);
     if (shared) {
+        pthread_mutex_lock(&blocks.mutex);
         give_to_chunk((struct chunk *)((uintptr_t)block & ~(CHUNK_BYTES - 1)), block);
-    } else if (bytes <= BLOCK_BYTES_MAX) {
-        struct size *size = size_of(bytes);
-        if (size != NULL) {
-            size->loners--;
-        }
-    }
-    pthread_mutex_unlock(&blocks.mutex);
-    if (!shared) {
+        pthread_mutex_unlock(&blocks.mutex);
+    } else {
+        forget_loner(line_aligned(bytes));
         free(block);
     }
 }
