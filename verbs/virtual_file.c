@@ -173,6 +173,7 @@ static int make_descriptor(const char *path, const char *content, int flags)
         return -1;
     }
     const size_t length = strlen(content);
+    errno = EIO; /* What a write says that is too short. */
     if (write(fd, content, length) != (ssize_t)length || lseek(fd, 0, SEEK_SET) != 0 ||
         fchmod(fd, 0444) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
