@@ -82,22 +82,29 @@ static void forget_parents(void)
     list_init(&services_opened);
 }
 
-static void watch_for_fork(void)
+/* Once, in a process; without memory for it now, at the next time. False with errno. */
+static bool watch_for_fork(void)
 {
-    (void)!pthread_atfork(NULL, NULL, forget_parents);
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static bool watching;
+    pthread_mutex_lock(&mutex);
+    const int failure = watching ? 0 : pthread_atfork(NULL, NULL, forget_parents);
+    watching = failure == 0;
+    pthread_mutex_unlock(&mutex);
+    errno = failure != 0 ? failure : errno;
+    return failure == 0;
 }
 
 bool services_open(struct services *services, const struct service_owner *self)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    *services = (struct services){.fd = epoll_create1(EPOLL_CLOEXEC), .self = *self};
+    *services = (struct services){.fd = watch_for_fork() ? epoll_create1(EPOLL_CLOEXEC) : -1,
+                                  .self = *self};
     list_init(&services->claims);
     list_init(&services->questions);
     list_init(&services->node);
     if (services->fd < 0) {
         return false;
     }
-    pthread_once(&once, watch_for_fork);
     list_append(&services_opened, &services->node);
     return true;
 }

@@ -83,6 +83,10 @@ static struct live *claim(void)
     char error[600];
     static bool told;
     told = told || pthread_atfork(before_fork, in_parent, in_child) == 0;
+    if (!told) {
+        process_complain("no memory to be told of children");
+        return fail(ENOMEM);
+    }
     struct live *live = live_claim_from_environment(error, sizeof(error));
     if (live == NULL) {
         process_complain(error);
