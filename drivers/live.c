@@ -210,7 +210,9 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     list_init(&live->nowhere.parked);
     if (!open_ports(live, error, error_bytes) || !make_nic(live, error, error_bytes) ||
         !open_observers(live, error, error_bytes) || !open_manager(live, error, error_bytes)) {
+        const int reason = errno;
         live_close(live);
+        errno = reason;
         return NULL;
     }
     return live;

@@ -32,6 +32,11 @@ EXPORT struct ibv_device **ibv_get_device_list(int *count)
         return fail(ENOMEM);
     }
     const bool here = process_live() != NULL;
+    if (!here && errno != ENODEV) {
+        const int reason = errno;
+        free(list);
+        return fail(reason);
+    }
     if (here) {
         list[0] = &device.ibv;
     }

@@ -72,6 +72,21 @@ static void in_child(void)
     srq_in_child();
 }
 
+/* The system has too little of something just now: the next time there may be more. Everything else
+ * stays as it is, and is said once. */
+static bool is_shortage(int reason)
+{
+    return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS ||
+           reason == EAGAIN;
+}
+
+static struct live *refuse(const char *error, int reason)
+{
+    process_complain(error);
+    process.refused = !is_shortage(reason);
+    return fail(process.refused ? ENODEV : reason);
+}
+
 /* Others want to join by way of us, whether our program opens the device or not. */
 static bool share(struct live *live, char *error, size_t error_bytes)
 {
@@ -87,11 +102,10 @@ static struct live *claim(void)
         process_complain("no memory to be told of children");
         return fail(ENOMEM);
     }
+    errno = 0;
     struct live *live = live_claim_from_environment(error, sizeof(error));
     if (live == NULL) {
-        process_complain(error);
-        process.refused = true;
-        return NULL;
+        return refuse(error, errno);
     }
     const struct live_listener listener = {.on_completion_event = event_on_completion,
                                            .on_async_event = event_on_async,
@@ -99,10 +113,9 @@ static struct live *claim(void)
                                            .on_wish = objects_tell};
     live_listen(live, &listener);
     if (!share(live, error, sizeof(error))) {
-        process_complain(error);
-        process.refused = true;
+        const int reason = errno;
         live_close(live);
-        return NULL;
+        return refuse(error, reason);
     }
     return live;
 }
@@ -112,15 +125,15 @@ struct live *process_live(void)
     const int cancellation = uncancelled_begin();
     pthread_mutex_lock(&process.mutex);
     forget_parent();
+    const int before = errno;
+    errno = ENODEV;
     if (process.live == NULL && !process.refused) {
         process.live = claim();
     }
     struct live *live = process.live;
     pthread_mutex_unlock(&process.mutex);
     uncancelled_end(cancellation);
-    if (live == NULL) {
-        errno = ENODEV;
-    }
+    errno = live == NULL ? errno : before;
     return live;
 }
 
