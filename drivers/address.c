@@ -91,6 +91,7 @@ static bool has(const struct address_set *set, const struct gid *gid)
     return false;
 }
 
+/* 0 with errno: there is none to be had. */
 static uint32_t interface_mtu(const char *name)
 {
     struct ifreq request = {0};
@@ -100,22 +101,44 @@ static uint32_t interface_mtu(const char *name)
         return 0;
     }
     const bool good = ioctl(fd, SIOCGIFMTU, &request) == 0;
+    const int reason = errno;
     close(fd);
+    errno = reason;
     return good ? (uint32_t)request.ifr_mtu : 0;
 }
 
-/* Returns the interface's MTU; 0: it is too small, and `error` says so. */
+/* Returns the interface's MTU; 0, with errno: it is too small, or not to be had, and `error` says
+ * so. */
 static uint32_t take_mtu(struct address_set *set, const char *interface, char *error,
                          size_t error_bytes)
 {
     const uint32_t bytes = interface_mtu(interface);
     enum path_mtu mtu;
+    if (bytes == 0) {
+        const int reason = errno;
+        snprintf(error, error_bytes, "the MTU of interface %s: %s", interface, strerror(reason));
+        errno = reason;
+        return 0;
+    }
     if (!address_path_mtu(bytes, &mtu)) {
         snprintf(error, error_bytes, "the MTU of interface %s is too small for RoCE", interface);
+        errno = EINVAL;
         return 0;
     }
     set->mtu = set->count == 0 || mtu < set->mtu ? mtu : set->mtu;
     return bytes;
+}
+
+/* By which multicast finds its interface. 0, with errno: not to be had, and `error` says so. */
+static uint32_t index_of(const char *interface, char *error, size_t error_bytes)
+{
+    const uint32_t index = if_nametoindex(interface);
+    if (index == 0) {
+        const int reason = errno;
+        snprintf(error, error_bytes, "interface %s: %s", interface, strerror(reason));
+        errno = reason;
+    }
+    return index;
 }
 
 /* An address that others of our user may have too. Its socket is known once there is a slot. */
@@ -124,7 +147,8 @@ static bool add_shared(struct address_set *set, union socket_address *address, c
 {
     const uint32_t mtu_bytes = take_mtu(set, interface, error, error_bytes);
     const struct gid gid = gid_of(address);
-    if (mtu_bytes == 0) {
+    const uint32_t index = mtu_bytes == 0 ? 0 : index_of(interface, error, error_bytes);
+    if (index == 0) {
         return false;
     }
     if (has(set, &gid)) {
@@ -147,7 +171,7 @@ static bool add_shared(struct address_set *set, union socket_address *address, c
         return false;
     }
     set->entries[set->count++] = (struct address){.gid = gid,
-                                                  .interface_index = if_nametoindex(interface),
+                                                  .interface_index = index,
                                                   .interface_bytes = mtu_bytes,
                                                   .word = (uint8_t)set->words,
                                                   .loopback = strcmp(interface, loopback) == 0,
@@ -210,6 +234,10 @@ static bool claim_loopback(struct address_set *set,
     if (mtu_bytes == 0) {
         return false;
     }
+    const uint32_t index = index_of(loopback, error, error_bytes);
+    if (index == 0) {
+        return false;
+    }
     for (int i = 0; i < CLAIM_TRIES; i++) {
         if (getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK) < 0) {
             drawn = drawn * 1664525u + 1013904223u;
@@ -221,7 +249,7 @@ static bool claim_loopback(struct address_set *set,
         }
         union socket_address address = {.v4 = {.sin_family = AF_INET}};
         address.v4.sin_addr.s_addr = htonl(0x7f000000u | host);
-        if (add_one(set, &address, if_nametoindex(loopback))) {
+        if (add_one(set, &address, index)) {
             set->entries[0].interface_bytes = mtu_bytes;
             set->words = 1;
             char text[INET6_ADDRSTRLEN];

@@ -346,7 +346,11 @@ bool share_join(struct share *share, const struct sockaddr *address, socklen_t b
             return true;
         }
         if (!passes(outcome, began)) {
+            const int reason = errno;
             explain(outcome, text, error, error_bytes);
+            errno = outcome == OUTCOME_FEW      ? EMFILE
+                    : outcome == OUTCOME_FAILED ? reason
+                                                : EADDRINUSE;
             return false;
         }
         usleep(PAUSE_US);
