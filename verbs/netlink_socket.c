@@ -46,6 +46,9 @@ int netlink_socket_open(int type)
         atomic_store(&cookies[fd], cookie);
         return fd;
     }
+    if (fd < 0 && errno != EPROTONOSUPPORT && errno != EAFNOSUPPORT) {
+        return -1; /* No descriptor, no memory: the kernel's own socket could say no other. */
+    }
     /* As without us: the kernel says what it makes of the protocol. */
     if (fd >= 0) {
         close(fd);

@@ -116,9 +116,12 @@ static void say_left_out(const struct nldev_device *device, enum nldev_kind kind
 bool nldev_device_answer(const struct nldev_request *request, struct nldev_out *out)
 {
     struct live *live = process_live();
-    struct found *found = live == NULL ? NULL : malloc(sizeof(*found));
-    if (found == NULL) {
+    if (live == NULL) {
         return nldev_answer(request, NULL, out);
+    }
+    struct found *found = malloc(sizeof(*found));
+    if (found == NULL) {
+        return false;
     }
     struct nldev_device device;
     enum nldev_kind kind;
