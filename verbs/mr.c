@@ -94,7 +94,10 @@ static void *map_nothing(void)
     if (pages == MAP_FAILED) {
         return NULL;
     }
-    (void)mprotect(pages + REGION_NULL_BYTES, REGION_NULL_BYTES, PROT_READ);
+    if (mprotect(pages + REGION_NULL_BYTES, REGION_NULL_BYTES, PROT_READ) != 0) {
+        munmap(pages, NULL_BYTES);
+        return NULL;
+    }
     return pages;
 }
 

@@ -78,8 +78,9 @@ static bool memory_mapped(uint64_t address, uint64_t bytes, bool write)
         return true; /* No /proc: believe the program. */
     }
     const bool mapped = all_served(maps, address, bytes, write ? writable : readable);
+    const bool unknown = ferror(maps); /* Likewise. */
     fclose(maps);
-    return mapped;
+    return mapped || unknown;
 }
 
 bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write)
