@@ -191,8 +191,10 @@ static int scan(DIR *stream, struct dirent ***result, filter *wanted, comparison
     struct dirent **entries = NULL;
     const struct dirent *entry;
     int count = 0;
+    errno = 0;
     while ((entry = readdir(stream)) != NULL) {
         if (wanted != NULL && wanted(entry) == 0) {
+            errno = 0;
             continue;
         }
         struct dirent **more = realloc(entries, (size_t)(count + 1) * sizeof(struct dirent *));
@@ -207,6 +209,13 @@ static int scan(DIR *stream, struct dirent ***result, filter *wanted, comparison
         /* The kernel's entries are only as long as their names. */
         memcpy(copy, entry, entry->d_reclen);
         entries[count++] = copy;
+        errno = 0;
+    }
+    if (errno != 0) {
+        const int reason = errno;
+        free_all(entries, count);
+        errno = reason;
+        return -1;
     }
     if (compare != NULL && count > 0) {
         qsort(entries, (size_t)count, sizeof(struct dirent *),
