@@ -27,18 +27,21 @@ static int join(struct cm_command *command, uint32_t handle, const void *sockadd
         free(multicast);
         return ENOMEM;
     }
-    const enum status status =
-        rdma_multicast_join(cm_manager(command), &multicast->core, &id->core, &group, uid);
-    if (status != STATUS_OK) {
+    const struct rdma_ucm_create_id_resp out = {.id = taken};
+    int failure = cm_write_out(command, response, &out, sizeof(out));
+    if (failure == 0) {
+        failure = status_errno(
+            rdma_multicast_join(cm_manager(command), &multicast->core, &id->core, &group, uid));
+    }
+    if (failure != 0) {
         cm_handle_give(taken);
         free(multicast);
-        return status_errno(status);
+        return failure;
     }
     multicast->core.handle = taken;
     list_init(&multicast->node);
     list_append(&id->multicasts, &multicast->node);
-    const struct rdma_ucm_create_id_resp out = {.id = taken};
-    return cm_write_out(command, response, &out, sizeof(out));
+    return 0;
 }
 
 int cm_command_join_ip_multicast(struct cm_command *command)
