@@ -242,8 +242,9 @@ static bool watch_all(struct live *live)
         return false;
     }
     live->stat_fd = stat_server_open();
-    if (live->stat_fd >= 0) {
-        watch(live, live->stat_fd, EPOLLIN);
+    if (live->stat_fd >= 0 && !watch(live, live->stat_fd, EPOLLIN)) {
+        descriptor_close(live->stat_fd); /* Who asks is refused, and does not wait in vain. */
+        live->stat_fd = -1;
     }
     return live->shm == NULL || watch(live, shm_port_fd(live->shm), EPOLLIN);
 }

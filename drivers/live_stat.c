@@ -133,9 +133,12 @@ static bool grant_wish(struct live *live, int client)
 {
     char wish[STAT_WISH_BYTES];
     stat_server_wish(client, wish);
-    char *text = wish[0] == '\0' || live->listener.on_wish == NULL ? NULL : malloc(WISH_BYTES_MAX);
-    if (text == NULL) {
+    if (wish[0] == '\0' || live->listener.on_wish == NULL) {
         return false;
+    }
+    char *text = malloc(WISH_BYTES_MAX);
+    if (text == NULL) {
+        return true; /* Nothing is said: counters are no answer to it. */
     }
     const size_t bytes =
         live->listener.on_wish(live, wish, stat_server_serves_root(client), text, WISH_BYTES_MAX);
