@@ -171,6 +171,9 @@ MUST_USE enum status live_resolve_group(struct live *live, struct nic_path *path
 /* live_direct.c: what was withdrawn is settled, or some milliseconds are over. */
 void live_settle_locked(struct live *live);
 
+/* live_paths.c: what is said where no link leads to the peer, for the errno of the last try: a
+ * shortage that may pass (STATUS_FULL), or that the peer is out of reach (STATUS_INVALID). */
+MUST_USE enum status live_unreachable(int reason);
 /* live_paths.c: the way to QP 1 of a process, for one management datagram: answers go to whoever
  * asks, so nothing is kept. STATUS_INVALID: no port reaches it. */
 MUST_USE enum status live_resolve_management(struct live *live, struct nic_path *path,

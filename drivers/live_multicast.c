@@ -4,6 +4,8 @@
  *
  * Groups are reached over UDP sockets whatever the wire: the kernel makes the copies.
  */
+#include <errno.h>
+
 #include "drivers/live_internal.h"
 #include "drivers/memory.h"
 
@@ -39,8 +41,9 @@ enum status live_resolve_group(struct live *live, struct nic_path *path)
      * the machine: which is just right for a wire that ends there. */
     const uint8_t reach = path->hop_limit == 0 ? 1 : path->hop_limit;
     const uint8_t hop_limit = live->config.wire == LIVE_WIRE_SHM ? 0 : reach;
+    errno = 0;
     path->link = udp_port_group_link(&live->udp, &path->source, &path->destination, hop_limit);
-    return path->link == NULL ? STATUS_INVALID : STATUS_OK;
+    return path->link == NULL ? live_unreachable(errno) : STATUS_OK;
 }
 
 void live_group_arrival(struct live *live, const struct nic_frame *frame)

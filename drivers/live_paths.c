@@ -27,6 +27,17 @@ struct live_fan {
     } ways[SHARE_SLOTS];
 };
 
+static bool is_shortage(int reason)
+{
+    return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS ||
+           reason == EAGAIN;
+}
+
+enum status live_unreachable(int reason)
+{
+    return is_shortage(reason) ? STATUS_FULL : STATUS_INVALID;
+}
+
 static bool is_loopback(const struct gid *gid)
 {
     return inet_is_ipv4(gid->bytes) && gid->bytes[12] == 127;
@@ -81,7 +92,7 @@ static void tell_of_udp(struct live *live, const struct nic_path *path, uint32_t
 }
 
 /* NULL: shared memory does not lead there. errno is EPERM if the peer is a program of another
- * user. */
+ * user; or says what there was too little of. */
 static struct link *shm_link_to(struct live *live, const struct nic_path *path, uint32_t slot)
 {
     if (live->shm == NULL) {
@@ -93,9 +104,9 @@ static struct link *shm_link_to(struct live *live, const struct nic_path *path, 
     const bool first = live->addresses.shared;
     struct link *link = shm_port_link(live->shm, &path->destination, names[first]);
     if (link == NULL) {
-        const bool refused = errno == EPERM;
+        const int reason = errno;
         link = shm_port_link(live->shm, &path->destination, names[!first]);
-        errno = link == NULL && refused ? EPERM : errno;
+        errno = link == NULL && (reason == EPERM || is_shortage(reason)) ? reason : errno;
     }
     return link;
 }
@@ -128,14 +139,17 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
         tell_of_udp(live, path, slot);
         return STATUS_OK;
     }
+    int reason = errno;
     if (live->config.wire == LIVE_WIRE_SHM) {
-        (void)live_explain_no_ring(live, &path->destination, slot, errno == EPERM);
-        return STATUS_INVALID;
+        (void)live_explain_no_ring(live, &path->destination, slot, reason == EPERM);
+        return live_unreachable(reason);
     }
+    errno = 0;
     link = use_udp(live, udp_link_to(live, path, slot));
+    reason = errno;
     if (link == NULL) {
         live_explain_no_udp(live);
-        return STATUS_INVALID;
+        return live_unreachable(reason);
     }
     link->connected = true;
     path->link = link;
@@ -199,20 +213,22 @@ enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
     if (inet_is_multicast(path->destination.bytes)) {
         return live_resolve_group(live, path);
     }
+    errno = 0;
     path->link =
         live->shm == NULL ? NULL : shm_port_link(live->shm, &path->destination, LOCAL_NO_SLOT);
-    const bool refused = path->link == NULL && errno == EPERM;
+    int reason = errno;
     if (path->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
         path->link = use_udp(live, link_to_lone(live, path));
     }
     if (path->link == NULL && is_reachable(live, path)) {
         struct live_fan *fan = fan_of(live, path);
         path->link = fan == NULL ? NULL : &fan->link;
+        reason = ENOMEM;
     }
     if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
-        (void)live_explain_no_ring(live, &path->destination, 0, refused);
+        (void)live_explain_no_ring(live, &path->destination, 0, reason == EPERM);
     }
-    return path->link == NULL ? STATUS_INVALID : STATUS_OK;
+    return path->link == NULL ? live_unreachable(reason) : STATUS_OK;
 }
 
 static struct link *look_for(struct live *live, struct live_fan *fan, uint32_t slot)
