@@ -38,21 +38,29 @@ static bool find_cookie(int fd, uint64_t *cookie)
     return getsockopt(fd, SOL_SOCKET, SO_COOKIE, cookie, &bytes) == 0 && bytes == sizeof(*cookie);
 }
 
+static bool is_shortage(int reason)
+{
+    return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS;
+}
+
 int netlink_socket_open(int type)
 {
-    const int fd = (int)syscall(SYS_socket, AF_NETLINK, type, NETLINK_USERSOCK);
     uint64_t cookie;
+    errno = 0;
+    const int fd = (int)syscall(SYS_socket, AF_NETLINK, type, NETLINK_USERSOCK);
     if (fd >= 0 && fd < FILES_MAX && find_cookie(fd, &cookie) && cookie != 0) {
         atomic_store(&cookies[fd], cookie);
         return fd;
     }
-    if (fd < 0 && errno != EPROTONOSUPPORT && errno != EAFNOSUPPORT) {
-        return -1; /* No descriptor, no memory: the kernel's own socket could say no other. */
-    }
-    /* As without us: the kernel says what it makes of the protocol. */
+    const int reason = errno;
     if (fd >= 0) {
         close(fd);
     }
+    if (is_shortage(reason)) {
+        errno = reason; /* The kernel's own socket could say no other. */
+        return -1;
+    }
+    /* As without us: the kernel says what it makes of the protocol. */
     return (int)syscall(SYS_socket, AF_NETLINK, type, NETLINK_RDMA);
 }
 
