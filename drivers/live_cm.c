@@ -156,7 +156,7 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
         if (multicast && live->config.device == NULL) {
             memcpy(source->ip, gid_towards(live, to)->bytes, 16);
         } else if (!address_towards(to, source->ip)) {
-            return ENETUNREACH;
+            return errno == EMFILE || errno == ENFILE || errno == ENOBUFS ? errno : ENETUNREACH;
         }
         source->known = true;
         source->ipv6 = id->destination.ipv6;
@@ -164,6 +164,9 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
         return EAFNOSUPPORT;
     }
     if (!multicast && !address_is_local(to) && own_gid(live, source->ip) == NULL) {
+        if (errno != 0) {
+            return errno;
+        }
         explain_unreachable(live);
         return ENODEV;
     }
@@ -191,6 +194,10 @@ static void answer_service(struct live *live, struct rdma_id *id, bool patiently
 {
     const uint8_t *to = id->destination.ip;
     if (!inet_is_multicast(to) && !address_is_local(to)) {
+        if (errno != 0) {
+            rdma_cm_on_nobody(live->cm, id); /* Who asks again may be told. */
+            return;
+        }
         struct rdma_server server = {.process = 0};
         memcpy(server.gid, to, 16);
         memcpy(server.source_gid, id->source_gid, 16);

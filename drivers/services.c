@@ -350,6 +350,7 @@ enum reply {
     REPLY_NOBODY,   /* There is no claim of any address. */
     REPLY_NONSENSE, /* Or none at all. */
     REPLY_VERSION,  /* From another version of nonic: its layout is not ours. */
+    REPLY_LATER,    /* One that cannot be judged just now. */
 };
 
 /* What begins as all answers of nonic do is an answer, though we cannot read it. */
@@ -376,9 +377,11 @@ static enum reply read_answer(int fd, struct service_owner *owner, int flags)
         return REPLY_NOBODY;
     }
     if (answer.slot < LOCAL_NO_SLOT || answer.slot >= SHARE_SLOTS ||
-        inet_is_any(answer.gid.bytes) || inet_is_multicast(answer.gid.bytes) ||
-        !address_is_local(answer.gid.bytes)) {
+        inet_is_any(answer.gid.bytes) || inet_is_multicast(answer.gid.bytes)) {
         return REPLY_NONSENSE;
+    }
+    if (!address_is_local(answer.gid.bytes)) {
+        return errno != 0 ? REPLY_LATER : REPLY_NONSENSE;
     }
     *owner = (struct service_owner){.gid = answer.gid, .slot = answer.slot};
     return REPLY_OWNER;
@@ -413,6 +416,9 @@ static void take_answer(struct services *services, struct question *question)
     } else if (reply == REPLY_VERSION) {
         services->other_version = local_peer(question->fd);
         settle(services, question, false);
+    } else if (reply == REPLY_LATER) {
+        services_let_go(services, &question->fd, true);
+        question->retry_at = instant_after(question->put_at, RETRY_NS);
     } else if (question->believed_at.ns == question->asked_at.ns || ++question->lost == LOST_MAX) {
         settle(services, question, false);
     } else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "drivers/socket_address.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,16 +37,23 @@ void socket_address_ip(const union socket_address *address, uint8_t ip[16])
     }
 }
 
+static bool is_shortage(int reason)
+{
+    return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS ||
+           reason == EADDRINUSE;
+}
+
 /* Only an address of this machine can be bound. */
 bool address_is_local(const uint8_t ip[16])
 {
     const union socket_address address = socket_address_of(ip, 0);
     const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return false;
+    const bool local = fd >= 0 && bind(fd, &address.any, socket_address_bytes(&address)) == 0;
+    const int reason = local || !is_shortage(errno) ? 0 : errno;
+    if (fd >= 0) {
+        close(fd);
     }
-    const bool local = bind(fd, &address.any, socket_address_bytes(&address)) == 0;
-    close(fd);
+    errno = reason;
     return local;
 }
 
@@ -59,7 +67,9 @@ bool address_towards(const uint8_t to[16], uint8_t from[16])
     }
     const bool found =
         connect(fd, &address.any, bytes) == 0 && getsockname(fd, &address.any, &bytes) == 0;
+    const int reason = errno;
     close(fd);
+    errno = reason;
     if (found) {
         socket_address_ip(&address, from);
     }

@@ -32,10 +32,12 @@ socklen_t socket_address_bytes(const union socket_address *address);
 /* Its family is AF_INET or AF_INET6. */
 void socket_address_ip(const union socket_address *address, uint8_t ip[16]);
 
-/* Is it an address of this machine? */
+/* Is it an address of this machine? False with errno 0: it is not; with another: it could not be
+ * found out just now. */
 MUST_USE bool address_is_local(const uint8_t ip[16]);
 
-/* The address that this machine would send from, as its routes say; false: there is no way. */
+/* The address that this machine would send from, as its routes say; false: there is no way,
+ * and errno says why. */
 MUST_USE bool address_towards(const uint8_t to[16], uint8_t from[16]);
 
 #endif

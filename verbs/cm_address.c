@@ -2,6 +2,8 @@
  *
  * cm_address - commands that bind ids to addresses, listen there, and find the way to peers.
  */
+#include <errno.h>
+
 #include "base/status.h"
 #include "drivers/socket_address.h"
 #include "verbs/cm_internal.h"
@@ -48,7 +50,7 @@ static int bind_to(const struct cm_command *command, struct cm_id *id, struct rd
         return EINVAL;
     }
     if (!inet_is_any(address.ip) && !address_is_local(address.ip)) {
-        return EADDRNOTAVAIL;
+        return errno != 0 ? errno : EADDRNOTAVAIL;
     }
     if (!id->reuse_address || address.port == 0) {
         const int failure = claim_at_once(command, id, &address);
@@ -149,7 +151,7 @@ static int resolve(struct cm_command *command, uint32_t handle, const void *from
         return EAFNOSUPPORT;
     }
     if (source.known && !inet_is_any(source.ip) && !address_is_local(source.ip)) {
-        return EADDRNOTAVAIL;
+        return errno != 0 ? errno : EADDRNOTAVAIL;
     }
     return status_errno(
         rdma_id_resolve_address(cm_manager(command), &id->core, &source, &destination));
