@@ -106,8 +106,9 @@ EXPORT struct ibv_context *ibv_import_device(int fd)
 {
     uint64_t file;
     struct ibv_device *device = NULL;
+    errno = EBADF;
     if (!identify(fd, &file)) {
-        return fail(EBADF);
+        return NULL;
     }
     pthread_mutex_lock(&contexts.mutex);
     for (struct list *node = contexts.all.next; node != &contexts.all; node = node->next) {
