@@ -92,11 +92,12 @@ bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write)
                     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
             return true;
         }
-        if (errno == ENOMEM || errno == EFAULT) {
+        if (errno == EFAULT) {
             return false;
         }
     }
-    /* Also of memory, or on a kernel, that knows no such advice. */
+    /* Also of memory, or on a kernel, that knows no such advice; and ENOMEM is said of memory that is
+     * not there, and where there is none for its pages. */
     return memory_mapped(address, bytes, write);
 }
 
