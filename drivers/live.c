@@ -159,6 +159,9 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
     }
     const int slot = live->addresses.shared ? (int)live->addresses.slot : LOCAL_NO_SLOT;
     live->shm = shm_port_open(&live->gids[0].gid, slot, error, error_bytes);
+    if (live->shm == NULL && errno == EADDRINUSE && !live->addresses.shared) {
+        errno = EAGAIN; /* The next address that is drawn is another. */
+    }
     return live->shm != NULL || (live->config.wire == LIVE_WIRE_AUTO && has_udp(live));
 }
 
