@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "drivers/memory.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -8,6 +9,13 @@
 
 #include "drivers/guard.h"
 #include "drivers/uncancelled.h"
+
+/* The kernel says nothing of the memory, but that it does not copy: it has none itself, or a filter
+ * forbids the call. Then our own copy, which bears a fault, has to do. */
+static bool was_refused(ssize_t count)
+{
+    return count < 0 && errno != EFAULT;
+}
 
 static bool copy_through_kernel(uint64_t address, const uint8_t *from, uint32_t bytes)
 {
@@ -21,7 +29,9 @@ static bool copy_through_kernel(uint64_t address, const uint8_t *from, uint32_t 
         {(void *)(uintptr_t)address, bytes - tail},
         {(void *)(uintptr_t)(address + bytes - tail), tail},
     };
-    return process_vm_writev(getpid(), local, 2, remote, 2, 0) == (ssize_t)bytes;
+    const ssize_t count = process_vm_writev(getpid(), local, 2, remote, 2, 0);
+    return count == (ssize_t)bytes ||
+           (was_refused(count) && guard_copy((uint8_t *)(uintptr_t)address, from, bytes));
 }
 
 static bool put(const struct segment *segment, uint32_t offset, const uint8_t *from, uint32_t bytes)
@@ -60,12 +70,14 @@ static bool scatter(const struct nic_move *move)
     return true;
 }
 
-/* The kernel brings an on-demand page in, writable, before the processor's own atomic touches it.
- */
+/* The kernel brings an on-demand page in, writable, before the processor's own atomic touches it;
+ * which bears a fault, if the kernel does not know the advice (before Linux 5.14), or has no time. */
 static bool page_present(const struct segment *segment)
 {
     const uint64_t page = segment->address & ~(uint64_t)4095;
-    return !segment->may_fault || madvise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0;
+    return !segment->may_fault ||
+           madvise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0 ||
+           (errno != EFAULT && errno != ENOMEM);
 }
 
 /* The processor's compare and swap makes every kind of atomic: what a compare expects is the first
@@ -135,7 +147,9 @@ bool memory_gather(const struct segment *segments, uint32_t count, uint8_t *to)
         if (segment->may_fault) {
             const struct iovec local = {to, segment->bytes};
             const struct iovec remote = {from, segment->bytes};
-            if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != (ssize_t)segment->bytes) {
+            const ssize_t moved = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+            if (moved != (ssize_t)segment->bytes &&
+                !(was_refused(moved) && guard_copy(to, from, segment->bytes))) {
                 return false;
             }
         } else if (!guard_copy(to, from, segment->bytes)) {
