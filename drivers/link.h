@@ -23,10 +23,11 @@ struct link {
     enum link_kind kind;
     struct gid peer;
     struct gid self;
-    bool lost;          /* The peer process is gone: what is sent here vanishes. */
-    uint32_t number;    /* LINK_UDP: nic_path.peer; 0: none. */
-    bool connected;     /* A connected queue pair's path has led here (LINK_UDP). */
-    struct list parked; /* Queue pairs waiting for room (their nic_park nodes). */
+    bool lost;              /* The peer process is gone: what is sent here vanishes. */
+    struct instant look_at; /* Lost: when to look for it again. */
+    uint32_t number;        /* LINK_UDP: nic_path.peer; 0: none. */
+    bool connected;         /* A connected queue pair's path has led here (LINK_UDP). */
+    struct list parked;     /* Queue pairs waiting for room (their nic_park nodes). */
     /* live_stopped.c: does the peer read what we send? */
     struct link_reading {
         struct instant at; /* When we looked the last time; 0 ns: never. */

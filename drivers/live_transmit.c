@@ -30,6 +30,9 @@
 #define FETCH_BYTES_LONE   LIVE_READ_WAITS_BYTES
 #define SMALL_READS_MAX    4
 
+/* Between two looks for the peer of a link that was lost. */
+#define LOOK_AGAIN_NS 10000000
+
 /* So much is fetched before packets that came in meanwhile are looked at. */
 #define FETCHED_MAX (2u << 20)
 
@@ -269,6 +272,16 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
     return shm_link_transmit(live->shm, link, departure);
 }
 
+/* What was lost is looked for again, now and then: else a connection would end because its peer once
+ * had no memory for a ring. */
+static void look_again(struct live *live, struct link *link)
+{
+    if (link->kind == LINK_SHM && instant_reached(live->now, link->look_at)) {
+        link->look_at = instant_after(live->now, LOOK_AGAIN_NS);
+        (void)!shm_link_revive(live->shm, link);
+    }
+}
+
 /* One queue pair's turn. Returns how many packets it sent. */
 static uint32_t serve(struct live *live, struct qp *qp)
 {
@@ -279,6 +292,9 @@ static uint32_t serve(struct live *live, struct qp *qp)
         struct link *link = nic_qp_link(qp);
         if (UNLIKELY(link != NULL && link->kind == LINK_FAN)) {
             link = live_fan_link(live, link, nic_qp_destination(qp));
+        }
+        if (UNLIKELY(link != NULL && link->lost)) {
+            look_again(live, link);
         }
         if (link != NULL && !live_has_room(live, link)) {
             nic_park(live->nic, qp, &link->parked, live->now);

@@ -199,8 +199,14 @@ bool shm_connect(struct shm_port *port, struct shm_link *link)
     link->tail = link->consumed = 0;
     link->data_tail = link->data_freed = 0;
     link->direct_refused = false;
+    link->link.reading = (struct link_reading){0};
     link->link.lost = false;
     return true;
+}
+
+bool shm_link_revive(struct shm_port *port, struct link *base)
+{
+    return !base->lost || shm_connect(port, CONTAINER_OF(base, struct shm_link, link));
 }
 
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot)
@@ -211,8 +217,7 @@ struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int sl
     }
     if (link != NULL) {
         /* The process may have gone and another one come to its address. */
-        const bool alive = !link->link.lost || shm_connect(port, link);
-        return alive ? &link->link : NULL;
+        return shm_link_revive(port, &link->link) ? &link->link : NULL;
     }
     link = calloc(1, sizeof(*link));
     if (link == NULL) {
@@ -317,13 +322,22 @@ static bool answer(struct shm_port *port, int socket)
            errno == ECONNRESET || errno == ECONNREFUSED;
 }
 
+enum greeting {
+    GREETING_DONE,
+    GREETING_LATER,
+    GREETING_REFUSED,
+};
+
 /* The caller's hello and its ring: either all of it makes sense, or the caller is sent away. */
-static bool greet(struct shm_port *port, int socket)
+static enum greeting greet(struct shm_port *port, int socket)
 {
     struct shm_hello hello;
     int fd = -1;
     uint32_t fds = 1;
     const ssize_t received = local_receive(socket, &hello, sizeof(hello), &fd, &fds);
+    if (received < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM)) {
+        return GREETING_LATER; /* It is still there to be read. */
+    }
     const bool sense =
         received == (ssize_t)sizeof(hello) && shm_mark_fits(&hello.mark, sizeof(hello)) && fds == 1;
     struct shm_ring *ring =
@@ -334,7 +348,7 @@ static bool greet(struct shm_port *port, int socket)
         if (ring != NULL) {
             munmap(ring, sizeof(*ring));
         }
-        return false;
+        return GREETING_REFUSED;
     }
     *inbound = (struct shm_inbound){
         .watch = SHM_WATCH_INBOUND,
@@ -352,14 +366,18 @@ static bool greet(struct shm_port *port, int socket)
         !add_inbound(port, inbound)) {
         munmap(ring, sizeof(*ring));
         free(inbound);
-        return false;
+        return GREETING_REFUSED;
     }
-    return true;
+    return GREETING_DONE;
 }
 
 static void serve_caller(struct shm_port *port, struct shm_caller *caller)
 {
-    if (!greet(port, caller->socket)) {
+    const enum greeting greeting = greet(port, caller->socket);
+    if (greeting == GREETING_LATER) {
+        return;
+    }
+    if (greeting == GREETING_REFUSED) {
         unwatch_and_close(port, caller->socket);
     }
     free(caller);
