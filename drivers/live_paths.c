@@ -30,7 +30,7 @@ struct live_fan {
 static bool is_shortage(int reason)
 {
     return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS ||
-           reason == EAGAIN;
+           reason == EAGAIN || reason == ENOSPC;
 }
 
 enum status live_unreachable(int reason)
