@@ -61,8 +61,9 @@ void shm_port_serve(struct shm_port *port);
  * alone; NULL if no nonic process of our user is there. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 
-/* Of a link that was lost: is it no more? The peer's process may be there, and have had no memory, or
- * no descriptor, for our ring when it was greeted. What was in that ring is lost. */
+/* Looks for the peer of a link that was lost: its process may be there, and have had no memory, or no
+ * descriptor, for our ring when it was greeted. What was in that ring is lost. False: nobody is
+ * there. */
 MUST_USE bool shm_link_revive(struct shm_port *port, struct link *link);
 
 /* Is the peer's process there, running or stopped? A child that it forked may keep its sockets open

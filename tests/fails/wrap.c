@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * wrap - what our library asks of the C library and the kernel, of which one call fails.
+ *
+ * The linker sends every call of a function in the list `wrapped` here (--wrap), but only calls
+ * that stand in our own objects: those of the program, and those that libc makes inside itself,
+ * go where they always go. A place in the code that calls is a site, known by its return address; a
+ * run with FAILS_RECORD writes the sites that were met, and a run with FAILS_SITE lets one fail:
+ *
+ *   FAILS_SITE    its address within the module, in hexadecimal
+ *   FAILS_CALL    which of its calls: 0 is the first
+ *   FAILS_HOW     an errno, or "short": less is done than was asked for
+ *
+ * Nothing here allocates, and nothing calls what is wrapped.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "tests/fails/wrap.h"
+
+#define SITES_MAX 1024
+#define SHORT     (-1)
+
+struct site {
+    _Atomic uintptr_t address; /* 0: no site. */
+    _Atomic uint32_t calls;
+    const char *function;
+    long number; /* The system call, if it goes past the C library; -1: it does not. */
+};
+
+static struct site sites[SITES_MAX];
+static atomic_uint struck;
+static uintptr_t target; /* 0: nothing fails. */
+static uint32_t target_call;
+static int target_how;
+
+long __real_syscall(long number, ...);
+
+unsigned fails_struck(void)
+{
+    return atomic_load(&struck);
+}
+
+int fails_how(void)
+{
+    return target_how;
+}
+
+/* -- Sites --------------------------------------------------------------------------------------*/
+
+/* Where in its module: the same in every run. */
+static uintptr_t place_of(uintptr_t address, const char **module)
+{
+    Dl_info info;
+    *module = "?";
+    if (dladdr((void *)address, &info) == 0) {
+        return address;
+    }
+    *module = info.dli_fname;
+    return address - (uintptr_t)info.dli_fbase;
+}
+
+__attribute__((constructor)) static void read_orders(void)
+{
+    const char *site = getenv("FAILS_SITE"), *call = getenv("FAILS_CALL");
+    const char *how = getenv("FAILS_HOW");
+    if (site != NULL && how != NULL) {
+        target_call = call == NULL ? 0 : (uint32_t)strtoul(call, NULL, 10);
+        target_how = strcmp(how, "short") == 0 ? SHORT : (int)strtol(how, NULL, 10);
+        target = strtoul(site, NULL, 16);
+    }
+}
+
+static struct site *site_at(uintptr_t address, const char *function, long number)
+{
+    for (uint32_t i = 0; i < SITES_MAX; i++) {
+        struct site *site = &sites[(address / 2 + i) % SITES_MAX];
+        uintptr_t there = atomic_load(&site->address);
+        if (there == 0 && atomic_compare_exchange_strong(&site->address, &there, address)) {
+            site->function = function;
+            site->number = number;
+            return site;
+        }
+        if (there == address) {
+            return site;
+        }
+    }
+    abort();
+}
+
+/* Is this the call that fails? Returns how; 0: it does not. */
+static int how(void *caller, const char *function, long number)
+{
+    const char *module;
+    struct site *site = site_at((uintptr_t)caller, function, number);
+    const uint32_t call = atomic_fetch_add(&site->calls, 1);
+    if (target == 0 || call != target_call || place_of((uintptr_t)caller, &module) != target) {
+        return 0;
+    }
+    return target_how;
+}
+
+static void strike(int reason)
+{
+    atomic_fetch_add(&struck, 1);
+    errno = reason;
+}
+
+/* The call fails with an errno. */
+static bool fails(void *caller, const char *function, long number)
+{
+    const int failure = how(caller, function, number);
+    if (failure <= 0) {
+        return false;
+    }
+    strike(failure);
+    return true;
+}
+
+void fails_record(void)
+{
+    const char *path = getenv("FAILS_RECORD");
+    if (path == NULL) {
+        return;
+    }
+    const long fd = __real_syscall(SYS_open, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    for (uint32_t i = 0; i < SITES_MAX && fd >= 0; i++) {
+        const struct site *site = &sites[i];
+        const char *module;
+        char line[512];
+        if (atomic_load(&site->address) != 0) {
+            const uintptr_t place = place_of(site->address, &module);
+            const int bytes =
+                snprintf(line, sizeof(line), "%lx %u %s %ld %s\n", place, atomic_load(&site->calls),
+                         site->function, site->number, module);
+            (void)!__real_syscall(SYS_write, fd, line, (long)bytes);
+        }
+    }
+    __real_syscall(SYS_close, fd);
+}
+
+__attribute__((destructor)) static void record_at_exit(void)
+{
+    fails_record();
+}
+
+/* -- Functions that fail by one value -----------------------------------------------------------*/
+
+#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
+
+/* `type name(parameters)` fails with `failed`; `arguments` are passed on. */
+#define WRAP(type, failed, name, parameters, arguments)                                            \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters                                                                  \
+    {                                                                                              \
+        return fails(CALLER, #name, -1) ? (failed) : __real_##name arguments;                      \
+    }
+
+WRAP(int, -1, accept4, (int fd, void *name, void *bytes, int flags), (fd, name, bytes, flags))
+WRAP(int, -1, access, (const char *path, int mode), (path, mode))
+WRAP(void *, NULL, aligned_alloc, (size_t align, size_t bytes), (align, bytes))
+WRAP(int, -1, bind, (int fd, const void *name, socklen_t bytes), (fd, name, bytes))
+WRAP(void *, NULL, calloc, (size_t count, size_t bytes), (count, bytes))
+WRAP(int, -1, connect, (int fd, const void *name, socklen_t bytes), (fd, name, bytes))
+WRAP(int, -1, epoll_create1, (int flags), (flags))
+WRAP(int, -1, epoll_pwait2,
+     (int fd, struct epoll_event *events, int room, const struct timespec *timeout,
+      const sigset_t *mask),
+     (fd, events, room, timeout, mask))
+WRAP(int, -1, epoll_wait, (int fd, struct epoll_event *events, int room, int timeout_ms),
+     (fd, events, room, timeout_ms))
+WRAP(int, -1, eventfd, (unsigned int count, int flags), (count, flags))
+WRAP(int, -1, fchmod, (int fd, mode_t mode), (fd, mode))
+WRAP(FILE *, NULL, fdopen, (int fd, const char *mode), (fd, mode))
+WRAP(int, -1, flock, (int fd, int operation), (fd, operation))
+WRAP(FILE *, NULL, fopen64, (const char *path, const char *mode), (path, mode))
+WRAP(int, -1, fstat64, (int fd, void *status), (fd, status))
+WRAP(int, -1, ftruncate64, (int fd, off_t bytes), (fd, bytes))
+WRAP(int, -1, getifaddrs, (struct ifaddrs * *list), (list))
+WRAP(int, -1, getpeername, (int fd, void *name, void *bytes), (fd, name, bytes))
+WRAP(int, -1, getsockname, (int fd, void *name, void *bytes), (fd, name, bytes))
+WRAP(char *, NULL, if_indextoname, (unsigned int index, char *name), (index, name))
+WRAP(unsigned int, 0, if_nametoindex, (const char *name), (name))
+WRAP(int, -1, ioctl, (int fd, unsigned long request, void *argument), (fd, request, argument))
+WRAP(int, -1, listen, (int fd, int backlog), (fd, backlog))
+WRAP(off_t, -1, lseek64, (int fd, off_t to, int whence), (fd, to, whence))
+WRAP(int, -1, madvise, (void *from, size_t bytes, int advice), (from, bytes, advice))
+WRAP(void *, NULL, malloc, (size_t bytes), (bytes))
+WRAP(int, -1, memfd_create, (const char *name, unsigned int flags), (name, flags))
+WRAP(void *, MAP_FAILED, mmap64,
+     (void *at, size_t bytes, int protection, int flags, int fd, off_t offset),
+     (at, bytes, protection, flags, fd, offset))
+WRAP(int, -1, mprotect, (void *from, size_t bytes, int protection), (from, bytes, protection))
+WRAP(int, -1, poll, (struct pollfd * fds, nfds_t count, int timeout_ms), (fds, count, timeout_ms))
+WRAP(void *, NULL, realloc, (void *memory, size_t bytes), (memory, bytes))
+WRAP(ssize_t, -1, recv, (int fd, void *bytes, size_t count, int flags), (fd, bytes, count, flags))
+WRAP(ssize_t, -1, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
+WRAP(ssize_t, -1, send, (int fd, const void *bytes, size_t count, int flags),
+     (fd, bytes, count, flags))
+WRAP(ssize_t, -1, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
+WRAP(int, -1, setsockopt, (int fd, int level, int name, const void *value, socklen_t bytes),
+     (fd, level, name, value, bytes))
+WRAP(int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol))
+WRAP(int, -1, stat64, (const char *path, void *status), (path, status))
+WRAP(char *, NULL, strdup, (const char *text), (text))
+
+char *__real_fgets(char *line, int bytes, FILE *file);
+char *__wrap_fgets(char *line, int bytes, FILE *file);
+
+/* As when the kernel does not read on; glibc's ferror looks at this flag. */
+char *__wrap_fgets(char *line, int bytes, FILE *file)
+{
+    if (fails(CALLER, "fgets", -1)) {
+        file->_flags |= 0x20;
+        return NULL;
+    }
+    return __real_fgets(line, bytes, file);
+}
+
+int __real_getsockopt(int fd, int level, int name, void *value, void *bytes);
+int __wrap_getsockopt(int fd, int level, int name, void *value, void *bytes);
+
+/* Whose it is and what it is called the kernel knows of every socket. */
+int __wrap_getsockopt(int fd, int level, int name, void *value, void *bytes)
+{
+    const bool known = level == SOL_SOCKET && name == SO_COOKIE;
+    return !known && fails(CALLER, "getsockopt", -1)
+               ? -1
+               : __real_getsockopt(fd, level, name, value, bytes);
+}
+
+int __real_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
+
+/* What is watched already takes no memory. */
+int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
+{
+    return what == EPOLL_CTL_ADD && fails(CALLER, "epoll_ctl", -1)
+               ? -1
+               : __real_epoll_ctl(epoll, what, fd, event);
+}
+
+/* They return the errno. */
+WRAP(int, fails_how(), pthread_atfork,
+     (void (*before)(void), void (*parent)(void), void (*child)(void)), (before, parent, child))
+WRAP(int, fails_how(), pthread_create,
+     (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument),
+     (thread, attributes, run, argument))
+
+/* -- Functions with a last argument that may be missing -----------------------------------------*/
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, mode_t mode);
+int __real_fcntl64(int fd, int command, ...);
+int __wrap_fcntl64(int fd, int command, void *argument);
+
+/* Passed in a register, whatever is in it: who does not want it does not look at it. */
+int __wrap_open64(const char *path, int flags, mode_t mode)
+{
+    return fails(CALLER, "open64", -1) ? -1 : __real_open64(path, flags, mode);
+}
+
+int __wrap_fcntl64(int fd, int command, void *argument)
+{
+    /* Flags of a descriptor that is there are always known. */
+    if (command == F_GETFL || command == F_GETFD) {
+        return __real_fcntl64(fd, command, argument);
+    }
+    return fails(CALLER, "fcntl64", -1) ? -1 : __real_fcntl64(fd, command, argument);
+}
+
+/* -- Functions that may do less than was asked for ----------------------------------------------*/
+
+/* So much of `count`; a counter (eventfd) is read and written as a whole. */
+static size_t part_of(size_t count)
+{
+    return count <= sizeof(uint64_t) ? count : count / 2;
+}
+
+/* True: the call fails, and *count is what of it is done otherwise. */
+static bool fails_or_shortens(void *caller, const char *function, long number, size_t *count)
+{
+    const int failure = how(caller, function, number);
+    if (failure > 0) {
+        strike(failure);
+        return true;
+    }
+    if (failure == SHORT && part_of(*count) < *count) {
+        atomic_fetch_add(&struck, 1);
+        *count = part_of(*count);
+    }
+    return false;
+}
+
+ssize_t __real_read(int fd, void *bytes, size_t count);
+ssize_t __wrap_read(int fd, void *bytes, size_t count);
+ssize_t __wrap_read(int fd, void *bytes, size_t count)
+{
+    return fails_or_shortens(CALLER, "read", -1, &count) ? -1 : __real_read(fd, bytes, count);
+}
+
+ssize_t __real_getrandom(void *bytes, size_t count, unsigned int flags);
+ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags);
+ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags)
+{
+    const int failure = how(CALLER, "getrandom", -1);
+    if (failure > 0) {
+        strike(failure);
+        return -1;
+    }
+    if (failure == SHORT) {
+        atomic_fetch_add(&struck, 1);
+        count /= 2;
+    }
+    return __real_getrandom(bytes, count, flags);
+}
+
+/* Only the first of several vectors. */
+#define WRAP_VECTORS(name)                                                                         \
+    ssize_t __real_##name(pid_t pid, const struct iovec *local, unsigned long locals,              \
+                          const struct iovec *remote, unsigned long remotes, unsigned long flags); \
+    ssize_t __wrap_##name(pid_t pid, const struct iovec *local, unsigned long locals,              \
+                          const struct iovec *remote, unsigned long remotes, unsigned long flags); \
+    ssize_t __wrap_##name(pid_t pid, const struct iovec *local, unsigned long locals,              \
+                          const struct iovec *remote, unsigned long remotes, unsigned long flags)  \
+    {                                                                                              \
+        size_t first = locals > 0 ? local[0].iov_len : 0;                                          \
+        if (fails_or_shortens(CALLER, #name, -1, &first)) {                                        \
+            return -1;                                                                             \
+        }                                                                                          \
+        if (locals > 0 && first < local[0].iov_len) {                                              \
+            const struct iovec less = {local[0].iov_base, first};                                  \
+            return __real_##name(pid, &less, 1, remote, remotes, flags);                           \
+        }                                                                                          \
+        return __real_##name(pid, local, locals, remote, remotes, flags);                          \
+    }
+
+WRAP_VECTORS(process_vm_readv)
+WRAP_VECTORS(process_vm_writev)
+
+/* -- Calls that go past the C library -----------------------------------------------------------*/
+
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
+
+/* What has nothing to fail by: it is not even a site. */
+static bool cannot_fail(long number)
+{
+    return number == SYS_close || number == SYS_gettid || number == SYS_tgkill ||
+           number == SYS_nanosleep || number == SYS_faccessat;
+}
+
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+    if (cannot_fail(number)) {
+        return __real_syscall(number, a, b, c, d, e, f);
+    }
+    const bool counted = number == SYS_read || number == SYS_write || number == SYS_sendmmsg;
+    size_t count = (size_t)c;
+    /* Our counters (eventfd) are far from full, and written as a whole. */
+    const bool counter = number == SYS_write && count == sizeof(uint64_t);
+    const int failure = how(CALLER, "syscall", number);
+    if (failure > 0 && (!counter || failure == EINTR)) {
+        strike(failure);
+        return -1;
+    }
+    if (failure == SHORT && counted) {
+        /* The first of several messages. */
+        count = number == SYS_sendmmsg ? 1 : part_of(count);
+        atomic_fetch_add(&struck, count < (size_t)c);
+    }
+    return __real_syscall(number, a, b, counted ? (long)count : c, d, e, f);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * wrap - what a program knows of the calls that fail under it (wrap.c).
+ */
+#ifndef TESTS_FAILS_WRAP_H
+#define TESTS_FAILS_WRAP_H
+
+#define FAILS_EXPORT __attribute__((visibility("default")))
+
+/* So many calls have failed so far. */
+FAILS_EXPORT unsigned fails_struck(void);
+/* The errno that the call fails with; -1: it does less than was asked for. */
+FAILS_EXPORT int fails_how(void);
+/* Writes the sites that were met, as the end of a process does: for one that ends by _exit. */
+FAILS_EXPORT void fails_record(void);
+
+#endif
