@@ -167,14 +167,21 @@ int shm_port_fd(const struct shm_port *port)
 
 /* -- Connecting ---------------------------------------------------------------------------------*/
 
-bool shm_connect(struct shm_port *port, struct shm_link *link)
+bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
 {
     link->watch = SHM_WATCH_LINK;
     const struct local_name name = shm_name(SHM_LAYOUT, &link->link.peer, link->slot);
-    link->socket = local_dial(&name, &link->pid);
+    pid_t pid;
+    link->socket = local_dial(&name, &pid);
     if (link->socket < 0) {
         return false;
     }
+    if (only != 0 && pid != only) {
+        local_close(link->socket);
+        errno = ECONNREFUSED;
+        return false;
+    }
+    link->pid = pid;
     void *map;
     const int fd = shm_memory_make("nonic-ring", sizeof(struct shm_ring), false, &map);
     if (fd < 0) {
@@ -204,9 +211,11 @@ bool shm_connect(struct shm_port *port, struct shm_link *link)
     return true;
 }
 
+/* Connections were to that process, and to no other that has come to its address. */
 bool shm_link_revive(struct shm_port *port, struct link *base)
 {
-    return !base->lost || shm_connect(port, CONTAINER_OF(base, struct shm_link, link));
+    struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
+    return !base->lost || shm_connect(port, link, link->pid);
 }
 
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot)
@@ -217,7 +226,8 @@ struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int sl
     }
     if (link != NULL) {
         /* The process may have gone and another one come to its address. */
-        return shm_link_revive(port, &link->link) ? &link->link : NULL;
+        const bool alive = !link->link.lost || shm_connect(port, link, 0);
+        return alive ? &link->link : NULL;
     }
     link = calloc(1, sizeof(*link));
     if (link == NULL) {
@@ -226,7 +236,7 @@ struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int sl
     link->link = (struct link){.kind = LINK_SHM, .peer = *peer, .self = port->self, .lost = true};
     link->slot = slot;
     list_init(&link->link.parked);
-    if (!shm_connect(port, link)) {
+    if (!shm_connect(port, link, 0)) {
         free(link);
         return NULL;
     }
