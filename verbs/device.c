@@ -27,6 +27,9 @@ static struct {
 
 EXPORT struct ibv_device **ibv_get_device_list(int *count)
 {
+    if (count != NULL) {
+        *count = 0;
+    }
     struct ibv_device **list = calloc(2, sizeof(*list));
     if (list == NULL) {
         return fail(ENOMEM);
