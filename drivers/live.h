@@ -175,7 +175,8 @@ struct live_listener {
     void (*on_async_event)(void *context, const struct nic_event *event);
     void (*on_leaving)(void *context); /* Called by our thread before it stops; not locked. */
     /* Called, locked, by our thread: what is told to another process, root's or of our user, that
-     * wishes for it, as lines (stat_server.h). Returns their length; 0: nothing. */
+     * wishes for it, as lines (stat_server.h). Returns their length; 0: the wish is unknown;
+     * SIZE_MAX: it is known, but cannot be granted just now. */
     size_t (*on_wish)(struct live *live, const char *wish, bool root, char *text, size_t bytes);
     void *context;
 };

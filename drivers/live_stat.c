@@ -128,21 +128,26 @@ static void say_connections(const struct live *live, int client)
     (void)!stat_server_connections(client, some, count);
 }
 
-/* False: it wishes for nothing that we know. */
+/* False: it wishes for nothing that we know. To a wish that cannot be granted just now nothing is
+ * said: counters are no answer to it. */
 static bool grant_wish(struct live *live, int client)
 {
     char wish[STAT_WISH_BYTES];
-    stat_server_wish(client, wish);
+    if (!stat_server_wish(client, wish)) {
+        return true;
+    }
     if (wish[0] == '\0' || live->listener.on_wish == NULL) {
         return false;
     }
     char *text = malloc(WISH_BYTES_MAX);
     if (text == NULL) {
-        return true; /* Nothing is said: counters are no answer to it. */
+        return true;
     }
     const size_t bytes =
         live->listener.on_wish(live, wish, stat_server_serves_root(client), text, WISH_BYTES_MAX);
-    stat_server_say(client, text, bytes);
+    if (bytes != SIZE_MAX) {
+        stat_server_say(client, text, bytes);
+    }
     free(text);
     return bytes > 0;
 }

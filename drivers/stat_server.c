@@ -110,16 +110,18 @@ bool stat_server_connections(int client, const struct stat_connection *connectio
 #define MESSAGE_BYTES 8191
 #define NAMES_TRIED   16
 
-void stat_server_wish(int client, char wish[STAT_WISH_BYTES])
+bool stat_server_wish(int client, char wish[STAT_WISH_BYTES])
 {
     struct sockaddr_un address = {0};
     socklen_t bytes = sizeof(address);
     const size_t prefix = sizeof(WISH_PREFIX) - 1;
     wish[0] = '\0';
-    if (getpeername(client, (struct sockaddr *)(void *)&address, &bytes) != 0 ||
-        bytes <= offsetof(struct sockaddr_un, sun_path) + 1 + prefix ||
+    if (getpeername(client, (struct sockaddr *)(void *)&address, &bytes) != 0) {
+        return false;
+    }
+    if (bytes <= offsetof(struct sockaddr_un, sun_path) + 1 + prefix ||
         memcmp(address.sun_path + 1, WISH_PREFIX, prefix) != 0) {
-        return;
+        return true;
     }
     const char *word = address.sun_path + 1 + prefix;
     const size_t room = bytes - offsetof(struct sockaddr_un, sun_path) - 1 - prefix;
@@ -128,6 +130,7 @@ void stat_server_wish(int client, char wish[STAT_WISH_BYTES])
         memcpy(wish, word, (size_t)(end - word));
         wish[end - word] = '\0';
     }
+    return true;
 }
 
 bool stat_server_wish_for(int client, const char *wish)

@@ -51,9 +51,9 @@ bool stat_server_connections(int client, const struct stat_connection *connectio
 void stat_server_close(int client);
 
 bool stat_server_serves_root(int client);
-/* What the client wants; empty: the usual. */
+/* What the client wants; empty: the usual. False: it cannot be found out just now. */
 #define STAT_WISH_BYTES 16
-void stat_server_wish(int client, char wish[STAT_WISH_BYTES]);
+MUST_USE bool stat_server_wish(int client, char wish[STAT_WISH_BYTES]);
 /* Says lines, as many at a time as a message has room for. */
 void stat_server_say(int client, const char *text, size_t bytes);
 /* A client's socket is given the name of a wish. False: it has none. */

@@ -292,7 +292,7 @@ static size_t tell_kind(struct live *live, enum nldev_kind kind, bool root, char
     size_t room = NLDEV_OBJECTS_MAX;
     struct nldev_resource *found = malloc(NLDEV_OBJECTS_MAX * sizeof(*found));
     if (found == NULL) {
-        return 0;
+        return SIZE_MAX;
     }
     const uint64_t total = objects_collect(live, kind, found, &room);
     size_t used = (size_t)snprintf(text, bytes, NLDEV_TOTAL " %s %" PRIu64 "\n",

@@ -37,7 +37,8 @@ void others_total(uint64_t totals[NLDEV_KINDS]);
 void others_count(struct nldev_counter *counters, size_t count);
 
 /* (locked) What another process's others_* are told, as text; called by the NIC's thread. Keys are
- * told to root alone, as by a kernel. Returns its length; 0: the wish is none that we know. */
+ * told to root alone, as by a kernel. Returns its length; 0: the wish is none that we know;
+ * SIZE_MAX: there is no memory for it. */
 size_t objects_tell(struct live *live, const char *wish, bool root, char *text, size_t bytes);
 
 #endif
