@@ -178,9 +178,9 @@ static enum outcome bind_all(struct share *share, const struct sockaddr *address
     for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
         share->sockets[i] = bind_one(address, bytes, i == 0);
         if (share->sockets[i] < 0) {
-            return errno == EADDRINUSE && i == 0 ? OUTCOME_TAKEN
-                   : errno == EMFILE             ? OUTCOME_FEW
-                                                 : OUTCOME_FAILED;
+            return errno == EADDRINUSE ? OUTCOME_TAKEN
+                   : errno == EMFILE   ? OUTCOME_FEW
+                                       : OUTCOME_FAILED;
         }
     }
     if (!attach_selector(share->sockets[0])) {
