@@ -77,7 +77,7 @@ static void in_child(void)
 static bool is_shortage(int reason)
 {
     return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS ||
-           reason == EAGAIN || reason == ENOSPC;
+           reason == EAGAIN || reason == ENOSPC || reason == ENOLCK;
 }
 
 static struct live *refuse(const char *error, int reason)
