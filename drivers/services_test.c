@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drivers/local_socket.h"
 #include "drivers/services_internal.h"
 
 #define PORT        7000
@@ -529,6 +530,65 @@ static void test_holder_stopped(void **state)
     close_services(services);
 }
 
+/* -- A holder that gives something else --------------------------------------------------------*/
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+static int closed_twice;
+
+int __wrap_close(int fd)
+{
+    const int result = __real_close(fd);
+    closed_twice += result != 0 && errno == EBADF;
+    return result;
+}
+
+/* Holds the door, and hands everybody who asks another descriptor. */
+static struct child start_impostor(void)
+{
+    int ready[2], go[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        const struct services_answer answer = {.magic = SERVICES_MAGIC_DOOR};
+        const struct service_name name = services_name(SCOPE_ANY_IPV4, space, here4, PORT);
+        close(go[1]);
+        const int listener = hold_name(&name);
+        (void)!write(ready[1], &byte, 1);
+        struct pollfd waits[] = {{.fd = go[0], .events = POLLIN},
+                                 {.fd = listener, .events = POLLIN}};
+        while (poll(waits, 2, -1) >= 0 && waits[0].revents == 0) {
+            const int asker = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+            (void)!local_send(asker, &answer, sizeof(answer), &go[0], 1);
+            close(asker);
+        }
+        _exit(0);
+    }
+    close(go[0]);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    return (struct child){pid, ready[0], go[1]};
+}
+
+/* What came instead of the door is closed once: its number may be another thread's at once. */
+static void test_another_descriptor_for_a_door(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    struct service *service;
+    struct child impostor = start_impostor();
+    closed_twice = 0;
+    assert_int_equal(claim(services, here4, PORT, &service), EADDRINUSE);
+    assert_int_equal(closed_twice, 0);
+    reap(&impostor);
+    assert_int_equal(claim(services, here4, PORT, &service), 0);
+    close_services(services);
+}
+
 static void need_root(void)
 {
     if (geteuid() != 0) {
@@ -805,6 +865,7 @@ int main(void)
         cmocka_unit_test(test_owner_in_another_process),
         cmocka_unit_test(test_owners_of_one_address_each),
         cmocka_unit_test(test_holder_stopped),
+        cmocka_unit_test(test_another_descriptor_for_a_door),
         cmocka_unit_test(test_stranger_at_a_more_special_name),
         cmocka_unit_test(test_port_of_another_user),
         cmocka_unit_test(test_claim_without_a_door),
