@@ -45,6 +45,30 @@ bool inet_is_any(const uint8_t address[16])
     return memcmp(address, any_ipv4, 16) == 0 || memcmp(address, any_ipv6, 16) == 0;
 }
 
+static const uint8_t alias_prefix[12] = {0xfe, 0x80, [10] = 0x5e, [11] = 0xfe};
+
+/* `to` gets the last four bytes of `from`, which begin with 127, behind `prefix`. */
+static bool rename_loopback(const uint8_t from[16], const uint8_t expected[12],
+                            const uint8_t prefix[12], uint8_t to[16])
+{
+    if (memcmp(from, expected, 12) != 0 || from[12] != 127) {
+        return false;
+    }
+    memcpy(to, prefix, 12);
+    memcpy(to + 12, from + 12, 4);
+    return true;
+}
+
+bool inet_loopback_alias(const uint8_t address[16], uint8_t alias[16])
+{
+    return rename_loopback(address, ipv4_mapped_prefix, alias_prefix, alias);
+}
+
+bool inet_of_loopback_alias(const uint8_t alias[16], uint8_t address[16])
+{
+    return rename_loopback(alias, alias_prefix, ipv4_mapped_prefix, address);
+}
+
 static void encode_ipv4(uint8_t *out, const struct inet_flow *flow, uint16_t identification,
                         size_t udp_bytes)
 {

@@ -68,6 +68,15 @@ bool inet_is_multicast(const uint8_t address[16]);
 /* True for 0.0.0.0 in mapped form, and for ::. */
 bool inet_is_any(const uint8_t address[16]);
 
+/* Every address of 127.0.0.0/8 has a link-local name, fe80::5efe:127.b.c.d, for programs that want
+ * an IPv6 address: fe80::/64 and the interface identifier that stands for a private IPv4 address
+ * (RFC 5214, 6.1). One that is made of an Ethernet address has ff:fe where this one has fe:7f. */
+
+/* False: `address` is none of 127.0.0.0/8 in mapped form, or `alias` not the name of one. The other
+ * argument is then untouched. */
+bool inet_loopback_alias(const uint8_t address[16], uint8_t alias[16]);
+bool inet_of_loopback_alias(const uint8_t alias[16], uint8_t address[16]);
+
 /* IP and UDP header as the ICRC sees them: ones in every field that may change on the way (TOS or
  * traffic class, flow label, TTL or hop limit, both checksums). Don't Fragment is set, fragment
  * offset 0; `identification` is ignored for IPv6. Returns the bytes written, at most

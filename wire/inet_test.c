@@ -89,6 +89,35 @@ static void test_any_address(void **state)
     }
 }
 
+/* A name and its address make each other; no other bit may differ. Other addresses have no name. */
+static void test_loopback_aliases(void **state)
+{
+    (void)state;
+    static const uint8_t expected[16] = {0xfe, 0x80, [10] = 0x5e, 0xfe, 127, 84, 3, 9};
+    const uint8_t address[16] = {[10] = 0xff, 0xff, 127, 84, 3, 9};
+    uint8_t alias[16], back[16];
+    assert_true(inet_loopback_alias(address, alias));
+    assert_memory_equal(alias, expected, sizeof(alias));
+    assert_true(inet_of_loopback_alias(alias, back));
+    assert_memory_equal(back, address, sizeof(back));
+    assert_false(inet_loopback_alias(alias, back));
+    assert_false(inet_of_loopback_alias(address, back));
+    for (unsigned bit = 0; bit < 128; bit++) {
+        const bool name = bit / 8 > 12; /* It belongs to another such address. */
+        uint8_t odd_address[16], odd_alias[16];
+        memcpy(odd_address, address, sizeof(odd_address));
+        memcpy(odd_alias, expected, sizeof(odd_alias));
+        odd_address[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        odd_alias[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        memcpy(back, address, sizeof(back));
+        assert_int_equal(inet_loopback_alias(odd_address, back), name);
+        assert_memory_equal(back, name ? odd_alias : address, sizeof(back));
+        memcpy(back, address, sizeof(back));
+        assert_int_equal(inet_of_loopback_alias(odd_alias, back), name);
+        assert_memory_equal(back, name ? odd_address : address, sizeof(back));
+    }
+}
+
 static void test_literal_ipv4(void **state)
 {
     (void)state;
@@ -253,10 +282,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mapped_addresses), cmocka_unit_test(test_multicast_addresses),
-        cmocka_unit_test(test_any_address),      cmocka_unit_test(test_literal_ipv4),
-        cmocka_unit_test(test_literal_ipv6),     cmocka_unit_test(test_ipv4_checksum),
-        cmocka_unit_test(test_ipv6_checksum),    cmocka_unit_test(test_invariant),
-        cmocka_unit_test(test_variant),
+        cmocka_unit_test(test_any_address),      cmocka_unit_test(test_loopback_aliases),
+        cmocka_unit_test(test_literal_ipv4),     cmocka_unit_test(test_literal_ipv6),
+        cmocka_unit_test(test_ipv4_checksum),    cmocka_unit_test(test_ipv6_checksum),
+        cmocka_unit_test(test_invariant),        cmocka_unit_test(test_variant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
