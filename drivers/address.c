@@ -269,6 +269,27 @@ static bool claim_loopback(struct address_set *set,
     return false;
 }
 
+/* An address as people write it, also an IPv4 address as GIDs have it (::ffff:127.0.0.5). */
+static bool parse(const char *word, union socket_address *address)
+{
+    uint8_t ip[16] = {[10] = 0xff, [11] = 0xff};
+    if (inet_pton(AF_INET, word, ip + 12) != 1 && inet_pton(AF_INET6, word, ip) != 1) {
+        return false;
+    }
+    *address = socket_address_of(ip, 0);
+    return true;
+}
+
+/* With or without its interface ("fe80::1%eth0"). */
+static bool is_link_local(const char *word)
+{
+    union socket_address address;
+    char text[INET6_ADDRSTRLEN];
+    snprintf(text, sizeof(text), "%.*s", (int)strcspn(word, "%"), word);
+    return parse(text, &address) && address.any.sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LINKLOCAL(&address.v6.sin6_addr);
+}
+
 /* Link-local addresses need a scope that a GID does not carry. */
 static bool usable(const struct ifaddrs *at)
 {
@@ -291,6 +312,19 @@ static void add_text(struct address_set *set, const char *address, const char *k
              address, kind, interface);
 }
 
+static bool names(const char *word, const char *interface, const union socket_address *address)
+{
+    union socket_address named;
+    if (strcmp(word, interface) == 0) {
+        return true;
+    }
+    if (!parse(word, &named)) {
+        return false;
+    }
+    const struct gid a = gid_of(&named), b = gid_of(address);
+    return gid_equal(&a, &b);
+}
+
 /* All usable addresses of family `family` that belong to `word`, by name or by address. */
 static bool add_matching(struct address_set *set, const struct ifaddrs *list, const char *word,
                          int family, uint32_t first, char *error, size_t error_bytes)
@@ -304,7 +338,7 @@ static bool add_matching(struct address_set *set, const struct ifaddrs *list, co
         memcpy(&address, at->ifa_addr, family == AF_INET ? sizeof(address.v4) : sizeof(address.v6));
         char text[INET6_ADDRSTRLEN];
         to_text(&address, text, sizeof(text));
-        if (strcmp(word, at->ifa_name) != 0 && strcmp(word, text) != 0) {
+        if (!names(word, at->ifa_name, &address)) {
             continue;
         }
         if (!add_shared(set, &address, text, at->ifa_name, error, error_bytes)) {
@@ -315,6 +349,24 @@ static bool add_matching(struct address_set *set, const struct ifaddrs *list, co
         }
     }
     return true;
+}
+
+static void explain_none(const char *word, bool full, char *error, size_t error_bytes)
+{
+    if (full) {
+        snprintf(error, error_bytes,
+                 "device '%s' is one too many: the interfaces before it have 16 addresses", word);
+    } else if (is_link_local(word)) {
+        snprintf(error, error_bytes,
+                 "device '%s' is a link-local address, which takes an interface to go with it: a "
+                 "GID has no room for one",
+                 word);
+    } else {
+        snprintf(error, error_bytes,
+                 "device '%s' is neither an interface that is up and has an address, nor an "
+                 "address of this machine",
+                 word);
+    }
 }
 
 static bool find_on_interfaces(struct address_set *set, const char *word, char *error,
@@ -330,20 +382,14 @@ static bool find_on_interfaces(struct address_set *set, const char *word, char *
                       add_matching(set, list, word, AF_INET6, first, error, error_bytes);
     freeifaddrs(list);
     if (good && set->count == first) {
-        snprintf(error, error_bytes,
-                 first == ADDRESS_MAX
-                     ? "device '%s' is one too many: the interfaces before it have 16 addresses"
-                     : "device '%s' is neither an interface that is up and has an address, nor an "
-                       "address of this machine",
-                 word);
+        explain_none(word, first == ADDRESS_MAX, error, error_bytes);
     }
     return good && set->count > first;
 }
 
 static bool is_loopback(const char *word, union socket_address *address)
 {
-    *address = (union socket_address){.v4 = {.sin_family = AF_INET}};
-    return inet_pton(AF_INET, word, &address->v4.sin_addr) == 1 &&
+    return parse(word, address) && address->any.sa_family == AF_INET &&
            ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
 }
 
@@ -353,8 +399,10 @@ static bool find_word(struct address_set *set, const char *word, char *error, si
     if (!is_loopback(word, &address) || set->count == ADDRESS_MAX) {
         return find_on_interfaces(set, word, error, error_bytes);
     }
-    add_text(set, word, "loopback", "");
-    return add_shared(set, &address, word, loopback, error, error_bytes);
+    char text[INET6_ADDRSTRLEN];
+    to_text(&address, text, sizeof(text));
+    add_text(set, text, "loopback", "");
+    return add_shared(set, &address, text, loopback, error, error_bytes);
 }
 
 static bool find_named(struct address_set *set, const char *device, char *error, size_t error_bytes)
