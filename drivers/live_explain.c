@@ -5,6 +5,7 @@
  * Programs learn only an error, or wait. What stands in the way (another user, another version of
  * nonic, a port that is taken) is said to standard error, once each.
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "drivers/live_internal.h"
@@ -15,15 +16,21 @@
 /* The names of all sockets of the machine are looked through so often at most. */
 #define LOOK_NS UINT64_C(1000000000)
 
+static const char *to_text(const struct gid *gid, char text[INET6_ADDRSTRLEN])
+{
+    return inet_is_ipv4(gid->bytes) ? inet_ntop(AF_INET, gid->bytes + 12, text, INET6_ADDRSTRLEN)
+                                    : inet_ntop(AF_INET6, gid->bytes, text, INET6_ADDRSTRLEN);
+}
+
 static void explain_other_user(struct live *live, const struct gid *peer)
 {
-    const uint8_t *ip = peer->bytes + 12;
-    if (!live->shm_explained && inet_is_ipv4(peer->bytes)) {
+    char text[INET6_ADDRSTRLEN];
+    if (!live->shm_explained) {
         live->shm_explained = true;
         fprintf(stderr,
-                "nonic: the peer at %u.%u.%u.%u is a program of another user, to which no shared "
+                "nonic: the peer at %s is a program of another user, to which no shared "
                 "memory leads: use `nonic run --wire auto`\n",
-                ip[0], ip[1], ip[2], ip[3]);
+                to_text(peer, text));
     }
 }
 
@@ -89,16 +96,36 @@ void live_explain_other_version(struct live *live)
     uncancelled_end(cancellation);
 }
 
-void live_explain_no_udp(struct live *live)
+static void explain_taken(void)
 {
     char text[256];
-    if (live->udp_explained || udp_port_fd_count(&live->udp) > 0) {
+    fprintf(stderr, "nonic: no shared memory leads to the peer, and there is no UDP: %s\n",
+            taken_everywhere(text, sizeof(text)) ? text
+                                                 : "its port was taken when this program began");
+}
+
+static void explain_families(const struct gid *source, const struct gid *destination)
+{
+    char from[INET6_ADDRSTRLEN], to[INET6_ADDRSTRLEN];
+    fprintf(stderr,
+            "nonic: nothing goes from %s to %s, since one is an IPv4 address and the other is not: "
+            "give both programs addresses of one kind (`nonic run --device`)\n",
+            to_text(source, from), to_text(destination, to));
+}
+
+void live_explain_no_udp(struct live *live, const struct gid *source, const struct gid *destination)
+{
+    const bool taken = udp_port_fd_count(&live->udp) == 0;
+    if (live->udp_explained ||
+        (!taken && inet_is_ipv4(source->bytes) == inet_is_ipv4(destination->bytes))) {
         return;
     }
     const int cancellation = uncancelled_begin();
     live->udp_explained = true;
-    fprintf(stderr, "nonic: no shared memory leads to the peer, and there is no UDP: %s\n",
-            taken_everywhere(text, sizeof(text)) ? text
-                                                 : "its port was taken when this program began");
+    if (taken) {
+        explain_taken();
+    } else {
+        explain_families(source, destination);
+    }
     uncancelled_end(cancellation);
 }

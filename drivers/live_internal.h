@@ -47,7 +47,7 @@ struct live {
     struct nic *nic;
     void *nic_memory;
     size_t nic_memory_bytes;
-    struct live_gid gids[ADDRESS_MAX];
+    struct live_gid gids[ADDRESS_MAX]; /* The addresses, and then their link-local names. */
     uint32_t gid_count;
     struct address_set addresses;
     struct udp_port udp;
@@ -73,7 +73,7 @@ struct live {
     uint16_t lid;          /* 0: not yet claimed. */
     bool cm_explained;     /* The program was told why it reaches nobody. */
     bool shm_explained;    /* The program was told that shared memory does not lead to its peer. */
-    bool udp_explained;    /* The program was told why it has no UDP. */
+    bool udp_explained;    /* The program was told why no UDP leads to its peer. */
     pid_t other_layout;    /* The latest process that it was told has other rings than ours, ... */
     pid_t other_version;   /* ... and that cannot be asked for its ports. */
     struct instant others_due; /* When to look again for processes that have other rings. */
@@ -178,8 +178,7 @@ MUST_USE enum status live_unreachable(int reason);
  * asks, so nothing is kept. STATUS_INVALID: no port reaches it. */
 MUST_USE enum status live_resolve_management(struct live *live, struct nic_path *path,
                                              uint32_t slot);
-/* Is the peer one that shared memory, the only wire we may use, never leads to? Then the user is
- * told why. */
+/* Is the peer one that none of the wires we may use ever leads to? Then the user is told why. */
 MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 /* The link to the process that has the queue pair. */
 struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
@@ -194,7 +193,9 @@ bool live_explain_no_ring(struct live *live, const struct gid *peer, uint32_t sl
 void live_explain_other_layouts(struct live *live);
 /* A process answered a question for a port, and we cannot read its answer. */
 void live_explain_other_version(struct live *live);
-void live_explain_no_udp(struct live *live);
+/* That there is none at all, or none between addresses of different versions of IP. */
+void live_explain_no_udp(struct live *live, const struct gid *source,
+                         const struct gid *destination);
 
 /* live_stopped.c: transport timers that are due. */
 void live_check_retries(struct live *live);

@@ -148,7 +148,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     link = use_udp(live, udp_link_to(live, path, slot));
     reason = errno;
     if (link == NULL) {
-        live_explain_no_udp(live);
+        live_explain_no_udp(live, &path->source, &path->destination);
         return live_unreachable(reason);
     }
     link->connected = true;
@@ -158,11 +158,28 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     return STATUS_OK;
 }
 
+/* An address of ours that UDP leads to the peer from. */
+static bool has_family_of(const struct live *live, const struct gid *peer)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < live->addresses.count; i++) {
+        has |= inet_is_ipv4(live->gids[i].gid.bytes) == inet_is_ipv4(peer->bytes);
+    }
+    return has;
+}
+
 bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot)
 {
-    const struct nic_path path = {.destination = *peer};
-    return live->config.wire == LIVE_WIRE_SHM && shm_link_to(live, &path, slot) == NULL &&
-           live_explain_no_ring(live, peer, slot, errno == EPERM);
+    const struct nic_path path = {.source = live->gids[0].gid, .destination = *peer};
+    const bool shm_only = live->config.wire == LIVE_WIRE_SHM;
+    if ((!shm_only && has_family_of(live, peer)) || shm_link_to(live, &path, slot) != NULL) {
+        return false;
+    }
+    if (shm_only) {
+        return live_explain_no_ring(live, peer, slot, errno == EPERM);
+    }
+    live_explain_no_udp(live, &path.source, peer);
+    return true;
 }
 
 /* Over UDP it reaches whoever reads the peer's common socket, which hands it on. */
@@ -202,9 +219,9 @@ static struct live_fan *fan_of(struct live *live, const struct nic_path *path)
 /* Whether packets go there at all. */
 static bool is_reachable(struct live *live, const struct nic_path *path)
 {
-    return live->config.wire == LIVE_WIRE_SHM
-               ? share_exists(&path->destination)
-               : inet_is_ipv4(path->source.bytes) == inet_is_ipv4(path->destination.bytes);
+    const bool by_udp = live->config.wire != LIVE_WIRE_SHM &&
+                        inet_is_ipv4(path->source.bytes) == inet_is_ipv4(path->destination.bytes);
+    return by_udp || (live->shm != NULL && share_exists(&path->destination));
 }
 
 enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
@@ -227,6 +244,8 @@ enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
     }
     if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
         (void)live_explain_no_ring(live, &path->destination, 0, reason == EPERM);
+    } else if (path->link == NULL) {
+        live_explain_no_udp(live, &path->source, &path->destination);
     }
     return path->link == NULL ? live_unreachable(reason) : STATUS_OK;
 }

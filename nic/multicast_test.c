@@ -372,6 +372,48 @@ static void test_against_model(void **state)
     assert_true(seen.dropped[COUNTER_rdma_recvs] > 0);
 }
 
+/* An IPv4 header names two IPv4 addresses. In shared memory those of a message may be of both
+ * kinds, which an IPv6 header has room for. */
+static void test_addresses_of_both_kinds(void **state)
+{
+    (void)state;
+    static const struct gid sources[] = {{{0xfd, [15] = 1}}, {{[10] = 0xff, 0xff, 10, 0, 0, 1}}};
+    struct world *world = malloc(sizeof(*world));
+    open_world(world, 1);
+    struct member *member = &world->members[0];
+    while (!member->ready || member->qkey != 100) {
+        change_state(world, member);
+    }
+    for (uint32_t kind = 0; kind < 4; kind++) {
+        const uint32_t group = kind / 2;
+        struct datagram datagram = datagram_for(group);
+        datagram.source = sources[kind % 2];
+        const struct nic_frame frame = frame_of(&datagram);
+        struct nic_delivery delivery;
+        struct nic_move move;
+        if (!world->attached[group][0]) {
+            assert_int_equal(nic_attach(world->nic, &frame.destination, member->qp), STATUS_OK);
+            world->attached[group][0] = true;
+        }
+        post_receive(world, member);
+        assert_true(nic_on_multicast(world->nic, &frame, &delivery));
+        assert_true(nic_next_delivery(world->nic, &delivery, (struct instant){0}, &move));
+        assert_ptr_equal(make_move(world, &move), member);
+        const uint8_t *grh = member->landing;
+        if (kind == 3) {
+            assert_int_equal(grh[20], 0x45);
+            assert_memory_equal(grh + 32, frame.source.bytes + 12, 4);
+            assert_memory_equal(grh + 36, frame.destination.bytes + 12, 4);
+        } else {
+            assert_int_equal(grh[0] >> 4, 6);
+            assert_memory_equal(grh + 8, frame.source.bytes, 16);
+            assert_memory_equal(grh + 24, frame.destination.bytes, 16);
+        }
+    }
+    close_world(world);
+    free(world);
+}
+
 /* Each packet is dropped before any queue pair is asked, and for this reason. */
 static void test_packets_for_nobody(void **state)
 {
@@ -426,6 +468,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_model),
+        cmocka_unit_test(test_addresses_of_both_kinds),
         cmocka_unit_test(test_packets_for_nobody),
         cmocka_unit_test(test_misuse),
     };

@@ -260,14 +260,15 @@ static bool is_ipv4(const struct gid *gid)
 }
 
 /* The 40 bytes in front of a UD message: the IPv6 header, or 20 bytes of nothing and the IPv4
- * header (IBTA A17.4.5.2). */
+ * header (IBTA A17.4.5.2). In shared memory an address of either kind reaches the other; an IPv6
+ * header has room for both. */
 static void encode_grh(const struct nic_arrival *arrival, uint8_t grh[NIC_GRH_BYTES])
 {
     const struct roce_packet *packet = &arrival->packet;
     const uint32_t udp_bytes = 8 + roce_opcode(packet->opcode)->headers_bytes +
                                packet->payload_bytes + packet->pad_bytes + ROCE_ICRC_BYTES;
     __builtin_memset(grh, 0, NIC_GRH_BYTES);
-    if (is_ipv4(&arrival->destination)) {
+    if (is_ipv4(&arrival->destination) && is_ipv4(&arrival->source)) {
         uint8_t *ip = grh + 20;
         ip[0] = 0x45;
         ip[1] = arrival->traffic_class;
