@@ -140,16 +140,32 @@ static bool has_udp(const struct live *live)
     return udp_port_fd_count(&live->udp) > 0;
 }
 
+static void make_gid_table(struct live *live)
+{
+    const struct address_set *set = &live->addresses;
+    struct live_gid *gids = live->gids;
+    for (uint32_t i = 0; i < set->count; i++) {
+        gids[i] = (struct live_gid){.gid = set->entries[i].gid,
+                                    .address = set->entries[i].gid,
+                                    .interface_index = set->entries[i].interface_index};
+    }
+    live->gid_count = set->count;
+    for (uint32_t i = 0; i < set->count && live->gid_count < COUNT_OF(live->gids); i++) {
+        struct live_gid *alias = &gids[live->gid_count];
+        if (inet_loopback_alias(gids[i].gid.bytes, alias->gid.bytes)) {
+            alias->address = gids[i].address;
+            alias->interface_index = gids[i].interface_index;
+            live->gid_count++;
+        }
+    }
+}
+
 static bool open_ports(struct live *live, char *error, size_t error_bytes)
 {
     if (!find_addresses(live, error, error_bytes)) {
         return false;
     }
-    live->gid_count = live->addresses.count;
-    for (uint32_t i = 0; i < live->gid_count; i++) {
-        live->gids[i].gid = live->addresses.entries[i].gid;
-        live->gids[i].interface_index = live->addresses.entries[i].interface_index;
-    }
+    make_gid_table(live);
     if (!udp_port_open(&live->udp, &live->addresses, error, error_bytes)) {
         return false;
     }

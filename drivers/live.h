@@ -51,9 +51,11 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
 /* Verbs-level limits every live NIC has. */
 const struct nic_limits *live_limits(void);
 
-/* One entry of the GID table. */
+/* One entry of the GID table. First come the device's addresses, each its own GID; then a
+ * link-local name for each of them that is of 127.0.0.0/8 (inet.h), as long as there is room. */
 struct live_gid {
     struct gid gid;
+    struct gid address;       /* What packets carry: `gid`, or the address that it is a name of. */
     uint32_t interface_index; /* netdev ifindex. */
 };
 
@@ -119,7 +121,8 @@ int live_make_blocks(struct live *live, struct qp *qp, const struct nic_path *pa
 struct instant live_now(struct live *live);
 
 /* (locked) Finds the way to a queue pair at path->destination and fills path->link and
- * path->window_bytes. STATUS_INVALID: no port reaches it. */
+ * path->window_bytes. A destination that is the link-local name of a loopback address becomes that
+ * address (destination_by_alias). STATUS_INVALID: no port reaches it. */
 MUST_USE enum status live_resolve(struct live *live, struct nic_path *path,
                                   uint32_t destination_qpn);
 /* (locked) The same for datagrams, to any queue pair there, or to a multicast group. */

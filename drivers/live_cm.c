@@ -99,9 +99,10 @@ void live_cm_give_back(struct live *live, struct rdma_event *event)
 
 /* -- Addresses ----------------------------------------------------------------------------------*/
 
+/* Connections are made between addresses: none of their link-local names is ever told. */
 static const struct gid *own_gid(const struct live *live, const uint8_t ip[16])
 {
-    for (uint32_t i = 0; i < live->gid_count; i++) {
+    for (uint32_t i = 0; i < live->addresses.count; i++) {
         if (memcmp(live->gids[i].gid.bytes, ip, 16) == 0) {
             return &live->gids[i].gid;
         }
@@ -112,7 +113,7 @@ static const struct gid *own_gid(const struct live *live, const uint8_t ip[16])
 /* One that can talk to `peer`. */
 static const struct gid *gid_towards(const struct live *live, const uint8_t peer[16])
 {
-    for (uint32_t i = 0; i < live->gid_count; i++) {
+    for (uint32_t i = 0; i < live->addresses.count; i++) {
         if (inet_is_ipv4(live->gids[i].gid.bytes) == inet_is_ipv4(peer)) {
             return &live->gids[i].gid;
         }

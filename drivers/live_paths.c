@@ -43,6 +43,16 @@ static bool is_loopback(const struct gid *gid)
     return inet_is_ipv4(gid->bytes) && gid->bytes[12] == 127;
 }
 
+/* What a program may name by its link-local name is found by its address. */
+static void use_address(struct nic_path *path)
+{
+    struct gid address;
+    if (inet_of_loopback_alias(path->destination.bytes, address.bytes)) {
+        path->destination = address;
+        path->destination_by_alias = 1;
+    }
+}
+
 /* -- Over UDP -----------------------------------------------------------------------------------*/
 
 static struct link *use_udp(struct live *live, struct link *link)
@@ -131,6 +141,7 @@ static uint32_t peer_of(struct live *live, struct link *link)
 enum status live_resolve(struct live *live, struct nic_path *path, uint32_t destination_qpn)
 {
     const uint32_t slot = share_slot_of(destination_qpn);
+    use_address(path);
     path->window_bytes = 0;
     path->peer = 0;
     struct link *link = shm_link_to(live, path, slot);
@@ -226,6 +237,7 @@ static bool is_reachable(struct live *live, const struct nic_path *path)
 
 enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
 {
+    use_address(path);
     path->window_bytes = 0;
     if (inet_is_multicast(path->destination.bytes)) {
         return live_resolve_group(live, path);

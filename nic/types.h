@@ -127,9 +127,10 @@ struct segment {
 
 /* Where packets of a queue pair or an address handle go. */
 struct nic_path {
-    struct gid source; /* One of the device's GIDs. */
+    struct gid source; /* One of the device's addresses. */
     struct gid destination;
-    uint8_t source_index; /* The place of `source` in the GID table. */
+    uint8_t source_index : 7;         /* Where the GID that names it is in the table. */
+    uint8_t destination_by_alias : 1; /* The program named it by its inet_loopback_alias. */
     uint8_t hop_limit;
     uint8_t traffic_class;
     uint8_t service_level;

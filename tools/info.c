@@ -105,7 +105,10 @@ static void print_text(struct live *live)
     for (uint32_t i = 0; i < live_gid_count(live); i++) {
         char text[INET6_ADDRSTRLEN];
         gid_text(live_gid(live, i), text, sizeof(text));
-        printf("GID %-2u      %s\n", i, text);
+        printf("GID %-2u      %s%s\n", i, text,
+               gid_equal(&live_gid(live, i)->gid, &live_gid(live, i)->address)
+                   ? ""
+                   : " (the same address, for programs that want an IPv6 one)");
     }
     printf("MTU         %u\n", path_mtu_bytes(live_active_mtu(live)));
     printf("limits      %u queue pairs, %u regions and windows, %u sends and %u receives a queue\n"

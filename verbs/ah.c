@@ -37,8 +37,8 @@ int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic
         return EINVAL;
     }
     *path = (struct nic_path){
-        .source = live_gid(live, attr->grh.sgid_index)->gid,
-        .source_index = attr->grh.sgid_index,
+        .source = live_gid(live, attr->grh.sgid_index)->address,
+        .source_index = attr->grh.sgid_index & 0x7fu,
         .hop_limit = attr->grh.hop_limit,
         .traffic_class = attr->grh.traffic_class,
         .service_level = attr->sl,
@@ -59,7 +59,10 @@ void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr)
                 .traffic_class = path->traffic_class,
                 .flow_label = path->flow_label},
     };
-    memcpy(attr->grh.dgid.raw, path->destination.bytes, sizeof(attr->grh.dgid.raw));
+    if (!path->destination_by_alias ||
+        !inet_loopback_alias(path->destination.bytes, attr->grh.dgid.raw)) {
+        memcpy(attr->grh.dgid.raw, path->destination.bytes, sizeof(attr->grh.dgid.raw));
+    }
 }
 
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -102,7 +105,9 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
 
 /* -- From a received message --------------------------------------------------------------------*/
 
-/* The GRH area of a UD receive holds an IPv6 header, or an IPv4 header in its last 20 bytes. */
+/* The GRH area of a UD receive holds an IPv6 header, or an IPv4 header in its last 20 bytes: what
+ * the packet had. Packets between loopback addresses have IPv4 headers, by whatever GIDs their
+ * sender named the two. */
 static bool is_ipv4_header(const struct ibv_grh *grh)
 {
     const uint8_t *bytes = (const uint8_t *)grh;

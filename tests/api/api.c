@@ -89,6 +89,12 @@ struct ibv_qp *api_create_qp(struct api *api, enum ibv_qp_type type, struct ibv_
 
 void api_connect(struct api *api, struct ibv_qp *qp, const struct ibv_qp *peer)
 {
+    api_connect_by(qp, peer, &(struct ibv_global_route){.dgid = api->gid, .hop_limit = 64});
+}
+
+void api_connect_by(struct ibv_qp *qp, const struct ibv_qp *peer,
+                    const struct ibv_global_route *route)
+{
     const bool rc = qp->qp_type == IBV_QPT_RC, ud = qp->qp_type == IBV_QPT_UD;
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                                .port_num = 1,
@@ -106,7 +112,7 @@ void api_connect(struct api *api, struct ibv_qp *qp, const struct ibv_qp *peer)
         .rq_psn = 0xfffff0,
         .max_dest_rd_atomic = 4,
         .min_rnr_timer = 1,
-        .ah_attr = {.is_global = 1, .grh = {.dgid = api->gid, .hop_limit = 64}, .port_num = 1},
+        .ah_attr = {.is_global = 1, .grh = *route, .port_num = 1},
     };
     const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     const int reliable = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;

@@ -36,6 +36,9 @@ struct ibv_qp *api_create_qp(struct api *api, enum ibv_qp_type type, struct ibv_
                              struct ibv_srq *srq);
 /* From RESET up to RTS, towards `peer` (itself for UD). */
 void api_connect(struct api *api, struct ibv_qp *qp, const struct ibv_qp *peer);
+/* Likewise, by this way. */
+void api_connect_by(struct ibv_qp *qp, const struct ibv_qp *peer,
+                    const struct ibv_global_route *route);
 struct ibv_ah *api_address_handle(struct api *api);
 
 /* One signaled request of one SGE; `remote` and `rkey` where the opcode has them. */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A link-local name leads where its address does, for connections and for datagrams, and is
+ *         told to nobody; addresses come before names in the GID table; no way of UDP leads from
+ *         one version of IP to the other.
+ * Method  A live NIC without its thread at two shared loopback addresses, over UDP.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "drivers/live_internal.h"
+
+#define FIRST_HOST 1
+
+static struct live *live;
+
+/* 127.61.N.host; N is this process's. */
+static struct gid address(uint8_t host)
+{
+    return (struct gid){{[10] = 0xff, 0xff, 127, 61, (uint8_t)getpid(), host}};
+}
+
+static struct gid name_of(struct gid of)
+{
+    struct gid name;
+    assert_true(inet_loopback_alias(of.bytes, name.bytes));
+    return name;
+}
+
+static void assert_gid(const struct gid *gid, struct gid expected)
+{
+    assert_memory_equal(gid->bytes, expected.bytes, sizeof(expected.bytes));
+}
+
+static int open_live(void **state)
+{
+    (void)state;
+    char device[64], error[256];
+    const unsigned number = (uint8_t)getpid();
+    snprintf(device, sizeof(device), "127.61.%u.%u,127.61.%u.%u", number, FIRST_HOST, number,
+             FIRST_HOST + 1);
+    const struct live_config config = {.wire = LIVE_WIRE_UDP, .device = device, .batch = 1};
+    live = live_claim(&config, error, sizeof(error));
+    if (live == NULL) {
+        fail_msg("%s", error);
+    }
+    live_now(live);
+    return 0;
+}
+
+static int close_live(void **state)
+{
+    (void)state;
+    live_close(live);
+    return 0;
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    assert_int_equal(live_gid_count(live), 4);
+    for (uint8_t i = 0; i < 2; i++) {
+        const struct gid own = address((uint8_t)(FIRST_HOST + i));
+        const struct live_gid *first = live_gid(live, i), *name = live_gid(live, 2u + i);
+        assert_gid(&first->gid, own);
+        assert_gid(&first->address, own);
+        assert_gid(&name->gid, name_of(own));
+        assert_gid(&name->address, own);
+        assert_int_equal(name->interface_index, first->interface_index);
+    }
+}
+
+static void test_a_name_leads_to_its_address(void **state)
+{
+    (void)state;
+    const struct gid peer = address(77);
+    for (int datagrams = 0; datagrams < 2; datagrams++) {
+        struct nic_path plain = {.source = address(FIRST_HOST), .destination = peer};
+        struct nic_path named = {.source = address(FIRST_HOST), .destination = name_of(peer)};
+        struct nic_path *const paths[] = {&plain, &named};
+        for (int j = 0; j < 2; j++) {
+            assert_int_equal(datagrams ? live_resolve_datagrams(live, paths[j])
+                                       : live_resolve(live, paths[j], 0x10001),
+                             STATUS_OK);
+            assert_gid(&paths[j]->destination, peer);
+            assert_int_equal(paths[j]->destination_by_alias, j);
+            assert_gid(&((const struct link *)paths[j]->link)->peer, peer);
+        }
+        assert_ptr_equal(named.link, plain.link);
+    }
+}
+
+static void test_managers_know_addresses_only(void **state)
+{
+    (void)state;
+    struct gid found;
+    for (uint8_t i = 0; i < 2; i++) {
+        const struct gid own = address((uint8_t)(FIRST_HOST + i));
+        live_cm_gid_for(live, own.bytes, found.bytes);
+        assert_gid(&found, own);
+        live_cm_gid_for(live, name_of(own).bytes, found.bytes);
+        assert_gid(&found, address(FIRST_HOST));
+    }
+}
+
+static void test_versions_of_ip_do_not_mix(void **state)
+{
+    (void)state;
+    const struct gid others[] = {
+        {{[15] = 1}}, {{0xfe, 0x80, [15] = 1}}, {{0xfe, 0x80, [10] = 0x5e, 0xfe, 10, 0, 0, 1}}};
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        struct nic_path path = {.source = address(FIRST_HOST), .destination = others[i]};
+        assert_int_equal(live_resolve(live, &path, 0x10001), STATUS_INVALID);
+        assert_int_equal(live_resolve_datagrams(live, &path), STATUS_INVALID);
+        assert_gid(&path.destination, others[i]);
+        assert_false(path.destination_by_alias);
+        assert_true(live_is_out_of_reach(live, &others[i], 0));
+    }
+    const struct gid peer = address(77);
+    assert_false(live_is_out_of_reach(live, &peer, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_a_name_leads_to_its_address),
+        cmocka_unit_test(test_managers_know_addresses_only),
+        cmocka_unit_test(test_versions_of_ip_do_not_mix),
+    };
+    return cmocka_run_group_tests(tests, open_live, close_live);
+}
