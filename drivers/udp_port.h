@@ -153,7 +153,7 @@ struct udp_port {
     bool segmenting;        /* The kernel offers UDP_SEGMENT, and the device has not refused it. */
     bool observing;         /* Datagrams tell when they arrived, and their traffic class, ... */
     bool showing;           /* ... or all that their IP headers vary in. */
-    bool doubtful;          /* It was refused, but maybe only because the packets were too large. */
+    bool doubtful;          /* It was refused, but maybe for what one packet alone would be, too. */
     bool labels_refused;    /* The kernel takes no flow label that nobody leased: it chooses. */
     bool explained;         /* The program was told that its packets are too large. */
     uint8_t ports;          /* UDP source ports of an address, from 1 on. */

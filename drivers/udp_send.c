@@ -406,7 +406,8 @@ static int lay_out(struct udp_port *port, struct udp_layout *layout, uint32_t at
 
 /* Before Linux 6.11 devices that compute no checksums (tunnels, some virtual ones) refuse segmented
  * calls, though the socket has the option: the packets of this one go one by one, and so do all
- * later ones. EINVAL is also said of segments that do not fit the interface. */
+ * later ones. EINVAL is also said of segments that do not fit the interface, and of any packet
+ * whose source address is gone. */
 static bool segments_refused(struct udp_port *port, const struct udp_layout *layout, uint32_t at,
                              int reason)
 {
@@ -453,7 +454,9 @@ static void lose(struct udp_port *port, int reason)
     if (reason == EMSGSIZE) {
         explain_size(port);
     }
-    if (reason == EMSGSIZE && port->doubtful) {
+    /* Alone it is refused as well: as too large, or because its source is no address of this
+     * machine just now. That it was part of a segmented call was not the reason. */
+    if ((reason == EMSGSIZE || reason == EINVAL) && port->doubtful) {
         port->segmenting = true;
         port->doubtful = false;
     }

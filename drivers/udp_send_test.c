@@ -28,6 +28,7 @@
 static struct {
     int segmented_reason; /* What it says of segmented messages; 0: it takes them. */
     size_t bytes_max;     /* Limit of a datagram; 0: no limit. */
+    bool gone;            /* The source address is: everything is EINVAL. */
     uint32_t room;        /* Messages before the send buffer is full. */
     uint32_t calls, explained;
 } kernel;
@@ -56,6 +57,9 @@ static int reason_against(const struct msghdr *message)
     size_t bytes = 0;
     for (size_t i = 0; i < message->msg_iovlen; i++) {
         bytes += message->msg_iov[i].iov_len;
+    }
+    if (kernel.gone) {
+        return EINVAL;
     }
     if (segment != 0 && kernel.segmented_reason != 0) {
         return kernel.segmented_reason;
@@ -257,6 +261,33 @@ static void test_packets_too_large_for_the_interface(void **state)
     assert_int_equal(bench->received, bench->sent);
 }
 
+/* What the kernel says while an interface has lost its address says nothing of segments: once it is
+ * back, packets go together as before. */
+static void test_source_address_that_is_gone(void **state)
+{
+    struct bench *bench = *state;
+    kernel.gone = true;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 10; i++) {
+            transmit(bench, 1024);
+        }
+        udp_port_flush(&bench->a.port);
+    }
+    assert_int_equal(bench->a.port.counters.send_failed, 30);
+    assert_int_equal(kernel.explained, 0);
+    kernel.gone = false;
+    kernel.calls = 0;
+    bench->sent = 0;
+    for (int i = 0; i < 10; i++) {
+        transmit(bench, 1024);
+    }
+    udp_port_flush(&bench->a.port);
+    assert_int_equal(kernel.calls, 1);
+    assert_true(bench->a.port.segmenting);
+    receive(bench);
+    assert_int_equal(bench->received, bench->sent);
+}
+
 /* Nothing blocks, nothing is lost, and all stays in order; the program may use its memory again. */
 static void test_full_send_buffer(void **state)
 {
@@ -346,6 +377,7 @@ int main(void)
         SEND_TEST(test_device_that_refuses_segments),
         SEND_TEST(test_kernel_that_refuses_segments),
         SEND_TEST(test_packets_too_large_for_the_interface),
+        SEND_TEST(test_source_address_that_is_gone),
         SEND_TEST(test_full_send_buffer),
         SEND_TEST(test_more_than_can_wait),
         SEND_TEST(test_answers_travel_with_requests),
