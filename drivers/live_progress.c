@@ -60,6 +60,8 @@
 /* A message of so many bytes does not wait: copying it takes longer than what company saves, and
  * the peer copies meanwhile. */
 #define LARGE_BYTES 2048
+/* A thread that has work all the time looks at its descriptors so often, with one system call. */
+#define BUSY_LOOK_NS 10000000
 /* Rounds that bring something between two looks at timers: who was stopped finds that all have run
  * out, and what came meanwhile is read first. */
 #define ROUNDS_PER_TIME 64
@@ -484,11 +486,11 @@ void *live_thread(void *argument)
     lock_take_unbiased(&live->lock);
     live->polls_to_believe = POLLS_TO_BELIEVE;
     live->posts.to_believe = POSTS_TO_BELIEVE;
-    struct instant last_packet = clock_now();
+    struct instant last_packet = clock_now(), last_look = last_packet;
     while (!live->stopping) {
         if (live->driver == LIVE_POLLED) {
             look_on(live);
-            last_packet = clock_now();
+            last_packet = last_look = clock_now();
             continue;
         }
         if (go_round(live)) {
@@ -496,7 +498,11 @@ void *live_thread(void *argument)
         } else if (live->now.ns - last_packet.ns > LINGER_NS) {
             capture_flush(live->capture);
             rest(live);
-            last_packet = clock_now();
+            last_packet = last_look = clock_now();
+        }
+        if (instant_reached(live->now, instant_after(last_look, BUSY_LOOK_NS))) {
+            sleep_in_kernel(live, 0);
+            last_look = live->now;
         }
         /* A program that wants the lock gets it between two rounds. */
         lock_release(&live->lock);
