@@ -194,11 +194,11 @@ static void queue_event(struct context *context, const struct ibv_async_event *w
                         const void *object)
 {
     pthread_mutex_lock(&context->mutex);
-    const bool wake = append_event(context, what, object);
-    pthread_mutex_unlock(&context->mutex);
-    if (wake) {
+    /* Not later: once the context is closed, the number may be another file's. */
+    if (append_event(context, what, object)) {
         uncancelled_count_up(context->verbs.context.async_fd, 1);
     }
+    pthread_mutex_unlock(&context->mutex);
 }
 
 static void on_qp_event(struct verbs_qp *qp, struct ibv_async_event *event)
