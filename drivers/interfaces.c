@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/interfaces.h"
+
+#include <string.h>
+
+enum interfaces_port interfaces_port(const struct interfaces *interfaces)
+{
+    enum interfaces_port best = INTERFACES_PORT_DISABLED;
+    for (uint32_t i = 0; i < interfaces->count; i++) {
+        const struct interface_address *address = &interfaces->addresses[i];
+        const enum interfaces_port port = !address->up       ? INTERFACES_PORT_DISABLED
+                                          : address->carrier ? INTERFACES_PORT_IS_ACTIVE
+                                                             : INTERFACES_PORT_POLLING;
+        best = port < best ? port : best;
+    }
+    return best;
+}
+
+static bool is_active(const struct interfaces *interfaces)
+{
+    return interfaces_port(interfaces) == INTERFACES_PORT_IS_ACTIVE;
+}
+
+static uint32_t port_change(bool before, bool now)
+{
+    return before == now ? 0 : now ? INTERFACES_PORT_ACTIVE : INTERFACES_PORT_ERR;
+}
+
+static void set_link(struct interfaces *interfaces, const struct rtnetlink_message *message)
+{
+    for (uint32_t i = 0; i < interfaces->count; i++) {
+        struct interface_address *address = &interfaces->addresses[i];
+        if (address->interface_index == message->interface_index) {
+            address->up = message->up;
+            address->carrier = message->carrier;
+        }
+    }
+}
+
+/* Its number may be another interface's next. A loopback address stays with its own, which is one
+ * that cannot be removed. */
+static uint32_t remove_link(struct interfaces *interfaces, uint32_t interface_index)
+{
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < interfaces->count; i++) {
+        struct interface_address *address = &interfaces->addresses[i];
+        if (address->interface_index == interface_index) {
+            changes |= address->present && !address->unlisted ? INTERFACES_GID_CHANGE : 0;
+            address->present = address->unlisted;
+            address->up = address->carrier = false;
+            address->interface_index = address->unlisted ? interface_index : 0;
+        }
+    }
+    return changes;
+}
+
+/* NULL: it is none of these. */
+static struct interface_address *find(struct interfaces *interfaces, const uint8_t address[16])
+{
+    for (uint32_t i = 0; i < interfaces->count; i++) {
+        struct interface_address *one = &interfaces->addresses[i];
+        if (!one->unlisted && memcmp(one->gid.bytes, address, 16) == 0) {
+            return one;
+        }
+    }
+    return NULL;
+}
+
+bool interfaces_concern(const struct interfaces *interfaces,
+                        const struct rtnetlink_message *message)
+{
+    const bool link = message->kind == RTNETLINK_LINK || message->kind == RTNETLINK_LINK_GONE;
+    const bool address =
+        message->kind == RTNETLINK_ADDRESS || message->kind == RTNETLINK_ADDRESS_GONE;
+    for (uint32_t i = 0; i < interfaces->count; i++) {
+        const struct interface_address *one = &interfaces->addresses[i];
+        if ((link && one->interface_index == message->interface_index) ||
+            (address && memcmp(one->gid.bytes, message->address, 16) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Two interfaces may have one address; where it was first, it stays. */
+static uint32_t add_address(struct interfaces *interfaces, const struct rtnetlink_message *message)
+{
+    struct interface_address *address = find(interfaces, message->address);
+    if (address == NULL || address->present) {
+        return 0;
+    }
+    /* Nothing is known of an interface that it was not on before. */
+    const bool moved = address->interface_index != message->interface_index;
+    address->interface_index = message->interface_index;
+    address->present = true;
+    return INTERFACES_GID_CHANGE | (moved ? INTERFACES_DOUBT : 0);
+}
+
+/* It may still have it, with another prefix, or another interface has it, too. */
+static uint32_t remove_address(struct interfaces *interfaces,
+                               const struct rtnetlink_message *message)
+{
+    struct interface_address *address = find(interfaces, message->address);
+    if (address == NULL || !address->present ||
+        address->interface_index != message->interface_index) {
+        return 0;
+    }
+    address->present = false;
+    return INTERFACES_GID_CHANGE | INTERFACES_DOUBT;
+}
+
+uint32_t interfaces_apply(struct interfaces *interfaces, const struct rtnetlink_message *message)
+{
+    const bool active = is_active(interfaces);
+    uint32_t changes = 0;
+    switch (message->kind) {
+    case RTNETLINK_LINK: set_link(interfaces, message); break;
+    case RTNETLINK_LINK_GONE: changes = remove_link(interfaces, message->interface_index); break;
+    case RTNETLINK_ADDRESS: changes = add_address(interfaces, message); break;
+    case RTNETLINK_ADDRESS_GONE: changes = remove_address(interfaces, message); break;
+    case RTNETLINK_OVERRUN: changes = INTERFACES_DOUBT; break;
+    case RTNETLINK_OTHER:
+    case RTNETLINK_DONE:
+    case RTNETLINK_REFUSED: break;
+    }
+    return changes | port_change(active, is_active(interfaces));
+}
+
+void interfaces_begin(struct interfaces *fresh, const struct interfaces *known)
+{
+    *fresh = *known;
+    for (uint32_t i = 0; i < fresh->count; i++) {
+        struct interface_address *address = &fresh->addresses[i];
+        address->present = address->unlisted;
+        address->up = address->carrier = false;
+    }
+}
+
+void interfaces_read(struct interfaces *fresh, const struct rtnetlink_message *message)
+{
+    if (message->kind == RTNETLINK_LINK) {
+        set_link(fresh, message);
+    } else if (message->kind == RTNETLINK_ADDRESS) {
+        (void)add_address(fresh, message);
+    }
+}
+
+uint32_t interfaces_replace(struct interfaces *known, const struct interfaces *fresh)
+{
+    uint32_t changes = port_change(is_active(known), is_active(fresh));
+    for (uint32_t i = 0; i < known->count; i++) {
+        changes |=
+            known->addresses[i].present != fresh->addresses[i].present ? INTERFACES_GID_CHANGE : 0;
+    }
+    *known = *fresh;
+    return changes;
+}

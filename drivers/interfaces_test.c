@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Each message changes what it is about and nothing else, and what a NIC would tell follows
+ *         from it, once; a new reading tells what was missed.
+ * Method  Two addresses of one interface and one of another, and messages one after the other.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "drivers/interfaces.h"
+
+enum {
+    A,
+    A_TOO,
+    B,
+    NOBODY
+}; /* Addresses; the first two are on interface 2, the third on 3. */
+
+static struct gid gid_of(int address)
+{
+    return (struct gid){{[10] = 0xff, 0xff, 10, 77, 0, (uint8_t)(address + 1)}};
+}
+
+static void setup(struct interfaces *interfaces)
+{
+    *interfaces = (struct interfaces){.count = 3};
+    for (int i = 0; i < 3; i++) {
+        interfaces->addresses[i] = (struct interface_address){.gid = gid_of(i),
+                                                              .interface_index = i < B ? 2 : 3,
+                                                              .present = true,
+                                                              .up = true,
+                                                              .carrier = true};
+    }
+}
+
+static uint32_t link_is(struct interfaces *interfaces, uint32_t index, bool up, bool carrier)
+{
+    const struct rtnetlink_message message = {
+        .kind = RTNETLINK_LINK, .interface_index = index, .up = up, .carrier = carrier};
+    return interfaces_apply(interfaces, &message);
+}
+
+static struct rtnetlink_message about(enum rtnetlink_kind kind, uint32_t index, int address)
+{
+    struct rtnetlink_message message = {.kind = kind, .interface_index = index};
+    const struct gid gid = gid_of(address);
+    memcpy(message.address, gid.bytes, 16);
+    return message;
+}
+
+static uint32_t apply(struct interfaces *interfaces, enum rtnetlink_kind kind, uint32_t index,
+                      int address)
+{
+    const struct rtnetlink_message message = about(kind, index, address);
+    return interfaces_apply(interfaces, &message);
+}
+
+/* One interface is enough; both down are a port that is down, for the better of two reasons. */
+static void test_port(void **state)
+{
+    (void)state;
+    struct interfaces interfaces;
+    setup(&interfaces);
+    assert_int_equal(interfaces_port(&interfaces), INTERFACES_PORT_IS_ACTIVE);
+    assert_int_equal(link_is(&interfaces, 7, false, false), 0); /* Nobody's. */
+    assert_int_equal(link_is(&interfaces, 2, false, true), 0);
+    assert_int_equal(interfaces_port(&interfaces), INTERFACES_PORT_IS_ACTIVE);
+    assert_int_equal(link_is(&interfaces, 3, true, false), INTERFACES_PORT_ERR);
+    assert_int_equal(interfaces_port(&interfaces), INTERFACES_PORT_POLLING);
+    assert_int_equal(link_is(&interfaces, 3, false, false), 0);
+    assert_int_equal(interfaces_port(&interfaces), INTERFACES_PORT_DISABLED);
+    assert_int_equal(link_is(&interfaces, 2, true, true), INTERFACES_PORT_ACTIVE);
+    assert_int_equal(link_is(&interfaces, 2, true, true), 0); /* Said again. */
+}
+
+static void test_addresses(void **state)
+{
+    (void)state;
+    struct interfaces interfaces;
+    setup(&interfaces);
+    const uint32_t gone = INTERFACES_GID_CHANGE | INTERFACES_DOUBT;
+    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS, 2, A), 0);
+    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 3, A),
+                     0); /* Another interface's. */
+    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 2, NOBODY), 0);
+    assert_true(interfaces.addresses[A].present);
+    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 2, A), gone);
+    assert_false(interfaces.addresses[A].present);
+    assert_true(interfaces.addresses[A_TOO].present && interfaces.addresses[B].present);
+    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 2, A), 0);
+    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS, 2, A), INTERFACES_GID_CHANGE);
+    assert_true(interfaces.addresses[A].present);
+}
+
+/* Its interface went, and another one has the address: nothing is known of that one. */
+static void test_address_that_moves(void **state)
+{
+    (void)state;
+    struct interfaces interfaces;
+    setup(&interfaces);
+    assert_int_equal(apply(&interfaces, RTNETLINK_LINK_GONE, 7, NOBODY), 0);
+    assert_int_equal(apply(&interfaces, RTNETLINK_LINK_GONE, 2, NOBODY), INTERFACES_GID_CHANGE);
+    assert_false(interfaces.addresses[A].present || interfaces.addresses[A_TOO].present);
+    assert_true(interfaces.addresses[B].present);
+    assert_int_equal(link_is(&interfaces, 3, false, false), INTERFACES_PORT_ERR);
+    assert_int_equal(link_is(&interfaces, 2, true, true), 0); /* The number's next owner. */
+    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS, 8, A),
+                     INTERFACES_GID_CHANGE | INTERFACES_DOUBT);
+    assert_int_equal(interfaces.addresses[A].interface_index, 8);
+    assert_int_equal(link_is(&interfaces, 8, true, true), INTERFACES_PORT_ACTIVE);
+}
+
+/* An address of 127.0.0.0/8 is there as long as the interface is, whatever is said of it. */
+static void test_loopback(void **state)
+{
+    (void)state;
+    struct interfaces interfaces;
+    setup(&interfaces);
+    interfaces.addresses[A].unlisted = true;
+    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 2, A), 0);
+    struct interfaces fresh;
+    interfaces_begin(&fresh, &interfaces);
+    assert_true(fresh.addresses[A].present);
+    assert_false(fresh.addresses[A_TOO].present);
+    assert_int_equal(apply(&interfaces, RTNETLINK_LINK_GONE, 2, NOBODY), INTERFACES_GID_CHANGE);
+    assert_true(interfaces.addresses[A].present && !interfaces.addresses[A_TOO].present);
+    assert_int_equal(interfaces.addresses[A].interface_index, 2);
+}
+
+static void test_concern(void **state)
+{
+    (void)state;
+    static const struct {
+        enum rtnetlink_kind kind;
+        uint32_t index;
+        int address;
+        bool concern;
+    } cases[] = {
+        {RTNETLINK_LINK, 3, NOBODY, true},      {RTNETLINK_LINK, 4, NOBODY, false},
+        {RTNETLINK_LINK_GONE, 2, NOBODY, true}, {RTNETLINK_ADDRESS, 9, B, true},
+        {RTNETLINK_ADDRESS, 2, NOBODY, false},  {RTNETLINK_ADDRESS_GONE, 9, A_TOO, true},
+        {RTNETLINK_OTHER, 2, A, false},
+    };
+    struct interfaces interfaces;
+    setup(&interfaces);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct rtnetlink_message message =
+            about(cases[i].kind, cases[i].index, cases[i].address);
+        assert_int_equal(interfaces_concern(&interfaces, &message), cases[i].concern);
+    }
+}
+
+static void read_address(struct interfaces *fresh, uint32_t index, int address)
+{
+    const struct rtnetlink_message message = about(RTNETLINK_ADDRESS, index, address);
+    interfaces_read(fresh, &message);
+}
+
+static void read_link(struct interfaces *fresh, uint32_t index, bool up)
+{
+    const struct rtnetlink_message message = {
+        .kind = RTNETLINK_LINK, .interface_index = index, .up = up, .carrier = up};
+    interfaces_read(fresh, &message);
+}
+
+/* What a reading does not mention is not there. */
+static void test_reading(void **state)
+{
+    (void)state;
+    struct interfaces interfaces, fresh;
+    setup(&interfaces);
+    interfaces_begin(&fresh, &interfaces);
+    read_address(&fresh, 2, A);
+    read_address(&fresh, 2, A_TOO);
+    read_address(&fresh, 3, B);
+    read_link(&fresh, 3, true);
+    assert_int_equal(interfaces_replace(&interfaces, &fresh), 0); /* Interface 3 is enough. */
+    assert_false(interfaces.addresses[A].up);
+    interfaces_begin(&fresh, &interfaces);
+    read_address(&fresh, 2, A);
+    read_address(&fresh, 4, B); /* It has moved. */
+    read_address(&fresh, 3, NOBODY);
+    read_link(&fresh, 2, false);
+    read_link(&fresh, 3, true);
+    assert_int_equal(interfaces_replace(&interfaces, &fresh),
+                     INTERFACES_PORT_ERR | INTERFACES_GID_CHANGE);
+    assert_int_equal(interfaces.addresses[B].interface_index, 4);
+    interfaces_begin(&fresh, &interfaces);
+    read_address(&fresh, 2, A);
+    read_address(&fresh, 4, B);
+    read_link(&fresh, 4, true);
+    assert_int_equal(interfaces_replace(&interfaces, &fresh), INTERFACES_PORT_ACTIVE);
+    assert_false(interfaces.addresses[A_TOO].present);
+}
+
+static void test_overrun(void **state)
+{
+    (void)state;
+    struct interfaces interfaces;
+    setup(&interfaces);
+    assert_int_equal(apply(&interfaces, RTNETLINK_OVERRUN, 0, NOBODY), INTERFACES_DOUBT);
+    assert_int_equal(apply(&interfaces, RTNETLINK_DONE, 0, NOBODY), 0);
+    assert_int_equal(apply(&interfaces, RTNETLINK_REFUSED, 0, NOBODY), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_port),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_address_that_moves),
+        cmocka_unit_test(test_loopback),
+        cmocka_unit_test(test_concern),
+        cmocka_unit_test(test_reading),
+        cmocka_unit_test(test_overrun),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
