@@ -140,32 +140,12 @@ static bool has_udp(const struct live *live)
     return udp_port_fd_count(&live->udp) > 0;
 }
 
-static void make_gid_table(struct live *live)
-{
-    const struct address_set *set = &live->addresses;
-    struct live_gid *gids = live->gids;
-    for (uint32_t i = 0; i < set->count; i++) {
-        gids[i] = (struct live_gid){.gid = set->entries[i].gid,
-                                    .address = set->entries[i].gid,
-                                    .interface_index = set->entries[i].interface_index};
-    }
-    live->gid_count = set->count;
-    for (uint32_t i = 0; i < set->count && live->gid_count < COUNT_OF(live->gids); i++) {
-        struct live_gid *alias = &gids[live->gid_count];
-        if (inet_loopback_alias(gids[i].gid.bytes, alias->gid.bytes)) {
-            alias->address = gids[i].address;
-            alias->interface_index = gids[i].interface_index;
-            live->gid_count++;
-        }
-    }
-}
-
 static bool open_ports(struct live *live, char *error, size_t error_bytes)
 {
     if (!find_addresses(live, error, error_bytes)) {
         return false;
     }
-    make_gid_table(live);
+    live_port_begin(live);
     if (!udp_port_open(&live->udp, &live->addresses, error, error_bytes)) {
         return false;
     }
@@ -174,7 +154,7 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
         return true;
     }
     const int slot = live->addresses.shared ? (int)live->addresses.slot : LOCAL_NO_SLOT;
-    live->shm = shm_port_open(&live->gids[0].gid, slot, error, error_bytes);
+    live->shm = shm_port_open(&live->addresses.entries[0].gid, slot, error, error_bytes);
     if (live->shm == NULL && errno == EADDRINUSE && !live->addresses.shared) {
         errno = EAGAIN; /* The next address that is drawn is another. */
     }
@@ -265,6 +245,9 @@ static bool watch_all(struct live *live)
         descriptor_close(live->stat_fd); /* Who asks is refused, and does not wait in vain. */
         live->stat_fd = -1;
     }
+    if (live_port_watch(live) && !watch(live, live->watch->fd, EPOLLIN)) {
+        return false;
+    }
     return live->shm == NULL || watch(live, shm_port_fd(live->shm), EPOLLIN);
 }
 
@@ -274,6 +257,7 @@ static void unwatch(struct live *live)
     descriptor_close(live->poll_fd);
     descriptor_close(live->wake_fd);
     descriptor_close(live->stat_fd);
+    live_port_unwatch(live);
     live->poll_fd = live->wake_fd = live->stat_fd = -1;
     live->udp_watched = false;
 }
@@ -378,21 +362,10 @@ struct nic *live_nic(struct live *live)
     return live->nic;
 }
 
-uint32_t live_gid_count(const struct live *live)
-{
-    return live->gid_count;
-}
-
-const struct live_gid *live_gid(const struct live *live, uint32_t index)
-{
-    CHECK(index < live->gid_count);
-    return &live->gids[index];
-}
-
 uint64_t live_guid(const struct live *live)
 {
     /* An EUI-64 of our own making: the locally administered bit is set, the rest is the address. */
-    const uint8_t *gid = live->gids[0].gid.bytes;
+    const uint8_t *gid = live->addresses.entries[0].gid.bytes;
     return 0x0200000000000000u | (uint64_t)(load_be32(gid + 8) & 0xffffff) << 32 |
            load_be32(gid + 12);
 }
@@ -431,6 +404,9 @@ void live_forked(struct live *live)
     udp_port_forget_sockets(&live->udp);
     capture_forget(live->capture);
     live->poll_fd = live->wake_fd = live->stat_fd = -1;
+    if (live->watch != NULL) {
+        live->watch->fd = -1;
+    }
     if (live->shm != NULL) {
         shm_port_forget(live->shm);
         live->shm = NULL;

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "drivers/interfaces.h"
 #include "nic/multicast.h"
 #include "nic/nic.h"
 
@@ -56,7 +57,7 @@ const struct nic_limits *live_limits(void);
 struct live_gid {
     struct gid gid;
     struct gid address;       /* What packets carry: `gid`, or the address that it is a name of. */
-    uint32_t interface_index; /* netdev ifindex. */
+    uint32_t interface_index; /* netdev ifindex; 0: the interface is gone. */
 };
 
 /* The address is claimed and the sockets are bound by live_claim; threads start in live_open. NULL
@@ -86,8 +87,22 @@ void live_leave(struct live *live);
 void live_close(struct live *live);
 
 struct nic *live_nic(struct live *live);
+/* Entries of the GID table, some of which may be empty: those whose address is gone. Each address
+ * keeps its entry, so that it has the same index when it comes back. */
 uint32_t live_gid_count(const struct live *live);
-const struct live_gid *live_gid(const struct live *live, uint32_t index);
+/* False: the entry is empty, or there is none. May be called with or without the lock, as all that
+ * follows up to live_port_refresh. */
+MUST_USE bool live_gid(const struct live *live, uint32_t index, struct live_gid *gid);
+/* What packets from an entry carry, whether it is there or not: its GID, or the address that its GID
+ * is a name of. `index` is less than live_gid_count. */
+struct gid live_own_address(const struct live *live, uint32_t index);
+/* It is known that it is not there: no packet can leave from it. */
+bool live_gid_is_gone(const struct live *live, uint32_t index);
+/* The interface of the first entry; 0: it is gone. */
+uint32_t live_interface(const struct live *live);
+enum interfaces_port live_port_state(const struct live *live);
+/* (not locked) Where the kernel tells nothing of interfaces: what the above say is looked up. */
+void live_port_refresh(struct live *live);
 uint64_t live_guid(const struct live *live); /* Host byte order. */
 /* A local identifier, which ports on Ethernet do not have: unique on this machine, for programs
  * that know no GIDs. 0: none to be had. */
@@ -176,6 +191,8 @@ MUST_USE bool live_settle(struct live *live);
 struct live_listener {
     void (*on_completion_event)(void *context, struct cq *cq);
     void (*on_async_event)(void *context, const struct nic_event *event);
+    /* What became of the port and of the GID table, which show it already: interfaces_change. */
+    void (*on_port_change)(void *context, uint32_t changes);
     void (*on_leaving)(void *context); /* Called by our thread before it stops; not locked. */
     /* Called, locked, by our thread: what is told to another process, root's or of our user, that
      * wishes for it, as lines (stat_server.h). Returns their length; 0: the wish is unknown;

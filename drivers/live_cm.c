@@ -31,7 +31,7 @@
 bool live_cm_open(struct live *live, uint64_t seed)
 {
     const bool shared = live->addresses.shared;
-    const struct service_owner self = {.gid = live->gids[0].gid,
+    const struct service_owner self = {.gid = live->addresses.entries[0].gid,
                                        .slot = shared ? (int)live->addresses.slot : LOCAL_NO_SLOT};
     live->cm = calloc(1, sizeof(*live->cm));
     if (live->cm == NULL) {
@@ -99,32 +99,41 @@ void live_cm_give_back(struct live *live, struct rdma_event *event)
 
 /* -- Addresses ----------------------------------------------------------------------------------*/
 
-/* Connections are made between addresses: none of their link-local names is ever told. */
-static const struct gid *own_gid(const struct live *live, const uint8_t ip[16])
+/* Which of our addresses; -1: none. Connections are made between addresses: none of their
+ * link-local names is ever told. */
+static int own_address(const struct live *live, const uint8_t ip[16])
 {
     for (uint32_t i = 0; i < live->addresses.count; i++) {
-        if (memcmp(live->gids[i].gid.bytes, ip, 16) == 0) {
-            return &live->gids[i].gid;
+        if (memcmp(live->addresses.entries[i].gid.bytes, ip, 16) == 0) {
+            return (int)i;
         }
     }
-    return NULL;
+    return -1;
 }
 
 /* One that can talk to `peer`. */
 static const struct gid *gid_towards(const struct live *live, const uint8_t peer[16])
 {
     for (uint32_t i = 0; i < live->addresses.count; i++) {
-        if (inet_is_ipv4(live->gids[i].gid.bytes) == inet_is_ipv4(peer)) {
-            return &live->gids[i].gid;
+        const struct gid *gid = &live->addresses.entries[i].gid;
+        if (inet_is_ipv4(gid->bytes) == inet_is_ipv4(peer)) {
+            return gid;
         }
     }
-    return &live->gids[0].gid;
+    return &live->addresses.entries[0].gid;
 }
 
 void live_cm_gid_for(const struct live *live, const uint8_t ip[16], uint8_t gid[16])
 {
-    const struct gid *own = own_gid(live, ip);
-    memcpy(gid, own != NULL ? own->bytes : live->gids[0].gid.bytes, 16);
+    const int own = own_address(live, ip);
+    memcpy(gid, live->addresses.entries[own < 0 ? 0 : own].gid.bytes, 16);
+}
+
+/* Packets can leave from this address. */
+static bool is_usable(const struct live *live, const uint8_t ip[16])
+{
+    const int own = own_address(live, ip);
+    return own >= 0 && !live_gid_is_gone(live, (uint32_t)own);
 }
 
 /* Loopback addresses of its own serve a program on this machine only: say it once. */
@@ -164,7 +173,7 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
     } else if (inet_is_ipv4(source->ip) != inet_is_ipv4(to)) {
         return EAFNOSUPPORT;
     }
-    if (!multicast && !address_is_local(to) && own_gid(live, source->ip) == NULL) {
+    if (!multicast && !address_is_local(to) && !is_usable(live, source->ip)) {
         if (errno != 0) {
             return errno;
         }
@@ -254,7 +263,7 @@ uint16_t live_lid(struct live *live)
 bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
 {
     if (lid == live->lid && lid != 0) {
-        *gid = live->gids[0].gid;
+        *gid = live->addresses.entries[0].gid;
         return true;
     }
     struct service_owner owner;

@@ -224,7 +224,7 @@ static void settle(struct live *live, struct lookup *lookup, bool found,
 {
     const bool others = found && owner->slot != LOCAL_NO_SLOT &&
                         owner->slot != (int)live->addresses.slot &&
-                        gid_equal(&owner->gid, &live->gids[0].gid);
+                        gid_equal(&owner->gid, &live->addresses.entries[0].gid);
     bool last;
     do {
         struct parked *parked = CONTAINER_OF(lookup->parked.next, struct parked, fellow);

@@ -67,7 +67,7 @@ static void make_request(const struct live *live, uint16_t port, uint8_t mad[CM_
     struct cm_addresses addresses = {.source_port = 1000};
     const struct gid sender = sender_of(0);
     memcpy(addresses.source, sender.bytes, 16);
-    memcpy(addresses.destination, live->gids[0].gid.bytes, 16);
+    memcpy(addresses.destination, live->addresses.entries[0].gid.bytes, 16);
     cm_addresses_encode(&addresses, request.private_data);
     cm_encode(&request, mad);
 }
@@ -85,7 +85,7 @@ static void arrive(struct live *live, const struct gid *sender, const uint8_t *m
         .headers_bytes = (uint32_t)roce_encode_headers(&packet, headers),
         .payload_bytes = CM_MAD_BYTES,
         .source = *sender,
-        .destination = live->gids[0].gid,
+        .destination = live->addresses.entries[0].gid,
     };
     live_arrival(live, &frame);
 }
@@ -221,7 +221,7 @@ static void test_flood_of_requests(void **state)
     for (uint32_t senders = 1; senders <= 1000; senders *= 10) {
         struct live *live = open_live();
         struct services other;
-        const struct service_owner self = {.gid = live->gids[0].gid,
+        const struct service_owner self = {.gid = live->addresses.entries[0].gid,
                                            .slot = (int)live->addresses.slot ^ 1};
         struct service *service;
         uint16_t chosen;

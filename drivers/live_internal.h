@@ -11,6 +11,7 @@
 #include "drivers/address.h"
 #include "drivers/capture.h"
 #include "drivers/faults.h"
+#include "drivers/interface_watch.h"
 #include "drivers/link.h"
 #include "drivers/live.h"
 #include "drivers/live_cm.h"
@@ -47,9 +48,17 @@ struct live {
     struct nic *nic;
     void *nic_memory;
     size_t nic_memory_bytes;
-    struct live_gid gids[ADDRESS_MAX]; /* The addresses, and then their link-local names. */
-    uint32_t gid_count;
+    uint8_t named[ADDRESS_MAX]; /* Which addresses have a link-local name, in the order of these, */
+    uint32_t name_count;        /* and how many there are. */
     struct address_set addresses;
+    struct interfaces interfaces;  /* As last told or read. */
+    struct interface_watch *watch; /* NULL: nothing is told, as for a loopback of our own. */
+    struct {
+        atomic_bool told;      /* What follows is kept up to date by `watch`. */
+        _Atomic uint32_t gids; /* A bit for each address that is there. */
+        _Atomic uint32_t interface_indices[ADDRESS_MAX];
+        _Atomic uint8_t state; /* enum interfaces_port. */
+    } port;                    /* What is seen of `interfaces` without the lock. */
     struct udp_port udp;
     struct shm_port *shm;    /* NULL: not wanted, or not to be had. */
     struct capture *capture; /* NULL: none. */
@@ -226,6 +235,13 @@ MUST_USE bool live_cm_route(struct live *live, const struct live_mad *mad);
 MUST_USE bool live_cm_routed(struct live *live, const void *context, bool found,
                              const struct service_owner *owner);
 void live_cm_forget_routes(struct live *live);
+
+/* live_port.c: the addresses are known, all of them there. The thread begins, from whose sleep on
+ * they are watched, and (_serve, locked) something is told of them. */
+void live_port_begin(struct live *live);
+MUST_USE bool live_port_watch(struct live *live);
+void live_port_unwatch(struct live *live);
+void live_port_serve(struct live *live);
 
 /* live_stat.c: answers `nonic stat`. */
 void live_serve_stat(struct live *live);

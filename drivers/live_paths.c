@@ -174,14 +174,14 @@ static bool has_family_of(const struct live *live, const struct gid *peer)
 {
     bool has = false;
     for (uint32_t i = 0; i < live->addresses.count; i++) {
-        has |= inet_is_ipv4(live->gids[i].gid.bytes) == inet_is_ipv4(peer->bytes);
+        has |= inet_is_ipv4(live->addresses.entries[i].gid.bytes) == inet_is_ipv4(peer->bytes);
     }
     return has;
 }
 
 bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot)
 {
-    const struct nic_path path = {.source = live->gids[0].gid, .destination = *peer};
+    const struct nic_path path = {.source = live->addresses.entries[0].gid, .destination = *peer};
     const bool shm_only = live->config.wire == LIVE_WIRE_SHM;
     if ((!shm_only && has_family_of(live, peer)) || shm_link_to(live, &path, slot) != NULL) {
         return false;

@@ -69,12 +69,13 @@ static void test_table(void **state)
     assert_int_equal(live_gid_count(live), 4);
     for (uint8_t i = 0; i < 2; i++) {
         const struct gid own = address((uint8_t)(FIRST_HOST + i));
-        const struct live_gid *first = live_gid(live, i), *name = live_gid(live, 2u + i);
-        assert_gid(&first->gid, own);
-        assert_gid(&first->address, own);
-        assert_gid(&name->gid, name_of(own));
-        assert_gid(&name->address, own);
-        assert_int_equal(name->interface_index, first->interface_index);
+        struct live_gid first, name;
+        assert_true(live_gid(live, i, &first) && live_gid(live, 2u + i, &name));
+        assert_gid(&first.gid, own);
+        assert_gid(&first.address, own);
+        assert_gid(&name.gid, name_of(own));
+        assert_gid(&name.address, own);
+        assert_int_equal(name.interface_index, first.interface_index);
     }
 }
 

@@ -346,6 +346,8 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
             (void)!read(live->wake_fd, &drained, sizeof(drained));
         } else if (live->stat_fd >= 0 && events[i].data.fd == live->stat_fd) {
             live_serve_stat(live);
+        } else if (live->watch != NULL && events[i].data.fd == live->watch->fd) {
+            live_port_serve(live);
         } else if (events[i].data.fd == live->services.fd) {
             live_cm_serve(live);
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {

@@ -42,9 +42,33 @@ static const char *direct_text(void)
                      : "possible: a peer's WRITE or READ needs no work of the program it is for";
 }
 
-static void gid_text(const struct live_gid *gid, char *text, size_t bytes)
+/* Empty: the entry's address is gone. */
+static void gid_text(const struct live *live, uint32_t index, char *text, size_t bytes)
 {
-    inet_ntop(AF_INET6, gid->gid.bytes, text, (socklen_t)bytes);
+    struct live_gid gid;
+    text[0] = '\0';
+    if (live_gid(live, index, &gid)) {
+        inet_ntop(AF_INET6, gid.gid.bytes, text, (socklen_t)bytes);
+    }
+}
+
+/* What there is to say of an entry beside its GID. */
+static const char *gid_remark(const struct live *live, uint32_t index)
+{
+    struct live_gid gid;
+    return live_gid(live, index, &gid) && !gid_equal(&gid.gid, &gid.address)
+               ? " (the same address, for programs that want an IPv6 one)"
+               : "";
+}
+
+static const char *port_text(const struct live *live)
+{
+    switch (live_port_state(live)) {
+    case INTERFACES_PORT_IS_ACTIVE: return "active";
+    case INTERFACES_PORT_POLLING: return "down: the interface has no carrier";
+    case INTERFACES_PORT_DISABLED: break;
+    }
+    return "down: the interface is switched off";
 }
 
 static json_t *describe(struct live *live)
@@ -53,22 +77,23 @@ static json_t *describe(struct live *live)
     json_t *gids = json_array();
     for (uint32_t i = 0; i < live_gid_count(live); i++) {
         char text[INET6_ADDRSTRLEN];
-        gid_text(live_gid(live, i), text, sizeof(text));
+        gid_text(live, i, text, sizeof(text));
         json_array_append_new(gids, json_string(text));
     }
     struct live_ports ports;
     live_describe_ports(live, &ports);
-    return json_pack(
-        "{s:s, s:s, s:o, s:i, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}, s:{s:b, s:b, s:i, s:i, "
-        "s:i}, s:{s:b, s:s}}",
-        "device", "nonic0", "address", live_device_text(live), "gids", gids, "mtu",
-        (int)path_mtu_bytes(live_active_mtu(live)), "limits", "queue_pairs", (int)limits->qps,
-        "regions", (int)limits->regions, "sends", (int)limits->sends_per_qp, "receives",
-        (int)limits->receives_per_qp, "sges", (int)limits->sges, "inline_bytes",
-        (int)limits->inline_bytes, "reads", (int)limits->reads_per_qp, "completions",
-        (int)limits->cq_entries, "udp", "open", ports.udp, "segmentation", ports.segmentation,
-        "receive_buffer", (int)ports.receive_bytes, "window", (int)ports.window_bytes, "paths",
-        (int)ports.paths, "shm", "open", ports.shm, "direct_writes", direct_text());
+    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}, "
+                     "s:{s:b, s:b, s:i, s:i, "
+                     "s:i}, s:{s:b, s:s}}",
+                     "device", "nonic0", "address", live_device_text(live), "port", port_text(live),
+                     "gids", gids, "mtu", (int)path_mtu_bytes(live_active_mtu(live)), "limits",
+                     "queue_pairs", (int)limits->qps, "regions", (int)limits->regions, "sends",
+                     (int)limits->sends_per_qp, "receives", (int)limits->receives_per_qp, "sges",
+                     (int)limits->sges, "inline_bytes", (int)limits->inline_bytes, "reads",
+                     (int)limits->reads_per_qp, "completions", (int)limits->cq_entries, "udp",
+                     "open", ports.udp, "segmentation", ports.segmentation, "receive_buffer",
+                     (int)ports.receive_bytes, "window", (int)ports.window_bytes, "paths",
+                     (int)ports.paths, "shm", "open", ports.shm, "direct_writes", direct_text());
 }
 
 static void print_udp(const struct live_ports *ports)
@@ -100,15 +125,13 @@ static void print_text(struct live *live)
     struct live_ports ports;
     live_describe_ports(live, &ports);
     printf("device      nonic0, port 1, RoCE v2\n"
-           "address     %s\n",
-           live_device_text(live));
+           "address     %s\n"
+           "port        %s\n",
+           live_device_text(live), port_text(live));
     for (uint32_t i = 0; i < live_gid_count(live); i++) {
         char text[INET6_ADDRSTRLEN];
-        gid_text(live_gid(live, i), text, sizeof(text));
-        printf("GID %-2u      %s%s\n", i, text,
-               gid_equal(&live_gid(live, i)->gid, &live_gid(live, i)->address)
-                   ? ""
-                   : " (the same address, for programs that want an IPv6 one)");
+        gid_text(live, i, text, sizeof(text));
+        printf("GID %-2u      %s%s\n", i, text, gid_remark(live, i));
     }
     printf("MTU         %u\n", path_mtu_bytes(live_active_mtu(live)));
     printf("limits      %u queue pairs, %u regions and windows, %u sends and %u receives a queue\n"
@@ -156,6 +179,7 @@ int command_info(int argc, char **argv)
         fprintf(stderr, "nonic: a program would see no device: %s\n", error);
         return 1;
     }
+    live_port_refresh(live);
     if (json) {
         json_t *object = describe(live);
         json_dumpf(object, stdout, JSON_INDENT(2));

@@ -32,13 +32,14 @@ void path_find_lid(struct live *live, struct ibv_ah_attr *attr)
 int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path)
 {
     /* On Ethernet every address is global: there is nothing but the GID to go by. */
-    if (!attr->is_global || attr->port_num != 1 || attr->grh.sgid_index >= live_gid_count(live) ||
-        all_zero(attr->grh.dgid.raw, 16)) {
+    const uint8_t index = attr->grh.sgid_index;
+    if (!attr->is_global || attr->port_num != 1 || index >= live_gid_count(live) ||
+        live_gid_is_gone(live, index) || all_zero(attr->grh.dgid.raw, 16)) {
         return EINVAL;
     }
     *path = (struct nic_path){
-        .source = live_gid(live, attr->grh.sgid_index)->address,
-        .source_index = attr->grh.sgid_index & 0x7fu,
+        .source = live_own_address(live, index),
+        .source_index = index & 0x7fu,
         .hop_limit = attr->grh.hop_limit,
         .traffic_class = attr->grh.traffic_class,
         .service_level = attr->sl,
@@ -124,7 +125,8 @@ static void map_ipv4(union ibv_gid *gid, const uint8_t *address)
 static int index_of(struct live *live, const union ibv_gid *gid)
 {
     for (uint32_t i = 0; i < live_gid_count(live); i++) {
-        if (memcmp(live_gid(live, i)->gid.bytes, gid->raw, sizeof(gid->raw)) == 0) {
+        const struct gid own = live_own_address(live, i);
+        if (memcmp(own.bytes, gid->raw, sizeof(gid->raw)) == 0) {
             return (int)i;
         }
     }

@@ -102,7 +102,8 @@ void cm_read_parameters(const struct rdma_ucm_conn_param *from, struct rdma_para
 static uint8_t gid_index(const struct live *live, const uint8_t gid[16])
 {
     for (uint32_t i = 0; i < live_gid_count(live); i++) {
-        if (memcmp(live_gid(live, i)->gid.bytes, gid, 16) == 0) {
+        const struct gid own = live_own_address(live, i);
+        if (memcmp(own.bytes, gid, 16) == 0) {
             return (uint8_t)i;
         }
     }

@@ -134,7 +134,7 @@ static bool is_shared(const struct context *context)
     return shared;
 }
 
-void context_each(void (*visit)(void *state, const struct context *context), void *state)
+void context_each(void (*visit)(void *state, struct context *context), void *state)
 {
     pthread_mutex_lock(&contexts.mutex);
     for (struct list *node = contexts.all.next; node != &contexts.all; node = node->next) {

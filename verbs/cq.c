@@ -168,8 +168,8 @@ static uint8_t service_level(const struct verbs_cq *cq, const struct completion 
     if (!(completion->flags & COMPLETION_HAS_GRH)) {
         return completion->service_level;
     }
-    const struct live_gid *gid = live_gid(live_of(cq->ex.context), 0);
-    return gid->gid.bytes[10] == 0xff ? UD_SERVICE_LEVEL_IPV4 : UD_SERVICE_LEVEL_IPV6;
+    const struct gid gid = live_own_address(live_of(cq->ex.context), 0);
+    return gid.bytes[10] == 0xff ? UD_SERVICE_LEVEL_IPV4 : UD_SERVICE_LEVEL_IPV6;
 }
 
 static void to_wc(const struct verbs_cq *cq, const struct completion *completion, struct ibv_wc *wc)

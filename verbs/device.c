@@ -171,6 +171,13 @@ enum {
     HDR = 64  /* 50 Gb/s each. */
 };
 
+/* Physical states (PortInfo, IBTA 14.2.5.6), which verbs.h has no names for. */
+enum {
+    POLLING = 2,
+    DISABLED = 3,
+    LINK_UP = 5,
+};
+
 /* A port by what carries its packets: programs choose by it how to send what. Local peers share no
  * link, but each two of them move some 10 GB/s; UCX divides what it reads here by the processes of
  * the machine. It would take NDR for a port of two paths, and read by two queue pairs at once. */
@@ -182,10 +189,25 @@ static void describe_lanes(const struct live *live, struct ibv_port_attr *attr)
     attr->active_speed = ports.shm ? HDR : EDR;
 }
 
+/* As Linux' Soft-RoCE says it: a port that is switched off is disabled, and one without a carrier
+ * polls for a peer. */
+static void describe_state(const struct live *live, struct ibv_port_attr *attr)
+{
+    switch (live_port_state(live)) {
+    case INTERFACES_PORT_IS_ACTIVE:
+        attr->state = IBV_PORT_ACTIVE;
+        attr->phys_state = LINK_UP;
+        return;
+    case INTERFACES_PORT_POLLING: attr->phys_state = POLLING; break;
+    case INTERFACES_PORT_DISABLED: attr->phys_state = DISABLED; break;
+    }
+    attr->state = IBV_PORT_DOWN;
+}
+
 void port_describe(struct live *live, struct ibv_port_attr *attr)
 {
+    live_port_refresh(live);
     *attr = (struct ibv_port_attr){
-        .state = IBV_PORT_ACTIVE,
         .max_mtu = IBV_MTU_4096,
         .active_mtu = (enum ibv_mtu)live_active_mtu(live),
         .gid_tbl_len = GID_TABLE_ENTRIES,
@@ -194,10 +216,10 @@ void port_describe(struct live *live, struct ibv_port_attr *attr)
         .pkey_tbl_len = 1,
         .lid = live_lid(live),
         .max_vl_num = 1,
-        .phys_state = 5, /* LinkUp */
         .link_layer = IBV_LINK_LAYER_ETHERNET,
         .flags = IBV_QPF_GRH_REQUIRED,
     };
+    describe_state(live, attr);
     describe_lanes(live, attr);
 }
 
@@ -265,11 +287,13 @@ static bool in_gid_table(uint32_t port, uint32_t index)
     return port == 1 && index < GID_TABLE_ENTRIES;
 }
 
-/* NULL: not in the table, or an empty entry. */
-static const struct live_gid *find_gid(struct ibv_context *context, uint32_t port, uint32_t index)
+/* False: not in the table, or an empty entry. */
+static bool find_gid(struct ibv_context *context, uint32_t port, uint32_t index,
+                     struct live_gid *found)
 {
     struct live *live = live_of(context);
-    return port == 1 && index < live_gid_count(live) ? live_gid(live, index) : NULL;
+    live_port_refresh(live);
+    return port == 1 && live_gid(live, index, found);
 }
 
 EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
@@ -278,10 +302,10 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, u
         errno = EINVAL;
         return -1;
     }
-    const struct live_gid *found = find_gid(context, port, (uint32_t)index);
+    struct live_gid found;
     *gid = (union ibv_gid){0};
-    if (found != NULL) {
-        memcpy(gid->raw, found->gid.bytes, sizeof(gid->raw));
+    if (find_gid(context, port, (uint32_t)index, &found)) {
+        memcpy(gid->raw, found.gid.bytes, sizeof(gid->raw));
     }
     return 0;
 }
@@ -301,12 +325,12 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_
     if (flags != 0 || entry_bytes < sizeof(*entry)) {
         return flags != 0 ? EOPNOTSUPP : EINVAL;
     }
-    const struct live_gid *found = find_gid(context, port, index);
-    if (found == NULL) {
+    struct live_gid found;
+    if (!find_gid(context, port, index, &found)) {
         return in_gid_table(port, index) ? ENODATA : EINVAL;
     }
     memset(entry, 0, entry_bytes);
-    fill_entry(found, index, entry);
+    fill_entry(&found, index, entry);
     return 0;
 }
 
@@ -314,17 +338,25 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
                                     size_t max_entries, uint32_t flags, size_t entry_bytes)
 {
     struct live *live = live_of(context);
-    const uint32_t count = live_gid_count(live);
+    struct live_gid found;
+    size_t count = 0;
     if (flags != 0) {
         return -EOPNOTSUPP;
     }
-    if (entry_bytes < sizeof(*entries) || max_entries < count) {
+    if (entry_bytes < sizeof(*entries)) {
         return -EINVAL;
     }
-    memset(entries, 0, count * entry_bytes);
-    for (uint32_t i = 0; i < count; i++) {
-        uint8_t *at = (uint8_t *)entries + i * entry_bytes;
-        fill_entry(live_gid(live, i), i, (struct ibv_gid_entry *)(void *)at);
+    live_port_refresh(live);
+    for (uint32_t i = 0; i < live_gid_count(live); i++) {
+        if (!live_gid(live, i, &found)) {
+            continue;
+        }
+        if (count == max_entries) {
+            return -EINVAL;
+        }
+        uint8_t *at = (uint8_t *)entries + count++ * entry_bytes;
+        memset(at, 0, entry_bytes);
+        fill_entry(&found, i, (struct ibv_gid_entry *)(void *)at);
     }
     return (ssize_t)count;
 }
@@ -338,6 +370,7 @@ int gid_query_type(struct ibv_context *context, uint8_t port, unsigned int index
         return -1;
     }
     /* What sysfs says of an empty entry counts as a GID of the first kind. */
-    *type = find_gid(context, port, index) == NULL ? 0 : 1;
+    struct live_gid found;
+    *type = find_gid(context, port, index, &found) ? 1 : 0;
     return 0;
 }

@@ -171,7 +171,7 @@ static void give_event(struct context *context, struct async_event *event)
     }
 }
 
-/* False: nobody is to be woken. */
+/* False: nobody is to be woken. `object` is NULL if it is about the port. */
 static bool append_event(struct context *context, const struct ibv_async_event *what,
                          const void *object)
 {
@@ -186,6 +186,7 @@ static bool append_event(struct context *context, const struct ibv_async_event *
     }
     event->event = *what;
     event->object = object;
+    context->port_events += object == NULL;
     list_append(&context->events, &event->node);
     return true;
 }
@@ -228,6 +229,55 @@ void event_on_async(void *unused, const struct nic_event *from)
         event.element.srq = &srq->ibv;
         queue_event(context_of(srq->ibv.context), &event, srq);
     }
+}
+
+/* Makes room for an event about the port by the oldest one of those, whose count serves for the new
+ * one: what the port has become is in the newest. */
+static void replace_port_event(struct context *context, const struct ibv_async_event *what)
+{
+    struct list *node = context->events.next;
+    while (CONTAINER_OF(node, struct async_event, node)->object != NULL) {
+        node = node->next;
+    }
+    list_remove(node);
+    CONTAINER_OF(node, struct async_event, node)->event = *what;
+    list_append(&context->events, node);
+}
+
+static void queue_port_event(struct context *context, enum ibv_event_type type)
+{
+    const struct ibv_async_event event = {.event_type = type, .element.port_num = 1};
+    pthread_mutex_lock(&context->mutex);
+    const bool full = context->port_events == PORT_EVENTS_MAX;
+    if (full) {
+        replace_port_event(context, &event);
+    }
+    pthread_mutex_unlock(&context->mutex);
+    if (!full) {
+        queue_event(context, &event, NULL);
+    }
+}
+
+static void tell_port_change(void *state, struct context *context)
+{
+    static const struct {
+        enum interfaces_change change;
+        enum ibv_event_type type;
+    } events[] = {{INTERFACES_PORT_ERR, IBV_EVENT_PORT_ERR},
+                  {INTERFACES_PORT_ACTIVE, IBV_EVENT_PORT_ACTIVE},
+                  {INTERFACES_GID_CHANGE, IBV_EVENT_GID_CHANGE}};
+    const uint32_t *changes = state;
+    for (size_t i = 0; i < COUNT_OF(events); i++) {
+        if (*changes & events[i].change) {
+            queue_port_event(context, events[i].type);
+        }
+    }
+}
+
+void event_on_port_change(void *unused, uint32_t changes)
+{
+    (void)unused;
+    context_each(tell_port_change, &changes);
 }
 
 enum about {
@@ -288,6 +338,7 @@ static bool take_oldest(struct context *context, struct ibv_async_event *out)
     }
     struct async_event *event = CONTAINER_OF(node, struct async_event, node);
     *out = event->event;
+    context->port_events -= event->object == NULL;
     note_delivered(out);
     give_event(context, event);
     return true;
@@ -361,5 +412,6 @@ void event_close(struct context *context)
     while ((node = list_pop(&context->events)) != NULL) {
         give_event(context, CONTAINER_OF(node, struct async_event, node));
     }
+    context->port_events = 0;
     pthread_mutex_unlock(&context->mutex);
 }

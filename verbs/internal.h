@@ -35,6 +35,8 @@ struct async_event {
 
 /* So many asynchronous events a context has room for when there is no memory. */
 #define EVENT_RESERVE 8
+/* A program that asks for no events finds the newest so many about its port. */
+#define PORT_EVENTS_MAX 64
 
 struct context {
     struct verbs_context verbs; /* First: programs hold a pointer to verbs.context. */
@@ -48,7 +50,8 @@ struct context {
     struct list events;       /* struct async_event, oldest first; one count in async_fd each. */
     struct list spare_events;
     struct async_event reserve[EVENT_RESERVE];
-    bool lost_events; /* There was no room for more: a count, too. */
+    bool lost_events;     /* There was no room for more: a count, too. */
+    uint32_t port_events; /* So many of `events` are about the port. */
 };
 
 struct verbs_td {
@@ -242,7 +245,7 @@ void srq_in_child(void);
 
 /* All there are, whatever NIC they are of. None is made or goes meanwhile. May be called with the
  * live lock held; `visit` takes no lock. */
-void context_each(void (*visit)(void *state, const struct context *context), void *state);
+void context_each(void (*visit)(void *state, struct context *context), void *state);
 void cq_each(void (*visit)(void *state, const struct verbs_cq *cq), void *state);
 void pd_each(void (*visit)(void *state, const struct verbs_pd *pd), void *state);
 void srq_each(void (*visit)(void *state, const struct verbs_srq *srq), void *state);
@@ -298,6 +301,7 @@ void context_fill_slots(struct verbs_context *verbs);
 /* event.c: called by the NIC, locked, from any thread. */
 void event_on_async(void *unused, const struct nic_event *event);
 void event_on_completion(void *unused, struct cq *cq);
+void event_on_port_change(void *unused, uint32_t changes);
 /* Withdraws what is queued about an object and waits until what was delivered is acknowledged. */
 void event_forget(struct context *context, const void *object);
 void channel_forget(struct verbs_channel *channel, struct verbs_cq *cq);

@@ -53,9 +53,9 @@ static void describe(struct live *live, struct found *found, struct nldev_device
         .cm_number = device_number(RDMA_CM_NUMBER),
         .cm_abi = RDMA_CM_ABI,
     };
-    if (live_gid_count(live) > 0 &&
-        if_indextoname(live_gid(live, 0)->interface_index, found->interface) != NULL) {
-        device->interface_index = live_gid(live, 0)->interface_index;
+    const uint32_t interface_index = live_interface(live);
+    if (if_indextoname(interface_index, found->interface) != NULL) {
+        device->interface_index = interface_index;
         device->interface_name = found->interface;
     }
 }

@@ -60,7 +60,7 @@ static uint32_t domain_number(const struct pd *pd)
 
 /* -- A kind each --------------------------------------------------------------------------------*/
 
-static void add_context(void *state, const struct context *context)
+static void add_context(void *state, struct context *context)
 {
     struct nldev_resource spare;
     if (is_of(state, &context->verbs.context)) {

@@ -109,6 +109,7 @@ static struct live *claim(void)
     }
     const struct live_listener listener = {.on_completion_event = event_on_completion,
                                            .on_async_event = event_on_async,
+                                           .on_port_change = event_on_port_change,
                                            .on_leaving = cm_device_leave,
                                            .on_wish = objects_tell};
     live_listen(live, &listener);

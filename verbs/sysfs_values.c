@@ -158,10 +158,16 @@ static uint32_t gid_count(void)
     return live == NULL ? 0 : live_gid_count(live);
 }
 
-static const struct live_gid *gid_at(uint32_t index)
+/* False: the entry is empty, and what Linux says to that. */
+static bool gid_at(uint32_t index, struct live_gid *gid)
 {
     struct live *live = process_live();
-    return live == NULL || index >= live_gid_count(live) ? NULL : live_gid(live, index);
+    if (live == NULL) {
+        return false;
+    }
+    live_port_refresh(live);
+    errno = EINVAL;
+    return live_gid(live, index, gid);
 }
 
 static bool number_name(uint32_t index, char name[SYSFS_NAME_BYTES])
@@ -172,11 +178,12 @@ static bool number_name(uint32_t index, char name[SYSFS_NAME_BYTES])
 
 static bool gid_value(uint32_t index, char value[SYSFS_VALUE_BYTES])
 {
-    const struct live_gid *gid = gid_at(index);
-    if (gid == NULL) {
+    /* An empty entry is 16 zeros. */
+    struct live_gid gid = {0};
+    if (!gid_at(index, &gid) && errno != EINVAL) {
         return false;
     }
-    const uint8_t *g = gid->gid.bytes;
+    const uint8_t *g = gid.gid.bytes;
     return says(value, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n",
                 g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8], g[9], g[10], g[11], g[12],
                 g[13], g[14], g[15]);
@@ -184,20 +191,15 @@ static bool gid_value(uint32_t index, char value[SYSFS_VALUE_BYTES])
 
 static bool gid_type(uint32_t index, char value[SYSFS_VALUE_BYTES])
 {
-    (void)index;
-    return says(value, "RoCE v2\n");
-}
-
-static bool interface_of(uint32_t index, char name[IF_NAMESIZE])
-{
-    const struct live_gid *gid = gid_at(index);
-    return gid != NULL && if_indextoname(gid->interface_index, name) != NULL;
+    struct live_gid gid;
+    return gid_at(index, &gid) && says(value, "RoCE v2\n");
 }
 
 static bool gid_netdev(uint32_t index, char value[SYSFS_VALUE_BYTES])
 {
+    struct live_gid gid;
     char name[IF_NAMESIZE];
-    if (!interface_of(index, name)) {
+    if (!gid_at(index, &gid) || if_indextoname(gid.interface_index, name) == NULL) {
         errno = EINVAL; /* As the kernel where an interface is gone. */
         return false;
     }
@@ -208,7 +210,7 @@ const struct sysfs_table gids_table = {SYSFS_FILE, gid_count, number_name, gid_v
 const struct sysfs_table gid_types_table = {SYSFS_FILE, gid_count, number_name, gid_type};
 const struct sysfs_table gid_netdevs_table = {SYSFS_FILE, gid_count, number_name, gid_netdev};
 
-/* All addresses are of one interface. */
+/* That of the first address stands for all. */
 static uint32_t netdev_count(void)
 {
     return gid_count() > 0 ? 1 : 0;
@@ -217,7 +219,9 @@ static uint32_t netdev_count(void)
 static bool netdev_name(uint32_t index, char name[SYSFS_NAME_BYTES])
 {
     _Static_assert(SYSFS_NAME_BYTES >= IF_NAMESIZE, "names of interfaces are names of files");
-    return interface_of(index, name);
+    (void)index;
+    struct live *live = process_live();
+    return live != NULL && if_indextoname(live_interface(live), name) != NULL;
 }
 
 static bool netdev_link(uint32_t index, char value[SYSFS_VALUE_BYTES])

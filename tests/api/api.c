@@ -119,7 +119,7 @@ void api_connect_by(struct ibv_qp *qp, const struct ibv_qp *peer,
     assert_int_equal(
         ibv_modify_qp(qp, &attr, IBV_QP_STATE | (ud ? 0 : connected) | (rc ? reliable : 0)), 0);
     attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                                .timeout = 14,
+                                .timeout = api->timeout != 0 ? api->timeout : 14,
                                 .retry_cnt = 7,
                                 .rnr_retry = 7,
                                 .sq_psn = 0xfffff0,

@@ -25,6 +25,7 @@ struct api {
     struct ibv_mr *mrs[2];
     uint8_t *memory[2]; /* MEMORY_BYTES each, registered for everything. */
     union ibv_gid gid;
+    uint8_t timeout; /* The timer's code for api_connect; 0: 14, which is 67 ms. */
 };
 
 /* cmocka fixtures: the device alone, or with two connected RC queue pairs. */

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_port - the port and the GID table follow the network interfaces that the addresses are on.
+ *
+ * Only a device that a user named is on interfaces: a loopback address of a process's own is always
+ * there. Where the kernel tells nothing, as in some sandboxes, programs get no events, and what
+ * they ask for is looked up then.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/live_internal.h"
+#include "drivers/uncancelled.h"
+
+static bool is_on_interfaces(const struct live *live)
+{
+    return live->addresses.shared;
+}
+
+/* -- What is seen without the lock --------------------------------------------------------------*/
+
+static void publish(struct live *live)
+{
+    const struct interfaces *interfaces = &live->interfaces;
+    uint32_t present = 0;
+    for (uint32_t i = 0; i < interfaces->count; i++) {
+        present |= (uint32_t)interfaces->addresses[i].present << i;
+        atomic_store(&live->port.interface_indices[i], interfaces->addresses[i].interface_index);
+    }
+    atomic_store(&live->port.gids, present);
+    atomic_store(&live->port.state, (uint8_t)interfaces_port(interfaces));
+}
+
+uint32_t live_gid_count(const struct live *live)
+{
+    return live->addresses.count + live->name_count;
+}
+
+/* The address that an entry of the GID table is, or is a name of. */
+static uint32_t address_of(const struct live *live, uint32_t index)
+{
+    CHECK(index < live_gid_count(live));
+    return index < live->addresses.count ? index : live->named[index - live->addresses.count];
+}
+
+static bool is_present(const struct live *live, uint32_t index)
+{
+    return (atomic_load(&live->port.gids) >> address_of(live, index) & 1) != 0;
+}
+
+bool live_gid(const struct live *live, uint32_t index, struct live_gid *gid)
+{
+    if (index >= live_gid_count(live) || !is_present(live, index)) {
+        return false;
+    }
+    const uint32_t at = address_of(live, index);
+    const struct gid *address = &live->addresses.entries[at].gid;
+    *gid = (struct live_gid){
+        .gid = *address,
+        .address = *address,
+        .interface_index = atomic_load(&live->port.interface_indices[at]),
+    };
+    return at == index || inet_loopback_alias(address->bytes, gid->gid.bytes);
+}
+
+struct gid live_own_address(const struct live *live, uint32_t index)
+{
+    return live->addresses.entries[address_of(live, index)].gid;
+}
+
+/* What was looked up once may have changed since. */
+bool live_gid_is_gone(const struct live *live, uint32_t index)
+{
+    return atomic_load(&live->port.told) && !is_present(live, index);
+}
+
+uint32_t live_interface(const struct live *live)
+{
+    return atomic_load(&live->port.interface_indices[0]);
+}
+
+enum interfaces_port live_port_state(const struct live *live)
+{
+    return (enum interfaces_port)atomic_load(&live->port.state);
+}
+
+/* -- Reading and hearing ------------------------------------------------------------------------*/
+
+static bool is_in_loopback_network(const struct gid *gid)
+{
+    return inet_is_ipv4(gid->bytes) && gid->bytes[12] == 127;
+}
+
+/* Addresses without an interface of their own have another name (docs/decisions/0034), as long as
+ * there is room in the GID table. */
+static void name_addresses(struct live *live)
+{
+    const struct address_set *set = &live->addresses;
+    struct gid name;
+    live->name_count = 0;
+    for (uint32_t i = 0; i < set->count && set->count + live->name_count < ADDRESS_MAX; i++) {
+        if (inet_loopback_alias(set->entries[i].gid.bytes, name.bytes)) {
+            live->named[live->name_count++] = (uint8_t)i;
+        }
+    }
+}
+
+void live_port_begin(struct live *live)
+{
+    _Static_assert(INTERFACES_ADDRESSES_MAX >= ADDRESS_MAX, "each address has its place");
+    live->interfaces.count = live->addresses.count;
+    for (uint32_t i = 0; i < live->addresses.count; i++) {
+        const struct address *address = &live->addresses.entries[i];
+        live->interfaces.addresses[i] = (struct interface_address){
+            .gid = address->gid,
+            .interface_index = address->interface_index,
+            .unlisted = is_in_loopback_network(&address->gid),
+            .present = true,
+            .up = true,
+            .carrier = true,
+        };
+    }
+    name_addresses(live);
+    publish(live);
+}
+
+/* Everything as it is now. False: it cannot be read. */
+static bool read_now(struct interfaces *interfaces)
+{
+    struct interface_watch *watch = malloc(sizeof(*watch));
+    if (watch == NULL || !interface_watch_open(watch, false)) {
+        free(watch);
+        return false;
+    }
+    const bool done = interface_watch_read(watch, interfaces);
+    interface_watch_close(watch);
+    free(watch);
+    return done;
+}
+
+void live_port_refresh(struct live *live)
+{
+    if (!is_on_interfaces(live) || live->inherited || atomic_load(&live->port.told)) {
+        return;
+    }
+    const int cancellation = uncancelled_begin();
+    live_lock(live);
+    struct interfaces now = live->interfaces;
+    live_unlock(live);
+    if (read_now(&now)) {
+        live_lock(live);
+        if (!atomic_load(&live->port.told)) {
+            live->interfaces = now;
+            publish(live);
+        }
+        live_unlock(live);
+    }
+    uncancelled_end(cancellation);
+}
+
+/* `live->watch`, of which everything has been read; NULL: it is not to be had. */
+static void open_watch(struct live *live, struct interfaces *now)
+{
+    live->watch = malloc(sizeof(*live->watch));
+    if (live->watch != NULL && interface_watch_open(live->watch, true)) {
+        if (interface_watch_read(live->watch, now)) {
+            return;
+        }
+        interface_watch_close(live->watch);
+    }
+    free(live->watch);
+    live->watch = NULL;
+}
+
+bool live_port_watch(struct live *live)
+{
+    if (!is_on_interfaces(live)) {
+        return false;
+    }
+    open_watch(live, &live->interfaces);
+    atomic_store(&live->port.told, live->watch != NULL);
+    publish(live);
+    return live->watch != NULL;
+}
+
+void live_port_unwatch(struct live *live)
+{
+    atomic_store(&live->port.told, false);
+    if (live->watch != NULL) {
+        interface_watch_close(live->watch);
+        free(live->watch);
+        live->watch = NULL;
+    }
+}
+
+static void tell(struct live *live, uint32_t changes)
+{
+    publish(live);
+    if (changes != 0 && live->listener.on_port_change != NULL) {
+        live->listener.on_port_change(live->listener.context, changes);
+    }
+}
+
+/* The kernel had no memory, or nothing that it says makes sense: a new beginning. What has changed
+ * meanwhile is told. */
+static void begin_anew(struct live *live)
+{
+    struct interfaces now = live->interfaces;
+    live_port_unwatch(live);
+    open_watch(live, &now);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (live->watch != NULL) {
+        event.data.fd = live->watch->fd;
+        atomic_store(&live->port.told, true);
+        tell(live, interfaces_replace(&live->interfaces, &now));
+    }
+    if (live->watch == NULL ||
+        epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, live->watch->fd, &event) != 0) {
+        live_port_unwatch(live);
+        const int cancellation = uncancelled_begin();
+        fprintf(stderr, "nonic: the kernel tells nothing more of network interfaces: no more "
+                        "events tell that the port or its GIDs change\n");
+        uncancelled_end(cancellation);
+    }
+}
+
+void live_port_serve(struct live *live)
+{
+    uint32_t changes;
+    while (interface_watch_next(live->watch, &live->interfaces, &changes)) {
+        tell(live, changes);
+    }
+    if (live->watch->failed) {
+        begin_anew(live);
+    }
+}
