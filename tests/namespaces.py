@@ -37,8 +37,15 @@ class Namespaces:
                 ip('-n', name, 'link', 'set', device, 'mtu', str(self.mtu), 'up')
         return self
 
-    def cut(self, cable):
-        ip('-n', self.names[1], 'link', 'set', f'rdma{cable}', 'down')
+    def cut(self, cable, end=1):
+        ip('-n', self.names[end], 'link', 'set', f'rdma{cable}', 'down')
+
+    def mend(self, cable, end=1):
+        ip('-n', self.names[end], 'link', 'set', f'rdma{cable}', 'up')
+
+    def address(self, what, cable, end=0):
+        """what: 'add' or 'del', as iproute2 says it."""
+        ip('-n', self.names[end], 'address', what, f'10.{77 + cable}.0.{end + 1}/24', 'dev', f'rdma{cable}')
 
     def mute(self, cable):
         """From now on no UDP passes the cable, and nobody is told; perftest's own connection goes on."""

@@ -1,0 +1,178 @@
+"""What becomes of a device when its interface goes down, loses its carrier or its address, and when all is well again:
+the events that programs get, what they see, and whether their connections go on."""
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+
+import harness
+from harness import Failure, alone, free_port, start, test, wait_for_listener
+from namespaces import Namespaces, ip
+
+DEVICE = ['--device', 'rdma0']
+BOTH = ['--device', 'rdma0,rdma1']
+PORT_ERROR, PORT_ACTIVE, GIDS = 'IBV_EVENT_PORT_ERR', 'IBV_EVENT_PORT_ACTIVE', 'IBV_EVENT_GID_CHANGE'
+DOWN_S = 1.5  # So long a cable is cut under a transfer.
+
+
+class Watcher:
+    """Debian's ibv_asyncwatch in the first of two namespaces."""
+
+    def __init__(self, both, options=DEVICE):
+        self.process = start(['ibv_asyncwatch'], 'udp', options, both.inside[0])
+        self.rest = ''
+        if 'async event FD' not in (self.line() or ''):
+            raise Failure(f'ibv_asyncwatch: {self.rest}')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *reason):
+        self.process.kill()
+        self.process.communicate()
+
+    def line(self, seconds=20):
+        """The next line; None: there is none in that time."""
+        pipe = self.process.stdout.fileno()
+        while '\n' not in self.rest:
+            if not select.select([pipe], [], [], seconds)[0]:
+                return None
+            more = os.read(pipe, 65536).decode()
+            if not more:
+                raise Failure('ibv_asyncwatch has ended')
+            self.rest += more
+        line, _, self.rest = self.rest.partition('\n')
+        return line
+
+    def next(self, seconds=20):
+        """The next event; None: there is none in that time."""
+        line = self.line(seconds)
+        found = line and re.search(r'event_type (.*) \(\d+\), port 1$', line)
+        if line and not found:
+            raise Failure(f'ibv_asyncwatch says: {line}')
+        return found and found[1]
+
+    def expect(self, *events):
+        said = [self.next() for _ in events]
+        if said != list(events):
+            raise Failure(f'told of {said} instead of {events}')
+
+
+def port(both):
+    """The port as another program sees it: in verbs, in sysfs, by netlink."""
+    inside = both.inside[0]
+    verbs = re.search(r'state:\s+PORT_(\w+)', alone(['ibv_devinfo'], 'udp', DEVICE, inside=inside))[1]
+    files = alone(['cat', '/sys/class/infiniband/nonic0/ports/1/state',
+                   '/sys/class/infiniband/nonic0/ports/1/phys_state'], 'udp', DEVICE, inside=inside)
+    link = alone(['rdma', 'link'], 'udp', DEVICE, inside=inside)
+    return (verbs, *re.findall(r'\d: (\w+)', files),
+            *re.search(r'state (\w+) physical_state (\w+) netdev rdma0', link).groups())
+
+
+def expect_port(both, *wanted):
+    seen = port(both)
+    if seen != wanted:
+        raise Failure(f'the port is {seen}, not {wanted}')
+
+
+def events():
+    """The cable's other end, its own switch, its address."""
+    with Namespaces() as both, Watcher(both) as watcher:
+        expect_port(both, 'ACTIVE', 'ACTIVE', 'LinkUp', 'ACTIVE', 'LINK_UP')
+        both.cut(0, 1)
+        watcher.expect(PORT_ERROR)
+        expect_port(both, 'DOWN', 'DOWN', 'Polling', 'DOWN', 'POLLING')
+        both.mend(0, 1)
+        watcher.expect(PORT_ACTIVE)
+        both.cut(0, 0)
+        watcher.expect(PORT_ERROR)
+        both.mend(0, 0)
+        watcher.expect(PORT_ACTIVE)
+        both.address('del', 0)
+        watcher.expect(GIDS)
+        both.address('add', 0)
+        watcher.expect(GIDS)
+        expect_port(both, 'ACTIVE', 'ACTIVE', 'LinkUp', 'ACTIVE', 'LINK_UP')
+
+
+def two_interfaces():
+    """One port: it is active as long as one of them is, and has the GIDs of both."""
+    with Namespaces(cables=2) as both, Watcher(both, BOTH) as watcher:
+        both.cut(0, 0)
+        both.address('del', 1)
+        watcher.expect(GIDS)
+        both.cut(1, 0)
+        watcher.expect(PORT_ERROR)
+        both.mend(0, 0)
+        watcher.expect(PORT_ACTIVE)
+
+
+def ipv6():
+    """Linux takes such addresses from an interface that goes down, and does not give them back."""
+    with Namespaces() as both:
+        address = ['fd77::1/64', 'dev', 'rdma0', 'nodad']
+        ip('-n', both.names[0], 'address', 'add', *address)
+        with Watcher(both) as watcher:
+            both.cut(0, 0)
+            watcher.expect(PORT_ERROR, GIDS)
+            both.mend(0, 0)
+            watcher.expect(PORT_ACTIVE)
+            ip('-n', both.names[0], 'address', 'add', *address)
+            watcher.expect(GIDS)
+
+
+def overrun():
+    """A process that is stopped while more happens than the kernel keeps for it finds out how things are."""
+    with Namespaces() as both, Watcher(both) as watcher:
+        os.kill(watcher.process.pid, signal.SIGSTOP)
+        flaps = 'link set rdma0 down\nlink set rdma0 up\n' * 400
+        subprocess.run(['ip', '-n', both.names[0], '-batch', '-'], input=flaps + 'link set rdma0 down\n', text=True,
+                       check=True, capture_output=True)
+        os.kill(watcher.process.pid, signal.SIGCONT)
+        said = []
+        while not said or said[-1]:
+            said.append(watcher.next(1 if said else 20))
+        if said[-2] != PORT_ERROR or len(said) > 700:
+            raise Failure(f'of {len(said)} events the last is {said[-2]}')
+
+
+def transfer(wire, cut, mend):
+    """A transfer in the middle of which `cut` is done and then undone ends well, and with the right data."""
+    with Namespaces(4200) as both:
+        number = free_port()
+        args = ['ib_write_bw', '-d', 'nonic0', '-F', '-s', '65536', '-D', '5', '-u', '17', '-p', number]
+        ends = [start(args, wire, DEVICE, both.inside[0])]
+        try:
+            wait_for_listener(number, ends[0])
+            ends.append(start([*args, '10.77.0.1'], wire, DEVICE, both.inside[1]))
+            harness.wait_for_traffic(ends[1], 5000)
+            cut(both)
+            time.sleep(0.2)
+            before = both.carried(0)
+            time.sleep(DOWN_S)
+            between = both.carried(0) - before
+            mend(both)
+            time.sleep(1.5)
+            after = both.carried(0) - before
+            outputs = [harness.finish(end, 60) for end in reversed(ends)]
+        finally:
+            for end in ends:
+                end.kill()
+        if any(end.returncode for end in ends):
+            raise Failure('\n'.join(output[-1500:] for output in outputs))
+        if between > 100000 or after < 10 * 65536:
+            raise Failure(f'{between} bytes were carried meanwhile, {after} until some time later')
+
+
+def tests():
+    test('ports: events', events, smoke=True)
+    test('ports: events of two interfaces', two_interfaces)
+    test('ports: events of an IPv6 address', ipv6)
+    test('ports: more happens than the kernel keeps', overrun)
+    for wire in 'udp', 'block':
+        test(f'{wire} ports: a transfer outlasts a cut cable', transfer, wire,
+             lambda both: both.cut(0, 1), lambda both: both.mend(0, 1))
+        test(f'{wire} ports: a transfer outlasts a lost address', transfer, wire,
+             lambda both: both.address('del', 0, 1), lambda both: both.address('add', 0, 1))
