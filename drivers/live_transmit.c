@@ -69,9 +69,11 @@ static struct link *choose(struct live *live, struct link *link, uint32_t destin
 static struct link *by_way(struct live *live, struct link *link,
                            const struct nic_departure *departure)
 {
-    return LIKELY((departure->way | departure->ecn_capable) == 0)
-               ? link
-               : udp_port_way(&live->udp, link, departure->way, departure->ecn_capable);
+    if (LIKELY((departure->way | departure->ecn) == 0) || link->kind != LINK_UDP ||
+        (departure->way == 0 && udp_link_suits(link, (enum nic_ecn)departure->ecn))) {
+        return link;
+    }
+    return udp_port_way(&live->udp, link, departure->way, (enum nic_ecn)departure->ecn);
 }
 
 /* -- The slow way: packets as bytes ------------------------------------------------------------*/

@@ -71,6 +71,12 @@ bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
     return true;
 }
 
+static void let_mark(int fd, bool ipv4, bool on)
+{
+    set_option(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_TOS : IPV6_TCLASS,
+               on ? UDP_ECT_0 : 0);
+}
+
 static void tell_class(int fd, bool ipv4, bool on)
 {
     set_option(fd, ipv4 ? IPPROTO_IP : IPPROTO_IPV6, ipv4 ? IP_RECVTOS : IPV6_RECVTCLASS, on);
@@ -96,8 +102,12 @@ static void choose_told(const struct udp_port *port)
         const bool ipv4 = inet_is_ipv4(address->gid.bytes);
         set_option(address->fd, SOL_SOCKET, SO_TIMESTAMPNS, port->observing);
         udp_show_variants(address->fd, ipv4, port->showing);
-        if (port->observing) {
+        if (port->observing || port->markable[i]) {
             tell_class(address->fd, ipv4, true);
+        }
+        let_mark(address->fd, ipv4, port->markable[i]);
+        if (port->markable[i] && address->share != NULL) {
+            tell_class(share_common_socket(address->share), ipv4, true);
         }
         if (port->showing && address->share != NULL) {
             udp_show_variants(share_common_socket(address->share), ipv4, true);
@@ -118,6 +128,42 @@ void udp_port_show_variants(struct udp_port *port)
     if (!port->showing && udp_port_fd_count(port) > 0) {
         port->showing = true;
         choose_told(port);
+    }
+}
+
+static void note_markable(struct udp_link *link, int fd)
+{
+    for (; link != NULL; link = link->next) {
+        if (link->fd == fd) {
+            link->ecn = link->socket_ecn = UDP_ECT_0;
+        }
+        if (link->unmarked != NULL && link->unmarked->fd == fd) {
+            link->unmarked->socket_ecn = UDP_ECT_0;
+        }
+        udp_ways_note_markable(link->ways, fd);
+    }
+}
+
+/* Packets that are in the batch already may leave either way. */
+void udp_port_serve_connections(struct udp_port *port, const struct gid *self)
+{
+    uint32_t index = 0;
+    while (index < port->addresses->count &&
+           !gid_equal(&port->addresses->entries[index].gid, self)) {
+        index++;
+    }
+    const struct address *address = &port->addresses->entries[index];
+    if (index == port->addresses->count || address->fd < 0 || address->loopback ||
+        port->markable[index]) {
+        return;
+    }
+    port->markable[index] = true;
+    choose_told(port);
+    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
+        note_markable(port->buckets[i], address->fd);
+    }
+    for (uint32_t i = 0; i < UDP_PASSING_MAX; i++) {
+        note_markable(&port->passing[i], address->fd);
     }
 }
 
@@ -186,6 +232,7 @@ void udp_port_close(struct udp_port *port)
         while (link != NULL) {
             struct udp_link *next = link->next;
             udp_ways_free(link->ways);
+            free(link->unmarked);
             free(link);
             link = next;
         }
@@ -209,6 +256,9 @@ void udp_port_forget_sockets(struct udp_port *port)
     for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
         for (struct udp_link *link = port->buckets[i]; link != NULL; link = link->next) {
             link->fd = -1;
+            if (link->unmarked != NULL) {
+                link->unmarked->fd = -1;
+            }
             udp_ways_forget_sockets(link->ways);
         }
     }
@@ -322,9 +372,11 @@ static const struct address *address_towards(const struct udp_port *port, const 
     return address == NULL || address->fd < 0 ? NULL : address;
 }
 
-void udp_init_link(struct udp_link *link, const struct address *address,
-                   const struct gid *destination, int slot, uint8_t hop_limit)
+void udp_init_link(const struct udp_port *port, struct udp_link *link,
+                   const struct address *address, const struct gid *destination, int slot,
+                   uint8_t hop_limit)
 {
+    const bool markable = port->markable[address - port->addresses->entries];
     memset(link, 0, sizeof(*link));
     link->link = (struct link){.kind = LINK_UDP, .peer = *destination, .self = address->gid};
     list_init(&link->link.parked);
@@ -335,6 +387,7 @@ void udp_init_link(struct udp_link *link, const struct address *address,
     link->fd = address->fd;
     link->slot = slot;
     link->hop_limit = hop_limit;
+    link->ecn = link->socket_ecn = markable ? UDP_ECT_0 : 0;
     link->trunk = link;
     aim(link);
 }
@@ -354,7 +407,7 @@ struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
     if (link == NULL) {
         return NULL;
     }
-    udp_init_link(link, address, destination, slot, hop_limit);
+    udp_init_link(port, link, address, destination, slot, hop_limit);
     struct udp_link **bucket = &port->buckets[bucket_of(destination, slot)];
     link->next = *bucket;
     *bucket = link;
@@ -403,7 +456,7 @@ struct link *udp_port_passing_link(struct udp_port *port, const struct gid *sour
     }
     if (link == NULL) {
         link = next_passing(port);
-        udp_init_link(link, address, destination, slot, 0);
+        udp_init_link(port, link, address, destination, slot, 0);
     }
     return &link->link;
 }

@@ -72,7 +72,8 @@ struct udp_link {
     uint8_t answers;           /* enum udp_answers. */
     bool to_group;             /* To a multicast group, ... */
     uint8_t hop_limit;         /* ... by so many hops; 0: not beyond this machine, or unicast. */
-    uint8_t ecn;               /* The bits of what leaves here: 0, or ECT(0). */
+    uint8_t ecn;               /* The bits of what leaves here: 0, or ECT(0), ... */
+    uint8_t socket_ecn;        /* ... and those that the socket sets if it is told nothing. */
     uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
     uint64_t probed;           /* ... when the last probe was sent, ... */
     uint64_t confirmed;        /* ... and that the peer says it has taken in. */
@@ -80,6 +81,7 @@ struct udp_link {
     struct instant asked_at;   /* Valid then: when a probe was sent because of that. */
     struct udp_link *trunk;    /* The link that is counted for: itself, but for those of ways. */
     struct udp_ways *ways;     /* NULL: there is way 0 alone. */
+    struct udp_link *unmarked; /* The same for what may not be marked; NULL: not yet. */
     struct inet_flow flow;
     struct icrc_memo icrcs; /* The CRCs of `flow`. */
     struct sockaddr_storage to;
@@ -90,8 +92,8 @@ struct udp_link {
     struct udp_link *next;              /* In its bucket. */
 };
 
-/* udp_ways.c: the ways of a link. What leaves by way 0 and cannot be marked leaves by the link; all
- * else has a link of its own, which no other way's packets share a call with. */
+/* udp_ways.c: the ways of a link. What leaves by way 0, with the link's own ECN bits, leaves by the
+ * link; all else has a link of its own, which no other way's packets share a call with. */
 struct udp_ways {
     struct nic_ways *told; /* What the NIC and the peer know of them. */
     uint8_t taught;        /* Which of the peer's parts `pairs` and `branches` are made from. */
@@ -158,6 +160,7 @@ struct udp_port {
     bool explained;         /* The program was told that its packets are too large. */
     uint8_t ports;          /* UDP source ports of an address, from 1 on. */
     uint32_t receive_bytes; /* Receive buffer the kernel granted. */
+    bool markable[ADDRESS_MAX]; /* Packets from there may be marked (udp_port_serve_connections). */
     struct udp_counters counters;
     struct udp_link *buckets[256];
     struct udp_link *passing; /* UDP_PASSING_MAX of them, */
@@ -234,7 +237,17 @@ MUST_USE bool udp_port_offer_ways(struct udp_port *port, struct link *link, stru
 /* The link for what leaves by that way of `link`, which was offered ways unless `way` is 0. Not
  * compiled into its one caller, where the packets of RC pass. */
 __attribute__((noinline)) struct link *udp_port_way(struct udp_port *port, struct link *link,
-                                                    uint8_t way, bool ecn_capable);
+                                                    uint8_t way, enum nic_ecn ecn);
+
+#define UDP_ECT_0 2 /* RFC 3168 */
+
+/* Has what leaves by `link` the ECN bits that it is to have? */
+static inline bool udp_link_suits(const struct link *base, enum nic_ecn ecn)
+{
+    const struct udp_link *link = CONTAINER_OF_CONST(base, struct udp_link, link);
+    return ecn == NIC_ECN_OF_PATH || link->ecn == (ecn == NIC_ECN_CAPABLE ? UDP_ECT_0 : 0);
+}
+
 /* The addresses and ports of what leaves by `link`. */
 const struct inet_flow *udp_link_flow(const struct link *link);
 
@@ -274,6 +287,12 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
 /* From now on datagrams tell when they came in, and their traffic class: only if asked, because it
  * takes a twentieth of a call's time each. */
 void udp_port_observe(struct udp_port *port);
+
+/* A connection begins at that address of ours: from now on packets leave from there as ECT(0),
+ * unless they ask for something else, and datagrams that come in tell their traffic class, and so a
+ * router's mark. Changes nothing at a loopback address, where no router is. No packet costs a call
+ * or control data for it; to be told takes a part of the 42 ns that docs/decisions/0005 has. */
+void udp_port_serve_connections(struct udp_port *port, const struct gid *self);
 
 /* From now on datagrams tell what their IP headers vary in, which only those who serve UD queue
  * pairs pass on: it takes as much of a call's time. Those of groups always do. */
@@ -318,11 +337,14 @@ struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
 
 /* udp_port.c, for udp_ways.c: an unconnected socket that forbids fragmentation; a link. */
 void udp_forbid_fragments(int fd, bool ipv4);
-void udp_init_link(struct udp_link *link, const struct address *address,
-                   const struct gid *destination, int slot, uint8_t hop_limit);
+void udp_init_link(const struct udp_port *port, struct udp_link *link,
+                   const struct address *address, const struct gid *destination, int slot,
+                   uint8_t hop_limit);
 /* udp_ways.c, for udp_port.c. */
 void udp_ways_free(struct udp_ways *ways);
 void udp_ways_forget_sockets(struct udp_ways *ways);
+/* Links of these ways that share the socket `fd` have it set ECT(0). */
+void udp_ways_note_markable(struct udp_ways *ways, int fd);
 void udp_senders_close(struct udp_port *port);
 void udp_senders_forget(struct udp_port *port);
 

@@ -24,8 +24,6 @@
 #define SOURCE_PORT_SPAN  0x4000
 #define SOURCE_PORT_TRIES 16
 
-#define ECT_0 2 /* RFC 3168 */
-
 /* No peer's part has this number: the first packet that takes a way finds the pairs. */
 #define NOTHING_YET UINT8_MAX
 _Static_assert(NIC_WAYS_TAUGHT_MAX < NOTHING_YET, "it is none of the peer's parts");
@@ -233,6 +231,17 @@ void udp_ways_forget_sockets(struct udp_ways *ways)
     }
 }
 
+void udp_ways_note_markable(struct udp_ways *ways, int fd)
+{
+    for (uint32_t ecn = 0; ecn < 2 && ways != NULL; ecn++) {
+        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
+            if (ways->branches[ecn][i] != NULL && ways->branches[ecn][i]->fd == fd) {
+                ways->branches[ecn][i]->socket_ecn = UDP_ECT_0;
+            }
+        }
+    }
+}
+
 /* -- Ways in use --------------------------------------------------------------------------------*/
 
 /* Is there a route? Nothing is sent. */
@@ -286,11 +295,12 @@ static void aim_branch(struct udp_port *port, struct udp_link *link, struct udp_
     const struct address *address = &port->addresses->entries[index];
     const bool own_port = way.port > 0 || (pair != link && is_steered(port->addresses, address));
     const struct udp_sender *sender = own_port ? sender_of(port, index, way.port) : NULL;
-    udp_init_link(branch, address, &pair->link.peer, pair->slot, 0);
+    udp_init_link(port, branch, address, &pair->link.peer, pair->slot, 0);
     branch->trunk = pair;
-    branch->ecn = ecn_capable ? ECT_0 : 0;
+    branch->ecn = ecn_capable ? UDP_ECT_0 : 0;
     if (sender != NULL) {
         branch->fd = sender->fd;
+        branch->socket_ecn = 0;
         branch->flow.source_port = sender->port;
     }
     port->counters.ways_missed += own_port && sender == NULL;
@@ -313,16 +323,41 @@ static void follow_peer(struct udp_port *port, struct udp_link *link)
     ways->taught = ways->told->taught;
 }
 
-struct link *udp_port_way(struct udp_port *port, struct link *base, uint8_t way, bool ecn_capable)
+/* What must not be marked, though it leaves from a socket that lets routers mark: for links that
+ * have no ways, too. Without memory it may be marked. */
+static struct link *unmarked_link(struct udp_link *link)
+{
+    if (link->unmarked == NULL) {
+        link->unmarked = malloc(sizeof(*link->unmarked));
+        if (link->unmarked == NULL) {
+            return &link->link;
+        }
+        *link->unmarked = *link;
+        link->unmarked->ecn = 0;
+        link->unmarked->ways = NULL;
+        link->unmarked->unmarked = NULL;
+        link->unmarked->next = NULL;
+        link->unmarked->in_flush = false;
+        list_init(&link->unmarked->link.parked);
+    }
+    return &link->unmarked->link;
+}
+
+struct link *udp_port_way(struct udp_port *port, struct link *base, uint8_t way, enum nic_ecn ecn)
 {
     struct udp_link *link = udp_link_of(base);
     struct udp_ways *ways = link->ways;
-    CHECK(base->kind == LINK_UDP && way < NIC_WAYS_MAX && ways != NULL);
-    if (UNLIKELY(ways->taught != ways->told->taught)) {
-        follow_peer(port, link);
+    const bool ecn_capable = ecn == NIC_ECN_CAPABLE;
+    CHECK(base->kind == LINK_UDP && way < NIC_WAYS_MAX);
+    if (way == 0 && udp_link_suits(base, ecn)) {
+        return base;
     }
     if (way == 0 && !ecn_capable) {
-        return base;
+        return unmarked_link(link);
+    }
+    CHECK(ways != NULL && ecn != NIC_ECN_OF_PATH);
+    if (UNLIKELY(ways->taught != ways->told->taught)) {
+        follow_peer(port, link);
     }
     struct udp_link **branch = &ways->branches[ecn_capable][way];
     if (*branch == NULL) {

@@ -135,7 +135,8 @@ static void transmit(struct bench *bench, uint8_t way, bool ecn_capable, uint32_
     bench->way_of[bench->sent++] = way;
     struct link *link = way == 0 && !ecn_capable
                             ? bench->link
-                            : udp_port_way(&bench->a.port, bench->link, way, ecn_capable);
+                            : udp_port_way(&bench->a.port, bench->link, way,
+                                           ecn_capable ? NIC_ECN_CAPABLE : NIC_ECN_NOT);
     assert_true(udp_port_transmit(&bench->a.port, link, &departure));
 }
 
@@ -550,6 +551,54 @@ static void test_coalesced_arrivals_tell_the_same(void **state)
     assert_int_not_equal(last.arrived.ns, 0);
 }
 
+/* By way 0 or 1, as an engine asks for it; returns the traffic class that arrives. */
+static uint8_t class_of(struct bench *bench, uint8_t way, enum nic_ecn ecn, uint8_t traffic_class)
+{
+    const struct nic_path path = {.hop_limit = INET_HOP_LIMIT, .traffic_class = traffic_class};
+    struct nic_departure departure = {.path = &path, .headers_bytes = ROCE_BTH_BYTES};
+    departure.headers[0] = 0xc5;
+    store_be32(departure.headers + 4, bench->b.addresses.slot * SHARE_QPN_SPAN + 2);
+    struct link *link = way == 0 && udp_link_suits(bench->link, ecn)
+                            ? bench->link
+                            : udp_port_way(&bench->a.port, bench->link, way, ecn);
+    assert_true(udp_port_transmit(&bench->a.port, link, &departure));
+    udp_port_flush(&bench->a.port);
+    const struct udp_datagram datagram = next_datagram(bench);
+    assert_int_equal(datagram.arrived.ns, 0);
+    return datagram.variant.traffic_class;
+}
+
+/* What may be marked is what a connection sends from an address that routers lead to, unless it
+ * says otherwise; and there marks are seen. */
+static void test_connections_may_be_marked(void **state)
+{
+    struct bench *bench = *state;
+    bench->b.addresses.entries[0].loopback = false;
+    udp_port_serve_connections(&bench->b.port, &bench->path.destination);
+    udp_port_serve_connections(&bench->a.port, &bench->path.source); /* A loopback address. */
+    assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0), 0);
+    assert_int_equal(class_of(bench, 0, NIC_ECN_NOT, 0), 0);
+    assert_int_equal(class_of(bench, 0, NIC_ECN_CAPABLE, 0), 2);
+    assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0xbb), 0xb8);
+    bench->a.addresses.entries[0].loopback = false;
+    for (int times = 0; times < 2; times++) {
+        udp_port_serve_connections(&bench->a.port, &bench->path.source);
+        assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0), 2);
+        assert_int_equal(class_of(bench, 0, NIC_ECN_NOT, 0), 0);
+        assert_int_equal(class_of(bench, 0, NIC_ECN_CAPABLE, 0), 2);
+        assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0xb8), 0xba);
+        assert_int_equal(class_of(bench, 0, NIC_ECN_NOT, 0xb8), 0xb8);
+        for (uint8_t way = 1; way < PORTS; way++) {
+            assert_int_equal(class_of(bench, way, NIC_ECN_CAPABLE, 0), 2);
+            assert_int_equal(class_of(bench, way, NIC_ECN_NOT, 0), 0);
+        }
+    }
+    /* A peer that is met later. */
+    bench->link = udp_port_link(&bench->a.port, &bench->path.source, &bench->path.destination, 7);
+    assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0), 2);
+    assert_int_equal(class_of(bench, 0, NIC_ECN_NOT, 0), 0);
+}
+
 /* A router's mark, beside a DSCP. */
 static void test_marks_are_seen(void **state)
 {
@@ -825,6 +874,7 @@ int main(void)
         WAYS_TEST(test_when_it_arrived),
         WAYS_TEST(test_coalesced_arrivals_tell_the_same),
         WAYS_TEST(test_marks_are_seen),
+        WAYS_TEST(test_connections_may_be_marked),
         cmocka_unit_test(test_ipv6),
         PAIR_TEST(test_successor_is_told_nothing),
         PAIR_TEST(test_pairs_of_addresses),

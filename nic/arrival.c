@@ -70,13 +70,9 @@ static enum nic_arrived on_other(struct nic *nic, const struct nic_frame *frame,
     return NIC_DONE;
 }
 
-/* What does not depend on whose packet it is. A congestion notification names its queue pair; only
- * its count is kept. */
+/* What does not depend on whose packet it is. */
 static bool judge_any(struct nic *nic, const struct roce_packet *packet)
 {
-    if (UNLIKELY(packet->opcode == ROCE_OPCODE_CNP)) {
-        return nic_drop(nic, COUNTER_cnp_received);
-    }
     return nic_pkey_matches(packet) || nic_drop(nic, COUNTER_drop_wrong_pkey);
 }
 
@@ -111,6 +107,11 @@ enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, s
         return NIC_DONE;
     }
     INVARIANTS(qp_check_duties(qp));
+    if (UNLIKELY(packet->opcode == ROCE_OPCODE_CNP)) {
+        engine_on_cnp(qp, &arrival, now);
+        INVARIANTS(qp_check_duties(qp));
+        return NIC_DONE;
+    }
     const bool moves = engine_on_packet(qp, &arrival, now, move);
     INVARIANTS(qp_check_duties(qp));
     return moves ? NIC_MOVES : NIC_DONE;

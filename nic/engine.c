@@ -2,6 +2,7 @@
 #include "nic/engine.h"
 
 #include "nic/block/streams.h"
+#include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
 #include "nic/internal.h"
 
@@ -70,6 +71,7 @@ void engine_drain(struct qp *qp)
 
 void engine_withdraw(struct qp *qp)
 {
+    ecn_withdraw(qp);
     switch ((enum engine)qp->engine) {
     case ENGINE_BLOCK: block_withdraw(qp); return;
     case ENGINE_RC:
@@ -109,8 +111,19 @@ bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct i
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_watched_on_packet(qp, arrival, now, move);
     case ENGINE_BLOCK: return block_on_packet(qp, arrival, now, move);
-    case ENGINE_UC: return uc_on_packet(qp, arrival, move);
+    case ENGINE_UC: return uc_on_packet(qp, arrival, now, move);
     case ENGINE_UD: return ud_on_packet(qp, arrival, move);
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+void engine_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_BLOCK: block_on_cnp(qp, arrival, now); return;
+    case ENGINE_RC:
+    case ENGINE_UC: ecn_on_cnp(qp, arrival, now); return;
+    case ENGINE_UD: nic_count(qp->nic, COUNTER_drop_wrong_service); return;
     }
     UNREACHABLE("an engine outside its enum");
 }
@@ -131,6 +144,9 @@ void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_r
 
 bool engine_ready(const struct qp *qp)
 {
+    if (UNLIKELY(qp->cnp_due)) {
+        return true;
+    }
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_ready(qp);
     case ENGINE_BLOCK: return block_ready(qp);
@@ -152,10 +168,14 @@ static bool rc_watched_next_packet(struct qp *qp, struct instant now,
 
 bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
+    if (UNLIKELY(qp->cnp_due)) {
+        ecn_next_cnp(qp, departure);
+        return true;
+    }
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_watched_next_packet(qp, now, departure);
     case ENGINE_BLOCK: return block_next_packet(qp, now, departure);
-    case ENGINE_UC: return uc_next_packet(qp, departure);
+    case ENGINE_UC: return uc_next_packet(qp, now, departure);
     case ENGINE_UD: return ud_next_packet(qp, departure);
     }
     UNREACHABLE("an engine outside its enum");
@@ -219,7 +239,7 @@ void engine_on_placed(struct qp *qp, struct instant now)
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 
-struct instant engine_deadline(const struct qp *qp)
+static struct instant protocol_deadline(const struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_deadline(qp);
@@ -230,8 +250,35 @@ struct instant engine_deadline(const struct qp *qp)
     UNREACHABLE("an engine outside its enum");
 }
 
+struct instant engine_deadline(const struct qp *qp)
+{
+    const struct instant due = protocol_deadline(qp);
+    if (LIKELY(!qp->paused)) {
+        return due;
+    }
+    const struct instant paced = ecn_deadline(qp);
+    return instant_before(paced, due) ? paced : due;
+}
+
+/* The deadline of a queue pair that pauses: the pause may be over. False: that is all there is. */
+static bool paused_on_deadline(struct qp *qp, struct instant now)
+{
+    if (qp->engine == ENGINE_RC || qp->engine == ENGINE_BLOCK) {
+        rc_postpone(qp, now);
+    }
+    ecn_on_deadline(qp, now);
+    if (instant_reached(now, protocol_deadline(qp))) {
+        return true;
+    }
+    qp_arm_timer(qp);
+    return false;
+}
+
 bool engine_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue)
 {
+    if (UNLIKELY(qp->paused) && !paused_on_deadline(qp, now)) {
+        return false;
+    }
     switch ((enum engine)qp->engine) {
     case ENGINE_RC: return rc_on_deadline(qp, overdue);
     case ENGINE_BLOCK: return block_on_deadline(qp, now, overdue);

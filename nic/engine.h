@@ -55,6 +55,8 @@ enum qp_state engine_failed_state(const struct qp *qp);
  * move to make. */
 bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                       struct nic_move *move);
+/* A congestion notification for this queue pair, from anybody. */
+void engine_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now);
 void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
                      struct instant now);
 

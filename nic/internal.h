@@ -11,6 +11,7 @@
 #include "nic/nic.h"
 #include "nic/timer_wheel.h"
 #include "transport/common/work.h"
+#include "transport/ibta/dcqcn.h"
 #include "transport/ibta/rc_requester.h"
 #include "transport/ibta/rc_responder.h"
 #include "transport/ibta/segmentation.h"
@@ -53,6 +54,13 @@ struct nic {
     struct block_peer *block_peers; /* limits.block.peers of them. */
     struct qp *holder; /* It may have held payloads whose turn has come (nic_next_held). */
     struct block_shared *block_shared; /* What the queue pairs' blocks have in common. */
+    struct ecn_state *ecn;             /* By QPN & qp_mask. */
+};
+
+/* Congestion of a connected queue pair; touched only once there is any (ibta/ecn.h). */
+struct ecn_state {
+    struct instant cnp_allowed_at; /* No CNP leaves before. */
+    struct dcqcn limiter;          /* Valid if qp.limited; zeroed otherwise, but for one instant. */
 };
 
 enum qp_listing {
@@ -76,10 +84,13 @@ struct qp {
     struct send_queue sends;
     struct nic *nic;
     uint32_t number;
-    uint32_t successor; /* Who was posted to after this one the last time. */
-    uint8_t type;       /* enum qp_type. */
-    uint8_t state;      /* enum qp_state. */
-    uint8_t listing;    /* enum qp_listing. */
+    uint32_t successor;  /* Who was posted to after this one the last time. */
+    uint8_t type;        /* enum qp_type. */
+    uint8_t state;       /* enum qp_state. */
+    uint8_t listing : 2; /* enum qp_listing. */
+    bool cnp_due : 1;    /* A CNP is to leave. */
+    bool limited : 1;    /* CNPs came: nic.ecn has its rate. */
+    bool paused : 1;     /* Data waits until its rate lets it leave. */
     bool signal_all : 1;
     bool reply_turn : 1;  /* Replies and requests take turns. */
     bool last_words : 1;  /* In error by the responder's own verdict: its NAK still goes out. */

@@ -24,7 +24,9 @@ size_t nic_bytes(const struct nic_limits *limits)
            line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
            line_aligned(limits->groups * sizeof(struct multicast_group)) +
            line_aligned(limits->attachments * sizeof(struct multicast_member)) +
-           line_aligned(srq_slots(limits) * sizeof(struct srq *)) + block_nic_bytes(limits);
+           line_aligned(srq_slots(limits) * sizeof(struct srq *)) +
+           line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct ecn_state)) +
+           block_nic_bytes(limits);
 }
 
 struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
@@ -37,6 +39,10 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     uint8_t *at = memory;
     struct nic *nic = memory;
     nic->limits = *limits;
+    if (limits->dcqcn.line_rate == 0) {
+        nic->limits.dcqcn = dcqcn_policy_default();
+    }
+    dcqcn_policy_check(&nic->limits.dcqcn);
     prng_init(&nic->prng, seed);
     at += line_aligned(sizeof(struct nic));
     nic->qp_mask = (uint32_t)power_of_two(limits->qps + QPN_FIRST) - 1;
@@ -61,6 +67,8 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     nic->srqs = (struct srq **)(void *)at;
     nic->srq_mask = srq_slots(limits) - 1;
     at += line_aligned(srq_slots(limits) * sizeof(struct srq *));
+    nic->ecn = (struct ecn_state *)(void *)at;
+    at += line_aligned((nic->qp_mask + 1) * sizeof(struct ecn_state));
     block_nic_init(nic, at);
     nic->next_srqn = nic->next_qpn;
     list_init(&nic->cqs_to_notify);

@@ -24,6 +24,7 @@
 #include "nic/queue_pair.h"
 #include "nic/region.h"
 #include "nic/types.h"
+#include "transport/ibta/dcqcn.h"
 #include "transport/ibta/rc_policy.h"
 #include "wire/block.h"
 #include "wire/roce.h"
@@ -71,6 +72,7 @@ struct nic_limits {
     uint32_t qpn_base, qpn_span;
     struct rc_policy rc;       /* What reliable connections have to know about the world. */
     struct block_limits block; /* All 0: no queue pair ever speaks blocks. */
+    struct dcqcn_policy dcqcn; /* How RC and UC heed congestion; all 0: dcqcn_policy_default. */
 };
 
 struct nic;
@@ -239,6 +241,13 @@ struct nic_direct {
     uint32_t key, bytes;
 };
 
+/* May routers mark a packet instead of dropping it (ECN)? */
+enum nic_ecn {
+    NIC_ECN_OF_PATH, /* If there may be routers on the way: its sender will be told (CNP). */
+    NIC_ECN_CAPABLE, /* In any case: ECT(0). */
+    NIC_ECN_NOT,     /* In no case, because nobody would send less: Not-ECT. */
+};
+
 struct nic_departure {
     struct qp *qp;
     const struct nic_path *path;
@@ -247,8 +256,8 @@ struct nic_departure {
     uint32_t headers_bytes;
     uint32_t payload_bytes; /* Sum of the segments. */
     uint8_t pad_bytes;
-    uint8_t way;      /* By which addresses and port it leaves (nic/ways.h). 0: the path's own. */
-    bool ecn_capable; /* Routers may mark it instead of dropping it: ECT(0). */
+    uint8_t way; /* By which addresses and port it leaves (nic/ways.h). 0: the path's own. */
+    uint8_t ecn; /* enum nic_ecn. */
     uint32_t segment_count;
     struct segment segments[NIC_SEGMENT_MAX];
     struct nic_direct direct;

@@ -56,6 +56,27 @@ static void test_flow(void **state)
     assert_int_equal(flow.destination_port, 4791);
 }
 
+/* A congestion notification, to the bit: the BTH as RoCE hardware sends it (BECN set, for queue pair
+ * 0xd2), 16 bytes that are reserved, and the ICRC as another CRC-32 has it. */
+static void test_congestion_notification(void **state)
+{
+    (void)state;
+    static const uint8_t from[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
+    static const uint8_t to[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2};
+    static const uint8_t expected[32] = {0x81, 0x00, 0xff, 0xff, 0x40,        0x00, 0x00, 0xd2,
+                                         0x00, 0x00, 0x00, 0x00, [28] = 0xf4, 0x75, 0x74, 0x1e};
+    const struct inet_flow flow = roce_flow(from, to);
+    const struct roce_packet packet = {.opcode = ROCE_OPCODE_CNP,
+                                       .pkey = ROCE_DEFAULT_PKEY,
+                                       .byte4 = 0x40,
+                                       .destination_qpn = 0xd2};
+    uint8_t bytes[ROCE_HEADERS_BYTES_MAX + ROCE_ICRC_BYTES];
+    const size_t count = roce_encode_headers(&packet, bytes);
+    assert_int_equal(count, 28);
+    assert_int_equal(roce_frame_seal(&flow, bytes, count, 0), sizeof(expected));
+    assert_memory_equal(bytes, expected, sizeof(expected));
+}
+
 static void compare_join(bool ipv6, size_t headers_bytes, size_t payload_bytes)
 {
     const struct inet_flow flow = flow_of(ipv6);
@@ -146,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flow),
+        cmocka_unit_test(test_congestion_notification),
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_seal),
         cmocka_unit_test(test_changes_are_seen),

@@ -5,6 +5,7 @@
 #include "nic/block/block.h"
 
 #include "base/align.h"
+#include "nic/ibta/ecn.h"
 
 static bool may_send(const struct qp *qp)
 {
@@ -171,6 +172,16 @@ bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct in
     return moves;
 }
 
+/* A stream of blocks is told of marks by its answers. */
+void block_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now)
+{
+    if (block_sends(qp)) {
+        nic_count(qp->nic, COUNTER_rp_cnp_ignored);
+    } else {
+        ecn_on_cnp(qp, arrival, now);
+    }
+}
+
 void block_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
                     struct instant now)
 {
@@ -228,7 +239,8 @@ void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_dep
     }
     departure->way = 0;
     /* What the controller sends less of when it is marked. */
-    departure->ecn_capable = packet->opcode == BLOCK_SEND || packet->opcode == BLOCK_WRITE;
+    const bool heeded = packet->opcode == BLOCK_SEND || packet->opcode == BLOCK_WRITE;
+    departure->ecn = heeded ? NIC_ECN_CAPABLE : NIC_ECN_NOT;
     departure->alone = false;
     departure->direct.kind = NIC_DIRECT_NONE;
     departure->more_sends = qp_has_sends(qp);
@@ -259,7 +271,7 @@ static bool next_reply(struct qp *qp, struct instant now, struct nic_departure *
     if (block_hello_next_welcome(qp, departure)) {
         return true;
     }
-    if (rc_next_reply(qp, departure)) {
+    if (rc_next_reply(qp, now, departure)) {
         departure_seal(qp, departure);
         return true;
     }
@@ -426,7 +438,7 @@ static void check_blocks_duties(const struct qp *qp)
 {
     const struct instant deadline = block_deadline(qp);
     const bool listed = qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken;
-    CHECK(listed || !may_reply(qp) || !rc_responder_ready(&qp->in.rc));
+    CHECK(listed || qp->paused || !may_reply(qp) || !rc_responder_ready(&qp->in.rc));
     CHECK(listed || !may_send(qp) || qp->block->ask.state != HELLO_ASKED || !qp->block->ask.due);
     if (deadline.ns != UINT64_MAX) {
         CHECK(timer_is_set(&qp->timer) || listed);

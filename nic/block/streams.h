@@ -42,6 +42,7 @@ void block_drain(struct qp *qp);
 void block_withdraw(struct qp *qp);
 bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                      struct nic_move *move);
+void block_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now);
 void block_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
                     struct instant now);
 bool block_ready(const struct qp *qp);

@@ -22,7 +22,7 @@ void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opc
     departure->payload_bytes = 0;
     departure->pad_bytes = 0;
     departure->way = 0;
-    departure->ecn_capable = false;
+    departure->ecn = NIC_ECN_OF_PATH;
     departure->segment_count = 0;
     departure->alone = false;
     departure->direct.kind = NIC_DIRECT_NONE;

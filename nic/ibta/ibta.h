@@ -57,6 +57,8 @@ bool rc_ready(const struct qp *qp);
 void rc_on_blocked(struct qp *qp, struct instant now);
 struct instant rc_deadline(const struct qp *qp);
 bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue);
+/* Its rate keeps back what is to be sent again. */
+void rc_postpone(struct qp *qp, struct instant now);
 void rc_on_timeout(struct qp *qp, struct instant now);
 void rc_on_unread(struct qp *qp, struct instant now);
 void rc_query(const struct qp *qp, struct qp_attributes *attributes);
@@ -94,7 +96,7 @@ bool rc_on_flush(struct qp *qp, const struct roce_packet *packet, struct nic_mov
 bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
 /* Its two halves, whose headers are not encoded yet (departure_seal). `draining`: no message is
  * begun that has not been. */
-bool rc_next_reply(struct qp *qp, struct nic_departure *departure);
+bool rc_next_reply(struct qp *qp, struct instant now, struct nic_departure *departure);
 bool rc_next_request(struct qp *qp, bool draining, struct instant now,
                      struct nic_departure *departure);
 void rc_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
@@ -109,10 +111,11 @@ void ud_start_receiving(struct qp *qp);
 void unreliable_start_sending(struct qp *qp);
 void unreliable_drain(struct qp *qp);
 void unreliable_check_duties(const struct qp *qp);
-bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
+bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                  struct nic_move *move);
 bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
 void unreliable_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result);
-bool uc_next_packet(struct qp *qp, struct nic_departure *departure);
+bool uc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
 bool ud_next_packet(struct qp *qp, struct nic_departure *departure);
 
 #endif

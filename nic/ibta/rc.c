@@ -95,6 +95,13 @@ bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue)
     return true;
 }
 
+void rc_postpone(struct qp *qp, struct instant now)
+{
+    if (sends(qp)) {
+        rc_requester_postpone(&qp->out.rc, now);
+    }
+}
+
 void rc_on_unread(struct qp *qp, struct instant now)
 {
     rc_requester_wait_on(&qp->out.rc, now);

@@ -25,10 +25,11 @@ static bool awaits_memory(const struct qp *qp)
     return false;
 }
 
-/* Whoever could go on is listed, or nobody would ever pull: unless the world takes turns itself. */
+/* Whoever could go on is listed, or nobody would ever pull: unless the world takes turns itself, or
+ * a rate has it pause (ecn_check_duties). */
 static void check_turn(const struct qp *qp)
 {
-    if (qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken) {
+    if (qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken || qp->paused) {
         return;
     }
     CHECK(qp->state == QP_ERR || !rc_responder_ready(&qp->in.rc));

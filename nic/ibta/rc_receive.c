@@ -5,6 +5,7 @@
  * The responder's ladder (IBTA 9.7.4.1) in its order: PSN, opcode, length (transport/ibta), then
  * what this queue pair permits, a receive, memory. Each refusal has its counter, NAK and event.
  */
+#include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
 
 /* IBTA 9.9.3. */
@@ -444,6 +445,9 @@ bool rc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct insta
     const uint32_t traits = roce_opcode(arrival->packet.opcode)->traits;
     if (UNLIKELY(!ibta_admits(qp, arrival, traits))) {
         return false;
+    }
+    if (ecn_is_marked(arrival)) {
+        ecn_on_marked(qp, arrival, now);
     }
     if (traits & ROCE_IS_RESPONSE) {
         return on_response(qp, arrival, now, move);

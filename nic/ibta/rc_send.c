@@ -2,6 +2,7 @@
  *
  * rc_send - what a reliable connection puts on the wire: requests, acknowledgements, responses.
  */
+#include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
 
 static void start_packet(struct qp *qp, struct nic_departure *departure, uint8_t operation,
@@ -43,9 +44,16 @@ static bool gather_response(struct qp *qp, const struct rc_reply *reply,
                         reply->bytes, ACCESS_REMOTE_READ, &departure->segments[0]) == REACH_ALLOWED;
 }
 
-bool rc_next_reply(struct qp *qp, struct nic_departure *departure)
+/* Responses of a READ are data that its responder sends: its rate holds for them. */
+static bool reply_waits(struct qp *qp, struct instant now)
 {
-    if (!rc_responder_ready(&qp->in.rc)) {
+    return UNLIKELY(qp->limited) && rc_responder_next_is_data(&qp->in.rc) &&
+           ecn_holds_back(qp, now);
+}
+
+bool rc_next_reply(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    if (!rc_responder_ready(&qp->in.rc) || reply_waits(qp, now)) {
         return false;
     }
     const struct rc_reply reply = rc_responder_next_reply(&qp->in.rc, qp_credits(qp));
@@ -76,6 +84,9 @@ bool rc_next_reply(struct qp *qp, struct nic_departure *departure)
             return true;
         }
         departure_set_payload(qp, departure, reply.bytes);
+        if (UNLIKELY(qp->limited)) {
+            (void)ecn_on_sent(qp, reply.bytes, now);
+        }
         return true;
     }
     UNREACHABLE("a reply outside its enum");
@@ -161,6 +172,9 @@ bool rc_next_request(struct qp *qp, bool draining, struct instant now,
                      struct nic_departure *departure)
 {
     struct rc_outgoing out;
+    if (UNLIKELY(qp->limited) && qp_has_sends(qp) && ecn_holds_back(qp, now)) {
+        return false;
+    }
     for (;;) {
         if (held_by_failure(qp) ||
             !rc_requester_next(&qp->out.rc, &qp->sends, draining, now, &out)) {
@@ -184,6 +198,9 @@ bool rc_next_request(struct qp *qp, bool draining, struct instant now,
         return false;
     }
     encode_request(qp, &out);
+    if (UNLIKELY(qp->limited) && ecn_on_sent(qp, departure->payload_bytes, now)) {
+        qp->nic->departing.ack_request |= !work_wants_response(out.work);
+    }
     count_request(qp, &out);
     departure->alone = out.alone;
     note_direct(&out, departure);
@@ -198,7 +215,7 @@ static bool next_packet(struct qp *qp, struct instant now, struct nic_departure 
     const bool sending = qp->state == QP_RTS || qp->state == QP_SQD;
     const bool replying = sending || qp->state == QP_RTR || qp->last_words;
     qp->reply_turn = !qp->reply_turn;
-    if (replying && qp->reply_turn && rc_next_reply(qp, departure)) {
+    if (replying && qp->reply_turn && rc_next_reply(qp, now, departure)) {
         return true;
     }
     if (sending && rc_next_request(qp, qp->state == QP_SQD, now, departure)) {
@@ -207,7 +224,7 @@ static bool next_packet(struct qp *qp, struct instant now, struct nic_departure 
     if (qp->state == QP_ERR && !qp->last_words) {
         return false;
     }
-    return replying && rc_next_reply(qp, departure);
+    return replying && rc_next_reply(qp, now, departure);
 }
 
 bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)

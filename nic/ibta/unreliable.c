@@ -6,6 +6,7 @@
  * answered; a send completes when its last packet has left.
  */
 #include "base/bytes.h"
+#include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
 
 /* -- Life ---------------------------------------------------------------------------------------*/
@@ -37,7 +38,7 @@ void unreliable_drain(struct qp *qp)
 void unreliable_check_duties(const struct qp *qp)
 {
     CHECK(qp->listing != QP_LISTED_NOWHERE || qp->state != QP_RTS || qp->nic->turns_taken ||
-          !qp_has_sends(qp));
+          qp->paused || !qp_has_sends(qp));
 }
 
 /* -- Sending ------------------------------------------------------------------------------------*/
@@ -92,8 +93,11 @@ static void sent(struct qp *qp, struct work *work, bool last)
     }
 }
 
-bool uc_next_packet(struct qp *qp, struct nic_departure *departure)
+bool uc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
+    if (UNLIKELY(qp->limited) && qp_has_sends(qp) && ecn_holds_back(qp, now)) {
+        return false;
+    }
     struct work *work = current_work(qp, MESSAGE_BYTES_MAX);
     if (work == NULL) {
         return false;
@@ -116,6 +120,9 @@ bool uc_next_packet(struct qp *qp, struct nic_departure *departure)
     packet->reth.bytes = work->bytes;
     packet->immediate = work->immediate;
     departure_seal(qp, departure);
+    if (UNLIKELY(qp->limited)) {
+        (void)ecn_on_sent(qp, piece.bytes, now);
+    }
     sent(qp, work, piece.last);
     departure->more_sends = qp->sends.next != qp->sends.tail;
     return true;
@@ -144,6 +151,7 @@ bool ud_next_packet(struct qp *qp, struct nic_departure *departure)
         return false;
     }
     departure->path = work->datagram.path;
+    departure->ecn = NIC_ECN_NOT; /* No CNP names a datagram's receiver. */
     packet->destination_qpn = work->datagram.qpn;
     packet->solicited = work->flags & WORK_SOLICITED;
     packet->immediate = work->immediate;
@@ -243,10 +251,17 @@ static bool uc_on_request(struct qp *qp, const struct roce_packet *packet, uint3
     UNREACHABLE("a verdict outside its enum");
 }
 
-bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move)
+bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                  struct nic_move *move)
 {
     const uint32_t traits = roce_opcode(arrival->packet.opcode)->traits;
-    if (!ibta_admits(qp, arrival, traits) || !uc_on_request(qp, &arrival->packet, traits, move)) {
+    if (!ibta_admits(qp, arrival, traits)) {
+        return false;
+    }
+    if (ecn_is_marked(arrival)) {
+        ecn_on_marked(qp, arrival, now);
+    }
+    if (!uc_on_request(qp, &arrival->packet, traits, move)) {
         return false;
     }
     ibta_note_established(qp);

@@ -271,6 +271,16 @@ void rc_requester_blocked(struct rc_requester *requester, struct instant now)
     }
 }
 
+void rc_requester_postpone(struct rc_requester *requester, struct instant now)
+{
+    const bool none_left = psn_equal(requester->send, requester->unacked) &&
+                           !psn_equal(requester->next, requester->unacked);
+    if (none_left && requester->mode == RC_REQUESTER_SENDING &&
+        instant_reached(now, requester->retry_at)) {
+        requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
+    }
+}
+
 void rc_requester_wait_on(struct rc_requester *requester, struct instant now)
 {
     CHECK(requester->mode == RC_REQUESTER_SENDING);

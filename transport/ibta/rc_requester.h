@@ -164,6 +164,10 @@ MUST_USE struct rc_progress rc_requester_on_time(struct rc_requester *requester,
  * and all retries are there again. */
 void rc_requester_wait_on(struct rc_requester *requester, struct instant now);
 
+/* What is to be sent again has not left yet, because a rate keeps it back: if that is so, the timer
+ * starts anew, and no retry is spent on it. */
+void rc_requester_postpone(struct rc_requester *requester, struct instant now);
+
 /* Starts the transport timer though nothing was sent: the link has no room, and a peer that never
  * makes any must be noticed like one that never answers. */
 void rc_requester_blocked(struct rc_requester *requester, struct instant now);

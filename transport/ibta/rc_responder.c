@@ -502,6 +502,13 @@ bool rc_responder_ready(const struct rc_responder *responder)
     return pending_ready(responder, due) || (due != NULL && response_ready(responder, due));
 }
 
+bool rc_responder_next_is_data(const struct rc_responder *responder)
+{
+    const struct rc_resource *due = first_due(responder);
+    return !pending_ready(responder, due) && due != NULL && response_ready(responder, due) &&
+           due->operation == ROCE_READ_REQUEST;
+}
+
 static enum roce_operation response_operation(bool first, bool last)
 {
     if (first) {

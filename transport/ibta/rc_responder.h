@@ -158,6 +158,9 @@ void rc_responder_refuse(struct rc_responder *responder, struct psn psn, uint8_t
 /* Is there anything to pull? */
 bool rc_responder_ready(const struct rc_responder *responder);
 
+/* Is what there is to pull a READ's response? */
+bool rc_responder_next_is_data(const struct rc_responder *responder);
+
 /* The next reply; `credits` is the credit code ACKs carry. kind RC_REPLY_NONE: nothing now. */
 struct rc_reply rc_responder_next_reply(struct rc_responder *responder, uint8_t credits);
 
