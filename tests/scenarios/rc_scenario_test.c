@@ -609,6 +609,14 @@ static struct nic_world_settings draw_settings(struct prng *prng)
                                        [SIM_FAULT_lazy] = lazy}}};
 }
 
+/* In every third world routers say that they meet congestion: of one packet in ten, or fewer. */
+static uint32_t draw_marks(uint64_t seed)
+{
+    struct prng prng;
+    prng_init(&prng, seed * 2 + 7);
+    return prng_below(&prng, 3) == 0 ? (uint32_t)prng_below(&prng, 100000) : 0;
+}
+
 /* From hardly any memory to more than enough. */
 static struct block_limits draw_blocks(struct prng *prng, enum flavor flavor)
 {
@@ -658,6 +666,7 @@ static struct scenario *scenario_make(uint64_t seed, enum flavor flavor)
     struct prng *prng = &scenario->prng;
     struct nic_world_settings settings = draw_settings(prng);
     settings.stranger = flavor == FLAVOR_STRANGER;
+    settings.link.faults.millionths[SIM_FAULT_mark] = draw_marks(seed);
     struct prng blocks_prng = *prng;
     if (flavor == FLAVOR_BLOCK) {
         draw_deaths(&blocks_prng, &settings);
@@ -807,7 +816,8 @@ static void expect_variety(const struct sums *sums)
         COUNTER_duplicate_request, COUNTER_out_of_seq_request, COUNTER_rcvd_rnr_err,
         COUNTER_send_rnr_err,      COUNTER_rcvd_seq_err,       COUNTER_timeouts,
         COUNTER_implied_naks,      COUNTER_retransmitted_pkts, COUNTER_stale_acks,
-        COUNTER_drop_in_gap,       COUNTER_nak_psn_sequence,   COUNTER_rdma_flushes};
+        COUNTER_drop_in_gap,       COUNTER_nak_psn_sequence,   COUNTER_rdma_flushes,
+        COUNTER_np_cnp_sent,       COUNTER_rp_cnp_handled};
     for (size_t i = 0; i < COUNT_OF(wanted); i++) {
         if (sums->counters[wanted[i]] == 0) {
             fail_msg("no seed reached %s", nic_counter_name(wanted[i]));
@@ -815,7 +825,8 @@ static void expect_variety(const struct sums *sums)
     }
     const char *missing = variety_missing(
         &sums->faults, 1u << SIM_FAULT_drop | 1u << SIM_FAULT_duplicate | 1u << SIM_FAULT_reorder |
-                           1u << SIM_FAULT_late | 1u << SIM_FAULT_cut | 1u << SIM_FAULT_lazy);
+                           1u << SIM_FAULT_late | 1u << SIM_FAULT_cut | 1u << SIM_FAULT_lazy |
+                           1u << SIM_FAULT_mark);
     if (missing != NULL) {
         fail_msg("the fault %s never struck", missing);
     }

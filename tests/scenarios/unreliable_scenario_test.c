@@ -158,6 +158,14 @@ static struct nic_world_settings draw_settings(struct prng *prng, bool calm)
                                        [SIM_FAULT_lazy] = lazy}}};
 }
 
+/* In every third world routers say that they meet congestion. */
+static uint32_t draw_marks(uint64_t seed)
+{
+    struct prng prng;
+    prng_init(&prng, seed * 2 + 7);
+    return prng_below(&prng, 3) == 0 ? (uint32_t)prng_below(&prng, 100000) : 0;
+}
+
 static struct scenario *scenario_make(uint64_t seed)
 {
     struct scenario *scenario = calloc(1, sizeof(*scenario));
@@ -166,7 +174,8 @@ static struct scenario *scenario_make(uint64_t seed)
     struct prng *prng = &scenario->prng;
     scenario->calm = prng_below(prng, 4) == 0;
     scenario->type = prng_below(prng, 2) ? QP_UC : QP_UD;
-    const struct nic_world_settings settings = draw_settings(prng, scenario->calm);
+    struct nic_world_settings settings = draw_settings(prng, scenario->calm);
+    settings.link.faults.millionths[SIM_FAULT_mark] = draw_marks(seed);
     const struct nic_limits limits = {.qps = 16,
                                       .regions = 16,
                                       .sends_per_qp = 64,
@@ -336,7 +345,8 @@ static void test_random_worlds(void **state)
         assert_true(sums.counters[COUNTER_drop_in_gap] > 0);
         assert_null(variety_missing(&sums.faults, 1u << SIM_FAULT_drop | 1u << SIM_FAULT_duplicate |
                                                       1u << SIM_FAULT_reorder |
-                                                      1u << SIM_FAULT_lazy));
+                                                      1u << SIM_FAULT_lazy | 1u << SIM_FAULT_mark));
+        assert_true(sums.counters[COUNTER_np_cnp_sent] > 0);
     }
 }
 

@@ -55,7 +55,7 @@ static void damage(struct link *link, struct datagram *datagram)
 }
 
 static void launch(struct link *link, uint32_t from, uint32_t to, const uint8_t *bytes,
-                   uint32_t count)
+                   uint32_t count, bool markable)
 {
     link->sent++;
     if (loses(link)) {
@@ -77,14 +77,27 @@ static void launch(struct link *link, uint32_t from, uint32_t to, const uint8_t 
     if (count > 0 && strikes(link, SIM_FAULT_damage)) {
         damage(link, datagram);
     }
+    datagram->marked = markable && strikes(link, SIM_FAULT_mark);
     sim_after(link->sim, &datagram->event, draw_way(link));
+}
+
+static void send(struct link *link, uint32_t from, uint32_t to, const uint8_t *bytes,
+                 uint32_t count, bool markable)
+{
+    CHECK(sizeof(struct datagram) + count <= link->pool->bytes);
+    launch(link, from, to, bytes, count, markable);
+    if (strikes(link, SIM_FAULT_duplicate)) {
+        launch(link, from, to, bytes, count, markable);
+    }
 }
 
 void link_send(struct link *link, uint32_t from, uint32_t to, const uint8_t *bytes, uint32_t count)
 {
-    CHECK(sizeof(struct datagram) + count <= link->pool->bytes);
-    launch(link, from, to, bytes, count);
-    if (strikes(link, SIM_FAULT_duplicate)) {
-        launch(link, from, to, bytes, count);
-    }
+    send(link, from, to, bytes, count, false);
+}
+
+void link_send_markable(struct link *link, uint32_t from, uint32_t to, const uint8_t *bytes,
+                        uint32_t count)
+{
+    send(link, from, to, bytes, count, true);
 }

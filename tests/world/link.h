@@ -3,7 +3,8 @@
  * link - the way of datagrams between the ends of a simulated world, as bad as the test wants it.
  *
  * Purpose    Carries datagrams from end to end in virtual time, and misuses them: loses, repeats,
- *            delays and damages them, or is cut for a while, which loses what both ends send.
+ *            delays, damages and marks them, or is cut for a while, which loses what both ends
+ *            send.
  * Inputs     link_init with a latency and the probabilities of faults; link_send.
  * Outputs    `arrived` is called for each datagram that arrives; counters.
  * Ownership  The pool is the caller's; one world after the other may use it. The link takes
@@ -42,6 +43,7 @@ struct datagram {
     struct link *link;
     uint32_t from, to; /* The test's numbers of the ends. */
     uint32_t count;
+    bool marked; /* It met congestion. */
     uint8_t bytes[];
 };
 
@@ -54,6 +56,9 @@ void link_init(struct link *link, struct sim *sim, struct sim_pool *pool,
 
 /* Copies `count` bytes, at most as many as the pool's datagrams have. */
 void link_send(struct link *link, uint32_t from, uint32_t to, const uint8_t *bytes, uint32_t count);
+/* The same for a datagram that may arrive with a congestion mark. */
+void link_send_markable(struct link *link, uint32_t from, uint32_t to, const uint8_t *bytes,
+                        uint32_t count);
 
 static inline struct datagram *link_datagram(struct sim_event *event)
 {

@@ -16,6 +16,7 @@
 /* Any packet, without its ICRC. */
 #define PACKET_BYTES_MAX (NIC_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX)
 #define DATAGRAM_BYTES   9000
+#define CE               3 /* Congestion was met (RFC 3168). */
 
 /* A move that takes its time. */
 struct late_move {
@@ -169,6 +170,7 @@ static bool hand_in(struct nic_world *world, const struct datagram *datagram, st
                                     .source = world->nodes[datagram->from].gid,
                                     .destination = world->nodes[datagram->to].gid,
                                     .arrived = sim_instant(&world->sim),
+                                    .traffic_class = datagram->marked ? CE : 0,
                                     .hop_limit = 64};
     struct nic *nic = world->nodes[datagram->to].nic;
     enum nic_arrived arrived = nic_on_packet(nic, &frame, sim_instant(&world->sim), move);
@@ -240,8 +242,10 @@ static void pull(struct nic_world *world, uint32_t number)
         CHECK(departure.payload_bytes + departure.pad_bytes <= ROCE_PAYLOAD_BYTES_MAX);
         if (goes_by_dead_way(world, number, &departure)) {
             world->died++;
-        } else {
+        } else if (departure.ecn == NIC_ECN_NOT) {
             link_send(&world->link, number, !number, bytes, serialize(&departure, bytes));
+        } else {
+            link_send_markable(&world->link, number, !number, bytes, serialize(&departure, bytes));
         }
         nic_rotate(node->nic, qp);
     }
