@@ -5,8 +5,9 @@
  * Goal    Whatever arrives, nothing outside the region is written, no assertion fails, the engines'
  *         invariants hold after every packet, and the NIC goes on answering.
  * Method  One queue pair of each service, with a region and receives. The input is a sequence of
- *         packets: a byte of hints, a length, and bytes for roce_decode. Hints put the right queue
- *         pair, PSN, key or Q_Key in, so that the fuzzer gets past the first judges.
+ *         packets: a byte of hints, a length whose two uppermost bits are those of congestion
+ *         notification, and bytes for roce_decode. Hints put the right queue pair, PSN, key or
+ *         Q_Key in, so that the fuzzer gets past the first judges.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -218,8 +219,8 @@ static void move(const struct target *target, struct nic_move *wanted)
     }
 }
 
-static void deliver(struct target *target, uint8_t hints, const uint8_t *bytes, size_t count,
-                    struct instant now)
+static void deliver(struct target *target, uint8_t hints, uint8_t ecn, const uint8_t *bytes,
+                    size_t count, struct instant now)
 {
     /* As from a port: a copy of just these bytes, so that reading past them is found. */
     uint8_t *copy = malloc(count + 1);
@@ -228,6 +229,7 @@ static void deliver(struct target *target, uint8_t hints, const uint8_t *bytes, 
     struct nic_frame frame = {.headers = copy,
                               .headers_bytes = (uint32_t)count,
                               .source = target->peer,
+                              .traffic_class = ecn,
                               .hop_limit = 64,
                               .placed = (hints & HINT_PLACED) != 0};
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
@@ -279,7 +281,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         const uint8_t hints = bytes[0];
         const size_t wanted = (size_t)bytes[1] | (size_t)(bytes[2] & 3) << 8;
         const size_t length = wanted < count - 3 ? wanted : count - 3;
-        deliver(&target, hints, bytes + 3, length, now);
+        deliver(&target, hints, bytes[2] >> 6, bytes + 3, length, now);
         if (hints & HINT_TIME) {
             now.ns += 5000000;
             nic_on_time(target.nic, now);
