@@ -1,0 +1,76 @@
+"""Congestion notification of RC and UC: routers' marks are seen, answered with CNPs, and slow the sender down."""
+import re
+
+import harness
+from blocks import mark_arrivals
+from harness import Failure, free_port, start, test, wait_for_listener
+from namespaces import Namespaces
+
+SECONDS = 3
+NOTIFIED = 'np_ecn_marked_roce_packets', 'np_cnp_sent'
+
+
+def counter(output, name):
+    found = re.search(rf'^nonic: +{name} (\d+)', output, re.M)
+    return int(found[1]) if found else 0
+
+
+def carried(both, service, marked):
+    """Bytes that a sender gets through, while every packet that may have a mark arrives with one, or none does."""
+    port = free_port()
+    args = ['ib_write_bw', '-d', 'nonic0', '-F', '-s', '4096', '-c', service, '-D', str(SECONDS), '-p', port]
+    options = ['--device', 'rdma0', '--transport', 'rc', '--stats']
+    before = both.carried(0)
+    ends = [start(args, 'udp', options, both.inside[0])]
+    try:
+        wait_for_listener(port, ends[0])
+        ends.append(start([*args, '10.77.0.1'], 'udp', options, both.inside[1]))
+        sender, receiver = [harness.finish(end, 60) for end in reversed(ends)]
+    finally:
+        for end in ends:
+            end.kill()
+    if any(end.returncode for end in ends):
+        raise Failure(f'{sender[-1500:]}\n{receiver[-1500:]}')
+    seen = [counter(receiver, name) for name in NOTIFIED]
+    heeded = counter(sender, 'rp_cnp_handled')
+    if [*map(bool, [*seen, heeded])] != [marked] * 3 or marked and (seen[1] < 100 or heeded < 100):
+        raise Failure(f'marked: {marked}, {NOTIFIED}: {seen}, rp_cnp_handled: {heeded}\n{receiver}\n{sender}')
+    lost = counter(sender, 'retransmitted_pkts') + counter(sender, 'timeouts')
+    if marked and lost:
+        raise Failure(f'slow, and sent again: {lost}\n{sender}')
+    return both.carried(0) - before
+
+
+def slows(service):
+    """At least to a quarter: what is left is far less, but machines are what they are."""
+    with Namespaces(4200) as both:
+        free = carried(both, service, False)
+        mark_arrivals(both.inside[0])
+        slow = carried(both, service, True)
+    if slow > free / 4:
+        raise Failure(f'without marks {free} bytes in {SECONDS} s, with marks on all packets {slow}')
+
+
+def datagrams():
+    """UD is not marked: nobody would tell its sender."""
+    with Namespaces(4200) as both:
+        mark_arrivals(both.inside[0])
+        port = free_port()
+        args = ['ib_send_bw', '-d', 'nonic0', '-F', '-c', 'UD', '-s', '64', '-n', '300', '-r', '512', '-p', port]
+        options = ['--device', 'rdma0', '--stats']
+        ends = [start(args, 'udp', options, both.inside[0])]
+        try:
+            wait_for_listener(port, ends[0])
+            ends.append(start([*args, '10.77.0.1'], 'udp', options, both.inside[1]))
+            sender, receiver = [harness.finish(end, 60) for end in reversed(ends)]
+        finally:
+            for end in ends:
+                end.kill()
+    if any(end.returncode for end in ends) or 'np_ecn' in receiver or 'rp_cnp' in sender:
+        raise Failure(f'{sender[-1500:]}\n{receiver[-1500:]}')
+
+
+def tests():
+    for service in 'RC', 'UC':
+        test(f'marks: {service} is slowed down', slows, service, alone=True)
+    test('marks: not on UD', datagrams)
