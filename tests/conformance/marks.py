@@ -36,18 +36,18 @@ def carried(both, service, marked):
     if [*map(bool, [*seen, heeded])] != [marked] * 3 or marked and (seen[1] < 100 or heeded < 100):
         raise Failure(f'marked: {marked}, {NOTIFIED}: {seen}, rp_cnp_handled: {heeded}\n{receiver}\n{sender}')
     lost = counter(sender, 'retransmitted_pkts') + counter(sender, 'timeouts')
-    if marked and lost:
+    if marked and lost and not harness.sanitizer:
         raise Failure(f'slow, and sent again: {lost}\n{sender}')
     return both.carried(0) - before
 
 
 def slows(service):
-    """At least to a quarter: what is left is far less, but machines are what they are."""
+    """At least to a quarter: what is left is far less, but machines are what they are. A sanitizer slows all down."""
     with Namespaces(4200) as both:
         free = carried(both, service, False)
         mark_arrivals(both.inside[0])
         slow = carried(both, service, True)
-    if slow > free / 4:
+    if slow > free / (1.5 if harness.sanitizer else 4):
         raise Failure(f'without marks {free} bytes in {SECONDS} s, with marks on all packets {slow}')
 
 
