@@ -19,6 +19,7 @@
 
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
+#include "drivers/share.h"
 #include "drivers/shm_internal.h"
 #include "drivers/uncancelled.h"
 
@@ -348,8 +349,9 @@ static enum greeting greet(struct shm_port *port, int socket)
     if (received < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM)) {
         return GREETING_LATER; /* It is still there to be read. */
     }
-    const bool sense =
-        received == (ssize_t)sizeof(hello) && shm_mark_fits(&hello.mark, sizeof(hello)) && fds == 1;
+    const bool sense = received == (ssize_t)sizeof(hello) &&
+                       shm_mark_fits(&hello.mark, sizeof(hello)) && fds == 1 &&
+                       hello.slot >= LOCAL_NO_SLOT && hello.slot < SHARE_SLOTS;
     struct shm_ring *ring =
         sense ? shm_memory_map(fd, sizeof(struct shm_ring), PROT_READ | PROT_WRITE) : NULL;
     local_close(fd);

@@ -14,11 +14,14 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/prng.h"
 #include "drivers/local_socket.h"
+#include "drivers/share.h"
 #include "drivers/shm_internal.h"
 
 #define MEMORY_BYTES (1 << 16)
@@ -421,6 +424,56 @@ static void test_slots(void **state)
     shm_port_close(ports[1]);
 }
 
+/* -- Callers ------------------------------------------------------------------------------------*/
+
+static int call_b(struct bench *bench)
+{
+    const struct local_name name = shm_name(SHM_LAYOUT, &bench->gids[1], LOCAL_NO_SLOT);
+    pid_t pid;
+    const int caller = local_dial(&name, &pid);
+    assert_true(caller >= 0);
+    serve(bench);
+    return caller;
+}
+
+static bool is_hung_up(int caller)
+{
+    char word;
+    return recv(caller, &word, sizeof(word), MSG_DONTWAIT) == 0;
+}
+
+/* With a ring that is as it should be: a process of that slot. */
+static bool is_welcome(struct bench *bench, int32_t slot)
+{
+    void *map;
+    const int ring = shm_memory_make("test", sizeof(struct shm_ring), false, &map);
+    const uint32_t before = bench->b->inbound_count;
+    struct shm_ring *made = map;
+    const struct shm_hello hello = {
+        .mark = shm_mark_of(sizeof(hello)), .source = bench->gids[0], .slot = slot};
+    assert_true(ring >= 0);
+    made->mark = shm_mark_of(sizeof(*made));
+    const int caller = call_b(bench);
+    assert_true(local_send(caller, &hello, sizeof(hello), &ring, 1));
+    serve(bench);
+    const bool welcome = bench->b->inbound_count > before;
+    assert_true(welcome != is_hung_up(caller));
+    local_close(caller);
+    local_close(ring);
+    munmap(map, sizeof(*made));
+    serve(bench);
+    return welcome;
+}
+
+static void test_slots_of_callers(void **state)
+{
+    struct bench *bench = *state;
+    assert_true(is_welcome(bench, LOCAL_NO_SLOT) && is_welcome(bench, 0) &&
+                is_welcome(bench, SHARE_SLOTS - 1));
+    assert_false(is_welcome(bench, LOCAL_NO_SLOT - 1) || is_welcome(bench, SHARE_SLOTS) ||
+                 is_welcome(bench, INT32_MAX) || is_welcome(bench, INT32_MIN));
+}
+
 /* -- Hostile producers --------------------------------------------------------------------------*/
 
 /* Whatever is in the ring, a record lies inside of it and is no longer than a packet. */
@@ -500,6 +553,7 @@ int main(void)
         SHM_TEST(test_last_words),
         SHM_TEST(test_nobody_there),
         SHM_TEST(test_slots),
+        SHM_TEST(test_slots_of_callers),
         SHM_TEST(test_garbage_in_the_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
