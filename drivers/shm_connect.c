@@ -80,6 +80,7 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
     }
     port->self = *self;
     port->slot = slot;
+    list_init(&port->callers);
     port->listener = port->board_fd = -1;
     port->epoll = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
     if (!make_board(port)) {
@@ -129,8 +130,20 @@ void shm_inbound_close(struct shm_port *port, uint32_t index)
     port->inbound[index] = port->inbound[--port->inbound_count];
 }
 
+static void drop_caller(struct shm_port *port, struct shm_caller *caller, bool hang_up)
+{
+    if (hang_up) {
+        unwatch_and_close(port, caller->socket);
+    }
+    list_remove(&caller->node);
+    free(caller);
+}
+
 void shm_port_close(struct shm_port *port)
 {
+    while (!list_empty(&port->callers)) {
+        drop_caller(port, CONTAINER_OF(port->callers.next, struct shm_caller, node), true);
+    }
     while (port->links != NULL) {
         struct shm_link *link = port->links;
         port->links = link->next;
@@ -304,10 +317,13 @@ static void accept_caller(struct shm_port *port)
         return;
     }
     *caller = (struct shm_caller){.watch = SHM_WATCH_CALLER, .socket = fd};
+    list_init(&caller->node);
     if (!watch(port, fd, &caller->watch)) {
         local_close(fd);
         free(caller);
+        return;
     }
+    list_append(&port->callers, &caller->node);
 }
 
 static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
@@ -386,13 +402,9 @@ static enum greeting greet(struct shm_port *port, int socket)
 static void serve_caller(struct shm_port *port, struct shm_caller *caller)
 {
     const enum greeting greeting = greet(port, caller->socket);
-    if (greeting == GREETING_LATER) {
-        return;
+    if (greeting != GREETING_LATER) {
+        drop_caller(port, caller, greeting == GREETING_REFUSED);
     }
-    if (greeting == GREETING_REFUSED) {
-        unwatch_and_close(port, caller->socket);
-    }
-    free(caller);
 }
 
 /* -- The connection's further life --------------------------------------------------------------*/

@@ -63,6 +63,7 @@ struct shm_inbound {
 struct shm_caller {
     enum shm_watch watch;
     int socket;
+    struct list node; /* In port->callers. */
 };
 
 struct shm_port {
@@ -73,6 +74,7 @@ struct shm_port {
     int board_fd; /* Read-only, for peers. */
     struct shm_board *board;
     struct shm_link *links;
+    struct list callers;
     struct shm_inbound **inbound;
     uint32_t inbound_count, inbound_max;
     bool any_dirty;

@@ -474,6 +474,19 @@ static void test_slots_of_callers(void **state)
                  is_welcome(bench, INT32_MAX) || is_welcome(bench, INT32_MIN));
 }
 
+/* Who called and said nothing is not left hanging, and nothing is left of him. */
+static void test_silent_caller(void **state)
+{
+    struct bench *bench = *state;
+    const int caller = call_b(bench);
+    assert_false(list_empty(&bench->b->callers));
+    assert_false(is_hung_up(caller));
+    shm_port_close(bench->b);
+    bench->b = NULL;
+    assert_true(is_hung_up(caller));
+    local_close(caller);
+}
+
 /* -- Hostile producers --------------------------------------------------------------------------*/
 
 /* Whatever is in the ring, a record lies inside of it and is no longer than a packet. */
@@ -554,6 +567,7 @@ int main(void)
         SHM_TEST(test_nobody_there),
         SHM_TEST(test_slots),
         SHM_TEST(test_slots_of_callers),
+        SHM_TEST(test_silent_caller),
         SHM_TEST(test_garbage_in_the_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
