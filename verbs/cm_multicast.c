@@ -18,8 +18,12 @@ static int join(struct cm_command *command, uint32_t handle, const void *sockadd
     if (!cm_read_address(sockaddr, bytes, &group)) {
         return EAFNOSUPPORT;
     }
+    /* Before the group is joined: nobody could name it to leave it. */
     if (command->out_bytes < sizeof(struct rdma_ucm_create_id_resp)) {
         return ENOSPC;
+    }
+    if (response == 0) {
+        return EFAULT;
     }
     struct cm_multicast *multicast = calloc(1, sizeof(*multicast));
     const uint32_t taken = multicast == NULL ? 0 : cm_handle_take(CM_HANDLE_MULTICAST, multicast);

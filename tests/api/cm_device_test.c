@@ -542,6 +542,11 @@ static void test_groups(void **state)
     assert_int_equal(command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &in, sizeof(in), sizeof(out)),
                      EINVAL);
     in.addr_size = sizeof(group);
+    in.response = 0;
+    assert_int_equal(command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &in, sizeof(in), sizeof(out)),
+                     EFAULT);
+    assert_false(readable(fd)); /* It has not joined. */
+    in.response = (uintptr_t)&out;
     assert_int_equal(command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &in, sizeof(in), sizeof(out)), 0);
     const struct rdma_ucm_event_resp joined = expect(fd, RDMA_EVENT_MULTICAST_JOIN);
     assert_int_equal(joined.id, out.id);
