@@ -99,6 +99,8 @@ enum share_fate {
 };
 enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *letter, size_t bytes);
 
+/* Is it a letter, with packets whose lengths add up to what came? */
+MUST_USE bool share_letter_is_whole(const uint8_t *bytes, size_t count);
 /* `mail` is readable: the next letter, judged to be whole; 0: none waits. */
 size_t share_collect(struct share *share, void *letter, size_t bytes_max);
 

@@ -93,8 +93,7 @@ static bool accept_couriers(struct share *share)
     return any;
 }
 
-/* Lengths that add up to what came. */
-static bool is_whole(const uint8_t *bytes, size_t count)
+bool share_letter_is_whole(const uint8_t *bytes, size_t count)
 {
     uint64_t magic;
     if (count < sizeof(struct share_letter)) {
@@ -120,7 +119,7 @@ size_t share_collect(struct share *share, void *letter, size_t bytes_max)
         }
         uint32_t fds = 0;
         const ssize_t received = local_receive(event.data.fd, letter, bytes_max, NULL, &fds);
-        if (received > 0 && is_whole(letter, (size_t)received)) {
+        if (received > 0 && share_letter_is_whole(letter, (size_t)received)) {
             return (size_t)received;
         }
         if (received >= 0 || (errno != EAGAIN && errno != EINTR)) {
