@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/live_bare.h"
+
+#include <stdlib.h>
+
+#include "drivers/live_internal.h"
+
+struct live *live_bare_make(const struct gid *gids, uint32_t count)
+{
+    struct live *live = calloc(1, sizeof(*live));
+    CHECK(live != NULL && count >= 1 && count <= ADDRESS_MAX);
+    live->config.batch = 32;
+    live->config.device = "bare";
+    live->stat_fd = live->wake_fd = live->poll_fd = live->services.fd = -1;
+    live->gid_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        live->gids[i].gid = gids[i];
+    }
+    live->addresses.mtu = PATH_MTU_1024;
+    live->cm_due = INSTANT_NEVER;
+    list_init(&live->services.node);
+    list_init(&live->services.claims);
+    list_init(&live->services.questions);
+    list_init(&live->cm_parked);
+    list_init(&live->cm_lookups);
+    lock_init(&live->lock);
+    live->cm = calloc(1, sizeof(*live->cm));
+    CHECK(live->cm != NULL);
+    rdma_cm_init(live->cm, 1, 0, 1);
+    return live;
+}
+
+void live_bare_drop(struct live *live)
+{
+    live_cm_close(live);
+    lock_destroy(&live->lock);
+    free(live);
+}
+
+void live_bare_on_time(struct live *live)
+{
+    live_now(live);
+    live_cm_on_time(live);
+}
