@@ -89,10 +89,10 @@ struct ibv_qp *api_create_qp(struct api *api, enum ibv_qp_type type, struct ibv_
 
 void api_connect(struct api *api, struct ibv_qp *qp, const struct ibv_qp *peer)
 {
-    api_connect_by(qp, peer, &(struct ibv_global_route){.dgid = api->gid, .hop_limit = 64});
+    api_connect_by(api, qp, peer, &(struct ibv_global_route){.dgid = api->gid, .hop_limit = 64});
 }
 
-void api_connect_by(struct ibv_qp *qp, const struct ibv_qp *peer,
+void api_connect_by(struct api *api, struct ibv_qp *qp, const struct ibv_qp *peer,
                     const struct ibv_global_route *route)
 {
     const bool rc = qp->qp_type == IBV_QPT_RC, ud = qp->qp_type == IBV_QPT_UD;

@@ -38,7 +38,7 @@ struct ibv_qp *api_create_qp(struct api *api, enum ibv_qp_type type, struct ibv_
 /* From RESET up to RTS, towards `peer` (itself for UD). */
 void api_connect(struct api *api, struct ibv_qp *qp, const struct ibv_qp *peer);
 /* Likewise, by this way. */
-void api_connect_by(struct ibv_qp *qp, const struct ibv_qp *peer,
+void api_connect_by(struct api *api, struct ibv_qp *qp, const struct ibv_qp *peer,
                     const struct ibv_global_route *route);
 struct ibv_ah *api_address_handle(struct api *api);
 

@@ -131,7 +131,7 @@ static void test_connections(void **state)
                                                    .hop_limit = 64};
             struct ibv_qp_attr attr;
             struct ibv_qp_init_attr init;
-            api_connect_by(qps[i], qps[1 - i], &route);
+            api_connect_by(api, qps[i], qps[1 - i], &route);
             assert_int_equal(ibv_query_qp(qps[i], &attr, IBV_QP_AV, &init), 0);
             assert_int_equal(attr.ah_attr.grh.sgid_index, route.sgid_index);
             assert_gid(&attr.ah_attr.grh.dgid, &route.dgid);
