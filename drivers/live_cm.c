@@ -10,6 +10,7 @@
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/share_route.h"
+#include "drivers/shortage.h"
 #include "drivers/socket_address.h"
 #include "drivers/uncancelled.h"
 #include "wire/inet.h"
@@ -166,7 +167,7 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
         if (multicast && live->config.device == NULL) {
             memcpy(source->ip, gid_towards(live, to)->bytes, 16);
         } else if (!address_towards(to, source->ip)) {
-            return errno == EMFILE || errno == ENFILE || errno == ENOBUFS ? errno : ENETUNREACH;
+            return shortage_is(errno) ? errno : ENETUNREACH;
         }
         source->known = true;
         source->ipv6 = id->destination.ipv6;

@@ -13,6 +13,7 @@
 
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
+#include "drivers/shortage.h"
 
 /* A process that was not there, or is gone, is looked for again after this long. */
 #define LOOK_AGAIN_NS 100000000
@@ -27,15 +28,9 @@ struct live_fan {
     } ways[SHARE_SLOTS];
 };
 
-static bool is_shortage(int reason)
-{
-    return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS ||
-           reason == EAGAIN || reason == ENOSPC;
-}
-
 enum status live_unreachable(int reason)
 {
-    return is_shortage(reason) ? STATUS_FULL : STATUS_INVALID;
+    return shortage_is(reason) ? STATUS_FULL : STATUS_INVALID;
 }
 
 static bool is_loopback(const struct gid *gid)
@@ -116,7 +111,7 @@ static struct link *shm_link_to(struct live *live, const struct nic_path *path, 
     if (link == NULL) {
         const int reason = errno;
         link = shm_port_link(live->shm, &path->destination, names[!first]);
-        errno = link == NULL && (reason == EPERM || is_shortage(reason)) ? reason : errno;
+        errno = link == NULL && (reason == EPERM || shortage_is(reason)) ? reason : errno;
     }
     return link;
 }

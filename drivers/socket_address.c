@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/shortage.h"
 #include "wire/inet.h"
 #include "wire/roce.h"
 
@@ -37,19 +38,13 @@ void socket_address_ip(const union socket_address *address, uint8_t ip[16])
     }
 }
 
-static bool is_shortage(int reason)
-{
-    return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS ||
-           reason == EADDRINUSE;
-}
-
 /* Only an address of this machine can be bound. */
 bool address_is_local(const uint8_t ip[16])
 {
     const union socket_address address = socket_address_of(ip, 0);
     const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const bool local = fd >= 0 && bind(fd, &address.any, socket_address_bytes(&address)) == 0;
-    const int reason = local || !is_shortage(errno) ? 0 : errno;
+    const int reason = local || !(shortage_is(errno) || errno == EADDRINUSE) ? 0 : errno;
     if (fd >= 0) {
         close(fd);
     }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "drivers/shortage.h"
 #include "drivers/uncancelled.h"
 #include "verbs/nldev.h"
 #include "verbs/nldev_device.h"
@@ -38,11 +39,6 @@ static bool find_cookie(int fd, uint64_t *cookie)
     return getsockopt(fd, SOL_SOCKET, SO_COOKIE, cookie, &bytes) == 0 && bytes == sizeof(*cookie);
 }
 
-static bool is_shortage(int reason)
-{
-    return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS;
-}
-
 int netlink_socket_open(int type)
 {
     uint64_t cookie;
@@ -56,7 +52,7 @@ int netlink_socket_open(int type)
     if (fd >= 0) {
         close(fd);
     }
-    if (is_shortage(reason)) {
+    if (shortage_is(reason)) {
         errno = reason; /* The kernel's own socket could say no other. */
         return -1;
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "drivers/shortage.h"
 #include "drivers/uncancelled.h"
 #include "verbs/blocks.h"
 #include "verbs/cm_device.h"
@@ -72,18 +73,12 @@ static void in_child(void)
     srq_in_child();
 }
 
-/* The system has too little of something just now: the next time there may be more. Everything else
- * stays as it is, and is said once. */
-static bool is_shortage(int reason)
-{
-    return reason == ENOMEM || reason == EMFILE || reason == ENFILE || reason == ENOBUFS ||
-           reason == EAGAIN || reason == ENOSPC || reason == ENOLCK;
-}
-
+/* A shortage may pass: the next time there may be more. Everything else stays as it is, and is said
+ * once. */
 static struct live *refuse(const char *error, int reason)
 {
     process_complain(error);
-    process.refused = !is_shortage(reason);
+    process.refused = !shortage_is(reason);
     return fail(process.refused ? ENODEV : reason);
 }
 
