@@ -289,6 +289,24 @@ static void test_malformed(void **state)
     expect_malformed(&datagram);
 }
 
+/* An attribute lies in its message, and has room for its own header. */
+static void test_malformed_attributes(void **state)
+{
+    (void)state;
+    static const uint16_t lengths[] = {0, 3, 9, 0xffff};
+    struct datagram good = {0};
+    put_address(&good, RTM_NEWADDR, AF_INET, 0);
+    put_attribute(&good, IFA_LOCAL, v4, 4);
+    assert_int_equal(only(&good).kind, RTNETLINK_ADDRESS);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct datagram bad = good;
+        memcpy(bad.bytes + good.count - 8, &lengths[i], 2);
+        expect_malformed(&bad);
+    }
+    put(&good, "\0\0", 2); /* No room for another one. */
+    expect_malformed(&good);
+}
+
 static void walk(const uint8_t *bytes, size_t count)
 {
     struct rtnetlink_message message;
@@ -345,11 +363,17 @@ static void test_requests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_links),      cmocka_unit_test(test_bridges),
-        cmocka_unit_test(test_addresses),  cmocka_unit_test(test_addresses_not_yet_usable),
-        cmocka_unit_test(test_ends),       cmocka_unit_test(test_several),
-        cmocka_unit_test(test_lengths),    cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_any_octets), cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_bridges),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_addresses_not_yet_usable),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_malformed_attributes),
+        cmocka_unit_test(test_any_octets),
+        cmocka_unit_test(test_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
