@@ -61,7 +61,7 @@ def two_cables(cut=None):
             raise Failure('\n'.join(output[-1500:] for output in outputs))
         carried = [both.carried(cable) - first for cable, first in enumerate(before)]
         used = [carried[cable] for cable in (0, 1) if cable != cut]
-        if min(used) < sum(carried) / 5:
+        if min(used) < sum(carried) / 10:
             raise Failure(f'the cables carried {carried}')
 
 
