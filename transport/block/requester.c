@@ -127,20 +127,23 @@ static bool resend_goes(struct block_requester *requester, struct instant now)
            block_resend_path(requester, block, now);
 }
 
+/* Is something to go again now? It is chosen then. */
+static bool has_resent(struct block_requester *requester, const struct send_queue *queue,
+                       struct instant now)
+{
+    if (requester->resend_left == 0 && instant_reached(now, requester->resend_at)) {
+        block_resend_begin(requester, queue, now);
+    }
+    if (requester->resend_left == 0) {
+        block_wake_at(requester, requester->resend_at, now);
+        return false;
+    }
+    return true;
+}
+
 static bool next_resent(struct block_requester *requester, const struct send_queue *queue,
                         struct instant now, struct block_outgoing *out)
 {
-    if (requester->resend_left == 0) {
-        if (!instant_reached(now, requester->resend_at)) {
-            block_wake_at(requester, requester->resend_at, now);
-            return false;
-        }
-        block_resend_begin(requester, queue, now);
-        if (requester->resend_left == 0) {
-            block_wake_at(requester, requester->resend_at, now);
-            return false;
-        }
-    }
     if (!resend_goes(requester, now)) {
         block_resend_give_way(requester, queue, now);
         if (requester->resend_left == 0 || !resend_goes(requester, now)) {
@@ -329,12 +332,13 @@ static bool continue_on(struct block_requester *requester, const struct send_que
     return true;
 }
 
-/* Block base goes on before anything goes again. What is behind it may find no room at the peer
- * until base is executed, and would go again for ever. */
+/* Block base goes on before what is behind it goes again: that may find no room at the peer until
+ * base is executed, and would go again for ever. */
 static bool continue_base(struct block_requester *requester, const struct send_queue *queue,
                           bool draining, struct instant now, struct block_outgoing *out)
 {
-    if (requester->open == 0 || requester->base == requester->next) {
+    if (requester->open == 0 || requester->base == requester->next ||
+        requester->mode != BLOCK_REQUESTER_SENDING || requester->resending == requester->base) {
         return false;
     }
     const uint8_t path = block_at(requester, requester->base)->path;
@@ -435,11 +439,12 @@ static bool next_packet(struct block_requester *requester, struct send_queue *qu
         }
         resume(requester, now);
     }
-    const bool sends = requester->mode == BLOCK_REQUESTER_SENDING;
     return next_probe(requester, now, out) ||
-           (sends && continue_base(requester, queue, draining, now, out)) ||
-           next_resent(requester, queue, now, out) ||
-           (sends && next_new(requester, queue, draining, now, out));
+           (has_resent(requester, queue, now) &&
+            (continue_base(requester, queue, draining, now, out) ||
+             next_resent(requester, queue, now, out))) ||
+           (requester->mode == BLOCK_REQUESTER_SENDING &&
+            next_new(requester, queue, draining, now, out));
 }
 
 bool block_requester_next(struct block_requester *requester, struct send_queue *queue,
