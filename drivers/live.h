@@ -96,6 +96,7 @@ MUST_USE bool live_gid(const struct live *live, uint32_t index, struct live_gid 
 /* What packets from an entry carry, whether it is there or not: its GID, or the address that its GID
  * is a name of. `index` is less than live_gid_count. */
 struct gid live_own_address(const struct live *live, uint32_t index);
+struct gid live_own_gid(const struct live *live, uint32_t index); /* Likewise, the GID. */
 /* It is known that it is not there: no packet can leave from it. */
 bool live_gid_is_gone(const struct live *live, uint32_t index);
 /* The interface of the first entry; 0: it is gone. */

@@ -54,19 +54,27 @@ bool live_gid(const struct live *live, uint32_t index, struct live_gid *gid)
     if (index >= live_gid_count(live) || !is_present(live, index)) {
         return false;
     }
-    const uint32_t at = address_of(live, index);
-    const struct gid *address = &live->addresses.entries[at].gid;
     *gid = (struct live_gid){
-        .gid = *address,
-        .address = *address,
-        .interface_index = atomic_load(&live->port.interface_indices[at]),
+        .gid = live_own_gid(live, index),
+        .address = live_own_address(live, index),
+        .interface_index = atomic_load(&live->port.interface_indices[address_of(live, index)]),
     };
-    return at == index || inet_loopback_alias(address->bytes, gid->gid.bytes);
+    return true;
 }
 
 struct gid live_own_address(const struct live *live, uint32_t index)
 {
     return live->addresses.entries[address_of(live, index)].gid;
+}
+
+struct gid live_own_gid(const struct live *live, uint32_t index)
+{
+    struct gid gid = live_own_address(live, index);
+    if (index >= live->addresses.count) {
+        const struct gid address = gid;
+        CHECK(inet_loopback_alias(address.bytes, gid.bytes));
+    }
+    return gid;
 }
 
 /* What was looked up once may have changed since. */

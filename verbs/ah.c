@@ -125,7 +125,7 @@ static void map_ipv4(union ibv_gid *gid, const uint8_t *address)
 static int index_of(struct live *live, const union ibv_gid *gid)
 {
     for (uint32_t i = 0; i < live_gid_count(live); i++) {
-        const struct gid own = live_own_address(live, i);
+        const struct gid own = live_own_gid(live, i);
         if (memcmp(own.bytes, gid->raw, sizeof(gid->raw)) == 0) {
             return (int)i;
         }
