@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -82,17 +83,18 @@ static void forget_parents(void)
     list_init(&services_opened);
 }
 
-/* Once, in a process; without memory for it now, at the next time. False with errno. */
+/* Once, in a process (twice does no harm); without memory for it now, at the next time. False with
+ * errno. */
 static bool watch_for_fork(void)
 {
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static bool watching;
-    pthread_mutex_lock(&mutex);
+    static atomic_bool watching;
     const int failure = watching ? 0 : pthread_atfork(NULL, NULL, forget_parents);
-    watching = failure == 0;
-    pthread_mutex_unlock(&mutex);
-    errno = failure != 0 ? failure : errno;
-    return failure == 0;
+    if (failure != 0) {
+        errno = failure;
+        return false;
+    }
+    watching = true;
+    return true;
 }
 
 bool services_open(struct services *services, const struct service_owner *self)
