@@ -56,8 +56,8 @@ static void test_flow(void **state)
     assert_int_equal(flow.destination_port, 4791);
 }
 
-/* A congestion notification, to the bit: the BTH as RoCE hardware sends it (BECN set, for queue pair
- * 0xd2), 16 bytes that are reserved, and the ICRC as another CRC-32 has it. */
+/* A congestion notification, to the bit: the BTH as RoCE hardware sends it (BECN set, for queue
+ * pair 0xd2), 16 bytes that are reserved, and the ICRC as another CRC-32 has it. */
 static void test_congestion_notification(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
  *         stays short and loses nothing; when one stops, the others take its part. Whoever is
  *         flooded with forged notifications goes on at the least rate, and at once when the flood
  *         ends.
- * Method  The shipped NICs: senders with lines of 10 Gb/s, and a receiver behind a queue that marks
+ * Method  The shipped NICs: senders with lines of 40 Gb/s, and a receiver behind a queue that marks
  *         as the publication has it: no packet below 5 KB, then up to one in a hundred at 200 KB,
  *         and all beyond. A table of runs with bars; some runs are made once more without a mark,
  *         which must break a bar. Rules about single packets: nic/ibta/ecn_test.c; marks among all
@@ -30,7 +30,7 @@
 #define SENDERS_MAX   8
 #define US            (1000 * SIM_NS)
 #define MS            (1000 * US)
-#define LINE          UINT64_C(1250000000) /* Bytes a second. */
+#define LINE          UINT64_C(5000000000) /* Bytes a second. */
 #define LATENCY_PS    (5 * US)
 #define QUEUE_BYTES   (16u << 20)
 #define MARKS_FROM    5000u
@@ -58,15 +58,15 @@ struct run {
 /* clang-format off */
 static const struct run runs[] = {
     {"one alone", QP_RC, false, 1, 1, 0, 50, 100, .line = 95, .jain = 100, .queue_kb = 200},
-    {"two, RC", QP_RC, false, 2, 2, 0, 200, 400,
-     .line = 90, .jain = 90, .queue_kb = 500, .deaf_breaks = true},
-    {"two, UC", QP_UC, false, 2, 2, 0, 200, 400, .line = 90, .jain = 90, .queue_kb = 500},
-    {"two that are read", QP_RC, true, 2, 2, 0, 200, 400,
-     .line = 90, .jain = 90, .queue_kb = 500, .deaf_breaks = true},
-    {"eight, RC", QP_RC, false, 8, 8, 0, 200, 400,
-     .line = 90, .jain = 80, .queue_kb = 1000},
-    {"one of two stops", QP_RC, false, 2, 1, 100, 160, 200,
-     .line = 90, .jain = 100, .queue_kb = 500},
+    {"two, RC", QP_RC, false, 2, 2, 0, 100, 200,
+     .line = 95, .jain = 95, .queue_kb = 300, .deaf_breaks = true},
+    {"two, UC", QP_UC, false, 2, 2, 0, 100, 200, .line = 95, .jain = 95, .queue_kb = 300},
+    {"two that are read", QP_RC, true, 2, 2, 0, 100, 200,
+     .line = 95, .jain = 95, .queue_kb = 300, .deaf_breaks = true},
+    {"eight, RC", QP_RC, false, 8, 8, 0, 100, 200,
+     .line = 93, .jain = 95, .queue_kb = 400},
+    {"one of two stops", QP_RC, false, 2, 1, 50, 150, 200,
+     .line = 95, .jain = 100, .queue_kb = 300},
 };
 /* clang-format on */
 
