@@ -96,8 +96,8 @@ bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write)
             return false;
         }
     }
-    /* Also of memory, or on a kernel, that knows no such advice; and ENOMEM is said of memory that is
-     * not there, and where there is none for its pages. */
+    /* Also of memory, or on a kernel, that knows no such advice; and ENOMEM is said of memory that
+     * is not there, and where there is none for its pages. */
     return memory_mapped(address, bytes, write);
 }
 

