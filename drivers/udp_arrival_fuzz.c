@@ -369,6 +369,7 @@ static void receive_letter(struct input *input)
     CHECK(copy != NULL);
     memcpy(copy, world.letter, at);
     world.letter_bytes = share_letter_is_whole(copy, at) ? at : 0;
+    world.probes += (uint32_t)(at / ROCE_PROBE_BYTES);
     free(copy);
     CHECK(live_receive_shared(world.live, FD_MAIL));
 }
