@@ -12,11 +12,12 @@ struct live *live_bare_make(const struct gid *gids, uint32_t count)
     live->config.batch = 32;
     live->config.device = "bare";
     live->stat_fd = live->wake_fd = live->poll_fd = live->services.fd = -1;
-    live->gid_count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        live->gids[i].gid = gids[i];
-    }
     live->addresses.mtu = PATH_MTU_1024;
+    live->addresses.count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        live->addresses.entries[i] = (struct address){.gid = gids[i], .fd = -1, .claim = -1};
+    }
+    live_port_begin(live);
     live->cm_due = INSTANT_NEVER;
     list_init(&live->services.node);
     list_init(&live->services.claims);
