@@ -59,7 +59,7 @@ static uint8_t receive_buffer[RECEIVE_BUFFER + ROCE_HEADERS_BYTES_MAX];
 static uint8_t letter_buffer[SHARE_LETTER_BYTES_MAX];
 
 static const struct gid peers[] = {
-    {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}}, /* Of nic_target. */
+    {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}}, /* nic_target has it. */
     {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}},
     {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}, /* Our own. */
     {.bytes = {[0] = 0xfd, [15] = 2}},

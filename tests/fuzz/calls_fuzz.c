@@ -540,7 +540,7 @@ static void finish_late(uint8_t choice)
     finish_held();
 }
 
-/* Of those that are kept none is free in front of another one. */
+/* None that is free stands in front of one that is kept. */
 static void compact(void)
 {
     uint32_t kept = 0;
