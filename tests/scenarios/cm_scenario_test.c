@@ -689,6 +689,8 @@ static void release_all(struct world *world)
     for (uint32_t i = 0; i < world->end_count; i++) {
         struct end *end = &world->ends[i];
         REQUIRE(world, end->released || !end->waiting);
+        /* Who disconnects hears DISCONNECTED, whatever became of the peer. */
+        REQUIRE(world, end->released || !end->ending);
         release(world, end);
     }
     for (uint32_t n = 0; n < world->node_count; n++) {
