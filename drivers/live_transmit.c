@@ -278,7 +278,8 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
  * had no memory for a ring. */
 static void look_again(struct live *live, struct link *link)
 {
-    if (link->kind == LINK_SHM && instant_reached(live->now, link->look_at)) {
+    /* What a child of fork inherits has no port, and leads nowhere. */
+    if (link->kind == LINK_SHM && live->shm != NULL && instant_reached(live->now, link->look_at)) {
         link->look_at = instant_after(live->now, LOOK_AGAIN_NS);
         (void)!shm_link_revive(live->shm, link);
     }
