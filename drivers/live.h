@@ -93,8 +93,8 @@ uint32_t live_gid_count(const struct live *live);
 /* False: the entry is empty, or there is none. May be called with or without the lock, as all that
  * follows up to live_port_refresh. */
 MUST_USE bool live_gid(const struct live *live, uint32_t index, struct live_gid *gid);
-/* What packets from an entry carry, whether it is there or not: its GID, or the address that its GID
- * is a name of. `index` is less than live_gid_count. */
+/* What packets from an entry carry, whether it is there or not: its GID, or the address that its
+ * GID is a name of. `index` is less than live_gid_count. */
 struct gid live_own_address(const struct live *live, uint32_t index);
 struct gid live_own_gid(const struct live *live, uint32_t index); /* Likewise, the GID. */
 /* It is known that it is not there: no packet can leave from it. */

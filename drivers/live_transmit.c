@@ -274,8 +274,8 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
     return shm_link_transmit(live->shm, link, departure);
 }
 
-/* What was lost is looked for again, now and then: else a connection would end because its peer once
- * had no memory for a ring. */
+/* What was lost is looked for again, now and then: else a connection would end because its peer
+ * once had no memory for a ring. */
 static void look_again(struct live *live, struct link *link)
 {
     /* What a child of fork inherits has no port, and leads nowhere. */

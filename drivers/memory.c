@@ -71,7 +71,8 @@ static bool scatter(const struct nic_move *move)
 }
 
 /* The kernel brings an on-demand page in, writable, before the processor's own atomic touches it;
- * which bears a fault, if the kernel does not know the advice (before Linux 5.14), or has no time. */
+ * which bears a fault, if the kernel does not know the advice (before Linux 5.14), or has no time.
+ */
 static bool page_present(const struct segment *segment)
 {
     const uint64_t page = segment->address & ~(uint64_t)4095;

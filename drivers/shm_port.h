@@ -61,8 +61,8 @@ void shm_port_serve(struct shm_port *port);
  * alone; NULL if no nonic process of our user is there. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 
-/* Looks for the peer of a link that was lost: its process may be there, and have had no memory, or no
- * descriptor, for our ring when it was greeted. What was in that ring is lost. False: nobody is
+/* Looks for the peer of a link that was lost: its process may be there, and have had no memory, or
+ * no descriptor, for our ring when it was greeted. What was in that ring is lost. False: nobody is
  * there. */
 MUST_USE bool shm_link_revive(struct shm_port *port, struct link *link);
 

@@ -19,7 +19,7 @@ enum {
     ODP_SUPPORT_FLUSH = 1 << 6,
 };
 
-/* Of device_cap_flags_ex. */
+/* Bits of device_cap_flags_ex. */
 #define DEVICE_FLUSH_GLOBAL     (UINT64_C(1) << 38)
 #define DEVICE_FLUSH_PERSISTENT (UINT64_C(1) << 39)
 

@@ -138,7 +138,7 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr
     wr_rdma(ex, WORK_WRITE_IMMEDIATE, rkey, address, imm);
 }
 
-/* Of all that a key opens no address is told, whatever the program names. */
+/* Where all that a key opens is to be flushed, no address is told, whatever the program names. */
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, size_t bytes,
                      uint8_t type, uint8_t level)
 {

@@ -362,7 +362,7 @@ static void start_write(struct connection *c, uint32_t s)
     post(c, s, &wr);
 }
 
-/* Of what was written, or of all that the peer has. */
+/* Flushes what was written, or all that the peer has. */
 static void start_flush(struct connection *c, uint32_t s)
 {
     struct slot *slot = &c->slots[s];

@@ -334,7 +334,7 @@ static uint64_t tag_of(const struct side *side, uint32_t serial)
     return (uintptr_t)(side->local.key & 0xffff) + serial * 31u + 1;
 }
 
-/* Of a part of its slot, or of all that there is. Returns what it carries. */
+/* Flushes a part of its slot, or all that there is. Returns what it carries. */
 static uint32_t draw_flush(struct scenario *scenario, uint32_t bytes, struct send_request *request)
 {
     const bool range = prng_below(&scenario->prng, 2);
