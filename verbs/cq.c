@@ -20,14 +20,13 @@ static struct {
     uint32_t last_handle;
 } queues = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&queues.all, &queues.all}};
 
-/* Returns its number among them. */
-static uint32_t enter(struct verbs_cq *cq)
+/* It gets a number among them. All else of it is there: others may look at it from now on. */
+static void enter(struct verbs_cq *cq)
 {
     pthread_mutex_lock(&queues.mutex);
-    const uint32_t handle = ++queues.last_handle;
+    cq->ex.handle = ++queues.last_handle;
     list_append(&queues.all, &cq->node);
     pthread_mutex_unlock(&queues.mutex);
-    return handle;
 }
 
 static void leave(struct verbs_cq *cq)
@@ -89,7 +88,7 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
         channel->refcnt++;
         pthread_mutex_unlock(&channel_of(channel)->mutex);
     }
-    cq->ex.handle = enter(cq);
+    enter(cq);
     return cq;
 }
 

@@ -15,14 +15,13 @@ static struct {
     uint32_t last_handle;
 } queues = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&queues.all, &queues.all}};
 
-/* Returns its number among them. */
-static uint32_t enter(struct verbs_srq *srq)
+/* It gets a number among them. All else of it is there: others may look at it from now on. */
+static void enter(struct verbs_srq *srq)
 {
     pthread_mutex_lock(&queues.mutex);
-    const uint32_t handle = ++queues.last_handle;
+    srq->ibv.handle = ++queues.last_handle;
     list_append(&queues.all, &srq->node);
     pthread_mutex_unlock(&queues.mutex);
-    return handle;
 }
 
 static void leave(struct verbs_srq *srq)
@@ -112,7 +111,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     srq->ibv.pd = pd;
     pthread_mutex_init(&srq->ibv.mutex, NULL);
     pthread_cond_init(&srq->ibv.cond, NULL);
-    srq->ibv.handle = enter(srq);
+    enter(srq);
     return &srq->ibv;
 }
 
