@@ -339,9 +339,8 @@ struct verbs_qp *xrc_target_drop(struct verbs_qp *qp);
 bool xrc_target_holds(const struct verbs_qp *qp);
 /* The handles of a target, by any of them; NULL: no more. */
 struct verbs_qp *xrc_target_handle(const struct verbs_qp *qp, uint32_t index);
-/* qp.c: what programs see of a queue pair. */
-void qp_fill_public(struct ibv_context *context, struct ibv_pd *pd,
-                    const struct ibv_qp_init_attr *attr, struct verbs_qp *qp);
+/* qp.c: what programs see of a queue pair, but for its context. */
+void qp_fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, struct verbs_qp *qp);
 
 /* qp_ex.c */
 int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends);

@@ -54,12 +54,24 @@ static int judge_request(uint64_t address, uint64_t bytes, uint64_t iova, unsign
     return 0;
 }
 
+/* The region was drawn a key. */
+static struct ibv_mr *show(struct verbs_mr *mr)
+{
+    mr->ibv.handle = mr->ibv.lkey = mr->ibv.rkey = mr->core.key;
+    return &mr->ibv;
+}
+
 struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *request)
 {
     struct verbs_mr *mr = object_make(pd->context, sizeof(*mr));
     if (mr == NULL) {
         return NULL;
     }
+    /* Once it is in the NIC's table, our thread may tell others of it (nldev_objects.c). */
+    mr->ibv = (struct ibv_mr){.context = pd->context,
+                              .pd = pd,
+                              .addr = (void *)(uintptr_t)request->address,
+                              .length = request->bytes};
     struct live *live = live_of(pd->context);
     live_lock(live);
     const enum status status =
@@ -72,14 +84,7 @@ struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *reque
         object_free(pd->context, mr);
         return fail(status_errno(status));
     }
-    mr->ibv = (struct ibv_mr){.context = pd->context,
-                              .pd = pd,
-                              .addr = (void *)(uintptr_t)request->address,
-                              .length = request->bytes,
-                              .handle = mr->core.key,
-                              .lkey = mr->core.key,
-                              .rkey = mr->core.key};
-    return &mr->ibv;
+    return show(mr);
 }
 
 /* -- A region of nothing ------------------------------------------------------------------------*/
@@ -112,6 +117,7 @@ struct ibv_mr *mr_alloc_null(struct ibv_pd *pd)
         object_free(pd->context, mr);
         return fail(ENOMEM);
     }
+    mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd};
     struct live *live = live_of(pd->context);
     live_lock(live);
     const enum status status =
@@ -123,12 +129,7 @@ struct ibv_mr *mr_alloc_null(struct ibv_pd *pd)
         return fail(status_errno(status));
     }
     mr->null_pages = pages;
-    mr->ibv = (struct ibv_mr){.context = pd->context,
-                              .pd = pd,
-                              .handle = mr->core.key,
-                              .lkey = mr->core.key,
-                              .rkey = mr->core.key};
-    return &mr->ibv;
+    return show(mr);
 }
 
 /* -- Registering --------------------------------------------------------------------------------*/

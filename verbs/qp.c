@@ -144,6 +144,8 @@ static int create_block(const struct ingredients *from, enum qp_type type, struc
         return ENOMEM;
     }
     qp->memory = memory;
+    /* Once it is in the NIC's table, our thread may tell others of it (nldev_objects.c). */
+    qp->ex.qp_base.context = from->context;
     request.context = qp;
     struct live *live = live_of(from->context);
     live_lock(live);
@@ -157,11 +159,9 @@ static int create_block(const struct ingredients *from, enum qp_type type, struc
     return 0;
 }
 
-void qp_fill_public(struct ibv_context *context, struct ibv_pd *pd,
-                    const struct ibv_qp_init_attr *attr, struct verbs_qp *qp)
+void qp_fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, struct verbs_qp *qp)
 {
     struct ibv_qp *ibv = &qp->ex.qp_base;
-    ibv->context = context;
     ibv->qp_context = attr->qp_context;
     ibv->pd = pd;
     ibv->send_cq = attr->send_cq;
@@ -195,7 +195,7 @@ static struct verbs_qp *create(struct ingredients *from)
         context_release(from->context);
         return fail(reason);
     }
-    qp_fill_public(from->context, shown, from->attr, qp);
+    qp_fill_public(shown, from->attr, qp);
     from->attr->cap = granted(qp->core, from->attr->srq != NULL);
     return qp;
 }

@@ -266,7 +266,8 @@ struct ibv_qp *xrc_open_qp(struct ibv_context *context, struct ibv_qp_open_attr 
     live_lock(live);
     const int reason = open_target(attr->xrcd, attr->qp_num, qp);
     if (reason == 0) {
-        qp_fill_public(context, NULL, &shown, qp);
+        qp->ex.qp_base.context = context;
+        qp_fill_public(NULL, &shown, qp);
     }
     live_unlock(live);
     if (reason != 0) {
