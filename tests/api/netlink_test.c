@@ -505,6 +505,39 @@ static void test_srq(void **state)
     assert_int_equal(look(RDMA_NLDEV_CMD_RES_CQ_GET, RDMA_NLDEV_ATTR_RES_CQN, 0, 0).all, 2);
 }
 
+#define ROUNDS 1000
+
+/* Makes one of each and destroys it, often. */
+static void *make_often(void *of)
+{
+    struct api *api = of;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ibv_mr *mr = ibv_reg_mr(api->pd, api->memory[0], 64, 0);
+        struct ibv_cq *cq = ibv_create_cq(api->context, 4, NULL, NULL, 0);
+        struct ibv_srq_init_attr few = {.attr = {.max_wr = 4, .max_sge = 1}};
+        struct ibv_srq *srq = ibv_create_srq(api->pd, &few);
+        struct ibv_qp *qp = api_create_qp(api, IBV_QPT_RC, cq, srq);
+        CHECK(ibv_destroy_qp(qp) == 0 && ibv_destroy_srq(srq) == 0 && ibv_destroy_cq(cq) == 0 &&
+              ibv_dereg_mr(mr) == 0);
+    }
+    return NULL;
+}
+
+/* Whoever looks meets an object as a whole or not at all. */
+static void test_half_made(void **state)
+{
+    static const int commands[] = {RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_CMD_RES_CQ_GET,
+                                   RDMA_NLDEV_CMD_RES_MR_GET, RDMA_NLDEV_CMD_RES_SRQ_GET};
+    struct api *api = *state;
+    pthread_t maker;
+    assert_int_equal(pthread_create(&maker, NULL, make_often, api), 0);
+    do {
+        for (size_t i = 0; i < COUNT_OF(commands); i++) {
+            assert_in_range(look(commands[i], 0, 0, 0).all, 0, 3);
+        }
+    } while (pthread_tryjoin_np(maker, NULL) == EBUSY);
+}
+
 /* A kernel has destroyed with a context what was made on it. */
 static void test_closed(void **state)
 {
@@ -596,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test_setup_teardown(test_objects, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_srq, api_open_rc, api_close),
+        cmocka_unit_test_setup_teardown(test_half_made, api_open_rc, api_close),
         cmocka_unit_test(test_closed),
         cmocka_unit_test(test_others),
     };
