@@ -59,14 +59,18 @@ static void wait_for_completion(struct victim *v)
 static void wait_for_many(struct victim *v)
 {
     struct ibv_qp *qps[QPS];
+    struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
     struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
     struct ibv_srq_init_attr shared = {.attr = {.max_wr = 4, .max_sge = 1}};
     struct ibv_srq *srq = ibv_create_srq(v->pd, &shared);
     EXPECT(srq != NULL);
     for (int i = 0; i < QPS; i++) {
-        struct ibv_qp_init_attr init = {
+        struct ibv_qp_init_attr made = {
             .send_cq = v->cq, .recv_cq = v->cq, .srq = srq, .qp_type = IBV_QPT_RC};
-        EXPECT((qps[i] = ibv_create_qp(v->pd, &init)) != NULL);
+        EXPECT((qps[i] = ibv_create_qp(v->pd, &made)) != NULL);
+        EXPECT(ibv_modify_qp(qps[i], &init,
+                             IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                 IBV_QP_ACCESS_FLAGS) == 0);
     }
     used_up = true;
     for (int i = 0; i < QPS; i++) {
