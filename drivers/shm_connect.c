@@ -220,6 +220,7 @@ bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
     link->tail = link->consumed = 0;
     link->data_tail = link->data_freed = 0;
     link->direct_refused = false;
+    link->revived = only != 0;
     link->link.reading = (struct link_reading){0};
     link->link.lost = false;
     return true;

@@ -37,6 +37,7 @@ struct shm_link {
     bool dirty;                    /* Written since the last flush, ... */
     bool unplaced;                 /* ... and not placed records alone. */
     bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
+    bool revived;                  /* It was lost, and looked for again. */
     struct shm_link *next;
 };
 

@@ -227,9 +227,11 @@ bool shm_link_is_alive(const struct link *base)
         return false;
     }
     /* The process number may name another process by now, so we ask for it only before the peer's
-     * board came. */
-    return link->board != NULL ? shm_board_is_owned(link->board)
-                               : link->pid == 0 || kill(link->pid, 0) == 0 || errno != ESRCH;
+     * board came. A socket that was its own, and that its children may hold still, takes a second
+     * greeting from us in any case: then only the board shows that somebody lives. */
+    return link->board != NULL
+               ? shm_board_is_owned(link->board)
+               : !link->revived && (link->pid == 0 || kill(link->pid, 0) == 0 || errno != ESRCH);
 }
 
 uint32_t shm_link_mark(const struct link *base)
