@@ -249,8 +249,13 @@ int __wrap_shm_memory_make(const char *name, size_t bytes, bool sealed_for_other
         *map = &own_board;
         return fake_open();
     }
-    *map = world.poor ? NULL : map_something(bytes);
-    return *map == NULL ? -1 : fake_open();
+    const int fd = world.poor ? -1 : fake_open();
+    *map = fd < 0 ? NULL : map_something(bytes);
+    if (*map == NULL) {
+        fake_close(fd);
+        return -1;
+    }
+    return fd;
 }
 
 void *__wrap_shm_memory_map(int fd, size_t bytes, int protection)
