@@ -55,7 +55,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags);
 int __wrap_shutdown(int fd, int how);
 int __real_close(int fd);
 int __wrap_close(int fd);
-int __wrap_fcntl(int fd, int what, ...);
+int __wrap_fcntl64(int fd, int what, ...);
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
 int __wrap_epoll_wait(int epoll, struct epoll_event *events, int room, int timeout);
@@ -176,7 +176,7 @@ void __wrap_local_close(int fd)
 }
 
 /* F_DUPFD_CLOEXEC. */
-int __wrap_fcntl(int fd, int what, ...)
+int __wrap_fcntl64(int fd, int what, ...)
 {
     CHECK(what == F_DUPFD_CLOEXEC);
     ours(fd);
