@@ -21,7 +21,8 @@
 #define PORT_LINES   11
 #define CM_LINES     11
 #define DIRECT_LINES 10
-#define LINES_MAX    (COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES)
+#define SHM_LINES    4
+#define LINES_MAX    (COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES + SHM_LINES)
 
 /* Before the manager is there, all are 0. */
 static void collect_cm(const struct rdma_cm *manager, struct stat_line lines[CM_LINES])
@@ -65,8 +66,22 @@ static void collect_direct(const struct shm_port *port, struct stat_line lines[D
     memcpy(lines, all, sizeof(all));
 }
 
-/* The NIC's counters, then the ports' own, the connection manager's, and those of
- * what was reached directly. Returns how many. */
+/* Likewise. */
+static void collect_shm(const struct shm_port *port, struct stat_line lines[SHM_LINES])
+{
+    static const struct shm_counters none;
+    const struct shm_counters *shm = port == NULL ? &none : shm_port_counters(port);
+    const struct stat_line all[SHM_LINES] = {
+        {"shm_packets_lost", shm->packets_lost},
+        {"shm_callers_refused", shm->callers_refused},
+        {"shm_callers_dropped", shm->callers_dropped},
+        {"shm_rings_broken", shm->rings_broken},
+    };
+    memcpy(lines, all, sizeof(all));
+}
+
+/* The NIC's counters, then the UDP port's, the connection manager's, those of what was reached
+ * directly, and those of rings. Returns how many. */
 static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MAX])
 {
     const struct nic_counters *counters = nic_counters(live->nic);
@@ -93,6 +108,7 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
     }
     collect_cm(live->cm, lines + COUNTER_COUNT + PORT_LINES);
     collect_direct(live->shm, lines + COUNTER_COUNT + PORT_LINES + CM_LINES);
+    collect_shm(live->shm, lines + COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES);
     return LINES_MAX;
 }
 

@@ -104,6 +104,7 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
         return;
     }
     link->link.lost = true;
+    port->counters.packets_lost += shm_link_unread(link);
     unwatch_and_close(port, link->socket);
     link->socket = -1;
     munmap(link->ring, sizeof(*link->ring));
@@ -117,7 +118,7 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
 void shm_inbound_break(struct shm_port *port, struct shm_inbound *inbound)
 {
     inbound->broken = true;
-    port->broken++;
+    port->counters.rings_broken++;
     shutdown(inbound->socket, SHUT_WR);
 }
 
@@ -136,6 +137,7 @@ static void drop_caller(struct shm_port *port, struct shm_caller *caller, bool h
         unwatch_and_close(port, caller->socket);
     }
     list_remove(&caller->node);
+    port->caller_count--;
     free(caller);
 }
 
@@ -172,6 +174,11 @@ void shm_port_forget(struct shm_port *port)
         link->ring = NULL;
         link->board = NULL;
     }
+}
+
+const struct shm_counters *shm_port_counters(const struct shm_port *port)
+{
+    return &port->counters;
 }
 
 int shm_port_fd(const struct shm_port *port)
@@ -305,6 +312,20 @@ bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *base
 
 /* -- Being connected to -------------------------------------------------------------------------*/
 
+/* A hello follows its call at once. So of more callers than this the oldest has none to say, and
+ * must not hold a descriptor of this process for ever. */
+#define CALLERS_MAX 64
+
+static void add_caller(struct shm_port *port, struct shm_caller *caller)
+{
+    if (port->caller_count == CALLERS_MAX) {
+        drop_caller(port, CONTAINER_OF(port->callers.next, struct shm_caller, node), true);
+        port->counters.callers_dropped++;
+    }
+    list_append(&port->callers, &caller->node);
+    port->caller_count++;
+}
+
 static void accept_caller(struct shm_port *port)
 {
     /* Other users' processes are reached over UDP. */
@@ -324,7 +345,7 @@ static void accept_caller(struct shm_port *port)
         free(caller);
         return;
     }
-    list_append(&port->callers, &caller->node);
+    add_caller(port, caller);
 }
 
 static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
@@ -403,6 +424,7 @@ static enum greeting greet(struct shm_port *port, int socket)
 static void serve_caller(struct shm_port *port, struct shm_caller *caller)
 {
     const enum greeting greeting = greet(port, caller->socket);
+    port->counters.callers_refused += greeting == GREETING_REFUSED;
     if (greeting != GREETING_LATER) {
         drop_caller(port, caller, greeting == GREETING_REFUSED);
     }
@@ -453,10 +475,11 @@ void shm_port_serve(struct shm_port *port)
 {
     struct epoll_event events[32];
     const int count = uncancelled_epoll(port->epoll, events, COUNT_OF(events));
+    bool called = false;
     for (int i = 0; i < count; i++) {
         enum shm_watch *about = events[i].data.ptr;
         switch (*about) {
-        case SHM_WATCH_LISTENER: accept_caller(port); break;
+        case SHM_WATCH_LISTENER: called = true; break;
         case SHM_WATCH_CALLER:
             serve_caller(port, CONTAINER_OF(about, struct shm_caller, watch));
             break;
@@ -465,5 +488,9 @@ void shm_port_serve(struct shm_port *port)
             break;
         case SHM_WATCH_LINK: serve_link(port, CONTAINER_OF(about, struct shm_link, watch)); break;
         }
+    }
+    /* Another one may have to go for it, of whom an event may tell. */
+    if (called) {
+        accept_caller(port);
     }
 }

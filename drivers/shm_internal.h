@@ -75,14 +75,15 @@ struct shm_port {
     int board_fd; /* Read-only, for peers. */
     struct shm_board *board;
     struct shm_link *links;
-    struct list callers;
+    struct list callers; /* The oldest first. */
+    uint32_t caller_count;
     struct shm_inbound **inbound;
     uint32_t inbound_count, inbound_max;
     bool any_dirty;
     uint64_t withdrawals; /* From the board, so far. */
     uint64_t domains;     /* Numbered so far. */
     struct shm_direct_counters direct;
-    uint64_t broken; /* Rings given up because what was in them made no sense. */
+    struct shm_counters counters;
 };
 
 /* shm_connect.c */
@@ -93,6 +94,9 @@ void shm_inbound_close(struct shm_port *port, uint32_t index);
 /* Nothing is taken from it any more, and its producer is told to leave. The ring stays until then,
  * because its window may be open. */
 void shm_inbound_break(struct shm_port *port, struct shm_inbound *inbound);
+
+/* shm_ring.c: packets that the peer has not read, as far as it says. */
+uint32_t shm_link_unread(struct shm_link *link);
 
 /* shm_ring.c: leaves a record of a packet whose payload is in place already. */
 void shm_link_note_placed(struct shm_port *port, struct shm_link *link,

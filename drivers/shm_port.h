@@ -128,6 +128,14 @@ struct shm_direct_counters {
 };
 const struct shm_direct_counters *shm_port_direct(const struct shm_port *port);
 
+struct shm_counters {
+    uint64_t packets_lost;    /* Sent to a process that went, or refused our ring, unread. */
+    uint64_t callers_refused; /* Their hello or ring made no sense, or there was no memory. */
+    uint64_t callers_dropped; /* They said no hello while many others called. */
+    uint64_t rings_broken;    /* Given up because what was in them made no sense. */
+};
+const struct shm_counters *shm_port_counters(const struct shm_port *port);
+
 /* Rings the doorbells of sleeping consumers that something was sent to. */
 void shm_port_flush(struct shm_port *port);
 

@@ -359,6 +359,24 @@ static void test_lost_peer_swallows(void **state)
     assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
 }
 
+/* Those that the peer left in the ring, and those that were sent to nobody. */
+static void test_lost_packets_are_counted(void **state)
+{
+    struct bench *bench = *state;
+    for (int i = 0; i < 10; i++) {
+        transmit(bench);
+    }
+    shm_port_flush(bench->a);
+    assert_int_equal(shm_port_receive(bench->b, 3, compare, bench, NULL), 3);
+    shm_port_close(bench->b);
+    bench->b = NULL;
+    serve(bench);
+    assert_true(shm_port_counters(bench->a)->packets_lost == 7);
+    transmit(bench);
+    assert_true(transmit_mad(bench, 0));
+    assert_true(shm_port_counters(bench->a)->packets_lost == 9);
+}
+
 /* Also by who was gone before it was greeted. */
 static void test_last_words(void **state)
 {
@@ -487,6 +505,32 @@ static void test_silent_caller(void **state)
     local_close(caller);
 }
 
+/* A process that calls and calls does not take all our descriptors, nor the place of those that say
+ * who they are. */
+static void test_many_silent_callers(void **state)
+{
+    struct bench *bench = *state;
+    int callers[200];
+    for (uint32_t i = 0; i < COUNT_OF(callers); i++) {
+        callers[i] = call_b(bench);
+    }
+    const uint32_t kept = bench->b->caller_count;
+    assert_in_range(kept, 32, 100);
+    assert_true(bench->b->counters.callers_dropped == COUNT_OF(callers) - kept);
+    for (uint32_t i = 0; i < COUNT_OF(callers); i++) {
+        assert_int_equal(is_hung_up(callers[i]), i < COUNT_OF(callers) - kept);
+    }
+    assert_true(is_welcome(bench, 0));
+    for (uint32_t i = 0; i < COUNT_OF(callers); i++) {
+        local_close(callers[i]);
+    }
+    for (int i = 0; i < 16; i++) { /* 32 are served at a time. */
+        serve(bench);
+    }
+    assert_true(list_empty(&bench->b->callers));
+    assert_int_equal(bench->b->caller_count, 0);
+}
+
 /* -- Hostile producers --------------------------------------------------------------------------*/
 
 /* Whatever is in the ring, a record lies inside of it and is no longer than a packet. */
@@ -568,6 +612,8 @@ int main(void)
         SHM_TEST(test_slots),
         SHM_TEST(test_slots_of_callers),
         SHM_TEST(test_silent_caller),
+        SHM_TEST(test_many_silent_callers),
+        SHM_TEST(test_lost_packets_are_counted),
         SHM_TEST(test_garbage_in_the_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

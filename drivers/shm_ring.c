@@ -79,6 +79,16 @@ bool shm_link_has_room(struct link *base)
     return fits(link);
 }
 
+uint32_t shm_link_unread(struct shm_link *link)
+{
+    uint32_t unread = 0;
+    look_at_consumer(link);
+    for (uint32_t at = link->consumed; at != link->tail; at++) {
+        unread += !(link->ring->slots[at & SLOT_MASK].flags & SHM_SLOT_PLACED);
+    }
+    return unread;
+}
+
 uint32_t shm_link_read(const struct link *base)
 {
     return CONTAINER_OF_CONST(base, struct shm_link, link)->consumed;
@@ -146,6 +156,7 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
 {
     struct shm_link *link = shm_link_of(base);
     if (base->lost) {
+        port->counters.packets_lost++;
         return true;
     }
     struct shm_slot *slot = next_slot(link);
@@ -179,6 +190,7 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, struct inet
     const bool known = roce_is_of_queue_pairs(opcode) && opcode->headers_bytes <= count;
     const uint32_t head = known ? opcode->headers_bytes : ROCE_BTH_BYTES;
     if (base->lost) {
+        port->counters.packets_lost++;
         return true;
     }
     if (!has_raw_room(link, count - head)) {

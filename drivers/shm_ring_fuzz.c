@@ -213,7 +213,8 @@ static void check(void)
     const struct shm_link *link = &target.link;
     CHECK(link->tail - link->consumed <= SHM_SLOTS);
     CHECK(link->data_tail - link->data_freed <= SHM_DATA_BYTES);
-    CHECK(target.port.broken <= 1 && target.inbound.broken == (target.port.broken == 1));
+    CHECK(target.port.counters.rings_broken <= 1 &&
+          target.inbound.broken == (target.port.counters.rings_broken == 1));
     nic_target_check(&target.nic);
 }
 

@@ -163,7 +163,7 @@ static void test_a_broken_ring_has_a_window(void **state)
     atomic_store(&bench->link->ring->slots[0].sequence, 1);
     set_window(bench, 1ull << 32 | 1);
     assert_int_equal(shm_port_receive(bench->b, 10, count, &taken, NULL), 0);
-    assert_int_equal(bench->b->broken, 1);
+    assert_int_equal(bench->b->counters.rings_broken, 1);
     assert_false(shm_port_settled(bench->b, withdraw(bench)));
     serve_both(bench); /* The producer hears of it, and leaves. */
     assert_true(bench->link->link.lost);
