@@ -100,6 +100,12 @@ static void settle(struct stat_program *program, enum stat_outcome outcome)
     }
 }
 
+/* It has said all that is waited for. */
+static void settle_with_text(struct stat_program *program)
+{
+    settle(program, program->text != NULL ? STAT_ANSWERED : STAT_SILENT);
+}
+
 /* The kernel says who called listen on the other end. */
 static bool may_believe(struct stat_program *program)
 {
@@ -173,7 +179,7 @@ static void listen_to(struct stat_program *program, bool all)
             return; /* Until the program closes its end. */
         }
     }
-    settle(program, program->text != NULL ? STAT_ANSWERED : STAT_SILENT);
+    settle_with_text(program);
 }
 
 /* Hears those that have answered, within a round. */
@@ -214,7 +220,7 @@ void stat_ask(struct stat_program *programs, size_t count, bool all, const char 
             asking++;
             program->asked_at = program->asked_at == 0 ? now : program->asked_at;
             if (now >= end || now - program->asked_at >= PATIENCE_NS) {
-                settle(program, STAT_SILENT);
+                settle_with_text(program);
             } else if (program->socket < 0) {
                 dial(program);
             }
