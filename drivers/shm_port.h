@@ -98,7 +98,8 @@ bool shm_link_has_room(struct link *link);
 /* So many packets the peer has read from the ring, modulo 2^32. */
 uint32_t shm_link_read(const struct link *link);
 
-/* Copies a packet into the ring. False: its payload is not there (an on-demand region). */
+/* Copies a packet into the ring. False: its payload is not there (an on-demand region). In a child
+ * of fork, where all links are lost, `port` is NULL, here and below. */
 MUST_USE bool shm_link_transmit(struct shm_port *port, struct link *link,
                                 const struct nic_departure *departure);
 

@@ -151,13 +151,21 @@ static uint8_t put_variant(struct shm_slot *slot, struct inet_variant variant)
     return SHM_SLOT_VARIANT;
 }
 
+/* What is sent to nobody. In a child of fork there is no port. */
+static bool swallow(struct shm_port *port)
+{
+    if (port != NULL) {
+        port->counters.packets_lost++;
+    }
+    return true;
+}
+
 bool shm_link_transmit(struct shm_port *port, struct link *base,
                        const struct nic_departure *departure)
 {
     struct shm_link *link = shm_link_of(base);
     if (base->lost) {
-        port->counters.packets_lost++;
-        return true;
+        return swallow(port);
     }
     struct shm_slot *slot = next_slot(link);
     const uint32_t header_bytes = departure->headers_bytes;
@@ -190,8 +198,7 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, struct inet
     const bool known = roce_is_of_queue_pairs(opcode) && opcode->headers_bytes <= count;
     const uint32_t head = known ? opcode->headers_bytes : ROCE_BTH_BYTES;
     if (base->lost) {
-        port->counters.packets_lost++;
-        return true;
+        return swallow(port);
     }
     if (!has_raw_room(link, count - head)) {
         return false;

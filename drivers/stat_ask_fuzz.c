@@ -23,7 +23,7 @@
 #include "tests/fuzz/input.h"
 
 #define LIST_BYTES    4096
-#define SAID_BYTES    (1u << 20) /* Of one program, at most. */
+#define SAID_BYTES    (1u << 20) /* By one program, at most. */
 #define TOTAL_SECONDS 5
 #define MS            UINT64_C(1000000)
 #define SELF          1000u
