@@ -170,6 +170,8 @@ bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure 
 {
     if (UNLIKELY(qp->cnp_due)) {
         ecn_next_cnp(qp, departure);
+        /* Its time may be why it was listed, and it may leave the list now. */
+        qp_arm_timer(qp);
         return true;
     }
     switch ((enum engine)qp->engine) {
