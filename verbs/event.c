@@ -267,6 +267,9 @@ static void tell_port_change(void *state, struct context *context)
                   {INTERFACES_PORT_ACTIVE, IBV_EVENT_PORT_ACTIVE},
                   {INTERFACES_GID_CHANGE, IBV_EVENT_GID_CHANGE}};
     const uint32_t *changes = state;
+    if (live_is_inherited(context->live)) {
+        return; /* What it counts on is its parent's. */
+    }
     for (size_t i = 0; i < COUNT_OF(events); i++) {
         if (*changes & events[i].change) {
             queue_port_event(context, events[i].type);

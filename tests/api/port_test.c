@@ -220,6 +220,46 @@ static void test_fork(void **state)
     set_up(api, true);
 }
 
+static bool hears(struct ibv_context *context)
+{
+    struct ibv_async_event event;
+    return untold ? !is_event(context, SILENCE_MS)
+                  : is_event(context, PATIENCE_MS) && ibv_get_async_event(context, &event) == 0;
+}
+
+/* Opens the device anew, says so, hears of two events, and stays until all have been told. */
+static bool child_hears(int says)
+{
+    struct ibv_device **devices = ibv_get_device_list(NULL);
+    struct ibv_context *context = devices == NULL ? NULL : ibv_open_device(devices[0]);
+    return context != NULL && write(says, "x", 1) == 1 && hears(context) && hears(context) &&
+           !is_event(context, SILENCE_MS);
+}
+
+/* What a child's own device tells it is told to the child alone. */
+static void test_child_with_a_device(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+    skip(); /* Such a child may start no threads. */
+#endif
+    const struct api *api = *state;
+    int ready[2], status;
+    char word;
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(!child_hears(ready[1]));
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &word, 1), 1);
+    close(ready[0]);
+    set_up(api, false);
+    set_up(api, true);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_false(is_event(api->context, SILENCE_MS));
+}
+
 /* -- Connections --------------------------------------------------------------------------------*/
 
 static void post_write(const struct api *api)
@@ -286,6 +326,7 @@ int main(int argc, char **argv)
         PORT_TEST(test_interface, api_open),
         PORT_TEST(test_address, api_open),
         PORT_TEST(test_fork, api_open),
+        PORT_TEST(test_child_with_a_device, api_open),
         PORT_TEST(test_address_comes_back, open_patient),
         PORT_TEST(test_address_stays_away, api_open_rc),
         PORT_TEST(test_order, api_open), /* From here on, of events alone. */
