@@ -350,6 +350,8 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
         return NULL;
     }
     struct live *live = live_of(pd->context);
+    /* All of it before others see it in the table. */
+    mw->ibv = (struct ibv_mw){.context = pd->context, .pd = pd, .type = type};
     live_lock(live);
     const enum status status =
         window_add(nic_regions(live_nic(live)), pd_core(pd),
@@ -359,11 +361,7 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
         object_free(pd->context, mw);
         return fail(status_errno(status));
     }
-    mw->ibv = (struct ibv_mw){.context = pd->context,
-                              .pd = pd,
-                              .rkey = mw->core.key,
-                              .handle = mw->core.key,
-                              .type = type};
+    mw->ibv.rkey = mw->ibv.handle = mw->core.key;
     return &mw->ibv;
 }
 

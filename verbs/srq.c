@@ -98,6 +98,10 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
         return fail(ENOMEM);
     }
     struct live *live = live_of(pd->context);
+    /* Others see one of XRC as soon as it is in the NIC's table. */
+    srq->ibv.context = pd->context;
+    srq->ibv.srq_context = srq_context;
+    srq->ibv.pd = pd;
     live_lock(live);
     const int reason = create_core(live, pd, attr, xrc, srq);
     live_unlock(live);
@@ -106,9 +110,6 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
         object_free(pd->context, srq);
         return fail(reason);
     }
-    srq->ibv.context = pd->context;
-    srq->ibv.srq_context = srq_context;
-    srq->ibv.pd = pd;
     pthread_mutex_init(&srq->ibv.mutex, NULL);
     pthread_cond_init(&srq->ibv.cond, NULL);
     enter(srq);
@@ -230,8 +231,9 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
         srq_leave(live_nic(live), &srq->core);
     }
     srq->core.pd->users--;
-    live_unlock(live);
+    /* Before its domain may go. */
     leave(srq);
+    live_unlock(live);
     event_forget(context_of(ibv->context), srq);
     pthread_mutex_lock(&ibv->mutex);
     while (ibv->events_completed != srq->async_events_delivered) {

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -195,6 +196,54 @@ static void test_imported(void **state)
     destroy_all(both);
 }
 
+/* -- Others' objects ----------------------------------------------------------------------------*/
+
+static void *open_and_close(void *device)
+{
+    for (int i = 0; i < 300; i++) {
+        struct ibv_context *context = ibv_open_device(device);
+        if (context != NULL) {
+            ibv_close_device(context);
+        }
+    }
+    return NULL;
+}
+
+/* A close looks at all objects of the NIC: at those that another thread just makes, too. */
+static void test_others_are_being_made(void **state)
+{
+    struct both *both = *state;
+    struct api *api = both->stays;
+    struct ibv_xrcd_init_attr domain = {.comp_mask =
+                                            IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+                                        .fd = -1,
+                                        .oflags = O_CREAT};
+    struct ibv_xrcd *xrcd = ibv_open_xrcd(api->context, &domain);
+    struct ibv_srq_init_attr_ex shared = {.attr = {.max_wr = 4, .max_sge = 1},
+                                          .comp_mask =
+                                              IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+                                              IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+                                          .srq_type = IBV_SRQT_XRC,
+                                          .pd = api->pd,
+                                          .xrcd = xrcd,
+                                          .cq = api->cqs[0]};
+    pthread_t closer;
+    assert_non_null(xrcd);
+    assert_int_equal(pthread_create(&closer, NULL, open_and_close, api->context->device), 0);
+    for (int i = 0; i < 3000; i++) {
+        struct ibv_mw *mw = ibv_alloc_mw(api->pd, IBV_MW_TYPE_1);
+        struct ibv_srq *srq = ibv_create_srq_ex(api->context, &shared);
+        assert_non_null(mw);
+        assert_non_null(srq);
+        assert_int_equal(ibv_dealloc_mw(mw), 0);
+        assert_int_equal(ibv_destroy_srq(srq), 0);
+    }
+    assert_int_equal(pthread_join(closer, NULL), 0);
+    assert_int_equal(ibv_close_xrcd(xrcd), 0);
+    assert_int_equal(ibv_close_device(both->goes->context), 0);
+    destroy_all(both);
+}
+
 int main(void)
 {
 #define CLOSING_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -204,6 +253,7 @@ int main(void)
         CLOSING_TEST(test_nothing_is_made),
         CLOSING_TEST(test_all_kinds),
         CLOSING_TEST(test_imported),
+        CLOSING_TEST(test_others_are_being_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
