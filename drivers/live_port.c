@@ -239,6 +239,8 @@ void live_port_serve(struct live *live)
     while (interface_watch_next(live->watch, &live->interfaces, &changes)) {
         tell(live, changes);
     }
+    /* Not all that is seen is worth an event. */
+    publish(live);
     if (live->watch->failed) {
         begin_anew(live);
     }

@@ -19,12 +19,13 @@ DOWN_S = 1.5  # So long a cable is cut under a transfer.
 
 class Watcher:
     """Debian's ibv_asyncwatch in the first of two namespaces."""
+    program = ['ibv_asyncwatch']
 
     def __init__(self, both, options=DEVICE):
-        self.process = start(['ibv_asyncwatch'], 'udp', options, both.inside[0])
+        self.process = start(self.program, 'udp', options, both.inside[0])
         self.rest = ''
         if 'async event FD' not in (self.line() or ''):
-            raise Failure(f'ibv_asyncwatch: {self.rest}')
+            raise Failure(f'{self.program[0]}: {self.rest}')
 
     def __enter__(self):
         return self
@@ -41,7 +42,7 @@ class Watcher:
                 return None
             more = os.read(pipe, 65536).decode()
             if not more:
-                raise Failure('ibv_asyncwatch has ended')
+                raise Failure(f'{self.program[0]} has ended')
             self.rest += more
         line, _, self.rest = self.rest.partition('\n')
         return line
@@ -58,6 +59,25 @@ class Watcher:
         said = [self.next() for _ in events]
         if said != list(events):
             raise Failure(f'told of {said} instead of {events}')
+
+
+STATES = """
+import time
+from pyverbs.device import Context
+context, last = Context(name='nonic0'), None
+print('async event FD')
+while True:
+    state = context.query_port(1).phys_state
+    if state != last:
+        print(state)
+    last = state
+    time.sleep(0.01)
+"""
+
+
+class Prober(Watcher):
+    """One program that asks again and again for the physical state."""
+    program = ['/usr/bin/python3', '-u', '-c', STATES]
 
 
 def port(both):
@@ -95,6 +115,17 @@ def events():
         both.address('add', 0)
         watcher.expect(GIDS)
         expect_port(both, 'ACTIVE', 'ACTIVE', 'LinkUp', 'ACTIVE', 'LINK_UP')
+
+
+def states():
+    """A program that has the device open sees what no event tells of, too."""
+    with Namespaces() as both, Prober(both) as prober:
+        seen = [prober.line()]
+        for change, where in ((both.cut, 1), (both.cut, 0), (both.mend, 0), (both.mend, 1)):
+            change(0, where)
+            seen.append(prober.line())
+        if seen != ['5', '2', '3', '2', '5']:  # LinkUp, Polling, Disabled.
+            raise Failure(f'the physical states were {seen}')
 
 
 def two_interfaces():
@@ -168,6 +199,7 @@ def transfer(wire, cut, mend):
 
 def tests():
     test('ports: events', events, smoke=True)
+    test('ports: states', states)
     test('ports: events of two interfaces', two_interfaces)
     test('ports: events of an IPv6 address', ipv6)
     test('ports: more happens than the kernel keeps', overrun)
