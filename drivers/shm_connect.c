@@ -213,6 +213,7 @@ bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
     link->ring->mark = shm_mark_of(sizeof(*link->ring));
     link->ring->source = port->self;
     link->ring->destination = link->link.peer;
+    atomic_store_explicit(&link->ring->udp_too, link->udp_too, memory_order_relaxed);
     const struct shm_hello hello = {
         .mark = shm_mark_of(sizeof(hello)), .source = port->self, .slot = port->slot};
     const bool sent = local_send(link->socket, &hello, sizeof(hello), &fd, 1) &&
@@ -233,11 +234,12 @@ bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
     return true;
 }
 
-/* Connections were to that process, and to no other that has come to its address. */
+/* Connections were to that process, and to no other that has come to its address. Of a PID
+ * namespace that is not ours we cannot tell one from another. */
 bool shm_link_revive(struct shm_port *port, struct link *base)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
-    return !base->lost || shm_connect(port, link, link->pid);
+    return !base->lost || (link->pid != 0 && shm_connect(port, link, link->pid));
 }
 
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot)
@@ -272,6 +274,7 @@ struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int sl
 void shm_link_tell_of_udp(struct link *base)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
+    link->udp_too = true;
     if (!base->lost) {
         atomic_store_explicit(&link->ring->udp_too, 1, memory_order_release);
     }

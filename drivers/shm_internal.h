@@ -38,6 +38,7 @@ struct shm_link {
     bool unplaced;                 /* ... and not placed records alone. */
     bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
     bool revived;                  /* It was lost, and looked for again. */
+    bool udp_too;                  /* Queue pairs of ours reach the peer over UDP as well. */
     struct shm_link *next;
 };
 

@@ -450,6 +450,16 @@ static void test_answered_by_ring(void **state)
     shm_link_tell_of_udp(&back->link);
     assert_false(shm_link_is_answered_by_ring(bench->a, &bench->link->link));
     assert_true(shm_link_is_answered_by_ring(bench->b, &back->link));
+    /* A ring that is made anew says so from the beginning. */
+    shm_link_lose(bench->b, back);
+    assert_true(shm_link_revive(bench->b, &back->link));
+    serve_both(bench);
+    serve_both(bench);
+    assert_false(shm_link_is_answered_by_ring(bench->a, &bench->link->link));
+    /* Whoever is there now may be somebody else, where its process number tells us nothing. */
+    shm_link_lose(bench->b, back);
+    back->pid = 0;
+    assert_false(shm_link_revive(bench->b, &back->link));
 }
 
 /* -- Boards -------------------------------------------------------------------------------------*/
