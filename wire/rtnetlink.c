@@ -134,6 +134,18 @@ static bool take_error(struct rtnetlink_message *message, size_t count)
     return count >= sizeof(int);
 }
 
+/* A list that the kernel could not finish ends with the number of an error; without one, or with
+ * none, it is whole. */
+static bool take_done(struct rtnetlink_message *message, const uint8_t *bytes, size_t count)
+{
+    int error = 0;
+    if (count >= sizeof(error)) {
+        memcpy(&error, bytes, sizeof(error));
+    }
+    message->kind = error < 0 ? RTNETLINK_REFUSED : RTNETLINK_DONE;
+    return true;
+}
+
 static bool take(struct rtnetlink_message *message, uint16_t type, const uint8_t *bytes,
                  size_t count)
 {
@@ -142,7 +154,7 @@ static bool take(struct rtnetlink_message *message, uint16_t type, const uint8_t
     case RTM_DELLINK: return take_link(message, true, bytes, count);
     case RTM_NEWADDR: return take_address(message, false, bytes, count);
     case RTM_DELADDR: return take_address(message, true, bytes, count);
-    case NLMSG_DONE: message->kind = RTNETLINK_DONE; return true;
+    case NLMSG_DONE: return take_done(message, bytes, count);
     case NLMSG_ERROR: return take_error(message, count);
     case NLMSG_OVERRUN: message->kind = RTNETLINK_OVERRUN; return true;
     default: return true;

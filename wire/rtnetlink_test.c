@@ -199,12 +199,16 @@ static void test_addresses_not_yet_usable(void **state)
 static void test_ends(void **state)
 {
     (void)state;
-    const int error = -1;
+    const int error = -1, none = 0;
     struct datagram datagram = {0};
     begin(&datagram, NLMSG_DONE, NLM_F_MULTI | NLM_F_DUMP_INTR);
-    put(&datagram, &error, sizeof(error));
+    put(&datagram, &none, sizeof(none));
     assert_int_equal(only(&datagram).kind, RTNETLINK_DONE);
     assert_true(only(&datagram).interrupted);
+    datagram = (struct datagram){0};
+    begin(&datagram, NLMSG_DONE, NLM_F_MULTI);
+    put(&datagram, &error, sizeof(error));
+    assert_int_equal(only(&datagram).kind, RTNETLINK_REFUSED);
     datagram = (struct datagram){0};
     begin(&datagram, NLMSG_ERROR, 0);
     put(&datagram, &error, sizeof(error));
