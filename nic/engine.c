@@ -259,7 +259,8 @@ struct instant engine_deadline(const struct qp *qp)
         return due;
     }
     const struct instant paced = ecn_deadline(qp);
-    return instant_before(paced, due) ? paced : due;
+    /* The end of a wait for the peer's receives sets nothing going while the rate keeps it back. */
+    return rc_waits_for_receives(qp) || instant_before(paced, due) ? paced : due;
 }
 
 /* The deadline of a queue pair that pauses: the pause may be over. False: that is all there is. */

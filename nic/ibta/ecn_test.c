@@ -325,6 +325,27 @@ static void test_acknowledgements_do_not_wait(void **state)
     end(bench);
 }
 
+/* A peer without a receive asks for less time than the pause takes: nothing is due before that. */
+static void test_a_pause_outlasts_a_wait(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    slow_down(bench, 200);
+    for (uint32_t i = 0; i < 4; i++) {
+        post(bench, i, WORK_SEND, MTU);
+    }
+    (void)pull(bench, NULL);
+    assert_true(bench->qp->paused);
+    answer(bench, ROCE_ACKNOWLEDGE, 0, ROCE_AETH_RNR_NAK | 1, 0); /* 10 us. */
+    bench->now.ns += 20 * US;
+    nic_on_time(bench->nic, bench->now);
+    assert_int_equal(pull(bench, NULL), 0);
+    assert_in_range(nic_deadline(bench->nic).ns, ecn_deadline(bench->qp).ns, UINT64_MAX - 1);
+    (void)wait(bench);
+    assert_int_equal(pull(bench, NULL), 1);
+    end(bench);
+}
+
 /* What a READ asks for leaves at the rate of who has it. */
 static void test_responses_are_paced(void **state)
 {
@@ -377,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_services_and_states),
         cmocka_unit_test(test_requests_are_paced),
         cmocka_unit_test(test_acknowledgements_do_not_wait),
+        cmocka_unit_test(test_a_pause_outlasts_a_wait),
         cmocka_unit_test(test_responses_are_paced),
         cmocka_unit_test(test_recovery),
     };

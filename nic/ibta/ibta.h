@@ -57,6 +57,8 @@ bool rc_ready(const struct qp *qp);
 void rc_on_blocked(struct qp *qp, struct instant now);
 struct instant rc_deadline(const struct qp *qp);
 bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue);
+/* After an RNR NAK, for as long as that says, and until its turn then. */
+bool rc_waits_for_receives(const struct qp *qp);
 /* Its rate keeps back what is to be sent again. */
 void rc_postpone(struct qp *qp, struct instant now);
 void rc_on_timeout(struct qp *qp, struct instant now);

@@ -83,6 +83,11 @@ struct instant rc_deadline(const struct qp *qp)
     return sends(qp) ? rc_requester_deadline(&qp->out.rc) : INSTANT_NEVER;
 }
 
+bool rc_waits_for_receives(const struct qp *qp)
+{
+    return qp->type != QP_UC && sends(qp) && rc_requester_pauses(&qp->out.rc);
+}
+
 bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue)
 {
     const struct rc_requester *requester = &qp->out.rc;
