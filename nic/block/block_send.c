@@ -266,7 +266,8 @@ bool block_send_next(struct qp *qp, struct instant now, struct nic_departure *de
     count(qp, &out);
     block_seal(qp, &packet, departure);
     const struct block_paths *paths = &requester_of(qp)->paths;
-    departure->way = block_way_of(qp, out.path, paths->count, paths->path[out.path].turns);
+    departure->way =
+        block_way_of(qp, out.path, paths->count, out.home ? 0 : paths->path[out.path].turns);
     departure->psn = out.number; /* For block_send_on_gather_failed. */
     return true;
 }

@@ -1,6 +1,7 @@
 """What only connections of the block transport have: that both ends come to speak it, and several ways at once."""
 import os
 import re
+import signal
 import statistics
 import subprocess
 import time
@@ -37,8 +38,18 @@ def soak(wire, seed, *options):
         raise Failure(f'nothing was lost:\n{output[-3000:]}')
 
 
-def two_cables(cut=None):
-    """EXA-100: connections of two NICs with two interfaces each use both; one that is cut costs no error."""
+def stand_still(end):
+    """A program that is stopped for a while, several times: its peer cannot tell that from dead cables."""
+    for pause in (0.05, 0.08, 0.11):
+        os.killpg(end.pid, signal.SIGSTOP)
+        time.sleep(pause)
+        os.killpg(end.pid, signal.SIGCONT)
+        time.sleep(0.3)
+
+
+def two_cables(cut=None, pauses=False):
+    """EXA-100: connections of two NICs with two interfaces each use both; one that is cut costs no error, and a peer
+    that pauses none of the cables."""
     with Namespaces(4200, cables=2) as both:
         port = free_port()
         args = [*WRITES, '-D', '4', '-u', '14', '-p', port]
@@ -48,6 +59,8 @@ def two_cables(cut=None):
             wait_for_listener(port, ends[0])
             ends.append(start([*args, '10.77.0.1'], 'block', devices, both.inside[1]))
             harness.wait_for_traffic(ends[1], 5000)
+            if pauses:
+                stand_still(ends[0])
             before = [both.carried(cable) for cable in (0, 1)]
             if cut == 0:
                 both.mute(0)
@@ -124,5 +137,6 @@ def tests():
         # EXA-109: from RC to blocks while both sides are in the middle of their work.
         test(f'blocks: soak, from RC on, --seed {seed}', soak, 'udp', seed, '--transport', 'auto')
     test('blocks: two cables', two_cables)
+    test('blocks: two cables, and a peer that pauses', two_cables, None, True)
     for cut in 0, 1:
         test(f'blocks: two cables, number {cut} is cut', two_cables, cut)

@@ -478,10 +478,28 @@ static uint32_t doublings(uint32_t probes)
                                                     : probes - QUICK_TRIES;
 }
 
+/* How long what was tried in vain so often waits for the next try. */
+static uint64_t revive_ns(const struct block_path *path, uint32_t tries)
+{
+    return smaller(path->policy->revive_ns << smaller(tries, 16), path->policy->revive_most_ns);
+}
+
+/* A way that dies again soon after it answered waits as long as before. */
+static void leave_home(struct block_path *path, struct instant now)
+{
+    if (now.ns - path->home_at.ns > path->policy->revive_most_ns) {
+        path->home_tries = 0;
+    }
+    path->home_at = instant_after(now, revive_ns(path, path->home_tries));
+}
+
 /* One more probe: the way of those that were in vain is not tried twice in a row. */
-static void count_probe(struct block_path *path)
+static void count_probe(struct block_path *path, struct instant now)
 {
     if (path->probes != 0) {
+        if (path->turns == 0) {
+            leave_home(path, now);
+        }
         path->turns++;
     }
     count_up(&path->probes, UINT8_MAX);
@@ -491,9 +509,8 @@ static void count_probe(struct block_path *path)
 static void try_suspect(struct block_path *path, struct instant now)
 {
     path->answers = path->probes == 0 ? path->answers : 0;
-    const uint64_t wait = path->policy->revive_ns << smaller(path->probes, 16);
-    path->probe_at = instant_after(now, smaller(wait, path->policy->revive_most_ns));
-    count_probe(path);
+    path->probe_at = instant_after(now, revive_ns(path, path->probes));
+    count_probe(path, now);
 }
 
 enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
@@ -516,11 +533,29 @@ enum block_path_event block_path_on_time(struct block_path *path, struct instant
     if (path->suspect) {
         try_suspect(path, now);
     } else {
-        count_probe(path);
+        count_probe(path, now);
         path->probe_at =
             instant_after(now, rtt_pto_ns(&path->rtt, &path->policy->rtt, doublings(path->probes)));
     }
     return BLOCK_PATH_PROBE;
+}
+
+bool block_path_home_due(const struct block_path *path, struct instant now)
+{
+    return path->turns != 0 && path->probes == 0 && !path->suspect &&
+           instant_reached(now, path->home_at);
+}
+
+void block_path_home_tried(struct block_path *path, struct instant now)
+{
+    count_up(&path->home_tries, UINT8_MAX);
+    path->home_at = instant_after(now, revive_ns(path, path->home_tries));
+}
+
+void block_path_home_answers(struct block_path *path, struct instant now)
+{
+    path->turns = 0;
+    path->home_at = now;
 }
 
 void block_path_check(const struct block_path *path)

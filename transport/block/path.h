@@ -15,7 +15,8 @@
  * Units      Bytes as they count in a window; nanoseconds; TSNs are 24 bits and wrap.
  * Ways       What is silent to two probes in a row may be a way that is dead for ever, whatever its
  *            peer does: from the second on each probe, and all after it, takes another one
- *            (block_path.turns). Which ways there are is not known here.
+ *            (block_path.turns). Which ways there are is not known here. A peer that only
+ *            paused makes a path leave its way, too, so that one is tried again (*_home).
  * Limits     A path remembers about two round trips of sending: what leaves within a 32nd of the
  *            smoothed round trip is one record. Echoes of what it has forgotten are old.
  * Source     The block transport's description, A.2 (TSN), A.5 (losses), A.9 (timers); RFC 8985
@@ -47,9 +48,9 @@ struct block_path_policy {
     struct rtt_policy rtt;
     struct congestion_policy congestion;
     uint64_t reordering_least_ns; /* A datagram may be so late behind later ones of its path. */
-    uint64_t revive_ns;      /* A path that was left is tried after this, then after twice ... */
-    uint64_t revive_most_ns; /* ... as long, up to this. */
-    uint8_t revive_answers;  /* So many answers in a row bring it back. */
+    uint64_t revive_ns; /* What was left, path or way, is tried after this, then after twice ... */
+    uint64_t revive_most_ns;       /* ... as long, up to this. */
+    uint8_t revive_answers;        /* So many answers in a row bring it back. */
     uint8_t reordering_recoveries; /* A wider reordering window lasts for so many recoveries. */
 };
 
@@ -71,6 +72,7 @@ struct block_path {
     uint8_t probes;     /* In vain since the last news; a suspect's, since the last answer. */
     uint8_t expiries;   /* Timeouts since the last news. */
     uint8_t turns;      /* So often it took another way, since its own seemed dead. */
+    uint8_t home_tries; /* Its own way was tried so often since. */
     uint8_t reordering; /* The reordering window is so many quarters of the least round trip. */
     uint8_t recoveries; /* Since it was widened, without another reason. */
     uint32_t packet_bytes;
@@ -82,6 +84,7 @@ struct block_path {
     struct instant timeout_at;     /* ... silence is borne after that. */
     struct instant recovery_until; /* Losses until then belong to one recovery. */
     struct instant widened_until;  /* Spurious ones until then to one widening. */
+    struct instant home_at;        /* Away: when its own way is tried; else when it came back. */
     struct instant paid_until;     /* The pace has been paid for what was sent, up to then. */
     uint32_t sent_bytes;           /* All that was ever sent, modulo 2^32 ... */
     uint32_t settled_bytes;        /* ... and up to what is known to have arrived ... */
@@ -165,6 +168,15 @@ struct instant block_path_deadline(const struct block_path *path);
  * instant of 0: nothing. A path that is silent while all others are is not to blame. */
 MUST_USE enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
                                                   struct instant now);
+
+/* Is a path that works, but not by its own way, to try that one with a probe now? */
+bool block_path_home_due(const struct block_path *path, struct instant now);
+
+/* That probe leaves: one that is in vain makes the next one wait twice as long. */
+void block_path_home_tried(struct block_path *path, struct instant now);
+
+/* It was answered: the path takes its own way. */
+void block_path_home_answers(struct block_path *path, struct instant now);
 
 void block_path_check(const struct block_path *path);
 

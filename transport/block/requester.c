@@ -63,6 +63,7 @@ static bool next_probe(struct block_requester *requester, struct instant now,
     }
     const uint8_t path = (uint8_t)__builtin_ctz(requester->probes);
     requester->probes &= (uint16_t) ~(1u << path);
+    requester->home = BLOCK_PATH_NONE; /* Whose answer comes would not be known. */
     *out = (struct block_outgoing){
         .opcode = BLOCK_PROBE,
         .path = path,
@@ -72,6 +73,34 @@ static bool next_probe(struct block_requester *requester, struct instant now,
     };
     depart(requester, out, now);
     return true;
+}
+
+/* A path that works by another way than its own asks now and then whether that one does, too: but
+ * not while it is idle. */
+static bool next_home(struct block_requester *requester, const struct send_queue *queue,
+                      struct instant now, struct block_outgoing *out)
+{
+    if (LIKELY(requester->away == 0) ||
+        (requester->oldest == requester->next && queue->next == queue->tail)) {
+        return false;
+    }
+    for (uint8_t path = 0; path < requester->paths.count; path++) {
+        struct block_path *away = block_path_of(requester, path);
+        if (away->turns == 0) {
+            requester->away &= (uint16_t) ~(1u << path);
+        } else if (block_path_home_due(away, now)) {
+            block_path_home_tried(away, now);
+            requester->home = path;
+            *out = (struct block_outgoing){.opcode = BLOCK_PROBE,
+                                           .path = path,
+                                           .home = true,
+                                           .number = requester->next - 1,
+                                           .ack_request = true};
+            depart(requester, out, now);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Positions that the next request of a block of a READ asks for. */
@@ -439,7 +468,7 @@ static bool next_packet(struct block_requester *requester, struct send_queue *qu
         }
         resume(requester, now);
     }
-    return next_probe(requester, now, out) ||
+    return next_probe(requester, now, out) || next_home(requester, queue, now, out) ||
            (has_resent(requester, queue, now) &&
             (continue_base(requester, queue, draining, now, out) ||
              next_resent(requester, queue, now, out))) ||

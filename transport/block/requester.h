@@ -105,7 +105,9 @@ struct block_requester {
     bool link_shut;        /* It was full, and too little of it is free yet for a batch. */
     uint8_t current;   /* The path of the newest packet: what is half sent there goes on first. */
     uint16_t open;     /* One bit for each path: a block is half sent there, open_block. */
-    uint16_t probes;   /* One bit for each path: a probe is due. */
+    uint16_t probes;   /* One bit for each path: a probe is due; ... */
+    uint16_t away;     /* ... it may have left its own way. */
+    uint8_t home;      /* The one whose own way alone is being probed; BLOCK_PATH_NONE: none. */
     struct psn answer; /* The newest one's count. */
     struct instant retry_at;  /* INSTANT_NEVER: nothing is under way. */
     struct instant resume_at; /* Valid while pausing. */
@@ -159,6 +161,7 @@ struct block_outgoing {
     bool ack_request;
     bool resent;
     bool alone; /* Nothing else is under way. */
+    bool home;  /* A probe of its path's own way, which the path has left. */
     uint32_t number, index;
     struct psn tsn;
     uint32_t offset, bytes; /* Payload, and where it lies in the message. */

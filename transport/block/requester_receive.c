@@ -330,6 +330,17 @@ static struct block_progress apply_status(struct block_requester *requester,
     return block_end_request(requester, queue, requester->base, status_of(answer->status), now);
 }
 
+/* No probe has left since the one by a path's own way. If this answers one from before, and that way
+ * is dead, the path will leave it again. */
+static void note_home(struct block_requester *requester, const struct block_answer *answer,
+                      struct instant now)
+{
+    if (UNLIKELY(answer->answers_probe) && requester->home != BLOCK_PATH_NONE) {
+        block_path_home_answers(block_path_of(requester, requester->home), now);
+        requester->home = BLOCK_PATH_NONE;
+    }
+}
+
 static struct block_progress on_answer(struct block_requester *requester, struct send_queue *queue,
                                        const struct block_packet *packet, struct instant came,
                                        struct instant now)
@@ -343,12 +354,16 @@ static struct block_progress on_answer(struct block_requester *requester, struct
         /* Overtaken, perhaps because it came by a longer way: what it echoes is true all the
          * same, and that path may hear of nothing else. */
         const bool known = answer->echo_void || answer->echo_path < requester->paths.count;
-        return plain(known && apply_echo(requester, answer, came, now) ? BLOCK_STALE
-                                                                       : BLOCK_IMPOSSIBLE);
+        if (!known || !apply_echo(requester, answer, came, now)) {
+            return plain(BLOCK_IMPOSSIBLE);
+        }
+        note_home(requester, answer, now);
+        return plain(BLOCK_STALE);
     }
     if (!answer_is_possible(requester, answer) || !apply_echo(requester, answer, came, now)) {
         return plain(BLOCK_IMPOSSIBLE);
     }
+    note_home(requester, answer, now);
     block_note_distance(requester);
     requester->answered = true;
     requester->answer = count;

@@ -955,6 +955,101 @@ static void test_unequal_paths(void **state)
     end(bench);
 }
 
+/* Nothing is heard until the path has left its own way twice; then all that was posted is done. */
+static void leave_the_own_way(struct bench *bench)
+{
+    struct block_path *path = &bench->requester->paths.path[0];
+    while (path->turns != 2) {
+        bench->now = block_requester_deadline(bench->requester);
+        assert_false(block_requester_on_time(bench->requester, bench->now));
+        while (pull(bench)) {
+            assert_int_equal(bench->out.opcode, BLOCK_PROBE);
+            assert_false(bench->out.home);
+        }
+    }
+    const struct block_answer done = {.base = FIRST_BN + bench->posted,
+                                      .limit_void = true,
+                                      .answers_probe = true,
+                                      .echo_tsn = bench->out.tsn.value};
+    assert_int_equal(told(bench, &done).verdict, BLOCK_PROGRESS);
+    assert_int_equal(path->turns, 2);
+}
+
+/* `posted` messages leave, and one probe of the own way with them. */
+static void probe_the_own_way(struct bench *bench, uint32_t posted)
+{
+    uint32_t probes = 0;
+    for (uint32_t i = 0; i < posted; i++) {
+        post(bench, WORK_WRITE, MTU, 0);
+    }
+    while (pull(bench)) {
+        assert_true(bench->out.home || bench->out.opcode == BLOCK_WRITE);
+        assert_int_equal(bench->out.round, 0);
+        probes += bench->out.home;
+    }
+    assert_int_equal(probes, 1);
+}
+
+static struct bench *away(void)
+{
+    struct bench *bench = simple();
+    post(bench, WORK_WRITE, MTU, 0);
+    assert_int_equal(pull_all(bench), 1);
+    leave_the_own_way(bench);
+    return bench;
+}
+
+static uint32_t turns_after(struct bench *bench, bool answers_probe)
+{
+    const struct block_answer answer = {.base = FIRST_BN + 1,
+                                        .limit_void = true,
+                                        .answers_probe = answers_probe,
+                                        .echo_void = true};
+    assert_true(told(bench, &answer).verdict != BLOCK_IMPOSSIBLE);
+    return bench->requester->paths.path[0].turns;
+}
+
+/* EXA-100: a path that left its own way, which may have been dead or the peer's that only paused,
+ * tries it again while it is in use, and takes it when that is answered. */
+static void test_a_path_comes_home(void **state)
+{
+    (void)state;
+    struct bench *bench = away();
+    bench->now.ns += 2 * bench->policy.revive_ns;
+    assert_false(pull(bench)); /* It is idle. */
+    probe_the_own_way(bench, 2);
+    assert_int_equal(turns_after(bench, false), 2); /* To something else. */
+    assert_int_equal(turns_after(bench, true), 0);
+    bench->now.ns += bench->policy.revive_most_ns;
+    post(bench, WORK_WRITE, MTU, 0);
+    while (pull(bench)) {
+        assert_false(bench->out.home);
+    }
+    end(bench);
+}
+
+/* EXA-100: tries that are in vain become rare; an answer to another probe is none to them. */
+static void test_a_path_stays_away(void **state)
+{
+    (void)state;
+    struct bench *bench = away();
+    uint64_t wait = bench->policy.revive_ns;
+    for (uint32_t tries = 0; tries < 10; tries++) {
+        bench->now.ns += wait;
+        probe_the_own_way(bench, 1);
+        wait = 2 * wait < bench->policy.revive_most_ns ? 2 * wait : bench->policy.revive_most_ns;
+        bench->now.ns += wait - 1;
+        post(bench, WORK_WRITE, MTU, 0);
+        assert_true(pull(bench) && bench->out.opcode == BLOCK_WRITE);
+        bench->now.ns -= wait - 1;
+    }
+    bench->requester->probes = 1;
+    assert_true(pull(bench) && bench->out.opcode == BLOCK_PROBE && !bench->out.home);
+    assert_int_equal(bench->out.round, 2);
+    assert_int_equal(turns_after(bench, true), 2);
+    end(bench);
+}
+
 /* EXA-78: D. What has to wait for its turn waits at the peer. */
 static void test_order_of_writes(void **state)
 {
@@ -1810,6 +1905,8 @@ int main(void)
         cmocka_unit_test(test_bad_networks),
         cmocka_unit_test(test_base_goes_on_before_others_again),
         cmocka_unit_test(test_windows_of_long_ways),
+        cmocka_unit_test(test_a_path_comes_home),
+        cmocka_unit_test(test_a_path_stays_away),
         cmocka_unit_test(test_answers_are_asked_for_once_a_block),
         cmocka_unit_test(test_old_answers_change_nothing),
         cmocka_unit_test(test_answers_that_lay_here),

@@ -73,6 +73,7 @@ struct block_requester *block_requester_init(void *memory, uint32_t blocks,
         .rnr_left = config->rnr_limit,
         .timeout_code = config->timeout_code,
         .retry_at = INSTANT_NEVER,
+        .home = BLOCK_PATH_NONE,
         .resume_at = INSTANT_NEVER,
         .probe_at = INSTANT_NEVER,
         .wake_at = INSTANT_NEVER,
@@ -160,7 +161,10 @@ static void look_at_paths(struct block_requester *requester, struct instant now)
         const struct block_paths_event event = block_paths_on_time(&requester->paths, now);
         switch (event.event) {
         case BLOCK_PATH_QUIET: return;
-        case BLOCK_PATH_PROBE: requester->probes |= (uint16_t)(1u << event.path); break;
+        case BLOCK_PATH_PROBE:
+            requester->probes |= (uint16_t)(1u << event.path);
+            requester->away |= (uint16_t)(1u << event.path);
+            break;
         case BLOCK_PATH_LEFT: block_resend_path_left(requester, event.path); break;
         }
     }
