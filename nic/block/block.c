@@ -172,10 +172,11 @@ bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct in
     return moves;
 }
 
-/* A stream of blocks is told of marks by its answers. */
+/* A stream of blocks is told of marks by its answers. The other way may be RC still, whose READ
+ * responses heed CNPs. */
 void block_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now)
 {
-    if (block_sends(qp)) {
+    if (block_sends(qp) && block_receives(qp)) {
         nic_count(qp->nic, COUNTER_rp_cnp_ignored);
     } else {
         ecn_on_cnp(qp, arrival, now);

@@ -360,6 +360,26 @@ static void test_the_peer_asks(void **state)
     end(bench);
 }
 
+/* Only who is a stream of blocks both ways has nothing to slow down. */
+static void test_cnps(void **state)
+{
+    (void)state;
+    for (uint32_t both = 0; both < 4; both++) {
+        struct bench *bench = begin(true);
+        const struct nic_arrival arrival = {.source = peer};
+        const uint64_t *count = nic_counters(bench->nic)->values;
+        give(bench);
+        bench->qp->block->ask.state = both & 1 ? HELLO_AGREED : HELLO_NOT_ASKED;
+        bench->qp->block->answer.session = (both & 2) != 0;
+        block_on_cnp(bench->qp, &arrival, bench->now);
+        assert_int_equal(count[COUNTER_rp_cnp_ignored], both == 3);
+        assert_int_equal(count[COUNTER_rp_cnp_handled], both != 3);
+        bench->qp->block->ask.state = HELLO_NOT_ASKED;
+        bench->qp->block->answer.session = false;
+        end(bench);
+    }
+}
+
 /* What was offered is over when the queue pair is. */
 static void test_the_error_state(void **state)
 {
@@ -382,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_of_whom_to_ask),
         cmocka_unit_test(test_who_was_offered_nothing),
         cmocka_unit_test(test_the_peer_asks),
+        cmocka_unit_test(test_cnps),
         cmocka_unit_test(test_the_error_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
