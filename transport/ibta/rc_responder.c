@@ -368,7 +368,11 @@ void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint
 {
     INVARIANTS(rc_responder_check(responder));
     struct rc_resource *resource = resource_of(responder, psn);
-    CHECK(resource != NULL && resource->state == RC_RESOURCE_WAITING);
+    if (resource == NULL || resource->state != RC_RESOURCE_WAITING) {
+        /* What came before it was refused meanwhile, and nothing behind that is answered. */
+        CHECK(responder->stream == RC_STREAM_IN_GAP);
+        return;
+    }
     resource->original = original;
     resource->state = RC_RESOURCE_READY;
     if (psn_distance(responder->moved, psn) >= 0) {

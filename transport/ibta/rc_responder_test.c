@@ -354,6 +354,22 @@ static void test_read_waits_for_moves(void **state)
     end(bench);
 }
 
+/* The memory of a WRITE turns out to be bad when the atomic behind it is under way already. */
+static void test_atomic_behind_a_bad_move(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(0);
+    assert_int_equal(judge(bench, ROCE_WRITE_ONLY, 0, 8, 8), RC_VERDICT_EXECUTE);
+    rc_responder_accept(&bench->responder, &bench->packet);
+    assert_int_equal(judge(bench, ROCE_FETCH_ADD, 1, 0, 0), RC_VERDICT_EXECUTE);
+    rc_responder_accept_atomic(&bench->responder, &bench->packet);
+    rc_responder_refuse(&bench->responder, psn_of(0), ROCE_NAK_REMOTE_OPERATIONAL);
+    rc_responder_on_atomic(&bench->responder, psn_of(1), 77);
+    expect_nak(bench, 0, ROCE_NAK_REMOTE_OPERATIONAL);
+    expect_silence(bench);
+    end(bench);
+}
+
 /* The requester has its data: the PSNs and the MSN move on, nothing is answered, and what is kept
  * for a duplicate makes room like any other. */
 static void test_fetched_reads(void **state)
@@ -567,6 +583,7 @@ int main(void)
         cmocka_unit_test(test_read_responses),
         cmocka_unit_test(test_read_of_nothing),
         cmocka_unit_test(test_read_waits_for_moves),
+        cmocka_unit_test(test_atomic_behind_a_bad_move),
         cmocka_unit_test(test_fetched_reads),
         cmocka_unit_test(test_resent_read_starts_where_it_asks),
         cmocka_unit_test(test_atomic_is_executed_once),
