@@ -330,8 +330,8 @@ static struct block_progress apply_status(struct block_requester *requester,
     return block_end_request(requester, queue, requester->base, status_of(answer->status), now);
 }
 
-/* No probe has left since the one by a path's own way. If this answers one from before, and that way
- * is dead, the path will leave it again. */
+/* No probe has left since the one by a path's own way. If this answers one from before, and that
+ * way is dead, the path will leave it again. */
 static void note_home(struct block_requester *requester, const struct block_answer *answer,
                       struct instant now)
 {
