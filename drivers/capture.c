@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/clock.h"
@@ -20,8 +21,10 @@
 
 struct capture {
     int fd;
-    bool ended; /* Something could not be written, and nothing is any more. */
+    bool ended;   /* Something could not be written, and nothing is any more. */
+    bool is_file; /* No pipe and no device. */
     size_t used;
+    uint64_t written;
     uint64_t flushed_ns;
     uint8_t buffer[CAPTURE_BUFFER_BYTES];
 };
@@ -86,8 +89,11 @@ struct capture *capture_open(const char *path, char *error, size_t error_bytes)
         errno = reason;
         return NULL;
     }
+    struct stat status;
     capture->fd = fd;
     capture->ended = false;
+    capture->is_file = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    capture->written = 0;
     capture->flushed_ns = clock_unix_ns();
     static const struct pcapng_interface interface = {"nonic0", PCAPNG_LINK_IP, 9, NULL};
     capture->used = pcapng_encode_header(capture->buffer, "nonic", &interface);
@@ -112,6 +118,10 @@ void capture_flush(struct capture *capture)
         return;
     }
     size_t written = 0;
+    if (capture->is_file && !capture->ended &&
+        !descriptor_may_grow_to(capture->written + capture->used)) {
+        end(capture, errno);
+    }
     while (written < capture->used && !capture->ended) {
         const ssize_t count =
             uncancelled_write(capture->fd, capture->buffer + written, capture->used - written);
@@ -120,6 +130,7 @@ void capture_flush(struct capture *capture)
         }
         written += count > 0 ? (size_t)count : 0;
     }
+    capture->written += written;
     capture->used = 0;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "drivers/descriptor.h"
 
+#include <errno.h>
+#include <sys/resource.h>
+
 #include "drivers/uncancelled.h"
 
 _Atomic uint64_t descriptor_bits[DESCRIPTORS_MAX / 64];
@@ -28,6 +31,16 @@ void descriptor_close(int fd)
         descriptors_disown((uint32_t)fd, (uint32_t)fd);
         uncancelled_close(fd);
     }
+}
+
+bool descriptor_may_grow_to(uint64_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+        errno = EFBIG;
+        return false;
+    }
+    return true;
 }
 
 void descriptors_close_all(void)

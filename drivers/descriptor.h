@@ -17,6 +17,7 @@
 #define DRIVERS_DESCRIPTOR_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -32,6 +33,10 @@ int descriptor_own(int fd);
 
 /* `fd` may be -1. No cancellation point (uncancelled.h); errno stays. */
 void descriptor_close(int fd);
+
+/* May a file, also one in memory, have so many bytes? Beyond the limit (RLIMIT_FSIZE) its growth
+ * would be answered by a signal, SIGXFSZ, which ends the program. False: errno is EFBIG. */
+bool descriptor_may_grow_to(uint64_t bytes);
 
 /* In a child of fork. Calls close alone. */
 void descriptors_close_all(void);

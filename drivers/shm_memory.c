@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,17 +24,6 @@ struct shm_mark shm_mark_of(size_t bytes)
 bool shm_mark_fits(const struct shm_mark *mark, size_t bytes)
 {
     return mark->magic == SHM_MAGIC && mark->layout == SHM_LAYOUT && mark->bytes == bytes;
-}
-
-/* Growing a file beyond the limit is answered by a signal (SIGXFSZ), which ends the program. */
-static bool within_limit(size_t bytes)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
-        errno = EFBIG;
-        return false;
-    }
-    return true;
 }
 
 /* A child of fork has no business in what its parent shares with others. */
@@ -64,7 +52,8 @@ static int for_others(int fd)
 
 int shm_memory_make(const char *name, size_t bytes, bool sealed_for_others, void **map)
 {
-    const int fd = within_limit(bytes) ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    const int fd =
+        descriptor_may_grow_to(bytes) ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     if (fd < 0) {
         return -1;
     }

@@ -31,6 +31,25 @@ def cancels(wire):
     alone([victim('cancelled')], wire)
 
 
+def captures_beyond_limit():
+    """A limit on the size of files is answered by a signal, which would end the program: the capture ends alone, and
+    what it has is whole packets."""
+    program = os.path.join(harness.arguments.build, 'tests', 'integrity', 'integrity')
+    with tempfile.TemporaryDirectory(prefix='nonic-') as directory:
+        name = os.path.join(directory, 'a.pcapng')
+        output = alone(['/bin/sh', '-c', 'ulimit -f 100; exec "$@"', 'sh', program, '--seed', '1', '--ops', '400'], 'udp',
+                       ['--capture', name])
+        with open(name, 'rb') as file:
+            blocks = file.read()
+    if 'the capture ends here: File too large' not in output:
+        raise Failure(f'no limit was met:\n{output[-1500:]}')
+    at = 0
+    while at < len(blocks):
+        at += int.from_bytes(blocks[at + 4:at + 8], 'little')
+    if at != len(blocks) or not blocks:
+        raise Failure(f'{len(blocks)} bytes, and the last block ends at {at}')
+
+
 def more_rights():
     """A set-user-ID program of root, run by somebody else: whom it obeys is not that user's environment."""
     if os.geteuid() != 0:
@@ -88,3 +107,4 @@ def tests():
         test(f'{wire}: hardly any descriptors, shared address', few_descriptors, wire, range(66, 90),
              '--device', harness.shared_address())
     test('a program with more rights than its user', more_rights)
+    test('a capture beyond the limit on the size of files', captures_beyond_limit)
