@@ -9,7 +9,23 @@
 #include "drivers/live_internal.h"
 #include "drivers/memory.h"
 
-enum status live_attach(struct live *live, const struct gid *group, struct qp *qp)
+/* Where only addresses of 127.0.0.0/8 are, groups are those of IPv4: one of IPv6, which programs
+ * name that know no other, is its stand-in there. */
+static struct gid group_here(const struct live *live, const struct gid *group)
+{
+    const struct address_set *set = &live->addresses;
+    bool stands_in = group->bytes[0] == 0xff;
+    for (uint32_t i = 0; i < set->count; i++) {
+        stands_in &= inet_is_loopback_ipv4(set->entries[i].gid.bytes);
+    }
+    struct gid here = *group;
+    if (stands_in) {
+        inet_group_stand_in(group->bytes, here.bytes);
+    }
+    return here;
+}
+
+static enum status attach(struct live *live, const struct gid *group, struct qp *qp)
 {
     const bool joined = nic_has_group(live->nic, group);
     enum status status = nic_attach(live->nic, group, qp);
@@ -25,11 +41,18 @@ enum status live_attach(struct live *live, const struct gid *group, struct qp *q
     return STATUS_OK;
 }
 
+enum status live_attach(struct live *live, const struct gid *group, struct qp *qp)
+{
+    const struct gid here = group_here(live, group);
+    return attach(live, &here, qp);
+}
+
 enum status live_detach(struct live *live, const struct gid *group, struct qp *qp)
 {
-    const enum status status = nic_detach(live->nic, group, qp);
-    if (status == STATUS_OK && !nic_has_group(live->nic, group)) {
-        udp_port_leave(&live->udp, group);
+    const struct gid here = group_here(live, group);
+    const enum status status = nic_detach(live->nic, &here, qp);
+    if (status == STATUS_OK && !nic_has_group(live->nic, &here)) {
+        udp_port_leave(&live->udp, &here);
         live->udp_links--;
     }
     return status;
@@ -41,6 +64,7 @@ enum status live_resolve_group(struct live *live, struct nic_path *path)
      * the machine: which is just right for a wire that ends there. */
     const uint8_t reach = path->hop_limit == 0 ? 1 : path->hop_limit;
     const uint8_t hop_limit = live->config.wire == LIVE_WIRE_SHM ? 0 : reach;
+    path->destination = group_here(live, &path->destination);
     errno = 0;
     path->link = udp_port_group_link(&live->udp, &path->source, &path->destination, hop_limit);
     return path->link == NULL ? live_unreachable(errno) : STATUS_OK;

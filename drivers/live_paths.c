@@ -33,11 +33,6 @@ enum status live_unreachable(int reason)
     return shortage_is(reason) ? STATUS_FULL : STATUS_INVALID;
 }
 
-static bool is_loopback(const struct gid *gid)
-{
-    return inet_is_ipv4(gid->bytes) && gid->bytes[12] == 127;
-}
-
 /* What a program may name by its link-local name is found by its address. */
 static void use_address(struct nic_path *path)
 {
@@ -61,7 +56,8 @@ static struct link *link_to_lone(struct live *live, const struct nic_path *path)
 {
     struct link *link =
         udp_port_known_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
-    if (link != NULL || !is_loopback(&path->destination) || share_exists(&path->destination)) {
+    if (link != NULL || !inet_is_loopback_ipv4(path->destination.bytes) ||
+        share_exists(&path->destination)) {
         return link;
     }
     return udp_port_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);

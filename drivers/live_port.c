@@ -95,11 +95,6 @@ enum interfaces_port live_port_state(const struct live *live)
 
 /* -- Reading and hearing ------------------------------------------------------------------------*/
 
-static bool is_in_loopback_network(const struct gid *gid)
-{
-    return inet_is_ipv4(gid->bytes) && gid->bytes[12] == 127;
-}
-
 /* Addresses without an interface of their own have another name (docs/decisions/0034), as long as
  * there is room in the GID table. */
 static void name_addresses(struct live *live)
@@ -123,7 +118,7 @@ void live_port_begin(struct live *live)
         live->interfaces.addresses[i] = (struct interface_address){
             .gid = address->gid,
             .interface_index = address->interface_index,
-            .unlisted = is_in_loopback_network(&address->gid),
+            .unlisted = inet_is_loopback_ipv4(address->gid.bytes),
             .present = true,
             .up = true,
             .carrier = true,

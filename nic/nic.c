@@ -407,6 +407,8 @@ static enum nic_event_kind take_event(uint32_t *events, struct list *link)
     return (enum nic_event_kind)kind;
 }
 
+/* An XRC target completes to the queues of whatever SRQs its messages name: it ends with the first
+ * completion of its own that is lost. */
 static bool completes_to(const struct qp *qp, const struct cq *cq)
 {
     return qp->receive_cq == cq || (qp->type != QP_XRC_TARGET && qp->send_cq == cq);

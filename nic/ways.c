@@ -63,7 +63,7 @@ bool nic_ways_fit(const struct nic_ways *ways, uint32_t mtu_bytes)
 static bool is_loopback(const struct gid *gid)
 {
     static const struct gid one = {{[15] = 1}};
-    return inet_is_ipv4(gid->bytes) ? gid->bytes[12] == 127 : gid_equal(gid, &one);
+    return inet_is_loopback_ipv4(gid->bytes) || gid_equal(gid, &one);
 }
 
 /* fe80::/10 needs a scope, which a GID does not carry. 169.254.0.0/16 is left to whoever uses it.

@@ -45,6 +45,22 @@ bool inet_is_any(const uint8_t address[16])
     return memcmp(address, any_ipv4, 16) == 0 || memcmp(address, any_ipv6, 16) == 0;
 }
 
+bool inet_is_loopback_ipv4(const uint8_t address[16])
+{
+    return inet_is_ipv4(address) && address[12] == 127;
+}
+
+void inet_group_stand_in(const uint8_t group[16], uint8_t stand_in[16])
+{
+    CHECK(group[0] == 0xff);
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < 16; i++) {
+        hash = (hash ^ group[i]) * 16777619u;
+    }
+    memcpy(stand_in, ipv4_mapped_prefix, sizeof(ipv4_mapped_prefix));
+    store_be32(stand_in + 12, UINT32_C(239) << 24 | ((hash ^ hash >> 24) & 0xffffff));
+}
+
 static const uint8_t alias_prefix[12] = {0xfe, 0x80, [10] = 0x5e, [11] = 0xfe};
 
 /* `to` gets the last four bytes of `from`, which begin with 127, behind `prefix`. */

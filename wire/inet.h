@@ -68,6 +68,13 @@ bool inet_is_multicast(const uint8_t address[16]);
 /* True for 0.0.0.0 in mapped form, and for ::. */
 bool inet_is_any(const uint8_t address[16]);
 
+/* True for 127.0.0.0/8 in mapped form. */
+bool inet_is_loopback_ipv4(const uint8_t address[16]);
+
+/* An IPv6 group has a stand-in among those of IPv4, where only that leads: 239.0.0.0/8 with 24 bits
+ * of a hash (FNV-1a) of the group, in mapped form. `group` is one. */
+void inet_group_stand_in(const uint8_t group[16], uint8_t stand_in[16]);
+
 /* Every address of 127.0.0.0/8 has a link-local name, fe80::5efe:127.b.c.d, for programs that want
  * an IPv6 address: fe80::/64 and the interface identifier that stands for a private IPv4 address
  * (RFC 5214, 6.1). One that is made of an Ethernet address has ff:fe where this one has fe:7f. */

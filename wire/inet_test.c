@@ -118,6 +118,23 @@ static void test_loopback_aliases(void **state)
     }
 }
 
+/* perftest's group, worked out by hand; and groups that differ in a bit have others. */
+static void test_group_stand_ins(void **state)
+{
+    (void)state;
+    static const uint8_t expected[16] = {[10] = 0xff, 0xff, 239, 172, 194, 215};
+    uint8_t group[16] = {0xff, 0x01, [7] = 2, 0xc9, 0x85}, stand_in[16], other[16];
+    inet_group_stand_in(group, stand_in);
+    assert_memory_equal(stand_in, expected, sizeof(stand_in));
+    assert_true(inet_is_multicast(stand_in));
+    for (unsigned bit = 8; bit < 128; bit++) {
+        group[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        inet_group_stand_in(group, other);
+        assert_memory_not_equal(other, stand_in, sizeof(other));
+        group[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+}
+
 static void test_literal_ipv4(void **state)
 {
     (void)state;
@@ -283,9 +300,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mapped_addresses), cmocka_unit_test(test_multicast_addresses),
         cmocka_unit_test(test_any_address),      cmocka_unit_test(test_loopback_aliases),
-        cmocka_unit_test(test_literal_ipv4),     cmocka_unit_test(test_literal_ipv6),
-        cmocka_unit_test(test_ipv4_checksum),    cmocka_unit_test(test_ipv6_checksum),
-        cmocka_unit_test(test_invariant),        cmocka_unit_test(test_variant),
+        cmocka_unit_test(test_group_stand_ins),  cmocka_unit_test(test_literal_ipv4),
+        cmocka_unit_test(test_literal_ipv6),     cmocka_unit_test(test_ipv4_checksum),
+        cmocka_unit_test(test_ipv6_checksum),    cmocka_unit_test(test_invariant),
+        cmocka_unit_test(test_variant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,11 +224,11 @@ static void test_groups(void **state)
     struct api *api = *state;
     const union ibv_gid ipv4 = {.raw = {[10] = 0xff, 0xff, 239, 77, 3, 4}};
     const union ibv_gid ipv6 = {.raw = {0xff, 0x12, [15] = 1}};
-    struct ibv_ah *ah = handle(api, 1, ipv4);
-    assert_non_null(ah);
-    assert_int_equal(ibv_destroy_ah(ah), 0);
-    assert_null(handle(api, 1, ipv6)); /* The address behind the GID is an IPv4 one. */
-    assert_int_equal(errno, EINVAL);
+    for (int i = 0; i < 2; i++) {
+        struct ibv_ah *ah = handle(api, 1, i == 0 ? ipv4 : ipv6);
+        assert_non_null(ah);
+        assert_int_equal(ibv_destroy_ah(ah), 0);
+    }
 }
 
 /* -- What is no such GID ------------------------------------------------------------------------*/
@@ -271,8 +271,8 @@ static void test_refused(void **state)
         for (size_t i = 0; i < COUNT_OF(wrong); i++) {
             expect_refused(api, index, link_local(wrong[i]));
         }
-        /* One bit beside: of a real interface, or of nobody. */
-        for (unsigned bit = 0; bit < 96; bit++) {
+        /* One bit beside: of a real interface, or of nobody. The lowest makes it a group's. */
+        for (unsigned bit = 1; bit < 96; bit++) {
             union ibv_gid odd = gid_of(api, 1);
             odd.raw[bit / 8] ^= (uint8_t)(1u << bit % 8);
             expect_refused(api, index, odd);
