@@ -29,13 +29,20 @@ class Namespaces:
             ip('netns', 'add', name)
             ip('-n', name, 'link', 'set', 'lo', 'up')
         for cable in range(self.cables if len(self.names) == 2 else 0):
-            a, b = self.names
-            device = f'rdma{cable}'
-            ip('link', 'add', device, 'netns', a, 'type', 'veth', 'peer', 'name', device, 'netns', b)
-            for number, name in enumerate(self.names, 1):
-                ip('-n', name, 'address', 'add', f'10.{77 + cable}.0.{number}/24', 'dev', device)
-                ip('-n', name, 'link', 'set', device, 'mtu', str(self.mtu), 'up')
+            self.lay(cable)
         return self
+
+    def lay(self, cable):
+        a, b = self.names
+        device = f'rdma{cable}'
+        ip('link', 'add', device, 'netns', a, 'type', 'veth', 'peer', 'name', device, 'netns', b)
+        for number, name in enumerate(self.names, 1):
+            ip('-n', name, 'address', 'add', f'10.{77 + cable}.0.{number}/24', 'dev', device)
+            ip('-n', name, 'link', 'set', device, 'mtu', str(self.mtu), 'up')
+
+    def remove(self, cable):
+        """The interfaces at both ends are there no more."""
+        ip('-n', self.names[0], 'link', 'delete', f'rdma{cable}')
 
     def cut(self, cable, end=1):
         ip('-n', self.names[end], 'link', 'set', f'rdma{cable}', 'down')
@@ -55,10 +62,10 @@ class Namespaces:
             subprocess.run([*inside, 'nft', '-f', '-'], input='\n'.join(rules), text=True, check=True)
 
     def carried(self, cable):
-        """Bytes that the second namespace has sent over a cable."""
+        """Bytes that the second namespace has sent over a cable; 0: there is none."""
         with subprocess.Popen([*self.inside[1], 'cat', f'/sys/class/net/rdma{cable}/statistics/tx_bytes'],
-                              stdout=subprocess.PIPE) as process:
-            return int(process.stdout.read())
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            return int(process.stdout.read() or 0)
 
     def __exit__(self, *reason):
         for name in self.names:

@@ -121,9 +121,9 @@ def window_of(inside):
     return int(row[1])
 
 
-def mark_arrivals(inside):
-    rules = ['table ip marks {', 'chain arrivals {', 'type filter hook prerouting priority 0;',
-             'ip ecn != not-ect ip ecn set ce', '}', '}']
+def mark_arrivals(inside, family='ip'):
+    rules = [f'table {family} marks {{', 'chain arrivals {', 'type filter hook prerouting priority 0;',
+             f'{family} ecn != not-ect {family} ecn set ce', '}', '}']
     subprocess.run([*inside, 'nft', '-f', '-'], input='\n'.join(rules), text=True, check=True)
 
 

@@ -4,7 +4,7 @@ import re
 import harness
 from blocks import mark_arrivals
 from harness import Failure, free_port, start, test, wait_for_listener
-from namespaces import Namespaces
+from namespaces import Namespaces, ip
 
 SECONDS = 3
 NOTIFIED = 'np_ecn_marked_roce_packets', 'np_cnp_sent'
@@ -15,16 +15,16 @@ def counter(output, name):
     return int(found[1]) if found else 0
 
 
-def carried(both, service, marked):
+def carried(both, service, marked, devices):
     """Bytes that a sender gets through, while every packet that may have a mark arrives with one, or none does."""
     port = free_port()
     args = ['ib_write_bw', '-d', 'nonic0', '-F', '-s', '4096', '-c', service, '-D', str(SECONDS), '-p', port]
-    options = ['--device', 'rdma0', '--transport', 'rc', '--stats']
+    options = [['--device', device, '--transport', 'rc', '--stats'] for device in devices]
     before = both.carried(0)
-    ends = [start(args, 'udp', options, both.inside[0])]
+    ends = [start(args, 'udp', options[0], both.inside[0])]
     try:
         wait_for_listener(port, ends[0])
-        ends.append(start([*args, '10.77.0.1'], 'udp', options, both.inside[1]))
+        ends.append(start([*args, '10.77.0.1'], 'udp', options[1], both.inside[1]))
         sender, receiver = [harness.finish(end, 60) for end in reversed(ends)]
     finally:
         for end in ends:
@@ -41,14 +41,21 @@ def carried(both, service, marked):
     return both.carried(0) - before
 
 
-def slows(service):
+def give_ipv6(both, end):
+    address = f'fd77::{end + 1}'
+    ip('-n', both.names[end], 'address', 'add', f'{address}/64', 'dev', 'rdma0', 'nodad')
+    return address
+
+
+def slows(service, family='ip'):
     """To less than half, once in three tries. What is left is far less on a quiet machine; where others take the
     processor for milliseconds, CNPs are as late, and the rate rises meanwhile. A sanitizer slows all down."""
     for last in False, False, True:
         with Namespaces(4200) as both:
-            free = carried(both, service, False)
-            mark_arrivals(both.inside[0])
-            slow = carried(both, service, True)
+            devices = ['rdma0', 'rdma0'] if family == 'ip' else [give_ipv6(both, end) for end in (0, 1)]
+            free = carried(both, service, False, devices)
+            mark_arrivals(both.inside[0], family)
+            slow = carried(both, service, True, devices)
         if slow < free / (1.5 if harness.sanitizer else 2):
             return
         if last:
@@ -77,4 +84,5 @@ def datagrams():
 def tests():
     for service in 'RC', 'UC':
         test(f'marks: {service} is slowed down', slows, service, alone=True)
+    test('marks: RC over IPv6 is slowed down', slows, 'RC', 'ip6', alone=True)
     test('marks: not on UD', datagrams)

@@ -128,6 +128,16 @@ def states():
             raise Failure(f'the physical states were {seen}')
 
 
+def removed():
+    """An interface that is gone, and another one that gets its name and its address."""
+    with Namespaces() as both, Watcher(both) as watcher:
+        both.remove(0)
+        watcher.expect(PORT_ERROR, GIDS)
+        both.lay(0)
+        watcher.expect(GIDS, PORT_ACTIVE)
+        expect_port(both, 'ACTIVE', 'ACTIVE', 'LinkUp', 'ACTIVE', 'LINK_UP')
+
+
 def two_interfaces():
     """One port: it is active as long as one of them is, and has the GIDs of both."""
     with Namespaces(cables=2) as both, Watcher(both, BOTH) as watcher:
@@ -181,7 +191,7 @@ def transfer(wire, cut, mend):
             harness.wait_for_traffic(ends[1], 5000)
             cut(both)
             time.sleep(0.2)
-            before = both.carried(0)
+            before = both.carried(0)  # Of a new cable: nothing.
             time.sleep(DOWN_S)
             between = both.carried(0) - before
             mend(both)
@@ -200,6 +210,7 @@ def transfer(wire, cut, mend):
 def tests():
     test('ports: events', events, smoke=True)
     test('ports: states', states)
+    test('ports: an interface is removed', removed)
     test('ports: events of two interfaces', two_interfaces)
     test('ports: events of an IPv6 address', ipv6)
     test('ports: more happens than the kernel keeps', overrun)
@@ -208,3 +219,5 @@ def tests():
              lambda both: both.cut(0, 1), lambda both: both.mend(0, 1))
         test(f'{wire} ports: a transfer outlasts a lost address', transfer, wire,
              lambda both: both.address('del', 0, 1), lambda both: both.address('add', 0, 1))
+        test(f'{wire} ports: a transfer outlasts a removed interface', transfer, wire,
+             lambda both: both.remove(0), lambda both: both.lay(0))
