@@ -351,9 +351,9 @@ bool qp_ex_flushes(const struct verbs_qp *qp);
 /* program_memory.c: what a program registers. */
 /* Every byte of it is mapped, readable, and writable if `write`. Brings it in. */
 bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write);
-/* A FLUSH can make it persistent: all of it is of files, mapped shared, on a file system that keeps
- * them. */
-bool program_memory_persists(uint64_t address, uint64_t bytes);
+/* Can a FLUSH make it persistent: is all of it of files, mapped shared, on a file system that keeps
+ * them? Returns 0, EINVAL, or why that could not be found out. */
+int program_memory_persists(uint64_t address, uint64_t bytes);
 
 /* post.c */
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -48,10 +48,7 @@ static int judge_request(uint64_t address, uint64_t bytes, uint64_t iova, unsign
         return EFAULT;
     }
     /* As Linux answers for memory that is not of an NVDIMM. */
-    if ((wanted & IBV_ACCESS_FLUSH_PERSISTENT) && !program_memory_persists(address, bytes)) {
-        return EINVAL;
-    }
-    return 0;
+    return wanted & IBV_ACCESS_FLUSH_PERSISTENT ? program_memory_persists(address, bytes) : 0;
 }
 
 /* The region was drawn a key. */

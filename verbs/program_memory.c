@@ -121,13 +121,14 @@ static bool persists(const struct mapping *mapping)
     return writable(mapping) && mapping->permissions[3] == 's' && is_kept(mapping->path);
 }
 
-bool program_memory_persists(uint64_t address, uint64_t bytes)
+int program_memory_persists(uint64_t address, uint64_t bytes)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
     if (maps == NULL) {
-        return false;
+        return errno;
     }
     const bool all = all_served(maps, address, bytes, persists);
+    const bool unread = ferror(maps);
     fclose(maps);
-    return all;
+    return all ? 0 : unread ? EIO : EINVAL;
 }

@@ -3,13 +3,18 @@
  * objects - every kind of object is made, changed and destroyed.
  */
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "tests/fails/program.h"
+
+/* Not in the headers of every rdma-core: FLUSH, global and persistent. */
+#define ACCESS_KEPT (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | 1 << 8 | 1 << 9)
 
 #define LARGE_BYTES ((size_t)300 << 20)
 #define FILE_BYTES  8192
@@ -59,12 +64,31 @@ static void use_file_region(struct program *p)
     close(fd);
 }
 
+/* A region of a file that stays, for FLUSHes that make it persistent, unless files are memory. */
+static void use_kept_region(struct program *p)
+{
+    char name[] = "/var/tmp/nonic-fails-XXXXXX";
+    struct statfs system;
+    const int fd = mkostemp(name, O_CLOEXEC);
+    must(fd >= 0 && ftruncate(fd, FILE_BYTES) == 0 && fstatfs(fd, &system) == 0, "mkostemp", errno);
+    void *memory = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    must(memory != MAP_FAILED, "mmap", errno);
+    if (system.f_type != TMPFS_MAGIC) {
+        struct ibv_mr *mr = POINTER(register_all(p, memory, FILE_BYTES, ACCESS_KEPT));
+        ZERO(ibv_dereg_mr(mr));
+    }
+    munmap(memory, FILE_BYTES);
+    close(fd);
+    unlink(name);
+}
+
 static void use_regions(struct program *p)
 {
     struct ibv_buf *buffer;
     struct ibv_sge sge = {.length = 4096};
     use_large_region(p);
     use_file_region(p);
+    use_kept_region(p);
     struct ibv_mr *null = POINTER(ibv_alloc_null_mr(p->pd));
     ZERO(ibv_dereg_mr(null));
     struct ibv_mr *paged =
