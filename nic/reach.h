@@ -4,9 +4,9 @@
  *
  * Purpose    Judges an access to memory by plain values: by a view of the queue pair that it goes
  *            through, and one of what its key opens. The engines judge packets and work requests by
- *            it (nic/region.c, nic/arrival.c, nic/rc_receive.c, nic/unreliable.c). A local peer
- *            that writes and reads without its target's engine judges itself by it, by views made
- *            of what the target published (drivers/shm_board.c).
+ *            this rule (nic/region.c, nic/ibta/, nic/block/). A local peer that writes and reads
+ *            without its target's engine judges its own access by the same rule, with views made of
+ *            what the target published (drivers/shm_board.c).
  * Inputs     Copies. Who has words that somebody else may change copies them first.
  * Outputs    A verdict: the first reason against the access, in the order of the enum.
  * Ownership  Nothing is kept.

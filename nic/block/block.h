@@ -164,7 +164,7 @@ void block_receive_on_gather_failed(struct qp *qp, const struct nic_departure *d
  * given up, and nobody notices. */
 bool block_receive_untouched(const struct qp *qp);
 /* The stream's contexts, held payloads and taken receives are given back: reset, destruction, and
- * entering the error state (whose answers go on, A.8). */
+ * entering the error state (whose answers go on: docs/block-transport.md, "Refusals"). */
 void block_receive_withdraw(struct qp *qp);
 void block_receive_check(const struct qp *qp);
 

@@ -200,7 +200,8 @@ static bool executed(const struct world *world, const struct message *message)
     return block_number_distance(message->first + message->blocks, world->base) >= 0;
 }
 
-/* Annex A.5: may it be placed before what precedes it is executed? */
+/* docs/block-transport.md, "What the requester sends, and when" (D): may it be placed before what
+ * precedes it is executed? */
 static bool is_free(const struct world *world, const struct message *message)
 {
     for (const struct message *other = world->messages; other < message; other++) {

@@ -12,7 +12,7 @@
  * Time       An argument; hello_ask_deadline says when hello_ask_on_time is wanted.
  * Units      Nanoseconds, PSNs.
  * Limits     Five HELLOs, unless the stream insists.
- * Source     docs/block-transport.md, "Negotiation".
+ * Source     docs/block-transport.md, "How a stream begins".
  */
 #ifndef TRANSPORT_BLOCK_HELLO_H
 #define TRANSPORT_BLOCK_HELLO_H

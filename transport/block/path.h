@@ -19,8 +19,8 @@
  *            paused makes a path leave its way, too, so that one is tried again (*_home).
  * Limits     A path remembers about two round trips of sending: what leaves within a 32nd of the
  *            smoothed round trip is one record. Echoes of what it has forgotten are old.
- * Source     The block transport's description, A.2 (TSN), A.5 (losses), A.9 (timers); RFC 8985
- *            (time-based loss detection, tail probes), per path.
+ * Source     docs/block-transport.md: "Words and numbers" (TSN), "What the requester sends, and
+ *            when" (loss), "Timers"; RFC 8985 (time-based loss detection, tail probes), per path.
  */
 #ifndef TRANSPORT_BLOCK_PATH_H
 #define TRANSPORT_BLOCK_PATH_H

@@ -11,7 +11,7 @@
  * Time       `now` is an argument.
  * Units      Bytes as they count in a window.
  * Limits     16 paths: a path's number has 4 bits.
- * Source     The block transport's description, A.5 and A.9.
+ * Source     docs/block-transport.md: "What the requester sends, and when" (paths), "Timers".
  */
 #ifndef TRANSPORT_BLOCK_PATHS_H
 #define TRANSPORT_BLOCK_PATHS_H

@@ -11,7 +11,7 @@
  * Time       Not used.
  * Units      Bytes; block numbers (BN) wrap.
  * Limits     BLOCK_RANGES WRITEs are compared; while there are more, nothing is placed early.
- * Source     docs/block-transport.md, "Requester" (A.5, D).
+ * Source     docs/block-transport.md, "What the requester sends, and when" (D).
  */
 #ifndef TRANSPORT_BLOCK_RANGES_H
 #define TRANSPORT_BLOCK_RANGES_H

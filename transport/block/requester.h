@@ -14,7 +14,8 @@
  * Units      Block numbers (BN) and receive numbers (RN) are 32 bits, TSNs 24; all wrap. Flight is
  *            counted in bytes, and a packet for packet_cost beside its payload.
  * Limits     BLOCK_WINDOW_MAX blocks under way.
- * Source     docs/block-transport.md: numbers (A.2), requester (A.5), refusals (A.8), timers (A.9).
+ * Source     docs/block-transport.md: "Words and numbers", "What the requester sends, and when",
+ *            "Refusals", "Timers".
  */
 #ifndef TRANSPORT_BLOCK_REQUESTER_H
 #define TRANSPORT_BLOCK_REQUESTER_H
