@@ -18,7 +18,7 @@
 /* More than fits a socket's buffer, likewise. */
 #define WISH_BYTES_MAX (1u << 18)
 
-#define PORT_LINES   11
+#define PORT_LINES   12
 #define CM_LINES     11
 #define DIRECT_LINES 10
 #define SHM_LINES    4
@@ -99,6 +99,7 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
         {"udp_send_waited", udp->send_waited},
         {"udp_ways_missed", udp->ways_missed},
         {"udp_implausible_id", udp->implausible_identification},
+        {"udp_too_short", udp->too_short},
         {"udp_probes_sent", udp->probes_sent},
         {"udp_probes_answered", udp->probes_answered},
         {"udp_probes_lost", udp->probes_lost},

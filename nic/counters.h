@@ -93,7 +93,6 @@
     X(drop_wrong_length)                                                                           \
     X(drop_wrong_key)                                                                              \
     X(drop_cq_overrun)                                                                             \
-    X(drop_unexpected_response)                                                                    \
     X(drop_rc_beside_blocks)                                                                       \
     X(drop_unwanted_block)                                                                         \
     X(drop_wrong_session)                                                                          \
