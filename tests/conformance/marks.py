@@ -49,14 +49,15 @@ def give_ipv6(both, end):
 
 def slows(service, family='ip'):
     """To less than half, once in three tries. What is left is far less on a quiet machine; where others take the
-    processor for milliseconds, CNPs are as late, and the rate rises meanwhile. A sanitizer slows all down."""
+    processor for milliseconds, CNPs are as late, and the rate rises meanwhile. Under a sanitizer they always are, and
+    what is sent says nothing: CNPs are sent and heeded, which `carried` looks at."""
     for last in False, False, True:
         with Namespaces(4200) as both:
             devices = ['rdma0', 'rdma0'] if family == 'ip' else [give_ipv6(both, end) for end in (0, 1)]
             free = carried(both, service, False, devices)
             mark_arrivals(both.inside[0], family)
             slow = carried(both, service, True, devices)
-        if slow < free / (1.5 if harness.sanitizer else 2):
+        if harness.sanitizer or slow < free / 2:
             return
         if last:
             raise Failure(f'without marks {free} bytes in {SECONDS} s, with marks on all packets {slow}')
