@@ -23,6 +23,8 @@
 #include "drivers/shm_internal.h"
 #include "drivers/uncancelled.h"
 
+#define DIALS 3
+
 /* -- Opening and closing ------------------------------------------------------------------------*/
 
 static bool watch(struct shm_port *port, int fd, enum shm_watch *about)
@@ -188,7 +190,7 @@ int shm_port_fd(const struct shm_port *port)
 
 /* -- Connecting ---------------------------------------------------------------------------------*/
 
-bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
+static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
 {
     link->watch = SHM_WATCH_LINK;
     const struct local_name name = shm_name(SHM_LAYOUT, &link->link.peer, link->slot);
@@ -232,6 +234,20 @@ bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
     link->link.reading = (struct link_reading){0};
     link->link.lost = false;
     return true;
+}
+
+/* Who listens and hangs up may have been short of something just then. */
+bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
+{
+    for (int tries = 0; tries < DIALS; tries++) {
+        if (dial(port, link, only)) {
+            return true;
+        }
+        if (errno != EPIPE && errno != ECONNRESET) {
+            break;
+        }
+    }
+    return false;
 }
 
 /* Connections were to that process, and to no other that has come to its address. Of a PID

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/fails/program.h"
@@ -166,7 +167,8 @@ static bool meet(const int fds[2], uint16_t port)
     return good;
 }
 
-static bool join_and_leave(int fd)
+/* `by_address`: as librdmacm asked once. */
+static bool join_and_leave(int fd, bool by_address)
 {
     const struct sockaddr_in group = loopback(0xef070708u, 0);
     const uint32_t id = create_id(fd, RDMA_PS_UDP);
@@ -178,10 +180,15 @@ static bool join_and_leave(int fd)
                                        .addr_size = sizeof(group),
                                        .join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER};
     struct rdma_ucm_destroy_id_resp left = {0};
+    struct rdma_ucm_join_ip_mcast join_ip = {.response = (uintptr_t)&out, .uid = 5, .id = id};
     memcpy(&join.addr, &group, sizeof(group));
+    memcpy(&join_ip.addr, &group, sizeof(group));
     bool good = find_way(fd, id, &group);
     if (good) {
-        ZERO(command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &join, sizeof(join), sizeof(out)));
+        ZERO(by_address
+                 ? command(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &join_ip, sizeof(join_ip),
+                           sizeof(out))
+                 : command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &join, sizeof(join), sizeof(out)));
         good = expect(fd, MULTICAST_JOIN, &event);
         const struct rdma_ucm_destroy_id leave = {.response = (uintptr_t)&left, .id = out.id};
         ZERO(command(fd, RDMA_USER_CM_CMD_LEAVE_MCAST, &leave, sizeof(leave), sizeof(left)));
@@ -207,12 +214,81 @@ static bool do_all(void)
     const int fds[2] = {NUMBER(open_channel()), NUMBER(open_channel())};
     uint16_t port;
     const uint32_t listener = listen_somewhere(fds[0], &port);
-    const bool good = meet(fds, port) && join_and_leave(fds[1]);
+    const bool good =
+        meet(fds, port) && join_and_leave(fds[1], false) && join_and_leave(fds[1], true);
     migrate(fds);
     destroy_id(fds[0], listener);
     close(fds[0]);
     close(fds[1]);
     return good;
+}
+
+/* -- With another process -----------------------------------------------------------------------*/
+
+static void serve_event(int fd)
+{
+    struct rdma_ucm_event_resp event = {0};
+    const struct rdma_ucm_get_event in = {.response = (uintptr_t)&event};
+    ZERO(command(fd, RDMA_USER_CM_CMD_GET_EVENT, &in, sizeof(in), sizeof(event)));
+    const struct rdma_ucm_accept accept = {
+        .id = event.id, .uid = 3, .conn_param = {.valid = 1, .qp_num = 88}};
+    switch (event.event) {
+    case CONNECT_REQUEST:
+        ZERO(command(fd, RDMA_USER_CM_CMD_ACCEPT, &accept, offsetof(struct rdma_ucm_accept, ece),
+                     0));
+        return;
+    case ESTABLISHED: return;
+    case DISCONNECTED: disconnect(fd, event.id); break;
+    default: judge_outcome("an event of the manager", (int)event.event);
+    }
+    destroy_id(fd, event.id);
+}
+
+void serve_manager(int line)
+{
+    uint16_t port;
+    const int fd = NUMBER(open_channel());
+    const uint32_t listener = listen_somewhere(fd, &port);
+    must(send(line, &port, sizeof(port), 0) == sizeof(port), "send", errno);
+    struct pollfd waits[] = {{.fd = fd, .events = POLLIN}, {.fd = line, .events = POLLIN}};
+    while (waits[1].revents == 0) {
+        must(poll(waits, 2, 4 * PATIENCE_MS) > 0, "nothing from the program", 0);
+        if (waits[0].revents != 0) {
+            serve_event(fd);
+        }
+    }
+    destroy_id(fd, listener);
+    close(fd);
+}
+
+static bool call_once(uint16_t port)
+{
+    const struct sockaddr_in to = loopback(LOOPBACK, port);
+    const int fd = NUMBER(open_channel());
+    const uint32_t id = create_id(fd, RDMA_PS_TCP);
+    const struct rdma_ucm_connect connect = {.id = id, .conn_param = {.valid = 1, .qp_num = 77}};
+    const struct rdma_ucm_accept ready = {.id = id, .uid = 1};
+    struct rdma_ucm_event_resp event;
+    bool good = find_way(fd, id, &to);
+    if (good) {
+        ZERO(command(fd, RDMA_USER_CM_CMD_CONNECT, &connect, offsetof(struct rdma_ucm_connect, ece),
+                     0));
+        good = expect(fd, CONNECT_RESPONSE, &event);
+    }
+    if (good) {
+        ZERO(
+            command(fd, RDMA_USER_CM_CMD_ACCEPT, &ready, offsetof(struct rdma_ucm_accept, ece), 0));
+        disconnect(fd, id);
+        good = expect(fd, DISCONNECTED, &event);
+    }
+    destroy_id(fd, id);
+    close(fd);
+    return good;
+}
+
+void call_manager(uint16_t port)
+{
+    must(call_once(port) || call_once(port), "no connection to the other", 0);
 }
 
 void use_manager(void)

@@ -28,6 +28,9 @@ struct program {
     struct ibv_mr *mr;
 };
 
+/* Or an IPv6 address, of which there is neither a group nor a manager here. */
+bool has_ipv4(const struct program *p);
+
 #define MEMORY_BYTES ((size_t)1 << 18)
 #define ACCESS_ALL                                                                                 \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
@@ -85,8 +88,7 @@ void close_program(struct program *p);
 void look_at_files(void);
 void ask_netlink(void);
 void ask_counters(void);
-/* Did a call fail in the child? */
-bool use_fork(void);
+void use_fork(void);
 /* Do counters of the device tell of packets that were lost? */
 bool losses_counted(void);
 
@@ -96,8 +98,19 @@ void make_objects(struct program *p);
 /* traffic.c: queue pairs connected to each other, data compared; events. */
 void move_data(struct program *p);
 void take_events(struct program *p);
+struct ibv_qp *make_qp(struct program *p, enum ibv_qp_type type, struct ibv_srq *srq);
+void connect_qp(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t peer);
+/* Posts it signaled, and waits for its success. */
+void complete(struct program *p, struct ibv_qp *qp, struct ibv_send_wr *wr, const char *what);
 
-/* manager.c: by address and port. */
+/* manager.c: by address and port; and for another process, until something comes by `line`. */
 void use_manager(void);
+void serve_manager(int line);
+void call_manager(uint16_t port);
+
+/* other.c: another process, which is forked before there is a device. */
+void start_other(void);
+void talk_to_other(struct program *p);
+void end_other(void);
 
 #endif

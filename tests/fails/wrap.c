@@ -48,8 +48,8 @@ struct site {
 };
 
 static struct site sites[SITES_MAX];
-static atomic_uint struck;
-static uintptr_t target; /* 0: nothing fails. */
+static atomic_uint *struck; /* A program and its children share it. */
+static uintptr_t target;    /* 0: nothing fails. */
 static uint32_t target_call;
 static int target_how;
 
@@ -57,7 +57,7 @@ long __real_syscall(long number, ...);
 
 unsigned fails_struck(void)
 {
-    return atomic_load(&struck);
+    return atomic_load(struck);
 }
 
 int fails_how(void)
@@ -83,6 +83,10 @@ __attribute__((constructor)) static void read_orders(void)
 {
     const char *site = getenv("FAILS_SITE"), *call = getenv("FAILS_CALL");
     const char *how = getenv("FAILS_HOW");
+    struck = mmap(NULL, sizeof(*struck), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (struck == MAP_FAILED) {
+        abort();
+    }
     if (site != NULL && how != NULL) {
         target_call = call == NULL ? 0 : (uint32_t)strtoul(call, NULL, 10);
         target_how = strcmp(how, "short") == 0 ? SHORT : (int)strtol(how, NULL, 10);
@@ -121,7 +125,7 @@ static int how(void *caller, const char *function, long number)
 
 static void strike(int reason)
 {
-    atomic_fetch_add(&struck, 1);
+    atomic_fetch_add(struck, 1);
     errno = reason;
 }
 
@@ -306,7 +310,7 @@ static bool fails_or_shortens(void *caller, const char *function, long number, s
         return true;
     }
     if (failure == SHORT && part_of(*count) < *count) {
-        atomic_fetch_add(&struck, 1);
+        atomic_fetch_add(struck, 1);
         *count = part_of(*count);
     }
     return false;
@@ -329,7 +333,7 @@ ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags)
         return -1;
     }
     if (failure == SHORT) {
-        atomic_fetch_add(&struck, 1);
+        atomic_fetch_add(struck, 1);
         count /= 2;
     }
     return __real_getrandom(bytes, count, flags);
@@ -386,7 +390,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
     if (failure == SHORT && counted) {
         /* The first of several messages. */
         count = number == SYS_sendmmsg ? 1 : part_of(count);
-        atomic_fetch_add(&struck, count < (size_t)c);
+        atomic_fetch_add(struck, count < (size_t)c);
     }
     return __real_syscall(number, a, b, counted ? (long)count : c, d, e, f);
 }

@@ -7,7 +7,7 @@
 
 #define FAILS_EXPORT __attribute__((visibility("default")))
 
-/* So many calls have failed so far. */
+/* So many calls have failed so far, in this process, its children and its parent. */
 FAILS_EXPORT unsigned fails_struck(void);
 /* The errno that the call fails with; -1: it does less than was asked for. */
 FAILS_EXPORT int fails_how(void);
