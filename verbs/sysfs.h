@@ -70,6 +70,9 @@ struct sysfs_node {
 /* What every call asks first: false for nearly all paths there are. */
 static inline bool sysfs_plausible(const char *path)
 {
+    while (path != NULL && path[0] == '/' && path[1] == '/') {
+        path++; /* "//sys" is "/sys". */
+    }
     return path != NULL && path[0] == '/' &&
            ((path[1] == 's' && path[2] == 'y' && path[3] == 's' && path[4] == '/') ||
             (path[1] == 'd' && path[2] == 'e' && path[3] == 'v' &&
