@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "drivers/shortage.h"
 #include "nic/counters.h"
 #include "verbs/internal.h"
 
@@ -199,8 +200,9 @@ static bool gid_netdev(uint32_t index, char value[SYSFS_VALUE_BYTES])
 {
     struct live_gid gid;
     char name[IF_NAMESIZE];
+    errno = 0;
     if (!gid_at(index, &gid) || if_indextoname(gid.interface_index, name) == NULL) {
-        errno = EINVAL; /* As the kernel where an interface is gone. */
+        errno = shortage_is(errno) ? errno : EINVAL; /* As the kernel where an interface is gone. */
         return false;
     }
     return says(value, "%s\n", name);
