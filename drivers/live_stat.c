@@ -177,8 +177,9 @@ void live_serve_stat(struct live *live)
     } else if (client >= 0) {
         struct stat_line lines[LINES_MAX];
         const uint32_t count = collect(live, lines);
-        stat_server_answer(client, live_device_text(live), lines, count);
-        say_connections(live, client);
+        if (stat_server_answer(client, live_device_text(live), lines, count)) {
+            say_connections(live, client);
+        }
         stat_server_close(client);
     }
 }

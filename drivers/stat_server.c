@@ -59,7 +59,7 @@ static bool say(int client, const char *text, size_t bytes)
     return send(client, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
-void stat_server_answer(int client, const char *device, const struct stat_line *lines,
+bool stat_server_answer(int client, const char *device, const struct stat_line *lines,
                         uint32_t count)
 {
     char text[8192];
@@ -69,9 +69,7 @@ void stat_server_answer(int client, const char *device, const struct stat_line *
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %" PRIu64 "\n",
                                  lines[i].name, lines[i].value);
     }
-    if (used < sizeof(text)) {
-        (void)!say(client, text, used);
-    }
+    return used < sizeof(text) && say(client, text, used);
 }
 
 static const char *protocol_name(bool blocks)

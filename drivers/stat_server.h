@@ -37,8 +37,9 @@ int stat_server_open(void);
 
 /* Whoever waits on `fd` and may know the counters, to be answered; -1: nobody. Never blocks. */
 int stat_server_accept(int fd);
-void stat_server_answer(int client, const char *device, const struct stat_line *lines,
-                        uint32_t count);
+/* False: it could not be said, and nothing may follow. */
+MUST_USE bool stat_server_answer(int client, const char *device, const struct stat_line *lines,
+                                 uint32_t count);
 /* What is said of a connection: its qpn, the peer's address, and so on. */
 struct stat_connection {
     uint32_t qpn, peer_qpn;
