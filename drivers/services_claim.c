@@ -15,6 +15,7 @@
 #include "drivers/clock.h"
 #include "drivers/local_socket.h"
 #include "drivers/services_internal.h"
+#include "drivers/shortage.h"
 #include "wire/inet.h"
 
 #define NAME_FORMAT "nonic/port/%04x/%u/"
@@ -130,9 +131,11 @@ static int take_door(struct services *services, int *door, const struct service_
     int failure = EADDRINUSE;
     if (user == geteuid() && wait_for_holder(services, asked)) {
         const ssize_t received = local_receive(asked, &answer, sizeof(answer), door, &count);
-        const bool given = received == (ssize_t)sizeof(answer) && count == 1 &&
-                           answer.magic == SERVICES_MAGIC_DOOR && has_name(*door, name);
-        failure = given ? 0 : received <= 0 ? EAGAIN : EADDRINUSE;
+        const bool answered = received == (ssize_t)sizeof(answer) && count == 1 &&
+                              answer.magic == SERVICES_MAGIC_DOOR;
+        errno = 0;
+        const bool given = answered && has_name(*door, name);
+        failure = given ? 0 : received <= 0 ? EAGAIN : shortage_is(errno) ? errno : EADDRINUSE;
         if (!given && count == 1) {
             local_close(*door);
             *door = -1; /* The claim closes what it has. */
