@@ -109,7 +109,7 @@ uint64_t live_guid(const struct live *live); /* Host byte order. */
  * that know no GIDs. 0: none to be had. */
 uint16_t live_lid(struct live *live);
 /* The GID of the process that owns `lid`; may wait for that process. Not locked. False: no process
- * owns it. */
+ * owns it; or, with an errno that shortage_is, it could not be asked just now. */
 MUST_USE bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid);
 enum path_mtu live_active_mtu(const struct live *live);
 const char *live_device_text(

@@ -389,22 +389,40 @@ static enum reply read_answer(int fd, struct service_owner *owner, int flags)
     return REPLY_OWNER;
 }
 
-bool services_ask(uint16_t port_space, uint16_t port, struct service_owner *owner)
+/* errno 0: there was no answer, but neither an error. */
+static bool ask_once(const struct service_name *name, struct service_owner *owner)
 {
-    static const uint8_t any[16];
-    const struct service_name name = services_name(SCOPE_ANY_IPV6, port_space, any, port);
     const struct timeval patience = {.tv_sec = ASK_SECONDS};
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return false;
     }
+    errno = 0;
     const bool answered =
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
-        connect(fd, (const struct sockaddr *)&name.address, name.bytes) == 0 &&
+        connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
         read_answer(fd, owner, 0) == REPLY_OWNER;
+    const int reason = errno;
     close(fd);
+    errno = reason;
     return answered;
+}
+
+bool services_ask(uint16_t port_space, uint16_t port, struct service_owner *owner)
+{
+    static const uint8_t any[16];
+    const struct service_name name = services_name(SCOPE_ANY_IPV6, port_space, any, port);
+    /* An owner that had no memory for its answer hung up: perhaps it has by now. */
+    for (int tries = 0; tries < LOST_MAX; tries++) {
+        if (ask_once(&name, owner)) {
+            return true;
+        }
+        if (errno != 0 && errno != EINTR) {
+            break;
+        }
+    }
+    return false;
 }
 
 static void take_answer(struct services *services, struct question *question)

@@ -67,7 +67,8 @@ enum service_answer services_find(struct services *services, uint16_t port_space
 enum service_answer services_await(struct services *services, uint16_t port_space,
                                    const uint8_t address[16], uint16_t port, struct instant now,
                                    void *context);
-/* As services_find, waiting for the answer; never while the owner may wait for us. False: none. */
+/* As services_find, waiting for the answer; never while the owner may wait for us. False: there is
+ * no owner; or, with an errno that shortage_is, it could not be asked just now. */
 MUST_USE bool services_ask(uint16_t port_space, uint16_t port, struct service_owner *owner);
 
 /* The question of `context` needs no answer any more. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/shortage.h"
 #include "verbs/internal.h"
 
 static bool all_zero(const uint8_t *bytes, size_t count)
@@ -18,15 +19,19 @@ static bool all_zero(const uint8_t *bytes, size_t count)
     return true;
 }
 
-void path_find_lid(struct live *live, struct ibv_ah_attr *attr)
+int path_find_lid(struct live *live, struct ibv_ah_attr *attr)
 {
     struct gid gid;
-    if (attr->is_global || attr->dlid == 0 || !live_gid_of_lid(live, attr->dlid, &gid)) {
-        return;
+    if (attr->is_global || attr->dlid == 0) {
+        return 0;
+    }
+    if (!live_gid_of_lid(live, attr->dlid, &gid)) {
+        return shortage_is(errno) ? errno : 0;
     }
     attr->is_global = 1;
     attr->grh = (struct ibv_global_route){.hop_limit = 1};
     memcpy(attr->grh.dgid.raw, gid.bytes, sizeof(attr->grh.dgid.raw));
+    return 0;
 }
 
 int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path)
@@ -74,9 +79,11 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     }
     struct live *live = live_of(pd->context);
     struct ibv_ah_attr found = *attr;
-    path_find_lid(live, &found);
+    int reason = path_find_lid(live, &found);
     live_lock(live);
-    int reason = path_from_attr(live, &found, &ah->path);
+    if (reason == 0) {
+        reason = path_from_attr(live, &found, &ah->path);
+    }
     if (reason == 0) {
         reason = status_errno(live_resolve_datagrams(live, &ah->path));
     }

@@ -311,8 +311,8 @@ void event_open(struct context *context);
 void event_close(struct context *context);
 
 /* ah.c: an address vector that names a LID gets the GRH of its owner, if there is one. Not locked:
- * the owner may be asked. */
-void path_find_lid(struct live *live, struct ibv_ah_attr *attr);
+ * the owner may be asked. 0, or an errno: it could not be asked. */
+MUST_USE int path_find_lid(struct live *live, struct ibv_ah_attr *attr);
 /* An address vector as a path that is still to be resolved. 0 or errno; locked. */
 int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path);
 void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr);

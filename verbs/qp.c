@@ -471,11 +471,12 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     if (is_closed(ibv->context)) {
         return EBADF;
     }
-    if (mask & IBV_QP_AV) {
-        path_find_lid(live, &found.ah_attr);
+    int reason = mask & IBV_QP_AV ? path_find_lid(live, &found.ah_attr) : 0;
+    if (reason != 0) {
+        return reason;
     }
     live_lock(live);
-    const int reason = modify_locked(live, qp, &found, (uint32_t)mask);
+    reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     unlock_settled(live);
     return reason;
