@@ -33,6 +33,7 @@ struct link {
         struct instant at; /* When we looked the last time; 0 ns: never. */
         uint32_t mark;     /* Shared memory: how much had been sent by then. */
         bool unread;       /* UDP: something lay in the peer's socket. */
+        uint8_t blind;     /* UDP: so many looks in a row failed for want of something. */
     } reading;
 };
 

@@ -6,14 +6,19 @@
  * read, and what a peer has not read it cannot have answered: then a transport timer that runs out
  * says nothing about the network, and starts anew.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
+#include "drivers/shortage.h"
 #include "drivers/udp_unread.h"
 
 /* One look at /proc serves all queue pairs of a link for so long. */
 #define LOOK_NS 50000000
+/* A look that fails for want of something says nothing. So many in a row, about a second of them,
+ * are taken for a peer that does not run; then for one that is not there. */
+#define BLIND_MAX 20
 
 /* The ring says how far its reader is. What the queue pair waits for was in it at `since`: a mark
  * of then or later tells whether that was read. A peer that runs passes a mark within no time,
@@ -38,12 +43,14 @@ static bool unread_in_ring(struct live *live, struct link *link, struct instant 
 }
 
 /* The sockets of an address that processes share outlive them, unread datagrams and all. Of our own
- * address we know which one the peer reads. */
+ * address we know which one the peer reads. False with an errno that shortage_is: it cannot be
+ * said. */
 static bool look_at_socket(const struct live *live, const struct udp_link *link)
 {
     if (link->slot != LOCAL_NO_SLOT && !share_has_slot(&link->link.peer, (uint32_t)link->slot)) {
         return false;
     }
+    errno = 0;
     for (uint32_t i = 0; link->slot != LOCAL_NO_SLOT && i < live->addresses.count; i++) {
         const struct address *address = &live->addresses.entries[i];
         if (live->addresses.shared && gid_equal(&address->gid, &link->link.peer)) {
@@ -51,6 +58,16 @@ static bool look_at_socket(const struct live *live, const struct udp_link *link)
         }
     }
     return udp_unread_at(&link->link.peer);
+}
+
+static bool look_once(struct live *live, struct link *link)
+{
+    struct link_reading *reading = &link->reading;
+    errno = 0;
+    const bool unread = look_at_socket(live, CONTAINER_OF(link, struct udp_link, link));
+    const bool blind = !unread && shortage_is(errno);
+    reading->blind = blind ? (uint8_t)(reading->blind + (reading->blind < BLIND_MAX)) : 0;
+    return unread || (blind && reading->blind < BLIND_MAX);
 }
 
 /* A socket says only that something is in it. Before the last retry it does not matter. */
@@ -61,7 +78,7 @@ static bool unread_in_socket(struct live *live, struct link *link, bool last)
         return false;
     }
     if (reading->at.ns == 0 || instant_reached(live->now, instant_after(reading->at, LOOK_NS))) {
-        reading->unread = look_at_socket(live, CONTAINER_OF(link, struct udp_link, link));
+        reading->unread = look_once(live, link);
         reading->at = live->now;
     }
     return reading->unread;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "drivers/udp_unread.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,9 +36,11 @@ bool udp_unread_at(const struct gid *peer)
         unread = sscanf(line, " %*u: %63s %*s %*x %*x:%lx", address, &waiting) == 2 &&
                  waiting > 0 && strcmp(address, wanted) == 0;
     }
+    const int reason = file == NULL ? errno : ferror(file) ? EAGAIN : 0;
     if (file != NULL) {
         fclose(file);
     }
     uncancelled_end(cancellation);
+    errno = reason;
     return unread;
 }

@@ -13,7 +13,8 @@
 #include "nic/types.h"
 
 /* Is there a socket at the RoCEv2 port of that address, in our network namespace, with datagrams
- * nobody has read? Where several processes share the address: of any of theirs. */
+ * nobody has read? Where several processes share the address: of any of theirs. False with an errno
+ * that shortage_is: it cannot be said just now. */
 bool udp_unread_at(const struct gid *peer);
 
 #endif
