@@ -27,6 +27,11 @@ static inline bool instant_before(struct instant a, struct instant b)
     return a.ns < b.ns;
 }
 
+static inline struct instant instant_earlier(struct instant a, struct instant b)
+{
+    return instant_before(b, a) ? b : a;
+}
+
 /* `at` plus `ns`; saturates at INSTANT_NEVER. */
 static inline struct instant instant_after(struct instant at, uint64_t ns)
 {

@@ -53,6 +53,7 @@ struct live {
     struct address_set addresses;
     struct interfaces interfaces;  /* As last told or read. */
     struct interface_watch *watch; /* NULL: nothing is told, as for a loopback of our own. */
+    struct instant port_due;       /* When live_port_on_time is wanted. */
     struct {
         atomic_bool told;      /* What follows is kept up to date by `watch`. */
         _Atomic uint32_t gids; /* A bit for each address that is there. */
@@ -242,6 +243,7 @@ void live_port_begin(struct live *live);
 MUST_USE bool live_port_watch(struct live *live);
 void live_port_unwatch(struct live *live);
 void live_port_serve(struct live *live);
+void live_port_on_time(struct live *live);
 
 /* live_stat.c: answers `nonic stat`. */
 void live_serve_stat(struct live *live);

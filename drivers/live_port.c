@@ -6,12 +6,17 @@
  * there. Where the kernel tells nothing, as in some sandboxes, programs get no events, and what
  * they ask for is looked up then.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "drivers/live_internal.h"
+#include "drivers/shortage.h"
 #include "drivers/uncancelled.h"
+
+/* How long until a watch is asked for again that was not to be had. */
+#define AGAIN_NS 1000000000
 
 static bool is_on_interfaces(const struct live *live)
 {
@@ -124,6 +129,7 @@ void live_port_begin(struct live *live)
             .carrier = true,
         };
     }
+    live->port_due = INSTANT_NEVER;
     name_addresses(live);
     publish(live);
 }
@@ -142,6 +148,25 @@ static bool read_now(struct interfaces *interfaces)
     return done;
 }
 
+static void tell(struct live *live, uint32_t changes)
+{
+    publish(live);
+    if (changes != 0 && live->listener.on_port_change != NULL) {
+        live->listener.on_port_change(live->listener.context, changes);
+    }
+}
+
+/* A program looks while the kernel tells nothing. If it will again, events tell what differs. */
+static void take_reading(struct live *live, const struct interfaces *now)
+{
+    if (instant_before(live->port_due, INSTANT_NEVER)) {
+        tell(live, interfaces_replace(&live->interfaces, now));
+    } else {
+        live->interfaces = *now;
+        publish(live);
+    }
+}
+
 void live_port_refresh(struct live *live)
 {
     if (!is_on_interfaces(live) || live->inherited || atomic_load(&live->port.told)) {
@@ -154,26 +179,40 @@ void live_port_refresh(struct live *live)
     if (read_now(&now)) {
         live_lock(live);
         if (!atomic_load(&live->port.told)) {
-            live->interfaces = now;
-            publish(live);
+            take_reading(live, &now);
         }
         live_unlock(live);
     }
     uncancelled_end(cancellation);
 }
 
-/* `live->watch`, of which everything has been read; NULL: it is not to be had. */
-static void open_watch(struct live *live, struct interfaces *now)
+/* `live->watch`, of which everything has been read. 0 or an errno; EPROTO: the kernel says it
+ * otherwise than we understand. */
+static int open_watch(struct live *live, struct interfaces *now)
 {
-    live->watch = malloc(sizeof(*live->watch));
-    if (live->watch != NULL && interface_watch_open(live->watch, true)) {
-        if (interface_watch_read(live->watch, now)) {
-            return;
-        }
-        interface_watch_close(live->watch);
+    struct interface_watch *watch = malloc(sizeof(*watch));
+    if (watch == NULL || !interface_watch_open(watch, true)) {
+        const int reason = errno;
+        free(watch);
+        return reason;
     }
-    free(live->watch);
-    live->watch = NULL;
+    errno = 0;
+    if (!interface_watch_read(watch, now)) {
+        const int reason = errno;
+        interface_watch_close(watch);
+        free(watch);
+        return reason != 0 ? reason : EPROTO;
+    }
+    live->watch = watch;
+    return 0;
+}
+
+/* For want of something there is no watch now, but there may be one later. */
+static bool ask_later(struct live *live, int reason)
+{
+    const bool later = shortage_is(reason) || reason == EADDRINUSE;
+    live->port_due = later ? instant_after(live->now, AGAIN_NS) : INSTANT_NEVER;
+    return later;
 }
 
 bool live_port_watch(struct live *live)
@@ -181,7 +220,8 @@ bool live_port_watch(struct live *live)
     if (!is_on_interfaces(live)) {
         return false;
     }
-    open_watch(live, &live->interfaces);
+    const int reason = open_watch(live, &live->interfaces);
+    (void)ask_later(live, reason);
     atomic_store(&live->port.told, live->watch != NULL);
     publish(live);
     return live->watch != NULL;
@@ -190,6 +230,7 @@ bool live_port_watch(struct live *live)
 void live_port_unwatch(struct live *live)
 {
     atomic_store(&live->port.told, false);
+    live->port_due = INSTANT_NEVER;
     if (live->watch != NULL) {
         interface_watch_close(live->watch);
         free(live->watch);
@@ -197,12 +238,19 @@ void live_port_unwatch(struct live *live)
     }
 }
 
-static void tell(struct live *live, uint32_t changes)
+static void explain_silence(void)
 {
-    publish(live);
-    if (changes != 0 && live->listener.on_port_change != NULL) {
-        live->listener.on_port_change(live->listener.context, changes);
-    }
+    const int cancellation = uncancelled_begin();
+    fprintf(stderr, "nonic: the kernel tells nothing more of network interfaces: no more events "
+                    "tell that the port or its GIDs change\n");
+    uncancelled_end(cancellation);
+}
+
+/* 0 or an errno. */
+static int listen_to_watch(const struct live *live)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = live->watch->fd};
+    return epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, live->watch->fd, &event) == 0 ? 0 : errno;
 }
 
 /* The kernel had no memory, or nothing that it says makes sense: a new beginning. What has changed
@@ -211,21 +259,24 @@ static void begin_anew(struct live *live)
 {
     struct interfaces now = live->interfaces;
     live_port_unwatch(live);
-    open_watch(live, &now);
-    struct epoll_event event = {.events = EPOLLIN};
-    if (live->watch != NULL) {
-        event.data.fd = live->watch->fd;
-        atomic_store(&live->port.told, true);
+    int reason = open_watch(live, &now);
+    if (reason == 0) {
         tell(live, interfaces_replace(&live->interfaces, &now));
+        reason = listen_to_watch(live);
     }
-    if (live->watch == NULL ||
-        epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, live->watch->fd, &event) != 0) {
-        live_port_unwatch(live);
-        const int cancellation = uncancelled_begin();
-        fprintf(stderr, "nonic: the kernel tells nothing more of network interfaces: no more "
-                        "events tell that the port or its GIDs change\n");
-        uncancelled_end(cancellation);
+    if (reason == 0) {
+        atomic_store(&live->port.told, true);
+        return;
     }
+    live_port_unwatch(live);
+    if (!ask_later(live, reason)) {
+        explain_silence();
+    }
+}
+
+void live_port_on_time(struct live *live)
+{
+    begin_anew(live);
 }
 
 void live_port_serve(struct live *live)

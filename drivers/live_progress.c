@@ -101,8 +101,8 @@ static struct instant deadline(const struct live *live)
 {
     const struct instant nic = nic_deadline(live->nic);
     const struct instant held = faults_deadline(live->faults);
-    const struct instant due = instant_before(nic, live->cm_due) ? nic : live->cm_due;
-    return instant_before(held, due) ? held : due;
+    const struct instant due = instant_earlier(nic, instant_earlier(live->cm_due, live->port_due));
+    return instant_earlier(held, due);
 }
 
 static void check_time(struct live *live)
@@ -112,6 +112,9 @@ static void check_time(struct live *live)
     }
     if (instant_reached(live->now, live->cm_due)) {
         live_cm_on_time(live);
+    }
+    if (UNLIKELY(instant_reached(live->now, live->port_due))) {
+        live_port_on_time(live);
     }
 }
 
