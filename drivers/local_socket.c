@@ -111,12 +111,19 @@ bool local_starved(void)
     return atomic_exchange_explicit(&starved, false, memory_order_relaxed);
 }
 
+static void note_shortage(int reason)
+{
+    if (reason == EMFILE || reason == ENFILE || reason == ENOBUFS || reason == ENOMEM) {
+        atomic_store_explicit(&starved, true, memory_order_relaxed);
+    }
+}
+
 int local_accept_anybody(int listener)
 {
     const int state = uncancelled_begin();
     const int fd = descriptor_own(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-        atomic_store_explicit(&starved, true, memory_order_relaxed);
+    if (fd < 0) {
+        note_shortage(errno);
     }
     uncancelled_end(state);
     return fd;
@@ -176,6 +183,9 @@ ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t 
     *fd_count = 0;
     const int state = uncancelled_begin();
     const ssize_t received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (received < 0) {
+        note_shortage(errno);
+    }
     uncancelled_end(state);
     const struct cmsghdr *header = received < 0 ? NULL : CMSG_FIRSTHDR(&message);
     if (header == NULL || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {

@@ -52,8 +52,8 @@ MUST_USE int local_dial(const struct local_name *name, pid_t *pid);
 MUST_USE int local_accept(int listener);
 /* Likewise of any user. */
 MUST_USE int local_accept_anybody(int listener);
-/* Somebody had to go on waiting since this was asked last: their listener stays readable, so that
- * sleeping until it is would not be sleeping. */
+/* Somebody had to go on waiting since this was asked last, for want of descriptors or of memory:
+ * their listener or socket stays readable, so that sleeping until it is would not be sleeping. */
 bool local_starved(void);
 
 /* Who is on the other side of a connection. False: it is not known. */
