@@ -10,6 +10,11 @@
 #include "wire/inet.h"
 #include "wire/roce.h"
 
+/* The kernel gives out the list in pieces, and goes on at the number of the next line: where a
+ * socket is closed meanwhile, another one is left out. What is in none of so many lists is not
+ * there. */
+#define LOOKS 5
+
 /* The address as the kernel prints it: words of 32 bits in host order, then the port. */
 static void print_address(const struct gid *peer, char text[64])
 {
@@ -24,21 +29,34 @@ static void print_address(const struct gid *peer, char text[64])
     }
 }
 
+/* 0 or an errno: the list cannot be read. */
+static int look_for(const char *list, const char *wanted, bool *unread)
+{
+    char line[512], address[64];
+    FILE *file = fopen(list, "re");
+    if (file == NULL) {
+        return errno;
+    }
+    while (!*unread && fgets(line, sizeof(line), file) != NULL) {
+        unsigned long waiting;
+        *unread = sscanf(line, " %*u: %63s %*s %*x %*x:%lx", address, &waiting) == 2 &&
+                  waiting > 0 && strcmp(address, wanted) == 0;
+    }
+    const int reason = ferror(file) ? EAGAIN : 0;
+    fclose(file);
+    return reason;
+}
+
 bool udp_unread_at(const struct gid *peer)
 {
-    char wanted[64], line[512], address[64];
+    const char *list = inet_is_ipv4(peer->bytes) ? "/proc/net/udp" : "/proc/net/udp6";
+    char wanted[64];
+    bool unread = false;
+    int reason = 0;
     print_address(peer, wanted);
     const int cancellation = uncancelled_begin();
-    FILE *file = fopen(inet_is_ipv4(peer->bytes) ? "/proc/net/udp" : "/proc/net/udp6", "re");
-    bool unread = false;
-    while (file != NULL && !unread && fgets(line, sizeof(line), file) != NULL) {
-        unsigned long waiting;
-        unread = sscanf(line, " %*u: %63s %*s %*x %*x:%lx", address, &waiting) == 2 &&
-                 waiting > 0 && strcmp(address, wanted) == 0;
-    }
-    const int reason = file == NULL ? errno : ferror(file) ? EAGAIN : 0;
-    if (file != NULL) {
-        fclose(file);
+    for (int look = 0; look < LOOKS && !unread && reason == 0; look++) {
+        reason = look_for(list, wanted, &unread);
     }
     uncancelled_end(cancellation);
     errno = reason;

@@ -11,8 +11,10 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "drivers/udp_unread.h"
@@ -146,13 +148,67 @@ static void test_ipv6(void **state)
     close(fd);
 }
 
+/* -- While other sockets come and go ------------------------------------------------------------*/
+
+/* More than the kernel gives out at a time. */
+#define CROWD 300
+#define LOOKS 300
+
+static void be_busy(void)
+{
+    for (uint32_t i = 0;; i++) {
+        int fds[8];
+        for (uint8_t at = 0; at < 8; at++) {
+            struct gid gid = gid_of((uint8_t)(20 + at));
+            gid.bytes[14] = (uint8_t)(gid.bytes[14] + i);
+            const union any_address address = address_of(&gid, ROCE_UDP_PORT);
+            fds[at] = socket(AF_INET, SOCK_DGRAM, 0);
+            (void)!bind(fds[at], &address.any, sizeof(address.v4));
+        }
+        for (int at = 0; at < 8; at++) {
+            close(fds[at]);
+        }
+    }
+}
+
+/* One list in sixteen has not the socket that we look for. */
+static void test_while_others_come_and_go(void **state)
+{
+    (void)state;
+    const struct gid gid = gid_of(5);
+    const union any_address address = address_of(&gid, ROCE_UDP_PORT);
+    int fds[CROWD];
+    for (uint32_t i = 0; i < CROWD; i++) {
+        struct gid other = gid_of((uint8_t)(50 + i % 200));
+        other.bytes[13] = (uint8_t)(other.bytes[13] - 40 - i / 200);
+        const union any_address other_address = address_of(&other, ROCE_UDP_PORT);
+        fds[i] = open_at(&other_address);
+    }
+    const int fd = open_at(&address);
+    send_to(&address);
+    const pid_t busy = fork();
+    if (busy == 0) {
+        be_busy();
+    }
+    int missed = 0;
+    for (int i = 0; i < LOOKS; i++) {
+        missed += !udp_unread_at(&gid);
+    }
+    kill(busy, SIGKILL);
+    waitpid(busy, NULL, 0);
+    for (int i = 0; i < CROWD; i++) {
+        close(fds[i]);
+    }
+    close(fd);
+    assert_int_equal(missed, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unread_until_all_is_read),
-        cmocka_unit_test(test_other_sockets),
-        cmocka_unit_test(test_shared_address),
-        cmocka_unit_test(test_ipv6),
+        cmocka_unit_test(test_unread_until_all_is_read), cmocka_unit_test(test_other_sockets),
+        cmocka_unit_test(test_shared_address),           cmocka_unit_test(test_ipv6),
+        cmocka_unit_test(test_while_others_come_and_go),
     };
     return cmocka_run_group_tests_name("udp_unread", tests, NULL, NULL);
 }
