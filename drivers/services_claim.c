@@ -118,13 +118,14 @@ static bool wait_for_holder(struct services *services, int asked)
     return waits[0].revents != 0;
 }
 
-/* From a process of our user that holds it. 0; EAGAIN: that one is gone; or EADDRINUSE. */
+/* From a process of our user that holds it. 0; EAGAIN: that one is gone, or many are asking it; or
+ * another errno, as EADDRINUSE. */
 static int take_door(struct services *services, int *door, const struct service_name *name)
 {
     uid_t user;
     const int asked = services_dial(name, &user);
     if (asked < 0) {
-        return errno == ECONNREFUSED ? EAGAIN : errno == EAGAIN ? EADDRINUSE : errno;
+        return errno == ECONNREFUSED ? EAGAIN : errno;
     }
     struct services_answer answer = {.magic = 0};
     uint32_t count = 1;
