@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * device - the device, and everything around it that is no verb.
+ * device - the device, what `nonic stat` is told of it, and a child's own.
  */
-#include <dirent.h>
-#include <fcntl.h>
-#include <glob.h>
-#include <linux/netlink.h>
 #include <poll.h>
-#include <rdma/rdma_netlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,18 +15,13 @@
 #include "tests/fails/program.h"
 #include "tests/fails/wrap.h"
 
-#define CLASS "/sys/class/infiniband"
-#define PORT  CLASS "/nonic0/ports/1"
-
 /* A list without our device is an answer, too: there was none to be had. */
 static struct ibv_device **list_devices(void)
 {
-    struct ibv_device **list = POINTER(ibv_get_device_list(NULL));
-    if (list[0] == NULL) {
+    struct ibv_device **list;
+    while ((list = POINTER(ibv_get_device_list(NULL)))[0] == NULL) {
         judge("ibv_get_device_list: no device", errno);
         ibv_free_device_list(list);
-        list = ibv_get_device_list(NULL);
-        must(list != NULL && list[0] != NULL, "ibv_get_device_list again", errno);
     }
     return list;
 }
@@ -72,103 +61,6 @@ void close_program(struct program *p)
     ZERO(ibv_destroy_comp_channel(p->channel));
     ZERO(ibv_dealloc_pd(p->pd));
     ZERO(ibv_close_device(p->context));
-}
-
-/* -- Files --------------------------------------------------------------------------------------*/
-
-static char *resolve_path(const char *path)
-{
-    return realpath(path, NULL);
-}
-
-static int list_class(struct dirent ***entries)
-{
-    return scandir(CLASS "/nonic0", entries, NULL, alphasort);
-}
-
-void look_at_files(void)
-{
-    char text[256];
-    struct stat status;
-    struct dirent **entries;
-    FILE *file = POINTER(fopen(CLASS "/nonic0/node_guid", "re"));
-    must(fgets(text, sizeof(text), file) != NULL, "fgets", errno);
-    fclose(file);
-    const int fd = NUMBER(open(PORT "/lid", O_RDONLY | O_CLOEXEC));
-    must(read(fd, text, sizeof(text)) > 0, "read", errno);
-    must(fstat(fd, &status) == 0 && status.st_size > 0, "fstat", errno);
-    close(fd);
-    (void)NUMBER(stat(PORT "/state", &status));
-    (void)NUMBER(stat("/dev/infiniband/uverbs0", &status));
-    (void)NUMBER(readlink(CLASS "/nonic0", text, sizeof(text)));
-    char *path = POINTER(resolve_path(CLASS "/nonic0/device"));
-    free(path);
-    DIR *directory = POINTER(opendir(CLASS));
-    while (readdir(directory) != NULL) {
-    }
-    closedir(directory);
-    const int at = NUMBER(open(CLASS "/nonic0", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const int below = NUMBER(openat(at, "ports/1/gids/0", O_RDONLY | O_CLOEXEC));
-    close(below);
-    directory = POINTER(fdopendir(at));
-    must(readdir(directory) != NULL, "readdir", errno);
-    closedir(directory);
-    const int count = NUMBER(list_class(&entries));
-    for (int i = 0; i < count; i++) {
-        free(entries[i]);
-    }
-    free(entries);
-    glob_t found = {0};
-    const int globbed = glob(CLASS "/*", 0, NULL, &found);
-    must(globbed == 0 || fails_struck() > 0, "glob", globbed);
-    globfree(&found);
-}
-
-/* -- Netlink ------------------------------------------------------------------------------------*/
-
-static ssize_t request(int fd, uint16_t command)
-{
-    const struct nlmsghdr ask = {.nlmsg_len = sizeof(ask),
-                                 .nlmsg_type = (uint16_t)RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command),
-                                 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP};
-    return send(fd, &ask, sizeof(ask), 0);
-}
-
-/* Until the end of the answer. */
-static void hear_answer(int fd)
-{
-    bool done = false;
-    while (!done) {
-        struct pollfd wait = {.fd = fd, .events = POLLIN};
-        must(poll(&wait, 1, PATIENCE_MS) == 1, "no answer from netlink", 0);
-        char bytes[16384];
-        const ssize_t count = recv(fd, bytes, sizeof(bytes), 0);
-        must(count > 0, "recv from netlink", errno);
-        for (size_t at = 0; at + sizeof(struct nlmsghdr) <= (size_t)count && !done;) {
-            struct nlmsghdr head;
-            memcpy(&head, bytes + at, sizeof(head));
-            done = head.nlmsg_type == NLMSG_DONE || head.nlmsg_type == NLMSG_ERROR;
-            at += NLMSG_ALIGN(head.nlmsg_len);
-        }
-    }
-}
-
-static int open_netlink(void)
-{
-    return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
-}
-
-void ask_netlink(void)
-{
-    static const uint16_t commands[] = {RDMA_NLDEV_CMD_GET, RDMA_NLDEV_CMD_RES_GET,
-                                        RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_CMD_RES_MR_GET};
-    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
-        /* One that the kernel made, when ours could not be had, answers otherwise. */
-        const int fd = NUMBER(open_netlink());
-        (void)NUMBER(request(fd, commands[i]));
-        hear_answer(fd);
-        close(fd);
-    }
 }
 
 /* -- Counters -----------------------------------------------------------------------------------*/
@@ -247,11 +139,19 @@ bool losses_counted(void)
 
 /* -- A child ------------------------------------------------------------------------------------*/
 
-/* It has a NIC of its own, which it makes, and nothing of its parent's. */
+/* It has a NIC of its own, which it makes, and nothing of its parent's; or one at an address that
+ * is not its parent's, so that to the other it is a stranger. */
 static void be_child(void)
 {
     struct program p = {0};
+    const char *own = getenv("FAILS_STRANGER");
+    if (own != NULL) {
+        setenv("NONIC_DEVICE", own, 1);
+    }
     open_program(&p);
+    if (own != NULL) {
+        call_other(&p);
+    }
     close_program(&p);
     fails_record();
     _exit(0);

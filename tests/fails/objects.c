@@ -196,7 +196,8 @@ static void use_queue_pairs(struct program *p)
     ZERO(ibv_destroy_qp(qp));
 }
 
-/* A domain of a file; a target that is opened a second time; a shared queue with a number. */
+/* A domain of the program's own, and one of a file; a target that is opened a second time; a shared
+ * queue with a number. */
 static void use_xrc(struct program *p)
 {
     const int fd = memfd_create("domain", MFD_CLOEXEC);
@@ -204,6 +205,10 @@ static void use_xrc(struct program *p)
                                             IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
                                         .fd = fd,
                                         .oflags = O_CREAT};
+    struct ibv_xrcd_init_attr nameless = {
+        .comp_mask = domain.comp_mask, .fd = -1, .oflags = O_CREAT};
+    struct ibv_xrcd *own = POINTER(ibv_open_xrcd(p->context, &nameless));
+    ZERO(ibv_close_xrcd(own));
     struct ibv_xrcd *xrcd = POINTER(ibv_open_xrcd(p->context, &domain));
     struct ibv_qp_init_attr_ex attr = {
         .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd};

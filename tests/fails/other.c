@@ -7,10 +7,14 @@
  * moves its data, and whoever asks for the other's objects gets an answer or none.
  */
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/fails/program.h"
@@ -25,10 +29,14 @@ struct meeting {
     union ibv_gid gid;
     uint64_t address;
     uint32_t qpn, rkey;
+    uint16_t lid;
 };
 
 static int line = -1;
 static pid_t other;
+static struct ibv_qp *connection;
+static struct meeting peer;
+static uint16_t peer_port; /* Where its manager listens. */
 
 static void tell(const void *bytes, size_t count)
 {
@@ -43,18 +51,22 @@ static void hear(void *bytes, size_t count)
 }
 
 /* Both are connected when it returns. */
-static struct ibv_qp *meet_other(struct program *p, struct meeting *peer)
+static void meet_other(struct program *p)
 {
-    struct ibv_qp *qp = POINTER(make_qp(p, IBV_QPT_RC, NULL));
-    const struct meeting own = {
-        .gid = p->gid, .address = (uintptr_t)p->memory, .qpn = qp->qp_num, .rkey = p->mr->rkey};
+    struct ibv_qp *qp = connection = POINTER(make_qp(p, IBV_QPT_RC, NULL));
+    struct ibv_port_attr port;
+    ZERO(ibv_query_port(p->context, 1, &port));
+    const struct meeting own = {.gid = p->gid,
+                                .address = (uintptr_t)p->memory,
+                                .qpn = qp->qp_num,
+                                .rkey = p->mr->rkey,
+                                .lid = port.lid};
     char ready = 1;
     tell(&own, sizeof(own));
-    hear(peer, sizeof(*peer));
-    connect_qp(qp, &peer->gid, peer->qpn);
+    hear(&peer, sizeof(peer));
+    connect_qp(qp, &peer.gid, peer.qpn);
     tell(&ready, sizeof(ready));
     hear(&ready, sizeof(ready));
-    return qp;
 }
 
 /* -- The other one ------------------------------------------------------------------------------*/
@@ -62,11 +74,11 @@ static struct ibv_qp *meet_other(struct program *p, struct meeting *peer)
 static void be_other(void)
 {
     struct program p = {0};
-    struct meeting peer;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* Also of one that is stopped. */
     open_program(&p);
-    struct ibv_qp *qp = meet_other(&p, &peer);
-    serve_manager(line);
-    ZERO(ibv_destroy_qp(qp));
+    meet_other(&p);
+    serve_manager(&p, line);
+    ZERO(ibv_destroy_qp(connection));
     close_program(&p);
     close(line);
     exit(0);
@@ -87,49 +99,92 @@ void start_other(void)
 
 /* -- The program's side -------------------------------------------------------------------------*/
 
-static void reach_there(struct program *p, struct ibv_qp *qp, const struct meeting *peer,
-                        enum ibv_wr_opcode opcode, uint32_t bytes)
+static struct ibv_sge here(const struct program *p, size_t offset, uint32_t bytes)
 {
-    const bool read = opcode == IBV_WR_RDMA_READ;
-    struct ibv_sge here = {
-        .addr = (uintptr_t)p->memory + (read ? THERE : 0), .length = bytes, .lkey = p->mr->lkey};
-    struct ibv_send_wr wr = {.opcode = opcode,
-                             .sg_list = &here,
-                             .wr.rdma = {.remote_addr = peer->address + THERE, .rkey = peer->rkey}};
-    complete(p, qp, &wr, read ? "READ from the other" : "WRITE to the other");
+    return (struct ibv_sge){
+        .addr = (uintptr_t)p->memory + offset, .length = bytes, .lkey = p->mr->lkey};
+}
+
+static void write_there(struct program *p, uint32_t bytes)
+{
+    struct ibv_sge from = here(p, 0, bytes);
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE,
+                             .sg_list = &from,
+                             .wr.rdma = {.remote_addr = peer.address + THERE, .rkey = peer.rkey}};
+    complete(p, connection, &wr, "WRITE to the other");
+}
+
+static void read_there(struct program *p, uint32_t bytes)
+{
+    struct ibv_sge to = here(p, THERE, bytes);
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ,
+                             .sg_list = &to,
+                             .wr.rdma = {.remote_addr = peer.address + THERE, .rkey = peer.rkey}};
+    complete(p, connection, &wr, "READ from the other");
 }
 
 /* What is written there comes back. */
-static void write_and_read(struct program *p, struct ibv_qp *qp, const struct meeting *peer,
-                           uint32_t bytes)
+static void write_and_read(struct program *p, uint32_t bytes)
 {
     for (uint32_t i = 0; i < bytes; i++) {
         p->memory[i] = (uint8_t)(i * 11 + bytes);
     }
     memset(p->memory + THERE, 0, bytes);
-    reach_there(p, qp, peer, IBV_WR_RDMA_WRITE, bytes);
-    reach_there(p, qp, peer, IBV_WR_RDMA_READ, bytes);
+    write_there(p, bytes);
+    read_there(p, bytes);
     must(memcmp(p->memory, p->memory + THERE, bytes) == 0, "what came back from the other", 0);
+}
+
+/* Longer than retries take: the program has been told nothing of it. */
+static void *go_on(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = 500000000};
+    (void)unused;
+    nanosleep(&pause, NULL);
+    kill(other, SIGCONT);
+    return NULL;
+}
+
+static void stop_other(struct program *p)
+{
+    pthread_t later;
+    must(pthread_create(&later, NULL, go_on, NULL) == 0, "pthread_create", errno);
+    kill(other, SIGSTOP);
+    write_and_read(p, SMALL);
+    pthread_join(later, NULL);
+}
+
+/* By the number that a subnet manager would have given it. */
+static void find_by_lid(struct program *p)
+{
+    struct ibv_ah_attr attr = {.dlid = peer.lid, .port_num = 1};
+    struct ibv_ah *ah = POINTER(ibv_create_ah(p->pd, &attr));
+    ZERO(ibv_destroy_ah(ah));
 }
 
 void talk_to_other(struct program *p)
 {
-    struct meeting peer;
-    uint16_t port;
-    struct ibv_qp *qp = meet_other(p, &peer);
-    write_and_read(p, qp, &peer, SMALL);
-    write_and_read(p, qp, &peer, LARGE);
-    hear(&port, sizeof(port));
-    if (has_ipv4(p)) {
-        call_manager(port);
+    meet_other(p);
+    write_and_read(p, SMALL);
+    write_and_read(p, LARGE);
+    if (getenv("FAILS_STOP") != NULL) {
+        stop_other(p);
     }
-    ZERO(ibv_destroy_qp(qp));
+    find_by_lid(p);
+    hear(&peer_port, sizeof(peer_port));
+    call_other(p);
+}
+
+void call_other(const struct program *p)
+{
+    call_manager(p, &peer.gid, peer_port);
 }
 
 void end_other(void)
 {
     int status = -1;
     const char end = 1;
+    ZERO(ibv_destroy_qp(connection));
     tell(&end, sizeof(end));
     must(waitpid(other, &status, 0) == other && status == 0, "the other", status);
     close(line);

@@ -49,7 +49,7 @@ static void to_init(struct ibv_qp *qp)
                            (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
 }
 
-void connect_qp(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t peer)
+static int to_rtr(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t peer)
 {
     const bool rc = qp->qp_type == IBV_QPT_RC, ud = qp->qp_type == IBV_QPT_UD;
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
@@ -61,17 +61,28 @@ void connect_qp(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t peer)
                                .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = *gid}}};
     const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     const int reliable = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-    to_init(qp);
-    ZERO(ibv_modify_qp(qp, &attr, IBV_QP_STATE | (ud ? 0 : connected) | (rc ? reliable : 0)));
-    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                                .timeout = 12,
-                                .retry_cnt = 7,
-                                .rnr_retry = 7,
-                                .sq_psn = 7,
-                                .max_rd_atomic = 4};
+    return ibv_modify_qp(qp, &attr, IBV_QP_STATE | (ud ? 0 : connected) | (rc ? reliable : 0));
+}
+
+static void to_rts(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
+                               .timeout = 12,
+                               .retry_cnt = 7,
+                               .rnr_retry = 7,
+                               .sq_psn = 7,
+                               .max_rd_atomic = 4};
     const int retries =
         IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+    const bool rc = qp->qp_type == IBV_QPT_RC;
     ZERO(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | (rc ? retries : 0)));
+}
+
+void connect_qp(struct ibv_qp *qp, const union ibv_gid *gid, uint32_t peer)
+{
+    to_init(qp);
+    ZERO(to_rtr(qp, gid, peer));
+    to_rts(qp);
 }
 
 /* -- Requests -----------------------------------------------------------------------------------*/
@@ -292,10 +303,11 @@ static struct ibv_ah *make_handle(struct program *p, const union ibv_gid *gid)
     return ibv_create_ah(p->pd, &attr);
 }
 
-/* Linux has none of IPv6 on its loopback. */
 static void use_group(struct program *p, struct ibv_qp *qps[2], struct ibv_send_wr *wr)
 {
-    const union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 7, 7, 7}};
+    static const union ibv_gid group4 = {.raw = {[10] = 0xff, 0xff, 239, 7, 7, 7}};
+    static const union ibv_gid group6 = {.raw = {0xff, 0x15, [14] = 7, 7}};
+    const union ibv_gid group = has_ipv4(p) ? group4 : group6;
     ZERO(ibv_attach_mcast(qps[1], &group, 0));
     struct ibv_ah *ah = POINTER(make_handle(p, &group));
     wr->wr.ud.ah = ah;
@@ -318,7 +330,7 @@ static void use_ud(struct program *p)
         .sg_list = &from,
         .wr.ud = {.ah = ah, .remote_qpn = qps[1]->qp_num, .remote_qkey = QKEY}};
     send_until_it_arrives(p, qps[0], qps[1], &wr, GRH, "SEND over UD");
-    if (has_ipv4(p)) {
+    if (has_groups(p)) {
         use_group(p, qps, &wr);
     }
     ZERO(ibv_destroy_ah(ah));
@@ -331,6 +343,27 @@ void move_data(struct program *p)
     use_rc(p);
     use_uc(p);
     use_ud(p);
+}
+
+/* At an address where nobody is: that it was sent is all that is known; or, of shared memory alone,
+ * that nobody is there. */
+void call_nobody(struct program *p)
+{
+    union ibv_gid nobody = p->gid;
+    struct ibv_qp *qp = POINTER(make_qp(p, IBV_QPT_UC, NULL));
+    struct ibv_sge from = part(p, 0, 64);
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &from};
+    nobody.raw[15] ^= 0x54;
+    to_init(qp);
+    int answer;
+    while ((answer = to_rtr(qp, &nobody, 77)) != 0 && answer != EINVAL) {
+        judge("a queue pair towards nobody", answer);
+    }
+    if (answer == 0) {
+        to_rts(qp);
+        complete(p, qp, &wr, "SEND to nobody");
+    }
+    ZERO(ibv_destroy_qp(qp));
 }
 
 /* -- Events -------------------------------------------------------------------------------------*/
@@ -374,4 +407,27 @@ void take_events(struct program *p)
     ZERO(ibv_destroy_qp(qps[0]));
     ZERO(ibv_destroy_qp(qps[1]));
     ZERO(ibv_destroy_srq(srq));
+}
+
+/* Events that nobody takes go with what they tell of. */
+void leave_events(struct program *p)
+{
+    struct program own = *p;
+    struct pollfd wait = {.events = POLLIN};
+    struct ibv_wc wc;
+    own.channel = POINTER(ibv_create_comp_channel(p->context));
+    own.cq = POINTER(ibv_create_cq(p->context, 16, NULL, own.channel, 0));
+    struct ibv_qp *qp = POINTER(make_qp(&own, IBV_QPT_RC, NULL));
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    struct ibv_sge to = part(p, TO, 64);
+    connect_qp(qp, &p->gid, qp->qp_num);
+    ZERO(ibv_req_notify_cq(own.cq, 0));
+    post_receive(qp, &to);
+    ZERO(ibv_modify_qp(qp, &error, IBV_QP_STATE));
+    wait.fd = own.channel->fd;
+    must(poll(&wait, 1, PATIENCE_MS) == 1, "no completion event to leave", 0);
+    must(completes(&own, PATIENCE_MS, &wc) && wc.status == IBV_WC_WR_FLUSH_ERR, "no flush", 0);
+    ZERO(ibv_destroy_qp(qp));
+    ZERO(ibv_destroy_cq(own.cq));
+    ZERO(ibv_destroy_comp_channel(own.channel));
 }

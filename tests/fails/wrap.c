@@ -11,6 +11,10 @@
  *   FAILS_CALL    which of its calls: 0 is the first
  *   FAILS_HOW     an errno, or "short": less is done than was asked for
  *
+ * What the library does when a call has failed calls others, and these may fail as well:
+ *
+ *   FAILS_THEN_SITE, FAILS_THEN_CALL, FAILS_THEN_HOW    likewise, of a second site
+ *
  * Nothing here allocates, and nothing calls what is wrapped.
  */
 #include <dirent.h>
@@ -42,27 +46,39 @@
 
 struct site {
     _Atomic uintptr_t address; /* 0: no site. */
-    _Atomic uint32_t calls;
+    _Atomic uint32_t calls;    /* Those that may fail. */
     const char *function;
     long number; /* The system call, if it goes past the C library; -1: it does not. */
 };
 
+/* What fails. */
+struct target {
+    uintptr_t place; /* 0: nothing. */
+    uint32_t call;
+    int how;
+};
+
 static struct site sites[SITES_MAX];
 static atomic_uint *struck; /* A program and its children share it. */
-static uintptr_t target;    /* 0: nothing fails. */
-static uint32_t target_call;
-static int target_how;
+static struct target targets[2];
 
 long __real_syscall(long number, ...);
+void *__real_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 
 unsigned fails_struck(void)
 {
     return atomic_load(struck);
 }
 
-int fails_how(void)
+bool fails_tells(int reason)
 {
-    return target_how;
+    for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++) {
+        const struct target *target = &targets[i];
+        if (target->place != 0 && reason == (target->how == SHORT ? EIO : target->how)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* -- Sites --------------------------------------------------------------------------------------*/
@@ -79,19 +95,28 @@ static uintptr_t place_of(uintptr_t address, const char **module)
     return address - (uintptr_t)info.dli_fbase;
 }
 
+static struct target read_target(const char *site, const char *call, const char *how)
+{
+    if (site == NULL || how == NULL) {
+        return (struct target){0};
+    }
+    return (struct target){
+        .place = strtoul(site, NULL, 16),
+        .call = call == NULL ? 0 : (uint32_t)strtoul(call, NULL, 10),
+        .how = strcmp(how, "short") == 0 ? SHORT : (int)strtol(how, NULL, 10),
+    };
+}
+
 __attribute__((constructor)) static void read_orders(void)
 {
-    const char *site = getenv("FAILS_SITE"), *call = getenv("FAILS_CALL");
-    const char *how = getenv("FAILS_HOW");
-    struck = mmap(NULL, sizeof(*struck), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struck = __real_mmap64(NULL, sizeof(*struck), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (struck == MAP_FAILED) {
         abort();
     }
-    if (site != NULL && how != NULL) {
-        target_call = call == NULL ? 0 : (uint32_t)strtoul(call, NULL, 10);
-        target_how = strcmp(how, "short") == 0 ? SHORT : (int)strtol(how, NULL, 10);
-        target = strtoul(site, NULL, 16);
-    }
+    targets[0] = read_target(getenv("FAILS_SITE"), getenv("FAILS_CALL"), getenv("FAILS_HOW"));
+    targets[1] =
+        read_target(getenv("FAILS_THEN_SITE"), getenv("FAILS_THEN_CALL"), getenv("FAILS_THEN_HOW"));
 }
 
 static struct site *site_at(uintptr_t address, const char *function, long number)
@@ -111,16 +136,26 @@ static struct site *site_at(uintptr_t address, const char *function, long number
     abort();
 }
 
+/* Notes a call that cannot fail as it is made here. */
+static void note(void *caller, const char *function, long number)
+{
+    (void)site_at((uintptr_t)caller, function, number);
+}
+
 /* Is this the call that fails? Returns how; 0: it does not. */
 static int how(void *caller, const char *function, long number)
 {
     const char *module;
     struct site *site = site_at((uintptr_t)caller, function, number);
     const uint32_t call = atomic_fetch_add(&site->calls, 1);
-    if (target == 0 || call != target_call || place_of((uintptr_t)caller, &module) != target) {
-        return 0;
+    for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++) {
+        const struct target *target = &targets[i];
+        if (target->place != 0 && call == target->call &&
+            place_of((uintptr_t)caller, &module) == target->place) {
+            return target->how;
+        }
     }
-    return target_how;
+    return 0;
 }
 
 static void strike(int reason)
@@ -248,6 +283,9 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, void *bytes);
 int __wrap_getsockopt(int fd, int level, int name, void *value, void *bytes)
 {
     const bool known = level == SOL_SOCKET && name == SO_COOKIE;
+    if (known) {
+        note(CALLER, "getsockopt", -1);
+    }
     return !known && fails(CALLER, "getsockopt", -1)
                ? -1
                : __real_getsockopt(fd, level, name, value, bytes);
@@ -259,15 +297,18 @@ int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
 /* What is watched already takes no memory. */
 int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
 {
+    if (what != EPOLL_CTL_ADD) {
+        note(CALLER, "epoll_ctl", -1);
+    }
     return what == EPOLL_CTL_ADD && fails(CALLER, "epoll_ctl", -1)
                ? -1
                : __real_epoll_ctl(epoll, what, fd, event);
 }
 
 /* They return the errno. */
-WRAP(int, fails_how(), pthread_atfork,
-     (void (*before)(void), void (*parent)(void), void (*child)(void)), (before, parent, child))
-WRAP(int, fails_how(), pthread_create,
+WRAP(int, errno, pthread_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void)),
+     (before, parent, child))
+WRAP(int, errno, pthread_create,
      (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument),
      (thread, attributes, run, argument))
 
@@ -288,6 +329,7 @@ int __wrap_fcntl64(int fd, int command, void *argument)
 {
     /* Flags of a descriptor that is there are always known. */
     if (command == F_GETFL || command == F_GETFD) {
+        note(CALLER, "fcntl64", -1);
         return __real_fcntl64(fd, command, argument);
     }
     return fails(CALLER, "fcntl64", -1) ? -1 : __real_fcntl64(fd, command, argument);
@@ -366,7 +408,7 @@ WRAP_VECTORS(process_vm_writev)
 
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 
-/* What has nothing to fail by: it is not even a site. */
+/* What has nothing to fail by. */
 static bool cannot_fail(long number)
 {
     return number == SYS_close || number == SYS_gettid || number == SYS_tgkill ||
@@ -376,6 +418,7 @@ static bool cannot_fail(long number)
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
     if (cannot_fail(number)) {
+        note(CALLER, "syscall", number);
         return __real_syscall(number, a, b, c, d, e, f);
     }
     const bool counted = number == SYS_read || number == SYS_write || number == SYS_sendmmsg;
