@@ -8,9 +8,9 @@
  *         already complete; and all of it can be taken apart at any time.
  * Method  Queue pairs of one NIC are connected to one another in pairs, of every type, with and
  *         without blocks. What they send waits on a wire, which the input delivers from, or makes
- *         up. Memory is moved at once or later. The input says what is called next: posts,
- *         modifications of every kind, polls, registration, windows, shared receive queues,
- *         destruction.
+ *         up. A router may have marked them. Memory is moved at once or later. The input says
+ *         what is called next: posts, modifications of every kind, polls, registration, windows,
+ *         shared receive queues, destruction.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,7 @@
 #include "nic/nic.h"
 #include "nic/ways.h"
 #include "tests/fuzz/input.h"
+#include "wire/inet.h"
 
 #define QPS         6
 #define CQS         2
@@ -87,6 +88,13 @@ static void *zeroed(size_t bytes)
     CHECK(memory != NULL);
     return memset(memory, 0, bytes);
 }
+
+/* How a packet comes. */
+enum way {
+    WAY_PLACED = 1 << 0, /* Its sender says that it wrote or read the memory itself. */
+    WAY_LATE = 1 << 1,   /* Its move is made later. */
+    WAY_MARKED = 1 << 2, /* A router met congestion. */
+};
 
 /* -- Making and taking apart --------------------------------------------------------------------*/
 
@@ -240,8 +248,7 @@ static struct qp_attributes attributes_of(uint32_t which, struct input *input)
     const uint8_t choice = take(input);
     return (struct qp_attributes){
         .port = 1,
-        .access = choice & 1 ? ACCESS_REMOTE_READ
-                             : ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
+        .access = choice & 1 ? ACCESS_REMOTE_READ : ACCESS_REMOTE,
         .path_mtu = choice & 2 ? PATH_MTU_1024 : PATH_MTU_256,
         .qkey = 0x1234,
         .psn = {FIRST_PSN, FIRST_PSN},
@@ -345,7 +352,7 @@ static void post_send(uint32_t which, struct input *input)
     static const enum work_kind kinds[] = {
         WORK_WRITE,       WORK_WRITE_IMMEDIATE, WORK_SEND,         WORK_SEND_IMMEDIATE,
         WORK_READ,        WORK_COMPARE_SWAP,    WORK_FETCH_ADD,    WORK_LOCAL_INVALIDATE,
-        WORK_BIND_WINDOW, WORK_SEND_INVALIDATE, WORK_ATOMIC_WRITE, WORK_READ,
+        WORK_BIND_WINDOW, WORK_SEND_INVALIDATE, WORK_ATOMIC_WRITE, WORK_FLUSH,
     };
     const uint8_t choice = take(input), more = take(input);
     struct sge sges[6];
@@ -359,6 +366,7 @@ static void post_send(uint32_t which, struct input *input)
         .immediate = key_of(more),
         .remote_address = BASE + take(input) * 64u,
         .remote_key = key_of(take(input)),
+        .flush = {choice * 64u, more % 16 == 15 ? more : 1 + (more >> 4) % 3, more & 1},
         .path = &path,
         .destination_qpn = more & 64 ? qp_number(world.ends[which].qp) : 78,
         .destination_qkey = 0x1234,
@@ -367,11 +375,13 @@ static void post_send(uint32_t which, struct input *input)
                  .region = choice & 64 ? NULL : &world.regions[choice % REGIONS],
                  .address = BASE + more,
                  .bytes = choice,
-                 .access = more & 1 ? ACCESS_REMOTE_READ : ACCESS_REMOTE_WRITE,
+                 .access = more & 1 ? ACCESS_REMOTE_READ | ACCESS_FLUSH : ACCESS_REMOTE_WRITE,
                  .key = world.windows[more >> 6 & 1].key ^ (more & 7)},
     };
     if (work_kind_in(work_kinds(WORK_IS_ATOMIC), request.kind) && (more & 128) == 0) {
         request.sge_count = 1;
+    } else if (request.kind == WORK_FLUSH && more % 16 != 15) {
+        request.sge_count = 0;
     }
     for (uint32_t i = 0; i < request.sge_count; i++) {
         sges[i] = sge_of(input);
@@ -497,6 +507,11 @@ static void copy(struct nic_move *move)
 {
     const uint8_t *payload = move->payload;
     uint32_t prefix = 0;
+    if (move->kind == NIC_MOVE_FLUSH) {
+        const uint64_t start = (uintptr_t)world.memory + GUARD;
+        CHECK(move->flush.range.address >= start && move->flush.range.bytes <= BYTES &&
+              move->flush.range.address - start <= BYTES - move->flush.range.bytes);
+    }
     if (move->kind == NIC_MOVE_ATOMIC) {
         uint64_t *at = (uint64_t *)(uintptr_t)move->segments[0].address;
         move->original = *at;
@@ -565,7 +580,7 @@ static bool put_off(const struct nic_move *move, uint8_t *bytes)
 }
 
 /* Memory of exactly the packet's size, so that reading behind it is found. */
-static void arrive(const uint8_t *packet, uint32_t count, bool placed, bool late)
+static void arrive(const uint8_t *packet, uint32_t count, uint32_t ways)
 {
     uint8_t *bytes = malloc(count + 1);
     struct nic_move move;
@@ -575,15 +590,16 @@ static void arrive(const uint8_t *packet, uint32_t count, bool placed, bool late
                                     .headers_bytes = count,
                                     .source = world.gid,
                                     .destination = world.gid,
+                                    .traffic_class = ways & WAY_MARKED ? INET_ECN_MASK : 0,
                                     .hop_limit = 64,
-                                    .placed = placed};
+                                    .placed = ways & WAY_PLACED};
     enum nic_arrived arrived = nic_on_packet(world.nic, &frame, world.now, &move);
     if (arrived == NIC_WANTS_BLOCKS) {
         give_blocks(move.qp);
         arrived = nic_on_packet(world.nic, &frame, world.now, &move);
         CHECK(arrived != NIC_WANTS_BLOCKS);
     }
-    if (arrived == NIC_MOVES && late && put_off(&move, bytes)) {
+    if (arrived == NIC_MOVES && (ways & WAY_LATE) && put_off(&move, bytes)) {
         return;
     }
     while (arrived == NIC_MOVES && world.moves[0].bytes != NULL) {
@@ -606,20 +622,24 @@ static void deliver(struct input *input)
     if ((choice & 12) == 12) {
         packet.bytes = packet.bytes > 0 ? take(input) % packet.bytes : 0;
     }
-    arrive(packet.at, packet.bytes, packet.placed != ((choice & 48) == 48), choice & 64);
+    const bool placed = packet.placed != ((choice & 48) == 48);
+    arrive(packet.at, packet.bytes,
+           (placed ? WAY_PLACED : 0u) | (choice & 64 ? WAY_LATE : 0u) |
+               (which & WIRE ? WAY_MARKED : 0u));
     if (choice & 128) {
         world.wire[which % WIRE].bytes = 0;
     }
 }
 
 /* All of the newest packets that still lie there, in order. */
-static void deliver_all(void)
+static void deliver_all(bool marked)
 {
     for (uint32_t i = 0; i < WIRE; i++) {
         struct wire_packet packet = world.wire[(world.wire_count + i) % WIRE];
         world.wire[(world.wire_count + i) % WIRE].bytes = 0;
         if (packet.bytes > 0) {
-            arrive(packet.at, packet.bytes, packet.placed, false);
+            arrive(packet.at, packet.bytes,
+                   (packet.placed ? WAY_PLACED : 0u) | (marked ? WAY_MARKED : 0u));
         }
     }
 }
@@ -629,6 +649,7 @@ static void make_up(uint32_t which, struct input *input)
 {
     const struct end *end = &world.ends[which];
     const uint8_t opcode = take(input), choice = take(input);
+    const uint8_t operation = opcode < 240 ? opcode % 24 : 24 + opcode % 8;
     uint8_t bytes[ROCE_HEADERS_BYTES_MAX + 256] = {0};
     static const uint8_t services[] = {ROCE_SERVICE_RC, ROCE_SERVICE_UC, ROCE_SERVICE_UD,
                                        ROCE_SERVICE_XRC, ROCE_SERVICE_XRC};
@@ -636,10 +657,11 @@ static void make_up(uint32_t which, struct input *input)
                                  .destination_qpn = qp_number(end->qp),
                                  .ack_request = choice & 1};
     for (uint32_t i = 0; i < COUNT_OF(types); i++) {
-        packet.opcode =
-            types[i] == end->type ? (uint8_t)(services[i] | opcode % 24) : packet.opcode;
+        packet.opcode = types[i] == end->type ? (uint8_t)(services[i] | operation) : packet.opcode;
     }
-    if (!roce_is_of_queue_pairs(roce_opcode(packet.opcode))) {
+    if ((choice & 192) == 192) {
+        packet.opcode = ROCE_OPCODE_CNP;
+    } else if (!roce_is_of_queue_pairs(roce_opcode(packet.opcode))) {
         return;
     }
     const bool connected = end->type != QP_UC && end->type != QP_UD;
@@ -655,9 +677,13 @@ static void make_up(uint32_t which, struct input *input)
     packet.reth.key = packet.atomic.key = packet.immediate = key_of(take(input));
     packet.reth.address = packet.atomic.address = BASE + take(input) * 8u;
     packet.reth.bytes = take(input) * 8u;
+    packet.feth.placement = opcode >> 1 & 3;
+    packet.feth.selectivity = opcode >> 3 & 1;
     const uint32_t head = (uint32_t)roce_encode_headers(&packet, bytes);
     const uint32_t payload = choice & 4 ? 256 : choice & 8 ? 0 : take(input) & ~3u;
-    arrive(bytes, head + payload, choice & 16, choice & 32);
+    arrive(bytes, head + payload,
+           (choice & 16 ? WAY_PLACED : 0u) | (choice & 32 ? WAY_LATE : 0u) |
+               (choice & 64 ? WAY_MARKED : 0u));
 }
 
 /* -- Memory, time, events -----------------------------------------------------------------------*/
@@ -671,9 +697,8 @@ static void change_memory(struct input *input)
         .address = (uintptr_t)(world.memory + GUARD),
         .bytes = BYTES,
         .start = BASE,
-        .access = choice & 64 ? ACCESS_REMOTE_READ
-                              : ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
-                                    ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND,
+        .access =
+            choice & 64 ? ACCESS_REMOTE_READ : ACCESS_LOCAL_WRITE | ACCESS_REMOTE | ACCESS_MW_BIND,
     };
     if (choice & 128) {
         if (world.has_window[window]) {
@@ -778,7 +803,7 @@ static void step(struct input *input)
     case 2: deliver(input); break;
     case 3:
         pull(15);
-        deliver_all();
+        deliver_all(more & 1);
         break;
     case 4: pass_time((uint64_t)take(input) << (8 + more), take(input) & 1); break;
     case 5: poll(&world.cqs[more & 1], more); break;
