@@ -99,7 +99,7 @@ bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic
         }
         return rc_on_request(qp, arrival, move);
     }
-    if (in_order) {
+    if (in_order && qp->current == NULL) { /* A receive stays its queue's, whatever comes next. */
         qp->srqn = packet->xrc.srqn;
     }
     qp->srq = srq;

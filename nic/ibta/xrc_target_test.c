@@ -102,6 +102,26 @@ static void test_one_queue_for_all_packets(void **state)
     }
 }
 
+/* A message that comes in the middle of another one is refused, and the receive that this one had
+ * begun to fill is flushed where its own queue completes. */
+static void test_flushed_where_it_belongs(void **state)
+{
+    (void)state;
+    struct target *target = begin_target();
+    struct completion ring[8];
+    struct cq other;
+    struct completion completion;
+    cq_init(&other, 4, ring);
+    list_init(&other.notify);
+    target->srqs[1].cq = &other;
+    send(target, ROCE_SEND_FIRST, 0, target->srqs[0].number, MTU);
+    send(target, ROCE_SEND_ONLY, 1, target->srqs[1].number, 8);
+    assert_int_equal(qp_state_of(target->bench->qp), QP_ERR);
+    expect(target->bench, 0, COMPLETION_FLUSHED);
+    assert_int_equal(cq_poll(&other, &completion, 1), 0);
+    end_target(target);
+}
+
 /* What comes twice was executed when the queue was there; what is new is refused. */
 static void test_duplicate_behind_its_queue(void **state)
 {
@@ -127,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_queue_for_all_packets),
+        cmocka_unit_test(test_flushed_where_it_belongs),
         cmocka_unit_test(test_duplicate_behind_its_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
