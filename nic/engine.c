@@ -58,6 +58,28 @@ void engine_retune(struct qp *qp, struct instant now)
     UNREACHABLE("an engine outside its enum");
 }
 
+bool engine_may_limit(const struct qp *qp, uint32_t reads)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: return rc_may_limit(qp, reads);
+    case ENGINE_BLOCK: return block_may_limit(qp, reads);
+    case ENGINE_UC:
+    case ENGINE_UD: return true; /* They have neither. */
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
+void engine_limit(struct qp *qp, uint32_t reads)
+{
+    switch ((enum engine)qp->engine) {
+    case ENGINE_RC: rc_limit(qp, reads); return;
+    case ENGINE_BLOCK: block_limit(qp, reads); return;
+    case ENGINE_UC:
+    case ENGINE_UD: return;
+    }
+    UNREACHABLE("an engine outside its enum");
+}
+
 void engine_drain(struct qp *qp)
 {
     switch ((enum engine)qp->engine) {

@@ -41,6 +41,10 @@ void engine_start_receiving(struct qp *qp);
 void engine_start_sending(struct qp *qp);
 /* In SQD the program changed qp->attributes. */
 void engine_retune(struct qp *qp, struct instant now);
+/* In SQD: may the peer have so many READs and atomics outstanding from now on? Not fewer than it
+ * waits for. */
+bool engine_may_limit(const struct qp *qp, uint32_t reads);
+void engine_limit(struct qp *qp, uint32_t reads);
 /* From RTS to SQD: nothing more begins; qp_note_drained when all that was begun is done. */
 void engine_drain(struct qp *qp);
 /* The queue pair leaves all that comes in: it is reset, destroyed, or has entered the error state.

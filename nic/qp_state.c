@@ -129,8 +129,7 @@ static enum status judge_resources(const struct qp *qp, const struct qp_attribut
     if (wanted->max_reads_in > qp->resources_room) {
         return STATUS_FULL;
     }
-    return changes && !rc_responder_may_limit(&qp->in.rc, wanted->max_reads_in) ? STATUS_BUSY
-                                                                                : STATUS_OK;
+    return changes && !engine_may_limit(qp, wanted->max_reads_in) ? STATUS_BUSY : STATUS_OK;
 }
 
 static enum status judge(const struct qp *qp, const struct qp_attributes *wanted, uint32_t mask)
@@ -245,7 +244,7 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
         engine_start_sending(qp);
     } else if (to == QP_SQD) {
         if (mask & QP_ATTR_MAX_DEST_RD_ATOMIC) {
-            rc_responder_set_limit(&qp->in.rc, wanted->max_reads_in);
+            engine_limit(qp, wanted->max_reads_in);
         }
         engine_retune(qp, now);
         if (from == QP_RTS) {

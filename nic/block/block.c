@@ -112,6 +112,20 @@ void block_retune(struct qp *qp, struct instant now)
     }
 }
 
+/* RC has what it is told for the time when its requests come by RC again. */
+bool block_may_limit(const struct qp *qp, uint32_t reads)
+{
+    return rc_may_limit(qp, reads) && (!block_receives(qp) || block_receive_may_limit(qp, reads));
+}
+
+void block_limit(struct qp *qp, uint32_t reads)
+{
+    rc_limit(qp, reads);
+    if (block_receives(qp)) {
+        block_receive_limit_results(qp, reads);
+    }
+}
+
 void block_drain(struct qp *qp)
 {
     if (!block_sends(qp)) {

@@ -160,6 +160,9 @@ bool block_receive_ready(const struct qp *qp);
 bool block_receive_next(struct qp *qp, struct instant now, struct nic_departure *departure);
 /* The payload of a BLK_DATA could not be read. */
 void block_receive_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
+/* In SQD: may the peer wait for so many results of READs and atomics from now on? */
+bool block_receive_may_limit(const struct qp *qp, uint32_t reads);
+void block_receive_limit_results(struct qp *qp, uint32_t reads);
 /* Was nothing executed since the session began, nor a shared receive taken? Then the session can be
  * given up, and nobody notices. */
 bool block_receive_untouched(const struct qp *qp);

@@ -64,7 +64,7 @@ static uint32_t read_place(const struct block_receiver *receiver, uint32_t place
     return (receiver->reads_head + place) % receiver->reads_room;
 }
 
-static struct block_read *read_at(struct block_receiver *receiver, uint32_t place)
+static struct block_read *read_at(const struct block_receiver *receiver, uint32_t place)
 {
     return &receiver->reads[read_place(receiver, place)];
 }
@@ -136,6 +136,71 @@ struct block_result *block_result_room(struct block_receiver *receiver)
         receiver->results_due--;
     }
     return result->due ? NULL : result;
+}
+
+/* An atomic is on its way to memory: its result will take the oldest one's place. */
+static bool is_moving(const struct block_responder *stream)
+{
+    const struct block_context *context =
+        block_contexts_find(stream->contexts, &stream->chain, block_responder_base(stream));
+    return context != NULL && (context->flags & BLOCK_CONTEXT_BEGUN) != 0;
+}
+
+/* The result that was kept `age` atomics ago; the oldest one first. */
+static struct block_result *result_of_age(const struct block_receiver *receiver, uint32_t age)
+{
+    return &receiver->results[(receiver->results_next + age) % receiver->results_limit];
+}
+
+bool block_receive_may_limit(const struct qp *qp, uint32_t reads)
+{
+    const struct block_receiver *receiver = receiver_of(qp);
+    const uint32_t wanted = reads + !is_moving(&receiver->stream);
+    if (wanted == 0) {
+        return false;
+    }
+    for (uint32_t i = 0; reads == 0 && i < receiver->reads_count; i++) {
+        if (!read_at(receiver, i)->repeated) {
+            return false;
+        }
+    }
+    for (uint32_t age = 0; age + wanted <= receiver->results_limit; age++) {
+        const struct block_result *result = result_of_age(receiver, age);
+        if (result->due && !result->answered) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void reverse(struct block_result *results, uint32_t from, uint32_t to)
+{
+    for (; from + 1 < to; from++, to--) {
+        const struct block_result first = results[from];
+        results[from] = results[to - 1];
+        results[to - 1] = first;
+    }
+}
+
+/* The oldest of what is kept for duplicates goes, as if as many atomics had come. */
+void block_receive_limit_results(struct qp *qp, uint32_t reads)
+{
+    struct block_receiver *receiver = receiver_of(qp);
+    struct block_result *results = receiver->results;
+    const uint32_t before = receiver->results_limit, next = receiver->results_next;
+    CHECK(block_receive_may_limit(qp, reads) && reads <= qp->nic->limits.reads_per_qp);
+    /* The oldest to the front. */
+    reverse(results, 0, next);
+    reverse(results, next, before);
+    reverse(results, 0, before);
+    const uint32_t gone = before > reads ? before - reads : 0;
+    for (uint32_t i = 0; i < gone; i++) {
+        receiver->results_due -= results[i].due;
+    }
+    __builtin_memmove(results, results + gone, (before - gone) * sizeof(*results));
+    __builtin_memset(results + (before - gone), 0, gone * sizeof(*results));
+    receiver->results_limit = reads;
+    receiver->results_next = reads > before ? before : 0;
 }
 
 void block_repeat_result(struct qp *qp, const struct block_packet *packet)

@@ -38,6 +38,8 @@ struct rc_resource **block_resources(struct qp *qp);
 /* -- The seam's verbs. */
 void block_start_receiving(struct qp *qp);
 void block_retune(struct qp *qp, struct instant now);
+bool block_may_limit(const struct qp *qp, uint32_t reads);
+void block_limit(struct qp *qp, uint32_t reads);
 void block_drain(struct qp *qp);
 void block_withdraw(struct qp *qp);
 bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,

@@ -53,6 +53,8 @@ size_t rc_resources_bytes(uint32_t limit);
 void rc_start_receiving(struct qp *qp);
 void rc_start_sending(struct qp *qp);
 void rc_retune(struct qp *qp, struct instant now);
+bool rc_may_limit(const struct qp *qp, uint32_t reads);
+void rc_limit(struct qp *qp, uint32_t reads);
 bool rc_ready(const struct qp *qp);
 void rc_on_blocked(struct qp *qp, struct instant now);
 struct instant rc_deadline(const struct qp *qp);

@@ -61,6 +61,16 @@ void rc_retune(struct qp *qp, struct instant now)
     }
 }
 
+bool rc_may_limit(const struct qp *qp, uint32_t reads)
+{
+    return rc_responder_may_limit(&qp->in.rc, reads);
+}
+
+void rc_limit(struct qp *qp, uint32_t reads)
+{
+    rc_responder_set_limit(&qp->in.rc, reads);
+}
+
 /* -- Departure ----------------------------------------------------------------------------------*/
 
 bool rc_ready(const struct qp *qp)
