@@ -205,6 +205,11 @@ bool qp_fail_oldest(struct qp *qp);
 void qp_note_drained(struct qp *qp);
 void qp_flush_sends(struct qp *qp);
 void qp_flush_receives(struct qp *qp);
+/* The receive in use is bad: it completes with `status`. */
+void qp_spoil_receive(struct qp *qp, enum completion_status status);
+/* The memory of `move`, a part of a SEND or WRITE, is not there: the receive that it completes or
+ * fills, if any, completes so. */
+void qp_fault_receive(struct qp *qp, const struct nic_move *move);
 
 /* -- qp_memory.c: SGEs to segments. */
 enum gather_verdict {

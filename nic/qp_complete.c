@@ -84,6 +84,30 @@ void qp_flush_sends(struct qp *qp)
     qp->sends.next = qp->sends.tail;
 }
 
+void qp_spoil_receive(struct qp *qp, enum completion_status status)
+{
+    const struct completion completion = {
+        .wr_id = qp->current->wr_id,
+        .qpn = qp->number,
+        .status = (uint8_t)status,
+        .kind = COMPLETION_RECEIVE,
+    };
+    qp_release_receive(qp);
+    qp_complete_receive(qp, qp->srqn, &completion);
+}
+
+void qp_fault_receive(struct qp *qp, const struct nic_move *move)
+{
+    struct completion completion = move->completion;
+    if (move->completes) {
+        completion.status =
+            completion.kind == COMPLETION_RECEIVE ? COMPLETION_LOCAL_PROTECTION : COMPLETION_FLUSHED;
+        qp_complete_receive(qp, move->srqn, &completion);
+    } else if (qp->current != NULL) {
+        qp_spoil_receive(qp, COMPLETION_LOCAL_PROTECTION);
+    }
+}
+
 static void flush_receive(struct qp *qp, uint64_t wr_id)
 {
     const struct completion completion = {

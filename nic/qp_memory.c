@@ -81,7 +81,7 @@ const struct receive *qp_take_receive(struct qp *qp)
 void qp_release_receive(struct qp *qp)
 {
     CHECK(qp->current != NULL);
-    if (qp->srq == NULL) {
+    if (qp->current != qp->taken) {
         receive_queue_drop(&qp->receives);
     }
     qp->current = NULL;

@@ -27,14 +27,6 @@ static void write(struct bench *bench, uint32_t psn)
                                         .payload_bytes = 8});
 }
 
-static void finish_first(struct bench *bench, enum nic_move_result result)
-{
-    assert_true(bench->move_count > 0);
-    nic_on_moved(bench->nic, &bench->moves[0], result, bench->now);
-    bench->move_count--;
-    memmove(&bench->moves[0], &bench->moves[1], bench->move_count * sizeof(bench->moves[0]));
-}
-
 /* The one packet that leaves answers a FLUSH, and carries nothing. */
 static void expect_answer(struct bench *bench, uint32_t psn)
 {

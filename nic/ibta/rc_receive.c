@@ -63,14 +63,7 @@ static bool refuse_for_now(struct qp *qp, uint32_t psn)
 static bool spoil_receive(struct qp *qp, uint32_t psn, enum completion_status status,
                           uint8_t syndrome, enum nic_counter counter)
 {
-    const struct completion completion = {
-        .wr_id = qp->current->wr_id,
-        .qpn = qp->number,
-        .status = (uint8_t)status,
-        .kind = COMPLETION_RECEIVE,
-    };
-    qp_release_receive(qp);
-    qp_complete_receive(qp, qp->srqn, &completion);
+    qp_spoil_receive(qp, status);
     return rc_refuse(qp, psn, syndrome, counter);
 }
 
@@ -473,6 +466,7 @@ static void refuse_moved(struct qp *qp, const struct nic_move *move)
 static void request_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
 {
     if (result == NIC_MOVE_FAULTED) {
+        qp_fault_receive(qp, move);
         refuse_moved(qp, move);
         return;
     }

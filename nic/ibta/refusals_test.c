@@ -325,6 +325,81 @@ static void test_ud_drops_what_is_too_long(void **state)
     end(bench);
 }
 
+/* -- UC and UD: the receive's own memory --------------------------------------------------------*/
+
+/* 9.9.3, class A: a receive whose key does not allow it completes so, and the queue pair ends. */
+static void test_receive_that_is_not_allowed(void **state)
+{
+    (void)state;
+    static const enum qp_type types[] = {QP_UC, QP_UD};
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        struct bench *bench = begin(types[i], QP_RTS);
+        const struct sge wrong = {0, 64, bench->region.key + 1};
+        assert_int_equal(qp_post_receive(bench->qp, 1, &wrong, 1), STATUS_OK);
+        receive(bench, 2, 64);
+        if (types[i] == QP_UC) {
+            send(bench, ROCE_SEND_ONLY, 0, 8);
+        } else {
+            datagram(bench, 8);
+        }
+        expect(bench, 1, COMPLETION_LOCAL_PROTECTION);
+        expect(bench, 2, COMPLETION_FLUSHED);
+        expect_nothing(bench);
+        assert_int_equal(counted(bench, COUNTER_drop_wrong_key), 1);
+        assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+        end(bench);
+    }
+}
+
+/* The memory of a SEND is not there: neither is its receive lost, nor does it say that all is well
+ * because the packets behind came into memory. */
+static void test_receive_that_is_not_there(void **state)
+{
+    (void)state;
+    static const struct {
+        enum qp_type type;
+        enum roce_operation operation;
+        uint32_t bytes;
+    } cases[] = {{QP_RC, ROCE_SEND_ONLY, 8},
+                 {QP_RC, ROCE_SEND_FIRST, MTU},
+                 {QP_UC, ROCE_SEND_ONLY, 8},
+                 {QP_UC, ROCE_SEND_FIRST, MTU}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench *bench = begin(cases[i].type, QP_RTS);
+        receive(bench, 1, 2 * MTU);
+        receive(bench, 2, 2 * MTU);
+        bench->slow = true;
+        send(bench, cases[i].operation, 0, cases[i].bytes);
+        finish_first(bench, NIC_MOVE_FAULTED);
+        expect(bench, 1, COMPLETION_LOCAL_PROTECTION);
+        expect(bench, 2, COMPLETION_FLUSHED);
+        expect_nothing(bench);
+        if (cases[i].type == QP_RC) {
+            assert_int_equal(answered(bench), ROCE_NAK_REMOTE_OPERATIONAL);
+        }
+        assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+        end(bench);
+    }
+}
+
+/* A WRITE takes a receive for its immediate data, and that is not to blame. */
+static void test_written_memory_that_is_not_there(void **state)
+{
+    (void)state;
+    static const enum qp_type types[] = {QP_RC, QP_UC};
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        struct bench *bench = begin(types[i], QP_RTS);
+        receive(bench, 1, 0);
+        bench->slow = true;
+        deliver(bench, write_of(bench, ROCE_WRITE_ONLY_IMMEDIATE, 0, 8, 8));
+        finish_first(bench, NIC_MOVE_FAULTED);
+        expect(bench, 1, COMPLETION_FLUSHED);
+        expect_nothing(bench);
+        assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+        end(bench);
+    }
+}
+
 /* -- UC: nobody is told -------------------------------------------------------------------------*/
 
 /* 9.8.2: a message whose middle is lost is dropped, and its receive serves the next one. */
@@ -403,17 +478,20 @@ static void test_events_of_refusals(void **state)
 
 /* -- What a requester asks for ------------------------------------------------------------------*/
 
-/* The last packet of a SEND that is to be noticed has the bit, no other. */
+/* The last packet of what takes a receive has the bit if it is to be noticed, no other. */
 static void test_solicited_by_the_last_packet(void **state)
 {
     (void)state;
+    static const enum work_kind kinds[] = {WORK_SEND, WORK_WRITE, WORK_WRITE_IMMEDIATE};
     struct bench *bench = begin(QP_RC, QP_RTS);
     const struct sge sge = {0, 3 * MTU, bench->region.key};
-    for (int solicited = 0; solicited < 2; solicited++) {
-        const struct send_request request = {.kind = WORK_SEND,
+    for (size_t k = 0; k < 2 * COUNT_OF(kinds); k++) {
+        const enum work_kind kind = kinds[k / 2];
+        const bool solicited = k % 2 == 1 && kind != WORK_WRITE;
+        const struct send_request request = {.kind = kind,
                                              .sges = &sge,
                                              .sge_count = 1,
-                                             .flags = solicited ? WORK_SOLICITED : 0};
+                                             .flags = k % 2 == 1 ? WORK_SOLICITED : 0};
         struct nic_departure departure;
         assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
         for (int i = 0; i < 3; i++) {
@@ -457,6 +535,9 @@ int main(void)
         cmocka_unit_test(test_memory_taken_back_behind_a_read),
         cmocka_unit_test(test_own_qkey),
         cmocka_unit_test(test_ud_drops_what_is_too_long),
+        cmocka_unit_test(test_receive_that_is_not_allowed),
+        cmocka_unit_test(test_receive_that_is_not_there),
+        cmocka_unit_test(test_written_memory_that_is_not_there),
         cmocka_unit_test(test_uc_uses_a_receive_again),
         cmocka_unit_test(test_uc_drops_what_is_too_long),
         cmocka_unit_test(test_uc_drops_what_is_not_allowed),

@@ -193,6 +193,14 @@ static inline void finish_moves(struct bench *bench)
     bench->move_count = 0;
 }
 
+static inline void finish_first(struct bench *bench, enum nic_move_result result)
+{
+    assert_true(bench->move_count > 0);
+    nic_on_moved(bench->nic, &bench->moves[0], result, bench->now);
+    bench->move_count--;
+    memmove(&bench->moves[0], &bench->moves[1], bench->move_count * sizeof(bench->moves[0]));
+}
+
 static inline uint8_t service_of(const struct bench *bench)
 {
     switch ((enum qp_type)bench->qp->type) {

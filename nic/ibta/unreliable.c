@@ -193,6 +193,15 @@ static bool abandon(struct qp *qp, const struct roce_packet *packet, enum nic_co
     return nic_drop(qp->nic, reason);
 }
 
+/* The receive's own memory is bad: an error of this end, which ends the queue pair (9.9.3, class
+ * A). The packet is dropped. */
+static bool spoil(struct qp *qp)
+{
+    qp_spoil_receive(qp, COMPLETION_LOCAL_PROTECTION);
+    qp_enter_error(qp);
+    return nic_drop(qp->nic, COUNTER_drop_wrong_key);
+}
+
 static bool uc_on_send(struct qp *qp, const struct roce_packet *packet, uint32_t traits,
                        struct nic_move *move)
 {
@@ -201,9 +210,11 @@ static bool uc_on_send(struct qp *qp, const struct roce_packet *packet, uint32_t
     }
     const uint32_t offset = incoming_before(&qp->in.uc.incoming, traits);
     ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
-    if (receive_gather(qp, qp->current, offset, packet->payload_bytes, move->segments,
-                       &move->segment_count) != GATHER_GOOD) {
-        return abandon(qp, packet, COUNTER_drop_wrong_length);
+    switch (receive_gather(qp, qp->current, offset, packet->payload_bytes, move->segments,
+                           &move->segment_count)) {
+    case GATHER_GOOD: break;
+    case GATHER_TOO_SHORT: return abandon(qp, packet, COUNTER_drop_wrong_length);
+    case GATHER_FORBIDDEN: return spoil(qp);
     }
     if (traits & ROCE_IS_LAST) {
         note_receive(qp, packet, traits, offset + packet->payload_bytes, move);
@@ -322,10 +333,11 @@ bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_m
     }
     ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
     const uint32_t bytes = NIC_GRH_BYTES + packet->payload_bytes;
-    /* A message that does not fit leaves the receive for the next one. */
-    if (receive_gather(qp, qp->current, 0, bytes, move->segments, &move->segment_count) !=
-        GATHER_GOOD) {
+    switch (receive_gather(qp, qp->current, 0, bytes, move->segments, &move->segment_count)) {
+    case GATHER_GOOD: break;
+    case GATHER_TOO_SHORT: /* The receive is there for the next message. */
         return nic_drop(qp->nic, COUNTER_drop_wrong_length);
+    case GATHER_FORBIDDEN: return spoil(qp);
     }
     move->kind = NIC_MOVE_SCATTER;
     move->prefix_bytes = NIC_GRH_BYTES;
@@ -338,12 +350,13 @@ bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_m
 
 void unreliable_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
 {
-    if (move->epoch != qp->epoch || !move->completes) {
+    if (move->epoch != qp->epoch) {
         return;
     }
-    struct completion completion = move->completion;
     if (result == NIC_MOVE_FAULTED) {
-        completion.status = COMPLETION_LOCAL_PROTECTION;
+        qp_fault_receive(qp, move);
+        qp_enter_error(qp);
+    } else if (move->completes) {
+        qp_complete_receive(qp, 0, &move->completion);
     }
-    qp_complete_receive(qp, 0, &completion);
 }
