@@ -29,11 +29,16 @@ struct completion {
     uint8_t status;      /* enum completion_status. */
     uint8_t kind;        /* enum completion_kind. */
     uint8_t flags;       /* enum completion_flag. */
-    uint8_t service_level;
+    uint8_t service_level; /* UD receives: UD_SERVICE_LEVEL_IPV4 or _IPV6. */
     uint16_t pkey_index;
     uint8_t vendor_error; /* The syndrome of a NAK, 0 otherwise. */
     bool solicited;
 };
+
+/* What Mellanox hardware reports, and UCX relies on, in the service level of a UD receive: 2 in the
+ * low bits is an IPv4 header in the GRH area, 1 an IPv6 one; bit 3 marks RoCE. */
+#define UD_SERVICE_LEVEL_IPV4 10
+#define UD_SERVICE_LEVEL_IPV6 9
 
 enum cq_arming {
     CQ_NOT_ARMED,

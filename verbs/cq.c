@@ -7,11 +7,6 @@
 
 #include "verbs/internal.h"
 
-/* What Mellanox hardware reports, and UCX relies on, in the service level of a UD receive: 2 in the
- * low bits is an IPv4 header in the GRH area, 1 an IPv6 one; bit 3 marks RoCE. */
-#define UD_SERVICE_LEVEL_IPV4 10
-#define UD_SERVICE_LEVEL_IPV6 9
-
 /* -- All of them --------------------------------------------------------------------------------*/
 
 static struct {
@@ -162,16 +157,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 
 /* -- Polling ------------------------------------------------------------------------------------*/
 
-static uint8_t service_level(const struct verbs_cq *cq, const struct completion *completion)
-{
-    if (!(completion->flags & COMPLETION_HAS_GRH)) {
-        return completion->service_level;
-    }
-    const struct gid gid = live_own_address(live_of(cq->ex.context), 0);
-    return gid.bytes[10] == 0xff ? UD_SERVICE_LEVEL_IPV4 : UD_SERVICE_LEVEL_IPV6;
-}
-
-static void to_wc(const struct verbs_cq *cq, const struct completion *completion, struct ibv_wc *wc)
+static void to_wc(const struct completion *completion, struct ibv_wc *wc)
 {
     wc->wr_id = completion->wr_id;
     wc->status = (enum ibv_wc_status)completion->status;
@@ -184,7 +170,7 @@ static void to_wc(const struct verbs_cq *cq, const struct completion *completion
     wc->wc_flags = completion->flags;
     wc->pkey_index = completion->pkey_index;
     wc->slid = 0;
-    wc->sl = service_level(cq, completion);
+    wc->sl = completion->service_level;
     wc->dlid_path_bits = 0;
 }
 
@@ -215,7 +201,7 @@ int cq_poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
         const uint32_t found = total == 0 ? poll_locked(live, cq, completions, most)
                                           : cq_poll(&cq->core, completions, most);
         for (uint32_t i = 0; i < found; i++) {
-            to_wc(cq, &completions[i], &wc[total++]);
+            to_wc(&completions[i], &wc[total++]);
         }
         if (found < most) {
             break;
@@ -330,7 +316,7 @@ static uint32_t ex_read_slid(struct ibv_cq_ex *ex)
 
 static uint8_t ex_read_sl(struct ibv_cq_ex *ex)
 {
-    return service_level(ex_of(ex), &ex_of(ex)->current);
+    return ex_of(ex)->current.service_level;
 }
 
 static uint8_t ex_read_dlid_path_bits(struct ibv_cq_ex *ex)

@@ -288,7 +288,8 @@ static bool is_ipv4(const struct gid *gid)
 /* The 40 bytes in front of a UD message: the IPv6 header, or 20 bytes of nothing and the IPv4
  * header (IBTA A17.4.5.2). In shared memory an address of either kind reaches the other; an IPv6
  * header has room for both. */
-static void encode_grh(const struct nic_arrival *arrival, uint8_t grh[NIC_GRH_BYTES])
+static void encode_grh(const struct nic_arrival *arrival, uint8_t grh[NIC_GRH_BYTES],
+                       uint8_t *service_level)
 {
     const struct roce_packet *packet = &arrival->packet;
     const uint32_t udp_bytes = 8 + roce_opcode(packet->opcode)->headers_bytes +
@@ -304,6 +305,7 @@ static void encode_grh(const struct nic_arrival *arrival, uint8_t grh[NIC_GRH_BY
         ip[9] = 17;
         __builtin_memcpy(ip + 12, arrival->source.bytes + 12, 4);
         __builtin_memcpy(ip + 16, arrival->destination.bytes + 12, 4);
+        *service_level = UD_SERVICE_LEVEL_IPV4;
         return;
     }
     store_be32(grh, 0x60000000u | (uint32_t)arrival->traffic_class << 20 |
@@ -313,6 +315,7 @@ static void encode_grh(const struct nic_arrival *arrival, uint8_t grh[NIC_GRH_BY
     grh[7] = arrival->hop_limit;
     __builtin_memcpy(grh + 8, arrival->source.bytes, 16);
     __builtin_memcpy(grh + 24, arrival->destination.bytes, 16);
+    *service_level = UD_SERVICE_LEVEL_IPV6;
 }
 
 bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move)
@@ -341,8 +344,8 @@ bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_m
     }
     move->kind = NIC_MOVE_SCATTER;
     move->prefix_bytes = NIC_GRH_BYTES;
-    encode_grh(arrival, move->prefix);
     note_receive(qp, packet, traits, bytes, move);
+    encode_grh(arrival, move->prefix, &move->completion.service_level);
     move->completion.flags |= COMPLETION_HAS_GRH;
     move->completion.source_qpn = packet->deth.source_qpn;
     return true;
