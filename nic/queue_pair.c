@@ -286,7 +286,8 @@ static enum status judge_send(const struct qp *qp, const struct send_request *re
     if (qp->state != QP_RTS && qp->state != QP_SQD && qp->state != QP_SQE && qp->state != QP_ERR) {
         return STATUS_INVALID;
     }
-    if (!work_kind_in(qp_kinds((enum qp_type)qp->type), request->kind)) {
+    if (!work_kind_in(qp_kinds((enum qp_type)qp->type), request->kind) ||
+        (qp->type == QP_UD && request->path == NULL)) {
         return STATUS_INVALID;
     }
     const bool inlined = request->flags & WORK_INLINE;

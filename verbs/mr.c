@@ -302,7 +302,27 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     return 0;
 }
 
-/* Prefetch is advice: whatever is not brought in now is brought in when it is needed. */
+/* The memory that an SGE of advice names; 0 or errno. */
+static int find_advised(struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t access,
+                        struct segment *segment)
+{
+    struct live *live = live_of(pd->context);
+    int reason = 0;
+    live_lock(live);
+    const struct region_table *regions = nic_regions(live_nic(live));
+    const struct region *region = region_find(regions, sge->lkey);
+    if (region != NULL && !(region->access & ACCESS_ON_DEMAND)) {
+        reason = EINVAL;
+    } else if (region == NULL || region_judge(regions, sge->lkey, pd_core(pd), NULL, sge->addr,
+                                              sge->length, access, segment) != REACH_ALLOWED) {
+        reason = EFAULT;
+    }
+    live_unlock(live);
+    return reason;
+}
+
+/* Prefetch is advice: whatever is not brought in now is brought in when it is needed. That may take
+ * long, and the NIC goes on meanwhile. */
 int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
               struct ibv_sge *sges, uint32_t count)
 {
@@ -313,25 +333,17 @@ int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flag
     if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || count == 0) {
         return EINVAL;
     }
-    struct live *live = live_of(pd->context);
+    const bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
     int reason = 0;
-    live_lock(live);
     for (uint32_t i = 0; i < count && reason == 0; i++) {
         struct segment segment;
-        const struct region *region = region_find(nic_regions(live_nic(live)), sges[i].lkey);
-        if (region == NULL || !(region->access & ACCESS_ON_DEMAND)) {
-            reason = EINVAL;
-        } else if (region_judge(nic_regions(live_nic(live)), sges[i].lkey, pd_core(pd), NULL,
-                                sges[i].addr, sges[i].length, 0, &segment) != REACH_ALLOWED) {
-            reason = EFAULT;
-        } else {
+        reason = find_advised(pd, &sges[i], write ? ACCESS_LOCAL_WRITE : 0, &segment);
+        if (reason == 0) {
             const uint64_t page = segment.address & ~UINT64_C(4095);
             (void)madvise((void *)(uintptr_t)page, segment.address - page + segment.bytes,
-                          advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? MADV_POPULATE_WRITE
-                                                                        : MADV_POPULATE_READ);
+                          write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
         }
     }
-    live_unlock(live);
     return reason;
 }
 

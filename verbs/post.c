@@ -144,6 +144,9 @@ static inline int post_receives(struct ibv_context *context, struct qp *qp, stru
             break;
         }
     }
+    if (qp != NULL && UNLIKELY(qp_state_of(qp) == QP_ERR)) {
+        live_flush(live); /* They are complete: somebody may wait for that. */
+    }
     live_unlock(live);
     return status_errno(status);
 }
@@ -160,7 +163,7 @@ int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 
 int bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-    if (mw == NULL || mw->type != IBV_MW_TYPE_1 || mw->pd != ibv->pd) {
+    if (mw == NULL || mw->type != IBV_MW_TYPE_1 || pd_core(mw->pd) != qp_pd(qp_of(ibv)->core)) {
         return EINVAL;
     }
     const uint32_t rkey = ibv_inc_rkey(mw->rkey);

@@ -185,6 +185,8 @@ static struct verbs_qp *create(struct ingredients *from)
         return NULL;
     }
     struct ibv_pd *shown = from->pd;
+    struct ibv_qp_init_attr *programs = from->attr, used = *programs;
+    from->attr = &used;
     drop_unused(from);
     struct verbs_qp *qp = NULL;
     int reason = judge_ingredients(from);
@@ -195,8 +197,8 @@ static struct verbs_qp *create(struct ingredients *from)
         context_release(from->context);
         return fail(reason);
     }
-    qp_fill_public(shown, from->attr, qp);
-    from->attr->cap = granted(qp->core, from->attr->srq != NULL);
+    qp_fill_public(shown, &used, qp);
+    programs->cap = granted(qp->core, used.srq != NULL);
     return qp;
 }
 

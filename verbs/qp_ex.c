@@ -216,7 +216,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 {
     struct draft *made = newest(ex);
     if (made != NULL) {
-        made->request.path = &ah_of(ah)->path;
+        made->request.path = ah == NULL ? NULL : &ah_of(ah)->path;
         made->request.destination_qpn = qpn;
         made->request.destination_qkey = qkey;
     }

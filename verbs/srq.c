@@ -51,7 +51,7 @@ static bool within_limits(const struct ibv_srq_attr *attr)
 {
     const struct nic_limits *limits = live_limits();
     return attr->max_wr > 0 && attr->max_wr <= limits->receives_per_srq &&
-           attr->max_sge <= limits->sges && attr->srq_limit <= attr->max_wr;
+           attr->max_sge <= limits->sges;
 }
 
 /* What only XRC shared receive queues have. */
@@ -65,7 +65,6 @@ static int create_core(struct live *live, struct ibv_pd *pd, const struct ibv_sr
                        const struct xrc_part *xrc, struct verbs_srq *srq)
 {
     srq_init(&srq->core, pd_core(pd), attr->max_wr, attr->max_sge, srq->slots);
-    srq->core.limit_armed = attr->srq_limit;
     if (xrc != NULL) {
         srq->core.xrcd = xrcd_core(xrc->xrcd);
         srq->core.cq = &cq_of(xrc->cq)->core;
