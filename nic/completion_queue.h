@@ -111,6 +111,17 @@ MUST_USE static inline enum cq_push_result cq_push(struct cq *cq,
     return CQ_PUSHED_NOTIFY;
 }
 
+/* The success that was pushed last, before anybody polled, was none: it is taken back, if there was
+ * one for that request. */
+static inline void cq_take_back(struct cq *cq, uint32_t qpn, uint64_t wr_id)
+{
+    const struct completion *newest = &cq->ring[(cq->tail - 1) & cq->mask];
+    if (!cq->overrun && cq_count(cq) != 0 && newest->qpn == qpn && newest->wr_id == wr_id &&
+        newest->status == COMPLETION_SUCCESS) {
+        cq->tail--;
+    }
+}
+
 /* Takes up to `count` completions; returns how many. */
 static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t count)
 {

@@ -83,7 +83,7 @@ void engine_limit(struct qp *qp, uint32_t reads)
 void engine_drain(struct qp *qp)
 {
     switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_collect(qp); return;
+    case ENGINE_RC: rc_drain(qp); return;
     case ENGINE_BLOCK: block_drain(qp); return;
     case ENGINE_UC:
     case ENGINE_UD: unreliable_drain(qp); return;
@@ -211,7 +211,7 @@ void engine_on_gather_failed(struct qp *qp, const struct nic_departure *departur
     case ENGINE_RC: rc_on_gather_failed(qp, departure); return;
     case ENGINE_BLOCK: block_on_gather_failed(qp, departure); return;
     case ENGINE_UC:
-    case ENGINE_UD: ibta_fail_sent(qp); return;
+    case ENGINE_UD: unreliable_on_gather_failed(qp); return;
     }
     UNREACHABLE("an engine outside its enum");
 }

@@ -94,6 +94,7 @@ struct qp {
     bool signal_all : 1;
     bool reply_turn : 1;  /* Replies and requests take turns. */
     bool last_words : 1;  /* In error by the responder's own verdict: its NAK still goes out. */
+    bool spoilt : 1;      /* In error by a move: what comes behind it has not come. */
     bool established : 1; /* COMMUNICATION_ESTABLISHED was told. */
     bool drained : 1;     /* SQ_DRAINED was told. */
     uint8_t watching : 2; /* enum qp_watching. */
@@ -207,9 +208,9 @@ void qp_flush_sends(struct qp *qp);
 void qp_flush_receives(struct qp *qp);
 /* The receive in use is bad: it completes with `status`. */
 void qp_spoil_receive(struct qp *qp, enum completion_status status);
-/* The memory of `move`, a part of a SEND or WRITE, is not there: the receive that it completes or
- * fills, if any, completes so. */
-void qp_fault_receive(struct qp *qp, const struct nic_move *move);
+/* A part of a SEND or WRITE is in memory, or its memory is not there: then the receive that it
+ * completes or fills completes so, and what comes behind it in order is void. */
+void qp_finish_receive(struct qp *qp, const struct nic_move *move, bool there);
 
 /* -- qp_memory.c: SGEs to segments. */
 enum gather_verdict {

@@ -168,6 +168,7 @@ struct nic_move {
     uint8_t position;
     uint8_t action;
     bool ack_request;
+    bool receives;  /* A part of a SEND. */
     bool completes; /* `completion` is due when the move is done. */
     struct completion completion;
 };

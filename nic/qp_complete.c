@@ -96,14 +96,18 @@ void qp_spoil_receive(struct qp *qp, enum completion_status status)
     qp_complete_receive(qp, qp->srqn, &completion);
 }
 
-void qp_fault_receive(struct qp *qp, const struct nic_move *move)
+void qp_finish_receive(struct qp *qp, const struct nic_move *move, bool there)
 {
     struct completion completion = move->completion;
+    if (!there) {
+        completion.status = move->receives ? COMPLETION_LOCAL_PROTECTION : COMPLETION_FLUSHED;
+    } else if (qp->spoilt) {
+        completion.status = COMPLETION_FLUSHED;
+    }
+    qp->spoilt |= !there;
     if (move->completes) {
-        completion.status =
-            completion.kind == COMPLETION_RECEIVE ? COMPLETION_LOCAL_PROTECTION : COMPLETION_FLUSHED;
         qp_complete_receive(qp, move->srqn, &completion);
-    } else if (qp->current != NULL) {
+    } else if (!there && move->receives && qp->current != NULL) {
         qp_spoil_receive(qp, COMPLETION_LOCAL_PROTECTION);
     }
 }

@@ -211,6 +211,7 @@ static void reset(struct qp *qp)
     forget_completions(qp);
     qp->current = NULL;
     qp->last_words = false;
+    qp->spoilt = false;
     qp->established = false;
     qp->attributes = (struct qp_attributes){.state = QP_RESET};
 }

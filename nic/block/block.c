@@ -129,7 +129,7 @@ void block_limit(struct qp *qp, uint32_t reads)
 void block_drain(struct qp *qp)
 {
     if (!block_sends(qp)) {
-        rc_collect(qp);
+        rc_drain(qp);
     } else if (block_send_drained(qp)) {
         qp_note_drained(qp);
     }

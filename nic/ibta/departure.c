@@ -110,19 +110,6 @@ void departure_count_request(struct qp *qp, const struct work *work)
     }
 }
 
-void ibta_fail_sent(struct qp *qp)
-{
-    if (qp->sends.head == qp->sends.tail) {
-        return;
-    }
-    /* The packet belongs to the request at the cursor, or to the one before it. */
-    uint32_t at = qp->sends.next;
-    if (at == qp->sends.tail || !send_queue_at(&qp->sends, at)->started) {
-        at--;
-    }
-    qp_fail_work(qp, send_queue_at(&qp->sends, at), COMPLETION_LOCAL_PROTECTION);
-}
-
 bool qp_execute_local(struct qp *qp, const struct work *work)
 {
     if (work->kind == WORK_LOCAL_INVALIDATE) {

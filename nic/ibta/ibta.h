@@ -45,14 +45,15 @@ bool departure_may_begin(struct qp *qp);
 bool work_memory_allowed(const struct qp *qp, struct work *work);
 /* A bind or local invalidate, in send-queue order. False: it is not allowed. */
 bool qp_execute_local(struct qp *qp, const struct work *work);
-/* The payload of the packet that was pulled last is not there: its request fails. */
-void ibta_fail_sent(struct qp *qp);
 
 /* -- rc.c: life, time and completion of a reliable connection. */
 size_t rc_resources_bytes(uint32_t limit);
 void rc_start_receiving(struct qp *qp);
 void rc_start_sending(struct qp *qp);
 void rc_retune(struct qp *qp, struct instant now);
+void rc_drain(struct qp *qp);
+/* Does the request before the cursor wait to fail? Then the queue stands still. */
+bool rc_is_behind_failure(const struct qp *qp);
 bool rc_may_limit(const struct qp *qp, uint32_t reads);
 void rc_limit(struct qp *qp, uint32_t reads);
 bool rc_ready(const struct qp *qp);
@@ -114,6 +115,7 @@ void uc_start_receiving(struct qp *qp);
 void ud_start_receiving(struct qp *qp);
 void unreliable_start_sending(struct qp *qp);
 void unreliable_drain(struct qp *qp);
+void unreliable_on_gather_failed(struct qp *qp);
 void unreliable_check_duties(const struct qp *qp);
 bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                   struct nic_move *move);

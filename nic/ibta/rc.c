@@ -161,6 +161,14 @@ void rc_collect(struct qp *qp)
     }
 }
 
+void rc_drain(struct qp *qp)
+{
+    rc_collect(qp);
+    if (qp->state == QP_SQD && rc_requester_ask(&qp->out.rc, &qp->sends)) {
+        nic_schedule(qp);
+    }
+}
+
 void rc_go_on(struct qp *qp)
 {
     rc_collect(qp);

@@ -4,11 +4,11 @@
  */
 #include "nic/ibta/ibta.h"
 
-/* Could the next request be sent? One that failed before its first packet is not: it ends when
- * those before it do. */
+/* Could the next request be sent? One that failed before its first packet is not, nor what is
+ * behind it: it ends when those before it do. */
 static bool may_send(const struct qp *qp)
 {
-    return qp_has_sends(qp) &&
+    return qp_has_sends(qp) && !rc_is_behind_failure(qp) &&
            send_queue_at(&qp->sends, qp->sends.next)->status == COMPLETION_SUCCESS &&
            rc_requester_ready(&qp->out.rc, &qp->sends, false, (struct instant){0});
 }

@@ -102,6 +102,7 @@ static bool on_send(struct qp *qp, const struct roce_packet *packet, uint32_t tr
     }
     const uint32_t offset = incoming_before(&qp->in.rc.incoming, traits);
     ibta_begin_move(qp, packet, MOVE_REQUEST, move);
+    move->receives = true;
     switch (receive_gather(qp, qp->current, offset, packet->payload_bytes, move->segments,
                            &move->segment_count)) {
     case GATHER_GOOD: break;
@@ -466,13 +467,13 @@ static void refuse_moved(struct qp *qp, const struct nic_move *move)
 static void request_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
 {
     if (result == NIC_MOVE_FAULTED) {
-        qp_fault_receive(qp, move);
+        qp_finish_receive(qp, move, false);
         refuse_moved(qp, move);
         return;
     }
     rc_responder_on_moved(&qp->in.rc, psn_of(move->psn), move->ack_request);
     if (move->completes) {
-        qp_complete_receive(qp, move->srqn, &move->completion);
+        qp_finish_receive(qp, move, true);
     }
     nic_schedule_if_due(qp);
 }

@@ -158,14 +158,61 @@ static void count_request(struct qp *qp, const struct rc_outgoing *out)
     }
 }
 
-/* The queue stands still while a request waits to fail. */
+bool rc_is_behind_failure(const struct qp *qp)
+{
+    const struct send_queue *queue = &qp->sends;
+    for (uint32_t at = queue->next; at != queue->head; at--) {
+        const struct work *work = send_queue_at(queue, at - 1);
+        if (work->status != COMPLETION_SUCCESS || !work_is_local(work)) {
+            return work->status != COMPLETION_SUCCESS;
+        }
+    }
+    return false;
+}
+
+/* The queue stands still while a request waits to fail: those before it complete for themselves,
+ * and have to be answered for that. */
 static bool held_by_failure(struct qp *qp)
 {
-    if (departure_may_begin(qp)) {
+    if ((!rc_is_behind_failure(qp) && departure_may_begin(qp)) ||
+        rc_requester_ask(&qp->out.rc, &qp->sends)) {
         return false;
     }
     rc_collect(qp);
     return true;
+}
+
+/* While the queue drains, what was not begun waits for RTS, and is not even judged. */
+static bool is_drained(const struct qp *qp)
+{
+    return qp_has_sends(qp) && !send_queue_at(&qp->sends, qp->sends.next)->started;
+}
+
+/* The payload of a request is not there. Those before it complete for themselves. */
+static void fail_sent(struct qp *qp, struct work *work)
+{
+    rc_fail_in_turn(qp, work, COMPLETION_LOCAL_PROTECTION);
+    rc_requester_on_unsent(&qp->out.rc);
+}
+
+/* False: that was local work, or its payload is not there; the next one may go. */
+static bool begin_packet(struct qp *qp, const struct rc_outgoing *out,
+                         struct nic_departure *departure)
+{
+    if (work_is_local(out->work)) {
+        if (!qp_execute_local(qp, out->work)) {
+            out->work->status = COMPLETION_WINDOW_BIND;
+        }
+        rc_collect(qp);
+        return false;
+    }
+    start_packet(qp, departure, (uint8_t)out->operation, out->psn);
+    if (work_wants_data(out->work) ||
+        departure_gather(qp, out->work, out->offset, out->bytes, departure)) {
+        return true;
+    }
+    fail_sent(qp, out->work);
+    return false;
 }
 
 bool rc_next_request(struct qp *qp, bool draining, struct instant now,
@@ -175,31 +222,22 @@ bool rc_next_request(struct qp *qp, bool draining, struct instant now,
     if (UNLIKELY(qp->limited) && qp_has_sends(qp) && ecn_holds_back(qp, now)) {
         return false;
     }
-    for (;;) {
-        if (held_by_failure(qp) ||
-            !rc_requester_next(&qp->out.rc, &qp->sends, draining, now, &out)) {
+    do {
+        /* What is in flight may have left it to what was not begun to ask. */
+        const bool held = draining && is_drained(qp) ? !rc_requester_ask(&qp->out.rc, &qp->sends)
+                                                     : held_by_failure(qp);
+        if (held || !rc_requester_next(&qp->out.rc, &qp->sends, draining, now, &out)) {
             return false;
         }
-        if (!work_is_local(out.work)) {
-            break;
-        }
-        if (!qp_execute_local(qp, out.work)) {
-            out.work->status = COMPLETION_WINDOW_BIND;
-        }
-        rc_collect(qp);
-        if (qp->state == QP_ERR) {
-            return false;
-        }
-    }
-    start_packet(qp, departure, (uint8_t)out.operation, out.psn);
-    if (!work_wants_data(out.work) &&
-        !departure_gather(qp, out.work, out.offset, out.bytes, departure)) {
-        qp_fail_work(qp, out.work, COMPLETION_LOCAL_PROTECTION);
+    } while (!begin_packet(qp, &out, departure) && qp->state != QP_ERR);
+    if (qp->state == QP_ERR) {
         return false;
     }
     encode_request(qp, &out);
-    if (UNLIKELY(qp->limited) && ecn_on_sent(qp, departure->payload_bytes, now)) {
-        qp->nic->departing.ack_request |= !work_wants_response(out.work);
+    if (UNLIKELY(qp->limited) && ecn_on_sent(qp, departure->payload_bytes, now) &&
+        !work_wants_response(out.work)) {
+        qp->nic->departing.ack_request = true;
+        rc_requester_on_asked(&qp->out.rc);
     }
     count_request(qp, &out);
     departure->alone = out.alone;
@@ -239,7 +277,14 @@ bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *dep
 void rc_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
 {
     if (!departure->reply) {
-        ibta_fail_sent(qp);
+        struct work *work = send_queue_at(&qp->sends, qp->sends.head);
+        for (uint32_t at = qp->sends.head; !work_covers(work, psn_of(departure->psn));) {
+            work = send_queue_at(&qp->sends, ++at);
+        }
+        fail_sent(qp, work);
+        if (qp->state != QP_ERR) {
+            nic_schedule(qp);
+        }
         return;
     }
     nic_count(qp->nic, COUNTER_nak_operational);

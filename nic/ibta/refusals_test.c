@@ -382,6 +382,26 @@ static void test_receive_that_is_not_there(void **state)
     }
 }
 
+/* In worlds that move late, the rest of such a message may be in memory when that is found. */
+static void test_receive_that_is_there_in_part(void **state)
+{
+    (void)state;
+    static const enum qp_type types[] = {QP_RC, QP_UC};
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        struct bench *bench = begin(types[i], QP_RTS);
+        receive(bench, 1, 2 * MTU);
+        receive(bench, 2, 2 * MTU);
+        bench->slow = true;
+        send(bench, ROCE_SEND_FIRST, 0, MTU);
+        send(bench, ROCE_SEND_LAST, 1, 8);
+        finish_first(bench, NIC_MOVE_FAULTED);
+        finish_first(bench, NIC_MOVED);
+        expect(bench, 2, COMPLETION_FLUSHED);
+        expect(bench, 1, COMPLETION_FLUSHED);
+        end(bench);
+    }
+}
+
 /* A WRITE takes a receive for its immediate data, and that is not to blame. */
 static void test_written_memory_that_is_not_there(void **state)
 {
@@ -398,6 +418,16 @@ static void test_written_memory_that_is_not_there(void **state)
         assert_int_equal(qp_state_of(bench->qp), QP_ERR);
         end(bench);
     }
+    /* Nor is one to blame that waits for the rest of a message that was lost. */
+    struct bench *bench = begin(QP_UC, QP_RTS);
+    receive(bench, 1, 2 * MTU);
+    send(bench, ROCE_SEND_FIRST, 0, MTU);
+    bench->slow = true;
+    deliver(bench, write_of(bench, ROCE_WRITE_ONLY, 2, 8, 8));
+    finish_first(bench, NIC_MOVE_FAULTED);
+    expect(bench, 1, COMPLETION_FLUSHED);
+    expect_nothing(bench);
+    end(bench);
 }
 
 /* -- UC: nobody is told -------------------------------------------------------------------------*/
@@ -488,10 +518,8 @@ static void test_solicited_by_the_last_packet(void **state)
     for (size_t k = 0; k < 2 * COUNT_OF(kinds); k++) {
         const enum work_kind kind = kinds[k / 2];
         const bool solicited = k % 2 == 1 && kind != WORK_WRITE;
-        const struct send_request request = {.kind = kind,
-                                             .sges = &sge,
-                                             .sge_count = 1,
-                                             .flags = k % 2 == 1 ? WORK_SOLICITED : 0};
+        const struct send_request request = {
+            .kind = kind, .sges = &sge, .sge_count = 1, .flags = k % 2 == 1 ? WORK_SOLICITED : 0};
         struct nic_departure departure;
         assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
         for (int i = 0; i < 3; i++) {
@@ -537,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_ud_drops_what_is_too_long),
         cmocka_unit_test(test_receive_that_is_not_allowed),
         cmocka_unit_test(test_receive_that_is_not_there),
+        cmocka_unit_test(test_receive_that_is_there_in_part),
         cmocka_unit_test(test_written_memory_that_is_not_there),
         cmocka_unit_test(test_uc_uses_a_receive_again),
         cmocka_unit_test(test_uc_drops_what_is_too_long),

@@ -27,9 +27,15 @@ void unreliable_start_sending(struct qp *qp)
     qp->out.next_psn = psn_of(qp->attributes.psn.send);
 }
 
+/* Nothing is half sent: what was sent is complete. */
+static bool is_drained(const struct qp *qp)
+{
+    return qp->sends.next == qp->sends.tail || !send_queue_at(&qp->sends, qp->sends.next)->started;
+}
+
 void unreliable_drain(struct qp *qp)
 {
-    if (qp->sends.head == qp->sends.next) {
+    if (is_drained(qp)) {
         qp_note_drained(qp);
     }
 }
@@ -88,9 +94,23 @@ static void sent(struct qp *qp, struct work *work, bool last)
         qp->sends.next++;
         qp_complete_work(qp, work, COMPLETION_SUCCESS);
     }
-    if (qp->state == QP_SQD && qp->sends.next == qp->sends.head && !qp->drained) {
+    if (qp->state == QP_SQD && !qp->drained && is_drained(qp)) {
         qp_note_drained(qp);
     }
+}
+
+/* The request of a message's last packet is complete by now, but nobody has looked since. */
+void unreliable_on_gather_failed(struct qp *qp)
+{
+    struct send_queue *queue = &qp->sends;
+    if (is_drained(qp)) {
+        const struct work *work = send_queue_at(queue, --queue->head);
+        queue->next--;
+        if (qp->signal_all || (work->flags & WORK_SIGNALED)) {
+            cq_take_back(qp->send_cq, qp->number, work->wr_id);
+        }
+    }
+    qp_fail_work(qp, send_queue_at(queue, queue->next), COMPLETION_LOCAL_PROTECTION);
 }
 
 bool uc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
@@ -210,6 +230,7 @@ static bool uc_on_send(struct qp *qp, const struct roce_packet *packet, uint32_t
     }
     const uint32_t offset = incoming_before(&qp->in.uc.incoming, traits);
     ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
+    move->receives = true;
     switch (receive_gather(qp, qp->current, offset, packet->payload_bytes, move->segments,
                            &move->segment_count)) {
     case GATHER_GOOD: break;
@@ -335,6 +356,7 @@ bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_m
         return nic_drop(qp->nic, COUNTER_drop_no_receive);
     }
     ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
+    move->receives = true;
     const uint32_t bytes = NIC_GRH_BYTES + packet->payload_bytes;
     switch (receive_gather(qp, qp->current, 0, bytes, move->segments, &move->segment_count)) {
     case GATHER_GOOD: break;
@@ -357,9 +379,9 @@ void unreliable_on_moved(struct qp *qp, const struct nic_move *move, enum nic_mo
         return;
     }
     if (result == NIC_MOVE_FAULTED) {
-        qp_fault_receive(qp, move);
+        qp_finish_receive(qp, move, false);
         qp_enter_error(qp);
     } else if (move->completes) {
-        qp_complete_receive(qp, 0, &move->completion);
+        qp_finish_receive(qp, move, true);
     }
 }

@@ -16,6 +16,7 @@ void rc_requester_init(struct rc_requester *requester, const struct rc_requester
         .send = config->first_psn,
         .unacked = config->first_psn,
         .resumed = config->first_psn,
+        .asked = config->first_psn,
         .mode = RC_REQUESTER_SENDING,
         .retry_limit = config->retry_limit,
         .retries_left = config->retry_limit,
@@ -32,9 +33,19 @@ void rc_requester_init(struct rc_requester *requester, const struct rc_requester
     };
 }
 
+/* The timer of what is in flight is another one from when it was set. */
+static void change_timeout(struct rc_requester *requester, uint8_t timeout_code)
+{
+    if (requester->timeout_code != timeout_code && requester->retry_at.ns != UINT64_MAX) {
+        requester->retry_at =
+            instant_after(rc_requester_waits_since(requester), ack_timeout_ns(timeout_code));
+    }
+    requester->timeout_code = timeout_code;
+}
+
 void rc_requester_retune(struct rc_requester *requester, const struct rc_requester_config *config)
 {
-    requester->timeout_code = config->timeout_code;
+    change_timeout(requester, config->timeout_code);
     requester->reads_max = config->reads_max;
     if (requester->retry_limit != config->retry_limit) {
         requester->retry_limit = requester->retries_left = config->retry_limit;
@@ -61,17 +72,34 @@ static bool waits_until_alone(const struct rc_requester *requester, const struct
            work->bytes >= requester->policy->read_waits_bytes;
 }
 
-/* May the message at the cursor begin? Fence, initiator depth, fetching and end-to-end credits. */
-static bool may_begin(const struct rc_requester *requester, const struct work *work, bool idle)
+/* Some of what is in flight is to be answered. */
+static bool awaits_answer(const struct rc_requester *requester)
 {
-    if ((work->flags & WORK_FENCE) && requester->reads_out > 0) {
+    return requester->reads_out > 0 || !psn_equal(requester->asked, requester->unacked);
+}
+
+/* A fence waits until READs and atomics are complete: until their data are in memory. */
+static bool waits_at_fence(const struct rc_requester *requester, const struct send_queue *queue)
+{
+    bool moving = requester->reads_out > 0;
+    for (uint32_t at = queue->head; !moving && at != queue->next; at++) {
+        moving = send_queue_at(queue, at)->moves_pending > 0;
+    }
+    return moving;
+}
+
+/* May the message at the cursor begin? Fence, initiator depth, fetching and end-to-end credits. */
+static bool may_begin(const struct rc_requester *requester, const struct send_queue *queue,
+                      const struct work *work, bool idle)
+{
+    if ((work->flags & WORK_FENCE) && waits_at_fence(requester, queue)) {
         return false;
     }
     if (!idle && waits_until_alone(requester, work)) {
         return false;
     }
-    if (requester->credits_known && work_takes_receive(work) && !idle) {
-        /* Without a credit one message may still go out on its own, to learn of new ones. */
+    if (requester->credits_known && work_takes_receive(work) && awaits_answer(requester)) {
+        /* Without a credit one message may still go if no answer will tell of new ones: it asks. */
         const uint32_t serial = work->started ? work->serial : requester->serial + 1;
         return (int32_t)(requester->credit_serial - serial) >= 0;
     }
@@ -94,7 +122,7 @@ bool rc_requester_ready(const struct rc_requester *requester, const struct send_
     if (!work->started && draining) {
         return false;
     }
-    if (beginning && !may_begin(requester, work, idle)) {
+    if (beginning && !may_begin(requester, queue, work, idle)) {
         return false;
     }
     if (work_is_local(work)) {
@@ -193,12 +221,15 @@ static const struct work *next_on_wire(const struct send_queue *queue)
 }
 
 static bool wants_ack(const struct rc_requester *requester, const struct send_queue *queue,
-                      const struct work *work, const struct rc_outgoing *out)
+                      bool draining, const struct work *work, const struct rc_outgoing *out)
 {
+    if (requester->asks) {
+        return true;
+    }
     if (out->last) {
         const struct work *next = next_on_wire(queue);
-        if ((work->flags & WORK_SIGNALED) || next == NULL || waits_until_alone(requester, next) ||
-            spends_last_credit(requester, work)) {
+        if ((work->flags & WORK_SIGNALED) || draining || next == NULL ||
+            waits_until_alone(requester, next) || spends_last_credit(requester, work)) {
             return true;
         }
     }
@@ -256,10 +287,65 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
         }
     }
     rc_window_update(requester, queue);
-    out->ack_request = !work_wants_response(work) && wants_ack(requester, queue, work, out);
+    out->ack_request =
+        !work_wants_response(work) && wants_ack(requester, queue, draining, work, out);
+    if (out->ack_request || work_wants_response(work)) {
+        requester->asked = requester->send;
+        requester->asks = false;
+    }
     if (out->alone || requester->retry_at.ns == UINT64_MAX) {
         requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
     }
+    INVARIANTS(rc_requester_check(requester, queue));
+    return true;
+}
+
+/* The request of the newest packet before the cursor that may go once more, where it is in *at and
+ * one past that packet's PSN in *end; NULL: there is none. What has failed does not go again. */
+static const struct work *newest_in_flight(const struct rc_requester *requester,
+                                           const struct send_queue *queue, uint32_t *at,
+                                           struct psn *end)
+{
+    *end = requester->send;
+    for (*at = queue->next; psn_distance(requester->unacked, *end) > 0; --*at) {
+        const struct work *work = *at == queue->tail ? NULL : send_queue_at(queue, *at);
+        if (work != NULL && work->started && work_covers(work, psn_before(*end, 1))) {
+            if (work->status == COMPLETION_SUCCESS) {
+                return work;
+            }
+            *end = work->first;
+        }
+        CHECK(*at != queue->head || psn_distance(requester->unacked, *end) <= 0);
+    }
+    return NULL;
+}
+
+void rc_requester_on_asked(struct rc_requester *requester)
+{
+    requester->asked = requester->send;
+}
+
+void rc_requester_on_unsent(struct rc_requester *requester)
+{
+    requester->asked = requester->unacked;
+}
+
+bool rc_requester_ask(struct rc_requester *requester, struct send_queue *queue)
+{
+    INVARIANTS(rc_requester_check(requester, queue));
+    uint32_t at;
+    struct psn end;
+    if (requester->mode != RC_REQUESTER_SENDING || awaits_answer(requester)) {
+        return false;
+    }
+    const struct work *work = newest_in_flight(requester, queue, &at, &end);
+    if (work == NULL || work_wants_response(work)) {
+        return false;
+    }
+    queue->next = at;
+    requester->send = psn_before(end, 1);
+    requester->asks = true;
+    requester->window_shut = false;
     INVARIANTS(rc_requester_check(requester, queue));
     return true;
 }

@@ -40,16 +40,18 @@ struct rc_requester {
     struct psn unacked; /* Oldest PSN that is not acknowledged. */
     struct psn gap;     /* Last PSN whose missing response made us resend. */
     struct psn resumed; /* Where a READ was last asked to go on; else no PSN that matters. */
+    struct psn asked;   /* One past the newest PSN that is to be answered: `unacked` if none is. */
     bool gap_known : 1;
     bool refusal : 1; /* A request was refused for good, but READs before it lack responses. */
-    uint8_t mode;     /* enum rc_requester_mode. */
+    bool credits_known : 1; /* The responder limits us: credit_serial is valid. */
+    bool window_shut : 1;   /* It was full, and a quarter of it is not free yet. */
+    bool reads_wait : 1;    /* READs wait for an idle queue pair: the last idle one was fetched. */
+    bool asks : 1;          /* The next packet asks for an acknowledgement (rc_requester_ask). */
+    uint8_t mode : 2;       /* enum rc_requester_mode. */
     uint8_t retry_limit, retries_left;
     uint8_t rnr_limit, rnr_left;
     uint8_t reads_max, reads_out; /* READ requests and atomics without their last response. */
     uint8_t timeout_code;
-    bool credits_known; /* The responder limits us: credit_serial is valid. */
-    bool window_shut;   /* It was full, and a quarter of it is not free yet. */
-    bool reads_wait;    /* READs wait for an idle queue pair: the last idle one was fetched. */
     uint32_t mtu_bytes;
     uint32_t window_max;      /* Bytes in flight the path can hold; 0: no limit. */
     uint32_t window;          /* What we allow now: halved by a loss, grown by progress; 0: all. */
@@ -135,6 +137,14 @@ MUST_USE struct rc_progress rc_requester_on_response(struct rc_requester *reques
                                                      struct send_queue *queue,
                                                      const struct rc_response *response,
                                                      struct instant now);
+
+/* Nothing more may be begun, so nothing that follows asks for what is in flight: if no answer to it
+ * is under way, its newest packet is to go once more, and asks. True: it is ready. */
+bool rc_requester_ask(struct rc_requester *requester, struct send_queue *queue);
+/* The packet that was pulled last asks for an acknowledgement, though it need not. */
+void rc_requester_on_asked(struct rc_requester *requester);
+/* It does not leave: what it asked for is not under way. */
+void rc_requester_on_unsent(struct rc_requester *requester);
 
 /* The packet that was pulled last, `alone`, is done by other means, and no answer will come: a
  * READ request has its data, or a WRITE's payload is in its place. */

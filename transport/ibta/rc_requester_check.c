@@ -75,6 +75,8 @@ static void check_flight(const struct rc_requester *requester)
     const bool idle = psn_equal(requester->unacked, requester->send);
     CHECK(psn_distance(requester->unacked, requester->send) >= 0);
     CHECK(psn_distance(requester->send, requester->next) >= 0);
+    CHECK(psn_distance(requester->unacked, requester->asked) >= 0);
+    CHECK(psn_distance(requester->asked, requester->next) >= 0);
     CHECK(!requester->window_shut || !idle);
     CHECK(requester->reads_out == 0 || !idle);
     CHECK(requester->window_max == 0 ||

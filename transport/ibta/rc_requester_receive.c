@@ -28,6 +28,8 @@ static void go_back(struct rc_requester *requester, struct send_queue *queue)
         queue->next = position;
     }
     requester->send = requester->unacked;
+    requester->asked = requester->unacked; /* What was asked for may be lost. */
+    requester->asks = false;
     requester->reads_out = 0;
     requester->window_shut = false;
 }
@@ -43,6 +45,9 @@ static void advance(struct rc_requester *requester, struct psn upto, struct inst
     requester->unacked = upto;
     if (psn_distance(requester->send, upto) > 0) {
         requester->send = upto;
+    }
+    if (psn_distance(requester->asked, upto) > 0) {
+        requester->asked = upto;
     }
     requester->gap_known = false;
     requester->retries_left = requester->retry_limit;
@@ -121,13 +126,18 @@ static bool acknowledge(struct rc_requester *requester, struct send_queue *queue
 
 static void learn_credits(struct rc_requester *requester, uint8_t code, uint32_t msn)
 {
+    const bool known = requester->credits_known;
     requester->credits_known = code != ROCE_AETH_CREDITS_UNLIMITED;
     if (!requester->credits_known) {
         return;
     }
     /* The MSN is 24 bits of our serial number, and never ahead of it. */
     const uint32_t behind = (requester->serial - msn) & ROCE_24_BITS;
-    requester->credit_serial = requester->serial - behind + credits_decode(code);
+    const uint32_t limit = requester->serial - behind + credits_decode(code);
+    /* Receives that were posted stay: if it seems to fall, the code was rounded down (table 46). */
+    if (!known || (int32_t)(limit - requester->credit_serial) > 0) {
+        requester->credit_serial = limit;
+    }
 }
 
 static struct rc_progress wait_for_receiver(struct rc_requester *requester,
