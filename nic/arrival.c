@@ -90,6 +90,7 @@ enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, s
     struct nic_arrival arrival;
     const struct roce_packet *packet = &arrival.packet;
     const enum roce_verdict verdict = decode(nic, frame, &arrival);
+    nic->now = now;
     if (UNLIKELY(verdict != ROCE_GOOD)) {
         return on_other(nic, frame, verdict, now, move);
     }
@@ -129,9 +130,8 @@ void *nic_frame_link(const struct nic *nic, const struct nic_frame *frame)
 void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result result,
                   struct instant now)
 {
-    (void)nic;
     INVARIANTS(qp_check_duties(move->qp));
-    move->completion.at_ns = now.ns;
+    nic->now = now;
     engine_on_moved(move->qp, move, result, now);
     INVARIANTS(qp_check_duties(move->qp));
 }

@@ -7,7 +7,7 @@
  * Outputs    Completions in order; cq_push tells when the program is to be woken.
  * Ownership  The caller owns the struct and the ring memory.
  * Threads    One caller at a time.
- * Time       Each completion carries the instant its pusher gave it.
+ * Time       Each completion carries the instant its pusher gave, in nanoseconds.
  * Units      Completions.
  * Limits     `capacity`; one more is an overrun, which is an error of the queue (IBTA 11.2.7).
  * Source     IBTA Vol. 1 chapters 10.8.5 and 11.4.2.
@@ -16,19 +16,20 @@
 #define NIC_COMPLETION_QUEUE_H
 
 #include "base/check.h"
+#include "base/instant.h"
 #include "base/list.h"
 #include "nic/types.h"
 
 struct completion {
     uint64_t wr_id;
-    uint64_t at_ns;
+    uint64_t at_ns;     /* When it was pushed. */
     uint32_t bytes;     /* Received or read; for UD with the 40 bytes of GRH. */
     uint32_t immediate; /* Untouched wire bytes, or the invalidated key. */
     uint32_t qpn;
-    uint32_t source_qpn; /* UD receives. */
-    uint8_t status;      /* enum completion_status. */
-    uint8_t kind;        /* enum completion_kind. */
-    uint8_t flags;       /* enum completion_flag. */
+    uint32_t source_qpn;   /* UD receives. */
+    uint8_t status;        /* enum completion_status. */
+    uint8_t kind;          /* enum completion_kind. */
+    uint8_t flags;         /* enum completion_flag. */
     uint8_t service_level; /* UD receives: UD_SERVICE_LEVEL_IPV4 or _IPV6. */
     uint16_t pkey_index;
     uint8_t vendor_error; /* The syndrome of a NAK, 0 otherwise. */
@@ -92,14 +93,17 @@ enum cq_push_result {
 
 /* Appends. A queue in error still takes what there is room for, and its arming may still fire. */
 MUST_USE static inline enum cq_push_result cq_push(struct cq *cq,
-                                                   const struct completion *completion)
+                                                   const struct completion *completion,
+                                                   struct instant now)
 {
     INVARIANTS(cq_check(cq));
     if (UNLIKELY(cq_count(cq) >= cq->capacity)) {
         cq->overrun = true;
         return CQ_OVERRUN;
     }
-    cq->ring[cq->tail & cq->mask] = *completion;
+    struct completion *entry = &cq->ring[cq->tail & cq->mask];
+    *entry = *completion;
+    entry->at_ns = now.ns;
     cq->tail++;
     if (LIKELY(cq->arming == CQ_NOT_ARMED)) {
         return CQ_PUSHED;

@@ -79,7 +79,8 @@ static void push(struct world *world)
             world->wants_solicited = false;
         }
     }
-    assert_int_equal(cq_push(&world->cq, &completion), expected);
+    assert_int_equal(cq_push(&world->cq, &completion, (struct instant){completion.at_ns}),
+                     expected);
     seen.results[expected]++;
 }
 
@@ -191,17 +192,18 @@ static void test_every_arming(void **state)
         cq_init(&cq, 4, ring);
         /* What waits already is no reason to wake. */
         struct completion completion = {.solicited = true, .status = COMPLETION_FLUSHED};
-        assert_int_equal(cq_push(&cq, &completion), CQ_PUSHED);
+        assert_int_equal(cq_push(&cq, &completion, (struct instant){1}), CQ_PUSHED);
         for (const char *arming = cases[i].armings; *arming != 0; arming++) {
             cq_arm(&cq, *arming == 's');
         }
         completion.solicited = cases[i].pushed == SOLICITED;
         completion.status = cases[i].pushed == FAILED ? COMPLETION_FLUSHED : COMPLETION_SUCCESS;
-        assert_int_equal(cq_push(&cq, &completion), cases[i].result);
+        assert_int_equal(cq_push(&cq, &completion, (struct instant){1}), cases[i].result);
         completion.status = COMPLETION_FLUSHED;
         const bool still_armed = cases[i].armings[0] != 0 && cases[i].result == CQ_PUSHED;
-        assert_int_equal(cq_push(&cq, &completion), still_armed ? CQ_PUSHED_NOTIFY : CQ_PUSHED);
-        assert_int_equal(cq_push(&cq, &completion), CQ_PUSHED);
+        assert_int_equal(cq_push(&cq, &completion, (struct instant){1}),
+                         still_armed ? CQ_PUSHED_NOTIFY : CQ_PUSHED);
+        assert_int_equal(cq_push(&cq, &completion, (struct instant){1}), CQ_PUSHED);
     }
 }
 
@@ -219,7 +221,7 @@ static void test_forgets_one_queue_pair(void **state)
         for (uint32_t i = 0; i < 8; i++) {
             const bool ours = pattern >> i & 1;
             const struct completion completion = {.wr_id = i, .qpn = ours ? 7 : 8};
-            assert_int_equal(cq_push(&cq, &completion), CQ_PUSHED);
+            assert_int_equal(cq_push(&cq, &completion, (struct instant){1}), CQ_PUSHED);
             if (!ours) {
                 kept[kept_count++] = i;
             }

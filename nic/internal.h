@@ -46,6 +46,7 @@ struct nic {
     struct ready_ring ready;
     struct timer_wheel timers;
     struct qp *last_posted; /* NULL: none, or it is gone. */
+    struct instant now;     /* What the world said last: completions are stamped with it. */
     bool turns_taken;       /* The world knows who may go on: nic_unready was called. */
     struct list cqs_to_notify;
     struct list qps_with_events, cqs_with_events, srqs_with_events;

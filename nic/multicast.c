@@ -155,6 +155,7 @@ bool nic_on_multicast(struct nic *nic, const struct nic_frame *frame, struct nic
 bool nic_next_delivery(struct nic *nic, struct nic_delivery *delivery, struct instant now,
                        struct nic_move *move)
 {
+    nic->now = now;
     while (delivery->next != MULTICAST_NOBODY) {
         const struct multicast_member *member = &nic->multicast.members[delivery->next];
         delivery->next = member->next;

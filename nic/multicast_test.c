@@ -398,6 +398,8 @@ static void test_addresses_of_both_kinds(void **state)
         post_receive(world, member);
         assert_true(nic_on_multicast(world->nic, &frame, &delivery));
         assert_true(nic_next_delivery(world->nic, &delivery, (struct instant){0}, &move));
+        assert_int_equal(move.completion.service_level,
+                         kind == 3 ? UD_SERVICE_LEVEL_IPV4 : UD_SERVICE_LEVEL_IPV6);
         assert_ptr_equal(make_move(world, &move), member);
         const uint8_t *grh = member->landing;
         if (kind == 3) {

@@ -232,10 +232,16 @@ uint32_t nic_qp_destination(const struct qp *qp)
     return send_queue_at(&qp->sends, qp->sends.next)->datagram.qpn;
 }
 
+void nic_note_time(struct nic *nic, struct instant now)
+{
+    nic->now = now;
+}
+
 bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
                      struct nic_departure *departure)
 {
     INVARIANTS(qp_check_duties(qp));
+    nic->now = now;
     departure->qp = qp;
     if (!engine_next_packet(qp, now, departure)) {
         if (qp->listing == QP_LISTED_READY) {
@@ -269,6 +275,7 @@ bool nic_read_target(const struct nic_departure *departure,
 void nic_on_fetched(const struct nic_departure *departure, struct instant now)
 {
     CHECK(departure->alone && departure->direct.kind == NIC_DIRECT_READ);
+    departure->qp->nic->now = now;
     engine_on_fetched(departure->qp, now);
     INVARIANTS(qp_check_duties(departure->qp));
 }
@@ -276,6 +283,7 @@ void nic_on_fetched(const struct nic_departure *departure, struct instant now)
 void nic_on_placed(const struct nic_departure *departure, struct instant now)
 {
     CHECK(departure->alone && departure->direct.kind == NIC_DIRECT_WRITE);
+    departure->qp->nic->now = now;
     engine_on_placed(departure->qp, now);
     INVARIANTS(qp_check_duties(departure->qp));
 }
@@ -303,6 +311,7 @@ struct instant nic_deadline(const struct nic *nic)
 bool nic_next_overdue(struct nic *nic, struct instant now, struct nic_overdue *overdue)
 {
     uint32_t id;
+    nic->now = now;
     while ((id = timer_wheel_due(&nic->timers, now)) != TIMER_NONE) {
         struct qp *qp = nic->qps[id];
         timer_wheel_remove(&nic->timers, id, &qp->timer);
@@ -326,6 +335,7 @@ void nic_on_unread(struct nic *nic, struct qp *qp, struct instant now)
 void nic_on_timeout(struct nic *nic, struct qp *qp, struct instant now)
 {
     nic_count(nic, COUNTER_timeouts);
+    nic->now = now;
     engine_on_timeout(qp, now);
     INVARIANTS(qp_check_duties(qp));
 }

@@ -87,6 +87,9 @@ struct region_table *nic_regions(struct nic *nic);
 struct nic_counters *nic_counters(struct nic *nic);
 void nic_count(struct nic *nic, enum nic_counter counter);
 
+/* The time, for calls without one that complete something (posting to a queue pair that failed). */
+void nic_note_time(struct nic *nic, struct instant now);
+
 /* All invariants of all queue pairs, between two calls; for tests. */
 void nic_check(const struct nic *nic);
 

@@ -24,7 +24,7 @@ static void overrun(struct qp *qp, struct cq *cq)
 
 static void push(struct qp *qp, struct cq *cq, const struct completion *completion)
 {
-    switch (cq_push(cq, completion)) {
+    switch (cq_push(cq, completion, qp->nic->now)) {
     case CQ_PUSHED: break;
     case CQ_PUSHED_NOTIFY:
         list_remove(&cq->notify);

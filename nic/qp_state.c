@@ -223,6 +223,7 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
     if (status != STATUS_OK) {
         return status;
     }
+    qp->nic->now = now;
     const enum qp_state from = (enum qp_state)qp->state;
     const enum qp_state to = mask & QP_ATTR_STATE ? wanted->state : from;
     if (to == QP_RESET) {

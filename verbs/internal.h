@@ -357,6 +357,8 @@ int program_memory_persists(uint64_t address, uint64_t bytes);
 
 /* post.c */
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* (locked) What is posted to a queue pair that failed completes at once, and is to say when. */
+void post_note_time(struct live *live, const struct qp *qp);
 int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);

@@ -104,11 +104,20 @@ static int post_one(struct verbs_qp *qp, struct ibv_send_wr *wr)
     return reason;
 }
 
+void post_note_time(struct live *live, const struct qp *qp)
+{
+    const enum qp_state state = qp_state_of(qp);
+    if (UNLIKELY(state == QP_ERR || state == QP_SQE)) {
+        nic_note_time(live_nic(live), live_now(live));
+    }
+}
+
 int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
     struct live *live = live_of(ibv->context);
     int reason = 0;
     live_lock(live);
+    post_note_time(live, qp_of(ibv)->core);
     for (; wr != NULL; wr = wr->next) {
         reason = post_one(qp_of(ibv), wr);
         if (reason != 0) {
@@ -133,6 +142,9 @@ static inline int post_receives(struct ibv_context *context, struct qp *qp, stru
     struct live *live = live_of(context);
     enum status status = STATUS_OK;
     live_lock(live);
+    if (qp != NULL) {
+        post_note_time(live, qp);
+    }
     for (; wr != NULL; wr = wr->next) {
         const int count = receive_count(wr);
         const struct sge *sges = sges_of(wr->sg_list);

@@ -346,6 +346,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
     int reason = builder->reason;
     if (reason == 0 && builder->count > 0) {
         live_lock(live);
+        post_note_time(live, qp->core);
         reason = post_all(qp, builder);
         live_posted(live, qp->core);
         live_unlock(live);

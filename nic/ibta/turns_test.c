@@ -52,7 +52,7 @@ static void acknowledge(struct bench *bench, uint32_t psn)
     answer(bench, ROCE_ACKNOWLEDGE, psn, FINE, 0);
 }
 
-/* -- What stands behind a request -----------------------------------------------------------------*/
+/* -- What stands behind a request ---------------------------------------------------------------*/
 
 /* A request without a signal does not ask, because what follows will; but that never leaves. */
 static void test_in_front_of_a_wrong_key(void **state)
@@ -90,7 +90,7 @@ static void test_behind_failed_local_work(void **state)
     end(bench);
 }
 
-/* -- A payload that the world could not read ------------------------------------------------------*/
+/* -- A payload that the world could not read ----------------------------------------------------*/
 
 static void test_unreadable_behind_another(void **state)
 {
@@ -109,6 +109,32 @@ static void test_unreadable_behind_another(void **state)
     expect(bench, 1, COMPLETION_SUCCESS);
     expect(bench, 2, COMPLETION_LOCAL_PROTECTION);
     expect(bench, 3, COMPLETION_FLUSHED);
+    end(bench);
+}
+
+/* A key that goes in the middle of a message: those before it have left it to that to ask. */
+static void test_key_that_goes(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    struct region other;
+    const struct region_request all = {.address = (uintptr_t)bench->memory,
+                                       .bytes = sizeof(bench->memory)};
+    assert_int_equal(region_add(nic_regions(bench->nic), &bench->pd, &all, &other), STATUS_OK);
+    const struct sge sge = {0, 3 * MTU, other.key};
+    const struct send_request write = {
+        .wr_id = 2, .kind = WORK_WRITE, .sges = &sge, .sge_count = 1};
+    post(bench, 1, WORK_WRITE, 8);
+    assert_int_equal(qp_post_send(bench->qp, &write), STATUS_OK);
+    leaves(bench, 0, false);
+    leaves(bench, 1, true);
+    assert_int_equal(region_remove(nic_regions(bench->nic), &other), STATUS_OK);
+    leaves(bench, 0, true);
+    assert_int_equal(pull(bench, NULL), 0);
+    expect_nothing(bench);
+    acknowledge(bench, 0);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    expect(bench, 2, COMPLETION_LOCAL_PROTECTION);
     end(bench);
 }
 
@@ -159,14 +185,42 @@ static void test_unreadable_and_unreliable(void **state)
     }
 }
 
-/* -- Draining -------------------------------------------------------------------------------------*/
+/* -- When ---------------------------------------------------------------------------------------*/
+
+/* A completion says when it came to be: by an acknowledgement, or when it was flushed. */
+static void test_completions_have_their_time(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    struct completion completion;
+    for (uint32_t i = 0; i < 2; i++) {
+        post(bench, i, WORK_WRITE, 8);
+        assert_int_equal(pull(bench, NULL), 1);
+        bench->now.ns += 500;
+        acknowledge(bench, i);
+        assert_int_equal(cq_poll(&bench->cq, &completion, 1), 1);
+        assert_int_equal(completion.at_ns, bench->now.ns);
+    }
+    post(bench, 2, WORK_WRITE, 8);
+    post(bench, 3, WORK_WRITE, 8);
+    bench->now.ns += 500;
+    modify(bench, QP_ERR, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(cq_poll(&bench->cq, &completion, 1), 1);
+        assert_int_equal(completion.status, COMPLETION_FLUSHED);
+        assert_int_equal(completion.at_ns, bench->now.ns);
+    }
+    end(bench);
+}
+
+/* -- Draining -----------------------------------------------------------------------------------*/
 
 static void drain(struct bench *bench)
 {
     const struct qp_attributes attributes = {.state = QP_SQD, .notify_when_drained = true};
-    assert_int_equal(qp_modify(bench->qp, &attributes,
-                               QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, bench->now),
-                     STATUS_OK);
+    assert_int_equal(
+        qp_modify(bench->qp, &attributes, QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, bench->now),
+        STATUS_OK);
 }
 
 /* What was sent did not ask, because more would follow. */
@@ -183,6 +237,34 @@ static void test_drained_without_a_timeout(void **state)
     assert_int_equal(told(bench, NIC_EVENT_SQ_DRAINED), 0);
     acknowledge(bench, 0);
     expect(bench, 1, COMPLETION_SUCCESS);
+    assert_int_equal(told(bench, NIC_EVENT_SQ_DRAINED), 1);
+    end(bench);
+}
+
+/* When it began to drain, an answer was under way, but not one to what was sent last. */
+static void test_drained_behind_an_answer(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    const struct sge sge = {0, 8, bench->region.key};
+    const struct send_request signaled = {
+        .wr_id = 3, .kind = WORK_WRITE, .flags = WORK_SIGNALED, .sges = &sge, .sge_count = 1};
+    post(bench, 1, WORK_WRITE, 2 * MTU);
+    assert_int_equal(pull(bench, NULL), 2);
+    acknowledge(bench, 1);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    assert_int_equal(qp_post_send(bench->qp, &signaled), STATUS_OK);
+    post(bench, 4, WORK_WRITE, 8);
+    post(bench, 5, WORK_WRITE, 8);
+    leaves(bench, 2, true);
+    leaves(bench, 3, false);
+    drain(bench);
+    assert_int_equal(pull(bench, NULL), 0);
+    acknowledge(bench, 2);
+    expect(bench, 3, COMPLETION_SUCCESS);
+    leaves(bench, 3, true);
+    acknowledge(bench, 3);
+    expect(bench, 4, COMPLETION_SUCCESS);
     assert_int_equal(told(bench, NIC_EVENT_SQ_DRAINED), 1);
     end(bench);
 }
@@ -227,8 +309,8 @@ static void test_timer_switched_off(void **state)
     assert_int_equal(pull(bench, NULL), 1);
     drain(bench);
     const struct qp_attributes attributes = {.state = QP_SQD, .timeout = 0};
-    assert_int_equal(
-        qp_modify(bench->qp, &attributes, QP_ATTR_STATE | QP_ATTR_TIMEOUT, bench->now), STATUS_OK);
+    assert_int_equal(qp_modify(bench->qp, &attributes, QP_ATTR_STATE | QP_ATTR_TIMEOUT, bench->now),
+                     STATUS_OK);
     for (int i = 0; i < 8; i++) {
         bench->now.ns += UINT64_C(4096) << TIMEOUT_CODE;
         nic_on_time(bench->nic, bench->now);
@@ -246,9 +328,12 @@ int main(void)
         cmocka_unit_test(test_in_front_of_a_wrong_key),
         cmocka_unit_test(test_behind_failed_local_work),
         cmocka_unit_test(test_unreadable_behind_another),
+        cmocka_unit_test(test_key_that_goes),
         cmocka_unit_test(test_unreadable_when_sent_again),
         cmocka_unit_test(test_unreadable_and_unreliable),
+        cmocka_unit_test(test_completions_have_their_time),
         cmocka_unit_test(test_drained_without_a_timeout),
+        cmocka_unit_test(test_drained_behind_an_answer),
         cmocka_unit_test(test_drained_behind_a_whole_message),
         cmocka_unit_test(test_not_judged_while_draining),
         cmocka_unit_test(test_timer_switched_off),
