@@ -332,9 +332,11 @@ void memory_give(struct ibv_pd *pd, void *block, const struct memory *memory,
 /* xrc.c: handles of a target. All locked. */
 struct xrcd *xrcd_core(struct ibv_xrcd *xrcd);
 bool xrc_target_add(struct ibv_xrcd *xrcd, struct verbs_qp *qp);
-/* A handle goes. Not NULL: it was the last, and the core is to go with the block of the one it was
- * made with, which is returned. */
-struct verbs_qp *xrc_target_drop(struct verbs_qp *qp);
+/* A handle goes. True: it was the last, and the core is to go. */
+bool xrc_target_drop(struct verbs_qp *qp);
+/* Nobody waits for its events any more. Not NULL: nor for those of another handle that has gone,
+ * and none is left: the block that the core was in is to go, which is that of the first handle. */
+struct verbs_qp *xrc_target_end(struct verbs_qp *qp);
 /* The core lies in the block of this handle. */
 bool xrc_target_holds(const struct verbs_qp *qp);
 /* The handles of a target, by any of them; NULL: no more. */

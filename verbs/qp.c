@@ -285,17 +285,27 @@ static struct ibv_pd *owner_of_block(const struct verbs_qp *qp)
     return ibv->qp_type == IBV_QPT_XRC_RECV ? NULL : ibv->pd;
 }
 
-/* Returns whose block is to be given back: this one's, for a target with several handles perhaps
- * another one's, or nobody's. */
-static struct verbs_qp *withdraw(struct verbs_qp *qp)
+static void withdraw(struct verbs_qp *qp)
 {
     struct live *live = live_of(qp->ex.qp_base.context);
     live_lock(live);
-    struct verbs_qp *holder = qp->ex.qp_base.qp_type == IBV_QPT_XRC_RECV ? xrc_target_drop(qp) : qp;
-    if (holder != NULL) {
+    if (qp->ex.qp_base.qp_type != IBV_QPT_XRC_RECV || xrc_target_drop(qp)) {
         destroy_core(live, qp->core);
     }
     unlock_settled(live);
+}
+
+/* Whose block is to be given back: this one's, for a target with several handles perhaps another
+ * one's, or nobody's (NULL). */
+static struct verbs_qp *find_holder(struct verbs_qp *qp)
+{
+    if (qp->ex.qp_base.qp_type != IBV_QPT_XRC_RECV) {
+        return qp;
+    }
+    struct live *live = live_of(qp->ex.qp_base.context);
+    live_lock(live);
+    struct verbs_qp *holder = xrc_target_end(qp);
+    live_unlock(live);
     return holder;
 }
 
@@ -329,8 +339,9 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     }
     struct ibv_context *context = ibv->context;
     const bool opened = ibv->qp_type == IBV_QPT_XRC_RECV && !xrc_target_holds(qp);
-    struct verbs_qp *holder = withdraw(qp);
+    withdraw(qp);
     wait_for_events(qp);
+    struct verbs_qp *holder = find_holder(qp);
     if (qp->extended) {
         qp_ex_free(qp);
     }

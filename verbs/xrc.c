@@ -148,6 +148,7 @@ struct xrc_target {
     struct list node;        /* In its domain's list. */
     struct list handles;     /* struct handle */
     struct verbs_qp *holder; /* The block that the core lies in, even if its handle is gone. */
+    uint32_t ending;         /* Handles that are gone, but whose events are waited for. */
 };
 
 struct handle {
@@ -206,15 +207,25 @@ static void remove_handle(struct xrc_target *target, const struct verbs_qp *qp)
     }
 }
 
-struct verbs_qp *xrc_target_drop(struct verbs_qp *qp)
+bool xrc_target_drop(struct verbs_qp *qp)
+{
+    struct xrc_target *target = qp->target;
+    remove_handle(target, qp);
+    target->ending++;
+    if (!list_empty(&target->handles)) {
+        return false;
+    }
+    list_remove(&target->node);
+    return true;
+}
+
+struct verbs_qp *xrc_target_end(struct verbs_qp *qp)
 {
     struct xrc_target *target = qp->target;
     struct verbs_qp *holder = target->holder;
-    remove_handle(target, qp);
-    if (!list_empty(&target->handles)) {
+    if (--target->ending != 0 || !list_empty(&target->handles)) {
         return NULL;
     }
-    list_remove(&target->node);
     free(target);
     return holder;
 }
