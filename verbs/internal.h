@@ -97,6 +97,8 @@ struct verbs_mr {
     struct region core;
     struct device_memory *device_memory; /* NULL: the program's own. */
     void *null_pages;                    /* The pages of a null region. */
+    bool imported; /* A second handle for a region: its key is ibv.handle, and there is no core. */
+    bool gone;     /* The region was deregistered by such a handle. */
 };
 
 struct verbs_mw {

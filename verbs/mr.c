@@ -198,30 +198,59 @@ static bool lock_withdrawn(struct live *live, struct verbs_mr *mr)
     return settled && mr->core.windows == 0;
 }
 
-EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
+/* The handle that a region was registered with; NULL: there is no such region. */
+static struct verbs_mr *find_registered(struct live *live, uint32_t key)
 {
-    struct verbs_mr *mr = mr_of(ibv);
-    struct live *live = live_of(ibv->context);
-    const bool withdrawn = lock_withdrawn(live, mr);
-    const enum status status =
-        withdrawn ? region_remove(nic_regions(live_nic(live)), &mr->core) : STATUS_BUSY;
+    live_lock(live);
+    struct region *region = region_find(nic_regions(live_nic(live)), key);
     live_unlock(live);
-    if (status != STATUS_OK) {
-        return status_errno(status);
+    return region == NULL || region->kind != REGION_MEMORY
+               ? NULL
+               : CONTAINER_OF(region, struct verbs_mr, core);
+}
+
+/* The region that a handle is for is gone afterwards; 0 or errno. */
+static int deregister(struct verbs_mr *mr)
+{
+    struct live *live = live_of(mr->ibv.context);
+    struct verbs_mr *owner = mr->imported ? find_registered(live, mr->ibv.handle) : mr;
+    if (owner == NULL) {
+        return EINVAL;
     }
+    if (owner->gone) {
+        return 0;
+    }
+    const bool withdrawn = lock_withdrawn(live, owner);
+    const enum status status =
+        withdrawn ? region_remove(nic_regions(live_nic(live)), &owner->core) : STATUS_BUSY;
+    live_unlock(live);
+    owner->gone = status == STATUS_OK;
+    return status_errno(status);
+}
+
+static void give_up(struct verbs_mr *mr)
+{
     dm_release(mr->device_memory);
     if (mr->null_pages != NULL) {
         munmap(mr->null_pages, NULL_BYTES);
     }
-    object_free(ibv->context, mr);
-    return 0;
+    object_free(mr->ibv.context, mr);
+}
+
+EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
+{
+    const int reason = deregister(mr_of(ibv));
+    if (reason == 0) {
+        give_up(mr_of(ibv));
+    }
+    return reason;
 }
 
 /* A second handle for a region, for its keys; its address is the importer's to know. */
 EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
     struct live *live = live_of(pd->context);
-    struct ibv_mr *mr = object_make(pd->context, sizeof(*mr));
+    struct verbs_mr *mr = object_make(pd->context, sizeof(*mr));
     if (mr == NULL) {
         return NULL;
     }
@@ -229,24 +258,29 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
     const struct region *region = region_find(nic_regions(live_nic(live)), handle);
     const bool found = region != NULL && region->kind == REGION_MEMORY && region->pd == pd_core(pd);
     if (found) {
-        *mr = (struct ibv_mr){.context = pd->context,
-                              .pd = pd,
-                              .length = region->bytes,
-                              .handle = handle,
-                              .lkey = region->key,
-                              .rkey = region->key};
+        mr->imported = true;
+        mr->ibv = (struct ibv_mr){.context = pd->context,
+                                  .pd = pd,
+                                  .length = region->bytes,
+                                  .handle = handle,
+                                  .lkey = region->key,
+                                  .rkey = region->key};
     }
     live_unlock(live);
     if (!found) {
         object_free(pd->context, mr);
         return fail(EINVAL);
     }
-    return mr;
+    return &mr->ibv;
 }
 
-EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
+/* The region stays; so does the handle that it was registered with, until it goes. */
+EXPORT void ibv_unimport_mr(struct ibv_mr *ibv)
 {
-    object_free(mr->context, mr);
+    struct verbs_mr *mr = mr_of(ibv);
+    if (mr->imported || mr->gone) {
+        give_up(mr);
+    }
 }
 
 static int rereg_failure(int reason)
@@ -263,7 +297,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     const bool domain = flags & IBV_REREG_MR_CHANGE_PD;
     const bool rights = flags & IBV_REREG_MR_CHANGE_ACCESS;
     if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || flags == 0 || (domain && pd == NULL) ||
-        (translation && (memory == NULL || bytes == 0))) {
+        mr->imported || mr->gone || (translation && (memory == NULL || bytes == 0))) {
         return rereg_failure(EINVAL);
     }
     if (is_closed(ibv->context)) {

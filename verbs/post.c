@@ -26,6 +26,9 @@ int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_
         (info->length != 0 && info->mr == NULL)) {
         return EINVAL;
     }
+    if (info->mr != NULL && mr_of(info->mr)->imported) {
+        return EOPNOTSUPP;
+    }
     *bind = (struct window_bind){
         .window = &mw_of(mw)->core,
         .region = info->mr == NULL ? NULL : &mr_of(info->mr)->core,

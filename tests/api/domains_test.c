@@ -283,6 +283,38 @@ static void test_import(void **state)
     assert_int_equal(ibv_close_device(context), 0);
 }
 
+/* ibv_import_mr(3): ibv_dereg_mr by any handle takes the region away, and the others are
+ * unimported; what takes the region's own handle is refused. */
+static void test_imported_region_goes(void **state)
+{
+    struct api *api = *state;
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND;
+    struct ibv_mr *own = ibv_reg_mr(api->pd, api->memory[1], 64, access);
+    assert_non_null(own);
+    struct ibv_mr *imported = ibv_import_mr(api->pd, own->handle);
+    struct ibv_mr *another = ibv_import_mr(api->pd, own->handle);
+    assert_non_null(imported);
+    assert_non_null(another);
+    errno = 0;
+    assert_int_not_equal(ibv_rereg_mr(imported, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access),
+                         0);
+    assert_int_equal(errno, EINVAL);
+    struct ibv_mw *mw = ibv_alloc_mw(api->pd, IBV_MW_TYPE_1);
+    struct ibv_mw_bind bind = {
+        .bind_info = {.mr = imported, .addr = (uintptr_t)api->memory[1], .length = 8}};
+    assert_int_equal(ibv_bind_mw(api->qps[1], mw, &bind), EOPNOTSUPP);
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+    const uint32_t rkey = own->rkey;
+    assert_int_equal(ibv_dereg_mr(imported), 0);
+    assert_int_equal(ibv_dereg_mr(another), EINVAL);
+    ibv_unimport_mr(another);
+    assert_int_equal(api_post(api->qps[0], IBV_WR_RDMA_WRITE, api_sge(api->mrs[0], 0, 8),
+                              (uintptr_t)api->memory[1], rkey),
+                     0);
+    api_expect(api->cqs[0], IBV_WC_REM_ACCESS_ERR);
+    ibv_unimport_mr(own);
+}
+
 static void test_import_of_strangers(void **state)
 {
     struct api *api = *state;
@@ -354,6 +386,7 @@ int main(void)
         RC_TEST(test_parent_domain_is_its_domain),
         RC_TEST(test_pool_of_another_domain),
         RC_TEST(test_import),
+        RC_TEST(test_imported_region_goes),
         RC_TEST(test_import_of_strangers),
         RC_TEST(test_atomic_write),
         RC_TEST(test_gid_table_has_empty_entries),
