@@ -48,7 +48,7 @@ struct feroce_stream {
     bool in_message;
     uint32_t done;   /* Bytes of it that are stored. */
     uint8_t *buffer; /* A file's message, whole: its length is not known before. */
-    uint32_t buffered;
+    uint32_t capacity, buffered;
     int fd; /* -1: none, or at its end. */
     struct prng prng;
     uint64_t messages, bytes, padded;

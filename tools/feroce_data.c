@@ -46,20 +46,28 @@ void feroce_stream_close(struct feroce_stream *stream, const struct feroce_sourc
     stream->fd = -1;
     free(stream->buffer);
     stream->buffer = NULL;
+    stream->capacity = 0;
+}
+
+/* For a message that nothing was read of yet: a host may ask for longer ones than the time before.
+ */
+static bool make_room(struct feroce_stream *stream, uint32_t length)
+{
+    if (length <= stream->capacity) {
+        return true;
+    }
+    free(stream->buffer);
+    stream->buffer = malloc(length);
+    stream->capacity = stream->buffer != NULL ? length : 0;
+    return stream->buffer != NULL;
 }
 
 /* Reads until a message is whole. At the end of the file the last one is shorter, and zeros make it
  * a multiple of four (8.1). */
 static enum feroce_supply read_message(struct feroce_stream *stream, uint32_t length)
 {
-    if (stream->fd < 0) {
+    if (stream->fd < 0 || !make_room(stream, length)) {
         return FEROCE_SUPPLY_ENDED;
-    }
-    if (stream->buffer == NULL) {
-        stream->buffer = calloc(1, (size_t)length);
-        if (stream->buffer == NULL) {
-            return FEROCE_SUPPLY_ENDED;
-        }
     }
     while (stream->buffered < length) {
         const ssize_t got =
