@@ -36,14 +36,20 @@ bool feroce_stream_open(struct feroce_stream *stream, struct feroce_source *sour
     return true;
 }
 
-void feroce_stream_close(struct feroce_stream *stream, const struct feroce_source *source)
+/* A descriptor that we were given is not ours to close. */
+static void leave_file(struct feroce_stream *stream, const struct feroce_source *source)
 {
-    feroce_generator_stop(&stream->generator);
-    stream->in_message = false;
     if (source->data == FEROCE_DATA_FILE && stream->fd >= 0) {
         (void)close(stream->fd);
     }
     stream->fd = -1;
+}
+
+void feroce_stream_close(struct feroce_stream *stream, const struct feroce_source *source)
+{
+    feroce_generator_stop(&stream->generator);
+    stream->in_message = false;
+    leave_file(stream, source);
     free(stream->buffer);
     stream->buffer = NULL;
     stream->capacity = 0;
@@ -64,7 +70,8 @@ static bool make_room(struct feroce_stream *stream, uint32_t length)
 
 /* Reads until a message is whole. At the end of the file the last one is shorter, and zeros make it
  * a multiple of four (8.1). */
-static enum feroce_supply read_message(struct feroce_stream *stream, uint32_t length)
+static enum feroce_supply read_message(struct feroce_stream *stream,
+                                       const struct feroce_source *source, uint32_t length)
 {
     if (stream->fd < 0 || !make_room(stream, length)) {
         return FEROCE_SUPPLY_ENDED;
@@ -77,7 +84,7 @@ static enum feroce_supply read_message(struct feroce_stream *stream, uint32_t le
         } else if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
             return FEROCE_SUPPLY_LATER;
         } else {
-            stream->fd = -1;
+            leave_file(stream, source);
             break;
         }
     }
@@ -102,7 +109,7 @@ enum feroce_supply feroce_stream_begin(struct feroce_stream *stream,
         return FEROCE_SUPPLY_LATER;
     }
     if (is_read(source)) {
-        const enum feroce_supply supply = read_message(stream, generator->meta.length);
+        const enum feroce_supply supply = read_message(stream, source, generator->meta.length);
         if (supply != FEROCE_SUPPLY_READY) {
             if (supply == FEROCE_SUPPLY_ENDED) {
                 feroce_generator_stop(generator);
