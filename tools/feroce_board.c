@@ -203,8 +203,8 @@ static bool parse_data(const char *text, struct feroce_wishes *wishes)
     return true;
 }
 
-/* LENGTH[,COUNT[,FREQUENCY]][,write][,imm] */
-static bool parse_start(const char *text, struct feroce_meta *meta)
+/* LENGTH[,COUNT[,FREQUENCY]][,write][,imm]; the words may also stand between the numbers. */
+static bool parse_start(const char *text, struct feroce_meta *meta, bool *has_count)
 {
     char copy[128];
     uint32_t *const numbers[] = {&meta->length, &meta->count, &meta->frequency};
@@ -228,6 +228,7 @@ static bool parse_start(const char *text, struct feroce_meta *meta)
             return false;
         }
     }
+    *has_count = given > 1;
     return given > 0 && meta->length >= 4 && meta->length % 4 == 0;
 }
 
@@ -357,9 +358,7 @@ static const char *take_word(struct line *line, int option, const char *text)
     case 'd':
         return parse_data(text, wishes) ? NULL : "counter, zero, random:SEED, file:PATH or fd:N";
     case 's':
-        line->has_count =
-            strchr(text, ',') != NULL && strchr(text, ',')[1] >= '0' && strchr(text, ',')[1] <= '9';
-        return parse_start(text, &wishes->meta)
+        return parse_start(text, &wishes->meta, &line->has_count)
                    ? NULL
                    : "LENGTH[,COUNT[,FREQUENCY]][,write][,imm], LENGTH a multiple of 4 above 0";
     case 'b': return parse_rate(text, &wishes->rate) ? NULL : "bits a second, such as 10G or 500M";
