@@ -251,9 +251,9 @@ static enum feroce_arrival take_rnr(struct feroce_retransmission *unit,
 {
     const uint8_t limit = unit->config.rnr_limit;
     const uint64_t wait_ns = rnr_timer_ns(code);
+    const uint8_t retries = is_progress(unit, window->rnr_progress, psn) ? 0 : window->rnr_retries;
     window->refused = psn;
-    if (limit != FEROCE_RNR_FOR_EVER && window->rnr_retries >= limit &&
-        !is_progress(unit, window->rnr_progress, psn)) {
+    if (limit != FEROCE_RNR_FOR_EVER && retries >= limit) {
         window->failed = true;
         return FEROCE_ARRIVAL_FATAL;
     }

@@ -217,6 +217,30 @@ static void test_rnr(void **state)
     }
 }
 
+/* FER-72: with a limit of 0 there is no wait, wherever the receiver is not ready. */
+static void test_no_rnr(void **state)
+{
+    (void)state;
+    for (int acks = 0; acks < 2; acks++) {
+        struct feroce_board_config config = test_config();
+        config.window.rnr_limit = 0;
+        struct feroce_board *board = test_begin(&config);
+        test_open(board, 0);
+        test_store(board, 0, 2, test_at(0));
+        assert_int_equal(test_sent(board, test_at(0)), 0);
+        assert_int_equal(test_sent(board, test_at(0)), 1);
+        if (acks) {
+            assert_int_equal(test_answer(board, 0, 0, 0, test_at(1)), FEROCE_ARRIVAL_ACK);
+            test_silent(board, test_at(1));
+        }
+        assert_int_equal(test_answer(board, 0, ROCE_AETH_RNR_NAK | 1, 1, test_at(2)),
+                         FEROCE_ARRIVAL_FATAL);
+        test_silent(board, test_at(2));
+        assert_int_equal(board->table.contexts[0].state, FEROCE_ERROR);
+        test_end(board);
+    }
+}
+
 /* FER-73: an ACK during a wait. Ours sends again at once, the RTL after the RTO. */
 static void test_ack_in_wait(void **state)
 {
@@ -498,23 +522,15 @@ static void test_closed_with_packets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_answers),
-        cmocka_unit_test(test_acks),
-        cmocka_unit_test(test_lost_packet),
-        cmocka_unit_test(test_timeouts),
-        cmocka_unit_test(test_timer_starts),
-        cmocka_unit_test(test_rnr),
-        cmocka_unit_test(test_ack_in_wait),
-        cmocka_unit_test(test_ack_behind_nak),
-        cmocka_unit_test(test_fatal),
-        cmocka_unit_test(test_lost_each_time),
-        cmocka_unit_test(test_naks_alone),
-        cmocka_unit_test(test_late_ack),
-        cmocka_unit_test(test_stall),
-        cmocka_unit_test(test_stalled_alone),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_overwritten),
-        cmocka_unit_test(test_closed_with_packets),
+        cmocka_unit_test(test_not_answers),    cmocka_unit_test(test_acks),
+        cmocka_unit_test(test_lost_packet),    cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_timer_starts),   cmocka_unit_test(test_rnr),
+        cmocka_unit_test(test_no_rnr),         cmocka_unit_test(test_ack_in_wait),
+        cmocka_unit_test(test_ack_behind_nak), cmocka_unit_test(test_fatal),
+        cmocka_unit_test(test_lost_each_time), cmocka_unit_test(test_naks_alone),
+        cmocka_unit_test(test_late_ack),       cmocka_unit_test(test_stall),
+        cmocka_unit_test(test_stalled_alone),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_overwritten),    cmocka_unit_test(test_closed_with_packets),
     };
     return cmocka_run_group_tests_name("feroce_retransmission", tests, NULL, NULL);
 }
