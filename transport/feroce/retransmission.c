@@ -353,15 +353,25 @@ static bool heed(struct feroce_retransmission *unit, struct feroce_window *windo
     return true;
 }
 
+/* The mark goes along: one that stayed where the last retry was would seem to lie ahead once 2^23
+ * packets have passed, and nothing would be progress. */
+static void forgive_retries(const struct feroce_retransmission *unit, uint8_t *retries,
+                            struct psn *known, struct psn next)
+{
+    if (!is_progress(unit, *known, next)) {
+        return;
+    }
+    *retries = 0;
+    if (!has_quirk(unit, FEROCE_QUIRK_UNCOUNTED)) {
+        *known = next;
+    }
+}
+
 static void count_progress(const struct feroce_retransmission *unit, struct feroce_window *window)
 {
     const struct psn next = psn_after(window->acked, 1);
-    if (is_progress(unit, window->progress, next)) {
-        window->retries = 0;
-    }
-    if (is_progress(unit, window->rnr_progress, next)) {
-        window->rnr_retries = 0;
-    }
+    forgive_retries(unit, &window->retries, &window->progress, next);
+    forgive_retries(unit, &window->rnr_retries, &window->rnr_progress, next);
 }
 
 static void read_next(struct feroce_retransmission *unit, uint32_t index, struct instant now,

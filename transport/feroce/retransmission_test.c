@@ -368,6 +368,49 @@ static void test_naks_alone(void **state)
     test_end(board);
 }
 
+/* As if so many packets more had been stored, sent and acknowledged; the reader comes by. */
+static void leap(struct feroce_board *board, uint32_t packets)
+{
+    struct feroce_window *window = &board->window.windows[0];
+    struct psn *const psns[] = {&window->written, &window->sent, &window->acked, &window->high};
+    uint32_t *const next = &board->table.contexts[0].remote.psn;
+    for (size_t i = 0; i < COUNT_OF(psns); i++) {
+        *psns[i] = psn_after(*psns[i], packets);
+    }
+    *next = psn_after(psn_of(*next), packets).value;
+    test_silent(board, test_at(0));
+}
+
+/* FER-66: the same after more packets than half of all PSNs, not one of which was lost. */
+static void test_naks_far_on(void **state)
+{
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        struct feroce_board_config config = test_config();
+        config.window.rnr_limit = 2;
+        struct feroce_board *board = test_begin(&config);
+        test_open(board, 0);
+        for (int i = 0; i < 3; i++) {
+            leap(board, PSN_HALF / 2);
+        }
+        uint64_t now = 0;
+        for (uint32_t psn = 3 * (PSN_HALF / 2); psn < 3 * (PSN_HALF / 2) + 20; psn++) {
+            test_store(board, 0, 1, test_at(now));
+            assert_int_equal(test_sent(board, test_at(now)), psn);
+            assert_int_equal(test_answer(board, 0,
+                                         waits ? ROCE_AETH_RNR_NAK | 1 : ROCE_NAK_PSN_SEQUENCE, psn,
+                                         test_at(now)),
+                             waits ? FEROCE_ARRIVAL_RNR : FEROCE_ARRIVAL_NAK);
+            now += waits ? rnr_timer_ns(1) : 0;
+            feroce_board_on_time(board, test_at(now));
+            assert_int_equal(test_sent(board, test_at(now)), psn);
+            assert_int_equal(test_answer(board, 0, 0, psn, test_at(now)), FEROCE_ARRIVAL_ACK);
+            test_silent(board, test_at(now));
+        }
+        test_end(board);
+    }
+}
+
 /* Packets that were sent before RD was set back may still be acknowledged: RD goes on behind them.
  */
 static void test_late_ack(void **state)
@@ -522,15 +565,25 @@ static void test_closed_with_packets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_answers),    cmocka_unit_test(test_acks),
-        cmocka_unit_test(test_lost_packet),    cmocka_unit_test(test_timeouts),
-        cmocka_unit_test(test_timer_starts),   cmocka_unit_test(test_rnr),
-        cmocka_unit_test(test_no_rnr),         cmocka_unit_test(test_ack_in_wait),
-        cmocka_unit_test(test_ack_behind_nak), cmocka_unit_test(test_fatal),
-        cmocka_unit_test(test_lost_each_time), cmocka_unit_test(test_naks_alone),
-        cmocka_unit_test(test_late_ack),       cmocka_unit_test(test_stall),
-        cmocka_unit_test(test_stalled_alone),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_overwritten),    cmocka_unit_test(test_closed_with_packets),
+        cmocka_unit_test(test_not_answers),
+        cmocka_unit_test(test_acks),
+        cmocka_unit_test(test_lost_packet),
+        cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_timer_starts),
+        cmocka_unit_test(test_rnr),
+        cmocka_unit_test(test_no_rnr),
+        cmocka_unit_test(test_ack_in_wait),
+        cmocka_unit_test(test_ack_behind_nak),
+        cmocka_unit_test(test_fatal),
+        cmocka_unit_test(test_lost_each_time),
+        cmocka_unit_test(test_naks_alone),
+        cmocka_unit_test(test_naks_far_on),
+        cmocka_unit_test(test_late_ack),
+        cmocka_unit_test(test_stall),
+        cmocka_unit_test(test_stalled_alone),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_overwritten),
+        cmocka_unit_test(test_closed_with_packets),
     };
     return cmocka_run_group_tests_name("feroce_retransmission", tests, NULL, NULL);
 }
