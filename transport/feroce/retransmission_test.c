@@ -562,6 +562,35 @@ static void test_closed_with_packets(void **state)
     test_end(board);
 }
 
+/* The board of 2024 waits for no ACK. One that comes after half of all PSNs, or after all of them,
+ * makes it send nothing that was sent. */
+static void test_silent_receiver(void **state)
+{
+    (void)state;
+    static const uint32_t unanswered[] = {PSN_HALF + 100, PSN_MASK};
+    for (size_t i = 0; i < COUNT_OF(unanswered); i++) {
+        struct feroce_board_config config = test_config();
+        config.stack = FEROCE_STACK_2024;
+        config.window.qps = 1;
+        config.window.sends_once = true;
+        struct feroce_board *board = test_begin(&config);
+        struct feroce_window *window = &board->window.windows[0];
+        test_open(board, 5);
+        leap(board, unanswered[i]);
+        window->acked = psn_of(4);
+        static const uint8_t payload[4];
+        assert_int_equal(feroce_board_store(board, 0,
+                                            &(struct feroce_message){.write = true, .length = 4},
+                                            payload, 4, true, test_at(0)),
+                         FEROCE_STORED);
+        assert_int_equal(test_sent(board, test_at(0)), (5 + unanswered[i]) & PSN_MASK);
+        (void)test_answer(board, 0, 0, 6, test_at(0));
+        test_silent(board, test_at(0));
+        assert_true(feroce_board_has_room(board, 0));
+        test_end(board);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -584,6 +613,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_overwritten),
         cmocka_unit_test(test_closed_with_packets),
+        cmocka_unit_test(test_silent_receiver),
     };
     return cmocka_run_group_tests_name("feroce_retransmission", tests, NULL, NULL);
 }
