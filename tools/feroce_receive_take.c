@@ -79,18 +79,26 @@ static void take_ring(struct stream *stream, const struct wishes *wishes)
 
 /* -- Completions --------------------------------------------------------------------------------*/
 
-static void take_immediate(struct stream *stream, const struct wishes *wishes, uint32_t bytes)
+/* The length is the front end's word, and where the message begins is what the lengths before it
+ * say. */
+static bool take_immediate(struct stream *stream, const struct wishes *wishes, uint32_t bytes)
 {
     stream->immediates++;
     if (stream->written >= stream->immediates) {
-        return; /* It was seen in the ring before its completion. */
+        return true; /* It was seen in the ring before its completion. */
     }
     if (wishes->check == FEROCE_CHECK_COUNTER &&
         word_at(stream, stream->offset) != stream->checker.word &&
         word_at(stream, 0) == stream->checker.word) {
         stream->offset = 0;
     }
+    if (bytes > wishes->wrap + wishes->buf_size - stream->offset) {
+        snprintf(stream->error, ERROR_BYTES, "a WRITE of %u bytes at offset %u is too long", bytes,
+                 stream->offset);
+        return false;
+    }
     take_written(stream, wishes, bytes);
+    return true;
 }
 
 static bool take_completion(struct stream *stream, const struct wishes *wishes,
@@ -104,7 +112,9 @@ static bool take_completion(struct stream *stream, const struct wishes *wishes,
         return false;
     }
     if (completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
-        take_immediate(stream, wishes, completion->byte_len);
+        if (!take_immediate(stream, wishes, completion->byte_len)) {
+            return false;
+        }
     } else {
         const size_t at =
             (size_t)wishes->wrap + wishes->buf_size + completion->wr_id * wishes->buf_size;
