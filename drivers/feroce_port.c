@@ -220,11 +220,12 @@ static bool take_held(struct feroce_port *port, struct instant now,
     return true;
 }
 
-/* What a bad network does to a datagram. False: it does not come, or later. */
+/* What a bad network does to a datagram. False: it does not come, or later. One without a byte has
+ * none that faults could change. */
 static bool survives(struct feroce_port *port, struct instant now, struct feroce_datagram *datagram)
 {
-    if (port->faults_in == NULL || datagram->is_cm || datagram->count > FEROCE_RECEIVE_BYTES_MAX ||
-        port->again) {
+    if (port->faults_in == NULL || datagram->is_cm || datagram->count == 0 ||
+        datagram->count > FEROCE_RECEIVE_BYTES_MAX || port->again) {
         return true;
     }
     const struct fault_decision fault = faults_decide(port->faults_in, (uint32_t)datagram->count);
