@@ -17,7 +17,8 @@
 static struct feroce_way *way_to(struct feroce_port *port, const struct feroce_packet *packet)
 {
     struct feroce_way *way = &port->ways[packet->qpn - FEROCE_FIRST_QPN];
-    if (way->ip != packet->destination_ip) {
+    /* A host may name any address, 0 as well: that alone does not tell a way that was never made. */
+    if (way->ip != packet->destination_ip || way->flow.destination_port != ROCE_UDP_PORT) {
         const uint16_t from = port->config.stack == FEROCE_STACK_2024 ? FEROCE_PORT_DATA_FROM_2024
                                                                       : FEROCE_PORT_DATA_FROM;
         *way = (struct feroce_way){
