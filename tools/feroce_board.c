@@ -3,6 +3,7 @@
  * nonic feroce board - FERoCE's front end as an ordinary process: the command line.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +197,8 @@ static bool parse_data(const char *text, struct feroce_wishes *wishes)
         wishes->data = FEROCE_DATA_FD;
         const bool good = parse_whole(text + 3, 0, INT32_MAX, &number);
         wishes->fd = (int)number;
-        return good;
+        /* One that is not open would be a socket of the board's own before long. */
+        return good && fcntl(wishes->fd, F_GETFD) >= 0;
     } else {
         return false;
     }
@@ -356,7 +358,9 @@ static const char *take_word(struct line *line, int option, const char *text)
                    : "none, rtl, or words out of rkey0,stale-error,stall,ack-order,mr-rnr,latch,"
                      "uncounted,busy,lost-strobe";
     case 'd':
-        return parse_data(text, wishes) ? NULL : "counter, zero, random:SEED, file:PATH or fd:N";
+        return parse_data(text, wishes) ? NULL
+                                        : "counter, zero, random:SEED, file:PATH, or fd:N, which "
+                                          "is open";
     case 's':
         return parse_start(text, &wishes->meta, &line->has_count)
                    ? NULL
