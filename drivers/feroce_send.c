@@ -11,22 +11,9 @@
 #include "drivers/feroce_internal.h"
 
 #define CALL_BYTES_MAX 65000
+#define ADDRESS_BYTES  4
 
 /* -- Departures ---------------------------------------------------------------------------------*/
-
-static struct feroce_way *way_to(struct feroce_port *port, const struct feroce_packet *packet)
-{
-    struct feroce_way *way = &port->ways[packet->qpn - FEROCE_FIRST_QPN];
-    /* A host may name any address, 0 as well: that alone does not tell a way that was never made. */
-    if (way->ip != packet->destination_ip || way->flow.destination_port != ROCE_UDP_PORT) {
-        const uint16_t from = port->config.stack == FEROCE_STACK_2024 ? FEROCE_PORT_DATA_FROM_2024
-                                                                      : FEROCE_PORT_DATA_FROM;
-        *way = (struct feroce_way){
-            .ip = packet->destination_ip,
-            .flow = feroce_flow(port->config.ip, from, packet->destination_ip, ROCE_UDP_PORT)};
-    }
-    return way;
-}
 
 static void make_icrc(struct feroce_entry *entry, uint16_t identification)
 {
@@ -214,15 +201,21 @@ static void push(struct feroce_port *port, const struct feroce_entry *entry)
 
 /* -- A bad network ------------------------------------------------------------------------------*/
 
+/* Behind a packet that is held stands whom it is for: meanwhile the queue pair may have been opened
+ * by another host, to which its way leads then. Such a packet is lost. */
 void feroce_port_release(struct feroce_port *port, struct instant now)
 {
     const struct faults_packet *held;
     while (port->faults_out != NULL && (held = faults_due(port->faults_out, now)) != NULL) {
         const struct feroce_entry entry = {.way = CONTAINER_OF(held->link, struct feroce_way, link),
                                            .payload = held->bytes,
-                                           .payload_bytes = held->payload_bytes,
+                                           .payload_bytes = held->payload_bytes - ADDRESS_BYTES,
                                            .is_whole = true};
-        push(port, &entry);
+        if (load_be32(held->bytes + entry.payload_bytes) == entry.way->ip) {
+            push(port, &entry);
+        } else {
+            port->counters.dropped++;
+        }
         faults_take(port->faults_out);
     }
 }
@@ -231,13 +224,16 @@ void feroce_port_release(struct feroce_port *port, struct instant now)
 static void send_struck(struct feroce_port *port, const struct feroce_entry *entry,
                         const struct fault_decision *fault, struct instant now)
 {
-    uint8_t bytes[FEROCE_ROCE_BYTES_MAX];
+    uint8_t bytes[FEROCE_ROCE_BYTES_MAX + ADDRESS_BYTES];
     const uint32_t count = join(entry, bytes);
+    store_be32(bytes + count, entry->way->ip);
     if (fault->corrupt) {
         bytes[fault->corrupt_bit / 8] ^= (uint8_t)(1u << fault->corrupt_bit % 8);
     }
-    const struct faults_packet packet = {
-        .link = &entry->way->link, .bytes = bytes, .whole = true, .payload_bytes = (uint16_t)count};
+    const struct faults_packet packet = {.link = &entry->way->link,
+                                         .bytes = bytes,
+                                         .whole = true,
+                                         .payload_bytes = (uint16_t)(count + ADDRESS_BYTES)};
     uint32_t copies = (uint32_t)fault->duplicate + !fault->drop;
     port->counters.dropped += fault->drop;
     if (fault_holds(fault) && faults_hold(port->faults_out, &packet, now, fault)) {
@@ -252,6 +248,24 @@ static void send_struck(struct feroce_port *port, const struct feroce_entry *ent
     if (fault->corrupt) {
         send_batch(port); /* The copy goes with this function. */
     }
+}
+
+/* Packets that wait for a call leave before their way leads to another host. */
+static struct feroce_way *way_to(struct feroce_port *port, const struct feroce_packet *packet)
+{
+    struct feroce_way *way = &port->ways[packet->qpn - FEROCE_FIRST_QPN];
+    /* A host may name any address, also 0: that does not tell a way that was never made. */
+    if (way->ip != packet->destination_ip || way->flow.destination_port != ROCE_UDP_PORT) {
+        const uint16_t from = port->config.stack == FEROCE_STACK_2024 ? FEROCE_PORT_DATA_FROM_2024
+                                                                      : FEROCE_PORT_DATA_FROM;
+        if (port->batch_count > 0) {
+            send_batch(port);
+        }
+        *way = (struct feroce_way){
+            .ip = packet->destination_ip,
+            .flow = feroce_flow(port->config.ip, from, packet->destination_ip, ROCE_UDP_PORT)};
+    }
+    return way;
 }
 
 void feroce_port_send(struct feroce_port *port, const struct feroce_packet *packet,
