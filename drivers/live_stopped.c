@@ -30,6 +30,7 @@ static bool unread_in_ring(struct live *live, struct link *link, struct instant 
         return false;
     }
     if (reading->at.ns != 0 && !shm_link_has_read(link, reading->mark)) {
+        shm_link_nudge(link); /* The kernel may have refused it the last time. */
         return true;
     }
     if (instant_reached(reading->at, since)) {

@@ -164,7 +164,7 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
     count = seal(link, path, bytes, count + CM_MAD_BYTES, 0);
     transmit_bytes(live, link, path, bytes, count);
     if (link->kind != LINK_UDP) {
-        shm_port_flush(live->shm);
+        live->parked |= !shm_port_flush(live->shm);
     }
 }
 
@@ -322,7 +322,7 @@ static uint32_t serve(struct live *live, struct qp *qp)
 void live_flush_ports(struct live *live)
 {
     if (live->shm != NULL) {
-        shm_port_flush(live->shm);
+        live->parked |= !shm_port_flush(live->shm);
     }
     udp_port_flush(&live->udp);
     live->parked |= udp_port_has_waiting(&live->udp);

@@ -137,8 +137,9 @@ struct shm_counters {
 };
 const struct shm_counters *shm_port_counters(const struct shm_port *port);
 
-/* Rings the doorbells of sleeping consumers that something was sent to. */
-void shm_port_flush(struct shm_port *port);
+/* Rings the doorbells of sleeping consumers that something was sent to. False: the kernel refused
+ * one, which the next flush rings; until then shm_port_has_waiting. */
+bool shm_port_flush(struct shm_port *port);
 
 /* Takes up to `quantum` packets from each ring. Returns how many. What `nic` keeps about packets
  * that wait behind is asked for ahead; NULL: it is not. */

@@ -332,6 +332,34 @@ static void test_doorbell(void **state)
     assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
 }
 
+/* The kernel had no memory for the bell: it is rung later, though nothing more is sent. */
+static void test_doorbell_that_is_refused(void **state)
+{
+    struct bench *bench = *state;
+    struct shm_link *link = CONTAINER_OF(bench->link, struct shm_link, link);
+    const int socket = link->socket;
+    for (int nudged = 0; nudged < 2; nudged++) {
+        assert_true(shm_port_sleep(bench->b));
+        transmit(bench);
+        link->socket = -1;
+        assert_false(shm_port_flush(bench->a));
+        assert_false(readable(bench->b));
+        assert_true(shm_port_has_waiting(bench->a));
+        link->socket = socket;
+        if (nudged) {
+            shm_link_nudge(bench->link);
+        } else {
+            shm_port_flush(bench->a);
+        }
+        assert_true(readable(bench->b));
+        shm_port_serve(bench->b);
+        shm_port_wake(bench->b);
+        assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
+        assert_true(shm_port_flush(bench->a));
+        assert_false(readable(bench->b) || shm_port_has_waiting(bench->a));
+    }
+}
+
 /* -- Peers that go ------------------------------------------------------------------------------*/
 
 static void test_lost_peer_swallows(void **state)
@@ -606,6 +634,7 @@ int main(void)
         SHM_TEST(test_room_for_management),
         SHM_TEST(test_any_opcode),
         SHM_TEST(test_doorbell),
+        SHM_TEST(test_doorbell_that_is_refused),
         SHM_TEST(test_lost_peer_swallows),
         SHM_TEST(test_last_words),
         SHM_TEST(test_nobody_there),

@@ -228,15 +228,22 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
     publish(port, link, slot);
 }
 
-static void ring_doorbell(struct shm_link *link)
+/* False: the kernel did not take the bell. The consumer may sleep on, so it is to be rung again. */
+static bool ring_doorbell(struct shm_link *link)
 {
     const bool asleep = link->board == NULL ||
                         atomic_load_explicit(&link->board->asleep, memory_order_relaxed) != 0;
     if (!asleep || atomic_exchange_explicit(&link->ring->rung, 1, memory_order_acq_rel) != 0) {
-        return;
+        return true;
     }
     const char bell = 1;
-    (void)!uncancelled_send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    /* With no room for one more, there are bells that were not heard yet. */
+    if (uncancelled_send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
+        errno == EAGAIN) {
+        return true;
+    }
+    atomic_store_explicit(&link->ring->rung, 0, memory_order_relaxed);
+    return false;
 }
 
 bool shm_link_is_alive(const struct link *base)
@@ -272,7 +279,7 @@ void shm_link_nudge(struct link *base)
 {
     struct shm_link *link = shm_link_of(base);
     if (!base->lost) {
-        ring_doorbell(link);
+        (void)ring_doorbell(link);
     }
 }
 
@@ -289,10 +296,10 @@ static bool urgent(struct shm_link *link)
     return link->tail - link->consumed > PLACED_MAX;
 }
 
-void shm_port_flush(struct shm_port *port)
+bool shm_port_flush(struct shm_port *port)
 {
     if (!port->any_dirty) {
-        return;
+        return true;
     }
     port->any_dirty = false;
     /* Pairs with the fence in shm_port_sleep: either we see that the consumer sleeps, or it sees
@@ -300,13 +307,12 @@ void shm_port_flush(struct shm_port *port)
     atomic_thread_fence(memory_order_seq_cst);
     for (struct shm_link *link = port->links; link != NULL; link = link->next) {
         if (link->dirty) {
-            link->dirty = false;
-            if (!link->link.lost && urgent(link)) {
-                ring_doorbell(link);
-            }
-            link->unplaced = false;
+            link->dirty = !link->link.lost && urgent(link) && !ring_doorbell(link);
+            link->unplaced &= link->dirty;
+            port->any_dirty |= link->dirty;
         }
     }
+    return !port->any_dirty;
 }
 
 bool shm_link_peer_awake(const struct link *base)
@@ -327,6 +333,9 @@ void shm_port_unpark(struct shm_port *port, struct nic *nic)
 
 bool shm_port_has_waiting(const struct shm_port *port)
 {
+    if (port->any_dirty) {
+        return true;
+    }
     for (const struct shm_link *link = port->links; link != NULL; link = link->next) {
         if (!list_empty(&link->link.parked)) {
             return true;
