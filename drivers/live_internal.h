@@ -126,6 +126,7 @@ struct live {
         bool polled;         /* Since the last post. */
         struct instant at;   /* When the last post was done with; not kept while together. */
     } posts;                 /* docs/decisions/0009. */
+    /* Rounds that brought something since timers were looked at. */
     uint32_t rounds_without_time;
     uint32_t rounds_without_udp; /* The thread's rounds without a peer over UDP. */
 };

@@ -107,6 +107,7 @@ static struct instant deadline(const struct live *live)
 
 static void check_time(struct live *live)
 {
+    live->rounds_without_time = 0;
     if (instant_reached(live->now, nic_deadline(live->nic))) {
         live_check_retries(live);
     }
@@ -123,6 +124,14 @@ static uint32_t quantum(const struct live *live)
     return live->config.batch < QUANTUM ? live->config.batch : QUANTUM;
 }
 
+/* A round brought something. */
+static void check_time_if_late(struct live *live)
+{
+    if (++live->rounds_without_time >= ROUNDS_PER_TIME) {
+        check_time(live);
+    }
+}
+
 /* Receive, time, send. False: nothing came in and nothing went out. */
 static bool go_round(struct live *live)
 {
@@ -130,9 +139,10 @@ static bool go_round(struct live *live)
     const bool look_at_udp = live->udp_links > 0 || ++live->rounds_without_udp >= ROUNDS_PER_UDP;
     live->rounds_without_udp = look_at_udp ? 0 : live->rounds_without_udp;
     const uint32_t received = live_receive(live, quantum(live), look_at_udp);
-    if (received == 0 || ++live->rounds_without_time >= ROUNDS_PER_TIME) {
-        live->rounds_without_time = 0;
+    if (received == 0) {
         check_time(live);
+    } else {
+        check_time_if_late(live);
     }
     const uint32_t sent = live_transmit(live);
     live_notify(live);
@@ -258,6 +268,7 @@ void live_progress(struct live *live, bool armed)
         }
     } else {
         live->idle_polls = 0;
+        check_time_if_late(live);
     }
     /* What came in may have completed something: the program sees that first, and what it posts
      * next leaves together with the acknowledgement, in one system call. */

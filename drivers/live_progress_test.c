@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A program that polls looks at timers now and then, also while each of its polls finds
+ *         something.
+ * Method  A live NIC without its thread at an address of its own, over UDP; what arrives is
+ *         datagrams that are too short to be packets.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "drivers/live_internal.h"
+#include "drivers/socket_address.h"
+
+/* So many rounds that bring something lie between two looks at timers at most. */
+#define ROUNDS_MAX 64
+
+static struct live *live;
+static int stranger;
+
+static int open_live(void **state)
+{
+    (void)state;
+    char error[256];
+    const struct live_config config = {.wire = LIVE_WIRE_UDP, .batch = 1};
+    live = live_claim(&config, error, sizeof(error));
+    if (live == NULL) {
+        fail_msg("%s", error);
+    }
+    live->udp_links = 1; /* As if a peer were reached over UDP: the socket is looked at. */
+    stranger = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return stranger < 0;
+}
+
+static int close_live(void **state)
+{
+    (void)state;
+    close(stranger);
+    live_close(live);
+    return 0;
+}
+
+/* Loopback delivers before the call returns. */
+static void send_something(void)
+{
+    const union socket_address to =
+        socket_address_of(live->addresses.entries[0].gid.bytes, ROCE_UDP_PORT);
+    assert_int_equal(sendto(stranger, "short", 5, 0, &to.any, socket_address_bytes(&to)), 5);
+}
+
+/* How many rounds bring something until a timer that is due is looked at; each round does, or only
+ * each second one, and never one in which an idle program looks at its clock. */
+static uint32_t rounds_until_timer(bool each)
+{
+    const struct instant due = live_now(live);
+    const uint64_t before = live->udp.counters.datagrams_received;
+    uint32_t brought = 0;
+    live->cm_due = due;
+    while (live->cm_due.ns == due.ns && brought <= ROUNDS_MAX) {
+        if (each || live->rounds % 2 != 0) {
+            send_something();
+            brought++;
+        }
+        live_progress(live, false);
+    }
+    assert_int_equal(live->udp.counters.datagrams_received - before, brought);
+    return brought;
+}
+
+static void test_timers_of_a_busy_poller(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_in_range(rounds_until_timer(true), 1, ROUNDS_MAX);
+        assert_in_range(rounds_until_timer(false), 1, ROUNDS_MAX);
+    }
+}
+
+static void test_timers_of_an_idle_poller(void **state)
+{
+    (void)state;
+    const struct instant due = live_now(live);
+    live->cm_due = due;
+    for (uint32_t i = 0; i < ROUNDS_MAX && live->cm_due.ns == due.ns; i++) {
+        live_progress(live, false);
+    }
+    assert_true(live->cm_due.ns != due.ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_timers_of_a_busy_poller),
+        cmocka_unit_test(test_timers_of_an_idle_poller),
+    };
+    return cmocka_run_group_tests(tests, open_live, close_live);
+}
