@@ -279,8 +279,9 @@ void udp_port_drain(struct udp_port *port, int limit_ms);
 void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, const uint8_t *headers,
                                uint32_t headers_bytes);
 
-/* Takes in what has arrived, until about `quantum` datagrams. Returns how many arrived. What `nic`
- * keeps about datagrams that came together is asked for ahead; NULL: it is not. */
+/* Takes in what has arrived, until about `quantum` datagrams of each address. Returns how many
+ * arrived. What `nic` keeps about datagrams that came together is asked for ahead; NULL: it is not.
+ */
 uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,
                           const struct nic *nic);
 

@@ -180,6 +180,58 @@ static void test_without_segmentation(void **state)
     exchange(bench, 2);
 }
 
+/* -- Several addresses --------------------------------------------------------------------------*/
+
+static void note_destination(void *context, const struct udp_datagram *datagram)
+{
+    struct gid *last = context;
+    *last = datagram->destination;
+}
+
+/* So many that are alike, and so come together. */
+static void send_alike(struct bench *bench, struct link *link, uint32_t count)
+{
+    struct nic_departure departure = {.path = &plain_path,
+                                      .headers_bytes = ROCE_BTH_BYTES,
+                                      .payload_bytes = 512,
+                                      .segment_count = 1,
+                                      .segments = {{(uintptr_t)bench->memory, 512, false}}};
+    departure.headers[0] = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(udp_port_transmit(bench->a.port, link, &departure));
+    }
+    udp_port_flush(bench->a.port);
+}
+
+/* Each look at the first address brings as much as one round takes. */
+static void test_a_busy_address_does_not_starve_others(void **state)
+{
+    struct bench *bench = *state;
+    struct end second;
+    char error[256];
+    open_end(&second);
+    struct address_set both = bench->b.addresses;
+    both.entries[both.count++] = second.addresses.entries[0];
+    struct udp_port *port = calloc(1, sizeof(*port));
+    assert_true(udp_port_open(port, &both, error, sizeof(error)));
+    struct link *quiet = udp_port_link(bench->a.port, &bench->a.addresses.entries[0].gid,
+                                       &both.entries[1].gid, LOCAL_NO_SLOT);
+    assert_non_null(quiet);
+    for (int round = 0; round < 10; round++) {
+        struct gid last = {{0}};
+        send_alike(bench, bench->link, 2 * UDP_SEGMENTS_MAX);
+        send_alike(bench, quiet, 1);
+        const uint32_t count = udp_port_receive(port, 32, note_destination, &last, NULL);
+        assert_in_range(count, 33, 2 * UDP_SEGMENTS_MAX); /* Some of the first are left. */
+        assert_memory_equal(&last, &both.entries[1].gid, sizeof(last));
+        while (udp_port_receive(port, 32, note_destination, &last, NULL) > 0) {
+        }
+    }
+    udp_port_close(port);
+    free(port);
+    close_end(&second);
+}
+
 /* -- Bad packets --------------------------------------------------------------------------------*/
 
 static void count_only(void *context, const struct udp_datagram *datagram)
@@ -449,6 +501,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         UDP_TEST(test_segmented),
         UDP_TEST(test_without_segmentation),
+        UDP_TEST(test_a_busy_address_does_not_starve_others),
         UDP_TEST(test_every_flipped_bit_is_found),
         UDP_TEST(test_too_short),
         UDP_TEST(test_hidden_identifications),

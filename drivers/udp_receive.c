@@ -256,9 +256,11 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
     for (uint32_t i = 0; i < port->addresses->count; i++) {
         const struct address *address = &port->addresses->entries[i];
         bool more = address->fd >= 0;
-        for (uint32_t calls = 0; more && calls < 8 && count < quantum; calls++) {
-            count += udp_receive_once(port, address, sink, context, nic, &more);
+        uint32_t arrived = 0;
+        for (uint32_t calls = 0; more && calls < 8 && arrived < quantum; calls++) {
+            arrived += udp_receive_once(port, address, sink, context, nic, &more);
         }
+        count += arrived;
     }
     port->fruitful_looks = count > 0 ? port->fruitful_looks + 1 : 0;
     if (port->answering) {
