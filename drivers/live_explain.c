@@ -66,6 +66,21 @@ bool live_explain_no_ring(struct live *live, const struct gid *peer, uint32_t sl
     return explained;
 }
 
+void live_explain_source(struct live *live, const struct gid *source)
+{
+    char first[INET6_ADDRSTRLEN], from[INET6_ADDRSTRLEN];
+    if (live->shm_explained) {
+        return;
+    }
+    const int cancellation = uncancelled_begin();
+    live->shm_explained = true;
+    fprintf(stderr,
+            "nonic: in shared memory connections are from %s, this program's first address, and "
+            "not from %s: use its GID, or `nonic run --wire auto`\n",
+            to_text(&live->addresses.entries[0].gid, first), to_text(source, from));
+    uncancelled_end(cancellation);
+}
+
 void live_explain_other_layouts(struct live *live)
 {
     if (live->config.wire != LIVE_WIRE_SHM || !instant_reached(live_now(live), live->others_due)) {

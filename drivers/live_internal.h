@@ -199,6 +199,8 @@ void live_forget_paths(struct live *live);
  * leads there. */
 bool live_explain_no_ring(struct live *live, const struct gid *peer, uint32_t slot,
                           bool of_other_user);
+/* With --wire shm: that no connection leaves from this address, which is not the first. */
+void live_explain_source(struct live *live, const struct gid *source);
 /* With --wire shm: that there are processes on this machine whose rings are of another layout. The
  * side that fails first may be theirs, and an old build does not say why. */
 void live_explain_other_layouts(struct live *live);

@@ -112,6 +112,33 @@ static struct link *shm_link_to(struct live *live, const struct nic_path *path, 
     return link;
 }
 
+/* What comes by a ring comes from our first address, whichever the queue pair has: from another one
+ * the peer would drop it as a stranger's. */
+static bool has_ring_source(const struct live *live, const struct nic_path *path)
+{
+    return gid_equal(&path->source, &live->addresses.entries[0].gid);
+}
+
+static struct link *shm_link_of_connection(struct live *live, const struct nic_path *path,
+                                           uint32_t slot)
+{
+    if (!has_ring_source(live, path)) {
+        errno = 0;
+        return NULL;
+    }
+    return shm_link_to(live, path, slot);
+}
+
+static void explain_shm_only(struct live *live, const struct nic_path *path, uint32_t slot,
+                             int reason)
+{
+    if (!has_ring_source(live, path)) {
+        live_explain_source(live, &path->source);
+    } else {
+        (void)live_explain_no_ring(live, &path->destination, slot, reason == EPERM);
+    }
+}
+
 /* The first links are for blocks; later ones are those of a program that reaches a whole network. A
  * peer that is to be asked one day is probed now: it answers if it is a nonic. */
 static uint32_t peer_of(struct live *live, struct link *link)
@@ -135,7 +162,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     use_address(path);
     path->window_bytes = 0;
     path->peer = 0;
-    struct link *link = shm_link_to(live, path, slot);
+    struct link *link = shm_link_of_connection(live, path, slot);
     if (link != NULL) {
         path->link = link;
         tell_of_udp(live, path, slot);
@@ -143,7 +170,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     }
     int reason = errno;
     if (live->config.wire == LIVE_WIRE_SHM) {
-        (void)live_explain_no_ring(live, &path->destination, slot, reason == EPERM);
+        explain_shm_only(live, path, slot, reason);
         return live_unreachable(reason);
     }
     errno = 0;

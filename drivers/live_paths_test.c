@@ -2,8 +2,9 @@
  *
  * Goal    A link-local name leads where its address does, for connections and for datagrams, and is
  *         told to nobody; addresses come before names in the GID table; no way of UDP leads from
- *         one version of IP to the other.
- * Method  A live NIC without its thread at two shared loopback addresses, over UDP.
+ *         one version of IP to the other; a ring is for connections from the first address.
+ * Method  A live NIC without its thread at two shared loopback addresses, over UDP; others over
+ *         shared memory, which are their own peers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include "drivers/live_internal.h"
 
 #define FIRST_HOST 1
+#define RING_HOST  11
 
 static struct live *live;
 
@@ -40,19 +42,25 @@ static void assert_gid(const struct gid *gid, struct gid expected)
     assert_memory_equal(gid->bytes, expected.bytes, sizeof(expected.bytes));
 }
 
+/* At this host's address and the next one's. */
+static struct live *claim(enum live_wire wire, unsigned host)
+{
+    char device[64], error[256];
+    const unsigned number = (uint8_t)getpid();
+    snprintf(device, sizeof(device), "127.61.%u.%u,127.61.%u.%u", number, host, number, host + 1);
+    const struct live_config config = {.wire = wire, .device = device, .batch = 1};
+    struct live *claimed = live_claim(&config, error, sizeof(error));
+    if (claimed == NULL) {
+        fail_msg("%s", error);
+    }
+    live_now(claimed);
+    return claimed;
+}
+
 static int open_live(void **state)
 {
     (void)state;
-    char device[64], error[256];
-    const unsigned number = (uint8_t)getpid();
-    snprintf(device, sizeof(device), "127.61.%u.%u,127.61.%u.%u", number, FIRST_HOST, number,
-             FIRST_HOST + 1);
-    const struct live_config config = {.wire = LIVE_WIRE_UDP, .device = device, .batch = 1};
-    live = live_claim(&config, error, sizeof(error));
-    if (live == NULL) {
-        fail_msg("%s", error);
-    }
-    live_now(live);
+    live = claim(LIVE_WIRE_UDP, FIRST_HOST);
     return 0;
 }
 
@@ -129,6 +137,33 @@ static void test_versions_of_ip_do_not_mix(void **state)
     assert_false(live_is_out_of_reach(live, &peer, 0));
 }
 
+/* The peer knows the sender of what comes by a ring as the first address of its process. */
+static void test_rings_are_for_the_first_address(void **state)
+{
+    (void)state;
+    static const enum live_wire wires[] = {LIVE_WIRE_AUTO, LIVE_WIRE_SHM};
+    for (size_t i = 0; i < COUNT_OF(wires); i++) {
+        const uint8_t host = (uint8_t)(RING_HOST + 2 * i);
+        const struct gid first = address(host), second = address((uint8_t)(host + 1));
+        struct live *own = claim(wires[i], host);
+        const uint32_t qpn = own->addresses.slot * SHARE_QPN_SPAN + 2;
+        struct nic_path plain = {.source = first, .destination = first};
+        struct nic_path named = {.source = first, .destination = name_of(first)};
+        struct nic_path other = {.source = second, .destination = first};
+        assert_int_equal(live_resolve(own, &plain, qpn), STATUS_OK);
+        assert_int_equal(((const struct link *)plain.link)->kind, LINK_SHM);
+        assert_int_equal(live_resolve(own, &named, qpn), STATUS_OK);
+        assert_ptr_equal(named.link, plain.link);
+        const bool by_udp = wires[i] == LIVE_WIRE_AUTO;
+        assert_int_equal(live_resolve(own, &other, qpn), by_udp ? STATUS_OK : STATUS_INVALID);
+        if (by_udp) {
+            assert_int_equal(((const struct link *)other.link)->kind, LINK_UDP);
+            assert_gid(&((const struct link *)other.link)->self, second);
+        }
+        live_close(own);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_a_name_leads_to_its_address),
         cmocka_unit_test(test_managers_know_addresses_only),
         cmocka_unit_test(test_versions_of_ip_do_not_mix),
+        cmocka_unit_test(test_rings_are_for_the_first_address),
     };
     return cmocka_run_group_tests(tests, open_live, close_live);
 }
