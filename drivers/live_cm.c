@@ -412,18 +412,27 @@ static void take_mad(const struct nic_frame *frame, const struct nic_move *move,
     }
 }
 
-void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move)
+static void judge_arrival(struct live *live, const struct live_mad *mad)
 {
-    struct live_mad mad;
-    take_mad(frame, move, &mad);
     if (!live_cm_prepare(live)) {
         nic_count(live->nic, COUNTER_drop_no_receive);
         return;
     }
-    if (!live->addresses.shared || !live_cm_route(live, &mad)) {
-        live_cm_judge(live, &mad);
+    if (!live->addresses.shared || !live_cm_route(live, mad)) {
+        live_cm_judge(live, mad);
     }
     live_cm_settle(live);
+}
+
+/* A program's poll comes by here, and services.c and socket_address.c make calls of the C library
+ * that would end its thread. */
+void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move)
+{
+    struct live_mad mad;
+    take_mad(frame, move, &mad);
+    const int cancellation = uncancelled_begin();
+    judge_arrival(live, &mad);
+    uncancelled_end(cancellation);
 }
 
 void live_cm_serve(struct live *live)
@@ -434,8 +443,10 @@ void live_cm_serve(struct live *live)
     live_cm_settle(live);
 }
 
+/* Likewise. */
 void live_cm_on_time(struct live *live)
 {
+    const int cancellation = uncancelled_begin();
     if (!live_cm_prepare(live)) {
         live->cm_due = instant_after(live->now, OUT_OF_MEMORY_NS);
     } else {
@@ -443,4 +454,5 @@ void live_cm_on_time(struct live *live)
         rdma_cm_on_time(live->cm, live->now);
         live_cm_settle(live);
     }
+    uncancelled_end(cancellation);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Management datagrams that come to an address which processes share: what a peer changes
- *         meanwhile is not judged, and requests for ports that nobody serves keep no others off.
+ *         meanwhile is not judged, and requests for ports that nobody serves keep no others off. No
+ *         thread is cancelled while it is inside.
  * Method  A live NIC without its thread at a shared loopback address; arrivals are made by hand,
  *         and time is the test's.
  */
@@ -12,6 +13,7 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,6 +257,52 @@ static void test_flood_of_requests(void **state)
     }
 }
 
+/* -- Cancelled threads --------------------------------------------------------------------------*/
+
+static struct live *visited;
+static bool came_back;
+
+static void take_request(void)
+{
+    request_from(visited, 1, PORT);
+}
+
+/* The port's owner is looked for again. */
+static void pass_time(void)
+{
+    visited->now = instant_after(visited->now, 10 * MS);
+    live_cm_on_time(visited);
+}
+
+static void (*const calls[])(void) = {take_request, pass_time};
+
+static void *cancelled(void *index)
+{
+    pthread_cancel(pthread_self());
+    calls[(intptr_t)index]();
+    came_back = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* A program's poll may do this work, and holds the NIC's lock meanwhile. */
+static void test_no_thread_is_cancelled_inside(void **state)
+{
+    (void)state;
+    visited = open_live();
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        pthread_t thread;
+        void *result;
+        came_back = false;
+        assert_int_equal(pthread_create(&thread, NULL, cancelled, (void *)(intptr_t)i), 0);
+        assert_int_equal(pthread_join(thread, &result), 0);
+        assert_ptr_equal(result, PTHREAD_CANCELED);
+        assert_true(came_back);
+    }
+    let_time_pass(visited);
+    live_close(visited);
+}
+
 int main(void)
 {
     space = (uint16_t)(0x8000 | (getpid() & 0x7fff));
@@ -264,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_burst_of_one_sender),
         cmocka_unit_test(test_repeated_request),
         cmocka_unit_test(test_flood_of_requests),
+        cmocka_unit_test(test_no_thread_is_cancelled_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
