@@ -172,6 +172,27 @@ static void test_many_laps(void **state)
     assert_true(full > 10); /* The test did see full rings. */
 }
 
+/* More such packets than the ring has room for. */
+static void test_payload_that_is_not_there(void **state)
+{
+    struct bench *bench = *state;
+    void *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(gone, MAP_FAILED);
+    const struct nic_departure departure = {.path = &plain_path,
+                                            .headers_bytes = ROCE_BTH_BYTES,
+                                            .payload_bytes = 4096,
+                                            .segment_count = 1,
+                                            .segments = {{(uintptr_t)gone, 4096, true}}};
+    for (uint32_t i = 0; i < 2 * SHM_DATA_BYTES / 4096; i++) {
+        assert_true(shm_link_has_room(bench->link));
+        assert_false(shm_link_transmit(bench->a, bench->link, &departure));
+    }
+    transmit(bench);
+    shm_port_flush(bench->a);
+    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
+    munmap(gone, 4096);
+}
+
 /* -- What stands for the IP header --------------------------------------------------------------*/
 
 struct datagram {
@@ -631,6 +652,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SHM_TEST(test_variants),
         SHM_TEST(test_many_laps),
+        SHM_TEST(test_payload_that_is_not_there),
         SHM_TEST(test_room_for_management),
         SHM_TEST(test_any_opcode),
         SHM_TEST(test_doorbell),

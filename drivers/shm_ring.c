@@ -168,6 +168,7 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
         return swallow(port);
     }
     struct shm_slot *slot = next_slot(link);
+    const uint64_t data_tail = link->data_tail;
     const uint32_t header_bytes = departure->headers_bytes;
     const uint32_t payload_bytes = departure->payload_bytes + departure->pad_bytes;
     const bool told = UNLIKELY(tells_variant(departure));
@@ -175,6 +176,7 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     uint8_t *to = inlined ? slot->bytes + header_bytes : reserve_data(link, slot, payload_bytes);
     put_headers(slot, departure);
     if (!memory_gather(departure->segments, departure->segment_count, to)) {
+        link->data_tail = data_tail; /* No consumer would ever free it. */
         return false;
     }
     memset(to + departure->payload_bytes, 0, departure->pad_bytes);
