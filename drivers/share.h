@@ -95,7 +95,7 @@ struct share_letter {
 enum share_fate {
     SHARE_HANDED_ON,
     SHARE_NOBODY,  /* No process has the slot. */
-    SHARE_CROWDED, /* It does not keep up, or is stopped. */
+    SHARE_CROWDED, /* It does not keep up, or is stopped; or we lack a descriptor, or memory. */
 };
 enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *letter, size_t bytes);
 

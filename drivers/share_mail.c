@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "drivers/local_socket.h"
 #include "drivers/share.h"
+#include "drivers/shortage.h"
 #include "drivers/uncancelled.h"
 
 #define LETTERS_BYTES (1 << 20)
@@ -43,7 +44,7 @@ static struct share_courier *send_courier(struct share *share, uint32_t slot, en
     pid_t pid;
     const int fd = local_dial(&name, &pid);
     if (fd < 0) {
-        *fate = errno == EAGAIN ? SHARE_CROWDED : SHARE_NOBODY;
+        *fate = shortage_is(errno) ? SHARE_CROWDED : SHARE_NOBODY;
         return NULL;
     }
     const int wanted = LETTERS_BYTES;
@@ -67,7 +68,7 @@ enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *le
         if (local_send(courier->fd, letter, bytes, NULL, 0)) {
             return SHARE_HANDED_ON;
         }
-        if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
+        if (shortage_is(errno)) {
             return SHARE_CROWDED;
         }
         dismiss(courier);

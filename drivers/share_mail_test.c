@@ -169,7 +169,6 @@ static void test_full_mailbox(void **state)
     close_pair(&pair);
 }
 
-/* The owner is gone: nobody's. Another one comes to its slot: its packets, on a new connection. */
 /* A courier comes when this process may open nothing more: it waits, and so does nobody here. */
 static void test_no_descriptor_left(void **state)
 {
@@ -192,6 +191,32 @@ static void test_no_descriptor_left(void **state)
     close_pair(&pair);
 }
 
+/* A process that cannot open a connection does not know that nobody is there. */
+static void test_no_descriptor_for_a_courier(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct inbox first = {0}, second = {0};
+    struct rlimit before, none;
+    open_pair(&pair);
+    const uint32_t theirs = pair.sets[1].slot << 16 | 99;
+    const struct udp_counters *counters = &pair.ports[0]->counters;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    send_packet(pair.fd, theirs, 1);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    read_of_other(&pair, &first);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(counters->no_process, 0);
+    assert_int_equal(counters->process_full, 1);
+    send_packet(pair.fd, theirs, 2);
+    read_of_other(&pair, &first);
+    assert_int_equal(serve_mail(&pair, 1, &second), 1);
+    assert_int_equal(second.last_tag, 2);
+    close_pair(&pair);
+}
+
+/* The owner is gone: nobody's. Another one comes to its slot: its packets, on a new connection. */
 static void test_owner_changes(void **state)
 {
     (void)state;
@@ -322,6 +347,7 @@ int main(void)
         cmocka_unit_test_setup(test_common_socket, take_address),
         cmocka_unit_test_setup(test_full_mailbox, take_address),
         cmocka_unit_test_setup(test_no_descriptor_left, take_address),
+        cmocka_unit_test_setup(test_no_descriptor_for_a_courier, take_address),
         cmocka_unit_test_setup(test_owner_changes, take_address),
         cmocka_unit_test_setup(test_wrong_letters, take_address),
     };
