@@ -105,7 +105,7 @@ void udp_port_leave(struct udp_port *port, const struct gid *group)
     }
     descriptor_close(port->groups[index].fd);
     port->groups[index] = port->groups[--port->group_count];
-    if (index < port->group_count) {
+    if (index < port->group_count && port->groups_fd >= 0) { /* Not in a child of fork. */
         CHECK(watch_group(port, EPOLL_CTL_MOD, index));
     }
 }

@@ -20,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/prng.h"
+#include "drivers/descriptor.h"
 #include "drivers/udp_port.h"
 
 enum {
@@ -191,6 +192,30 @@ static void test_as_many_as_promised(void **state)
     close_end(&end);
 }
 
+/* As an exit handler does in a child of fork, whose descriptors have been closed. */
+static void test_leaving_without_sockets(void **state)
+{
+    (void)state;
+    struct end end;
+    int fds[3];
+    open_end(&end, NULL);
+    for (uint32_t i = 0; i < COUNT_OF(fds); i++) {
+        const struct gid group = group_of(i);
+        assert_int_equal(udp_port_join(end.port, &group), STATUS_OK);
+        fds[i] = end.port->groups[i].fd;
+    }
+    const int epoll = end.port->groups_fd;
+    udp_port_forget_sockets(end.port);
+    for (uint32_t i = 0; i < COUNT_OF(fds); i++) {
+        const struct gid group = group_of(i);
+        udp_port_leave(end.port, &group);
+        descriptor_close(fds[i]);
+    }
+    assert_int_equal(end.port->group_count, 0);
+    descriptor_close(epoll);
+    close_end(&end);
+}
+
 /* The next datagram to the group that a raw socket sees, from its IP header on. */
 static size_t next_raw(int fd, const struct gid *group, uint8_t *bytes, size_t room)
 {
@@ -297,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_all_that_joined),
         cmocka_unit_test(test_all_that_joined_segmented),
         cmocka_unit_test(test_as_many_as_promised),
+        cmocka_unit_test(test_leaving_without_sockets),
         cmocka_unit_test(test_on_the_wire),
         cmocka_unit_test(test_ipv6), /* Last: it leaves this network. */
     };

@@ -17,6 +17,7 @@
 
 #define PATIENCE_S 20
 #define CHILDREN   20
+#define GROUPS     3
 
 /* -- ghost --------------------------------------------------------------------------------------*/
 
@@ -159,7 +160,38 @@ static int anew(void)
 /* -- inherited ----------------------------------------------------------------------------------*/
 
 static struct victim ours;
+static struct ibv_qp *member; /* Attached to groups. */
 static volatile bool done;
+
+static union ibv_gid group_of(uint8_t number)
+{
+    return (union ibv_gid){
+        .raw = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1, [14] = 2, [15] = number}};
+}
+
+/* Which of several are left first matters. */
+static void join_groups(void)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = ours.cq,
+        .recv_cq = ours.cq,
+        .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+        .qp_type = IBV_QPT_UD};
+    EXPECT((member = ibv_create_qp(ours.pd, &init)) != NULL);
+    for (uint8_t i = 0; i < GROUPS; i++) {
+        const union ibv_gid group = group_of(i);
+        EXPECT(ibv_attach_mcast(member, &group, 0) == 0);
+    }
+}
+
+static void leave_groups(void)
+{
+    for (uint8_t i = 0; i < GROUPS; i++) {
+        const union ibv_gid group = group_of(i);
+        (void)ibv_detach_mcast(member, &group, 0);
+    }
+    (void)ibv_destroy_qp(member);
+}
 
 static void *traffic(void *unused)
 {
@@ -179,6 +211,7 @@ static void clean_up(void)
     const struct address self = victim_address(&ours);
     (void)victim_post(&ours, IBV_WR_RDMA_WRITE, &self, 8);
     (void)ibv_modify_qp(ours.qp, &error, IBV_QP_STATE);
+    leave_groups();
     (void)ibv_dereg_mr(ours.mr);
     (void)ibv_destroy_qp(ours.qp);
     (void)ibv_destroy_cq(ours.cq);
@@ -217,6 +250,7 @@ static int inherited(void)
     victim_open(&ours);
     const struct address self = victim_address(&ours);
     victim_connect(ours.qp, &self, 14, 7);
+    join_groups();
     EXPECT(pthread_create(&thread, NULL, traffic, NULL) == 0);
     fork_and_clean_up();
     done = true;
