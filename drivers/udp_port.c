@@ -457,6 +457,7 @@ struct link *udp_port_passing_link(struct udp_port *port, const struct gid *sour
     if (link == NULL) {
         link = next_passing(port);
         udp_init_link(port, link, address, destination, slot, 0);
+        link->answers = UDP_ANSWERS_NO; /* An answer would not find it. */
     }
     return &link->link;
 }

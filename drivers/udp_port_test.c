@@ -34,6 +34,7 @@ struct bench {
     struct end a, b;
     struct link *link; /* From a to b. */
     uint8_t *memory;   /* Payloads. */
+    bool on_demand;    /* They are in a region whose pages may be missing. */
     /* What has to come out at b, and how much did. */
     struct expected {
         uint32_t headers_bytes, payload_bytes, pad_bytes;
@@ -106,13 +107,17 @@ static void transmit(struct bench *bench, struct prng *prng, uint32_t payload_by
     uint32_t left = payload_bytes;
     while (left > 0 && departure.segment_count < NIC_SEGMENT_MAX - 1) {
         const uint32_t bytes = 1 + (uint32_t)prng_below(prng, left);
-        departure.segments[departure.segment_count++] = (struct segment){
-            .address = (uintptr_t)(payload + payload_bytes - left), .bytes = bytes};
+        departure.segments[departure.segment_count++] =
+            (struct segment){.address = (uintptr_t)(payload + payload_bytes - left),
+                             .bytes = bytes,
+                             .may_fault = bench->on_demand};
         left -= bytes;
     }
     if (left > 0) {
         departure.segments[departure.segment_count++] =
-            (struct segment){.address = (uintptr_t)(payload + payload_bytes - left), .bytes = left};
+            (struct segment){.address = (uintptr_t)(payload + payload_bytes - left),
+                             .bytes = left,
+                             .may_fault = bench->on_demand};
     }
     *expected = (struct expected){.headers_bytes = departure.headers_bytes,
                                   .payload_bytes = payload_bytes,
@@ -427,26 +432,31 @@ static void test_receive_buffer_is_as_large_as_may_be(void **state)
     assert_int_equal(granted, forced);
 }
 
-/* The buffer of an ordinary machine, and the sizes whose slabs are the most wasteful. */
+/* The buffer of an ordinary machine. */
+static void shrink_receive_buffer(struct bench *bench)
+{
+    const int wanted = 212992, fd = udp_port_fd(bench->b.port, 0);
+    int granted;
+    socklen_t bytes = sizeof(granted);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof(wanted)), 0);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &granted, &bytes), 0);
+    bench->a.port->receive_bytes = (uint32_t)granted;
+}
+
+/* The sizes whose slabs are the most wasteful; memory that is read in place, and such that has to
+ * be copied first. */
 static void test_receiver_that_does_not_read_is_not_overrun(void **state)
 {
     struct bench *bench = *state;
     static const uint32_t sizes[] = {0, 8, 130, 640, 1680, 3730, 4096};
-    const int wanted = 212992;
-    int granted;
-    socklen_t bytes = sizeof(granted);
     struct prng prng;
     struct instant now = {1};
     prng_init(&prng, 3);
-    assert_int_equal(
-        setsockopt(udp_port_fd(bench->b.port, 0), SOL_SOCKET, SO_RCVBUF, &wanted, sizeof(wanted)),
-        0);
-    assert_int_equal(
-        getsockopt(udp_port_fd(bench->b.port, 0), SOL_SOCKET, SO_RCVBUF, &granted, &bytes), 0);
-    bench->a.port->receive_bytes = (uint32_t)granted;
-    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+    shrink_receive_buffer(bench);
+    for (size_t i = 0; i < 2 * COUNT_OF(sizes); i++) {
+        bench->on_demand = i >= COUNT_OF(sizes);
         while (udp_link_has_room(bench->a.port, bench->link, now)) {
-            transmit(bench, &prng, sizes[i]);
+            transmit(bench, &prng, sizes[i % COUNT_OF(sizes)]);
             udp_port_flush(bench->a.port); /* Each a datagram of its own: the costliest way. */
         }
         assert_true(udp_port_has_waiting(bench->a.port));
@@ -456,6 +466,28 @@ static void test_receiver_that_does_not_read_is_not_overrun(void **state)
         assert_true(udp_link_has_room(bench->a.port, bench->link, now));
     }
     assert_true(bench->a.port->counters.probes_answered > 0);
+}
+
+/* Likewise what goes as it is, as on a network with faults. */
+static void test_ready_packets_are_held_back_too(void **state)
+{
+    struct bench *bench = *state;
+    const struct udp_link *link = CONTAINER_OF_CONST(bench->link, struct udp_link, link);
+    const struct instant now = {1};
+    uint8_t bytes[ROCE_BTH_BYTES + 1024 + ROCE_ICRC_BYTES];
+    const uint32_t total = forge(bytes, &link->flow, 0, 1024);
+    uint32_t sent = 0, arrived = 0;
+    shrink_receive_buffer(bench);
+    while (udp_link_has_room(bench->a.port, bench->link, now)) {
+        udp_port_transmit_raw(bench->a.port, bench->link, INET_VARIANT_PLAIN, bytes, total);
+        assert_true(++sent < EXPECTED_MAX);
+    }
+    while (udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL) > 0) {
+    }
+    assert_int_equal(arrived, sent);
+    udp_port_receive(bench->a.port, 32, count_only, &arrived, NULL); /* Answers. */
+    assert_int_equal(arrived, sent);
+    assert_true(udp_link_has_room(bench->a.port, bench->link, now));
 }
 
 /* A peer that answers no probe is not a nonic: after a while nothing is held back any more. */
@@ -508,6 +540,7 @@ int main(void)
         UDP_TEST(test_probes_of_strangers_are_answered_and_forgotten),
         UDP_TEST(test_receive_buffer_is_as_large_as_may_be),
         UDP_TEST(test_receiver_that_does_not_read_is_not_overrun),
+        UDP_TEST(test_ready_packets_are_held_back_too),
         UDP_TEST(test_peer_that_never_answers_is_not_limited),
         UDP_TEST(test_links),
     };

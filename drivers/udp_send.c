@@ -111,6 +111,7 @@ bool udp_port_transmit(struct udp_port *port, struct link *link,
     put_headers(port, packet, departure);
     if (bounced) {
         add_piece(port, packet, (uintptr_t)port->bounce, departure->payload_bytes);
+        udp_flow_sent(port, udp_link_of(link), total);
         udp_port_flush(port);
         return true;
     }
@@ -149,6 +150,7 @@ void udp_port_transmit_raw(struct udp_port *port, struct link *link, struct inet
     packet->whole = true;
     packet->variant = variant;
     add_piece(port, packet, (uintptr_t)bytes, (uint32_t)count);
+    udp_flow_sent(port, udp_link_of(link), (uint32_t)count);
     udp_port_flush(port);
 }
 
