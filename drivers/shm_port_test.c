@@ -381,6 +381,32 @@ static void test_doorbell_that_is_refused(void **state)
     }
 }
 
+/* -- Marks --------------------------------------------------------------------------------------*/
+
+/* However many packets ago a mark was made (less than 2^32), and wherever the counts are. */
+static void test_old_marks(void **state)
+{
+    struct bench *bench = *state;
+    struct shm_link *link = CONTAINER_OF(bench->link, struct shm_link, link);
+    static const uint32_t packets[] = {0, 1, 1u << 30, 1u << 31, 3u << 30, UINT32_MAX - SHM_SLOTS};
+    const uint32_t begin = link->tail, unread = 5;
+    for (size_t i = 0; i < COUNT_OF(packets); i++) {
+        const uint32_t mark = shm_link_mark(bench->link);
+        link->tail += packets[i];
+        atomic_store(&link->ring->consumed, link->tail);
+        assert_true(shm_link_has_read(bench->link, mark));
+        link->tail += unread;
+        assert_true(shm_link_has_read(bench->link, mark));
+        assert_true(shm_link_has_read(bench->link, link->tail - unread));
+        assert_false(shm_link_has_read(bench->link, link->tail - unread + 1));
+        assert_false(shm_link_has_read(bench->link, link->tail));
+        atomic_store(&link->ring->consumed, link->tail);
+        assert_true(shm_link_has_read(bench->link, link->tail));
+    }
+    link->tail = begin;
+    atomic_store(&link->ring->consumed, begin);
+}
+
 /* -- Peers that go ------------------------------------------------------------------------------*/
 
 static void test_lost_peer_swallows(void **state)
@@ -657,6 +683,7 @@ int main(void)
         SHM_TEST(test_any_opcode),
         SHM_TEST(test_doorbell),
         SHM_TEST(test_doorbell_that_is_refused),
+        SHM_TEST(test_old_marks),
         SHM_TEST(test_lost_peer_swallows),
         SHM_TEST(test_last_words),
         SHM_TEST(test_nobody_there),

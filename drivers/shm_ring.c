@@ -274,7 +274,8 @@ bool shm_link_has_read(const struct link *base, uint32_t mark)
         return true;
     }
     const uint32_t consumed = atomic_load_explicit(&link->ring->consumed, memory_order_relaxed);
-    return (int32_t)(consumed - mark) >= 0;
+    /* Counted back from the tail, since a mark may be older than half of all numbers. */
+    return link->tail - consumed <= link->tail - mark;
 }
 
 void shm_link_nudge(struct link *base)
