@@ -142,7 +142,7 @@ struct udp_counters {
     uint64_t bad_icrc, implausible_identification, too_short;
     uint64_t probes_sent, probes_answered, probes_lost;
     uint64_t send_failed; /* Refused by the kernel: lost, the transport's retries deal with it. */
-    uint64_t send_waited; /* Calls' worth of packets that waited for room in the send buffer. */
+    uint64_t send_waited; /* Waited for room in the send buffer. */
     uint64_t ways_missed; /* Ways that have no socket or no route: way 0 serves for them. */
     /* Packets on an address that is shared: */
     uint64_t handed_on, handed_to_us; /* Read by the one process, owned by another. */
@@ -353,9 +353,11 @@ void udp_senders_forget(struct udp_port *port);
 MUST_USE struct udp_layout *udp_layout_make(void);
 
 /* udp_wait.c, for the others of udp_*.c: the first `count` messages found the send buffer of `fd`
- * full. They are copied and leave at a later flush, or are lost if even that has no more room. */
+ * full. They are copied and leave at a later flush, or are lost if even that has no more room. Each
+ * has the packets from its place on up to the next one's. */
 MUST_USE struct udp_waiting *udp_waiting_make(void);
-void udp_wait(struct udp_port *port, int fd, const struct mmsghdr *messages, uint32_t count);
+void udp_wait(struct udp_port *port, int fd, const struct mmsghdr *messages, const uint32_t *places,
+              uint32_t count);
 void udp_send_waiting(struct udp_port *port);
 void udp_waiting_forget(struct udp_port *port);
 

@@ -406,6 +406,11 @@ static int lay_out(struct udp_port *port, struct udp_layout *layout, uint32_t at
 
 /* -- Sending ------------------------------------------------------------------------------------*/
 
+static uint32_t message_packets(const struct udp_layout *layout, uint32_t message)
+{
+    return layout->places[message + 1] - layout->places[message];
+}
+
 /* Before Linux 6.11 devices that compute no checksums (tunnels, some virtual ones) refuse segmented
  * calls, though the socket has the option: the packets of this one go one by one, and so do all
  * later ones. EINVAL is also said of segments that do not fit the interface, and of any packet
@@ -413,7 +418,7 @@ static int lay_out(struct udp_port *port, struct udp_layout *layout, uint32_t at
 static bool segments_refused(struct udp_port *port, const struct udp_layout *layout, uint32_t at,
                              int reason)
 {
-    const bool segmented = layout->places[at + 1] - layout->places[at] > 1;
+    const bool segmented = message_packets(layout, at) > 1;
     if (!segmented || (reason != EIO && reason != EINVAL)) {
         return false;
     }
@@ -450,9 +455,9 @@ static void explain_size(struct udp_port *port)
 }
 
 /* A message that the kernel refuses is lost like any packet may be. */
-static void lose(struct udp_port *port, int reason)
+static void lose(struct udp_port *port, uint32_t packets, int reason)
 {
-    port->counters.send_failed++;
+    port->counters.send_failed += packets;
     if (reason == EMSGSIZE) {
         explain_size(port);
     }
@@ -483,12 +488,13 @@ static uint32_t send_messages(struct udp_port *port, struct udp_layout *layout, 
                    segments_refused(port, layout, sent, errno)) {
             return layout->places[sent];
         } else if (errno != EINTR) {
-            lose(port, errno);
+            lose(port, message_packets(layout, sent), errno);
             sent++;
         }
     }
     if (UNLIKELY(sent < layout->message_count)) {
-        udp_wait(port, fd, layout->messages + sent, layout->message_count - sent);
+        udp_wait(port, fd, layout->messages + sent, layout->places + sent,
+                 layout->message_count - sent);
     }
     return layout->places[layout->message_count];
 }

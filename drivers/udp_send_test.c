@@ -28,7 +28,7 @@
 static struct {
     int segmented_reason; /* What it says of segmented messages; 0: it takes them. */
     size_t bytes_max;     /* Limit of a datagram; 0: no limit. */
-    bool gone;            /* The source address is: everything is EINVAL. */
+    int reason;           /* What it says of everything; 0: it looks closer. */
     uint32_t room;        /* Messages before the send buffer is full. */
     uint32_t calls, explained;
 } kernel;
@@ -58,8 +58,8 @@ static int reason_against(const struct msghdr *message)
     for (size_t i = 0; i < message->msg_iovlen; i++) {
         bytes += message->msg_iov[i].iov_len;
     }
-    if (kernel.gone) {
-        return EINVAL;
+    if (kernel.reason != 0) {
+        return kernel.reason;
     }
     if (segment != 0 && kernel.segmented_reason != 0) {
         return kernel.segmented_reason;
@@ -266,7 +266,7 @@ static void test_packets_too_large_for_the_interface(void **state)
 static void test_source_address_that_is_gone(void **state)
 {
     struct bench *bench = *state;
-    kernel.gone = true;
+    kernel.reason = EINVAL;
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 10; i++) {
             transmit(bench, 1024);
@@ -275,7 +275,7 @@ static void test_source_address_that_is_gone(void **state)
     }
     assert_int_equal(bench->a.port.counters.send_failed, 30);
     assert_int_equal(kernel.explained, 0);
-    kernel.gone = false;
+    kernel.reason = 0;
     kernel.calls = 0;
     bench->sent = 0;
     for (int i = 0; i < 10; i++) {
@@ -286,6 +286,30 @@ static void test_source_address_that_is_gone(void **state)
     assert_true(bench->a.port.segmenting);
     receive(bench);
     assert_int_equal(bench->received, bench->sent);
+}
+
+/* As `nonic stat` says: however many of them go together, packets are counted. */
+static void test_packets_are_counted(void **state)
+{
+    struct bench *bench = *state;
+    const struct udp_counters *counters = &bench->a.port.counters;
+    kernel.reason = EPERM; /* A rule of a firewall. */
+    for (uint32_t i = 0; i < 10; i++) {
+        transmit(bench, 1024);
+    }
+    udp_port_flush(&bench->a.port);
+    assert_int_equal(kernel.calls, 1);
+    assert_int_equal(counters->send_failed, 10);
+    kernel.reason = EAGAIN;
+    for (uint32_t i = 0; i < 12; i++) {
+        transmit(bench, 1024);
+    }
+    udp_port_flush(&bench->a.port);
+    assert_int_equal(counters->send_waited, 12);
+    kernel.reason = EPERM;
+    udp_port_flush(&bench->a.port);
+    assert_int_equal(kernel.calls, 3);
+    assert_int_equal(counters->send_failed, 22);
 }
 
 /* Nothing blocks, nothing is lost, and all stays in order; the program may use its memory again. */
@@ -378,6 +402,7 @@ int main(void)
         SEND_TEST(test_kernel_that_refuses_segments),
         SEND_TEST(test_packets_too_large_for_the_interface),
         SEND_TEST(test_source_address_that_is_gone),
+        SEND_TEST(test_packets_are_counted),
         SEND_TEST(test_full_send_buffer),
         SEND_TEST(test_more_than_can_wait),
         SEND_TEST(test_answers_travel_with_requests),

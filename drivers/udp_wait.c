@@ -25,6 +25,7 @@ struct udp_waiting {
     struct mmsghdr messages[UDP_BATCH_MAX];
     struct {
         int fd;
+        uint32_t packets;
         struct iovec vector;
         struct sockaddr_storage to;
         _Alignas(struct cmsghdr) char control[UDP_CONTROL_BYTES];
@@ -62,7 +63,8 @@ static size_t bytes_of(const struct msghdr *message)
 }
 
 /* False: no room here either. */
-static bool keep(struct udp_waiting *waiting, int fd, const struct msghdr *message)
+static bool keep(struct udp_waiting *waiting, int fd, const struct msghdr *message,
+                 uint32_t packets)
 {
     const size_t bytes = bytes_of(message);
     if (waiting->count == UDP_BATCH_MAX || bytes > WAITING_BYTES_MAX - waiting->used) {
@@ -76,6 +78,7 @@ static bool keep(struct udp_waiting *waiting, int fd, const struct msghdr *messa
         at += message->msg_iov[i].iov_len;
     }
     waiting->parts[waiting->count].fd = fd;
+    waiting->parts[waiting->count].packets = packets;
     waiting->parts[waiting->count].vector =
         (struct iovec){.iov_base = waiting->bytes + waiting->used, .iov_len = bytes};
     memcpy(&waiting->parts[waiting->count].to, message->msg_name, message->msg_namelen);
@@ -93,14 +96,16 @@ static bool keep(struct udp_waiting *waiting, int fd, const struct msghdr *messa
     return true;
 }
 
-void udp_wait(struct udp_port *port, int fd, const struct mmsghdr *messages, uint32_t count)
+void udp_wait(struct udp_port *port, int fd, const struct mmsghdr *messages, const uint32_t *places,
+              uint32_t count)
 {
     port->blocked = true;
     for (uint32_t i = 0; i < count; i++) {
-        if (keep(port->waiting, fd, &messages[i].msg_hdr)) {
-            port->counters.send_waited++;
+        const uint32_t packets = places[i + 1] - places[i];
+        if (keep(port->waiting, fd, &messages[i].msg_hdr, packets)) {
+            port->counters.send_waited += packets;
         } else {
-            port->counters.send_failed++;
+            port->counters.send_failed += packets;
         }
     }
 }
@@ -128,7 +133,7 @@ void udp_send_waiting(struct udp_port *port)
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else if (errno != EINTR) {
-            port->counters.send_failed++;
+            port->counters.send_failed += waiting->parts[waiting->first].packets;
             waiting->first++;
         }
     }
