@@ -25,6 +25,19 @@ static bool is_on_interfaces(const struct live *live)
 
 /* -- What is seen without the lock --------------------------------------------------------------*/
 
+/* It may have come back on another interface: by that one groups are joined from now on, and its
+ * packets leave. */
+static void follow(struct live *live, uint32_t index)
+{
+    const struct interface_address *now = &live->interfaces.addresses[index];
+    struct address *address = &live->addresses.entries[index];
+    if (now->present && now->interface_index != 0 &&
+        now->interface_index != address->interface_index) {
+        address->interface_index = now->interface_index;
+        udp_senders_steer(&live->udp, index);
+    }
+}
+
 static void publish(struct live *live)
 {
     const struct interfaces *interfaces = &live->interfaces;
@@ -32,6 +45,7 @@ static void publish(struct live *live)
     for (uint32_t i = 0; i < interfaces->count; i++) {
         present |= (uint32_t)interfaces->addresses[i].present << i;
         atomic_store(&live->port.interface_indices[i], interfaces->addresses[i].interface_index);
+        follow(live, i);
     }
     atomic_store(&live->port.gids, present);
     atomic_store(&live->port.state, (uint8_t)interfaces_port(interfaces));

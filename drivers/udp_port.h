@@ -348,6 +348,8 @@ void udp_ways_forget_sockets(struct udp_ways *ways);
 void udp_ways_note_markable(struct udp_ways *ways, int fd);
 void udp_senders_close(struct udp_port *port);
 void udp_senders_forget(struct udp_port *port);
+/* udp_ways.c, for live_port.c: this address is on another interface than before. */
+void udp_senders_steer(struct udp_port *port, uint32_t index);
 
 /* udp_send.c, for udp_port.c: what one flush works on, too large for the stack of who posts. */
 MUST_USE struct udp_layout *udp_layout_make(void);

@@ -127,6 +127,16 @@ static const struct udp_sender *sender_of(struct udp_port *port, uint32_t index,
     return sender;
 }
 
+void udp_senders_steer(struct udp_port *port, uint32_t index)
+{
+    const struct address *address = &port->addresses->entries[index];
+    for (uint32_t i = 0; i < NIC_WAYS_MAX && is_steered(port->addresses, address); i++) {
+        if (port->senders[index][i].open) {
+            (void)steer(port->senders[index][i].fd, address);
+        }
+    }
+}
+
 void udp_senders_close(struct udp_port *port)
 {
     for (uint32_t i = 0; i < ADDRESS_MAX; i++) {
