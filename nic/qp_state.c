@@ -255,6 +255,9 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
         }
     }
     if (to == QP_RTS) {
+        if (qp->listing == QP_LISTED_WAITING) {
+            engine_on_blocked(qp, now); /* What may leave again waits for room: the clock runs. */
+        }
         nic_schedule(qp);
     }
     INVARIANTS(qp_check(qp));

@@ -283,7 +283,7 @@ void block_send_on_gather_failed(struct qp *qp, const struct nic_departure *depa
 void block_send_on_blocked(struct qp *qp, struct instant now)
 {
     if (block_send_ready(qp) && (qp->state == QP_RTS || qp->state == QP_SQD)) {
-        block_requester_blocked(requester_of(qp), now);
+        block_requester_blocked(requester_of(qp), &qp->sends, qp->state == QP_SQD, now);
         qp_arm_timer(qp);
     }
 }
@@ -382,6 +382,7 @@ struct instant block_send_deadline(const struct qp *qp)
 bool block_send_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue)
 {
     struct block_requester *requester = requester_of(qp);
+    block_requester_relax(requester, &qp->sends, qp->state == QP_SQD);
     if (!block_requester_on_time(requester, now)) {
         nic_schedule(qp);
         return false;

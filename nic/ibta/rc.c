@@ -78,9 +78,19 @@ bool rc_ready(const struct qp *qp)
     return qp_has_sends(qp) || rc_responder_ready(&qp->in.rc);
 }
 
+/* Is a request in flight, or does one wait to leave? While the queue drains, only one that has
+ * begun: nobody gives up for the others. */
+static bool waits(const struct qp *qp)
+{
+    const struct rc_standing standing = rc_requester_standing(&qp->out.rc);
+    return !psn_equal(standing.unacked, standing.next) ||
+           (qp_has_sends(qp) &&
+            (qp->state == QP_RTS || send_queue_at(&qp->sends, qp->sends.next)->started));
+}
+
 void rc_on_blocked(struct qp *qp, struct instant now)
 {
-    if (qp_has_sends(qp) && sends(qp)) {
+    if (qp_has_sends(qp) && sends(qp) && waits(qp)) {
         rc_requester_blocked(&qp->out.rc, now);
         qp_arm_timer(qp);
     }
@@ -125,6 +135,11 @@ void rc_on_unread(struct qp *qp, struct instant now)
 
 void rc_on_timeout(struct qp *qp, struct instant now)
 {
+    if (!waits(qp)) {
+        /* The timer began when the link had no room for a request that may not begin now. */
+        rc_on_unread(qp, now);
+        return;
+    }
     const struct rc_progress progress = rc_requester_on_time(&qp->out.rc, &qp->sends, now);
     if (progress.verdict == RC_FAILED) {
         nic_count(qp->nic, COUNTER_retry_exceeded_err);

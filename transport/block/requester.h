@@ -227,8 +227,12 @@ MUST_USE struct block_progress block_requester_on_timeout(struct block_requester
                                                           struct instant now);
 /* The peer has not read what it is to answer: the timer starts anew with all retries. */
 void block_requester_wait_on(struct block_requester *requester, struct instant now);
-/* The link has no room: the transport timer runs though nothing was sent. */
-void block_requester_blocked(struct block_requester *requester, struct instant now);
+/* The link has no room: the transport timer runs though nothing was sent, if a request waits. */
+void block_requester_blocked(struct block_requester *requester, const struct send_queue *queue,
+                             bool draining, struct instant now);
+/* Does the timer run for a request that may no longer begin, or took no packet? It stands then. */
+void block_requester_relax(struct block_requester *requester, const struct send_queue *queue,
+                           bool draining);
 
 /* -- Completing ---------------------------------------------------------------------------------*/
 

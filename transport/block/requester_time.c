@@ -266,10 +266,31 @@ void block_requester_wait_on(struct block_requester *requester, struct instant n
     arm_retry(requester, now);
 }
 
-void block_requester_blocked(struct block_requester *requester, struct instant now)
+/* Is a request under way, or does one wait to leave? While the queue drains, only one that has
+ * begun. Probes do not count: nobody gives up for a path that is idle. */
+static bool waits(const struct block_requester *requester, const struct send_queue *queue,
+                  bool draining)
 {
-    if (requester->retry_at.ns == UINT64_MAX && requester->mode == BLOCK_REQUESTER_SENDING) {
+    return requester->oldest != requester->next ||
+           (queue->next != queue->tail &&
+            (!draining || send_queue_at(queue, queue->next)->started));
+}
+
+void block_requester_blocked(struct block_requester *requester, const struct send_queue *queue,
+                             bool draining, struct instant now)
+{
+    if (requester->retry_at.ns == UINT64_MAX && requester->mode == BLOCK_REQUESTER_SENDING &&
+        waits(requester, queue, draining)) {
         arm_retry(requester, now);
+    }
+}
+
+void block_requester_relax(struct block_requester *requester, const struct send_queue *queue,
+                           bool draining)
+{
+    if (!waits(requester, queue, draining)) {
+        requester->retry_at = INSTANT_NEVER;
+        requester->retries_left = requester->retry_limit;
     }
 }
 

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Our requests by blocks end as those by RC would, whatever the program, the link and the
+ *         memory do meanwhile.
+ * Method  One NIC whose stream was agreed on; frames of the peer by hand. Where RC is to do the
+ *         same, a queue pair without memory for blocks does.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nic/block/block.h"
+#include "wire/roce.h"
+
+enum {
+    PEER = 1,
+    PEER_QPN = 77,
+    MTU = 1024,
+    TIMEOUT_CODE = 14,
+    RETRIES = 7,
+};
+
+struct bench {
+    struct nic *nic;
+    struct pd pd;
+    struct cq cq;
+    struct completion ring[64];
+    struct region region;
+    struct qp *qp;
+    void *memory[4];
+    uint32_t memory_count;
+    struct list waiting; /* For room on the link. */
+    struct instant now;
+    uint32_t session, answers;
+    uint64_t values[8];
+};
+
+static const struct gid us = {{[10] = 0xff, 0xff, 10, 0, 0, 1}};
+static const struct gid peer = {{[10] = 0xff, 0xff, 10, 0, 0, 2}};
+static const uint8_t none[MTU];
+
+static const uint64_t timeout_ns = UINT64_C(4096) << TIMEOUT_CODE;
+
+static void *zeroed(struct bench *bench, size_t bytes)
+{
+    const size_t room = (bytes + 63u) & ~(size_t)63u;
+    void *memory = aligned_alloc(64, room);
+    memset(memory, 0, room);
+    assert_true(bench->memory_count < COUNT_OF(bench->memory));
+    bench->memory[bench->memory_count++] = memory;
+    return memory;
+}
+
+static void modify(struct bench *bench, enum qp_state state, uint32_t mask, uint8_t timeout)
+{
+    const struct qp_attributes attributes = {
+        .state = state,
+        .port = 1,
+        .destination_qpn = PEER_QPN,
+        .path_mtu = PATH_MTU_1024,
+        .path = {.source = us, .destination = peer, .peer = PEER},
+        .max_reads_out = 2,
+        .timeout = timeout,
+        .retry_count = RETRIES,
+        .rnr_retry = 7,
+    };
+    assert_int_equal(qp_modify(bench->qp, &attributes, mask | QP_ATTR_STATE, bench->now),
+                     STATUS_OK);
+}
+
+static void to(struct bench *bench, enum qp_state state)
+{
+    modify(bench, state, 0, 0);
+}
+
+static void make_qp(struct bench *bench, bool blocks)
+{
+    struct qp_request request = {.type = QP_RC,
+                                 .pd = &bench->pd,
+                                 .send_cq = &bench->cq,
+                                 .receive_cq = &bench->cq,
+                                 .capacity = {.sends = 16, .receives = 4, .send_sges = 1},
+                                 .signal_all = true};
+    void *memory = zeroed(bench, qp_bytes(QP_RC, &request.capacity, false));
+    assert_int_equal(qp_create(bench->nic, &request, memory, &bench->qp), STATUS_OK);
+    if (blocks) {
+        qp_give_blocks(bench->qp, zeroed(bench, qp_blocks_bytes(bench->nic, QP_RC)));
+    }
+    modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0);
+    modify(bench, QP_RTR,
+           QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+               QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+           0);
+    modify(bench, QP_RTS,
+           QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC |
+               QP_ATTR_SQ_PSN,
+           TIMEOUT_CODE);
+}
+
+/* -- Packets ------------------------------------------------------------------------------------*/
+
+static void post(struct bench *bench, enum work_kind kind, uint32_t bytes)
+{
+    const struct sge sge = {0, bytes, bench->region.key};
+    const struct send_request request = {
+        .kind = kind, .sges = &sge, .sge_count = bytes != 0, .remote_address = 64};
+    assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+}
+
+static bool pulls(struct bench *bench, struct block_packet *packet)
+{
+    struct nic_departure departure;
+    if (!nic_next_packet(bench->nic, bench->qp, bench->now, &departure)) {
+        return false;
+    }
+    if (packet != NULL) {
+        assert_int_equal(block_decode(departure.headers, departure.headers_bytes, none,
+                                      departure.payload_bytes + departure.pad_bytes, packet),
+                         BLOCK_GOOD);
+    }
+    return true;
+}
+
+static struct block_packet pull(struct bench *bench)
+{
+    struct block_packet packet;
+    assert_true(pulls(bench, &packet));
+    return packet;
+}
+
+static void hand_in(struct bench *bench, const struct block_packet *packet)
+{
+    uint8_t headers[NIC_HEADERS_BYTES_MAX];
+    const struct nic_frame frame = {
+        .headers = headers,
+        .headers_bytes = (uint32_t)block_encode(packet, headers),
+        .payload = none,
+        .payload_bytes = packet->payload_bytes,
+        .source = peer,
+        .destination = us,
+    };
+    struct nic_move move;
+    assert_int_equal(nic_on_packet(bench->nic, &frame, bench->now, &move), NIC_DONE);
+}
+
+/* All before `base` was executed; `echo` is the newest that came. */
+static void answer(struct bench *bench, uint32_t base, const struct block_packet *echo)
+{
+    const struct block_packet packet = {
+        .opcode = BLOCK_ANSWER,
+        .destination_qpn = qp_number(bench->qp),
+        .session = bench->session,
+        .tsn = bench->answers++,
+        .answer = {.base = base,
+                   .limit_void = true,
+                   .echo_void = echo == NULL,
+                   .echo_tsn = echo == NULL ? 0 : echo->tsn},
+    };
+    hand_in(bench, &packet);
+}
+
+static void expect(struct bench *bench, enum completion_status status)
+{
+    struct completion completion;
+    assert_int_equal(cq_poll(&bench->cq, &completion, 1), 1);
+    assert_int_equal(completion.status, status);
+}
+
+static void expect_nothing(struct bench *bench)
+{
+    struct completion completion;
+    assert_int_equal(cq_poll(&bench->cq, &completion, 1), 0);
+}
+
+/* One WRITE is done, and the stream is idle. */
+static void agree(struct bench *bench)
+{
+    post(bench, WORK_WRITE, 8);
+    struct block_packet packet = pull(bench);
+    assert_int_equal(packet.opcode, BLOCK_HELLO);
+    bench->session = packet.hello.nonce;
+    packet.opcode = BLOCK_WELCOME;
+    packet.destination_qpn = qp_number(bench->qp);
+    packet.hello.sender_qpn = PEER_QPN;
+    hand_in(bench, &packet);
+    packet = pull(bench);
+    assert_int_equal(packet.opcode, BLOCK_WRITE);
+    answer(bench, 1, &packet);
+    expect(bench, COMPLETION_SUCCESS);
+    assert_false(pulls(bench, NULL));
+}
+
+static struct bench *begin(bool blocks)
+{
+    const struct nic_limits limits = {.qps = 4,
+                                      .regions = 4,
+                                      .sends_per_qp = 16,
+                                      .receives_per_qp = 4,
+                                      .sges = 1,
+                                      .inline_bytes = 64,
+                                      .reads_per_qp = 2,
+                                      .cq_entries = 64,
+                                      .mtu = PATH_MTU_1024,
+                                      .block = {.transport = NIC_TRANSPORT_BLOCK,
+                                                .window = 64,
+                                                .contexts = 16,
+                                                .held = 1,
+                                                .reads = 32,
+                                                .paths = 1,
+                                                .peers = 1}};
+    struct bench *bench = calloc(1, sizeof(*bench));
+    bench->now = (struct instant){1000};
+    list_init(&bench->waiting);
+    bench->nic = nic_init(&limits, 1, zeroed(bench, nic_bytes(&limits)));
+    cq_init(&bench->cq, 64, bench->ring);
+    const struct region_request all = {.address = (uintptr_t)bench->values,
+                                       .start = 0,
+                                       .bytes = sizeof(bench->values),
+                                       .access = ACCESS_LOCAL_WRITE};
+    assert_int_equal(region_add(nic_regions(bench->nic), &bench->pd, &all, &bench->region),
+                     STATUS_OK);
+    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
+    ways->datagram_bytes = 4096;
+    ways->ports = 1;
+    make_qp(bench, blocks);
+    if (blocks) {
+        agree(bench);
+    }
+    return bench;
+}
+
+static void end(struct bench *bench)
+{
+    nic_check(bench->nic);
+    qp_destroy(bench->qp);
+    for (uint32_t i = 0; i < bench->memory_count; i++) {
+        free(bench->memory[i]);
+    }
+    free(bench);
+}
+
+/* -- A link without room ------------------------------------------------------------------------*/
+
+static void park(struct bench *bench)
+{
+    assert_ptr_equal(nic_next_qp(bench->nic), bench->qp);
+    nic_park(bench->nic, bench->qp, &bench->waiting, bench->now);
+}
+
+static void pass(struct bench *bench, uint64_t ns)
+{
+    const struct instant until = instant_after(bench->now, ns);
+    for (;;) {
+        const struct instant deadline = nic_deadline(bench->nic);
+        if (instant_before(until, deadline)) {
+            break;
+        }
+        bench->now = instant_before(bench->now, deadline) ? deadline : bench->now;
+        nic_on_time(bench->nic, bench->now);
+    }
+    bench->now = until;
+}
+
+/* Nobody gives up for a probe that finds no room to leave when nothing is under way. */
+static void test_a_probe_without_room(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(true);
+    post(bench, WORK_WRITE, 8);
+    const struct block_packet write = pull(bench);
+    while (nic_next_qp(bench->nic) == NULL) {
+        pass(bench, 1000000);
+    }
+    assert_int_equal(pull(bench).opcode, BLOCK_PROBE); /* It is lost. */
+    answer(bench, 2, &write);
+    expect(bench, COMPLETION_SUCCESS);
+    while (nic_next_qp(bench->nic) == NULL) {
+        pass(bench, 1000000);
+    }
+    park(bench);
+    pass(bench, 4 * (RETRIES + 1) * timeout_ns);
+    assert_int_equal(qp_state_of(bench->qp), QP_RTS);
+    nic_unpark(bench->nic, &bench->waiting);
+    assert_int_equal(pull(bench).opcode, BLOCK_PROBE);
+    end(bench);
+}
+
+/* A request that waits for room when the queue pair is told to drain does not begin, so that it
+ * cannot fail; also if it waited before. */
+static void test_draining_without_room(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        const bool waited = i & 1;
+        struct bench *bench = begin(i & 2);
+        post(bench, WORK_WRITE, 8);
+        if (waited) {
+            park(bench);
+        }
+        to(bench, QP_SQD);
+        if (!waited) {
+            park(bench);
+        }
+        pass(bench, 4 * (RETRIES + 1) * timeout_ns);
+        assert_int_equal(qp_state_of(bench->qp), QP_SQD);
+        expect_nothing(bench);
+        to(bench, QP_RTS);
+        if (i & 4) {
+            pass(bench, 2 * (RETRIES + 1) * timeout_ns); /* There never is any. */
+            expect(bench, COMPLETION_RETRY_EXCEEDED);
+        } else {
+            nic_unpark(bench->nic, &bench->waiting);
+            assert_true(pulls(bench, NULL));
+        }
+        end(bench);
+    }
+}
+
+/* If it does not drain, whoever makes no room for so long is dead. */
+static void test_sending_without_room(void **state)
+{
+    (void)state;
+    for (uint32_t blocks = 0; blocks < 2; blocks++) {
+        struct bench *bench = begin(blocks != 0);
+        post(bench, WORK_WRITE, 8);
+        park(bench);
+        pass(bench, (RETRIES + 1) * timeout_ns - 1);
+        expect_nothing(bench);
+        pass(bench, 1);
+        expect(bench, COMPLETION_RETRY_EXCEEDED);
+        assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+        end(bench);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_probe_without_room),
+        cmocka_unit_test(test_draining_without_room),
+        cmocka_unit_test(test_sending_without_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
