@@ -315,11 +315,16 @@ bool block_receive_on_packet(struct qp *qp, const struct block_arrival *arrival,
 
 /* -- Moves that are done ------------------------------------------------------------------------*/
 
-static void refuse_moved(struct qp *qp)
+/* The memory was not there. A SEND's was its receive's, which tells the program so, as by RC; but a
+ * message that does not follow those before it (`follows`) may have lost its receive to one. */
+static void refuse_moved(struct qp *qp, const struct block_message *message, bool follows)
 {
+    const bool receives = message->opcode == BLOCK_SEND && follows;
+    const struct block_piece piece = {.message = *message};
     const struct block_refusal refusal = {BLOCK_STATUS_OPERATIONAL, COUNTER_nak_operational,
-                                          COMPLETION_SUCCESS};
-    (void)block_refuse(qp, &refusal);
+                                          receives ? COMPLETION_LOCAL_PROTECTION
+                                                   : COMPLETION_SUCCESS};
+    (void)block_refuse_piece(qp, &piece, &refusal);
 }
 
 static void alone_moved(struct qp *qp, enum nic_move_result result)
@@ -329,7 +334,7 @@ static void alone_moved(struct qp *qp, enum nic_move_result result)
         return;
     }
     if (result == NIC_MOVE_FAULTED) {
-        refuse_moved(qp);
+        refuse_moved(qp, &stream->message, true);
     } else if (block_finish(qp, &stream->message)) {
         block_responder_executed_alone(stream);
         block_progress(qp);
@@ -355,7 +360,8 @@ static void place_moved(struct qp *qp, const struct nic_move *move, enum nic_mov
     /* Before its turn it has to come again: it may be refused in order only. */
     const uint64_t below = ((uint64_t)1 << move->position) - 1;
     if (context->number == block_responder_base(stream) && (context->placed & below) == below) {
-        refuse_moved(qp);
+        const struct block_message message = block_message_of_context(context);
+        refuse_moved(qp, &message, block_responder_follows(stream, &message));
     } else {
         block_responder_unplaced(stream, context, move->position);
     }
@@ -370,7 +376,8 @@ static void atomic_moved(struct qp *qp, const struct nic_move *move, enum nic_mo
         return;
     }
     if (result == NIC_MOVE_FAULTED) {
-        refuse_moved(qp);
+        const struct block_message message = block_message_of_context(context);
+        refuse_moved(qp, &message, true);
         return;
     }
     struct block_result *result_kept = block_result_room(receiver);

@@ -478,6 +478,79 @@ static void faults_are_refused_in_order(void **state)
     end(bench);
 }
 
+static void expect(struct bench *bench, uint64_t wr_id, enum completion_status status)
+{
+    struct completion completion;
+    assert_int_equal(cq_poll(&bench->cq, &completion, 1), 1);
+    assert_int_equal(completion.wr_id, wr_id);
+    assert_int_equal(completion.status, status);
+    assert_int_equal(completion.kind, COMPLETION_RECEIVE);
+}
+
+/* EXA-89: a receive whose memory is not there says so, as by RC; those behind it are flushed. The
+ * message has one packet or several; the receives are the queue pair's own or shared. */
+static void receives_that_are_not_there(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const bool shared = (i & 1) != 0, several = (i & 2) != 0;
+        const struct bench_config config = {.held = 4, .shared = shared};
+        struct bench *bench = begin(&config);
+        for (uint32_t receive = 0; receive < 3; receive++) {
+            bench_post_receive(bench, receive, BYTES, bench->receive_region.key);
+        }
+        struct nic_move move;
+        struct block_packet packet = packet_of(bench, BLOCK_SEND, 0, several);
+        if (several) {
+            assert_int_equal(deliver_at(bench, BLOCK_SEND, 0, 0), 1);
+        } else {
+            packet.last_position = 0;
+            packet.message_bytes = BENCH_MTU;
+        }
+        assert_true(arrive(bench, &packet, &move));
+        assert_int_equal(deliver_at(bench, BLOCK_SEND, 1, 0), 1); /* It takes the second one. */
+        finish(bench, &move, NIC_MOVE_FAULTED);
+        assert_int_equal(bench->qp->state, QP_ERR);
+        assert_int_equal(pull(bench, NULL), BLOCK_STATUS_OPERATIONAL);
+        expect(bench, 0, COMPLETION_LOCAL_PROTECTION);
+        expect(bench, 1, COMPLETION_FLUSHED);
+        if (!shared) {
+            expect(bench, 2, COMPLETION_FLUSHED);
+        }
+        assert_int_equal(poll_count(bench, COMPLETION_SUCCESS), 0);
+        assert_int_equal(receive_queue_count(&bench->srq.queue), shared ? 1 : 0);
+        end(bench);
+    }
+}
+
+/* EXA-103: the end of a message came early, into its receive; then the message turns out to be a
+ * shorter one, which uses that receive up. */
+static void receives_that_were_used_before(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        const struct bench_config config = {.held = 4, .shared = shared != 0};
+        struct bench *bench = begin(&config);
+        bench_post_receive(bench, 7, BENCH_RECEIVE_BYTES, bench->receive_region.key);
+        struct nic_move move;
+        struct block_packet packet = packet_of(bench, BLOCK_SEND, 1, 0);
+        packet.receive_number = 0;
+        packet.index = 1;
+        packet.last_position = 0;
+        packet.message_bytes = (BLOCK_POSITIONS + 1) * BENCH_MTU;
+        assert_int_equal(block_judge(&packet, BENCH_MTU), BLOCK_CONSISTENT);
+        assert_true(arrive(bench, &packet, &move));
+        for (uint8_t position = 0; position < PACKETS; position++) {
+            assert_int_equal(deliver_at(bench, BLOCK_SEND, 0, position), 1);
+        }
+        expect(bench, 7, COMPLETION_SUCCESS);
+        finish(bench, &move, NIC_MOVE_FAULTED);
+        assert_int_equal(bench->qp->state, QP_ERR);
+        assert_int_equal(poll_count(bench, COMPLETION_SUCCESS), 0);
+        end(bench);
+    }
+}
+
 /* EXA-103: contradictions are refused in order, else not believed. */
 static void contradictions_are_refused(void **state)
 {
@@ -550,6 +623,8 @@ int main(void)
         cmocka_unit_test(in_order_nothing_is_kept),
         cmocka_unit_test(early_messages_give_back_their_receives),
         cmocka_unit_test(faults_are_refused_in_order),
+        cmocka_unit_test(receives_that_are_not_there),
+        cmocka_unit_test(receives_that_were_used_before),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(the_end_of_a_message_may_change),
     };

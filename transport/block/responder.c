@@ -98,8 +98,8 @@ static bool same_message(const struct block_message *a, const struct block_messa
            (a->opcode != BLOCK_SEND || a->receive_number == b->receive_number);
 }
 
-/* May the message go on, or begin, at block base? */
-static bool follows(const struct block_responder *responder, const struct block_message *message)
+bool block_responder_follows(const struct block_responder *responder,
+                             const struct block_message *message)
 {
     if (block_message_consumes(message) && message->receive_number != responder->next_receive) {
         return false;
@@ -146,7 +146,7 @@ static enum block_arrived judge_within(const struct block_responder *responder,
     }
     const struct block_message message = block_message_of_packet(packet);
     const bool fits = (!known || fits_context(it->context, packet, &message)) &&
-                      (!it->in_order || follows(responder, &message));
+                      (!it->in_order || block_responder_follows(responder, &message));
     return fits ? BLOCK_ARRIVED_NEW : BLOCK_ARRIVED_CONTRADICTION;
 }
 
@@ -471,7 +471,7 @@ enum block_step block_responder_step(const struct block_responder *responder,
         return step;
     }
     const struct block_message message = block_message_of_context(context);
-    return follows(responder, &message) ? step : BLOCK_STEP_INVALID;
+    return block_responder_follows(responder, &message) ? step : BLOCK_STEP_INVALID;
 }
 
 uint32_t block_responder_detach(struct block_responder *responder, struct block_context *context)

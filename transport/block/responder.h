@@ -203,6 +203,9 @@ uint32_t block_responder_detach(struct block_responder *responder, struct block_
 /* It cannot be placed now: the packet has to come again. */
 void block_responder_drop_held(struct block_responder *responder, struct block_context *context);
 
+/* May the message go on, or begin, at block base? */
+bool block_responder_follows(const struct block_responder *responder,
+                             const struct block_message *message);
 /* What a context, or a packet, says of its message. */
 struct block_message block_message_of_context(const struct block_context *context);
 struct block_message block_message_of_packet(const struct block_packet *packet);
