@@ -105,7 +105,7 @@ void block_retune(struct qp *qp, struct instant now)
 {
     block_hello_rethink(qp);
     if (block_sends(qp)) {
-        block_send_retune(qp);
+        block_send_retune(qp, now);
         qp_arm_timer(qp);
     } else {
         rc_retune(qp, now);

@@ -138,8 +138,8 @@ void block_send_on_unread(struct qp *qp, struct instant now);
 void block_send_on_blocked(struct qp *qp, struct instant now);
 /* Nothing is begun and not done. */
 bool block_send_drained(const struct qp *qp);
-/* The program changed the limits of retries in SQD. */
-void block_send_retune(struct qp *qp);
+/* The program changed the timeout or the limits of retries in SQD. */
+void block_send_retune(struct qp *qp, struct instant now);
 void block_send_report(const struct qp *qp, struct qp_report *report);
 void block_send_check(const struct qp *qp);
 

@@ -64,10 +64,10 @@ void block_send_begin(struct qp *qp, const struct block_terms *terms, struct ins
     sender->requester = block_requester_init(behind, limits->window, &config, now);
 }
 
-void block_send_retune(struct qp *qp)
+void block_send_retune(struct qp *qp, struct instant now)
 {
     const struct block_requester_config config = config_of(qp);
-    block_requester_retune(requester_of(qp), &config);
+    block_requester_retune(requester_of(qp), &config, now);
 }
 
 /* -- Completing ---------------------------------------------------------------------------------*/

@@ -45,6 +45,8 @@ static const struct gid peer = {{[10] = 0xff, 0xff, 10, 0, 0, 2}};
 static const uint8_t none[MTU];
 
 static const uint64_t timeout_ns = UINT64_C(4096) << TIMEOUT_CODE;
+/* More than a tick of the wheel of timers. */
+static const uint64_t about_ns = 200000;
 
 static void *zeroed(struct bench *bench, size_t bytes)
 {
@@ -329,21 +331,78 @@ static void test_sending_without_room(void **state)
         struct bench *bench = begin(blocks != 0);
         post(bench, WORK_WRITE, 8);
         park(bench);
-        pass(bench, (RETRIES + 1) * timeout_ns - 1);
+        pass(bench, (RETRIES + 1) * timeout_ns - about_ns);
         expect_nothing(bench);
-        pass(bench, 1);
+        pass(bench, 2 * about_ns);
         expect(bench, COMPLETION_RETRY_EXCEEDED);
         assert_int_equal(qp_state_of(bench->qp), QP_ERR);
         end(bench);
     }
 }
 
+/* -- A timeout that changes in SQD --------------------------------------------------------------*/
+
+static void set_timeout(struct bench *bench, uint8_t code)
+{
+    modify(bench, QP_SQD, QP_ATTR_TIMEOUT, code);
+}
+
+static uint64_t timeouts(const struct bench *bench)
+{
+    return nic_counters(bench->nic)->values[COUNTER_timeouts];
+}
+
+/* What left without a timer has one when the program, draining, switches it on. */
+static void test_timeout_switched_on(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(true);
+    to(bench, QP_SQD);
+    set_timeout(bench, 0);
+    to(bench, QP_RTS);
+    post(bench, WORK_WRITE, 8);
+    assert_int_equal(pull(bench).opcode, BLOCK_WRITE);
+    to(bench, QP_SQD);
+    pass(bench, 4 * (RETRIES + 1) * timeout_ns);
+    assert_int_equal(timeouts(bench), 0);
+    set_timeout(bench, TIMEOUT_CODE);
+    pass(bench, timeout_ns - about_ns);
+    assert_int_equal(timeouts(bench), 0);
+    pass(bench, 2 * about_ns);
+    assert_int_equal(timeouts(bench), 1);
+    pass(bench, RETRIES * timeout_ns);
+    expect(bench, COMPLETION_RETRY_EXCEEDED);
+    end(bench);
+}
+
+/* A shorter one counts from when the longer one began; one that is switched off is over. */
+static void test_timeout_changed(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(true);
+    post(bench, WORK_WRITE, 8);
+    assert_int_equal(pull(bench).opcode, BLOCK_WRITE);
+    to(bench, QP_SQD);
+    pass(bench, 1000000);
+    set_timeout(bench, TIMEOUT_CODE - 1);
+    pass(bench, timeout_ns / 2 - 1000000 - about_ns);
+    assert_int_equal(timeouts(bench), 0);
+    pass(bench, 2 * about_ns);
+    assert_int_equal(timeouts(bench), 1);
+    set_timeout(bench, 0);
+    pass(bench, 4 * (RETRIES + 1) * timeout_ns);
+    assert_int_equal(timeouts(bench), 1);
+    assert_int_equal(qp_state_of(bench->qp), QP_SQD);
+    expect_nothing(bench);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_probe_without_room),
-        cmocka_unit_test(test_draining_without_room),
-        cmocka_unit_test(test_sending_without_room),
+        cmocka_unit_test(test_a_probe_without_room), cmocka_unit_test(test_draining_without_room),
+        cmocka_unit_test(test_sending_without_room), cmocka_unit_test(test_timeout_switched_on),
+        cmocka_unit_test(test_timeout_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

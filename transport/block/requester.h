@@ -148,7 +148,7 @@ struct block_requester *block_requester_init(void *memory, uint32_t blocks,
 
 /* What a program may change while nothing is sent (SQD): limits of retries, timeout, depth. */
 void block_requester_retune(struct block_requester *requester,
-                            const struct block_requester_config *config);
+                            const struct block_requester_config *config, struct instant now);
 
 /* Everything a pull can yield. */
 struct block_outgoing {

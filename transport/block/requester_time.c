@@ -85,19 +85,6 @@ struct block_requester *block_requester_init(void *memory, uint32_t blocks,
     return requester;
 }
 
-void block_requester_retune(struct block_requester *requester,
-                            const struct block_requester_config *config)
-{
-    requester->timeout_code = config->timeout_code;
-    requester->reads_max = config->reads_max;
-    if (requester->retry_limit != config->retry_limit) {
-        requester->retry_limit = requester->retries_left = config->retry_limit;
-    }
-    if (requester->rnr_limit != config->rnr_limit) {
-        requester->rnr_limit = requester->rnr_left = config->rnr_limit;
-    }
-}
-
 /* -- Timers -------------------------------------------------------------------------------------*/
 
 void block_stop(struct block_requester *requester)
@@ -291,6 +278,34 @@ void block_requester_relax(struct block_requester *requester, const struct send_
     if (!waits(requester, queue, draining)) {
         requester->retry_at = INSTANT_NEVER;
         requester->retries_left = requester->retry_limit;
+    }
+}
+
+/* The timer began with the old code, or not at all: the new one holds for what is under way. */
+static void retime(struct block_requester *requester, uint8_t code, struct instant now)
+{
+    const bool sends =
+        requester->mode == BLOCK_REQUESTER_SENDING || requester->mode == BLOCK_REQUESTER_REFUSED;
+    const bool runs = requester->retry_at.ns != UINT64_MAX;
+    const struct instant since = runs ? block_requester_waits_since(requester) : now;
+    requester->timeout_code = code;
+    if (runs || (sends && requester->oldest != requester->next)) {
+        arm_retry(requester, since);
+    }
+}
+
+void block_requester_retune(struct block_requester *requester,
+                            const struct block_requester_config *config, struct instant now)
+{
+    if (requester->timeout_code != config->timeout_code) {
+        retime(requester, config->timeout_code, now);
+    }
+    requester->reads_max = config->reads_max;
+    if (requester->retry_limit != config->retry_limit) {
+        requester->retry_limit = requester->retries_left = config->retry_limit;
+    }
+    if (requester->rnr_limit != config->rnr_limit) {
+        requester->rnr_limit = requester->rnr_left = config->rnr_limit;
     }
 }
 
