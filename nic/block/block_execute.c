@@ -52,6 +52,14 @@ bool block_finish(struct qp *qp, const struct block_message *message)
     return true;
 }
 
+/* One that was executed lies before base: the refusal has to name it. */
+static bool refuse_read(struct qp *qp, const struct block_read *read,
+                        const struct block_refusal *refusal)
+{
+    return read->repeated ? block_refuse_data(qp, read->number, refusal->counter)
+                          : block_refuse(qp, refusal);
+}
+
 /* The READ of a block, for the first time or again. False: it is refused. */
 bool block_answer_read(struct qp *qp, const struct block_read *read)
 {
@@ -61,21 +69,23 @@ bool block_answer_read(struct qp *qp, const struct block_read *read)
     const uint64_t block = (uint64_t)BLOCK_POSITIONS * qp->mtu_bytes;
     const uint64_t bytes = read->index == 0 || rest < block ? rest : block;
     if (read->message_bytes > MESSAGE_BYTES_MAX) {
-        return block_refuse_request(qp, COUNTER_nak_invalid_length);
+        const struct block_refusal refusal = {BLOCK_STATUS_INVALID_REQUEST,
+                                              COUNTER_nak_invalid_length, COMPLETION_SUCCESS};
+        return refuse_read(qp, read, &refusal);
     }
     if (receiver->results_limit == 0 || !block_read_fits(receiver, read)) {
         /* What is asked for again comes again, if there is no room now. */
         return read->repeated || block_refuse_request(qp, COUNTER_nak_no_resources);
     }
-    if (!reach_grants(qp->attributes.access, ACCESS_REMOTE_READ)) {
-        return block_refuse_request(qp, COUNTER_nak_invalid_opcode);
-    }
     struct segment segment;
     const enum reach_verdict verdict =
-        region_judge(&qp->nic->regions, read->key, qp->pd, qp, read->address + skipped,
-                     (uint32_t)bytes, ACCESS_REMOTE_READ, &segment);
+        !reach_grants(qp->attributes.access, ACCESS_REMOTE_READ)
+            ? REACH_NO_RIGHT
+            : region_judge(&qp->nic->regions, read->key, qp->pd, qp, read->address + skipped,
+                           (uint32_t)bytes, ACCESS_REMOTE_READ, &segment);
     if (verdict != REACH_ALLOWED) {
-        return refuse_access(qp, verdict);
+        const struct block_refusal refusal = block_access_refusal(verdict);
+        return refuse_read(qp, read, &refusal);
     }
     block_add_read(qp, read);
     ibta_note_established(qp);

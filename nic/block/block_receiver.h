@@ -136,6 +136,8 @@ uint32_t block_receive_limit(const struct qp *qp);
 /* -- block_reply.c */
 bool block_refuse(struct qp *qp, const struct block_refusal *refusal);
 bool block_refuse_request(struct qp *qp, enum nic_counter counter);
+/* What was executed can no longer be read. */
+bool block_refuse_data(struct qp *qp, uint32_t number, enum nic_counter counter);
 /* There is no receive yet. */
 void block_refuse_for_now(struct qp *qp);
 /* What an access that was judged badly means. */

@@ -44,17 +44,22 @@ struct block_refusal block_access_refusal(enum reach_verdict verdict)
                                         COMPLETION_SUCCESS};
 }
 
-/* What was executed can no longer be read: as RC's responses, the data ends in a refusal. */
-static void refuse_data(struct qp *qp, uint32_t number, enum nic_counter counter)
+bool block_refuse_data(struct qp *qp, uint32_t number, enum nic_counter counter)
 {
-    struct block_receiver *receiver = receiver_of(qp);
     nic_count(qp->nic, counter);
-    block_responder_refuse_read(&receiver->stream, number);
-    receiver->reads_count = 0;
+    block_responder_refuse_read(&receiver_of(qp)->stream, number);
     qp->last_words = true;
     qp_raise(qp, NIC_EVENT_QP_ACCESS_ERROR);
     qp_enter_error(qp);
     nic_schedule(qp);
+    return false;
+}
+
+/* As RC's responses, the data ends in a refusal. */
+static bool end_data(struct qp *qp, uint32_t number, enum nic_counter counter)
+{
+    receiver_of(qp)->reads_count = 0;
+    return block_refuse_data(qp, number, counter);
 }
 
 /* -- Work ---------------------------------------------------------------------------------------*/
@@ -302,8 +307,7 @@ static bool next_data(struct qp *qp, struct nic_departure *departure)
         if (region_judge(&qp->nic->regions, read->key, qp->pd, qp, read->address + offset,
                          packet.payload_bytes, ACCESS_REMOTE_READ,
                          &departure->segments[0]) != REACH_ALLOWED) {
-            refuse_data(qp, read->number, COUNTER_nak_unknown_key);
-            return false;
+            return end_data(qp, read->number, COUNTER_nak_unknown_key);
         }
     }
     const uint8_t path = read->path, round = read->round;
@@ -374,5 +378,5 @@ void block_receive_on_gather_failed(struct qp *qp, const struct nic_departure *d
     struct block_packet packet;
     CHECK(block_decode(departure->headers, departure->headers_bytes, departure->headers,
                        departure->payload_bytes + departure->pad_bytes, &packet) == BLOCK_GOOD);
-    refuse_data(qp, packet.number, COUNTER_nak_operational);
+    (void)end_data(qp, packet.number, COUNTER_nak_operational);
 }

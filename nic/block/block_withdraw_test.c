@@ -218,6 +218,54 @@ static void data_is_judged_as_it_leaves(void **state)
     end(bench);
 }
 
+/* EXA-91 EXA-89: a READ that is asked for again when it is no longer permitted. Base is past it, so
+ * the refusal names it; data of another one that are due leave before. */
+static void data_is_judged_when_asked_for_again(void **state)
+{
+    (void)state;
+    for (int right = 0; right < 2; right++) {
+        const struct bench_config config = {.held = 4};
+        struct bench *bench = begin(&config);
+        struct block_packet reads[2];
+        uint32_t data = 0;
+        for (uint32_t i = 0; i < COUNT_OF(reads); i++) {
+            reads[i] = packet_of(bench, BLOCK_READ, i, 0);
+            reads[i].early = false;
+            reads[i].wanted = 7;
+            reads[i].payload_bytes = 0;
+            reads[i].key = bench->region[i].key;
+        }
+        (void)deliver(bench, &reads[0]);
+        assert_int_equal(pull(bench, &data), BLOCK_STATUS_NONE);
+        assert_int_equal(data, PACKETS);
+        (void)deliver(bench, &reads[1]);
+        if (right) {
+            bench->qp->attributes.access &= ~(uint32_t)ACCESS_REMOTE_READ;
+        } else {
+            assert_int_equal(region_remove(nic_regions(bench->nic), &bench->region[0]), STATUS_OK);
+        }
+        reads[0].resent = true;
+        reads[0].round = 1;
+        (void)deliver(bench, &reads[0]);
+        assert_int_equal(bench->qp->state, QP_ERR);
+        struct nic_departure departure;
+        struct block_packet packet;
+        for (uint32_t i = 0; i <= PACKETS; i++) {
+            assert_true(block_receive_next(bench->qp, bench->now, &departure));
+            assert_int_equal(block_decode(departure.headers, departure.headers_bytes, payload,
+                                          departure.payload_bytes + departure.pad_bytes, &packet),
+                             BLOCK_GOOD);
+            assert_int_equal(packet.opcode, i < PACKETS ? BLOCK_DATA : BLOCK_ANSWER);
+        }
+        assert_int_equal(packet.answer.status, BLOCK_STATUS_ACCESS);
+        assert_int_equal(packet.answer.base, 2);
+        assert_int_equal(packet.answer.record_count, 1);
+        assert_int_equal(packet.answer.records[0].number, 0);
+        assert_int_equal(packet.answer.records[0].state, BLOCK_STATE_REFUSED);
+        end(bench);
+    }
+}
+
 /* EXA-92 EXA-80: what is held, taken or begun goes with the queue pair's state. */
 static void a_stream_that_ends_gives_all_back(void **state)
 {
@@ -615,6 +663,7 @@ int main(void)
         cmocka_unit_test(a_region_that_went_is_not_written),
         cmocka_unit_test(what_is_permitted_in_time_succeeds),
         cmocka_unit_test(data_is_judged_as_it_leaves),
+        cmocka_unit_test(data_is_judged_when_asked_for_again),
         cmocka_unit_test(a_stream_that_ends_gives_all_back),
         cmocka_unit_test(a_stream_with_receives_stays),
         cmocka_unit_test(late_duplicates_change_nothing),

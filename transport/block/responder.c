@@ -546,8 +546,11 @@ void block_responder_refuse(struct block_responder *responder, enum block_status
 
 void block_responder_refuse_read(struct block_responder *responder, uint32_t number)
 {
+    /* The oldest of several is named: those behind it end with it. */
+    if (!responder->read_refused || block_number_before(number, responder->refused_read)) {
+        responder->refused_read = number;
+    }
     responder->read_refused = true;
-    responder->refused_read = number;
     block_responder_refuse(responder, BLOCK_STATUS_ACCESS);
 }
 
