@@ -108,29 +108,40 @@ bool block_send_ready(const struct qp *qp)
     return block_requester_ready(requester_of(qp), &qp->sends);
 }
 
-/* The 8 bytes that an atomic WRITE carries, from the request itself or from its memory. */
-static uint64_t value_of(const struct qp *qp, struct work *work)
+/* The 8 bytes that an atomic WRITE carries, from the request itself or from its memory. False: the
+ * key no longer allows it. They are a number of the header, so they are read here and not, as a
+ * payload is, by the world, which survives that a program has unmapped its memory. */
+static bool value_of(const struct qp *qp, struct work *work, uint64_t *value)
 {
-    uint64_t value = 0;
-    uint8_t *to = (uint8_t *)&value;
+    uint8_t *to = (uint8_t *)value;
     struct segment segments[NIC_SEGMENT_MAX];
     uint32_t count = 0;
     if (work->flags & WORK_INLINE) {
-        __builtin_memcpy(&value, work_inline(work), sizeof(value));
-        return value;
+        __builtin_memcpy(value, work_inline(work), sizeof(*value));
+        return true;
     }
-    if (sges_gather(qp, work_sges(work), work->sge_count, 0, sizeof(value), 0, segments, &count) !=
+    if (sges_gather(qp, work_sges(work), work->sge_count, 0, sizeof(*value), 0, segments, &count) !=
         GATHER_GOOD) {
-        return 0;
+        return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         __builtin_memcpy(to, (const void *)(uintptr_t)segments[i].address, segments[i].bytes);
         to += segments[i].bytes;
     }
-    return value;
+    return true;
 }
 
-static void describe_atomic(const struct qp *qp, struct work *work, struct block_packet *packet)
+/* What the packet takes from the program's memory: its payload, or a value. */
+static bool gather(struct qp *qp, const struct block_outgoing *out, struct nic_departure *departure,
+                   uint64_t *value)
+{
+    if (out->work != NULL && out->work->kind == WORK_ATOMIC_WRITE) {
+        return value_of(qp, out->work, value);
+    }
+    return out->bytes == 0 || departure_gather(qp, out->work, out->offset, out->bytes, departure);
+}
+
+static void describe_atomic(const struct work *work, uint64_t value, struct block_packet *packet)
 {
     packet->address = work->remote_address;
     packet->atomic.compare = 0;
@@ -146,7 +157,7 @@ static void describe_atomic(const struct qp *qp, struct work *work, struct block
         return;
     default:
         packet->atomic.kind = BLOCK_ATOMIC_WRITE;
-        packet->atomic.swap_or_add = value_of(qp, work);
+        packet->atomic.swap_or_add = value;
         return;
     }
 }
@@ -165,10 +176,10 @@ static void describe_end(const struct work *work, struct block_packet *packet)
     packet->solicited = (work->flags & WORK_SOLICITED) && work_takes_receive(work);
 }
 
-static void describe(const struct qp *qp, const struct block_outgoing *out,
+static void describe(const struct qp *qp, const struct block_outgoing *out, uint64_t value,
                      struct block_packet *packet)
 {
-    struct work *work = out->work;
+    const struct work *work = out->work;
     *packet = (struct block_packet){
         .opcode = out->opcode,
         .ack_request = out->ack_request,
@@ -190,7 +201,7 @@ static void describe(const struct qp *qp, const struct block_outgoing *out,
     }
     packet->key = work->remote_key;
     if (out->opcode == BLOCK_ATOMIC) {
-        describe_atomic(qp, work, packet);
+        describe_atomic(work, value, packet);
         return;
     }
     packet->address = work->remote_address;
@@ -258,11 +269,12 @@ bool block_send_next(struct qp *qp, struct instant now, struct nic_departure *de
         return false;
     }
     departure->segment_count = 0;
-    if (out.bytes != 0 && !departure_gather(qp, out.work, out.offset, out.bytes, departure)) {
+    uint64_t value = 0;
+    if (!gather(qp, &out, departure, &value)) {
         qp_fail_work(qp, out.work, COMPLETION_LOCAL_PROTECTION);
         return false;
     }
-    describe(qp, &out, &packet);
+    describe(qp, &out, value, &packet);
     count(qp, &out);
     block_seal(qp, &packet, departure);
     const struct block_paths *paths = &requester_of(qp)->paths;
