@@ -273,13 +273,14 @@ static void answered(struct block_path *path, struct instant now)
     path->answers = 0;
     path->settled_bytes = path->sent_bytes;
     path->lost_bytes = 0;
+    path->ce_packets = 0;
     timers_stop(path);
     rtt_init(&path->rtt);
     congestion_init(&path->congestion, &path->policy->congestion, path->packet_bytes);
 }
 
 static void learn(struct block_path *path, const struct path_record *found, struct psn tsn,
-                  uint64_t sample_ns, uint32_t ce_packets, struct instant now)
+                  uint64_t sample_ns, struct instant now)
 {
     const uint32_t up_to = bytes_up_to(found, tsn);
     /* What was out when the path was left is settled. */
@@ -299,13 +300,14 @@ static void learn(struct block_path *path, const struct path_record *found, stru
                              .now = now,
                              .acked_bytes = gone > lost ? gone - lost : 0,
                              .lost_bytes = lost,
-                             .ce_packets = ce_packets,
+                             .ce_packets = path->ce_packets,
                              .delay_ns = (uint32_t)smaller(sample_ns, UINT32_MAX),
                              .base_ns = rtt_least_ns(&path->rtt),
                              .smoothed_ns = path->rtt.smoothed_ns,
                              .app_limited = !path->filled,
                          });
     path->lost_bytes = 0;
+    path->ce_packets = 0;
     path->filled = false;
     if (block_path_flight(path) != 0) {
         timers_start(path, now);
@@ -320,11 +322,16 @@ enum block_echo block_path_on_echo(struct block_path *path, const struct block_e
     INVARIANTS(block_path_check(path));
     enum block_echo verdict;
     const struct path_record *found = news(path, echo->tsn, &verdict);
-    if (found == NULL) {
+    if (verdict == BLOCK_ECHO_IMPOSSIBLE) {
         return verdict;
     }
-    if (path->suspect) {
+    if (found != NULL && path->suspect) {
         answered(path, now);
+    }
+    /* The peer tells of each mark once, perhaps when it is known already what came. */
+    path->ce_packets += echo->ce_packets;
+    if (found == NULL) {
+        return verdict;
     }
     /* A peer that held its answer for longer than it took gives no sample. */
     const uint64_t whole = now.ns - sent_time(found, echo->tsn).ns;
@@ -332,7 +339,7 @@ enum block_echo block_path_on_echo(struct block_path *path, const struct block_e
     if (sample != 0) {
         rtt_sample(&path->rtt, &path->policy->rtt, sample, now);
     }
-    learn(path, found, echo->tsn, sample, echo->ce_packets, now);
+    learn(path, found, echo->tsn, sample, now);
     INVARIANTS(block_path_check(path));
     return BLOCK_ECHO_NEWS;
 }
@@ -343,7 +350,7 @@ enum block_echo block_path_on_arrived(struct block_path *path, struct psn tsn, s
     enum block_echo verdict;
     const struct path_record *found = news(path, tsn, &verdict);
     if (found != NULL) {
-        learn(path, found, tsn, 0, 0, now);
+        learn(path, found, tsn, 0, now);
     }
     INVARIANTS(block_path_check(path));
     return verdict;

@@ -89,7 +89,8 @@ struct block_path {
     uint32_t sent_bytes;           /* All that was ever sent, modulo 2^32 ... */
     uint32_t settled_bytes;        /* ... and up to what is known to have arrived ... */
     uint32_t asked_bytes;          /* ... and up to the last that asked for an answer. */
-    uint32_t lost_bytes;           /* Not reported to the controller yet. */
+    uint32_t lost_bytes;           /* Not reported to the controller yet; nor are ... */
+    uint32_t ce_packets;           /* ... these that came with the network's mark. */
     uint32_t recovery_lost;        /* Taken for lost of late: halved with each recovery; and ... */
     uint32_t recovery_spurious;    /* ... what of it had come. */
     struct rtt rtt;
@@ -116,7 +117,7 @@ bool block_path_wants_answer(const struct block_path *path);
 
 enum block_echo {
     BLOCK_ECHO_NEWS,       /* Newer than all before. */
-    BLOCK_ECHO_OLD,        /* Not newer, or forgotten: nothing changes. */
+    BLOCK_ECHO_OLD,        /* Not newer, or forgotten: nothing changes, but its marks count. */
     BLOCK_ECHO_IMPOSSIBLE, /* Never sent, or from too far back: the peer is mistaken, or none. */
 };
 

@@ -96,6 +96,30 @@ static void test_echoes(void **state)
     assert_true(block_path_deadline(&bench.path).ns == UINT64_MAX);
 }
 
+/* The peer tells of each mark once: also in an answer that has no other news, because data came
+ * before it, or a later answer. Nothing but an echo that is impossible makes them void. */
+static void test_marks(void **state)
+{
+    (void)state;
+    struct bench bench;
+    start_at(&bench, 0, 0);
+    for (uint32_t n = 0; n < 4; n++) {
+        (void)sent(&bench, n * 10 * US);
+    }
+    struct block_echo_report report = {.tsn = psn_of(0), .ce_packets = 1};
+    assert_int_equal(block_path_on_echo(&bench.path, &report, at(100 * US)), BLOCK_ECHO_NEWS);
+    assert_int_equal(bench.path.congestion.round_marked, PACKET);
+    assert_int_equal(block_path_on_arrived(&bench.path, psn_of(2), at(110 * US)), BLOCK_ECHO_NEWS);
+    report = (struct block_echo_report){.tsn = psn_of(2), .ce_packets = 2};
+    assert_int_equal(block_path_on_echo(&bench.path, &report, at(111 * US)), BLOCK_ECHO_OLD);
+    report = (struct block_echo_report){.tsn = psn_of(1), .ce_packets = 3};
+    assert_int_equal(block_path_on_echo(&bench.path, &report, at(112 * US)), BLOCK_ECHO_OLD);
+    report = (struct block_echo_report){.tsn = psn_of(9), .ce_packets = 100};
+    assert_int_equal(block_path_on_echo(&bench.path, &report, at(113 * US)), BLOCK_ECHO_IMPOSSIBLE);
+    assert_int_equal(echo(&bench, psn_of(3), 114 * US), BLOCK_ECHO_NEWS);
+    assert_int_equal(bench.path.congestion.round_marked, 6 * PACKET);
+}
+
 /* More than it can remember, and packets of one instant. */
 static void test_records(void **state)
 {
@@ -442,6 +466,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_echoes),
+        cmocka_unit_test(test_marks),
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_reordering_adapts),

@@ -136,9 +136,9 @@ static bool answer_is_possible(const struct block_requester *requester,
 }
 
 /* The answer came at `came`: how long it lay here is no part of the round trip, as little as how
- * long it was held there. */
+ * long it was held there. A copy of the newest answer tells of no further marks. */
 static bool apply_echo(struct block_requester *requester, const struct block_answer *answer,
-                       struct instant came, struct instant now)
+                       bool copy, struct instant came, struct instant now)
 {
     if (answer->echo_void) {
         return true;
@@ -149,7 +149,7 @@ static bool apply_echo(struct block_requester *requester, const struct block_ans
     const struct block_echo_report echo = {
         .tsn = psn_of(answer->echo_tsn),
         .held_ns = held < UINT32_MAX ? (uint32_t)held : UINT32_MAX,
-        .ce_packets = answer->ce_marked,
+        .ce_packets = copy ? 0 : answer->ce_marked,
     };
     if (block_path_on_echo(path, &echo, now) == BLOCK_ECHO_IMPOSSIBLE) {
         return false;
@@ -354,13 +354,15 @@ static struct block_progress on_answer(struct block_requester *requester, struct
         /* Overtaken, perhaps because it came by a longer way: what it echoes is true all the
          * same, and that path may hear of nothing else. */
         const bool known = answer->echo_void || answer->echo_path < requester->paths.count;
-        if (!known || !apply_echo(requester, answer, came, now)) {
+        const bool copy = psn_equal(requester->answer, count);
+        if (!known || !apply_echo(requester, answer, copy, came, now)) {
             return plain(BLOCK_IMPOSSIBLE);
         }
         note_home(requester, answer, now);
         return plain(BLOCK_STALE);
     }
-    if (!answer_is_possible(requester, answer) || !apply_echo(requester, answer, came, now)) {
+    if (!answer_is_possible(requester, answer) ||
+        !apply_echo(requester, answer, false, came, now)) {
         return plain(BLOCK_IMPOSSIBLE);
     }
     note_home(requester, answer, now);
