@@ -300,6 +300,38 @@ static void test_terms_are_what_both_have(void **state)
     end(bench);
 }
 
+/* The number of the answer to a PROBE of the session that this HELLO begins, or goes on with. */
+static uint32_t answer_in_session(struct bench *bench, uint32_t nonce)
+{
+    struct block_packet hello = hello_to(bench->qp);
+    struct block_packet probe = packet_to(bench->qp, BLOCK_PROBE);
+    hello.hello.nonce = nonce;
+    probe.session = nonce;
+    probe.last_block = false;
+    hand_in(bench, &hello, &peer);
+    assert_int_equal(pull(bench).opcode, BLOCK_WELCOME);
+    hand_in(bench, &probe, &peer);
+    const struct block_packet answer = pull(bench);
+    assert_int_equal(answer.opcode, BLOCK_ANSWER);
+    assert_int_equal(answer.session, nonce);
+    return answer.tsn;
+}
+
+/* EXA-73 EXA-97: a late HELLO takes the session away, the true one brings it back. Its requester
+ * goes on from the answers that it had. */
+static void test_answers_of_a_session_that_comes_back(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    uint32_t newest = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        newest = answer_in_session(bench, 4711);
+    }
+    (void)answer_in_session(bench, 4712);
+    assert_true(answer_in_session(bench, 4711) > newest);
+    end(bench);
+}
+
 /* EXA-92 */
 static void test_sessions_end_with_their_queue_pair(void **state)
 {
@@ -445,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_whose_it_is),
         cmocka_unit_test(test_hellos_that_are_refused),
         cmocka_unit_test(test_terms_are_what_both_have),
+        cmocka_unit_test(test_answers_of_a_session_that_comes_back),
         cmocka_unit_test(test_sessions_end_with_their_queue_pair),
         cmocka_unit_test(test_hello_goes_on_until_a_block_is_executed),
         cmocka_unit_test(test_bytes_that_are_no_packet),

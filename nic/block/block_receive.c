@@ -45,6 +45,8 @@ void block_receive_begin(struct qp *qp, const struct block_terms *terms)
         .session = terms->session,
         .window = terms->window,
         .mtu_bytes = qp->mtu_bytes,
+        /* A requester whose session comes back takes lower numbers for old. */
+        .answers = receiver->stream.answers,
         .hold_all = limits->block.place == BLOCK_PLACE_HOLD,
     };
     CHECK(receiver->stream.chain.count == 0 && receiver->open_count == 0 && !receiver->current);

@@ -18,6 +18,7 @@ void block_responder_init(struct block_responder *responder,
         .first_number = config->first_number,
         .seen = config->first_number - 1,
         .next_receive = config->first_receive,
+        .answers = config->answers,
         .hold_all = config->hold_all,
     };
     block_chain_init(&responder->chain, config->owner, config->first_number, &responder->reserve);

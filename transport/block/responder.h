@@ -48,7 +48,8 @@ struct block_responder_config {
     uint32_t owner; /* The queue pair's number. */
     uint32_t session, window, mtu_bytes;
     uint32_t first_number, first_receive; /* 0, but in tests of the wrap. */
-    bool hold_all;                        /* A reorder buffer: nothing is placed before its turn. */
+    uint32_t answers; /* So many left in earlier sessions, one of which may have been this. */
+    bool hold_all;    /* A reorder buffer: nothing is placed before its turn. */
 };
 
 /* The newest packet of a path, if one came since the path's last echo. */
