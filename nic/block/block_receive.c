@@ -216,11 +216,14 @@ static bool on_new(struct qp *qp, const struct block_arrival *arrival, const str
     UNREACHABLE("a place outside its enum");
 }
 
-/* What was executed is answered again, as far as it can be. */
+/* What was executed is answered again, as far as it can be. A READ that is not sent again asks for
+ * another piece of its block. */
 static bool on_repeated(struct qp *qp, const struct block_packet *packet)
 {
-    nic_count(qp->nic, COUNTER_duplicate_request);
-    block_responder_duplicate(&receiver_of(qp)->stream, packet);
+    if (packet->opcode != BLOCK_READ || packet->resent) {
+        nic_count(qp->nic, COUNTER_duplicate_request);
+        block_responder_duplicate(&receiver_of(qp)->stream, packet);
+    }
     if (packet->opcode == BLOCK_ATOMIC) {
         block_repeat_result(qp, packet);
         return false;

@@ -266,6 +266,45 @@ static void data_is_judged_when_asked_for_again(void **state)
     }
 }
 
+static uint64_t duplicates(const struct bench *bench)
+{
+    const uint64_t count = nic_counters(bench->nic)->values[COUNTER_duplicate_request];
+    assert_int_equal(bench->streams.receiver->stream.duplicates[0], count);
+    return count;
+}
+
+/* EXA-84: a READ is asked for in pieces, before its turn or after the first one was executed. All
+ * of its data leave, and a copy is only what asks for nothing new, or goes again. */
+static void pieces_of_a_read_are_no_copies(void **state)
+{
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        const struct bench_config config = {.held = 4};
+        struct bench *bench = begin(&config);
+        struct block_packet read = packet_of(bench, BLOCK_READ, early ? 1 : 0, 0);
+        read.early = false;
+        read.payload_bytes = 0;
+        read.wanted = 1;
+        (void)deliver(bench, &read);
+        read.wanted = 6;
+        (void)deliver(bench, &read);
+        assert_int_equal(duplicates(bench), 0);
+        read.wanted = 4;
+        read.resent = true;
+        read.round = 1;
+        (void)deliver(bench, &read);
+        assert_int_equal(duplicates(bench), 1);
+        for (uint8_t position = 0; early && position < PACKETS; position++) {
+            assert_int_equal(deliver_at(bench, BLOCK_WRITE, 0, position), 1);
+        }
+        uint32_t data = 0;
+        assert_int_equal(pull(bench, &data), BLOCK_STATUS_NONE);
+        assert_int_equal(data, PACKETS);
+        assert_int_equal(base_of(bench), early ? 2 : 1);
+        end(bench);
+    }
+}
+
 /* EXA-92 EXA-80: what is held, taken or begun goes with the queue pair's state. */
 static void a_stream_that_ends_gives_all_back(void **state)
 {
@@ -664,6 +703,7 @@ int main(void)
         cmocka_unit_test(what_is_permitted_in_time_succeeds),
         cmocka_unit_test(data_is_judged_as_it_leaves),
         cmocka_unit_test(data_is_judged_when_asked_for_again),
+        cmocka_unit_test(pieces_of_a_read_are_no_copies),
         cmocka_unit_test(a_stream_that_ends_gives_all_back),
         cmocka_unit_test(a_stream_with_receives_stays),
         cmocka_unit_test(late_duplicates_change_nothing),

@@ -131,6 +131,13 @@ static bool fits_context(const struct block_context *context, const struct block
            same_message(&other, message);
 }
 
+/* A READ may be asked for in pieces, which are no copies of each other. */
+static bool asks_for_more(const struct block_context *context, const struct block_packet *packet)
+{
+    return packet->opcode == BLOCK_READ && context->opcode == BLOCK_READ &&
+           (packet->wanted & ~context->wanted) != 0;
+}
+
 static enum block_arrived judge_within(const struct block_responder *responder,
                                        const struct block_packet *packet, struct block_case *it)
 {
@@ -141,7 +148,8 @@ static enum block_arrived judge_within(const struct block_responder *responder,
         return BLOCK_ARRIVED_CONTRADICTION;
     }
     const bool known = it->context != NULL && it->context->arrived != 0;
-    if ((known && (it->context->arrived >> packet->position & 1)) ||
+    if ((known && (it->context->arrived >> packet->position & 1) &&
+         !asks_for_more(it->context, packet)) ||
         (responder->moving && packet->number == responder->chain.base)) {
         return BLOCK_ARRIVED_DUPLICATE;
     }
@@ -392,7 +400,7 @@ void block_responder_keep(struct block_responder *responder, struct block_contex
 {
     context->tag = packet->path;
     if (packet->opcode == BLOCK_READ) {
-        context->wanted = packet->wanted;
+        context->wanted = packet->wanted | (context->arrived != 0 ? context->wanted : 0);
     } else {
         context->compare = packet->atomic.compare;
         context->swap_or_add = packet->atomic.swap_or_add;

@@ -168,7 +168,7 @@ void block_responder_begin(struct block_responder *responder, struct block_conte
 /* Copies the payload. False: there is no room, and it has to come again. */
 MUST_USE bool block_responder_hold(struct block_responder *responder, struct block_context *context,
                                    const struct block_packet *packet);
-/* A READ or an atomic, which waits for its turn. */
+/* A READ, or a further piece of it, or an atomic, which waits for its turn. */
 void block_responder_keep(struct block_responder *responder, struct block_context *context,
                           const struct block_packet *packet);
 /* It has to come again. True: the first time in its block's round. */
