@@ -46,8 +46,9 @@ struct feroce_stream {
     struct feroce_generator generator; /* When they begin, and the pattern. */
     struct feroce_message message;
     bool in_message;
-    uint32_t done;   /* Bytes of it that are stored. */
-    uint8_t *buffer; /* A file's message, whole: its length is not known before. */
+    bool waits_for_others; /* --wait-open: opened, and not started since. */
+    uint32_t done;         /* Bytes of it that are stored. */
+    uint8_t *buffer;       /* A file's message, whole: its length is not known before. */
     uint32_t capacity, buffered;
     int fd; /* -1: none, or at its end. */
     struct prng prng;

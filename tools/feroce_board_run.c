@@ -154,7 +154,10 @@ static void start_those_wished(struct run *run, uint32_t index, struct instant n
         start(run, index, &wishes->meta, now);
     } else if (run->open == wishes->board.window.qps) {
         for (uint32_t i = 0; i < wishes->board.window.qps; i++) {
-            start(run, i, &wishes->meta, now);
+            if (run->streams[i].waits_for_others) { /* Else only another one was opened anew. */
+                run->streams[i].waits_for_others = false;
+                start(run, i, &wishes->meta, now);
+            }
         }
     }
 }
@@ -180,6 +183,7 @@ static void on_opened(struct run *run, uint32_t index, struct instant now)
         printf("queue pair %u: cannot read %s: %s\n", FEROCE_FIRST_QPN + index, run->source.path,
                strerror(errno));
     }
+    run->streams[index].waits_for_others = true;
     start_those_wished(run, index, now);
 }
 
