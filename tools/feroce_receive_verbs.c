@@ -222,6 +222,31 @@ static void gid_of(uint32_t ip, union ibv_gid *gid)
     store_be32(gid->raw + 12, ip);
 }
 
+/* The front end may have sent before RTS, and what it sent may have been wrong: the queue pair is
+ * connected all the same, and its completions say what was wrong. */
+static bool has_failed(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    return ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR;
+}
+
+static int enter_rts(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_RTS,
+        .timeout = TIMEOUT,
+        .retry_cnt = RETRIES,
+        .rnr_retry = RETRIES,
+        .max_rd_atomic = 1,
+    };
+    const int reason =
+        ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                          IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+    return reason != 0 && has_failed(qp) ? 0 : reason;
+}
+
 bool stream_connect(struct stream *stream, const struct device *device,
                     const struct feroce_side *remote, char *error)
 {
@@ -243,16 +268,7 @@ bool stream_connect(struct stream *stream, const struct device *device,
                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     if (errno == 0) {
-        attr = (struct ibv_qp_attr){
-            .qp_state = IBV_QPS_RTS,
-            .timeout = TIMEOUT,
-            .retry_cnt = RETRIES,
-            .rnr_retry = RETRIES,
-            .max_rd_atomic = 1,
-        };
-        errno = ibv_modify_qp(stream->qp, &attr,
-                              IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+        errno = enter_rts(stream->qp);
     }
     if (errno != 0) {
         return fail(error, "the queue pair does not connect");
