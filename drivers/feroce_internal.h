@@ -63,6 +63,7 @@ struct feroce_port {
     struct sockaddr_in sources[FEROCE_RECEIVE_MAX];
     uint8_t bytes[FEROCE_RECEIVE_MAX][FEROCE_RECEIVE_BYTES_MAX];
     uint32_t received, next;
+    uint32_t data_reads;     /* Since messages were looked for. */
     bool received_cm, again; /* `again`: the last one is handed on a second time. */
 };
 

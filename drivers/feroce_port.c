@@ -14,6 +14,7 @@
 #include "drivers/feroce_internal.h"
 
 #define SOCKET_BYTES_WANTED (4 << 20)
+#define DATA_READS_MAX      2 /* One after the other, until messages have their turn. */
 
 /* -- Opening ------------------------------------------------------------------------------------*/
 
@@ -180,8 +181,16 @@ static bool read_socket(struct feroce_port *port, bool is_cm)
     port->received = count > 0 ? (uint32_t)count : 0;
     port->next = 0;
     port->received_cm = is_cm;
+    port->data_reads = is_cm ? 0 : port->data_reads + 1;
     port->counters.received += port->received;
     return port->received > 0;
+}
+
+/* Data may come without end. */
+static bool read_sockets(struct feroce_port *port)
+{
+    const bool cm_first = port->data_reads >= DATA_READS_MAX;
+    return read_socket(port, cm_first) || read_socket(port, !cm_first);
 }
 
 /* The sender's identification is hidden from us: one that explains the ICRC makes it right. */
@@ -276,7 +285,7 @@ bool feroce_port_receive(struct feroce_port *port, struct instant now,
     if (take_held(port, now, datagram)) {
         return true;
     }
-    while (port->next < port->received || read_socket(port, false) || read_socket(port, true)) {
+    while (port->next < port->received || read_sockets(port)) {
         describe(port, datagram);
         if (port->again) {
             port->again = false;
