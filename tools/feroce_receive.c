@@ -19,6 +19,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define IDLE_NS   UINT64_C(100000000)
 #define RING_NS   UINT64_C(50000) /* Between two looks at memory that is written silently. */
+#define ROUND_MAX 64              /* Messages until data is looked at. */
 
 static volatile sig_atomic_t interrupts;
 
@@ -183,11 +184,14 @@ static void take_events(struct receiver *receiver)
 static void take_datagrams(struct receiver *receiver)
 {
     uint8_t bytes[2 * FEROCE_CM_BYTES];
-    struct sockaddr_in from = {0};
-    socklen_t length = sizeof(from);
-    ssize_t count;
-    while ((count = recvfrom(receiver->cm, bytes, sizeof(bytes), 0, (struct sockaddr *)&from,
-                             &length)) >= 0) {
+    for (int i = 0; i < ROUND_MAX; i++) {
+        struct sockaddr_in from = {0};
+        socklen_t length = sizeof(from);
+        const ssize_t count =
+            recvfrom(receiver->cm, bytes, sizeof(bytes), 0, (struct sockaddr *)&from, &length);
+        if (count < 0) {
+            return;
+        }
         const uint64_t suspects = receiver->host.cm_version_suspect;
         (void)feroce_host_on_cm(&receiver->host, bytes, (size_t)count, ntohl(from.sin_addr.s_addr),
                                 ntohs(from.sin_port), now());
@@ -196,7 +200,6 @@ static void take_datagrams(struct receiver *receiver)
                             "February 2026? Try --cm-version 2\n");
         }
         take_events(receiver);
-        length = sizeof(from);
     }
 }
 
