@@ -12,6 +12,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "drivers/shortage.h"
 #include "verbs/internal.h"
 
 /* A region beyond that is perhaps never used as a whole: its pages come when they are touched. */
@@ -104,7 +105,7 @@ bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write)
 /* -- Can it be made persistent? -----------------------------------------------------------------*/
 
 /* A file that somebody can open after the machine was without power. One that was deleted has no
- * path. */
+ * path. errno is left alone unless nobody could look. */
 static bool is_kept(const char *path)
 {
     struct stat file;
@@ -127,8 +128,9 @@ int program_memory_persists(uint64_t address, uint64_t bytes)
     if (maps == NULL) {
         return errno;
     }
+    errno = 0;
     const bool all = all_served(maps, address, bytes, persists);
-    const bool unread = ferror(maps);
+    const int reason = shortage_is(errno) ? errno : ferror(maps) ? EIO : EINVAL;
     fclose(maps);
-    return all ? 0 : unread ? EIO : EINVAL;
+    return all ? 0 : reason;
 }

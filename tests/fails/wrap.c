@@ -251,6 +251,15 @@ WRAP(void *, MAP_FAILED, mmap64,
      (at, bytes, protection, flags, fd, offset))
 WRAP(int, -1, mprotect, (void *from, size_t bytes, int protection), (from, bytes, protection))
 WRAP(int, -1, poll, (struct pollfd * fds, nfds_t count, int timeout_ms), (fds, count, timeout_ms))
+WRAP(ssize_t, -1, process_vm_readv,
+     (pid_t pid, const struct iovec *local, unsigned long locals, const struct iovec *remote,
+      unsigned long remotes, unsigned long flags),
+     (pid, local, locals, remote, remotes, flags))
+WRAP(ssize_t, -1, process_vm_writev,
+     (pid_t pid, const struct iovec *local, unsigned long locals, const struct iovec *remote,
+      unsigned long remotes, unsigned long flags),
+     (pid, local, locals, remote, remotes, flags))
+WRAP(ssize_t, -1, read, (int fd, void *bytes, size_t count), (fd, bytes, count))
 WRAP(void *, NULL, realloc, (void *memory, size_t bytes), (memory, bytes))
 WRAP(ssize_t, -1, recv, (int fd, void *bytes, size_t count, int flags), (fd, bytes, count, flags))
 WRAP(ssize_t, -1, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
@@ -261,6 +270,7 @@ WRAP(int, -1, setsockopt, (int fd, int level, int name, const void *value, sockl
      (fd, level, name, value, bytes))
 WRAP(int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol))
 WRAP(int, -1, stat64, (const char *path, void *status), (path, status))
+WRAP(int, -1, statfs64, (const char *path, void *status), (path, status))
 WRAP(char *, NULL, strdup, (const char *text), (text))
 
 char *__real_fgets(char *line, int bytes, FILE *file);
@@ -343,28 +353,6 @@ static size_t part_of(size_t count)
     return count <= sizeof(uint64_t) ? count : count / 2;
 }
 
-/* True: the call fails, and *count is what of it is done otherwise. */
-static bool fails_or_shortens(void *caller, const char *function, long number, size_t *count)
-{
-    const int failure = how(caller, function, number);
-    if (failure > 0) {
-        strike(failure);
-        return true;
-    }
-    if (failure == SHORT && part_of(*count) < *count) {
-        atomic_fetch_add(struck, 1);
-        *count = part_of(*count);
-    }
-    return false;
-}
-
-ssize_t __real_read(int fd, void *bytes, size_t count);
-ssize_t __wrap_read(int fd, void *bytes, size_t count);
-ssize_t __wrap_read(int fd, void *bytes, size_t count)
-{
-    return fails_or_shortens(CALLER, "read", -1, &count) ? -1 : __real_read(fd, bytes, count);
-}
-
 ssize_t __real_getrandom(void *bytes, size_t count, unsigned int flags);
 ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags);
 ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags)
@@ -380,29 +368,6 @@ ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags)
     }
     return __real_getrandom(bytes, count, flags);
 }
-
-/* Only the first of several vectors. */
-#define WRAP_VECTORS(name)                                                                         \
-    ssize_t __real_##name(pid_t pid, const struct iovec *local, unsigned long locals,              \
-                          const struct iovec *remote, unsigned long remotes, unsigned long flags); \
-    ssize_t __wrap_##name(pid_t pid, const struct iovec *local, unsigned long locals,              \
-                          const struct iovec *remote, unsigned long remotes, unsigned long flags); \
-    ssize_t __wrap_##name(pid_t pid, const struct iovec *local, unsigned long locals,              \
-                          const struct iovec *remote, unsigned long remotes, unsigned long flags)  \
-    {                                                                                              \
-        size_t first = locals > 0 ? local[0].iov_len : 0;                                          \
-        if (fails_or_shortens(CALLER, #name, -1, &first)) {                                        \
-            return -1;                                                                             \
-        }                                                                                          \
-        if (locals > 0 && first < local[0].iov_len) {                                              \
-            const struct iovec less = {local[0].iov_base, first};                                  \
-            return __real_##name(pid, &less, 1, remote, remotes, flags);                           \
-        }                                                                                          \
-        return __real_##name(pid, local, locals, remote, remotes, flags);                          \
-    }
-
-WRAP_VECTORS(process_vm_readv)
-WRAP_VECTORS(process_vm_writev)
 
 /* -- Calls that go past the C library -----------------------------------------------------------*/
 
