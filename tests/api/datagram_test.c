@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Traffic class, hop limit and flow label of an address handle come out in the GRH that a
- *         UD receiver gets, over every wire and both versions of IP; a connection may have them.
- * Method  An ordinary verbs program. With the argument "ipv6" at ::1.
+ *         UD receiver gets, over every wire and both versions of IP; a connection's packets have
+ *         them, too.
+ * Method  An ordinary verbs program, and a plain socket for its peer. With the argument "ipv6" at
+ *         ::1.
  */
 #include "tests/api/api.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "wire/roce.h"
 
 enum {
     GRH_BYTES = 40,
@@ -124,34 +128,48 @@ static void test_grh(void **state)
     assert_int_equal(ibv_destroy_qp(world.receiver), 0);
 }
 
+/* UC and RC: what only RC takes is left out for UC. */
+static void connect_to(struct ibv_qp *qp, const struct ibv_global_route *route, uint32_t qpn)
+{
+    const bool reliable = qp->qp_type == IBV_QPT_RC;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    assert_int_equal(
+        ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                .path_mtu = IBV_MTU_1024,
+                                .dest_qp_num = qpn,
+                                .ah_attr = {.is_global = 1, .grh = *route, .port_num = 1}};
+    assert_int_equal(
+        ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)),
+        0);
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7};
+    assert_int_equal(ibv_modify_qp(qp, &attr,
+                                   IBV_QP_STATE | IBV_QP_SQ_PSN |
+                                       (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                                       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
+                                                 : 0)),
+                     0);
+}
+
 /* A connection says what it was told, and its messages arrive. */
 static void test_connection(void **state)
 {
     struct api *api = *state;
     struct world world = {.api = api};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct ibv_global_route route = route_of(&world, &rows[i]);
         struct ibv_qp *qps[2];
         for (int j = 0; j < 2; j++) {
             qps[j] = api_create_qp(api, IBV_QPT_UC, api->cqs[j], NULL);
         }
         for (int j = 0; j < 2; j++) {
-            struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+            struct ibv_qp_attr attr;
             struct ibv_qp_init_attr init;
-            assert_int_equal(
-                ibv_modify_qp(qps[j], &attr,
-                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-                0);
-            attr = (struct ibv_qp_attr){
-                .qp_state = IBV_QPS_RTR,
-                .path_mtu = IBV_MTU_1024,
-                .dest_qp_num = qps[1 - j]->qp_num,
-                .ah_attr = {.is_global = 1, .grh = route_of(&world, &rows[i]), .port_num = 1}};
-            assert_int_equal(ibv_modify_qp(qps[j], &attr,
-                                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                                               IBV_QP_DEST_QPN | IBV_QP_RQ_PSN),
-                             0);
-            attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS};
-            assert_int_equal(ibv_modify_qp(qps[j], &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+            connect_to(qps[j], &route, qps[1 - j]->qp_num);
             assert_int_equal(ibv_query_qp(qps[j], &attr, IBV_QP_AV, &init), 0);
             assert_int_equal(attr.ah_attr.grh.traffic_class, rows[i].traffic_class);
             assert_int_equal(attr.ah_attr.grh.hop_limit, rows[i].hop_limit);
@@ -165,6 +183,83 @@ static void test_connection(void **state)
             assert_int_equal(ibv_destroy_qp(qps[j]), 0);
         }
     }
+}
+
+/* -- On the wire --------------------------------------------------------------------------------*/
+
+/* A peer that is a socket, at an address that no other run of this test has. */
+static int open_peer(union ibv_gid *gid)
+{
+    static const int on = 1;
+    const uint32_t pid = (uint32_t)getpid();
+    const uint8_t address[4] = {127, (uint8_t)(100 + (pid >> 8) % 100), (uint8_t)pid, 9};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)};
+    memcpy(&at.sin_addr, address, sizeof(address));
+    *gid = (union ibv_gid){.raw = {[10] = 0xff, [11] = 0xff}};
+    memcpy(gid->raw + 12, address, sizeof(address));
+    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)), 0);
+    assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on)), 0);
+    return fd;
+}
+
+/* Traffic class and hop limit of the next packet for a queue pair: probes are for others. */
+static void take_packet(int fd, uint32_t qpn, uint8_t *traffic_class, uint8_t *hop_limit)
+{
+    uint8_t packet[2048];
+    _Alignas(struct cmsghdr) char control[128];
+    for (;;) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        struct iovec part = {packet, sizeof(packet)};
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof(control)};
+        assert_int_equal(poll(&ready, 1, 30000), 1);
+        assert_true(recvmsg(fd, &message, 0) >= 16);
+        for (struct cmsghdr *said = CMSG_FIRSTHDR(&message); said != NULL;
+             said = CMSG_NXTHDR(&message, said)) {
+            if (said->cmsg_type == IP_TOS) {
+                *traffic_class = *CMSG_DATA(said);
+            } else if (said->cmsg_type == IP_TTL) {
+                *hop_limit = *CMSG_DATA(said);
+            }
+        }
+        if ((uint32_t)(packet[5] << 16 | packet[6] << 8 | packet[7]) == qpn) {
+            return;
+        }
+    }
+}
+
+/* What a connection was told stands in the IP header of its packets. */
+static void test_connection_on_the_wire(void **state)
+{
+    static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_RC};
+    struct api *api = *state;
+    struct world world = {.api = api};
+    union ibv_gid peer;
+    const char *wire = getenv("NONIC_WIRE");
+    if (!is_ipv4(&api->gid) || (wire != NULL && strcmp(wire, "shm") == 0)) {
+        return; /* At ::1 there is nobody else; and shared memory has no IP header. */
+    }
+    const int fd = open_peer(&peer);
+    for (size_t i = 0; i < COUNT_OF(rows) * COUNT_OF(types); i++) {
+        const struct row *row = &rows[i % COUNT_OF(rows)];
+        const uint32_t qpn = 0x4000 + (uint32_t)i;
+        struct ibv_qp *qp = api_create_qp(api, types[i / COUNT_OF(rows)], api->cqs[0], NULL);
+        struct ibv_global_route route = route_of(&world, row);
+        uint8_t traffic_class = 0, hop_limit = 0;
+        route.dgid = peer;
+        connect_to(qp, &route, qpn);
+        assert_int_equal(api_post(qp, IBV_WR_SEND, api_sge(api->mrs[0], 0, 100), 0, 0), 0);
+        take_packet(fd, qpn, &traffic_class, &hop_limit);
+        assert_int_equal(traffic_class & 0xfc, row->class_seen);
+        assert_int_equal(hop_limit, row->hops_seen);
+        assert_int_equal(ibv_destroy_qp(qp), 0);
+    }
+    close(fd);
 }
 
 static bool has_ipv6(void)
@@ -187,6 +282,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_grh, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_connection, api_open, api_close),
+        cmocka_unit_test_setup_teardown(test_connection_on_the_wire, api_open, api_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
