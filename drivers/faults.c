@@ -246,7 +246,7 @@ struct fault_decision faults_decide(struct faults *faults, uint32_t count)
         .drop = strikes(faults, FAULT_DROP),
         .duplicate = strikes(faults, FAULT_DUPLICATE),
         .reorder = strikes(faults, FAULT_REORDER),
-        .corrupt = strikes(faults, FAULT_CORRUPT),
+        .corrupt = strikes(faults, FAULT_CORRUPT) && count > 0, /* A peer may send nothing. */
     };
     if (decision.corrupt) {
         decision.corrupt_bit = (uint32_t)prng_below(&faults->prng, (uint64_t)count * 8);

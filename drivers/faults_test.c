@@ -69,6 +69,18 @@ static void test_probabilities(void **state)
     faults_close(faults);
 }
 
+/* A ring's record may have no byte that could be corrupted. */
+static void test_nothing_is_not_corrupted(void **state)
+{
+    (void)state;
+    struct faults *faults = open_spec("corrupt=1");
+    for (int i = 0; i < 100; i++) {
+        assert_false(faults_decide(faults, 0).corrupt);
+        assert_true(faults_decide(faults, 1).corrupt);
+    }
+    faults_close(faults);
+}
+
 static void test_same_seed_same_faults(void **state)
 {
     (void)state;
@@ -354,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refuses_what_it_does_not_understand),
         cmocka_unit_test(test_probabilities),
+        cmocka_unit_test(test_nothing_is_not_corrupted),
         cmocka_unit_test(test_same_seed_same_faults),
         cmocka_unit_test(test_positions_and_directions),
         cmocka_unit_test(test_delay_and_reorder),
