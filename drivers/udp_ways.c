@@ -18,6 +18,7 @@
 #include "drivers/descriptor.h"
 #include "drivers/socket_address.h"
 #include "drivers/udp_port.h"
+#include "drivers/uncancelled.h"
 
 /* RoCE's source ports: the upper quarter of all (IBTA A17.3.2.1). */
 #define SOURCE_PORT_FIRST 0xc000
@@ -353,6 +354,22 @@ static struct link *unmarked_link(struct udp_link *link)
     return &link->unmarked->link;
 }
 
+/* What changed is followed, and a way that nobody took before is made. Sockets are opened for it:
+ * rarely, but under the NIC's lock. */
+static void find_way(struct udp_port *port, struct udp_link *link, uint8_t way, bool ecn_capable)
+{
+    struct udp_link **branch = &link->ways->branches[ecn_capable][way];
+    if (link->ways->taught != link->ways->told->taught) {
+        follow_peer(port, link);
+    }
+    if (*branch == NULL) {
+        *branch = malloc(sizeof(**branch));
+        if (*branch != NULL) {
+            aim_branch(port, link, *branch, way, ecn_capable);
+        }
+    }
+}
+
 struct link *udp_port_way(struct udp_port *port, struct link *base, uint8_t way, enum nic_ecn ecn)
 {
     struct udp_link *link = udp_link_of(base);
@@ -366,18 +383,13 @@ struct link *udp_port_way(struct udp_port *port, struct link *base, uint8_t way,
         return unmarked_link(link);
     }
     CHECK(ways != NULL && ecn != NIC_ECN_OF_PATH);
-    if (UNLIKELY(ways->taught != ways->told->taught)) {
-        follow_peer(port, link);
+    if (UNLIKELY(ways->taught != ways->told->taught || ways->branches[ecn_capable][way] == NULL)) {
+        const int cancellation = uncancelled_begin();
+        find_way(port, link, way, ecn_capable);
+        uncancelled_end(cancellation);
     }
-    struct udp_link **branch = &ways->branches[ecn_capable][way];
-    if (*branch == NULL) {
-        *branch = malloc(sizeof(**branch));
-        if (*branch == NULL) {
-            return base;
-        }
-        aim_branch(port, link, *branch, way, ecn_capable);
-    }
-    return &(*branch)->link;
+    struct udp_link *branch = ways->branches[ecn_capable][way];
+    return branch != NULL ? &branch->link : base;
 }
 
 const struct inet_flow *udp_link_flow(const struct link *link)

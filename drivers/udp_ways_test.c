@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <cmocka.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -855,6 +856,31 @@ static void test_devices_that_are_none(void **state)
     expect_refusal("@.1,@.2,@.3,@.4,@.5", "more than 4");
 }
 
+/* -- Threads that are cancelled -----------------------------------------------------------------*/
+
+static struct link *link_found;
+
+static void *find_way_cancelled(void *context)
+{
+    struct bench *bench = context;
+    pthread_cancel(pthread_self());
+    link_found = udp_port_way(&bench->a.port, bench->link, PORTS - 1, NIC_ECN_NOT);
+    pthread_testcancel();
+    return NULL;
+}
+
+/* Whoever posts or polls opens sockets here, and holds the NIC's lock meanwhile. */
+static void test_no_thread_is_cancelled_inside(void **state)
+{
+    pthread_t thread;
+    void *result;
+    link_found = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, find_way_cancelled, *state), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_non_null(link_found);
+}
+
 #define WAYS_TEST(test) cmocka_unit_test_setup_teardown(test, setup_lone, teardown)
 #define PAIR_TEST(test) cmocka_unit_test_setup_teardown(test, setup_two_words, teardown)
 
@@ -875,6 +901,8 @@ int main(void)
         WAYS_TEST(test_coalesced_arrivals_tell_the_same),
         WAYS_TEST(test_marks_are_seen),
         WAYS_TEST(test_connections_may_be_marked),
+        WAYS_TEST(test_no_thread_is_cancelled_inside),
+        PAIR_TEST(test_no_thread_is_cancelled_inside),
         cmocka_unit_test(test_ipv6),
         PAIR_TEST(test_successor_is_told_nothing),
         PAIR_TEST(test_pairs_of_addresses),
