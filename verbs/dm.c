@@ -22,11 +22,12 @@ struct device_memory {
     size_t count;
     uint64_t file;
     uint32_t handle;
-    uint32_t users; /* Handles and regions. */
+    uint32_t handles, regions;
+    bool gone; /* Freed by one of the handles. */
 };
 
 static struct {
-    pthread_mutex_t mutex; /* Guards users, too. */
+    pthread_mutex_t mutex; /* Guards what is counted, too. */
     struct list all;
     uint32_t last_handle;
 } memories = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&memories.all, &memories.all}};
@@ -91,7 +92,7 @@ static struct device_memory *make(size_t bytes, uint32_t log_align, uint64_t fil
     memory->bytes = content;
     memory->count = bytes;
     memory->file = file;
-    memory->users = 1;
+    memory->handles = 1;
     pthread_mutex_lock(&memories.mutex);
     memory->handle = ++memories.last_handle;
     list_append(&memories.all, &memory->node);
@@ -120,11 +121,10 @@ static void destroy(struct device_memory *memory)
     free(memory);
 }
 
-/* One user less; if that was the last, the memory goes. */
-static void release(struct device_memory *memory)
+/* (mutex) Whoever uses it last takes it away. */
+static void unlock_and_destroy_unused(struct device_memory *memory)
 {
-    pthread_mutex_lock(&memories.mutex);
-    const bool last = --memory->users == 0;
+    const bool last = memory->handles == 0 && memory->regions == 0;
     if (last) {
         list_remove(&memory->node);
     }
@@ -132,6 +132,30 @@ static void release(struct device_memory *memory)
     if (last) {
         destroy(memory);
     }
+}
+
+static void drop_handle(struct device_memory *memory)
+{
+    pthread_mutex_lock(&memories.mutex);
+    memory->handles--;
+    unlock_and_destroy_unused(memory);
+}
+
+static void drop_region(struct device_memory *memory)
+{
+    pthread_mutex_lock(&memories.mutex);
+    memory->regions--;
+    unlock_and_destroy_unused(memory);
+}
+
+/* False: it was freed. */
+static bool add_region(struct device_memory *memory)
+{
+    pthread_mutex_lock(&memories.mutex);
+    const bool there = !memory->gone;
+    memory->regions += there;
+    pthread_mutex_unlock(&memories.mutex);
+    return there;
 }
 
 struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
@@ -154,22 +178,24 @@ struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *a
     struct ibv_dm *dm = make_handle(context, memory);
     if (dm == NULL) {
         const int reason = errno;
-        release(memory);
+        drop_handle(memory);
         return fail(reason);
     }
     return dm;
 }
 
+/* By any handle: others are unimported then. */
 int dm_free(struct ibv_dm *ibv)
 {
     struct device_memory *memory = dm_of(ibv)->memory;
     pthread_mutex_lock(&memories.mutex);
-    const bool busy = memory->users > 1;
+    const bool busy = memory->regions > 0;
+    memory->gone |= !busy;
     pthread_mutex_unlock(&memories.mutex);
     if (busy) {
         return EBUSY;
     }
-    release(memory);
+    drop_handle(memory);
     object_free(ibv->context, dm_of(ibv));
     return 0;
 }
@@ -190,13 +216,13 @@ struct ibv_mr *dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset
     }
     const struct region_request request = {
         .address = (uintptr_t)(memory->bytes + offset), .bytes = bytes, .access = wanted};
-    pthread_mutex_lock(&memories.mutex);
-    memory->users++;
-    pthread_mutex_unlock(&memories.mutex);
+    if (!add_region(memory)) {
+        return fail(EINVAL);
+    }
     struct ibv_mr *mr = mr_register(pd, &request);
     if (mr == NULL) {
         const int reason = errno;
-        release(memory);
+        drop_region(memory);
         return fail(reason);
     }
     mr->addr = NULL;
@@ -207,7 +233,7 @@ struct ibv_mr *dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset
 void dm_release(struct device_memory *memory)
 {
     if (memory != NULL) {
-        release(memory);
+        drop_region(memory);
     }
 }
 
@@ -224,9 +250,10 @@ EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle
     pthread_mutex_lock(&memories.mutex);
     for (struct list *node = memories.all.next; node != &memories.all; node = node->next) {
         struct device_memory *memory = CONTAINER_OF(node, struct device_memory, node);
-        if (memory->handle == handle && memory->file == context_of(context)->file) {
+        if (memory->handle == handle && !memory->gone &&
+            memory->file == context_of(context)->file) {
             found = memory;
-            memory->users++;
+            memory->handles++;
         }
     }
     pthread_mutex_unlock(&memories.mutex);
@@ -236,14 +263,15 @@ EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle
     struct ibv_dm *dm = make_handle(context, found);
     if (dm == NULL) {
         const int reason = errno;
-        release(found);
+        drop_handle(found);
         return fail(reason);
     }
     return dm;
 }
 
+/* Also the handle that the memory was allocated with: it stays for the others. */
 EXPORT void ibv_unimport_dm(struct ibv_dm *ibv)
 {
-    release(dm_of(ibv)->memory);
+    drop_handle(dm_of(ibv)->memory);
     object_free(ibv->context, dm_of(ibv));
 }

@@ -74,10 +74,19 @@ struct memory {
     bool lent;         /* The parent domain counts it. */
 };
 
+/* What all handles of a protection domain share, and its parents point to. */
+struct protection_domain {
+    struct pd core;
+    uint32_t number; /* The handle, as programs import it. */
+    uint32_t handles;
+    bool gone; /* Destroyed by one of them. */
+};
+
 struct verbs_pd {
     struct ibv_pd ibv;
-    struct pd own;
-    struct pd *core; /* `own`, or that of the domain a parent domain or an import stands for. */
+    struct pd *core; /* Its domain's. */
+    bool parent;     /* A parent domain. */
+    bool imported;   /* A second handle. */
     struct list node;
     struct verbs_td *td; /* Parent domains. */
     void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t bytes, size_t alignment,
@@ -99,6 +108,7 @@ struct verbs_mr {
     void *null_pages;                    /* The pages of a null region. */
     bool imported; /* A second handle for a region: its key is ibv.handle, and there is no core. */
     bool gone;     /* The region was deregistered by such a handle. */
+    bool forsaken; /* Its region stays, for such handles, but the program has no more use for it. */
 };
 
 struct verbs_mw {

@@ -209,6 +209,15 @@ static struct verbs_mr *find_registered(struct live *live, uint32_t key)
                : CONTAINER_OF(region, struct verbs_mr, core);
 }
 
+static void give_up(struct verbs_mr *mr)
+{
+    dm_release(mr->device_memory);
+    if (mr->null_pages != NULL) {
+        munmap(mr->null_pages, NULL_BYTES);
+    }
+    object_free(mr->ibv.context, mr);
+}
+
 /* The region that a handle is for is gone afterwards; 0 or errno. */
 static int deregister(struct verbs_mr *mr)
 {
@@ -225,16 +234,10 @@ static int deregister(struct verbs_mr *mr)
         withdrawn ? region_remove(nic_regions(live_nic(live)), &owner->core) : STATUS_BUSY;
     live_unlock(live);
     owner->gone = status == STATUS_OK;
-    return status_errno(status);
-}
-
-static void give_up(struct verbs_mr *mr)
-{
-    dm_release(mr->device_memory);
-    if (mr->null_pages != NULL) {
-        munmap(mr->null_pages, NULL_BYTES);
+    if (owner->gone && owner->forsaken) {
+        give_up(owner);
     }
-    object_free(mr->ibv.context, mr);
+    return status_errno(status);
 }
 
 EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
@@ -280,6 +283,8 @@ EXPORT void ibv_unimport_mr(struct ibv_mr *ibv)
     struct verbs_mr *mr = mr_of(ibv);
     if (mr->imported || mr->gone) {
         give_up(mr);
+    } else {
+        mr->forsaken = true;
     }
 }
 

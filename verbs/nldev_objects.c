@@ -52,10 +52,9 @@ static uint32_t context_number(const struct ibv_context *context)
     return CONTAINER_OF_CONST(context, struct context, verbs.context)->number;
 }
 
-/* Every domain of the NIC lies in a handle. */
 static uint32_t domain_number(const struct pd *pd)
 {
-    return CONTAINER_OF_CONST(pd, struct verbs_pd, own)->ibv.handle;
+    return CONTAINER_OF_CONST(pd, struct protection_domain, core)->number;
 }
 
 /* -- A kind each --------------------------------------------------------------------------------*/
@@ -72,9 +71,9 @@ static void add_context(void *state, struct context *context)
 static void add_pd(void *state, const struct verbs_pd *pd)
 {
     struct nldev_resource spare;
-    if (is_of(state, pd->ibv.context) && pd->core == &pd->own) {
+    if (is_of(state, pd->ibv.context) && !pd->parent && !pd->imported) {
         struct nldev_resource *resource = add(state, &spare, pd->ibv.handle);
-        nldev_set(resource, PD_USERS, pd->own.users);
+        nldev_set(resource, PD_USERS, pd->core->users);
         nldev_set(resource, PD_CTXN, context_number(pd->ibv.context));
     }
 }

@@ -15,24 +15,37 @@
 /* -- Protection domains -------------------------------------------------------------------------*/
 
 static struct {
-    pthread_mutex_t mutex;
-    struct list all; /* struct verbs_pd, for those who import them. */
+    pthread_mutex_t mutex; /* Guards the handles of all domains, too. */
+    struct list all;       /* struct verbs_pd, for those who import them. */
     uint32_t last_handle;
 } domains = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&domains.all, &domains.all}};
 
-static struct verbs_pd *make(struct ibv_context *context, struct pd *core)
+static struct protection_domain *domain_of(struct pd *core)
 {
-    struct verbs_pd *pd = object_make(context, sizeof(*pd));
-    if (pd == NULL) {
-        return NULL;
-    }
-    pd->ibv.context = context;
-    pd->core = core == NULL ? &pd->own : core;
+    return CONTAINER_OF(core, struct protection_domain, core);
+}
+
+static void enlist(struct verbs_pd *pd)
+{
     pthread_mutex_lock(&domains.mutex);
-    pd->ibv.handle = ++domains.last_handle;
+    if (pd->ibv.handle == 0) {
+        pd->ibv.handle = ++domains.last_handle;
+    }
     list_append(&domains.all, &pd->node);
     pthread_mutex_unlock(&domains.mutex);
-    return pd;
+}
+
+/* One handle less. A domain whose last one goes while it has objects is theirs, and is not freed:
+ * the program kept no way to destroy it. */
+static void drop_handle(struct protection_domain *domain, bool destroys)
+{
+    pthread_mutex_lock(&domains.mutex);
+    domain->gone |= destroys;
+    const bool last = --domain->handles == 0;
+    pthread_mutex_unlock(&domains.mutex);
+    if (last && domain->gone) {
+        free(domain);
+    }
 }
 
 static void forget(struct verbs_pd *pd)
@@ -45,8 +58,18 @@ static void forget(struct verbs_pd *pd)
 
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-    struct verbs_pd *pd = make(context, NULL);
-    return pd == NULL ? NULL : &pd->ibv;
+    struct protection_domain *domain = calloc(1, sizeof(*domain));
+    struct verbs_pd *pd = domain == NULL ? fail(ENOMEM) : object_make(context, sizeof(*pd));
+    if (pd == NULL) {
+        free(domain);
+        return NULL;
+    }
+    domain->handles = 1;
+    pd->ibv.context = context;
+    pd->core = &domain->core;
+    enlist(pd);
+    domain->number = pd->ibv.handle;
+    return &pd->ibv;
 }
 
 /* A parent domain, which counts as a user of the domain below it. */
@@ -69,20 +92,23 @@ static int dealloc_parent(struct verbs_pd *pd)
     return 0;
 }
 
+/* By any handle: others are unimported then. */
 EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
     struct verbs_pd *pd = pd_of(ibv);
-    if (pd->core != &pd->own) {
+    if (pd->parent) {
         return dealloc_parent(pd);
     }
     struct live *live = live_of(ibv->context);
     live_lock(live);
-    const bool busy = pd->own.users > 0;
+    const bool busy = pd->core->users > 0;
     live_unlock(live);
     if (busy) {
         return EBUSY;
     }
+    struct protection_domain *domain = domain_of(pd->core);
     forget(pd);
+    drop_handle(domain, true);
     return 0;
 }
 
@@ -102,41 +128,50 @@ void pd_in_child(void)
 
 /* -- Import -------------------------------------------------------------------------------------*/
 
-/* A second handle for a domain of a context that shares the importing one's file. */
-EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
+/* A domain of a context that shares this one's file, which gets a handle more; NULL: none. */
+static struct protection_domain *take_handle(struct ibv_context *context, uint32_t handle)
 {
-    struct pd *core = NULL;
+    struct protection_domain *found = NULL;
     pthread_mutex_lock(&domains.mutex);
-    for (struct list *node = domains.all.next; node != &domains.all; node = node->next) {
+    for (struct list *node = domains.all.next; node != &domains.all && found == NULL;
+         node = node->next) {
         const struct verbs_pd *pd = CONTAINER_OF(node, struct verbs_pd, node);
-        if (pd->ibv.handle == handle &&
+        if (pd->ibv.handle == handle && !pd->parent && !domain_of(pd->core)->gone &&
             context_of(pd->ibv.context)->file == context_of(context)->file) {
-            core = pd->core;
+            found = domain_of(pd->core);
+            found->handles++;
         }
     }
     pthread_mutex_unlock(&domains.mutex);
-    if (core == NULL) {
+    return found;
+}
+
+EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
+{
+    struct protection_domain *domain = take_handle(context, handle);
+    if (domain == NULL) {
         return fail(EINVAL);
     }
-    struct verbs_pd *pd = make(context, core);
+    struct verbs_pd *pd = object_make(context, sizeof(*pd));
     if (pd == NULL) {
-        return NULL;
+        const int reason = errno;
+        drop_handle(domain, false);
+        return fail(reason);
     }
-    struct live *live = live_of(context);
-    live_lock(live);
-    core->users++;
-    live_unlock(live);
+    pd->ibv.context = context;
+    pd->ibv.handle = handle;
+    pd->core = &domain->core;
+    pd->imported = true;
+    enlist(pd);
     return &pd->ibv;
 }
 
+/* Also the handle that the domain was made with: it stays for the others. */
 EXPORT void ibv_unimport_pd(struct ibv_pd *ibv)
 {
-    struct verbs_pd *pd = pd_of(ibv);
-    struct live *live = live_of(ibv->context);
-    live_lock(live);
-    pd->core->users--;
-    live_unlock(live);
-    forget(pd);
+    struct protection_domain *domain = domain_of(pd_of(ibv)->core);
+    forget(pd_of(ibv));
+    drop_handle(domain, false);
 }
 
 /* -- Thread domains and parent domains ----------------------------------------------------------*/
@@ -180,10 +215,13 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
     if (attr->pd == NULL || (allocators && (attr->alloc == NULL || attr->free == NULL))) {
         return fail(EINVAL);
     }
-    struct verbs_pd *pd = make(context, pd_core(attr->pd));
+    struct verbs_pd *pd = object_make(context, sizeof(*pd));
     if (pd == NULL) {
         return NULL;
     }
+    pd->ibv.context = context;
+    pd->core = pd_core(attr->pd);
+    pd->parent = true;
     if (allocators) {
         pd->alloc = attr->alloc;
         pd->free = attr->free;
@@ -199,6 +237,7 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
         pd->td->users++;
     }
     live_unlock(live);
+    enlist(pd);
     return &pd->ibv;
 }
 

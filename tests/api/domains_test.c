@@ -315,6 +315,59 @@ static void test_imported_region_goes(void **state)
     ibv_unimport_mr(own);
 }
 
+/* ibv_import_mr(3), ibv_import_dm(3): a handle may go before the others, and any one of them takes
+ * the object away. */
+static void test_first_handle_goes_first(void **state)
+{
+    struct api *api = *state;
+    struct ibv_dm *dm = alloc_dm(api, 64);
+    struct ibv_mr *own =
+        ibv_reg_dm_mr(api->pd, dm, 0, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED);
+    assert_non_null(own);
+    struct ibv_mr *imported = ibv_import_mr(api->pd, own->handle);
+    assert_non_null(imported);
+    ibv_unimport_mr(own);
+    struct ibv_dm *same = ibv_import_dm(api->context, dm->handle);
+    assert_non_null(same);
+    ibv_unimport_dm(dm);
+    assert_int_equal(ibv_free_dm(same), EBUSY); /* The region is there. */
+    assert_int_equal(ibv_dereg_mr(imported), 0);
+    const uint32_t handle = same->handle;
+    struct ibv_dm *another = ibv_import_dm(api->context, handle);
+    assert_non_null(another);
+    assert_int_equal(ibv_free_dm(same), 0);
+    errno = 0;
+    assert_null(ibv_import_dm(api->context, handle));
+    assert_int_equal(errno, EINVAL);
+    assert_null(
+        ibv_reg_dm_mr(api->pd, another, 0, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED));
+    ibv_unimport_dm(another);
+}
+
+/* ibv_import_pd(3), likewise. */
+static void test_handles_of_a_domain(void **state)
+{
+    struct api *api = *state;
+    struct ibv_pd *first = ibv_alloc_pd(api->context);
+    assert_non_null(first);
+    const uint32_t handle = first->handle;
+    struct ibv_pd *second = ibv_import_pd(api->context, handle);
+    assert_non_null(second);
+    assert_int_equal(second->handle, handle);
+    ibv_unimport_pd(first);
+    struct ibv_mr *mr = ibv_reg_mr(second, api->memory[1], 64, IBV_ACCESS_LOCAL_WRITE);
+    assert_non_null(mr);
+    struct ibv_pd *third = ibv_import_pd(api->context, handle);
+    assert_non_null(third);
+    assert_int_equal(ibv_dealloc_pd(third), EBUSY);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_dealloc_pd(third), 0);
+    errno = 0;
+    assert_null(ibv_import_pd(api->context, handle));
+    assert_int_equal(errno, EINVAL);
+    ibv_unimport_pd(second);
+}
+
 static void test_import_of_strangers(void **state)
 {
     struct api *api = *state;
@@ -387,6 +440,8 @@ int main(void)
         RC_TEST(test_pool_of_another_domain),
         RC_TEST(test_import),
         RC_TEST(test_imported_region_goes),
+        RC_TEST(test_first_handle_goes_first),
+        RC_TEST(test_handles_of_a_domain),
         RC_TEST(test_import_of_strangers),
         RC_TEST(test_atomic_write),
         RC_TEST(test_gid_table_has_empty_entries),
