@@ -341,10 +341,11 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
     const bool opened = ibv->qp_type == IBV_QPT_XRC_RECV && !xrc_target_holds(qp);
     withdraw(qp);
     wait_for_events(qp);
-    struct verbs_qp *holder = find_holder(qp);
     if (qp->extended) {
         qp_ex_free(qp);
     }
+    /* Another handle's end may give this one's block back from now on. */
+    struct verbs_qp *holder = find_holder(qp);
     if (opened) {
         free(qp);
     }
