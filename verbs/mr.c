@@ -350,7 +350,9 @@ static int find_advised(struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t a
     live_lock(live);
     const struct region_table *regions = nic_regions(live_nic(live));
     const struct region *region = region_find(regions, sge->lkey);
-    if (region != NULL && !(region->access & ACCESS_ON_DEMAND)) {
+    if (region != NULL && region->pd != pd_core(pd)) {
+        reason = EPERM;
+    } else if (region != NULL && !(region->access & ACCESS_ON_DEMAND)) {
         reason = EINVAL;
     } else if (region == NULL || region_judge(regions, sge->lkey, pd_core(pd), NULL, sge->addr,
                                               sge->length, access, segment) != REACH_ALLOWED) {
@@ -361,7 +363,19 @@ static int find_advised(struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t a
 }
 
 /* Prefetch is advice: whatever is not brought in now is brought in when it is needed. That may take
- * long, and the NIC goes on meanwhile. */
+ * long, and the NIC goes on meanwhile. Who waits for it (FLUSH) is told of memory that is not
+ * there; 0 or errno. */
+static int prefetch(const struct segment *segment, bool write, uint32_t flags)
+{
+    const uint64_t page = segment->address & ~UINT64_C(4095);
+    const bool done = madvise((void *)(uintptr_t)page, segment->address - page + segment->bytes,
+                              write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
+    return !done && (flags & IBV_ADVISE_MR_FLAG_FLUSH) &&
+                   !program_memory_is_there(segment->address, segment->bytes, write)
+               ? EFAULT
+               : 0;
+}
+
 int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
               struct ibv_sge *sges, uint32_t count)
 {
@@ -378,9 +392,7 @@ int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flag
         struct segment segment;
         reason = find_advised(pd, &sges[i], write ? ACCESS_LOCAL_WRITE : 0, &segment);
         if (reason == 0) {
-            const uint64_t page = segment.address & ~UINT64_C(4095);
-            (void)madvise((void *)(uintptr_t)page, segment.address - page + segment.bytes,
-                          write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+            reason = prefetch(&segment, write, flags);
         }
     }
     return reason;

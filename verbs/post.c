@@ -26,12 +26,13 @@ int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_
         (info->length != 0 && info->mr == NULL)) {
         return EINVAL;
     }
-    if (info->mr != NULL && mr_of(info->mr)->imported) {
+    /* What unbinds a window needs no region. */
+    if (info->length != 0 && mr_of(info->mr)->imported) {
         return EOPNOTSUPP;
     }
     *bind = (struct window_bind){
         .window = &mw_of(mw)->core,
-        .region = info->mr == NULL ? NULL : &mr_of(info->mr)->core,
+        .region = info->mr == NULL || info->length == 0 ? NULL : &mr_of(info->mr)->core,
         .address = info->addr,
         .bytes = info->length,
         .access = info->mw_access_flags & known,
@@ -190,6 +191,7 @@ int bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
     }
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    post_note_time(live, qp_of(ibv)->core);
     reason = status_errno(qp_post_send(qp_of(ibv)->core, &request));
     if (reason == 0) {
         mw->rkey = rkey;

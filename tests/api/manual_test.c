@@ -71,6 +71,35 @@ static void test_times(void **state)
     assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
+/* Also one that a program posts, after a while, to a queue pair in the error state. */
+static void test_time_of_a_flushed_bind(void **state)
+{
+    struct api *api = *state;
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe = 8, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+    struct ibv_cq_ex *cq = ibv_create_cq_ex(api->context, &attr);
+    struct ibv_qp *qp = api_create_qp(api, IBV_QPT_RC, ibv_cq_ex_to_cq(cq), NULL);
+    struct ibv_mw *mw = ibv_alloc_mw(api->pd, IBV_MW_TYPE_1);
+    struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED};
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    struct ibv_poll_cq_attr none = {0};
+    struct ibv_values_ex before = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+    api_connect(api, qp, qp);
+    assert_int_equal(ibv_modify_qp(qp, &error, IBV_QP_STATE), 0);
+    usleep(100000);
+    assert_int_equal(ibv_query_rt_values_ex(api->context, &before), 0);
+    assert_int_equal(ibv_bind_mw(qp, mw, &bind), 0);
+    assert_int_equal(ibv_start_poll(cq, &none), 0);
+    assert_int_equal(cq->status, IBV_WC_WR_FLUSH_ERR);
+    const uint64_t raw =
+        (uint64_t)before.raw_clock.tv_sec * 1000000000u + (uint64_t)before.raw_clock.tv_nsec;
+    assert_true(ibv_wc_read_completion_ts(cq) >= raw);
+    ibv_end_poll(cq);
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
 /* -- What is left as it was, or not looked at ---------------------------------------------------*/
 
 /* ibv_create_qp_ex(3): only `cap` is updated. */
@@ -168,6 +197,46 @@ static void test_advice(void **state)
     munmap(memory, 4096);
 }
 
+/* ibv_advise_mr(3): EPERM for a key of another domain; EFAULT, if the program waits for it, for
+ * memory that is not there. */
+static void test_advice_that_fails(void **state)
+{
+    struct api *api = *state;
+    const enum ibv_advise_mr_advice advice = IBV_ADVISE_MR_ADVICE_PREFETCH;
+    uint8_t *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_pd *other = ibv_alloc_pd(api->context);
+    struct ibv_mr *mr = ibv_reg_mr(api->pd, memory, 8192, IBV_ACCESS_ON_DEMAND);
+    struct ibv_mr *strange = ibv_reg_mr(other, memory, 8192, IBV_ACCESS_ON_DEMAND);
+    assert_non_null(mr);
+    assert_non_null(strange);
+    struct ibv_sge sge = {(uintptr_t)memory, 8192, strange->lkey};
+    assert_int_equal(ibv_advise_mr(api->pd, advice, 0, &sge, 1), EPERM);
+    sge.lkey = mr->lkey;
+    assert_int_equal(ibv_advise_mr(api->pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1), 0);
+    munmap(memory + 4096, 4096);
+    assert_int_equal(ibv_advise_mr(api->pd, advice, 0, &sge, 1), 0);
+    assert_int_equal(ibv_advise_mr(api->pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1), EFAULT);
+    assert_int_equal(ibv_dereg_mr(strange), 0);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_dealloc_pd(other), 0);
+    munmap(memory, 4096);
+}
+
+/* ibv_bind_mw(3): a length of 0 unbinds, whatever region is named. */
+static void test_unbinding_takes_no_region(void **state)
+{
+    struct api *api = *state;
+    struct ibv_mr *imported = ibv_import_mr(api->pd, api->mrs[1]->handle);
+    struct ibv_mw *mw = ibv_alloc_mw(api->pd, IBV_MW_TYPE_1);
+    assert_non_null(imported);
+    assert_non_null(mw);
+    struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED, .bind_info = {.mr = imported}};
+    assert_int_equal(ibv_bind_mw(api->qps[0], mw, &bind), 0);
+    api_expect(api->cqs[0], IBV_WC_SUCCESS);
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+    ibv_unimport_mr(imported);
+}
+
 /* ibv_wr_post(3): what is found wrong makes ibv_wr_complete fail. */
 static void test_datagram_for_nobody(void **state)
 {
@@ -247,10 +316,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_receive_in_error_wakes, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_times, api_open_rc, api_close),
+        cmocka_unit_test_setup_teardown(test_time_of_a_flushed_bind, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_attributes_stay, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_no_limit_at_creation, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_window_of_a_parent_domain, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_advice, api_open, api_close),
+        cmocka_unit_test_setup_teardown(test_advice_that_fails, api_open, api_close),
+        cmocka_unit_test_setup_teardown(test_unbinding_takes_no_region, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_datagram_for_nobody, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_handle_with_an_event, api_open, api_close),
     };
