@@ -35,6 +35,7 @@ static void follow(struct live *live, uint32_t index)
         now->interface_index != address->interface_index) {
         address->interface_index = now->interface_index;
         udp_senders_steer(&live->udp, index);
+        udp_groups_steer(&live->udp);
     }
 }
 

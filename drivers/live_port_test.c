@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    An address that goes with its interface and comes back on another one is used there:
- *         groups are joined by that interface, and what is sent from sockets of its own leaves so.
+ *         groups are joined by that interface, and what is sent to them, or from sockets of its
+ *         own, leaves so.
  * Method  A live NIC without its thread at two addresses on interfaces of a network namespace of
  *         our own, which are removed and made again, so that the kernel numbers them anew.
  */
@@ -34,9 +35,20 @@ static void expect_interfaces(const struct live *live)
     assert_int_equal(live->addresses.entries[1].interface_index, if_nametoindex("nonic9"));
 }
 
+static const struct gid group = {{[10] = 0xff, 0xff, 239, 1, 2, 3}};
+
+/* By an interface that is there: the kernel refuses what is to leave by another one. */
+static void expect_sent_to_group(const struct link *base)
+{
+    const struct udp_link *link = CONTAINER_OF_CONST(base, struct udp_link, link);
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_port = htons(ROCE_UDP_PORT),
+                                   .sin_addr.s_addr = htonl(0xef010203)};
+    assert_int_equal(sendto(link->fd, "", 1, 0, (const struct sockaddr *)&to, sizeof(to)), 1);
+}
+
 static void expect_group(struct live *live)
 {
-    static const struct gid group = {{[10] = 0xff, 0xff, 239, 1, 2, 3}};
     assert_int_equal(udp_port_join(&live->udp, &group), STATUS_OK);
     udp_port_leave(&live->udp, &group);
 }
@@ -57,6 +69,13 @@ static void test_addresses_come_back_elsewhere(void **state)
     live->udp.senders[0][1] = (struct udp_sender){.fd = fd, .port = PORT, .open = true};
     expect_interfaces(live);
     expect_group(live);
+    const struct link *to_group[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct gid self = live->addresses.entries[i].gid;
+        to_group[i] = udp_port_group_link(&live->udp, &self, &group, 1);
+        assert_non_null(to_group[i]);
+        expect_sent_to_group(to_group[i]);
+    }
     assert_int_equal(system("ip link del nonic8"), 0);
     live_port_refresh(live);
     assert_true(make_interfaces());
@@ -64,6 +83,8 @@ static void test_addresses_come_back_elsewhere(void **state)
     assert_int_not_equal(if_nametoindex("nonic8"), before);
     expect_interfaces(live);
     expect_group(live);
+    expect_sent_to_group(to_group[0]);
+    expect_sent_to_group(to_group[1]);
     uint32_t by = 0;
     socklen_t bytes = sizeof(by);
     assert_int_equal(getsockopt(fd, IPPROTO_IP, IP_UNICAST_IF, &by, &bytes), 0);

@@ -143,3 +143,17 @@ struct link *udp_port_group_link(struct udp_port *port, const struct gid *source
                ? &link->link
                : NULL;
 }
+
+void udp_groups_steer(struct udp_port *port)
+{
+    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
+        for (struct udp_link *link = port->buckets[i]; link != NULL; link = link->next) {
+            const struct address *address =
+                link->to_group ? address_for(port, &link->link.peer) : NULL;
+            if (address != NULL) {
+                (void)prepare_sender(link->fd, inet_is_ipv4(link->link.peer.bytes),
+                                     address->interface_index);
+            }
+        }
+    }
+}

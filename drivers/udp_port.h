@@ -255,6 +255,8 @@ const struct inet_flow *udp_link_flow(const struct link *link);
  * routers; 0: to programs of this machine only. NULL if they are of different families. */
 struct link *udp_port_group_link(struct udp_port *port, const struct gid *source,
                                  const struct gid *group, uint8_t hop_limit);
+/* An address has come back on another interface: what is sent to groups leaves by it. */
+void udp_groups_steer(struct udp_port *port);
 
 /* udp_multicast.c: from here on what is sent to the group comes in, whoever else of this machine
  * receives it too. STATUS_INVALID: we have no address of its family; STATUS_FULL: the kernel gives
