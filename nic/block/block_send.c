@@ -229,12 +229,26 @@ static void count(struct qp *qp, const struct block_outgoing *out)
     }
 }
 
+/* What was not begun does not begin: while the queue drains, and behind local work that failed,
+ * which ends it when those before that do. */
+static bool stands_still(const struct qp *qp)
+{
+    return qp->state == QP_SQD || departure_is_behind_failure(qp);
+}
+
+/* Is there a request at the cursor that fails, which may only be judged if it could begin? */
+static bool has_to_fail(struct qp *qp, bool draining)
+{
+    return qp_has_sends(qp) && (!draining || send_queue_at(&qp->sends, qp->sends.next)->started) &&
+           !departure_may_begin(qp);
+}
+
 /* The next packet; local work that comes before it is executed. */
 static bool next_outgoing(struct qp *qp, struct instant now, struct block_outgoing *out)
 {
-    const bool draining = qp->state == QP_SQD;
     for (;;) {
-        if (!departure_may_begin(qp)) {
+        const bool draining = stands_still(qp);
+        if (has_to_fail(qp, draining)) {
             collect(qp);
             if (qp->state == QP_ERR) {
                 return false;
@@ -333,6 +347,13 @@ void block_send_on_answer(struct qp *qp, const struct block_arrival *arrival, st
     go_on(qp);
 }
 
+/* Its data cannot be put where it belongs. Those before it complete for themselves. */
+static void fail_unplaced(struct qp *qp, struct work *work)
+{
+    work->status = COMPLETION_LOCAL_PROTECTION;
+    go_on(qp);
+}
+
 bool block_send_on_data(struct qp *qp, const struct block_arrival *arrival, struct instant now,
                         struct nic_move *move)
 {
@@ -360,7 +381,8 @@ bool block_send_on_data(struct qp *qp, const struct block_arrival *arrival, stru
     move->completes = false;
     if (sges_gather(qp, work_sges(work), work->sge_count, progress.offset, packet->payload_bytes,
                     ACCESS_LOCAL_WRITE, move->segments, &move->segment_count) != GATHER_GOOD) {
-        qp_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
+        block_requester_on_moved(requester_of(qp), work);
+        fail_unplaced(qp, work);
         return false;
     }
     if (atomic && packet->payload_bytes != 0) {
@@ -378,10 +400,10 @@ void block_send_on_data_moved(struct qp *qp, const struct nic_move *move,
 {
     block_requester_on_moved(requester_of(qp), move->work);
     if (result == NIC_MOVE_FAULTED) {
-        qp_fail_work(qp, move->work, COMPLETION_LOCAL_PROTECTION);
-        return;
+        fail_unplaced(qp, move->work);
+    } else {
+        go_on(qp);
     }
-    go_on(qp);
 }
 
 /* -- Time ---------------------------------------------------------------------------------------*/

@@ -318,6 +318,7 @@ static void test_draining_without_room(void **state)
         }
         pass(bench, 4 * (RETRIES + 1) * timeout_ns);
         assert_int_equal(qp_state_of(bench->qp), QP_SQD);
+        assert_int_equal(timeouts(bench), 0);
         expect_nothing(bench);
         to(bench, QP_RTS);
         if (i & 4) {
@@ -327,6 +328,26 @@ static void test_draining_without_room(void **state)
             nic_unpark(bench->nic, &bench->waiting);
             assert_true(pulls(bench, NULL));
         }
+        end(bench);
+    }
+}
+
+/* The timer of what waits for room follows a timeout that gets shorter meanwhile. */
+static void test_timeout_without_room(void **state)
+{
+    (void)state;
+    for (uint32_t blocks = 0; blocks < 2; blocks++) {
+        struct bench *bench = begin(blocks != 0);
+        post(bench, WORK_WRITE, 8);
+        park(bench);
+        to(bench, QP_SQD);
+        modify(bench, QP_SQD, QP_ATTR_TIMEOUT, TIMEOUT_CODE - 1);
+        nic_check(bench->nic);
+        pass(bench, 4 * (RETRIES + 1) * timeout_ns);
+        expect_nothing(bench);
+        to(bench, QP_RTS);
+        pass(bench, (RETRIES + 1) * timeout_ns);
+        expect(bench, COMPLETION_RETRY_EXCEEDED);
         end(bench);
     }
 }
@@ -346,6 +367,77 @@ static void test_sending_without_room(void **state)
         assert_int_equal(qp_state_of(bench->qp), QP_ERR);
         end(bench);
     }
+}
+
+/* -- What stands behind a request ---------------------------------------------------------------*/
+
+/* Behind local work that failed nothing leaves any more; what is before it completes for itself. */
+static void test_behind_failed_local_work(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(true);
+    const struct send_request invalidate = {.kind = WORK_LOCAL_INVALIDATE, .immediate = 0xdead};
+    post(bench, WORK_WRITE, 8);
+    assert_int_equal(qp_post_send(bench->qp, &invalidate), STATUS_OK);
+    post(bench, WORK_WRITE, 8);
+    const struct block_packet packet = pull(bench);
+    assert_int_equal(packet.opcode, BLOCK_WRITE);
+    assert_false(pulls(bench, NULL));
+    expect_nothing(bench);
+    bench->now.ns += TRIP_NS;
+    answer(bench, packet.number + 1, &packet);
+    expect(bench, COMPLETION_SUCCESS);
+    expect(bench, COMPLETION_WINDOW_BIND);
+    expect(bench, COMPLETION_FLUSHED);
+    expect_nothing(bench);
+    end(bench);
+}
+
+/* While the queue drains, what was not begun waits for RTS, and is not even judged. */
+static void test_not_judged_while_draining(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(true);
+    to(bench, QP_SQD);
+    const struct sge sge = {0, 8, bench->region.key + 1};
+    const struct send_request write = {.kind = WORK_WRITE, .sges = &sge, .sge_count = 1};
+    assert_int_equal(qp_post_send(bench->qp, &write), STATUS_OK);
+    assert_false(pulls(bench, NULL));
+    expect_nothing(bench);
+    assert_int_equal(qp_state_of(bench->qp), QP_SQD);
+    to(bench, QP_RTS);
+    assert_false(pulls(bench, NULL));
+    expect(bench, COMPLETION_LOCAL_PROTECTION);
+    end(bench);
+}
+
+/* The data of a READ tell that those before it are done, whatever becomes of them. */
+static void test_data_without_a_place(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(true);
+    post(bench, WORK_WRITE, 8);
+    post(bench, WORK_READ, 8);
+    assert_int_equal(pull(bench).opcode, BLOCK_WRITE);
+    const struct block_packet read = pull(bench);
+    assert_int_equal(read.opcode, BLOCK_READ);
+    assert_int_equal(region_remove(nic_regions(bench->nic), &bench->region), STATUS_OK);
+    bench->now.ns += TRIP_NS;
+    const struct block_packet data = {.opcode = BLOCK_DATA,
+                                      .destination_qpn = qp_number(bench->qp),
+                                      .session = bench->session,
+                                      .tsn = bench->answers++,
+                                      .number = read.number,
+                                      .index = read.index,
+                                      .position = 0,
+                                      .last_position = read.last_position,
+                                      .last_block = read.last_block,
+                                      .payload_bytes = 8};
+    hand_in(bench, &data);
+    expect(bench, COMPLETION_SUCCESS);
+    expect(bench, COMPLETION_LOCAL_PROTECTION);
+    expect_nothing(bench);
+    end(bench);
 }
 
 /* -- Memory that is taken back ------------------------------------------------------------------*/
@@ -428,9 +520,16 @@ static void test_timeout_changed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_probe_without_room), cmocka_unit_test(test_draining_without_room),
-        cmocka_unit_test(test_sending_without_room), cmocka_unit_test(test_value_that_went),
-        cmocka_unit_test(test_timeout_switched_on),  cmocka_unit_test(test_timeout_changed),
+        cmocka_unit_test(test_a_probe_without_room),
+        cmocka_unit_test(test_draining_without_room),
+        cmocka_unit_test(test_timeout_without_room),
+        cmocka_unit_test(test_sending_without_room),
+        cmocka_unit_test(test_behind_failed_local_work),
+        cmocka_unit_test(test_not_judged_while_draining),
+        cmocka_unit_test(test_data_without_a_place),
+        cmocka_unit_test(test_value_that_went),
+        cmocka_unit_test(test_timeout_switched_on),
+        cmocka_unit_test(test_timeout_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

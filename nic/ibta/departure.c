@@ -95,6 +95,18 @@ bool departure_may_begin(struct qp *qp)
     return work->status == COMPLETION_SUCCESS;
 }
 
+bool departure_is_behind_failure(const struct qp *qp)
+{
+    const struct send_queue *queue = &qp->sends;
+    for (uint32_t at = queue->next; at != queue->head; at--) {
+        const struct work *work = send_queue_at(queue, at - 1);
+        if (work->status != COMPLETION_SUCCESS || !work_is_local(work)) {
+            return work->status != COMPLETION_SUCCESS;
+        }
+    }
+    return false;
+}
+
 void departure_count_request(struct qp *qp, const struct work *work)
 {
     if (work_is(work, WORK_IS_WRITE)) {

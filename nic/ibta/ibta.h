@@ -41,6 +41,8 @@ void departure_count_request(struct qp *qp, const struct work *work);
 /* May the request at the cursor leave, as far as its memory goes? One that fails before its first
  * packet waits for its turn to complete, behind those in flight. */
 bool departure_may_begin(struct qp *qp);
+/* Does the request before the cursor wait to fail? Then the queue stands still. */
+bool departure_is_behind_failure(const struct qp *qp);
 /* Memory the request reads from or will be answered into, judged before its first packet. */
 bool work_memory_allowed(const struct qp *qp, struct work *work);
 /* A bind or local invalidate, in send-queue order. False: it is not allowed. */
@@ -52,8 +54,6 @@ void rc_start_receiving(struct qp *qp);
 void rc_start_sending(struct qp *qp);
 void rc_retune(struct qp *qp, struct instant now);
 void rc_drain(struct qp *qp);
-/* Does the request before the cursor wait to fail? Then the queue stands still. */
-bool rc_is_behind_failure(const struct qp *qp);
 bool rc_may_limit(const struct qp *qp, uint32_t reads);
 void rc_limit(struct qp *qp, uint32_t reads);
 bool rc_ready(const struct qp *qp);

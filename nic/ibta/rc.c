@@ -57,8 +57,8 @@ void rc_retune(struct qp *qp, struct instant now)
     const struct rc_standing standing = rc_requester_standing(&qp->out.rc);
     if (!psn_equal(standing.unacked, standing.next)) {
         rc_requester_blocked(&qp->out.rc, now);
-        qp_arm_timer(qp);
     }
+    qp_arm_timer(qp);
 }
 
 bool rc_may_limit(const struct qp *qp, uint32_t reads)
@@ -110,9 +110,14 @@ bool rc_waits_for_receives(const struct qp *qp)
 
 bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue)
 {
-    const struct rc_requester *requester = &qp->out.rc;
+    struct rc_requester *requester = &qp->out.rc;
     if (rc_requester_pauses(requester)) {
         nic_schedule(qp);
+        return false;
+    }
+    if (!waits(qp)) {
+        /* The timer began when the link had no room for a request that may not begin now. */
+        rc_requester_relax(requester);
         return false;
     }
     overdue->since = rc_requester_waits_since(requester);
@@ -135,11 +140,6 @@ void rc_on_unread(struct qp *qp, struct instant now)
 
 void rc_on_timeout(struct qp *qp, struct instant now)
 {
-    if (!waits(qp)) {
-        /* The timer began when the link had no room for a request that may not begin now. */
-        rc_on_unread(qp, now);
-        return;
-    }
     const struct rc_progress progress = rc_requester_on_time(&qp->out.rc, &qp->sends, now);
     if (progress.verdict == RC_FAILED) {
         nic_count(qp->nic, COUNTER_retry_exceeded_err);

@@ -8,7 +8,7 @@
  * behind it: it ends when those before it do. */
 static bool may_send(const struct qp *qp)
 {
-    return qp_has_sends(qp) && !rc_is_behind_failure(qp) &&
+    return qp_has_sends(qp) && !departure_is_behind_failure(qp) &&
            send_queue_at(&qp->sends, qp->sends.next)->status == COMPLETION_SUCCESS &&
            rc_requester_ready(&qp->out.rc, &qp->sends, false, (struct instant){0});
 }

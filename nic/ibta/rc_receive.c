@@ -375,7 +375,7 @@ static bool place_response(struct qp *qp, const struct roce_packet *packet,
     if (sges_gather(qp, work_sges(work), work->sge_count, progress->offset, bytes,
                     ACCESS_LOCAL_WRITE, move->segments, &move->segment_count) != GATHER_GOOD) {
         work->moves_pending--;
-        qp_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
+        rc_fail_in_turn(qp, work, COMPLETION_LOCAL_PROTECTION);
         return false;
     }
     if (atomic) {
@@ -460,6 +460,7 @@ static void refuse_moved(struct qp *qp, const struct nic_move *move)
     nic_count(qp->nic, COUNTER_nak_operational);
     rc_responder_refuse(&qp->in.rc, psn_of(move->psn), ROCE_NAK_REMOTE_OPERATIONAL);
     qp->last_words = true;
+    qp->spoilt = true; /* Nothing behind it counts, also what moves later. */
     qp_enter_error(qp);
     nic_schedule(qp);
 }
@@ -493,11 +494,15 @@ static void response_moved(struct qp *qp, const struct nic_move *move, enum nic_
     CHECK(move->work->moves_pending > 0);
     move->work->moves_pending--;
     if (result == NIC_MOVE_FAULTED) {
-        qp_fail_work(qp, move->work, COMPLETION_LOCAL_PROTECTION);
+        rc_fail_in_turn(qp, move->work, COMPLETION_LOCAL_PROTECTION);
         return;
     }
     rc_collect(qp);
-    nic_schedule_if_due(qp);
+    if (UNLIKELY(departure_is_behind_failure(qp))) {
+        nic_schedule(qp); /* What is in flight may have left it to a request that failed to ask. */
+    } else {
+        nic_schedule_if_due(qp);
+    }
 }
 
 void rc_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)

@@ -158,23 +158,11 @@ static void count_request(struct qp *qp, const struct rc_outgoing *out)
     }
 }
 
-bool rc_is_behind_failure(const struct qp *qp)
-{
-    const struct send_queue *queue = &qp->sends;
-    for (uint32_t at = queue->next; at != queue->head; at--) {
-        const struct work *work = send_queue_at(queue, at - 1);
-        if (work->status != COMPLETION_SUCCESS || !work_is_local(work)) {
-            return work->status != COMPLETION_SUCCESS;
-        }
-    }
-    return false;
-}
-
 /* The queue stands still while a request waits to fail: those before it complete for themselves,
  * and have to be answered for that. */
 static bool held_by_failure(struct qp *qp)
 {
-    if ((!rc_is_behind_failure(qp) && departure_may_begin(qp)) ||
+    if ((!departure_is_behind_failure(qp) && departure_may_begin(qp)) ||
         rc_requester_ask(&qp->out.rc, &qp->sends)) {
         return false;
     }
@@ -192,7 +180,7 @@ static bool is_drained(const struct qp *qp)
 static void fail_sent(struct qp *qp, struct work *work)
 {
     rc_fail_in_turn(qp, work, COMPLETION_LOCAL_PROTECTION);
-    rc_requester_on_unsent(&qp->out.rc);
+    rc_requester_on_unsent(&qp->out.rc, work);
 }
 
 /* False: that was local work, or its payload is not there; the next one may go. */

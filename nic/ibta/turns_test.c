@@ -112,6 +112,83 @@ static void test_unreadable_behind_another(void **state)
     end(bench);
 }
 
+/* Nor does an atomic WRITE whose value is not there, which would have been answered. */
+static void test_unreadable_value(void **state)
+{
+    (void)state;
+    for (uint32_t behind = 0; behind < 2; behind++) {
+        struct bench *bench = begin(QP_RC, QP_RTS);
+        post(bench, 1, WORK_WRITE, 8);
+        post(bench, 2, WORK_ATOMIC_WRITE, 8);
+        if (behind) {
+            post(bench, 3, WORK_WRITE, 8);
+        }
+        leaves(bench, 0, false);
+        struct nic_departure departure;
+        assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+        nic_on_gather_failed(&departure);
+        leaves(bench, 0, true);
+        acknowledge(bench, 0);
+        expect(bench, 1, COMPLETION_SUCCESS);
+        expect(bench, 2, COMPLETION_LOCAL_PROTECTION);
+        end(bench);
+    }
+}
+
+/* The answer of a READ is awaited first; then somebody has to ask for what is behind it. */
+static void test_unreadable_behind_a_read(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    post(bench, 0, WORK_WRITE, 8);
+    leaves(bench, 0, true);
+    acknowledge(bench, 0);
+    expect(bench, 0, COMPLETION_SUCCESS);
+    post(bench, 1, WORK_READ, 8);
+    post(bench, 2, WORK_WRITE, 8);
+    post(bench, 3, WORK_WRITE, 8);
+    leaves(bench, 1, false);
+    leaves(bench, 2, false);
+    const struct nic_departure departure = leaves(bench, 3, true);
+    nic_on_gather_failed(&departure);
+    assert_int_equal(pull(bench, NULL), 0);
+    answer(bench, ROCE_READ_RESPONSE_ONLY, 1, FINE, 8);
+    expect(bench, 1, COMPLETION_SUCCESS);
+    assert_ptr_equal(nic_next_qp(bench->nic), bench->qp);
+    leaves(bench, 2, true);
+    acknowledge(bench, 2);
+    expect(bench, 2, COMPLETION_SUCCESS);
+    expect(bench, 3, COMPLETION_LOCAL_PROTECTION);
+    end(bench);
+}
+
+/* -- A response that has no place ---------------------------------------------------------------*/
+
+/* It acknowledges those before the READ, whatever becomes of its data. */
+static void test_response_without_a_place(void **state)
+{
+    (void)state;
+    for (uint32_t slow = 0; slow < 2; slow++) {
+        struct bench *bench = begin(QP_RC, QP_RTS);
+        bench->slow = slow != 0;
+        post(bench, 1, WORK_WRITE, 8);
+        post(bench, 2, WORK_READ, 8);
+        assert_int_equal(pull(bench, NULL), 2);
+        if (!bench->slow) {
+            assert_int_equal(region_remove(nic_regions(bench->nic), &bench->region), STATUS_OK);
+        }
+        answer(bench, ROCE_READ_RESPONSE_ONLY, 1, FINE, 8);
+        if (bench->slow) {
+            finish_first(bench, NIC_MOVE_FAULTED);
+        }
+        expect(bench, 1, COMPLETION_SUCCESS);
+        expect(bench, 2, COMPLETION_LOCAL_PROTECTION);
+        expect_nothing(bench);
+        assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+        end(bench);
+    }
+}
+
 /* A key that goes in the middle of a message: those before it have left it to that to ask. */
 static void test_key_that_goes(void **state)
 {
@@ -328,6 +405,9 @@ int main(void)
         cmocka_unit_test(test_in_front_of_a_wrong_key),
         cmocka_unit_test(test_behind_failed_local_work),
         cmocka_unit_test(test_unreadable_behind_another),
+        cmocka_unit_test(test_unreadable_value),
+        cmocka_unit_test(test_unreadable_behind_a_read),
+        cmocka_unit_test(test_response_without_a_place),
         cmocka_unit_test(test_key_that_goes),
         cmocka_unit_test(test_unreadable_when_sent_again),
         cmocka_unit_test(test_unreadable_and_unreliable),

@@ -325,9 +325,12 @@ void rc_requester_on_asked(struct rc_requester *requester)
     requester->asked = requester->send;
 }
 
-void rc_requester_on_unsent(struct rc_requester *requester)
+void rc_requester_on_unsent(struct rc_requester *requester, const struct work *work)
 {
     requester->asked = requester->unacked;
+    if (work_is_single(work) && requester->reads_out > 0) {
+        requester->reads_out--;
+    }
 }
 
 bool rc_requester_ask(struct rc_requester *requester, struct send_queue *queue)
@@ -355,6 +358,12 @@ void rc_requester_blocked(struct rc_requester *requester, struct instant now)
     if (requester->retry_at.ns == UINT64_MAX && requester->mode == RC_REQUESTER_SENDING) {
         requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
     }
+}
+
+void rc_requester_relax(struct rc_requester *requester)
+{
+    requester->retry_at = INSTANT_NEVER;
+    requester->retries_left = requester->retry_limit;
 }
 
 void rc_requester_postpone(struct rc_requester *requester, struct instant now)

@@ -143,8 +143,9 @@ MUST_USE struct rc_progress rc_requester_on_response(struct rc_requester *reques
 bool rc_requester_ask(struct rc_requester *requester, struct send_queue *queue);
 /* The packet that was pulled last asks for an acknowledgement, though it need not. */
 void rc_requester_on_asked(struct rc_requester *requester);
-/* It does not leave: what it asked for is not under way. */
-void rc_requester_on_unsent(struct rc_requester *requester);
+/* It does not leave, because the payload of `work` is not there: what it asked for is not under
+ * way. */
+void rc_requester_on_unsent(struct rc_requester *requester, const struct work *work);
 
 /* The packet that was pulled last, `alone`, is done by other means, and no answer will come: a
  * READ request has its data, or a WRITE's payload is in its place. */
@@ -181,6 +182,8 @@ void rc_requester_postpone(struct rc_requester *requester, struct instant now);
 /* Starts the transport timer though nothing was sent: the link has no room, and a peer that never
  * makes any must be noticed like one that never answers. */
 void rc_requester_blocked(struct rc_requester *requester, struct instant now);
+/* Nothing waits for an answer or for room: the timer that runs is for nothing. */
+void rc_requester_relax(struct rc_requester *requester);
 
 /* The oldest request if it is finished, else NULL. The caller completes it and advances
  * queue->head. */
