@@ -242,6 +242,9 @@ static void sleep_for(struct receiver *receiver, const sigset_t *signals)
         wakers[1 + i] = (struct pollfd){.fd = receiver->streams[i].channel->fd, .events = POLLIN};
         most = receiver->wishes.write_ring && receiver->streams[i].is_open ? RING_NS : most;
     }
+    for (uint32_t i = 0; i < streams; i++) {
+        most = receiver->streams[i].is_open && receiver->streams[i].has_more ? 0 : most;
+    }
     most = deadline <= at ? 0 : deadline - at < most ? deadline - at : most;
     const struct timespec time = {.tv_nsec = (long)most};
     if (ppoll(wakers, 1 + streams, &time, signals) <= 0) {
@@ -252,6 +255,13 @@ static void sleep_for(struct receiver *receiver, const sigset_t *signals)
             stream_wake(&receiver->streams[i]);
         }
     }
+}
+
+/* A sleep that ends at once, because something is ready, lets none in. */
+static void let_signals_in(const sigset_t *signals)
+{
+    const struct timespec none = {0};
+    (void)ppoll(NULL, 0, &none, signals);
 }
 
 static void stop(struct receiver *receiver)
@@ -277,13 +287,14 @@ static void run(struct receiver *receiver)
     send_all(receiver);
     while (!is_over(receiver) && interrupts < 2) {
         sleep_for(receiver, &signals);
-        if (interrupts > 0 && !receiver->stopping) {
-            stop(receiver);
-        }
         take_datagrams(receiver);
         take_data(receiver);
         feroce_host_on_time(&receiver->host, now());
         take_events(receiver);
+        let_signals_in(&signals);
+        if (interrupts > 0 && !receiver->stopping) {
+            stop(receiver); /* What has come before is taken. */
+        }
         output_tick(receiver, receive_now_ns());
     }
 }

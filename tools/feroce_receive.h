@@ -59,6 +59,7 @@ struct stream {
     size_t memory_bytes;
     bool is_open;    /* RTS: data may come. */
     bool is_closing; /* CLOSE was asked for. */
+    bool has_more;   /* Perhaps: not all that came has been taken. */
     struct feroce_side remote;
     uint32_t offset;              /* Where the next WRITE begins. */
     uint64_t written, immediates; /* Messages that were written, and completions of them. */
@@ -102,7 +103,8 @@ bool stream_connect(struct stream *stream, const struct device *device,
 void stream_stop(struct stream *stream, const struct wishes *wishes);
 bool stream_post(struct stream *stream, const struct wishes *wishes, uint64_t buffer);
 
-/* All completions, and in a ring all messages, that are there. False: the stream has failed. */
+/* Completions, and in a ring messages, that are there, but not without end (`has_more`). False: the
+ * stream has failed. */
 bool stream_take(struct stream *stream, const struct wishes *wishes);
 /* Takes the wakeup of a completion channel. */
 void stream_wake(struct stream *stream);

@@ -8,6 +8,7 @@
 #include "tools/feroce_receive.h"
 
 #define COMPLETIONS 32
+#define TAKEN_MAX   64 /* At a time: the sender may be faster than we are. */
 
 static bool is_enough(const struct stream *stream, const struct wishes *wishes)
 {
@@ -63,8 +64,12 @@ static bool has_come(const struct stream *stream, const struct wishes *wishes, u
 
 static void take_ring(struct stream *stream, const struct wishes *wishes)
 {
-    while (!is_enough(stream, wishes)) {
+    for (uint32_t i = 0; !is_enough(stream, wishes); i++) {
         uint32_t ahead = 0;
+        if (i == TAKEN_MAX) {
+            stream->has_more = true;
+            return;
+        }
         if (!has_come(stream, wishes, stream->offset, &ahead)) {
             /* Each start of the front end's generator begins at offset 0. */
             if (stream->offset == 0 || !has_come(stream, wishes, 0, &ahead)) {
@@ -130,10 +135,11 @@ static bool take_completion(struct stream *stream, const struct wishes *wishes,
 bool stream_take(struct stream *stream, const struct wishes *wishes)
 {
     struct ibv_wc completions[COMPLETIONS];
+    stream->has_more = false;
     if (wishes->write_ring && wishes->check == FEROCE_CHECK_COUNTER) {
         take_ring(stream, wishes);
     }
-    for (int count; (count = ibv_poll_cq(stream->cq, COMPLETIONS, completions)) != 0;) {
+    for (int taken = 0, count; (count = ibv_poll_cq(stream->cq, COMPLETIONS, completions)) != 0;) {
         if (count < 0) {
             snprintf(stream->error, ERROR_BYTES, "the completion queue cannot be polled");
             return false;
@@ -142,6 +148,11 @@ bool stream_take(struct stream *stream, const struct wishes *wishes)
             if (!take_completion(stream, wishes, &completions[i])) {
                 return false;
             }
+        }
+        taken += count;
+        if (taken >= TAKEN_MAX) {
+            stream->has_more = true;
+            break;
         }
     }
     return stream->error[0] == '\0';
