@@ -367,6 +367,19 @@ static void try_again(struct feroce_host *host, struct feroce_stream *stream,
     stream->deadline = INSTANT_NEVER;
 }
 
+/* Is it the queue pair of another stream? */
+static bool is_others(const struct feroce_host *host, const struct feroce_stream *stream,
+                      uint32_t qpn)
+{
+    for (uint32_t i = 0; i < FEROCE_STREAMS_MAX; i++) {
+        const struct feroce_stream *other = &host->streams[i];
+        if (other != stream && other->state != FEROCE_STREAM_UNUSED && other->local.qpn == qpn) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum feroce_host_arrival take_opened(struct feroce_host *host, struct feroce_stream *stream,
                                             const struct feroce_cm *reply)
 {
@@ -376,6 +389,9 @@ static enum feroce_host_arrival take_opened(struct feroce_host *host, struct fer
         end(host, stream, FEROCE_HOST_REFUSED,
             reply->ack == FEROCE_ACK_NO_QP ? FEROCE_HOST_NO_QP : FEROCE_HOST_ERROR);
         return FEROCE_HOST_TAKEN;
+    }
+    if (is_open && is_others(host, stream, reply->remote.qpn)) {
+        return FEROCE_HOST_UNASKED; /* It came once more, or late. */
     }
     if (!is_open || reply->ack != FEROCE_ACK || reply->remote.qpn != stream->local.qpn ||
         reply->remote.ip != stream->local.ip) {

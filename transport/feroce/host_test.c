@@ -476,14 +476,44 @@ static void test_version_2(void **state)
     assert_true(host.cm_version_suspect == 1);
 }
 
+/* A reply that comes twice says nothing of the next stream's OPEN. */
+static void test_reply_comes_twice(void **state)
+{
+    (void)state;
+    struct feroce_host host = begin();
+    struct feroce_side other = local_side;
+    uint8_t bytes[FEROCE_CM_BYTES];
+    uint32_t ip;
+    uint16_t port;
+    struct feroce_cm first, second;
+    other.qpn++;
+    feroce_host_open(&host, 0, &local_side, TEST_BOARD_IP, 0x4444);
+    feroce_host_open(&host, 1, &other, TEST_BOARD_IP, 0x4444);
+    assert_true(feroce_host_next(&host, test_at(0), bytes, &ip, &port));
+    assert_true(feroce_cm_decode(FEROCE_CM_3, bytes, sizeof(bytes), &first));
+    const struct feroce_cm reply = reply_to(&first, FEROCE_ACK);
+    assert_int_equal(tell(&host, &reply, TEST_BOARD_IP, 1), FEROCE_HOST_TAKEN);
+    event_of(&host, FEROCE_HOST_CONNECTED);
+    assert_true(feroce_host_next(&host, test_at(2), bytes, &ip, &port));
+    assert_true(feroce_cm_decode(FEROCE_CM_3, bytes, sizeof(bytes), &second));
+    assert_int_equal(second.local.qpn, other.qpn);
+    assert_int_equal(tell(&host, &reply, TEST_BOARD_IP, 3), FEROCE_HOST_UNASKED);
+    silent(&host, 4);
+    no_event(&host);
+    const struct feroce_cm own = reply_to(&second, FEROCE_ACK);
+    assert_int_equal(tell(&host, &own, TEST_BOARD_IP, 5), FEROCE_HOST_TAKEN);
+    event_of(&host, FEROCE_HOST_CONNECTED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_and_close), cmocka_unit_test(test_open_fails),
-        cmocka_unit_test(test_wrong_replies),  cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_one_at_a_time),  cmocka_unit_test(test_passive),
-        cmocka_unit_test(test_peer_closes),    cmocka_unit_test(test_host_closes),
-        cmocka_unit_test(test_discarded),      cmocka_unit_test(test_version_2),
+        cmocka_unit_test(test_open_and_close),    cmocka_unit_test(test_open_fails),
+        cmocka_unit_test(test_wrong_replies),     cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_one_at_a_time),     cmocka_unit_test(test_passive),
+        cmocka_unit_test(test_peer_closes),       cmocka_unit_test(test_host_closes),
+        cmocka_unit_test(test_discarded),         cmocka_unit_test(test_version_2),
+        cmocka_unit_test(test_reply_comes_twice),
     };
     return cmocka_run_group_tests_name("feroce_host", tests, NULL, NULL);
 }
