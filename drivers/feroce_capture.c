@@ -19,7 +19,24 @@
 
 struct feroce_capture {
     FILE *file;
+    bool ended;
 };
+
+/* A full disk ends the capture, not the board: behind half of a packet a reader finds nothing. */
+static void judge(struct feroce_capture *capture, bool good)
+{
+    if (!good && !capture->ended) {
+        capture->ended = true;
+        fprintf(stderr, "nonic: the capture ends here: %s\n", strerror(errno));
+    }
+}
+
+static void put(struct feroce_capture *capture, const uint8_t *bytes, size_t count)
+{
+    if (!capture->ended) {
+        judge(capture, fwrite(bytes, 1, count, capture->file) == count);
+    }
+}
 
 struct feroce_capture *feroce_capture_open(const struct feroce_port_config *config, char *error,
                                            size_t error_bytes)
@@ -41,15 +58,15 @@ struct feroce_capture *feroce_capture_open(const struct feroce_port_config *conf
         }
         return NULL;
     }
-    capture->file = file;
-    (void)fwrite(header, 1, pcapng_encode_header(header, "nonic feroce board", &interface), file);
+    *capture = (struct feroce_capture){.file = file};
+    put(capture, header, pcapng_encode_header(header, "nonic feroce board", &interface));
     return capture;
 }
 
 void feroce_capture_close(struct feroce_capture *capture)
 {
     if (capture != NULL) {
-        (void)fclose(capture->file);
+        judge(capture, fclose(capture->file) == 0);
         free(capture);
     }
 }
@@ -57,7 +74,7 @@ void feroce_capture_close(struct feroce_capture *capture)
 void feroce_capture_flush(struct feroce_capture *capture)
 {
     if (capture != NULL) {
-        (void)fflush(capture->file);
+        judge(capture, fflush(capture->file) == 0);
     }
 }
 
@@ -80,10 +97,8 @@ static void write_frame(struct feroce_capture *capture, const struct feroce_fram
     const size_t kept = count < FEROCE_ROCE_BYTES_MAX ? count : FEROCE_ROCE_BYTES_MAX;
     feroce_frame_encode(frame, count, bytes);
     memcpy(bytes + FEROCE_FRAME_HEADERS_BYTES, payload, kept);
-    (void)fwrite(
-        block, 1,
-        pcapng_encode_bytes(block, clock_unix_ns(), bytes, FEROCE_FRAME_HEADERS_BYTES + kept),
-        capture->file);
+    put(capture, block,
+        pcapng_encode_bytes(block, clock_unix_ns(), bytes, FEROCE_FRAME_HEADERS_BYTES + kept));
 }
 
 void feroce_capture_sent(struct feroce_port *port, const struct inet_flow *flow,
