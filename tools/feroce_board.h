@@ -71,6 +71,7 @@ enum feroce_supply {
     FEROCE_SUPPLY_READY,
     FEROCE_SUPPLY_LATER, /* Neither is a message due nor has a pipe enough. */
     FEROCE_SUPPLY_ENDED,
+    FEROCE_SUPPLY_FAILED, /* It cannot be read; errno says why. The stream ends. */
 };
 
 /* Is there a message to go on with? Begins the next one if it is due. */

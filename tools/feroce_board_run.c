@@ -30,8 +30,9 @@ struct run {
     struct feroce_port *port;
     struct feroce_source source;
     struct feroce_stream streams[FEROCE_QPS_MAX];
-    struct instant line_free; /* --rate: when the line has sent all that left. */
-    uint32_t opened, open, failed;
+    uint16_t host_ports[FEROCE_QPS_MAX]; /* Where the hosts that opened them listen. */
+    struct instant line_free;            /* --rate: when the line has sent all that left. */
+    uint32_t opened, open, started, failed;
     enum feroce_status told;          /* The last status of the master that was printed. */
     struct instant busy, shown, done; /* `done`: 0 ns while there is something to do. */
     uint64_t shown_bytes;
@@ -137,6 +138,10 @@ static void start(struct run *run, uint32_t index, const struct feroce_meta *met
 {
     struct feroce_stream *stream = &run->streams[index];
     feroce_board_start(&run->board, index);
+    if (stream->in_message) {
+        return; /* The last message of the time before: it runs until that is stored (FER-96). */
+    }
+    run->started++;
     if (!feroce_generator_start(&stream->generator, meta, now) && !stream->generator.running) {
         end_progress(run);
         printf("queue pair %u: nothing to send (length %u, count %u)\n", FEROCE_FIRST_QPN + index,
@@ -171,17 +176,27 @@ static uint32_t count_open(const struct run *run)
     return open;
 }
 
-static void on_opened(struct run *run, uint32_t index, struct instant now)
+static void tell_unreadable(struct run *run, uint32_t index, int reason)
 {
+    const char *path = run->source.path;
+    run->failed++;
+    end_progress(run);
+    printf("queue pair %u: cannot read %s: %s\n", FEROCE_FIRST_QPN + index,
+           path != NULL ? path : "the descriptor", strerror(reason));
+}
+
+static void on_opened(struct run *run, const struct feroce_event *event, struct instant now)
+{
+    const uint32_t index = event->index;
     const struct feroce_side *remote = &run->board.table.contexts[index].remote;
+    run->host_ports[index] = event->udp_port != 0 ? event->udp_port : run->wishes->open_port;
     run->opened++;
     run->open = count_open(run);
     end_progress(run);
     printf("queue pair %u: opened for %s, QPN %u, first PSN %u\n", FEROCE_FIRST_QPN + index,
            address_text(remote->ip), remote->qpn, remote->psn);
     if (!feroce_stream_open(&run->streams[index], &run->source, index)) {
-        printf("queue pair %u: cannot read %s: %s\n", FEROCE_FIRST_QPN + index, run->source.path,
-               strerror(errno));
+        tell_unreadable(run, index, errno);
     }
     run->streams[index].waits_for_others = true;
     start_those_wished(run, index, now);
@@ -217,7 +232,7 @@ static void take_events(struct run *run, struct instant now)
     struct feroce_event event;
     while (feroce_board_next_event(&run->board, &event)) {
         switch (event.kind) {
-        case FEROCE_EVENT_OPENED: on_opened(run, event.index, now); break;
+        case FEROCE_EVENT_OPENED: on_opened(run, &event, now); break;
         case FEROCE_EVENT_META:
             if (event.meta.start && run->board.table.contexts[event.index].state == FEROCE_RTS) {
                 start(run, event.index, &event.meta, now);
@@ -288,9 +303,14 @@ static bool store_one(struct run *run, uint32_t index, struct instant now)
 {
     static uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
     struct feroce_stream *stream = &run->streams[index];
-    if (!feroce_board_has_room(&run->board, index) ||
-        feroce_stream_begin(stream, &run->source, now) != FEROCE_SUPPLY_READY) {
+    if (!feroce_board_has_room(&run->board, index)) {
         return false;
+    }
+    switch (feroce_stream_begin(stream, &run->source, now)) {
+    case FEROCE_SUPPLY_READY: break;
+    case FEROCE_SUPPLY_LATER:
+    case FEROCE_SUPPLY_ENDED: return false;
+    case FEROCE_SUPPLY_FAILED: tell_unreadable(run, index, errno); return false;
     }
     const struct feroce_queue *queue = &run->board.queues[index];
     if (queue->halted && !queue->in_message) {
@@ -401,19 +421,20 @@ static void rest(struct run *run, struct instant now)
 
 /* -- Beginning and end --------------------------------------------------------------------------*/
 
-/* Has all that was to be sent been acknowledged? */
+/* Has all that was to be sent been acknowledged? A board of 2024 waits for no acknowledgement. */
 static bool is_done(const struct run *run)
 {
+    const bool acknowledged = run->board.config.stack == FEROCE_STACK_2026;
     for (uint32_t i = 0; i < run->board.config.window.qps; i++) {
         const struct feroce_window *window = &run->board.window.windows[i];
         const struct feroce_stream *stream = &run->streams[i];
+        const struct psn reached = acknowledged ? window->acked : window->sent;
         if (stream->generator.running || stream->in_message ||
-            (window->open && !psn_equal(window->acked, window->written) &&
-             run->board.config.stack == FEROCE_STACK_2026)) {
+            (window->open && !psn_equal(reached, window->written))) {
             return false;
         }
     }
-    return run->opened > 0 && (run->board.messages > 0 || run->failed > 0 || run->open == 0);
+    return run->opened > 0 && (run->started > 0 || run->failed > 0 || run->open == 0);
 }
 
 /* All was sent and acknowledged; hosts that say CLOSE are answered. */
@@ -429,19 +450,25 @@ static bool has_ended(struct run *run, struct instant now)
     return run->open == 0 || now.ns - run->done.ns >= LINGER_NS;
 }
 
+/* The board's own request is answered, or was in vain. */
+static void finish_request(struct run *run)
+{
+    while (run->board.master.status == FEROCE_STATUS_PENDING) {
+        const struct instant now = clock_now();
+        if (!do_round(run, now)) {
+            rest(run, now);
+        }
+    }
+}
+
 static void say_goodbye(struct run *run)
 {
+    finish_request(run);
     for (uint32_t i = 0; i < run->board.config.window.qps; i++) {
-        if (run->board.table.contexts[i].state == FEROCE_RESET ||
-            feroce_master_close(&run->board.master, &run->board.table, FEROCE_FIRST_QPN + i,
-                                run->wishes->open_port) != FEROCE_STATUS_PENDING) {
-            continue;
-        }
-        while (run->board.master.status == FEROCE_STATUS_PENDING) {
-            const struct instant now = clock_now();
-            if (!do_round(run, now)) {
-                rest(run, now);
-            }
+        if (run->board.table.contexts[i].state != FEROCE_RESET) {
+            (void)feroce_master_close(&run->board.master, &run->board.table, FEROCE_FIRST_QPN + i,
+                                      run->host_ports[i]);
+            finish_request(run);
         }
     }
 }

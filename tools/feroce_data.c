@@ -73,8 +73,11 @@ static bool make_room(struct feroce_stream *stream, uint32_t length)
 static enum feroce_supply read_message(struct feroce_stream *stream,
                                        const struct feroce_source *source, uint32_t length)
 {
-    if (stream->fd < 0 || !make_room(stream, length)) {
+    if (stream->fd < 0) {
         return FEROCE_SUPPLY_ENDED;
+    }
+    if (!make_room(stream, length)) {
+        return FEROCE_SUPPLY_FAILED;
     }
     while (stream->buffered < length) {
         const ssize_t got =
@@ -83,6 +86,11 @@ static enum feroce_supply read_message(struct feroce_stream *stream,
             stream->buffered += (uint32_t)got;
         } else if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
             return FEROCE_SUPPLY_LATER;
+        } else if (got < 0) {
+            const int reason = errno;
+            leave_file(stream, source);
+            errno = reason;
+            return FEROCE_SUPPLY_FAILED;
         } else {
             leave_file(stream, source);
             break;
@@ -111,7 +119,7 @@ enum feroce_supply feroce_stream_begin(struct feroce_stream *stream,
     if (is_read(source)) {
         const enum feroce_supply supply = read_message(stream, source, generator->meta.length);
         if (supply != FEROCE_SUPPLY_READY) {
-            if (supply == FEROCE_SUPPLY_ENDED) {
+            if (supply != FEROCE_SUPPLY_LATER) {
                 feroce_generator_stop(generator);
             }
             return supply;

@@ -73,13 +73,16 @@ const char *feroce_cm_arrival_name(enum feroce_cm_arrival arrival)
     return names[arrival];
 }
 
-static void apply(struct feroce_board *board, enum feroce_change change, uint32_t index)
+/* `udp_port`: where a host that opens listens. */
+static void apply(struct feroce_board *board, enum feroce_change change, uint32_t index,
+                  uint16_t udp_port)
 {
     if (change == FEROCE_CHANGE_OPENED) {
         const struct feroce_context *context = &board->table.contexts[index];
         board->queues[index] = (struct feroce_queue){0};
         feroce_window_open(&board->window, index, psn_of(context->remote.psn));
-        push_event(board, (struct feroce_event){.kind = FEROCE_EVENT_OPENED, .index = index});
+        push_event(board, (struct feroce_event){
+                              .kind = FEROCE_EVENT_OPENED, .index = index, .udp_port = udp_port});
     } else if (change == FEROCE_CHANGE_CLOSED) {
         feroce_window_close(&board->window, index);
         push_event(board, (struct feroce_event){.kind = FEROCE_EVENT_CLOSED, .index = index});
@@ -95,7 +98,7 @@ static enum feroce_cm_arrival take_info(struct feroce_board *board, const struct
         if (!feroce_master_take(&board->master, &board->table, message, &change)) {
             return FEROCE_CM_UNASKED;
         }
-        apply(board, change, index);
+        apply(board, change, index, 0);
         return FEROCE_CM_TAKEN;
     }
     const uint32_t replies = board->slave.count;
@@ -103,7 +106,7 @@ static enum feroce_cm_arrival take_info(struct feroce_board *board, const struct
     if (change == FEROCE_CHANGE_LOST) {
         return FEROCE_CM_LOST;
     }
-    apply(board, change, index);
+    apply(board, change, index, message->listening_port);
     return board->slave.count != replies ? FEROCE_CM_TAKEN : FEROCE_CM_NOTHING;
 }
 

@@ -83,7 +83,8 @@ enum feroce_event_kind {
 struct feroce_event {
     enum feroce_event_kind kind;
     uint32_t index;
-    uint8_t syndrome; /* FAILED: the AETH that began it, or FEROCE_SYNDROME_LIMIT. */
+    uint8_t syndrome;  /* FAILED: the AETH that began it, or FEROCE_SYNDROME_LIMIT. */
+    uint16_t udp_port; /* OPENED: where the host that asked listens; 0: the board asked. */
     struct feroce_meta meta;
 };
 
