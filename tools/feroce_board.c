@@ -34,8 +34,9 @@ static void print_help(void)
         "  --clock HZ          of the board; default: 322265625\n"
         "  --time-scale K      the timeout is K times that: software answers later than hardware;\n"
         "                      default: 1000; 1 is the board\n"
-        "  --retry N           timeouts in a row until a queue pair is given up, 0 to 7; default: "
-        "7\n"
+        "  --retry N           timeouts in a row after which packets go again, 0 to 7 (default); "
+        "the\n"
+        "                      next one gives the queue pair up\n"
         "  --rnr-retry N       likewise waits for a receiver without buffers; 7 (default): for "
         "ever\n"
         "  --quirks WORDS      what the RTL does by mistake: none, rtl (all), or some of\n"
@@ -58,13 +59,13 @@ static void print_help(void)
         "  --exact-ip          IP headers are the board's, too: the identification counts\n"
         "                      (needs CAP_NET_RAW)\n"
         "  --fault SPEC        a bad network, as nonic run --fault says it\n"
-        "  --capture FILE      the frames that the board would send, as pcapng\n"
+        "  --capture FILE      the frames that the board would send, and what came back\n"
         "  --stats             all counters at the end\n"
-        "  --once              ends when all that was to be sent is acknowledged, and the queue "
-        "pairs\n"
-        "                      are closed or a second has passed\n"
+        "  --once              ends when all that was to be sent is acknowledged (--stack 2024:\n"
+        "                      has left), and the queue pairs are closed or a second has passed\n"
         "  --polite            sends CLOSE for each queue pair at the end\n\n"
-        "Exit status: 0; 1 if a queue pair was given up; 2 for a wrong command line.\n");
+        "Exit status: 0; 1 if it could not start, could not read its data, or gave a queue pair\n"
+        "up; 2 for a wrong command line.\n");
 }
 
 static int refuse(const char *option, const char *text, const char *valid)

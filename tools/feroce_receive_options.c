@@ -25,7 +25,7 @@ static void print_help(void)
            "  --num-buf N       receives posted in each stream, up to 16384; default: 64\n"
            "  --write-ring      for RDMA WRITE without immediate data, of --buf-size bytes each:\n"
            "                    looks for the last word of each message (--check counter)\n"
-           "                    and has no more receives than messages fit into the ring\n"
+           "                    and has fewer receives than messages fit into the ring\n"
            "  --stack 2026|2024 2024: offsets of WRITEs begin anew after 256 KB, not 64 KB\n"
            "  --check counter|feroce-rs|none\n"
            "                    which test data; default: counter, what front ends generate\n"
@@ -40,7 +40,7 @@ static void print_help(void)
            "  --cm-port PORT    of the connection manager; default: 0x4321\n"
            "  --cm-version 3|2  2: little-endian, before February 2026; default: 3\n"
            "  --system-verbs    the system's libibverbs: Soft-RoCE, hardware\n"
-           "  --gpu             receives into a GPU's memory, where the device takes dma-buf\n\n"
+           "  --gpu             says whether the device would take a GPU's memory (dma-buf)\n\n"
            "Exit status: 1 if a byte is wrong, missing or repeated, or a stream failed.\n\n"
            "example: nonic feroce receive --active --remote 127.0.0.10 --streams 8\n");
 }
