@@ -22,6 +22,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +34,13 @@ static inline ssize_t uncancelled_write(int fd, const void *bytes, size_t count)
 static inline ssize_t uncancelled_read(int fd, void *bytes, size_t count)
 {
     return syscall(SYS_read, fd, bytes, count);
+}
+
+/* What is there now: does not wait, though the descriptor's flags may say so. */
+static inline ssize_t uncancelled_read_now(int fd, void *bytes, size_t count)
+{
+    const struct iovec part = {bytes, count};
+    return syscall(SYS_preadv2, fd, &part, 1L, -1L, -1L, (long)RWF_NOWAIT);
 }
 
 #ifdef __SANITIZE_THREAD__

@@ -20,14 +20,13 @@ static bool count_down(int fd)
     return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
 }
 
-/* An event was withdrawn: its count goes too, unless a reader has taken it already. In a child of
- * fork the counter is its parent's. */
+/* An event was withdrawn: its count goes too, unless a reader has taken it already, who waits for
+ * the lock that our caller has. In a child of fork the counter is its parent's. */
 static void take_back(const struct live *live, int fd)
 {
-    struct pollfd readable = {.fd = fd, .events = POLLIN};
     uint64_t count;
-    if (!live_is_inherited(live) && uncancelled_poll(&readable, 1, 0) == 1) {
-        (void)!uncancelled_read(fd, &count, sizeof(count));
+    if (!live_is_inherited(live)) {
+        (void)!uncancelled_read_now(fd, &count, sizeof(count));
     }
 }
 

@@ -44,6 +44,69 @@ static void test_receive_in_error_wakes(void **state)
     assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
+static void *take_events(void *channel)
+{
+    struct ibv_cq *cq;
+    void *context;
+    for (;;) {
+        if (ibv_get_cq_event(channel, &cq, &context) == 0) {
+            ibv_ack_cq_events(cq, 1);
+            if (context != NULL) {
+                return NULL; /* The last one. */
+            }
+        }
+    }
+}
+
+/* For some ten nanoseconds each. */
+static void spin(uint32_t turns)
+{
+    for (volatile uint32_t i = 0; i < turns * 8; i++) {
+    }
+}
+
+/* Its queue is destroyed a while afterwards. */
+static void raise_event(struct api *api, struct ibv_comp_channel *channel, void *context,
+                        uint32_t turns)
+{
+    struct ibv_cq *cq = ibv_create_cq(api->context, 8, context, channel, 0);
+    struct ibv_qp *qp = api_create_qp(api, IBV_QPT_RC, cq, NULL);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    assert_int_equal(
+        ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
+    assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+    assert_int_equal(api_post_receive(qp, api_sge(api->mrs[0], 0, 8)), 0);
+    attr.qp_state = IBV_QPS_ERR;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    spin(turns);
+    if (context != NULL) {
+        usleep(100000); /* It shall be taken. */
+    }
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* ibv_destroy_cq(3): events that nobody has taken go with their queue, also from under a thread
+ * that is about to take one. */
+static void test_destroyed_beside_a_reader(void **state)
+{
+    struct api *api = *state;
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(api->context);
+    pthread_t reader;
+    alarm(120); /* Else two threads wait for each other for ever. */
+    assert_int_equal(pthread_create(&reader, NULL, take_events, channel), 0);
+    for (uint32_t i = 0; i < 20000; i++) {
+        raise_event(api, channel, NULL, i % 1000);
+    }
+    while (pthread_tryjoin_np(reader, NULL) != 0) {
+        raise_event(api, channel, api, 0);
+    }
+    alarm(0);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
 /* ibv_create_cq_ex(3): every completion has a time, and they do not go back. */
 static void test_times(void **state)
 {
@@ -315,6 +378,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_receive_in_error_wakes, api_open, api_close),
+        cmocka_unit_test_setup_teardown(test_destroyed_beside_a_reader, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_times, api_open_rc, api_close),
         cmocka_unit_test_setup_teardown(test_time_of_a_flushed_bind, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_attributes_stay, api_open, api_close),
