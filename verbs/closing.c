@@ -12,13 +12,23 @@
 #include "verbs/internal.h"
 
 /* The file that a context shares with those who imported it is closed with the last of them. */
+void unlock_settled(struct live *live)
+{
+    const bool settled = live_settled(live);
+    live_unlock(live);
+    if (!settled) {
+        (void)!live_settle(live);
+    }
+}
+
 static bool is_gone(const struct ibv_context *ibv, uint64_t file)
 {
     const struct context *context = CONTAINER_OF_CONST(ibv, struct context, verbs.context);
     return context->file == file && atomic_load(&context->closed);
 }
 
-/* A target has a handle in each program part that opened it, and stays for those. */
+/* A target has a handle in each program part that opened it, also by another file, and stays until
+ * all of them are closed. */
 static bool qp_is_gone(const struct qp *core, uint64_t file)
 {
     const struct verbs_qp *qp = qp_context(core);
@@ -27,7 +37,7 @@ static bool qp_is_gone(const struct qp *core, uint64_t file)
     }
     const struct verbs_qp *handle;
     for (uint32_t i = 0; (handle = xrc_target_handle(qp, i)) != NULL; i++) {
-        if (!is_gone(handle->ex.qp_base.context, file)) {
+        if (!context_is_over(handle->ex.qp_base.context)) {
             return false;
         }
     }

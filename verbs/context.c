@@ -134,6 +134,12 @@ static bool is_shared(const struct context *context)
     return shared;
 }
 
+bool context_is_over(const struct ibv_context *ibv)
+{
+    const struct context *context = CONTAINER_OF_CONST(ibv, struct context, verbs.context);
+    return is_closed(ibv) && !is_shared(context);
+}
+
 void context_each(void (*visit)(void *state, struct context *context), void *state)
 {
     pthread_mutex_lock(&contexts.mutex);
@@ -160,7 +166,7 @@ EXPORT int ibv_close_device(struct ibv_context *ibv)
     if (!is_shared(context)) {
         live_lock(context->live);
         context_end_objects(context->live, context->file);
-        live_unlock(context->live);
+        unlock_settled(context->live);
     }
     close(ibv->cmd_fd);
     close(ibv->async_fd);

@@ -278,6 +278,11 @@ void context_release(struct ibv_context *context);
 /* What was made on contexts of this file, all of which are closed, is out of everybody's reach.
  * Locked. */
 void context_end_objects(struct live *live, uint64_t file);
+/* Unlocks, and waits for peers that may still act on what was withdrawn. One that does not come out
+ * keeps regions, not queue pairs. */
+void unlock_settled(struct live *live);
+/* context.c: it is closed, and so are all that share its file. */
+bool context_is_over(const struct ibv_context *context);
 /* context.c: nobody holds it. */
 void context_free(struct context *context);
 

@@ -254,17 +254,6 @@ EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
     return qp_of(ibv)->extended ? &qp_of(ibv)->ex : NULL;
 }
 
-/* Unlocks, and waits for peers that may still act on what was withdrawn. One that does not come out
- * keeps regions, not queue pairs. */
-static void unlock_settled(struct live *live)
-{
-    const bool settled = live_settled(live);
-    live_unlock(live);
-    if (!settled) {
-        (void)!live_settle(live);
-    }
-}
-
 /* -- Destruction --------------------------------------------------------------------------------*/
 
 static void destroy_core(struct live *live, struct qp *core)
