@@ -13,6 +13,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
+
 /* A descriptor's link in /proc is this and the path. */
 #define NAME_PREFIX "nonic:"
 #define LINK_PREFIX "/memfd:" NAME_PREFIX
@@ -167,12 +169,15 @@ static int make_descriptor(const char *path, const char *content, int flags)
     if ((size_t)snprintf(name, sizeof(name), NAME_PREFIX "%s", path) >= sizeof(name)) {
         return refuse(ENAMETOOLONG);
     }
+    const size_t length = strlen(content);
+    if (!descriptor_may_grow_to(length)) {
+        return refuse(EFBIG); /* The write below would end the program (SIGXFSZ). */
+    }
     atomic_store_explicit(&descriptors_made, true, memory_order_relaxed);
     const int fd = memfd_create(name, MFD_ALLOW_SEALING | (flags & O_CLOEXEC ? MFD_CLOEXEC : 0u));
     if (fd < 0) {
         return -1;
     }
-    const size_t length = strlen(content);
     errno = EIO; /* What a write says that is too short. */
     if (write(fd, content, length) != (ssize_t)length || lseek(fd, 0, SEEK_SET) != 0 ||
         fchmod(fd, 0444) != 0 ||

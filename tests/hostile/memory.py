@@ -202,6 +202,14 @@ def unmapped(wire, use):
         raise Failure(f'exit status {process.returncode}:\n{output[-1500:]}')
 
 
+def no_growth():
+    """No file may grow (ulimit -f 0): a program that reads sysfs is told, and not ended by SIGXFSZ."""
+    process = harness.start(['/bin/sh', '-c', 'ulimit -f 0; exec cat /sys/class/infiniband/nonic0/node_type'], 'udp')
+    output = harness.finish(process, 60)
+    if process.returncode != 1 or 'File too large' not in output:
+        raise Failure(f'exit status {process.returncode}:\n{output[-1500:]}')
+
+
 def ends(before, then, wanted):
     """How a program ends whose own fault it is: as without us."""
     process = harness.start(['/usr/bin/python3', '-c', OPEN.replace('BEFORE', before).replace('THEN', then)], 'shm')
@@ -218,6 +226,7 @@ def tests():
     harness.test('memory: a forged packet beside a ring', forged_packet)
     harness.test('memory: a limit on the size of files', no_shared_memory,
                  ('/bin/sh', '-c', 'ulimit -f 100; exec "$@"', 'sh'), 'the limit on the size of files')
+    harness.test('memory: sysfs where no file may grow', no_growth)
     harness.test('memory: a kernel without memfd_create', no_shared_memory, (tool('without'),),
                  'memfd_create: Function not implemented')
     for wire in harness.EACH_WIRE:
