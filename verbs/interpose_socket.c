@@ -69,12 +69,19 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 
 /* -- Who sent it: programs believe the kernel alone ---------------------------------------------*/
 
+/* The kernel says how long an address is, also where it had less room for it. */
+static socklen_t least(socklen_t room, socklen_t length)
+{
+    return room < length ? room : length;
+}
+
 NEXT(recvmsg)
 EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
+    const socklen_t room = message->msg_namelen;
     const ssize_t received = next_recvmsg()(fd, message, flags);
     if (received >= 0 && interpose_is_netlink(fd)) {
-        netlink_socket_correct(fd, message->msg_name, message->msg_namelen);
+        netlink_socket_correct(fd, message->msg_name, least(room, message->msg_namelen));
     }
     return received;
 }
@@ -83,9 +90,10 @@ NEXT(recvfrom)
 EXPORT ssize_t recvfrom(int fd, void *bytes, size_t count, int flags, __SOCKADDR_ARG name,
                         socklen_t *length)
 {
+    const socklen_t before = name.__sockaddr__ == NULL ? 0 : *length;
     const ssize_t received = next_recvfrom()(fd, bytes, count, flags, name, length);
     if (received >= 0 && name.__sockaddr__ != NULL && interpose_is_netlink(fd)) {
-        netlink_socket_correct(fd, name.__sockaddr__, *length);
+        netlink_socket_correct(fd, name.__sockaddr__, least(before, *length));
     }
     return received;
 }
@@ -96,9 +104,10 @@ NEXT(__recvfrom_chk)
 EXPORT ssize_t __recvfrom_chk(int fd, void *bytes, size_t count, size_t room, int flags,
                               __SOCKADDR_ARG name, socklen_t *length)
 {
+    const socklen_t before = name.__sockaddr__ == NULL ? 0 : *length;
     const ssize_t received = next___recvfrom_chk()(fd, bytes, count, room, flags, name, length);
     if (received >= 0 && name.__sockaddr__ != NULL && interpose_is_netlink(fd)) {
-        netlink_socket_correct(fd, name.__sockaddr__, *length);
+        netlink_socket_correct(fd, name.__sockaddr__, least(before, *length));
     }
     return received;
 }

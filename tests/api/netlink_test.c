@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -201,6 +202,28 @@ static void test_sender(void **state)
     assert_true(recvfrom(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)&from, &length) > 0);
     assert_int_equal(length, sizeof(from));
     assert_memory_equal(&from, &kernel, sizeof(from));
+    close(fd);
+}
+
+/* Nor is anything behind a buffer touched that is shorter than an address. */
+static void test_short_sender(void **state)
+{
+    (void)state;
+    const int fd = open_socket(0);
+    const long page = sysconf(_SC_PAGESIZE);
+    uint8_t *pages =
+        mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED && mprotect(pages + page, (size_t)page, PROT_NONE) == 0);
+    void *end = pages + page - 4;
+    uint8_t bytes[4096];
+    socklen_t length = 4;
+    struct iovec part = {bytes, sizeof(bytes)};
+    struct msghdr message = {.msg_name = end, .msg_namelen = 4, .msg_iov = &part, .msg_iovlen = 1};
+    send_request(fd, RDMA_NLDEV_CMD_GET, 0);
+    assert_true(recvmsg(fd, &message, 0) > 0);
+    send_request(fd, RDMA_NLDEV_CMD_GET, 0);
+    assert_true(recvfrom(fd, bytes, sizeof(bytes), 0, end, &length) > 0);
+    munmap(pages, 2 * (size_t)page);
     close(fd);
 }
 
@@ -620,6 +643,7 @@ int main(void)
         cmocka_unit_test(test_waiting),
         cmocka_unit_test(test_sending),
         cmocka_unit_test(test_sender),
+        cmocka_unit_test(test_short_sender),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_unread),
