@@ -223,7 +223,12 @@ static bool netdev_name(uint32_t index, char name[SYSFS_NAME_BYTES])
     _Static_assert(SYSFS_NAME_BYTES >= IF_NAMESIZE, "names of interfaces are names of files");
     (void)index;
     struct live *live = process_live();
-    return live != NULL && if_indextoname(live_interface(live), name) != NULL;
+    const int before = errno;
+    const bool named = live != NULL && if_indextoname(live_interface(live), name) != NULL;
+    if (!named && !shortage_is(errno)) {
+        errno = before; /* It is gone: a directory that is read ends. */
+    }
+    return named;
 }
 
 static bool netdev_link(uint32_t index, char value[SYSFS_VALUE_BYTES])
