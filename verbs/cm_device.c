@@ -28,6 +28,7 @@
 static struct cm_file *files[FILES_MAX];
 static _Atomic(pid_t)
     owners[FILES_MAX]; /* 0: no file. A child of fork owns none of its parent's. */
+#define PARENTS ((pid_t)-1)
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int files_open;
 
@@ -77,6 +78,12 @@ bool cm_device_is(int fd)
     const pid_t owner =
         fd < 0 || fd >= FILES_MAX ? 0 : atomic_load_explicit(&owners[fd], memory_order_acquire);
     return owner != 0 && owner == getpid();
+}
+
+bool cm_device_was(int fd)
+{
+    return fd >= 0 && fd < FILES_MAX &&
+           atomic_load_explicit(&owners[fd], memory_order_acquire) == PARENTS;
 }
 
 /* The file stays until it is dropped, whoever closes the descriptor meanwhile. */
@@ -289,6 +296,10 @@ static void let_reader_return(struct cm_file *file)
 void cm_device_close(int fd)
 {
     struct outside outside;
+    if (cm_device_was(fd)) {
+        owners[fd] = 0;
+        return;
+    }
     enter_device(&outside);
     struct cm_file *file = hold(fd);
     if (file != NULL) {
@@ -317,6 +328,13 @@ void cm_device_leave(void *unused)
 void cm_device_in_child(void)
 {
     pthread_mutex_init(&mutex, NULL);
+    for (int fd = 0, left = files_open; left > 0 && fd < FILES_MAX; fd++) {
+        const pid_t owner = owners[fd];
+        if (owner != 0 && owner != PARENTS) {
+            owners[fd] = PARENTS;
+            left--;
+        }
+    }
     files_open = 0;
 }
 

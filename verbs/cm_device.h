@@ -17,8 +17,11 @@ bool cm_device_is(int fd);
 /* One command (rdma/rdma_user_cm.h): all its bytes, or -1 with errno. */
 ssize_t cm_device_write(int fd, const void *bytes, size_t count);
 
-/* Before the descriptor is closed: its ids go, their peers are told. */
+/* Before the descriptor is closed: its ids go, their peers are told. In a child of fork only its
+ * name goes. */
 void cm_device_close(int fd);
+/* In a child of fork: it was its parent's, and the child has not closed its copy. */
+bool cm_device_was(int fd);
 
 /* In a child of fork: whoever was in here is not. */
 void cm_device_in_child(void);

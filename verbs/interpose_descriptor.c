@@ -5,6 +5,8 @@
  * A child of fork or vfork has the descriptor but not the NIC behind it: there the device's are
  * ordinary descriptors, and closing them is no business of its parent.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -31,11 +33,17 @@ bool interpose_is_cm(int fd)
            cm_device_is(fd);
 }
 
+static bool is_parents_cm(int fd)
+{
+    return UNLIKELY(fd <= atomic_load_explicit(&cm_highest, memory_order_relaxed)) &&
+           cm_device_was(fd);
+}
+
 /* `fd` becomes the number of another file, if of any. */
 static void forget(int fd)
 {
     descriptors_disown((uint32_t)fd, (uint32_t)fd);
-    if (UNLIKELY(interpose_is_cm(fd))) {
+    if (UNLIKELY(interpose_is_cm(fd) || is_parents_cm(fd))) {
         cm_device_close(fd);
     }
 }
@@ -45,6 +53,10 @@ EXPORT ssize_t write(int fd, const void *bytes, size_t count)
 {
     if (UNLIKELY(interpose_is_cm(fd))) {
         return cm_device_write(fd, bytes, count);
+    }
+    if (UNLIKELY(is_parents_cm(fd))) {
+        errno = EBADF; /* A command is no event of its parent's. */
+        return -1;
     }
     return interpose_is_netlink(fd) ? interpose_send(fd, bytes, count, NULL, 0)
                                     : next_write()(fd, bytes, count);
@@ -59,10 +71,19 @@ EXPORT int close(int fd)
 
 /* -- Descriptors that are closed by the way -----------------------------------------------------*/
 
+/* Else the call is refused, and nothing is closed. */
+static bool is_open(int fd)
+{
+    const int before = errno;
+    const bool open = fcntl(fd, F_GETFD) >= 0;
+    errno = before;
+    return open;
+}
+
 NEXT(dup2)
 EXPORT int dup2(int from, int to)
 {
-    if (from != to) {
+    if (from != to && is_open(from)) {
         forget(to);
     }
     return next_dup2()(from, to);
@@ -71,7 +92,7 @@ EXPORT int dup2(int from, int to)
 NEXT(dup3)
 EXPORT int dup3(int from, int to, int flags)
 {
-    if (from != to) {
+    if (from != to && is_open(from) && (flags & ~O_CLOEXEC) == 0) {
         forget(to);
     }
     return next_dup3()(from, to, flags);
@@ -89,7 +110,7 @@ static void forget_range(unsigned int first, unsigned int last)
 NEXT(close_range)
 EXPORT int close_range(unsigned int first, unsigned int last, int flags)
 {
-    if (!((unsigned int)flags & CLOSE_RANGE_CLOEXEC)) {
+    if (first <= last && ((unsigned int)flags & ~CLOSE_RANGE_UNSHARE) == 0) {
         forget_range(first, last);
     }
     return next_close_range()(first, last, flags);

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -629,6 +630,27 @@ static void test_closed_by_the_way(void **state)
     }
 }
 
+/* What the kernel refuses closes nothing. */
+static void test_not_closed_by_the_way(void **state)
+{
+    (void)state;
+    uint32_t listener;
+    const int fd = open_device(0), other = open_device(0);
+    const uint16_t port = listen_somewhere(fd, &listener, RDMA_PS_TCP);
+    assert_int_equal(dup2(-1, fd), -1);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(dup3(STDIN_FILENO, fd, O_APPEND), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(close_range((unsigned)fd, (unsigned)fd, 1 << 20), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(close_range((unsigned)fd, (unsigned)fd - 1, 0), -1);
+    const struct sockaddr_in address = loopback(1, port);
+    const uint32_t id = create_id(other, RDMA_PS_TCP, 1);
+    assert_int_equal(bind_id(other, id, &address, sizeof(address)), EADDRINUSE);
+    close(other);
+    close(fd);
+}
+
 /* -- Waiting ------------------------------------------------------------------------------------*/
 
 static void test_nonblocking(void **state)
@@ -911,6 +933,34 @@ static void test_child_closes(void **state)
     close(passive);
 }
 
+/* A command of a child is none, and no event of its parent's either. */
+static void test_child_commands(void **state)
+{
+    (void)state;
+    const int active = open_device(0), other = open_device(0);
+    const uint32_t id = create_id(active, RDMA_PS_TCP, 1);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        const uint64_t command[4] = {1, id, 0, 0};
+        errno = 0;
+        const bool refused =
+            write(active, command, sizeof(command)) == -1 && errno == EBADF && !readable(active);
+        /* Its number may be another file's afterwards. */
+        close(active);
+        const int file = memfd_create("file", 0);
+        const bool again = dup2(file, active) == active && write(active, "text", 4) == 4;
+        const bool over = dup2(file, other) == other && write(other, "text", 4) == 4;
+        _exit(refused && again && over ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_false(readable(active) || readable(other));
+    close(active);
+    close(other);
+}
+
 static void test_many_threads(void **state)
 {
     (void)state;
@@ -960,6 +1010,7 @@ int main(void)
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_close_with_everything_pending),
         cmocka_unit_test(test_closed_by_the_way),
+        cmocka_unit_test(test_not_closed_by_the_way),
         cmocka_unit_test(test_nonblocking),
         cmocka_unit_test(test_readable_while_events_wait),
         cmocka_unit_test(test_two_threads_wait),
@@ -968,6 +1019,7 @@ int main(void)
         cmocka_unit_test(test_close_under_a_waiting_thread),
         cmocka_unit_test(test_cancelled_threads),
         cmocka_unit_test(test_child_closes),
+        cmocka_unit_test(test_child_commands),
         cmocka_unit_test(test_many_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
