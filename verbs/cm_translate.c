@@ -276,7 +276,7 @@ static int write_rts(const struct rdma_id *id, struct ib_uverbs_qp_attr *attr)
     if (!id->unreliable) {
         attr->qp_attr_mask |=
             IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-        attr->timeout = id->path_ack_timeout;
+        attr->timeout = id->ack_timeout_set ? id->ack_timeout : id->path_ack_timeout;
         attr->retry_cnt = id->retry_count;
         attr->rnr_retry = id->rnr_retry_count;
         attr->max_rd_atomic = id->initiator_depth;

@@ -424,6 +424,43 @@ static void test_event_rooms(void **state)
 
 /* -- Connections --------------------------------------------------------------------------------*/
 
+static uint8_t timeout_of(int fd, uint32_t id)
+{
+    struct ib_uverbs_qp_attr attr;
+    const struct rdma_ucm_init_qp_attr init = {
+        .response = (uintptr_t)&attr, .id = id, .qp_state = IBV_QPS_RTS};
+    assert_int_equal(command(fd, RDMA_USER_CM_CMD_INIT_QP_ATTR, &init, sizeof(init), sizeof(attr)),
+                     0);
+    return attr.timeout;
+}
+
+static void set_timeout(int fd, uint32_t id, uint8_t code)
+{
+    const struct rdma_ucm_set_option in = {.optval = (uintptr_t)&code,
+                                           .id = id,
+                                           .level = RDMA_OPTION_ID,
+                                           .optname = RDMA_OPTION_ID_ACK_TIMEOUT,
+                                           .optlen = sizeof(code)};
+    assert_int_equal(command(fd, RDMA_USER_CM_CMD_SET_OPTION, &in, sizeof(in), 0), 0);
+}
+
+/* The option is for this side's queue pair, whoever asked for the connection; 0: no timer. */
+static void test_ack_timeout(void **state)
+{
+    (void)state;
+    const int active = open_device(0), passive = open_device(0);
+    const struct ends ends = establish(active, passive);
+    const uint8_t before = timeout_of(active, ends.active);
+    assert_int_not_equal(before, 0);
+    set_timeout(passive, ends.passive, 20);
+    assert_int_equal(timeout_of(passive, ends.passive), 20);
+    assert_int_equal(timeout_of(active, ends.active), before);
+    set_timeout(active, ends.active, 0);
+    assert_int_equal(timeout_of(active, ends.active), 0);
+    close(active);
+    close(passive);
+}
+
 static void test_connect_and_disconnect(void **state)
 {
     (void)state;
@@ -566,7 +603,7 @@ static void test_groups(void **state)
     /* Once more, and away with its event pending. */
     assert_int_equal(command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &in, sizeof(in), sizeof(out)), 0);
     assert_true(readable(fd));
-    assert_int_equal(destroy_id(fd, id), 0);
+    assert_int_equal(destroy_id(fd, id), 1); /* Its groups' events are its own, too. */
     assert_false(readable(fd));
     close(other);
     close(fd);
@@ -1004,6 +1041,7 @@ int main(void)
         cmocka_unit_test(test_response_rooms),
         cmocka_unit_test(test_event_rooms),
         cmocka_unit_test(test_connect_and_disconnect),
+        cmocka_unit_test(test_ack_timeout),
         cmocka_unit_test(test_private_data_and_rejection),
         cmocka_unit_test(test_nobody_listens),
         cmocka_unit_test(test_migrate),

@@ -19,6 +19,7 @@ void rdma_cm_init(struct rdma_cm *manager, uint64_t seed, uint8_t id_base, uint6
     list_init(&manager->spare_ids);
     list_init(&manager->spare_events);
     list_init(&manager->released);
+    manager->path_mtu_max = RDMA_PATH_MTU_LAST;
 }
 
 /* -- Memory -------------------------------------------------------------------------------------*/
@@ -109,10 +110,11 @@ struct rdma_event *rdma_channel_take(struct rdma_cm *manager, struct rdma_channe
         event->listener->backlog++;
         event->listener->events_reported++;
         event->id->listener = NULL;
-    } else if (event->multicast != NULL) {
-        event->multicast->events_reported++;
     } else {
         event->id->events_reported++;
+        if (event->multicast != NULL) {
+            event->multicast->events_reported++;
+        }
     }
     return event;
 }
@@ -210,7 +212,8 @@ enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
     if (id->state != RDMA_ID_IDLE && id->state != RDMA_ID_BOUND) {
         return STATUS_INVALID;
     }
-    if (source->known && id->state == RDMA_ID_IDLE) {
+    id->was_bound = id->state == RDMA_ID_BOUND;
+    if (source->known && !id->was_bound) {
         id->source = *source;
     }
     id->destination = *destination;
@@ -256,7 +259,10 @@ void rdma_cm_on_no_route(struct rdma_cm *manager, struct rdma_id *id, int failur
 {
     INVARIANTS(rdma_id_check(manager, id));
     if (awaits_route(manager, id)) {
-        id->state = id->source.known ? RDMA_ID_BOUND : RDMA_ID_IDLE;
+        id->state = id->was_bound ? RDMA_ID_BOUND : RDMA_ID_IDLE;
+        if (!id->was_bound) {
+            id->source = (struct rdma_address){.known = false};
+        }
         rdma_raise(manager, id, RDMA_EVENT_ADDR_ERROR, -failure);
     }
 }

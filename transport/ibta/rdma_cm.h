@@ -109,14 +109,16 @@ struct rdma_id {
     bool datagrams;               /* A UD queue pair: service ID resolution instead of REQ. */
     bool unreliable;              /* UC instead of RC. */
     bool alive;                   /* Not yet released by the program. */
+    bool was_bound;               /* RESOLVING: it was BOUND. */
     struct rdma_address source, destination;
     uint8_t source_gid[16], peer_gid[16];
     bool has_path; /* Both GIDs are known. */
     uint8_t type_of_service;
-    uint8_t ack_timeout; /* 0: as the path says. */
-    bool ipv6_only;      /* LISTENING on any address: not for IPv4. */
-    uint8_t path_mtu;    /* enum path_mtu. */
-    uint32_t backlog;    /* LISTENING: so many requests more may wait. */
+    uint8_t ack_timeout;  /* 0: as the path says. */
+    bool ack_timeout_set; /* By the program: its queue pair's, whatever the path says. */
+    bool ipv6_only;       /* LISTENING on any address: not for IPv4. */
+    uint8_t path_mtu;     /* enum path_mtu. */
+    uint32_t backlog;     /* LISTENING: so many requests more may wait. */
     uint32_t events_reported;
     struct rdma_parameters wish; /* FINDING: what to say when the peer is found. */
     /* CONNECTING and later. */
@@ -181,6 +183,7 @@ struct rdma_cm {
     struct list spare_events; /* By `node`. */
     uint32_t spare_id_count, spare_event_count;
     struct list released; /* Ids that the manager has let go. */
+    uint8_t path_mtu_max; /* enum path_mtu: the port's, which the world may lower. */
     struct rdma_cm_counters counters;
 };
 

@@ -13,6 +13,10 @@
 /* The code of 4.096 us * 2^16 that Linux gives a packet on Ethernet to live, plus the way back. */
 #define RDMA_ACK_TIMEOUT 17
 
+/* 256 to 4096 bytes (IBTA 12.7.27). */
+#define RDMA_PATH_MTU_FIRST 1
+#define RDMA_PATH_MTU_LAST  5
+
 static inline uint8_t rdma_ack_timeout(const struct rdma_id *id)
 {
     return id->ack_timeout != 0 ? id->ack_timeout : RDMA_ACK_TIMEOUT;

@@ -8,10 +8,6 @@
 #include "transport/ibta/rdma_cm_internal.h"
 #include "wire/inet.h"
 
-/* 256 to 4096 bytes (IBTA 12.7.27). */
-#define PATH_MTU_CODE_FIRST 1
-#define PATH_MTU_CODE_LAST  5
-
 static struct rdma_id *id_of(struct cm_connection *connection)
 {
     return CONTAINER_OF(connection, struct rdma_id, connection);
@@ -99,6 +95,7 @@ static void adopt(struct rdma_cm *manager, struct rdma_id *id, struct rdma_id *l
     id->datagrams = listener->datagrams;
     id->state = RDMA_ID_REQUESTED;
     id->ack_timeout = listener->ack_timeout;
+    id->ack_timeout_set = listener->ack_timeout_set;
     memcpy(id->source_gid, id->connection.source, 16);
     memcpy(id->peer_gid, id->connection.destination, 16);
     id->has_path = true;
@@ -125,12 +122,12 @@ static void adopt(struct rdma_cm *manager, struct rdma_id *id, struct rdma_id *l
 }
 
 /* What no queue pair could be made for; 0: nothing. */
-static enum cm_reason judge(const struct cm_req *req)
+static enum cm_reason judge(const struct rdma_cm *manager, const struct cm_req *req)
 {
     if (req->transport != CM_TRANSPORT_RC && req->transport != CM_TRANSPORT_UC) {
         return CM_REASON_INVALID_TRANSPORT;
     }
-    if (req->path_mtu < PATH_MTU_CODE_FIRST || req->path_mtu > PATH_MTU_CODE_LAST) {
+    if (req->path_mtu < RDMA_PATH_MTU_FIRST || req->path_mtu > manager->path_mtu_max) {
         return CM_REASON_INVALID_PATH_MTU;
     }
     return 0;
@@ -157,7 +154,7 @@ static void on_requested(struct rdma_cm *manager, const struct cm_event *event, 
     list_remove(&spare->released);
     manager->spare_id_count--;
     struct cm_addresses addresses;
-    const enum cm_reason flaw = datagrams ? 0 : judge(&event->message->req);
+    const enum cm_reason flaw = datagrams ? 0 : judge(manager, &event->message->req);
     if (flaw != 0 || !cm_addresses_decode(event->message->private_data, &addresses)) {
         manager->counters.malformed_request++;
         refuse(manager, spare, datagrams, flaw != 0 ? flaw : CM_REASON_UNSUPPORTED_REQUEST,
@@ -169,6 +166,11 @@ static void on_requested(struct rdma_cm *manager, const struct cm_event *event, 
     if (listener == NULL) {
         manager->counters.no_listener++;
         refuse(manager, spare, datagrams, CM_REASON_INVALID_SERVICE_ID, CM_SIDR_UNSUPPORTED, now);
+        return;
+    }
+    if (!datagrams && listener->unreliable != (event->message->req.transport == CM_TRANSPORT_UC)) {
+        manager->counters.malformed_request++; /* Its programs have queue pairs of one kind. */
+        refuse(manager, spare, datagrams, CM_REASON_INVALID_TRANSPORT, CM_SIDR_REJECTED, now);
         return;
     }
     if (listener->backlog == 0) {

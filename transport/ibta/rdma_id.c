@@ -26,6 +26,7 @@ enum status rdma_id_set_ack_timeout(struct rdma_id *id, uint8_t code)
         return STATUS_INVALID;
     }
     id->ack_timeout = code;
+    id->ack_timeout_set = true;
     return STATUS_OK;
 }
 
