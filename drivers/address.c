@@ -387,6 +387,33 @@ static bool find_on_interfaces(struct address_set *set, const char *word, char *
     return good && set->count > first;
 }
 
+static bool is_at(const struct ifaddrs *entry, const uint8_t ip[16])
+{
+    const struct sockaddr *at = entry->ifa_addr;
+    union socket_address address;
+    uint8_t own[16];
+    if (at == NULL || (at->sa_family != AF_INET && at->sa_family != AF_INET6)) {
+        return false;
+    }
+    memcpy(&address, at, at->sa_family == AF_INET ? sizeof(address.v4) : sizeof(address.v6));
+    socket_address_ip(&address, own);
+    return memcmp(own, ip, sizeof(own)) == 0;
+}
+
+uint32_t address_interface_bytes(const uint8_t ip[16])
+{
+    struct ifaddrs *list;
+    uint32_t bytes = 0;
+    if (getifaddrs(&list) != 0) {
+        return 0;
+    }
+    for (const struct ifaddrs *entry = list; entry != NULL && bytes == 0; entry = entry->ifa_next) {
+        bytes = is_at(entry, ip) ? interface_mtu(entry->ifa_name) : 0;
+    }
+    freeifaddrs(list);
+    return bytes;
+}
+
 static bool is_loopback(const char *word, union socket_address *address)
 {
     return parse(word, address) && address->any.sa_family == AF_INET &&

@@ -59,6 +59,9 @@ void address_release(struct address_set *set);
 /* The sockets are closed already. */
 void address_forget(struct address_set *set);
 
+/* The MTU of the interface that has this address; 0: none of this machine, or it cannot be told. */
+uint32_t address_interface_bytes(const uint8_t ip[16]);
+
 /* The largest RoCE path MTU whose packets fit an interface MTU of `bytes`; false if none does. */
 bool address_path_mtu(uint32_t bytes, enum path_mtu *mtu);
 

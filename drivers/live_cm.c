@@ -40,6 +40,7 @@ bool live_cm_open(struct live *live, uint64_t seed)
     }
     /* Answers find the process by the id that it chose (share_route.h). */
     rdma_cm_init(live->cm, seed, (uint8_t)(shared ? live->addresses.slot : 0), live_guid(live));
+    live->cm->path_mtu_max = (uint8_t)live_active_mtu(live);
     live->cm_due = INSTANT_NEVER;
     return services_open(&live->services, &self);
 }
@@ -149,11 +150,42 @@ static void explain_unreachable(struct live *live)
     }
 }
 
-static uint16_t random_port(void)
+/* One after the other, so that no two connections of this process have the same. */
+static uint16_t next_port(struct live *live)
 {
-    uint16_t random = 0;
-    (void)!getrandom(&random, sizeof(random), 0);
-    return (uint16_t)(SOURCE_PORT_FIRST + random % SOURCE_PORT_COUNT);
+    if (live->cm_ports == 0) {
+        (void)!getrandom(&live->cm_ports, sizeof(live->cm_ports), 0);
+    }
+    return (uint16_t)(SOURCE_PORT_FIRST + live->cm_ports++ % SOURCE_PORT_COUNT);
+}
+
+/* The kernel's choice, unless only another address of ours leads there: one that it does not prefer
+ * may be all that this device has. */
+static bool choose_source(const struct live *live, const uint8_t to[16], uint8_t from[16])
+{
+    if (!address_towards(to, from)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < live->addresses.count && own_address(live, from) < 0; i++) {
+        const uint8_t *own = live->addresses.entries[i].gid.bytes;
+        if (inet_is_ipv4(own) == inet_is_ipv4(to) && is_usable(live, own) &&
+            !live->addresses.entries[i].loopback && address_leads(own, to)) {
+            memcpy(from, own, 16);
+        }
+    }
+    return true;
+}
+
+/* What this port has, but no more than a peer on another interface of this machine. What fits the
+ * usual MTU of Ethernet fits all. */
+static enum path_mtu path_mtu_to(const struct live *live, const uint8_t to[16])
+{
+    const enum path_mtu own = live_active_mtu(live);
+    enum path_mtu peers = own;
+    if (own > PATH_MTU_1024 && !inet_is_loopback_ipv4(to) && !inet_is_multicast(to)) {
+        (void)address_path_mtu(address_interface_bytes(to), &peers);
+    }
+    return peers < own ? peers : own;
 }
 
 /* The way to the id's destination: 0, or the errno of there being none. */
@@ -166,7 +198,7 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
     if (!source->known || inet_is_any(source->ip)) {
         if (multicast && live->config.device == NULL) {
             memcpy(source->ip, gid_towards(live, to)->bytes, 16);
-        } else if (!address_towards(to, source->ip)) {
+        } else if (!choose_source(live, to, source->ip)) {
             return shortage_is(errno) ? errno : ENETUNREACH;
         }
         source->known = true;
@@ -182,10 +214,10 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
         return ENODEV;
     }
     if (source->port == 0) {
-        source->port = random_port();
+        source->port = next_port(live);
     }
     live_cm_gid_for(live, source->ip, route->source_gid);
-    route->path_mtu = (uint8_t)live_active_mtu(live);
+    route->path_mtu = (uint8_t)path_mtu_to(live, to);
     return 0;
 }
 

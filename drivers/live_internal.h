@@ -82,6 +82,7 @@ struct live {
     uint32_t cm_psn;       /* The PSN of the next management datagram. */
     uint16_t lid;          /* 0: not yet claimed. */
     bool cm_explained;     /* The program was told why it reaches nobody. */
+    uint16_t cm_ports;     /* Source ports of connections: the next one; 0: none was given yet. */
     bool shm_explained;    /* The program was told that shared memory does not lead to its peer. */
     bool udp_explained;    /* The program was told why no UDP leads to its peer. */
     pid_t other_layout;    /* The latest process that it was told has other rings than ours, ... */

@@ -52,6 +52,19 @@ bool address_is_local(const uint8_t ip[16])
     return local;
 }
 
+bool address_leads(const uint8_t from[16], const uint8_t to[16])
+{
+    const union socket_address here = socket_address_of(from, 0);
+    const union socket_address there = socket_address_of(to, ROCE_UDP_PORT);
+    const int fd = socket(here.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool leads = fd >= 0 && bind(fd, &here.any, socket_address_bytes(&here)) == 0 &&
+                       connect(fd, &there.any, socket_address_bytes(&there)) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return leads;
+}
+
 bool address_towards(const uint8_t to[16], uint8_t from[16])
 {
     union socket_address address = socket_address_of(to, ROCE_UDP_PORT);

@@ -36,6 +36,9 @@ void socket_address_ip(const union socket_address *address, uint8_t ip[16]);
  * found out just now. */
 MUST_USE bool address_is_local(const uint8_t ip[16]);
 
+/* May datagrams to `to` leave from this address of ours? */
+MUST_USE bool address_leads(const uint8_t from[16], const uint8_t to[16]);
+
 /* The address that this machine would send from, as its routes say; false: there is no way,
  * and errno says why. */
 MUST_USE bool address_towards(const uint8_t to[16], uint8_t from[16]);

@@ -73,6 +73,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 bool __wrap_live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 bool __wrap_address_is_local(const uint8_t ip[16]);
 bool __wrap_address_towards(const uint8_t to[16], uint8_t from[16]);
+bool __wrap_address_leads(const uint8_t from[16], const uint8_t to[16]);
+uint32_t __wrap_address_interface_bytes(const uint8_t ip[16]);
 int __wrap_services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
                           bool ipv6_only, uint16_t port, uint16_t *chosen,
                           struct service **service);
@@ -120,6 +122,16 @@ bool __wrap_live_is_out_of_reach(struct live *live, const struct gid *peer, uint
 bool __wrap_address_is_local(const uint8_t ip[16])
 {
     return ip[12] == 127 || ip[0] == 0xfd;
+}
+
+bool __wrap_address_leads(const uint8_t from[16], const uint8_t to[16])
+{
+    return from[15] == to[15];
+}
+
+uint32_t __wrap_address_interface_bytes(const uint8_t ip[16])
+{
+    return ip[15] == 7 ? 1500 : 0;
 }
 
 bool __wrap_address_towards(const uint8_t to[16], uint8_t from[16])
