@@ -261,8 +261,8 @@ static void destroy_ids(struct cm_file *file, bool closing)
     }
     while (!list_empty(&file->ids)) {
         cm_id_destroy(file->live, CONTAINER_OF(file->ids.next, struct cm_id, node));
+        live_cm_settle(file->live); /* There is room for so many last words only. */
     }
-    live_cm_settle(file->live);
     rdma_channel_forget(&file->channel);
     live_unlock(file->live);
 }

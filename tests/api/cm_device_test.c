@@ -646,6 +646,29 @@ static void test_close_with_everything_pending(void **state)
     }
 }
 
+/* All that ask are told, however many, and not that nobody serves the port: by its own word. */
+static void test_listener_with_many_requests_goes(void **state)
+{
+    (void)state;
+    enum {
+        ASKING = 60,
+        CONSUMER = 28
+    };
+    const int active = open_device(0), passive = open_device(0);
+    uint32_t listener;
+    const uint16_t port = listen_somewhere(passive, &listener, RDMA_PS_TCP);
+    for (int i = 0; i < ASKING; i++) {
+        assert_int_equal(connect_id(active, routed(active, RDMA_PS_TCP, port), 0), 0);
+    }
+    usleep(100000); /* They have come. */
+    assert_int_equal(destroy_id(passive, listener), 0);
+    for (int i = 0; i < ASKING; i++) {
+        assert_int_equal(expect(active, RDMA_EVENT_REJECTED).status, CONSUMER);
+    }
+    close(active);
+    close(passive);
+}
+
 /* Also by the way: dup2 over it, close_range. */
 static void test_closed_by_the_way(void **state)
 {
@@ -1047,6 +1070,7 @@ int main(void)
         cmocka_unit_test(test_migrate),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_close_with_everything_pending),
+        cmocka_unit_test(test_listener_with_many_requests_goes),
         cmocka_unit_test(test_closed_by_the_way),
         cmocka_unit_test(test_not_closed_by_the_way),
         cmocka_unit_test(test_nonblocking),

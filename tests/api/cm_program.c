@@ -86,7 +86,7 @@ int resolve(int fd, uint32_t id, const struct sockaddr_in *from, const struct so
 
 int listen_id(int fd, uint32_t id)
 {
-    const struct rdma_ucm_listen in = {.id = id, .backlog = 8};
+    const struct rdma_ucm_listen in = {.id = id, .backlog = 64};
     return command(fd, RDMA_USER_CM_CMD_LISTEN, &in, sizeof(in), 0);
 }
 

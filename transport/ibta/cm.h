@@ -25,7 +25,7 @@
 #include "wire/cm.h"
 
 #define CM_BUCKETS    1024
-#define CM_STRAYS_MAX 16
+#define CM_STRAYS_MAX 256
 #define CM_SAID_MAX   64
 
 /* Time codes that we put into messages: an answer takes up to 4.3 s, a slow program up to 69 s.
