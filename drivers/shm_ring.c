@@ -109,13 +109,17 @@ static struct shm_slot *next_slot(struct shm_link *link)
     return &link->ring->slots[link->tail & SLOT_MASK];
 }
 
-static void publish(struct shm_port *port, struct shm_link *link, struct shm_slot *slot)
+/* Nothing of the slot is read once it is published: its consumer polls for it, and has its cache
+ * line by then. */
+static void publish(struct shm_port *port, struct shm_link *link, struct shm_slot *slot,
+                    uint8_t flags)
 {
+    slot->flags = flags;
     link->data_end[link->tail & SLOT_MASK] = link->data_tail;
     link->tail++;
     atomic_store_explicit(&slot->sequence, link->tail, memory_order_release);
     link->dirty = true;
-    link->unplaced |= !(slot->flags & SHM_SLOT_PLACED);
+    link->unplaced |= !(flags & SHM_SLOT_PLACED);
     port->any_dirty = true;
 }
 
@@ -182,11 +186,11 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     memset(to + departure->payload_bytes, 0, departure->pad_bytes);
     slot->header_bytes = (uint8_t)header_bytes;
     slot->payload_bytes = (uint16_t)payload_bytes;
-    slot->flags = inlined ? SHM_SLOT_INLINE : 0;
+    uint8_t flags = inlined ? SHM_SLOT_INLINE : 0;
     if (UNLIKELY(told)) {
-        slot->flags |= put_variant(slot, nic_path_variant(departure->path));
+        flags |= put_variant(slot, nic_path_variant(departure->path));
     }
-    publish(port, link, slot);
+    publish(port, link, slot, flags);
     return true;
 }
 
@@ -210,8 +214,7 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, struct inet
     memcpy(reserve_data(link, slot, count - head), bytes + head, count - head);
     slot->header_bytes = (uint8_t)head;
     slot->payload_bytes = (uint16_t)(count - head);
-    slot->flags = SHM_SLOT_CHECKED | put_variant(slot, variant);
-    publish(port, link, slot);
+    publish(port, link, slot, SHM_SLOT_CHECKED | put_variant(slot, variant));
     return true;
 }
 
@@ -226,8 +229,7 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
     slot->header_bytes = (uint8_t)departure->headers_bytes;
     slot->payload_bytes = (uint16_t)(departure->payload_bytes + departure->pad_bytes);
     slot->data_offset = 0; /* Names no bytes, but has to make sense like any other. */
-    slot->flags = SHM_SLOT_PLACED;
-    publish(port, link, slot);
+    publish(port, link, slot, SHM_SLOT_PLACED);
 }
 
 /* False: the kernel did not take the bell. The consumer may sleep on, so it is to be rung again. */
