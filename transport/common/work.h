@@ -231,10 +231,11 @@ static inline uint8_t *work_inline(struct work *work)
     return (uint8_t *)(work + 1);
 }
 
-/* Has the request at least one of these traits? */
+/* Has the request at least one of these traits? Its kind was judged when it was posted, so that it
+ * is below 32, and this is asked dozens of times a packet: it is one test of a bit. */
 static inline bool work_is(const struct work *work, uint32_t traits)
 {
-    return work_kind_in(work_kinds(traits), work->kind);
+    return (work_kinds(traits) >> (work->kind & 31) & 1) != 0;
 }
 
 static inline bool work_is_local(const struct work *work)
@@ -283,10 +284,11 @@ static inline bool work_covers(const struct work *work, struct psn psn)
     return psn_count(work->first, psn) < work->packets;
 }
 
-/* PSNs a message of `bytes` takes at an MTU: a message of zero bytes is one packet. */
+/* PSNs a message of `bytes` takes at an MTU: a message of zero bytes is one packet. Small ones do
+ * without the division. */
 static inline uint32_t packets_of(uint32_t bytes, uint32_t mtu_bytes)
 {
-    return bytes == 0 ? 1 : bytes / mtu_bytes + (bytes % mtu_bytes != 0);
+    return bytes <= mtu_bytes ? 1 : (bytes - 1) / mtu_bytes + 1;
 }
 
 #endif
