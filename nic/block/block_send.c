@@ -240,7 +240,7 @@ static bool stands_still(const struct qp *qp)
 static bool has_to_fail(struct qp *qp, bool draining)
 {
     return qp_has_sends(qp) && (!draining || send_queue_at(&qp->sends, qp->sends.next)->started) &&
-           !departure_may_begin(qp);
+           !departure_may_begin(qp, false);
 }
 
 /* The next packet; local work that comes before it is executed. */

@@ -82,14 +82,16 @@ bool work_memory_allowed(const struct qp *qp, struct work *work)
     return true;
 }
 
-bool departure_may_begin(struct qp *qp)
+bool departure_may_begin(struct qp *qp, bool gathered)
 {
     struct send_queue *queue = &qp->sends;
     if (queue->next == queue->tail) {
         return true;
     }
     struct work *work = send_queue_at(queue, queue->next);
-    if (!work->started && work->status == COMPLETION_SUCCESS && !work_memory_allowed(qp, work)) {
+    const bool judged_later = gathered && work->bytes <= qp->mtu_bytes && !work_wants_data(work);
+    if (!work->started && !judged_later && work->status == COMPLETION_SUCCESS &&
+        !work_memory_allowed(qp, work)) {
         work->status = COMPLETION_LOCAL_PROTECTION;
     }
     return work->status == COMPLETION_SUCCESS;

@@ -162,7 +162,7 @@ static void count_request(struct qp *qp, const struct rc_outgoing *out)
  * and have to be answered for that. */
 static bool held_by_failure(struct qp *qp)
 {
-    if ((!departure_is_behind_failure(qp) && departure_may_begin(qp)) ||
+    if ((!departure_is_behind_failure(qp) && departure_may_begin(qp, true)) ||
         rc_requester_ask(&qp->out.rc, &qp->sends)) {
         return false;
     }

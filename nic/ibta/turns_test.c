@@ -32,9 +32,9 @@ static struct nic_departure leaves(struct bench *bench, uint32_t psn, bool asks)
     return departure;
 }
 
-static void post_by(struct bench *bench, uint64_t wr_id, uint32_t key)
+static void post_by(struct bench *bench, uint64_t wr_id, uint32_t key, uint32_t bytes)
 {
-    const struct sge sge = {0, 8, key};
+    const struct sge sge = {0, bytes, key};
     const struct send_request request = {
         .wr_id = wr_id, .kind = WORK_WRITE, .sges = &sge, .sge_count = 1};
     assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
@@ -54,22 +54,25 @@ static void acknowledge(struct bench *bench, uint32_t psn)
 
 /* -- What stands behind a request ---------------------------------------------------------------*/
 
-/* A request without a signal does not ask, because what follows will; but that never leaves. */
+/* A request without a signal does not ask, because what follows will; but that never leaves. It is
+ * judged when its only packet is gathered, or before the first of several. */
 static void test_in_front_of_a_wrong_key(void **state)
 {
     (void)state;
-    struct bench *bench = begin(QP_RC, QP_RTS);
-    post(bench, 1, WORK_WRITE, 8);
-    post_by(bench, 2, bench->region.key + 1);
-    leaves(bench, 0, false);
-    leaves(bench, 0, true);
-    assert_int_equal(pull(bench, NULL), 0);
-    expect_nothing(bench);
-    acknowledge(bench, 0);
-    expect(bench, 1, COMPLETION_SUCCESS);
-    expect(bench, 2, COMPLETION_LOCAL_PROTECTION);
-    assert_int_equal(qp_state_of(bench->qp), QP_ERR);
-    end(bench);
+    for (uint32_t bytes = 8; bytes <= 2 * MTU + 8; bytes += MTU) {
+        struct bench *bench = begin(QP_RC, QP_RTS);
+        post(bench, 1, WORK_WRITE, 8);
+        post_by(bench, 2, bench->region.key + 1, bytes);
+        leaves(bench, 0, false);
+        leaves(bench, 0, true);
+        assert_int_equal(pull(bench, NULL), 0);
+        expect_nothing(bench);
+        acknowledge(bench, 0);
+        expect(bench, 1, COMPLETION_SUCCESS);
+        expect(bench, 2, COMPLETION_LOCAL_PROTECTION);
+        assert_int_equal(qp_state_of(bench->qp), QP_ERR);
+        end(bench);
+    }
 }
 
 static void test_behind_failed_local_work(void **state)
@@ -367,7 +370,7 @@ static void test_not_judged_while_draining(void **state)
     (void)state;
     struct bench *bench = begin(QP_RC, QP_RTS);
     drain(bench);
-    post_by(bench, 1, bench->region.key + 1);
+    post_by(bench, 1, bench->region.key + 1, 8);
     assert_int_equal(pull(bench, NULL), 0);
     expect_nothing(bench);
     assert_int_equal(qp_state_of(bench->qp), QP_SQD);
