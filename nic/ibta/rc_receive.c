@@ -131,21 +131,13 @@ static enum reach_verdict judge_write(struct qp *qp, const struct roce_packet *p
     uint64_t address;
     uint32_t key;
     incoming_target(&qp->in.rc.incoming, packet, traits, &address, &key);
-    if (traits & ROCE_IS_FIRST) {
-        /* The whole range at once: a WRITE that cannot end is not begun. */
-        const enum reach_verdict whole =
-            region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->reth.bytes,
-                         ACCESS_REMOTE_WRITE, &move->segments[0]);
-        if (whole != REACH_ALLOWED) {
-            return whole;
-        }
-    }
-    if (packet->payload_bytes == 0) {
-        return REACH_ALLOWED;
-    }
-    move->segment_count = 1;
-    return region_judge(&qp->nic->regions, key, qp->pd, qp, address, packet->payload_bytes,
-                        ACCESS_REMOTE_WRITE, &move->segments[0]);
+    /* The whole range at once: a WRITE that cannot end is not begun. */
+    const uint32_t bytes = traits & ROCE_IS_FIRST ? packet->reth.bytes : packet->payload_bytes;
+    const enum reach_verdict verdict = region_judge(&qp->nic->regions, key, qp->pd, qp, address,
+                                                    bytes, ACCESS_REMOTE_WRITE, &move->segments[0]);
+    move->segments[0].bytes = packet->payload_bytes;
+    move->segment_count = packet->payload_bytes != 0;
+    return verdict;
 }
 
 static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t traits,
