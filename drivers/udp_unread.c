@@ -13,7 +13,7 @@
 /* The kernel gives out the list in pieces, and goes on at the number of the next line: where a
  * socket is closed meanwhile, another one is left out. What is in none of so many lists is not
  * there. */
-#define LOOKS 5
+#define LOOKS 8
 
 /* The address as the kernel prints it: words of 32 bits in host order, then the port. */
 static void print_address(const struct gid *peer, char text[64])
