@@ -115,10 +115,13 @@ static void stream_ended(struct receiver *receiver, struct stream *stream)
     }
 }
 
+/* While OPEN is under way, only its reply will tell which queue pair of the board's is to be
+ * closed: that is waited for. */
 static void stream_close(struct receiver *receiver, struct stream *stream)
 {
-    if (stream->qp == NULL || stream->is_closing ||
-        receiver->host.streams[stream->index].state == FEROCE_STREAM_LEAVING) {
+    const enum feroce_stream_state state = receiver->host.streams[stream->index].state;
+    if (stream->qp == NULL || stream->is_closing || state == FEROCE_STREAM_LEAVING ||
+        state == FEROCE_STREAM_OPENING) {
         return;
     }
     stream->is_closing = true;
@@ -148,7 +151,8 @@ static void take_event(struct receiver *receiver, const struct feroce_host_event
     switch (event->kind) {
     case FEROCE_HOST_ACCEPT: accept_board(receiver, stream, &event->remote); return;
     case FEROCE_HOST_CONNECTED:
-        if (!stream_connect(stream, &receiver->device, &event->remote, stream->error)) {
+        if (!stream_connect(stream, &receiver->device, &event->remote, stream->error) ||
+            receiver->stopping) {
             stream_close(receiver, stream);
         }
         return;
