@@ -69,10 +69,11 @@ static struct shm_board_region *find_region(struct shm_board *board, uint32_t ke
     return NULL;
 }
 
-/* A number for a protection domain, which tells peers nothing about our memory. */
-static uint64_t number_of(struct shm_port *port, struct pd *pd)
+/* A number for a protection domain, which tells peers nothing about our memory. 0: there are none
+ * left, and packets reach what is in that domain. */
+static uint32_t number_of(struct shm_port *port, struct pd *pd)
 {
-    if (pd->number == 0) {
+    if (pd->number == 0 && port->domains < UINT32_MAX) {
         pd->number = ++port->domains;
     }
     return pd->number;
@@ -83,7 +84,7 @@ static uint64_t number_of(struct shm_port *port, struct pd *pd)
 void shm_port_publish_region(struct shm_port *port, const struct region *region)
 {
     const struct reach_region view = region_view(region);
-    if (reach_judge_direct_region(&view) != REACH_ALLOWED) {
+    if (reach_judge_direct_region(&view) != REACH_ALLOWED || number_of(port, region->pd) == 0) {
         return;
     }
     /* A second entry would outlive the withdrawal of the first. */
@@ -100,20 +101,32 @@ void shm_port_publish_region(struct shm_port *port, const struct region *region)
     atomic_store_explicit(&entry->key, region->key, memory_order_release);
 }
 
-static void fill_qp(struct shm_board_qp *entry, const struct reach_qp *view, uint64_t domain)
+/* Numbers of publications come again after 2^24 others of this process. */
+static uint32_t next_state(struct shm_port *port)
 {
+    port->states = port->states == SHM_STATE_MAX ? 1 : port->states + 1;
+    return port->states;
+}
+
+static void fill_qp(struct shm_port *port, struct shm_board_qp *entry, const struct qp *qp)
+{
+    const struct reach_qp view = qp_view(qp);
     uint64_t peer[2];
-    memcpy(peer, &view->peer, sizeof(peer));
-    SET(entry->grant, view->peer_number | (view->granted & REACH_DIRECT) << SHM_GRANT_SHIFT);
-    SET(entry->domain, domain);
+    memcpy(peer, &view.peer, sizeof(peer));
+    const uint32_t mtu = (uint32_t)path_mtu_of(view.terms.mtu_bytes);
+    SET(entry->grant,
+        view.peer_number | (view.granted & REACH_DIRECT) << SHM_GRANT_SHIFT | mtu << SHM_MTU_SHIFT);
+    SET(entry->domain, number_of(port, qp_pd(qp)));
+    SET(entry->state, next_state(port) | view.terms.reads << SHM_READS_SHIFT);
     SET(entry->peer[0], peer[0]);
     SET(entry->peer[1], peer[1]);
+    SET(port->board->expected[entry - port->board->qps], (uintptr_t)qp_expected_psn(qp));
 }
 
 void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)
 {
     const struct reach_qp view = qp_view(qp);
-    if (reach_judge_direct_qp(&view) != REACH_ALLOWED) {
+    if (reach_judge_direct_qp(&view) != REACH_ALLOWED || number_of(port, qp_pd(qp)) == 0) {
         return;
     }
     for (uint32_t i = 0; i < SHM_BOARD_PROBES; i++) {
@@ -121,7 +134,7 @@ void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)
         const uint32_t number = atomic_load_explicit(&entry->number, memory_order_relaxed);
         CHECK(number != qp_number(qp));
         if (number == 0) {
-            fill_qp(entry, &view, number_of(port, qp_pd(qp)));
+            fill_qp(port, entry, qp);
             atomic_store_explicit(&entry->number, qp_number(qp), memory_order_release);
             return;
         }
@@ -166,7 +179,8 @@ static bool is_still(const _Atomic uint32_t *word, uint32_t value)
 }
 
 /* False: it is not there. Free places have the number 0, and what was there before. */
-static bool copy_qp(const struct shm_board *board, uint32_t number, struct reach_qp *view)
+static bool copy_qp(const struct shm_board *board, uint32_t number, struct reach_qp *view,
+                    struct shm_grant *found)
 {
     for (uint32_t i = 0; i < SHM_BOARD_PROBES && number != 0; i++) {
         const struct shm_board_qp *entry = &board->qps[qp_place(number, i)];
@@ -174,13 +188,17 @@ static bool copy_qp(const struct shm_board *board, uint32_t number, struct reach
             continue;
         }
         const uint32_t grant = GET(entry->grant);
+        const uint32_t state = GET(entry->state);
         const uint64_t peer[2] = {GET(entry->peer[0]), GET(entry->peer[1])};
-        *view = (struct reach_qp){.type = QP_RC,
-                                  .state = QP_RTS, /* Or RTR, which is the same here. */
-                                  .granted = grant >> SHM_GRANT_SHIFT & REACH_DIRECT,
-                                  .user = {.domain = GET(entry->domain), .name = number},
-                                  .peer_number = grant & ROCE_24_BITS};
+        *view = (struct reach_qp){
+            .type = QP_RC,
+            .state = QP_RTS, /* Or RTR, which is the same here. */
+            .granted = grant >> SHM_GRANT_SHIFT & REACH_DIRECT,
+            .user = {.domain = GET(entry->domain), .name = number},
+            .peer_number = grant & ROCE_24_BITS,
+            .terms = {path_mtu_bytes(grant >> SHM_MTU_SHIFT & 7), state >> SHM_READS_SHIFT}};
         memcpy(&view->peer, peer, sizeof(peer));
+        *found = (struct shm_grant){.state = state & SHM_STATE_MAX, .place = qp_place(number, i)};
         return is_still(&entry->number, number);
     }
     return false;
@@ -208,17 +226,26 @@ static void copy_region(const struct shm_board *board, uint32_t key, struct reac
 }
 
 enum reach_verdict shm_board_judge(const struct shm_board *board, const struct shm_reach *reach,
-                                   uint64_t *memory)
+                                   struct shm_grant *grant)
 {
     struct reach_qp qp;
     struct reach_region region;
-    if (!copy_qp(board, reach->number, &qp)) {
+    if (!copy_qp(board, reach->number, &qp, grant)) {
         return REACH_UNKNOWN_QP;
     }
     copy_region(board, reach->key, &region);
     const enum reach_verdict verdict = reach_judge(&qp, &reach->source, &region, &reach->access);
     if (verdict == REACH_ALLOWED) {
-        *memory = reach_memory(&region, reach->access.address);
+        grant->memory = reach_memory(&region, reach->access.address);
     }
     return verdict;
+}
+
+uint64_t shm_board_expected(const struct shm_board *board, const struct shm_grant *grant)
+{
+    const struct shm_board_qp *entry = &board->qps[grant->place];
+    const uint64_t address = GET(board->expected[grant->place]);
+    atomic_thread_fence(memory_order_acquire);
+    return (GET(entry->state) & SHM_STATE_MAX) == grant->state && GET(entry->number) != 0 ? address
+                                                                                          : 0;
 }

@@ -59,7 +59,8 @@ static void lay_qp(struct input *input)
     struct shm_board_qp entry = {.number = number,
                                  .grant = take(input) % 4u | (uint32_t)take(input)
                                                                  << SHM_GRANT_SHIFT,
-                                 .domain = take(input) % 3u};
+                                 .domain = take(input) % 3u,
+                                 .state = (take(input) % 4u) << SHM_READS_SHIFT | 1};
     memcpy(entry.peer, peer, sizeof(entry.peer));
     hostile_write(qp_at(number, where % SHM_BOARD_PROBES), &entry, sizeof(entry));
 }
@@ -99,9 +100,11 @@ static struct shm_reach reach_of(struct input *input)
     return (struct shm_reach){
         .number = numbers[take(input) % COUNT_OF(numbers)],
         .key = keys[take(input) % COUNT_OF(keys)],
-        .source = {.gid = peers[choice & 1], .number = choice >> 1 & 3},
+        .source = {.gid = peers[choice & 1],
+                   .number = choice >> 1 & 3,
+                   .terms = {256u << (choice >> 4 & 3), 1}},
         .access = {address(input), take_number(input, 3),
-                   choice & 8 ? ACCESS_REMOTE_WRITE : ACCESS_REMOTE_READ},
+                   choice & 8 ? ACCESS_REMOTE_WRITE : ACCESS_REMOTE_READ, take_number(input, 2)},
     };
 }
 
@@ -129,6 +132,17 @@ static const struct shm_board_region *find_region(uint32_t key)
     return NULL;
 }
 
+/* The terms of the connection. */
+static bool agrees(const struct shm_board_qp *qp, const struct shm_reach *reach)
+{
+    const uint32_t mtu_bytes = 128u << (qp->grant >> SHM_MTU_SHIFT & 7);
+    const uint32_t smaller =
+        mtu_bytes < reach->source.terms.mtu_bytes ? mtu_bytes : reach->source.terms.mtu_bytes;
+    return (mtu_bytes == reach->source.terms.mtu_bytes || reach->access.message_bytes <= smaller) &&
+           (reach->access.rights == ACCESS_REMOTE_WRITE ||
+            reach->source.terms.reads <= qp->state >> SHM_READS_SHIFT);
+}
+
 /* The rule, written once more: for a board that stands still. */
 static bool may_reach(const struct shm_reach *reach)
 {
@@ -140,7 +154,7 @@ static bool may_reach(const struct shm_reach *reach)
     const uint64_t peer[2] = {qp->peer[0], qp->peer[1]};
     if (memcmp(peer, &reach->source.gid, sizeof(peer)) != 0 ||
         (qp->grant & ROCE_24_BITS) != reach->source.number ||
-        (qp->grant >> SHM_GRANT_SHIFT & reach->access.rights) == 0) {
+        (qp->grant >> SHM_GRANT_SHIFT & reach->access.rights) == 0 || !agrees(qp, reach)) {
         return false;
     }
     if (reach->access.bytes == 0) {
@@ -168,9 +182,9 @@ static void ask(struct input *input)
     const size_t first = at_region ? region_at(reach.key, 0) : qp_at(reach.number, 0);
     const uint32_t changes = hostile_changes();
     const bool expected = may_reach(&reach);
-    uint64_t memory = 0;
+    struct shm_grant grant;
     hostile_count(first);
-    const enum reach_verdict verdict = shm_board_judge(&board, &reach, &memory);
+    const enum reach_verdict verdict = shm_board_judge(&board, &reach, &grant);
     CHECK(verdict < REACH_VERDICT_COUNT);
     check_reads(first, at_region ? sizeof(struct shm_board_region) : sizeof(struct shm_board_qp));
     if (hostile_changes() == changes) {

@@ -154,6 +154,7 @@ static struct modelled_qp random_qp(struct bench *bench)
         .domain = draw(bench, 2),
         .peer = PEER,
         .peer_number = PEER_NUMBER,
+        .mtu_bytes = MTU,
     };
     return qp;
 }
@@ -246,6 +247,8 @@ static struct modelled_access random_access(struct bench *bench)
         .rights = draw(bench, 2) ? ACCESS_REMOTE_READ : ACCESS_REMOTE_WRITE,
         .source = draw(bench, 10) == 0 ? PEER + 1 : PEER,
         .source_number = draw(bench, 10) == 0 ? PEER_NUMBER + 1 : PEER_NUMBER,
+        .source_mtu_bytes = draw(bench, 3) == 0 ? 256u << draw(bench, 5) : MTU,
+        .source_reads = draw(bench, 8) == 0 ? 2 : 1,
     };
     if (draw(bench, 2)) {
         access.address += (uint64_t)draw(bench, 12) - 4 + (draw(bench, 2) ? asked->bytes : 0);
@@ -275,6 +278,7 @@ static const struct {
     {COUNTER_drop_wrong_peer, REACH_WRONG_PEER},
     {COUNTER_nak_invalid_opcode, REACH_NO_RIGHT},
     {COUNTER_nak_no_resources, REACH_NO_RIGHT},
+    {COUNTER_nak_invalid_length, REACH_OTHER_MTU},
     {COUNTER_nak_unknown_key, REACH_UNKNOWN_KEY},
     {COUNTER_nak_wrong_domain, REACH_WRONG_DOMAIN},
     {COUNTER_nak_out_of_bounds, REACH_OUT_OF_BOUNDS},
@@ -304,8 +308,8 @@ static uint64_t memory_read(struct bench *bench)
 static struct answer ask_engine(struct bench *bench, const struct modelled_access *access)
 {
     const bool read = access->rights == ACCESS_REMOTE_READ;
-    const bool only = access->bytes <= MTU;
-    const uint32_t bytes = read ? 0 : only ? access->bytes : MTU;
+    const bool only = access->bytes <= access->source_mtu_bytes;
+    const uint32_t bytes = read ? 0 : only ? access->bytes : access->source_mtu_bytes;
     const struct roce_packet packet = {
         .opcode = read   ? ROCE_READ_REQUEST
                   : only ? ROCE_WRITE_ONLY
@@ -315,7 +319,7 @@ static struct answer ask_engine(struct bench *bench, const struct modelled_acces
         .destination_qpn = qp_number(bench->qp),
         .reth = {.address = access->address, .key = bench->key, .bytes = access->bytes},
     };
-    static const uint8_t payload[MTU];
+    static const uint8_t payload[4096];
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
     const struct nic_frame frame = {
         .headers = headers,
@@ -336,10 +340,16 @@ static struct answer ask_engine(struct bench *bench, const struct modelled_acces
     return answer;
 }
 
-/* Packets do not say which queue pair they come from; those of XRC name a shared queue as well. */
+/* Packets do not say which queue pair they come from; those of XRC name a shared queue as well.
+ * Of a READ's responses and of further READs only the requester knows. */
 static bool engine_can_tell(const struct bench *bench, const struct modelled_access *access)
 {
     const enum qp_type type = bench->qp_model.type;
+    if (access->rights == ACCESS_REMOTE_READ &&
+        (access->source_reads > 1 ||
+         !model_cuts_alike(access->bytes, MTU, access->source_mtu_bytes))) {
+        return false;
+    }
     return access->source_number == bench->qp_model.peer_number && type != QP_XRC_TARGET &&
            type != QP_UC;
 }
@@ -351,13 +361,15 @@ static struct answer ask_board(struct bench *bench, const struct modelled_access
     const struct shm_reach reach = {
         .number = qp_number(bench->qp),
         .key = bench->key,
-        .source = {gid_of(access->source), access->source_number},
-        .access = {access->address, access->bytes, access->rights},
+        .source = {gid_of(access->source),
+                   access->source_number,
+                   {access->source_mtu_bytes, access->source_reads}},
+        .access = {access->address, access->bytes, access->rights, access->bytes},
     };
-    uint64_t memory;
-    const enum reach_verdict verdict = shm_board_judge(bench->port.board, &reach, &memory);
+    struct shm_grant grant;
+    const enum reach_verdict verdict = shm_board_judge(bench->port.board, &reach, &grant);
     const bool somewhere = verdict == REACH_ALLOWED && access->bytes != 0;
-    return (struct answer){verdict, somewhere ? memory : 0};
+    return (struct answer){verdict, somewhere ? grant.memory : 0};
 }
 
 static void publish(struct bench *bench)
@@ -475,8 +487,9 @@ static void test_peers_go_by_the_rule(void **state)
         end(bench);
     }
     static const enum reach_verdict all[] = {
-        REACH_UNKNOWN_QP,   REACH_WRONG_PEER,    REACH_NO_RIGHT, REACH_UNKNOWN_KEY,
-        REACH_WRONG_DOMAIN, REACH_OUT_OF_BOUNDS, REACH_FORBIDDEN};
+        REACH_UNKNOWN_QP,  REACH_WRONG_PEER,   REACH_NO_RIGHT,
+        REACH_UNKNOWN_KEY, REACH_WRONG_DOMAIN, REACH_OUT_OF_BOUNDS,
+        REACH_FORBIDDEN,   REACH_OTHER_MTU,    REACH_OTHER_READS};
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         assert_true(seen[all[i]] > SEEDS / 400);
     }
@@ -516,27 +529,28 @@ static void begin_open(struct bench *bench, uint64_t seed)
                                            .access = 0xf,
                                            .reads = 1,
                                            .peer = PEER,
-                                           .peer_number = PEER_NUMBER};
+                                           .peer_number = PEER_NUMBER,
+                                           .mtu_bytes = MTU};
     make_qp(bench);
     bench->region = (struct region){
         .pd = &bench->pds[0], .key = 0x100, .start = 0x1000, .bytes = 0x1000, .access = REMOTE};
     shm_port_publish_qp(&bench->port, bench->qp);
 }
 
-static enum reach_verdict ask(struct bench *bench, uint32_t number, uint32_t key, uint64_t *memory)
+static enum reach_verdict ask(struct bench *bench, uint32_t number, uint32_t key)
 {
     const struct shm_reach reach = {.number = number,
                                     .key = key,
-                                    .source = {gid_of(PEER), PEER_NUMBER},
-                                    .access = {0x1800, 8, ACCESS_REMOTE_WRITE}};
-    return shm_board_judge(bench->port.board, &reach, memory);
+                                    .source = {gid_of(PEER), PEER_NUMBER, {MTU, 1}},
+                                    .access = {0x1800, 8, ACCESS_REMOTE_WRITE, 8}};
+    struct shm_grant grant;
+    return shm_board_judge(bench->port.board, &reach, &grant);
 }
 
 /* A place that is free has the key 0, or the number 0, and is nothing to a peer that asks for 0. */
 static void test_nothing_is_0(void **state)
 {
     struct bench *bench = *state;
-    uint64_t memory;
     begin_open(bench, 3);
     const uint32_t number = qp_number(bench->qp);
     assert_int_equal(number % SHM_BOARD_QPS, 0);        /* The first place where 0 is looked for. */
@@ -544,16 +558,16 @@ static void test_nothing_is_0(void **state)
         const uint32_t key = i << 8;
         bench->region.key = key;
         shm_port_publish_region(&bench->port, &bench->region);
-        assert_int_equal(ask(bench, number, key, &memory), REACH_ALLOWED);
+        assert_int_equal(ask(bench, number, key), REACH_ALLOWED);
         if (i == SHM_BOARD_REGIONS) {
             shm_port_withdraw_qp(&bench->port, bench->qp);
-            assert_int_equal(ask(bench, number, key, &memory), REACH_UNKNOWN_QP);
-            assert_int_equal(ask(bench, 0, key, &memory), REACH_UNKNOWN_QP);
+            assert_int_equal(ask(bench, number, key), REACH_UNKNOWN_QP);
+            assert_int_equal(ask(bench, 0, key), REACH_UNKNOWN_QP);
             shm_port_publish_qp(&bench->port, bench->qp);
         }
         shm_port_withdraw_region(&bench->port, &bench->region);
-        assert_int_equal(ask(bench, number, key, &memory), REACH_UNKNOWN_KEY);
-        assert_int_equal(ask(bench, number, 0, &memory), REACH_UNKNOWN_KEY);
+        assert_int_equal(ask(bench, number, key), REACH_UNKNOWN_KEY);
+        assert_int_equal(ask(bench, number, 0), REACH_UNKNOWN_KEY);
     }
     end(bench);
 }
@@ -562,13 +576,12 @@ static void test_nothing_is_0(void **state)
 static void test_a_range_that_wraps(void **state)
 {
     struct bench *bench = *state;
-    uint64_t memory;
     begin_open(bench, 1);
     bench->region.key = 0x100;
     bench->region.start = 0x1900;
     bench->region.bytes = UINT64_MAX - 8;
     shm_port_publish_region(&bench->port, &bench->region);
-    assert_int_equal(ask(bench, qp_number(bench->qp), 0x100, &memory), REACH_UNKNOWN_KEY);
+    assert_int_equal(ask(bench, qp_number(bench->qp), 0x100), REACH_UNKNOWN_KEY);
     end(bench);
 }
 
@@ -611,11 +624,10 @@ static void on_fault(int signal)
  * the change and is judged behind it. */
 static enum reach_verdict ask_meanwhile(struct bench *bench, uint32_t key, const void *entry)
 {
-    uint64_t memory;
     meanwhile.page = (uint8_t *)(((uintptr_t)entry | (PAGE - 1)) + 1);
     meanwhile.faults = 0;
     assert_int_equal(mprotect(meanwhile.page, PAGE, PROT_NONE), 0);
-    const enum reach_verdict verdict = ask(bench, QP_ACROSS, key, &memory);
+    const enum reach_verdict verdict = ask(bench, QP_ACROSS, key);
     assert_int_equal(meanwhile.faults, 1);
     return verdict;
 }
@@ -666,14 +678,13 @@ static void test_a_copy_is_of_one_entry(void **state)
     meanwhile.qp = put_up_qp(bench->port.board);
     meanwhile.region = put_up_region(bench);
     const uint32_t key = bench->region.key;
-    uint64_t memory;
     enum reach_verdict verdicts[4];
-    verdicts[0] = ask(bench, QP_ACROSS, key, &memory);
+    verdicts[0] = ask(bench, QP_ACROSS, key);
     verdicts[1] = ask_meanwhile(bench, key, meanwhile.region);
 
     atomic_store(&meanwhile.region->key, key);
     meanwhile.region = NULL;
-    verdicts[2] = ask(bench, QP_ACROSS, key, &memory);
+    verdicts[2] = ask(bench, QP_ACROSS, key);
     verdicts[3] = ask_meanwhile(bench, key, meanwhile.qp);
     assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
     assert_int_equal(munmap(pages, bytes), 0);
@@ -708,6 +719,7 @@ struct way {
     struct link *link;
     struct qp *qp;
     uint32_t number; /* The queue pair that is asked for. */
+    uint32_t psn;
     struct nic_direct direct;
     struct region region;
     uint8_t memory[16];
@@ -752,6 +764,7 @@ static void expect_counted(struct way *way, uint32_t right, const uint64_t *coun
     const struct nic_departure departure = {
         .qp = way->qp,
         .destination_qpn = way->number,
+        .psn = way->psn,
         .direct = way->direct,
         .headers_bytes = 28,
         .payload_bytes = read ? 0 : sizeof(local),
@@ -763,6 +776,18 @@ static void expect_counted(struct way *way, uint32_t right, const uint64_t *coun
                            : shm_link_place(way->port, way->link, &departure);
     assert_int_equal(done, counter == &counters->done);
     assert_int_equal(*counter, before + 1);
+}
+
+static void ignore(void *context, const struct shm_record *record)
+{
+    (void)context;
+    (void)record;
+}
+
+static void drain(struct shm_port *port)
+{
+    while (shm_port_receive(port, 16, ignore, NULL, NULL) > 0) {
+    }
 }
 
 /* Each reason why packets go instead, by its name. The queue pair is its own peer. */
@@ -801,6 +826,50 @@ static void test_reasons_are_counted(void **state)
     end(bench);
 }
 
+/* The first PSN is compared with what the peer expects; those behind it follow, until the queue pair
+ * of either is modified. While the peer has not read what was sent, nobody knows what it expects. */
+static void test_psns_agree_first(void **state)
+{
+    struct bench *bench = *state;
+    struct way way;
+    begin_open(bench, 3);
+    shm_port_withdraw_qp(&bench->port, bench->qp);
+    bench->pds[0].number = 0;
+    open_way(&way, bench);
+    shm_port_own(way.target);
+    shm_port_publish_qp(way.target, bench->qp);
+    aim(&way, &bench->pds[0], (uintptr_t)way.memory, REMOTE, 0x1000);
+    const struct shm_direct_counters *counters = shm_port_direct(way.port);
+    const uint64_t *other = &counters->refused[REACH_OTHER_PSN];
+    way.psn = 1;
+    expect_counted(&way, ACCESS_REMOTE_WRITE, other);
+    way.psn = ROCE_24_BITS;
+    expect_counted(&way, ACCESS_REMOTE_READ, other);
+    way.psn = 0;
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->done);
+    way.psn = 1;
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->done);
+    /* The target modifies its queue pair, whose engine has seen neither packet. */
+    shm_port_withdraw_qp(way.target, bench->qp);
+    shm_port_publish_qp(way.target, bench->qp);
+    way.psn = 0;
+    expect_counted(&way, ACCESS_REMOTE_WRITE, other); /* Two records are unread. */
+    drain(way.target);
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->done);
+    /* The requester modifies its own. */
+    way.psn = 1;
+    modify(bench, QP_RTS);
+    expect_counted(&way, ACCESS_REMOTE_WRITE, other);
+    drain(way.target);
+    expect_counted(&way, ACCESS_REMOTE_WRITE, other);
+    way.psn = 0;
+    expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->done);
+    shm_port_disown(way.target);
+    shm_port_close(way.port);
+    shm_port_close(way.target);
+    end(bench);
+}
+
 static int setup(void **state)
 {
     struct bench *bench = calloc(1, sizeof(*bench));
@@ -825,7 +894,7 @@ int main(void)
         BOARD_TEST(test_packets_go_by_the_rule), BOARD_TEST(test_peers_go_by_the_rule),
         BOARD_TEST(test_both_say_the_same),      BOARD_TEST(test_nothing_is_0),
         BOARD_TEST(test_a_range_that_wraps),     BOARD_TEST(test_a_copy_is_of_one_entry),
-        BOARD_TEST(test_reasons_are_counted),
+        BOARD_TEST(test_reasons_are_counted),    BOARD_TEST(test_psns_agree_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

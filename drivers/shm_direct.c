@@ -34,8 +34,11 @@ static struct shm_reach reach_of(const struct shm_link *link, const struct nic_d
     return (struct shm_reach){
         .number = departure->destination_qpn,
         .key = departure->direct.key,
-        .source = {.gid = link->link.self, .number = qp_number(departure->qp)},
-        .access = {departure->direct.address, departure->direct.bytes, right},
+        .source = {.gid = link->link.self,
+                   .number = qp_number(departure->qp),
+                   .terms = qp_terms(departure->qp)},
+        .access = {departure->direct.address, departure->direct.bytes, right,
+                   departure->direct.message_bytes},
     };
 }
 
@@ -70,9 +73,44 @@ static uint32_t own_thread(const struct shm_port *port)
     return known.thread;
 }
 
+/* Does the peer's queue pair expect the packet? If it did once, it does ever after, until either
+ * of the two is modified: nobody else sends there, and this packet is alone. Else it is looked up,
+ * while no packet of ours is under way to it. */
+static bool is_expected(const struct shm_link *link, const struct nic_departure *departure,
+                        const struct shm_grant *grant)
+{
+    if (LIKELY(qp_agreed(departure->qp) == grant->state)) {
+        return true;
+    }
+    if (!shm_link_has_read(&link->link, link->tail)) {
+        return false;
+    }
+    uint32_t expected;
+    const struct iovec local = {&expected, sizeof(expected)};
+    const struct iovec remote = {(void *)(uintptr_t)shm_board_expected(link->board, grant),
+                                 sizeof(expected)};
+    if (process_vm_readv(link->pid, &local, 1, &remote, 1, 0) != sizeof(expected) ||
+        expected != departure->psn) {
+        return false;
+    }
+    qp_note_agreed(departure->qp, grant->state);
+    return true;
+}
+
+static enum reach_verdict judge(const struct shm_link *link, const struct nic_departure *departure,
+                                uint32_t right, uint64_t *memory)
+{
+    const struct shm_reach reach = reach_of(link, departure, right);
+    struct shm_grant grant;
+    const enum reach_verdict verdict = shm_board_judge(link->board, &reach, &grant);
+    *memory = grant.memory;
+    return verdict == REACH_ALLOWED && !is_expected(link, departure, &grant) ? REACH_OTHER_PSN
+                                                                             : verdict;
+}
+
 /* Opens the window and judges. The caller closes it in any case. */
-static bool open_window(struct shm_port *port, struct shm_link *link, const struct shm_reach *reach,
-                        uint64_t *memory)
+static bool open_window(struct shm_port *port, struct shm_link *link,
+                        const struct nic_departure *departure, uint32_t right, uint64_t *memory)
 {
     const shm_window window = (shm_window)++link->windows << 32 | own_thread(port);
     atomic_store_explicit(&link->ring->window, window, memory_order_relaxed);
@@ -81,7 +119,7 @@ static bool open_window(struct shm_port *port, struct shm_link *link, const stru
         port->direct.no_owner++;
         return false;
     }
-    const enum reach_verdict verdict = shm_board_judge(link->board, reach, memory);
+    const enum reach_verdict verdict = judge(link, departure, right, memory);
     port->direct.refused[verdict] += verdict != REACH_ALLOWED;
     return verdict == REACH_ALLOWED;
 }
@@ -141,13 +179,12 @@ static bool write_memory(struct shm_link *link, const struct nic_departure *depa
 bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_departure *departure)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
-    const struct shm_reach target = reach_of(link, departure, ACCESS_REMOTE_WRITE);
     uint64_t memory;
     if (departure->payload_bytes == 0 ||
         !within_reach(link, departure->segments, departure->segment_count)) {
         return false;
     }
-    const bool opened = open_window(port, link, &target, &memory);
+    const bool opened = open_window(port, link, departure, ACCESS_REMOTE_WRITE, &memory);
     const bool written = opened && write_memory(link, departure, memory);
     close_window(link);
     count(port, opened, written);
@@ -172,14 +209,13 @@ bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_d
                     const struct segment *segments, uint32_t segment_count)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
-    const struct shm_reach source = reach_of(link, departure, ACCESS_REMOTE_READ);
+    const uint32_t bytes = departure->direct.bytes;
     uint64_t memory;
-    if (source.access.bytes == 0 || !within_reach(link, segments, segment_count)) {
+    if (bytes == 0 || !within_reach(link, segments, segment_count)) {
         return false;
     }
-    const bool opened = open_window(port, link, &source, &memory);
-    const bool read = opened &&
-                      read_memory(link, segments, segment_count, memory, source.access.bytes) &&
+    const bool opened = open_window(port, link, departure, ACCESS_REMOTE_READ, &memory);
+    const bool read = opened && read_memory(link, segments, segment_count, memory, bytes) &&
                       shm_board_is_owned(link->board);
     close_window(link);
     count(port, opened, read);

@@ -82,7 +82,8 @@ struct shm_port {
     uint32_t inbound_count, inbound_max;
     bool any_dirty;
     uint64_t withdrawals; /* From the board, so far. */
-    uint64_t domains;     /* Numbered so far. */
+    uint32_t domains;     /* Numbered so far. */
+    uint32_t states;      /* Of queue pairs on the board: the newest number. */
     struct shm_direct_counters direct;
     struct shm_counters counters;
 };
@@ -115,10 +116,19 @@ struct shm_reach {
     struct reach_access access;
 };
 
-/* May it, by nic/reach.h and what stands on the board? Then *memory is where, in the process of the
- * board. What is not there is REACH_UNKNOWN_QP or REACH_UNKNOWN_KEY, whatever the reason. */
+/* What a board allows. Addresses are those of the board's process. */
+struct shm_grant {
+    uint64_t memory;
+    uint32_t state; /* Which publication of the queue pair allows it. */
+    uint32_t place; /* On the board. */
+};
+
+/* May it, by nic/reach.h and what stands on the board, if the queue pair expects its PSN? What is
+ * not there is REACH_UNKNOWN_QP or REACH_UNKNOWN_KEY, whatever the reason. */
 MUST_USE enum reach_verdict shm_board_judge(const struct shm_board *board,
-                                            const struct shm_reach *reach, uint64_t *memory);
+                                            const struct shm_reach *reach, struct shm_grant *grant);
+/* Where the PSN stands that the queue pair expects; 0: it has left the board. */
+uint64_t shm_board_expected(const struct shm_board *board, const struct shm_grant *grant);
 
 /* shm_window.c: something has been taken off the board. */
 void shm_note_withdrawal(struct shm_port *port);

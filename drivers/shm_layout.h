@@ -21,7 +21,7 @@
 #define SHM_MAGIC UINT64_C(0x4d485343494e4f4e) /* "NONICSHM" */
 /* Grows with every change of this file that another build would misread. Rings were of layout 3
  * when their number still stood in the magic; they had no number of their own. */
-#define SHM_LAYOUT       4u
+#define SHM_LAYOUT       5u
 #define SHM_SLOTS        1024u
 #define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
@@ -92,12 +92,16 @@ _Static_assert(sizeof(struct shm_board_region) == 40, "the size is part of the l
 /* A queue pair of RC, in RTR or RTS, that grants remote writes or reads to one peer. Written and
  * read like a region. */
 struct shm_board_qp {
-    _Atomic uint32_t number; /* 0: free. */
-    _Atomic uint32_t grant;  /* The peer's number and, from SHM_GRANT_SHIFT on, access. */
-    _Atomic uint64_t domain;
+    _Atomic uint32_t number;  /* 0: free. */
+    _Atomic uint32_t grant;   /* The peer's number; access; the path MTU's code. */
+    _Atomic uint32_t domain;  /* As a region's. */
+    _Atomic uint32_t state;   /* Which publication this is, not 0; the READs that it answers. */
     _Atomic uint64_t peer[2]; /* A struct gid, byte for byte. */
 };
-#define SHM_GRANT_SHIFT 24
+#define SHM_GRANT_SHIFT 24 /* Of enum access bits, in `grant`. */
+#define SHM_MTU_SHIFT   28
+#define SHM_READS_SHIFT 24 /* In `state`. */
+#define SHM_STATE_MAX   0xffffffu
 _Static_assert(sizeof(struct shm_board_qp) == 32, "the size is part of the layout");
 
 /* Whether the board's process still lives, as itself: a robust mutex that its own thread holds for
@@ -118,6 +122,9 @@ struct shm_board {
     union shm_owner owner;
     struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
+    /* Of each of them: where in the process the PSN stands that it expects next, which changes with
+     * every packet. A peer looks once for each publication. */
+    _Atomic uint64_t expected[SHM_BOARD_QPS];
 };
 _Static_assert(offsetof(struct shm_board, regions) == 64, "what is looked at often is one line");
 

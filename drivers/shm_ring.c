@@ -275,7 +275,7 @@ bool shm_link_has_read(const struct link *base, uint32_t mark)
     if (base->lost) {
         return true;
     }
-    const uint32_t consumed = atomic_load_explicit(&link->ring->consumed, memory_order_relaxed);
+    const uint32_t consumed = atomic_load_explicit(&link->ring->consumed, memory_order_acquire);
     /* Counted back from the tail, since a mark may be older than half of all numbers. */
     return link->tail - consumed <= link->tail - mark;
 }

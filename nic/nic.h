@@ -268,10 +268,10 @@ struct nic_departure {
     bool alone; /* An RC request, and every request of this queue pair before it is acknowledged. */
     bool more_sends; /* Further send requests wait behind this packet. */
     bool more;       /* The queue pair is still ready: the next pull may yield something. */
+    uint32_t psn;    /* Of a packet of RC, as in its headers. */
 
-    /* The engine's own notes. */
+    /* The engine's own note. */
     bool reply;
-    uint32_t psn;
 };
 
 /* A queue pair that wants to send, without taking it off the ready list; NULL if none does. */

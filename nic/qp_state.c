@@ -239,6 +239,7 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
         return STATUS_OK;
     }
     copy_values(&qp->attributes, wanted, mask);
+    qp->attributes.agreed = 0;
     qp->state = (uint8_t)to;
     if (from == QP_INIT && to == QP_RTR) {
         engine_start_receiving(qp);

@@ -498,7 +498,29 @@ struct reach_qp qp_view(const struct qp *qp)
         .user = {.domain = (uintptr_t)qp->pd, .name = (uintptr_t)qp},
         .peer = qp->attributes.path.destination,
         .peer_number = qp->attributes.destination_qpn & ROCE_24_BITS,
+        .terms = {qp->mtu_bytes, qp->attributes.max_reads_in},
     };
+}
+
+struct reach_terms qp_terms(const struct qp *qp)
+{
+    return (struct reach_terms){qp->mtu_bytes, qp->attributes.max_reads_out};
+}
+
+const uint32_t *qp_expected_psn(const struct qp *qp)
+{
+    CHECK(qp->type == QP_RC);
+    return &qp->in.rc.expected.value;
+}
+
+void qp_note_agreed(struct qp *qp, uint32_t state)
+{
+    qp->attributes.agreed = state;
+}
+
+uint32_t qp_agreed(const struct qp *qp)
+{
+    return qp->attributes.agreed;
 }
 
 const struct qp_capacity *qp_capacity_of(const struct qp *qp)

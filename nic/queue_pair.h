@@ -66,6 +66,7 @@ struct qp_attributes {
     uint8_t timeout;       /* 5-bit exponent: 4.096 us << timeout; 0: never. */
     uint8_t retry_count;   /* 0..7 */
     uint8_t rnr_retry;     /* 0..7; 7: for ever. */
+    uint32_t agreed;       /* No attribute: the world's own note, 0 after every change of one. */
 };
 
 /* A send work request as verbs hand it over. Pointers are read during the call only. */
@@ -160,6 +161,15 @@ struct pd *qp_pd(const struct qp *qp);
 /* What it is and grants, for the rule. The names of domains and queue pairs are their addresses; an
  * XRC target has a domain only while a request is looked at. */
 struct reach_qp qp_view(const struct qp *qp);
+/* What it asks of its peer's responder. */
+struct reach_terms qp_terms(const struct qp *qp);
+/* Where the PSN stands that a reliable connection expects next, for a world that lets local peers
+ * read it while none of their packets is under way. */
+const uint32_t *qp_expected_psn(const struct qp *qp);
+/* The world's note that it found the peer's queue pair to expect the PSN that came next, and which
+ * state of that queue pair it looked at (not 0). The note is gone once a program modifies `qp`. */
+void qp_note_agreed(struct qp *qp, uint32_t state);
+uint32_t qp_agreed(const struct qp *qp);
 const struct qp_capacity *qp_capacity_of(const struct qp *qp);
 bool qp_signals_all(const struct qp *qp);
 

@@ -14,8 +14,16 @@ static bool service_names_memory(enum qp_type type)
     UNREACHABLE("a type outside its enum");
 }
 
+/* A message of one packet, for either half, is cut alike by both (IBTA 9.7.4.1.6, 9.7.5.1.6). */
+static bool cut_alike(const struct reach_terms *one, const struct reach_terms *other,
+                      uint32_t message_bytes)
+{
+    return one->mtu_bytes == other->mtu_bytes ||
+           (message_bytes <= one->mtu_bytes && message_bytes <= other->mtu_bytes);
+}
+
 static enum reach_verdict judge_qp(const struct reach_qp *qp, const struct reach_source *source,
-                                   uint32_t rights)
+                                   const struct reach_access *access)
 {
     if (!service_names_memory(qp->type)) {
         return REACH_WRONG_SERVICE;
@@ -26,13 +34,21 @@ static enum reach_verdict judge_qp(const struct reach_qp *qp, const struct reach
     if (!reach_is_peer(&qp->peer, &source->gid) || qp->peer_number != source->number) {
         return REACH_WRONG_PEER;
     }
-    return reach_grants(qp->granted, rights) ? REACH_ALLOWED : REACH_NO_RIGHT;
+    if (!cut_alike(&qp->terms, &source->terms, access->message_bytes)) {
+        return REACH_OTHER_MTU;
+    }
+    if (!reach_grants(qp->granted, access->rights)) {
+        return REACH_NO_RIGHT;
+    }
+    return (access->rights & ACCESS_REMOTE_READ) && source->terms.reads > qp->terms.reads
+               ? REACH_OTHER_READS
+               : REACH_ALLOWED;
 }
 
 enum reach_verdict reach_judge(const struct reach_qp *qp, const struct reach_source *source,
                                const struct reach_region *region, const struct reach_access *access)
 {
-    const enum reach_verdict verdict = judge_qp(qp, source, access->rights);
+    const enum reach_verdict verdict = judge_qp(qp, source, access);
     return verdict == REACH_ALLOWED ? reach_judge_key(&qp->user, region, access) : verdict;
 }
 

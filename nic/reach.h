@@ -18,6 +18,9 @@
  *
  * What is treated how, by packets and directly, that is by a local peer itself:
  *
+ *   terms       a responder of RC judges PSN, length and READs in each packet; a local peer asks
+ *               whether the two halves agree on them, and sends packets where they do not, so that
+ *               the responder judges: REACH_OTHER_PSN, REACH_OTHER_MTU, REACH_OTHER_READS
  *   RC          by packets in RTR, RTS, SQD and SQE; directly in RTR and RTS
  *   UC          by packets, which are WRITEs only; directly: REACH_WRONG_SERVICE
  *   XRC         by packets, in the domain of the shared receive queue that a request names;
@@ -58,6 +61,10 @@ enum reach_verdict {
     /* Packets reach it; a local peer does not by itself. */
     REACH_WINDOW,
     REACH_ON_DEMAND,
+    /* Packets show what becomes of it, because the two halves of the connection do not agree. */
+    REACH_OTHER_PSN, /* The queue pair expects another PSN, or nobody knows which. */
+    REACH_OTHER_MTU,
+    REACH_OTHER_READS, /* It answers fewer READs at a time than the requester asks. */
     REACH_VERDICT_COUNT,
 };
 
@@ -80,6 +87,13 @@ struct reach_user {
     uint64_t name;   /* The queue pair; 0: work of the program itself. */
 };
 
+/* What both halves of a connection have to agree on beside their PSNs. */
+struct reach_terms {
+    uint32_t mtu_bytes;
+    uint32_t
+        reads; /* READs and atomics at a time: asked by a requester, answered by a responder. */
+};
+
 struct reach_qp {
     enum qp_type type;
     enum qp_state state;
@@ -87,12 +101,14 @@ struct reach_qp {
     struct reach_user user;
     struct gid peer;
     uint32_t peer_number;
+    struct reach_terms terms; /* As a responder. */
 };
 
 /* Who asks. */
 struct reach_source {
     struct gid gid;
     uint32_t number; /* Its queue pair. */
+    struct reach_terms terms;
 };
 
 /* What a key opens; all 0: nothing. */
@@ -109,7 +125,8 @@ struct reach_region {
 struct reach_access {
     uint64_t address;
     uint32_t bytes;
-    uint32_t rights; /* enum access bits, all of which it takes. */
+    uint32_t rights;        /* enum access bits, all of which it takes. */
+    uint32_t message_bytes; /* Of the request that it is a part of. */
 };
 
 /* -- The steps, for engines, which take them where their ladders have them ----------------------*/
@@ -197,7 +214,8 @@ static inline uint64_t reach_memory(const struct reach_region *region, uint64_t 
 
 /* -- The whole rule -----------------------------------------------------------------------------*/
 
-/* May `source` reach that through a queue pair that is there? */
+/* May `source` reach that through a queue pair that is there? Of the terms only those are judged
+ * that can be told from what stands still: whoever judges for a responder asks for the PSN itself. */
 MUST_USE enum reach_verdict reach_judge(const struct reach_qp *qp,
                                         const struct reach_source *source,
                                         const struct reach_region *region,

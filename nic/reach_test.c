@@ -34,7 +34,8 @@ static struct reach_qp view_of(const struct modelled_qp *qp)
                              .granted = qp->access & ~refused,
                              .user = {(uint64_t)qp->domain, (uint64_t)qp->name},
                              .peer = {{[15] = qp->peer}},
-                             .peer_number = qp->peer_number};
+                             .peer_number = qp->peer_number,
+                             .terms = {qp->mtu_bytes, qp->reads}};
 }
 
 static const struct modelled_key everything = {
@@ -54,8 +55,10 @@ static enum reach_verdict ask(const struct modelled_qp *qp, const struct modelle
 {
     struct segment segment;
     const struct reach_qp view = view_of(qp);
-    const struct reach_source source = {{{[15] = asked->source}}, asked->source_number};
-    const struct reach_access access = {asked->address, asked->bytes, asked->rights};
+    const struct reach_source source = {{{[15] = asked->source}},
+                                        asked->source_number,
+                                        {asked->source_mtu_bytes, asked->source_reads}};
+    const struct reach_access access = {asked->address, asked->bytes, asked->rights, asked->bytes};
     const enum reach_verdict verdict = reach_judge(&view, &source, &everything_view, &access);
     assert_int_equal(verdict, model_judge(qp, &everything, asked, &segment));
     assert_int_equal(reach_judge_direct_qp(&view) == REACH_ALLOWED, model_qp_is_direct(qp));
@@ -75,14 +78,16 @@ static void test_queue_pairs(void **state)
                                            .domain = DOMAIN,
                                            .name = NAME,
                                            .peer = 1,
-                                           .peer_number = NUMBER};
+                                           .peer_number = NUMBER,
+                                           .mtu_bytes = 256};
             for (uint32_t rights = 0; rights < RIGHTS * 4; rights++) {
                 const struct modelled_access asked = {.address = 0x1010,
                                                       .bytes = 8,
                                                       .rights = rights % RIGHTS,
                                                       .source = rights & 0x10 ? 2 : 1,
                                                       .source_number =
-                                                          rights & 0x20 ? NUMBER + 1 : NUMBER};
+                                                          rights & 0x20 ? NUMBER + 1 : NUMBER,
+                                                      .source_mtu_bytes = 256};
                 seen[ask(&qp, &asked)]++;
             }
         }
@@ -91,6 +96,34 @@ static void test_queue_pairs(void **state)
         assert_true(seen[i] > 1000);
     }
     assert_true(seen[REACH_ALLOWED] > 1000);
+}
+
+/* Every two path MTUs with messages around their edges, and every two numbers of READs. */
+static void test_terms(void **state)
+{
+    (void)state;
+    uint32_t seen[REACH_VERDICT_COUNT] = {0};
+    struct modelled_qp qp = {.type = QP_RC,
+                             .state = QP_RTS,
+                             .access = ACCESS_REMOTE,
+                             .domain = DOMAIN,
+                             .name = NAME,
+                             .peer = 1,
+                             .peer_number = NUMBER};
+    struct modelled_access asked = {
+        .address = 0x1000, .source = 1, .source_number = NUMBER, .rights = ACCESS_REMOTE_READ};
+    for (uint32_t i = 0; i < 5 * 5 * 4 * 4 * 2; i++) {
+        qp.mtu_bytes = 8u << i % 5; /* The region is small. */
+        asked.source_mtu_bytes = 8u << i / 5 % 5;
+        qp.reads = 1 + i / 25 % 4;
+        asked.source_reads = 1 + i / 100 % 4;
+        asked.rights = i / 400 ? ACCESS_REMOTE_WRITE : ACCESS_REMOTE_READ;
+        for (asked.bytes = 0; asked.bytes <= 0x100; asked.bytes++) {
+            seen[ask(&qp, &asked)]++;
+        }
+    }
+    assert_true(seen[REACH_ALLOWED] > 1000 && seen[REACH_OTHER_MTU] > 1000);
+    assert_true(seen[REACH_OTHER_READS] > 1000);
 }
 
 /* Every byte of a GID counts. */
@@ -108,7 +141,7 @@ static void test_peers(void **state)
 static enum reach_verdict ask_key(const struct reach_user *user, const struct reach_region *region,
                                   uint64_t address, uint32_t bytes, uint32_t rights)
 {
-    const struct reach_access access = {address, bytes, rights};
+    const struct reach_access access = {address, bytes, rights, bytes};
     return reach_judge_key(user, region, &access);
 }
 
@@ -216,11 +249,9 @@ static void test_what_is_not_direct(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queue_pairs),
-        cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_reasons_of_keys),
-        cmocka_unit_test(test_what_is_not_direct),
+        cmocka_unit_test(test_queue_pairs),     cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_peers),           cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_reasons_of_keys), cmocka_unit_test(test_what_is_not_direct),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@
 /* Protection domains are compared by address only. */
 struct pd {
     uint32_t users;  /* Objects that live in it; it cannot go while there are any. */
-    uint64_t number; /* What the world calls it towards other processes; 0: nothing yet. */
+    uint32_t number; /* What the world calls it towards other processes; 0: nothing yet. */
 };
 
 struct qp;

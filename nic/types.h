@@ -92,6 +92,11 @@ static inline uint32_t path_mtu_bytes(enum path_mtu mtu)
     return 128u << mtu;
 }
 
+static inline enum path_mtu path_mtu_of(uint32_t bytes)
+{
+    return (enum path_mtu)(__builtin_ctz(bytes) - 7);
+}
+
 /* Affiliated asynchronous events: the values of enum ibv_event_type. */
 enum nic_event_kind {
     NIC_EVENT_CQ_ERROR = 0,

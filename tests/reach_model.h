@@ -36,6 +36,7 @@ struct modelled_qp {
     int domain, name;
     uint8_t peer; /* The last byte of its GID. */
     uint32_t peer_number;
+    uint32_t mtu_bytes;
 };
 
 struct modelled_access {
@@ -43,6 +44,8 @@ struct modelled_access {
     uint32_t bytes, rights;
     uint8_t source;
     uint32_t source_number;
+    uint32_t source_mtu_bytes;
+    uint32_t source_reads; /* That it asks at a time. */
 };
 
 static inline wide model_start(const struct region_request *asked)
@@ -125,7 +128,8 @@ static inline enum reach_verdict model_judge_flush(const struct modelled_key *ke
 {
     const struct region_request *asked = &key->asked;
     const bool region = key->kind == REGION_MEMORY;
-    struct modelled_access access = {flush->address, flush->bytes, flush->access, 0, 0};
+    struct modelled_access access = {
+        .address = flush->address, .bytes = flush->bytes, .rights = flush->access};
     uint64_t bytes = flush->bytes;
     if (flush->whole) {
         access.bytes = 0;
@@ -142,6 +146,20 @@ static inline enum reach_verdict model_judge_flush(const struct modelled_key *ke
     return verdict;
 }
 
+/* Do both halves of a connection cut a message into the same packets? */
+static inline bool model_cuts_alike(uint32_t bytes, uint32_t mtu_bytes, uint32_t other_mtu_bytes)
+{
+    while (bytes > 0) {
+        const uint32_t packet = bytes < mtu_bytes ? bytes : mtu_bytes;
+        if (packet != (bytes < other_mtu_bytes ? bytes : other_mtu_bytes)) {
+            return false;
+        }
+        bytes -= packet;
+    }
+    return true;
+}
+
+/* An access is a message of its own. */
 static inline enum reach_verdict model_judge_qp(const struct modelled_qp *qp,
                                                 const struct modelled_access *access)
 {
@@ -151,12 +169,17 @@ static inline enum reach_verdict model_judge_qp(const struct modelled_qp *qp,
     const bool resources = qp->reads > 0 || qp->type == QP_UC ||
                            !(access->rights & (ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC |
                                                ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT));
+    const bool alike = model_cuts_alike(access->bytes, qp->mtu_bytes, access->source_mtu_bytes);
+    const bool answers =
+        !(access->rights & ACCESS_REMOTE_READ) || access->source_reads <= qp->reads;
     const bool granted = resources && (qp->access & access->rights) == access->rights;
     return !memory                                    ? REACH_WRONG_SERVICE
            : !serves                                  ? REACH_WRONG_STATE
            : qp->peer != access->source               ? REACH_WRONG_PEER
            : qp->peer_number != access->source_number ? REACH_WRONG_PEER
+           : !alike                                   ? REACH_OTHER_MTU
            : !granted                                 ? REACH_NO_RIGHT
+           : !answers                                 ? REACH_OTHER_READS
                                                       : REACH_ALLOWED;
 }
 

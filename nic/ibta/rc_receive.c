@@ -39,6 +39,9 @@ enum nic_counter rc_access_counter(enum reach_verdict verdict)
     case REACH_NO_RIGHT:
     case REACH_WINDOW:
     case REACH_ON_DEMAND:
+    case REACH_OTHER_PSN:
+    case REACH_OTHER_MTU:
+    case REACH_OTHER_READS:
     case REACH_VERDICT_COUNT: break;
     }
     UNREACHABLE("no counter for what is not a key's fault");
