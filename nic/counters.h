@@ -58,6 +58,7 @@
     X(hello_unanswered)                                                                            \
     X(hello_welcomed)                                                                              \
     X(hello_refused)                                                                               \
+    X(hello_declined)                                                                              \
     X(hello_ways_refused)                                                                          \
     X(block_streams)                                                                               \
     X(block_probes_sent)                                                                           \

@@ -205,6 +205,7 @@ static void decode_hello(const uint8_t *at, size_t gids, struct block_packet *pa
     hello->mtu_code = at[2];
     hello->paths = at[3];
     hello->nonce = load_be32(at + 4);
+    hello->reads = at[8];
     hello->next_psn = load_24(at + 8);
     hello->sender_qpn = load_24(at + 12);
     hello->window = load_be16(at + 16);
@@ -220,7 +221,7 @@ static void encode_hello(uint8_t *at, const struct block_packet *packet)
                        flag(hello->shared_receives, HXH_SHARED) | (uint32_t)hello->mtu_code << 8 |
                        hello->paths);
     store_be32(at + 4, hello->nonce);
-    store_8_24(at + 8, 0, hello->next_psn);
+    store_8_24(at + 8, hello->reads, hello->next_psn);
     store_8_24(at + 12, 0, hello->sender_qpn);
     store_be16(at + 16, hello->window);
     store_be16(at + 18, hello->read_queue);
@@ -310,7 +311,7 @@ static enum block_verdict judge_hello(struct parts *parts, size_t more_bytes)
     if ((word & HXH_UNKNOWN) != 0) {
         return BLOCK_UNKNOWN_FLAGS;
     }
-    if (at[8] != 0 || at[12] != 0 || load_be32(at + 20) != 0 || load_be64(at + 24) != 0) {
+    if (at[12] != 0 || load_be32(at + 20) != 0 || load_be64(at + 24) != 0) {
         return BLOCK_RESERVED_BITS;
     }
     const enum block_verdict verdict =

@@ -137,12 +137,15 @@ struct block_answer {
     struct block_record records[BLOCK_RECORDS_MAX];
 };
 
-/* HELLO: what the requester has; WELCOME: the smaller of both sides' values. */
+/* HELLO: what the requester has; WELCOME: the smaller of both sides' values. A WELCOME with a window of
+ * 0 refuses. */
 struct block_hello {
     uint8_t gid_count;
     bool shared_receives; /* The sender's queue pair has a shared receive queue. */
     uint8_t mtu_code;     /* enum ibv_mtu. */
     uint8_t paths;
+    uint8_t
+        reads; /* READs and atomics at a time: asked by HELLO's sender, answered by WELCOME's. */
     uint32_t nonce;    /* The session, if the responder agrees. */
     uint32_t next_psn; /* The requester's next one in RC. */
     uint32_t sender_qpn;

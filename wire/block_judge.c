@@ -195,11 +195,11 @@ static enum block_judgement judge_answer(const struct block_answer *answer)
     return BLOCK_CONSISTENT;
 }
 
-static enum block_judgement judge_hello(const struct block_hello *hello)
+static enum block_judgement judge_hello(const struct block_hello *hello, bool may_refuse)
 {
     const bool possible = hello->mtu_code >= BLOCK_MTU_CODE_LEAST &&
                           hello->mtu_code <= BLOCK_MTU_CODE_MAX && hello->paths >= 1 &&
-                          hello->paths <= BLOCK_PATHS_MAX && hello->window >= 1 &&
+                          hello->paths <= BLOCK_PATHS_MAX && (hello->window >= 1 || may_refuse) &&
                           hello->window <= BLOCK_WINDOW_MAX;
     return possible ? BLOCK_CONSISTENT : BLOCK_WRONG_OFFER;
 }
@@ -217,8 +217,8 @@ enum block_judgement block_judge(const struct block_packet *packet, uint32_t mtu
     case BLOCK_DATA: return judge_data(packet, mtu_bytes);
     case BLOCK_ANSWER: return judge_answer(&packet->answer);
     case BLOCK_PROBE: return judge_probe(packet);
-    case BLOCK_HELLO:
-    case BLOCK_WELCOME: return judge_hello(&packet->hello);
+    case BLOCK_HELLO: return judge_hello(&packet->hello, false);
+    case BLOCK_WELCOME: return judge_hello(&packet->hello, true);
     }
     UNREACHABLE("a packet that was not decoded");
 }

@@ -263,7 +263,8 @@ static void test_contradictions_of_answers(void **state)
         JUDGE(packet.hello.paths = 0, BLOCK_WRONG_OFFER);
         JUDGE(packet.hello.paths = 16, BLOCK_CONSISTENT);
         JUDGE(packet.hello.paths = 17, BLOCK_WRONG_OFFER);
-        JUDGE(packet.hello.window = 0, BLOCK_WRONG_OFFER);
+        JUDGE(packet.hello.window = 0,
+              opcode == BLOCK_WELCOME ? BLOCK_CONSISTENT : BLOCK_WRONG_OFFER);
         JUDGE(packet.hello.window = 1, BLOCK_CONSISTENT);
         JUDGE(packet.hello.window = 1025, BLOCK_WRONG_OFFER);
         JUDGE(packet.hello.read_queue = 0, BLOCK_CONSISTENT);

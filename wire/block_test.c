@@ -98,8 +98,8 @@ static const uint8_t hello_bytes[] = {
     0x00, 0x00, 0x00, 0x05, /* TSN */
     0x01, 0x21, 0x03, 0x04,
     0xca, 0xfe, 0xf0, 0x0d, /* version 1, 2 GIDs, SRQ, 1024, 4 paths; nonce */
-    0x00, 0xff, 0xff, 0xfe,
-    0x00, 0x01, 0x02, 0x03, /* next PSN, QPN */
+    0x10, 0xff, 0xff, 0xfe,
+    0x00, 0x01, 0x02, 0x03, /* READ depth, next PSN; QPN */
     0x04, 0x00, 0x00, 0x10,
     0x00, 0x00, 0x00, 0x00, /* W_blk 1024, R_blk 16 */
     0x00, 0x00, 0x00, 0x00,
@@ -147,13 +147,13 @@ static const struct refused_bits refused_in_bth[] = {
 /* Version, count of GIDs, flags, and what is 0. */
 #define REFUSED_IN_HXH                                                                             \
     {12, 0xff, BLOCK_OTHER_VERSION}, {13, 0xf0, BLOCK_WRONG_COUNT},                                \
-        {13, 0x0e, BLOCK_UNKNOWN_FLAGS}, {20, 0xff, BLOCK_RESERVED_BITS},                          \
-        {24, 0xff, BLOCK_RESERVED_BITS}, {32, 0xff, BLOCK_RESERVED_BITS},                          \
-        {33, 0xff, BLOCK_RESERVED_BITS}, {34, 0xff, BLOCK_RESERVED_BITS},                          \
-        {35, 0xff, BLOCK_RESERVED_BITS}, {36, 0xff, BLOCK_RESERVED_BITS},                          \
-        {37, 0xff, BLOCK_RESERVED_BITS}, {38, 0xff, BLOCK_RESERVED_BITS},                          \
-        {39, 0xff, BLOCK_RESERVED_BITS}, {40, 0xff, BLOCK_RESERVED_BITS},                          \
-        {41, 0xff, BLOCK_RESERVED_BITS}, {42, 0xff, BLOCK_RESERVED_BITS},                          \
+        {13, 0x0e, BLOCK_UNKNOWN_FLAGS}, {24, 0xff, BLOCK_RESERVED_BITS},                          \
+        {32, 0xff, BLOCK_RESERVED_BITS}, {33, 0xff, BLOCK_RESERVED_BITS},                          \
+        {34, 0xff, BLOCK_RESERVED_BITS}, {35, 0xff, BLOCK_RESERVED_BITS},                          \
+        {36, 0xff, BLOCK_RESERVED_BITS}, {37, 0xff, BLOCK_RESERVED_BITS},                          \
+        {38, 0xff, BLOCK_RESERVED_BITS}, {39, 0xff, BLOCK_RESERVED_BITS},                          \
+        {40, 0xff, BLOCK_RESERVED_BITS}, {41, 0xff, BLOCK_RESERVED_BITS},                          \
+        {42, 0xff, BLOCK_RESERVED_BITS},                                                           \
     {                                                                                              \
         43, 0xff, BLOCK_RESERVED_BITS                                                              \
     }
@@ -300,6 +300,7 @@ static const struct example examples[] = {
                           .shared_receives = true,
                           .mtu_code = 3,
                           .paths = 4,
+                          .reads = 16,
                           .nonce = 0xcafef00d,
                           .next_psn = 0xfffffe,
                           .sender_qpn = 0x010203,
@@ -570,6 +571,9 @@ static void test_wide_values(void **state)
                                    .hello = {.next_psn = 0xff000004, .sender_qpn = 0xff000005}};
     assert_int_equal(block_encode(&packet, bytes), 44);
     assert_memory_equal(bytes + 20, "\x00\x00\x00\x04\x00\x00\x00\x05", 8);
+    packet.hello.reads = 128;
+    assert_int_equal(block_encode(&packet, bytes), 44);
+    assert_int_equal(bytes[20], 128);
 }
 
 /* A key to invalidate is a number, immediate data are bytes. */

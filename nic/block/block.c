@@ -277,8 +277,9 @@ static bool requests_ready(const struct qp *qp)
 bool block_ready(const struct qp *qp)
 {
     return (may_send(qp) && requests_ready(qp)) ||
-           (may_reply(qp) && (rc_responder_ready(&qp->in.rc) || qp->block->answer.due ||
-                              (block_receives(qp) && block_receive_ready(qp))));
+           (may_reply(qp) &&
+            (rc_responder_ready(&qp->in.rc) || hello_answer_due(&qp->block->answer) ||
+             (block_receives(qp) && block_receive_ready(qp))));
 }
 
 static bool next_reply(struct qp *qp, struct instant now, struct nic_departure *departure)
@@ -400,7 +401,13 @@ bool block_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *ov
 {
     switch ((enum hello_asking)qp->block->ask.state) {
     case HELLO_NOT_ASKED: return rc_on_deadline(qp, overdue);
-    case HELLO_ASKED: block_hello_on_deadline(qp, now); break;
+    case HELLO_ASKED:
+        if (hello_ask_is_overdue(&qp->block->ask, now)) {
+            *overdue = (struct nic_overdue){.since = qp->block->ask.left, .last = true};
+            return true;
+        }
+        block_hello_on_deadline(qp, now);
+        break;
     case HELLO_AGREED:
         block_hello_on_deadline(qp, now);
         if (instant_reached(now, block_send_deadline(qp)) &&
@@ -418,6 +425,9 @@ void block_on_timeout(struct qp *qp, struct instant now)
     if (block_sends(qp)) {
         block_send_on_timeout(qp, now);
         block_went_on(qp, now);
+    } else if (qp->block->ask.state == HELLO_ASKED) {
+        block_hello_on_deadline(qp, now);
+        block_went_on(qp, now);
     } else {
         rc_on_timeout(qp, now);
         block_watch(qp, now);
@@ -428,6 +438,9 @@ void block_on_unread(struct qp *qp, struct instant now)
 {
     if (block_sends(qp)) {
         block_send_on_unread(qp, now);
+        block_went_on(qp, now);
+    } else if (qp->block->ask.state == HELLO_ASKED) {
+        hello_ask_wait_on(&qp->block->ask, now);
         block_went_on(qp, now);
     } else {
         rc_on_unread(qp, now);
@@ -464,7 +477,7 @@ static void check_blocks_duties(const struct qp *qp)
 static void check_replies(const struct qp *qp)
 {
     const bool listed = qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken;
-    CHECK(listed || !may_reply(qp) || !qp->block->answer.due);
+    CHECK(listed || !may_reply(qp) || !hello_answer_due(&qp->block->answer));
     CHECK(listed || !may_reply(qp) || !block_receives(qp) || !block_receive_ready(qp));
 }
 

@@ -56,7 +56,7 @@ struct block_streams {
     struct block_receiver *receiver; /* block_receive.c */
     struct hello_ask ask;            /* Our requests are blocks: HELLO_AGREED. */
     struct hello_answer answer;      /* The peer's are: there is a session. */
-    bool stays_rc;                   /* NIC_TRANSPORT_BLOCK, but nobody answered. */
+    bool stays_rc;                   /* The peer refused; or nobody answered (transport block). */
     struct block_terms sending, receiving;
 };
 

@@ -250,6 +250,20 @@ static void test_whose_it_is(void **state)
     end(bench);
 }
 
+/* The answer says so, and is not longer than the HELLO. */
+static void expect_refused(struct bench *bench, const struct block_packet *hello)
+{
+    expect_dropped(bench, hello, &peer, COUNTER_hello_refused);
+    const struct block_packet answer = pull(bench);
+    assert_int_equal(answer.opcode, BLOCK_WELCOME);
+    assert_int_equal(answer.destination_qpn, hello->hello.sender_qpn);
+    assert_int_equal(answer.hello.window, 0);
+    assert_int_equal(answer.hello.gid_count, 0);
+    assert_int_equal(answer.hello.nonce, hello->hello.nonce);
+    assert_int_equal(answer.hello.next_psn, hello->hello.next_psn);
+    assert_int_equal(block_judge(&answer, 1024), BLOCK_CONSISTENT);
+}
+
 /* EXA-73 */
 static void test_hellos_that_are_refused(void **state)
 {
@@ -257,13 +271,16 @@ static void test_hellos_that_are_refused(void **state)
     struct bench *bench = begin();
     struct block_packet hello = hello_to(bench->qp);
     hello.hello.next_psn++;
-    expect_dropped(bench, &hello, &peer, COUNTER_hello_refused);
+    expect_refused(bench, &hello);
     hello = hello_to(bench->qp);
     hello.hello.sender_qpn++;
-    expect_dropped(bench, &hello, &peer, COUNTER_hello_refused);
+    expect_refused(bench, &hello);
     hello = hello_to(bench->qp);
     hello.hello.mtu_code++;
-    expect_dropped(bench, &hello, &peer, COUNTER_hello_refused);
+    expect_refused(bench, &hello);
+    hello = hello_to(bench->qp);
+    hello.hello.reads = (uint8_t)(bench->qp->attributes.max_reads_in + 1);
+    expect_refused(bench, &hello);
     hello = hello_to(bench->qp);
     expect_dropped(bench, &hello, &other, COUNTER_drop_wrong_peer);
     hello.hello.window = 0;

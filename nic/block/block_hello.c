@@ -87,14 +87,20 @@ void block_hello_begin(struct qp *qp, struct instant now)
 
 static void seal_hello(struct qp *qp, struct block_packet *packet, struct nic_departure *departure)
 {
-    packet->destination_qpn = qp->attributes.destination_qpn;
     packet->hello.sender_qpn = qp->number;
     packet->hello.mtu_code = (uint8_t)qp->attributes.path_mtu;
     packet->hello.shared_receives = qp->srq != NULL;
+    block_seal(qp, packet, departure);
+}
+
+/* One that begins something: it names our addresses. */
+static void seal_offer(struct qp *qp, struct block_packet *packet, struct nic_departure *departure)
+{
     const struct nic_ways *ways = &block_peer_of(qp)->ways;
+    packet->destination_qpn = qp->attributes.destination_qpn;
     packet->hello.gid_count = ways->own_count;
     __builtin_memcpy(packet->hello.gids, ways->own, ways->own_count * sizeof(struct gid));
-    block_seal(qp, packet, departure);
+    seal_hello(qp, packet, departure);
 }
 
 /* The program may lead the queue pair elsewhere while nothing is sent (SQD). */
@@ -104,7 +110,7 @@ void block_hello_rethink(struct qp *qp)
     if (block_peer_of(qp) != NULL) {
         return;
     }
-    streams->answer.due = false;
+    streams->answer.due = streams->answer.refuses = false;
     if (streams->ask.state == HELLO_AGREED) {
         hello_ask_confirm(&streams->ask);
     } else {
@@ -122,12 +128,13 @@ bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *d
     struct block_packet packet = {
         .opcode = BLOCK_HELLO,
         .hello = {.paths = (uint8_t)path_count(qp),
+                  .reads = qp->attributes.max_reads_out,
                   .nonce = ask->nonce,
                   .next_psn = ask->psn.value,
                   .window = (uint16_t)limits->window,
                   .read_queue = (uint16_t)limits->reads},
     };
-    seal_hello(qp, &packet, departure);
+    seal_offer(qp, &packet, departure);
     hello_ask_sent(ask, now);
     qp_arm_timer(qp);
     nic_count(qp->nic, COUNTER_hello_sent);
@@ -180,10 +187,26 @@ static struct block_terms terms_of(const struct qp *qp, const struct block_hello
     };
 }
 
+static void on_refusal(struct qp *qp, const struct block_hello *hello)
+{
+    if (!hello_ask_on_refusal(&qp->block->ask, hello->nonce, psn_of(hello->next_psn))) {
+        nic_count(qp->nic, COUNTER_drop_stale_welcome);
+        return;
+    }
+    nic_count(qp->nic, COUNTER_hello_declined);
+    qp->block->stays_rc = true;
+    block_watch_begin(qp);
+    nic_schedule_if_due(qp);
+}
+
 void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, struct instant now)
 {
     struct block_streams *streams = qp->block;
     const struct block_hello *hello = &arrival->packet.hello;
+    if (hello->window == 0) {
+        on_refusal(qp, hello);
+        return;
+    }
     if (hello->sender_qpn != qp->attributes.destination_qpn ||
         hello->mtu_code != qp->attributes.path_mtu ||
         !hello_ask_on_welcome(&streams->ask, hello->nonce, psn_of(hello->next_psn))) {
@@ -211,6 +234,7 @@ static struct hello_standing standing_of(const struct qp *qp)
         .expected = rc_responder_expected(rc),
         .peer_qpn = qp->attributes.destination_qpn,
         .mtu_code = (uint8_t)qp->attributes.path_mtu,
+        .reads = qp->attributes.max_reads_in,
     };
 }
 
@@ -231,6 +255,7 @@ void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival)
         .psn = psn_of(hello->next_psn),
         .sender_qpn = hello->sender_qpn,
         .mtu_code = hello->mtu_code,
+        .reads = hello->reads,
     };
     const struct hello_standing standing = standing_of(qp);
     switch (hello_judge(&streams->answer, &question, &standing)) {
@@ -244,20 +269,44 @@ void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival)
         block_receive_begin(qp, &streams->receiving);
         break;
     case HELLO_AGAIN: break;
-    case HELLO_WRONG_STATE:
+    case HELLO_WRONG_STATE: nic_count(qp->nic, COUNTER_hello_refused); return;
     case HELLO_WRONG_QPN:
     case HELLO_WRONG_MTU:
     case HELLO_WRONG_PSN:
+    case HELLO_WRONG_READS:
     case HELLO_MIDST:
-    case HELLO_EXECUTED: nic_count(qp->nic, COUNTER_hello_refused); return;
+    case HELLO_EXECUTED:
+        nic_count(qp->nic, COUNTER_hello_refused);
+        hello_refuse(&streams->answer, &question);
+        nic_schedule(qp);
+        return;
     }
     hello_accept(&streams->answer, &question);
     nic_schedule(qp);
 }
 
+static void next_refusal(struct qp *qp, struct nic_departure *departure)
+{
+    const struct hello_question *refused = &qp->block->answer.refused;
+    struct block_packet packet = {
+        .opcode = BLOCK_WELCOME,
+        .destination_qpn = refused->sender_qpn,
+        .hello = {.paths = 1,
+                  .reads = qp->attributes.max_reads_in,
+                  .nonce = refused->nonce,
+                  .next_psn = refused->psn.value},
+    };
+    qp->block->answer.refuses = false;
+    seal_hello(qp, &packet, departure);
+}
+
 bool block_hello_next_welcome(struct qp *qp, struct nic_departure *departure)
 {
     struct block_streams *streams = qp->block;
+    if (streams->answer.refuses) {
+        next_refusal(qp, departure);
+        return true;
+    }
     if (!streams->answer.due) {
         return false;
     }
@@ -265,12 +314,13 @@ bool block_hello_next_welcome(struct qp *qp, struct nic_departure *departure)
     struct block_packet packet = {
         .opcode = BLOCK_WELCOME,
         .hello = {.paths = streams->receiving.path_count,
+                  .reads = qp->attributes.max_reads_in,
                   .nonce = streams->answer.nonce,
                   .next_psn = streams->answer.psn.value,
                   .window = (uint16_t)streams->receiving.window,
                   .read_queue = (uint16_t)streams->receiving.reads},
     };
-    seal_hello(qp, &packet, departure);
+    seal_offer(qp, &packet, departure);
     nic_count(qp->nic, COUNTER_hello_welcomed);
     return true;
 }

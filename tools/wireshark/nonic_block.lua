@@ -114,6 +114,7 @@ field('uint32', 'nonce', 'Nonce', base.HEX)
 field('uint24', 'next_psn', 'Next PSN of the stream', base.DEC)
 field('uint24', 'sender_qpn', 'QPN of the sender', base.HEX)
 field('uint16', 'window', 'Window in blocks', base.DEC)
+field('uint8', 'read_depth', 'READs and atomics at a time', base.DEC)
 field('uint16', 'read_queue', 'READ blocks at a time', base.DEC)
 field('ipv6', 'gid', 'GID')
 -- What follows headers.
@@ -501,11 +502,12 @@ local function dissect_hello(packet, tree, gids)
     hxh:add(fields.shared_receives, at(1, 1))
     local mtu, paths = hxh:add(fields.mtu, at(2, 1)), hxh:add(fields.paths, at(3, 1))
     hxh:add(fields.nonce, at(4, 4))
+    hxh:add(fields.read_depth, at(8, 1))
     hxh:add(fields.next_psn, at(9, 3))
     hxh:add(fields.sender_qpn, at(13, 3))
     local window = hxh:add(fields.window, at(16, 2))
     hxh:add(fields.read_queue, at(18, 2))
-    if at(1, 1):bitfield(4, 3) ~= 0 or at(8, 1):uint() ~= 0 or at(12, 1):uint() ~= 0 or at(20, 4):uint() ~= 0 or
+    if at(1, 1):bitfield(4, 3) ~= 0 or at(12, 1):uint() ~= 0 or at(20, 4):uint() ~= 0 or
        at(24, 4):uint() ~= 0 or at(28, 4):uint() ~= 0 then
         hxh:add_proto_expert_info(experts.reserved)
     end
@@ -518,7 +520,9 @@ local function dissect_hello(packet, tree, gids)
     if at(3, 1):uint() < 1 or at(3, 1):uint() > PATHS_MAX then
         contradict(packet, paths, '1 to 16 paths')
     end
-    if at(16, 2):uint() < 1 or at(16, 2):uint() > WINDOW_MAX then
+    if packet.opcode == WELCOME and at(16, 2):uint() == 0 then
+        window:append_text(' (refused: the stream stays RC)')
+    elseif at(16, 2):uint() < 1 or at(16, 2):uint() > WINDOW_MAX then
         contradict(packet, window, 'a window has 1 to 1024 blocks')
     end
     for i = 0, gids - 1 do

@@ -66,6 +66,16 @@ struct instant hello_ask_deadline(const struct hello_ask *ask)
     return instant_before(ask->next, end) ? ask->next : end;
 }
 
+bool hello_ask_is_overdue(const struct hello_ask *ask, struct instant now)
+{
+    return ask->insists && instant_reached(now, end_of(ask));
+}
+
+void hello_ask_wait_on(struct hello_ask *ask, struct instant now)
+{
+    ask->began = now;
+}
+
 enum hello_outcome hello_ask_on_time(struct hello_ask *ask, struct instant now)
 {
     if (ask->state == HELLO_NOT_ASKED || ask->confirmed) {
@@ -83,10 +93,25 @@ enum hello_outcome hello_ask_on_time(struct hello_ask *ask, struct instant now)
     return HELLO_GOES_ON;
 }
 
+static bool is_answer_to(const struct hello_ask *ask, uint32_t nonce, struct psn psn)
+{
+    return ask->state == HELLO_ASKED && ask->sent != 0 && nonce == ask->nonce &&
+           psn_equal(psn, ask->psn);
+}
+
+bool hello_ask_on_refusal(struct hello_ask *ask, uint32_t nonce, struct psn psn)
+{
+    if (!is_answer_to(ask, nonce, psn)) {
+        return false;
+    }
+    ask->state = HELLO_NOT_ASKED;
+    ask->due = false;
+    return true;
+}
+
 bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct psn psn)
 {
-    if (ask->state != HELLO_ASKED || ask->sent == 0 || nonce != ask->nonce ||
-        !psn_equal(psn, ask->psn)) {
+    if (!is_answer_to(ask, nonce, psn)) {
         return false;
     }
     ask->state = HELLO_AGREED;
@@ -123,6 +148,9 @@ enum hello_verdict hello_judge(const struct hello_answer *answer,
     if (!psn_equal(question->psn, standing->expected)) {
         return HELLO_WRONG_PSN;
     }
+    if (question->reads > standing->reads) {
+        return HELLO_WRONG_READS;
+    }
     if (answer->session && answer->nonce == question->nonce) {
         return HELLO_AGAIN;
     }
@@ -136,6 +164,12 @@ void hello_accept(struct hello_answer *answer, const struct hello_question *ques
 {
     *answer = (struct hello_answer){
         .session = true, .due = true, .nonce = question->nonce, .psn = question->psn};
+}
+
+void hello_refuse(struct hello_answer *answer, const struct hello_question *question)
+{
+    answer->refuses = true;
+    answer->refused = *question;
 }
 
 void hello_drop(struct hello_answer *answer)

@@ -73,8 +73,15 @@ enum hello_outcome {
     HELLO_FALLS_BACK, /* Nobody answers: the stream is RC, from the PSN where it stood. */
     HELLO_FAILS,      /* One that insisted waited too long. */
 };
+/* The next on_time would be HELLO_FAILS. A peer that has not read the question cannot have answered
+ * it: then hello_ask_wait_on starts its time anew. */
+MUST_USE bool hello_ask_is_overdue(const struct hello_ask *ask, struct instant now);
+void hello_ask_wait_on(struct hello_ask *ask, struct instant now);
 MUST_USE enum hello_outcome hello_ask_on_time(struct hello_ask *ask, struct instant now);
 
+/* True: the peer answered that it will not have blocks on this stream, which is RC from the PSN where
+ * it stood. False: that is too late, or answers no question of this stream. */
+MUST_USE bool hello_ask_on_refusal(struct hello_ask *ask, uint32_t nonce, struct psn psn);
 /* True: the stream is blocks from now on. False: the WELCOME is too late, or answers no question of
  * this stream, or was agreed before. */
 MUST_USE bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct psn psn);
@@ -91,9 +98,22 @@ void hello_ask_confirm(struct hello_ask *ask);
 struct hello_answer {
     bool session; /* `nonce` is the session's. */
     bool due;     /* A WELCOME is to leave. */
+    bool refuses; /* One that refuses `refused` is to leave. */
     uint32_t nonce;
     struct psn psn;
+    struct hello_question {
+        uint32_t nonce;
+        struct psn psn;
+        uint32_t sender_qpn;
+        uint8_t mtu_code;
+        uint8_t reads; /* READs and atomics that it asks for at a time. */
+    } refused;
 };
+
+static inline bool hello_answer_due(const struct hello_answer *answer)
+{
+    return answer->due || answer->refuses;
+}
 
 /* Where the responder stands. */
 struct hello_standing {
@@ -103,14 +123,7 @@ struct hello_standing {
     struct psn expected;
     uint32_t peer_qpn;
     uint8_t mtu_code;
-};
-
-/* What a HELLO says of its sender. */
-struct hello_question {
-    uint32_t nonce;
-    struct psn psn;
-    uint32_t sender_qpn;
-    uint8_t mtu_code;
+    uint8_t reads; /* It answers at a time. */
 };
 
 enum hello_verdict {
@@ -120,6 +133,7 @@ enum hello_verdict {
     HELLO_WRONG_QPN,
     HELLO_WRONG_MTU,
     HELLO_WRONG_PSN,
+    HELLO_WRONG_READS,
     HELLO_MIDST,    /* A message is half received. */
     HELLO_EXECUTED, /* The session is in use; this is another one's HELLO. */
 };
@@ -128,6 +142,9 @@ MUST_USE enum hello_verdict hello_judge(const struct hello_answer *answer,
                                         const struct hello_standing *standing);
 /* The verdict was HELLO_NEW or HELLO_AGAIN. */
 void hello_accept(struct hello_answer *answer, const struct hello_question *question);
+/* The verdict was another, and the queue pair executes requests: the peer is told that it has to go on
+ * by RC, whose packets show what becomes of two halves that do not fit each other. */
+void hello_refuse(struct hello_answer *answer, const struct hello_question *question);
 /* A request of RC came where the session would have begun: the peer fell back. Or reset. */
 void hello_drop(struct hello_answer *answer);
 

@@ -73,7 +73,12 @@ static void test_one_that_insists_goes_on_to_its_end(void **state)
     }
     expect_hello_at(&ask, at + 320);
     assert_int_equal(hello_ask_deadline(&ask).ns, 1000 * MS);
-    assert_int_equal(hello_ask_on_time(&ask, at_ms(1000)), HELLO_FAILS);
+    assert_false(hello_ask_is_overdue(&ask, at_ms(999)));
+    assert_true(hello_ask_is_overdue(&ask, at_ms(1000)));
+    hello_ask_wait_on(&ask, at_ms(1000)); /* The peer does not run. */
+    assert_false(hello_ask_is_overdue(&ask, at_ms(1999)));
+    assert_int_equal(hello_ask_on_time(&ask, at_ms(1999)), HELLO_GOES_ON);
+    assert_int_equal(hello_ask_on_time(&ask, at_ms(2000)), HELLO_FAILS);
 }
 
 static void test_a_link_without_room_is_not_waited_for_for_ever(void **state)
@@ -137,8 +142,49 @@ static void test_each_refusal(void **state)
     question.psn = psn_after(question.psn, 1);
     assert_int_equal(hello_judge(&answer, &question, &standing), HELLO_WRONG_PSN);
     question = usual;
+    question.reads = standing.reads;
+    assert_int_equal(hello_judge(&answer, &question, &standing), HELLO_NEW);
+    question.reads++;
+    assert_int_equal(hello_judge(&answer, &question, &standing), HELLO_WRONG_READS);
+    question = usual;
     standing.between = false;
     assert_int_equal(hello_judge(&answer, &question, &standing), HELLO_MIDST);
+}
+
+/* It is said once for each HELLO, and leaves a session as it is. */
+static void test_a_refusal_says_what_was_asked(void **state)
+{
+    (void)state;
+    struct hello_answer answer = {0};
+    struct hello_question other = usual;
+    hello_accept(&answer, &usual);
+    other.nonce = 78;
+    hello_refuse(&answer, &other);
+    assert_true(hello_answer_due(&answer) && answer.due && answer.session);
+    assert_int_equal(answer.nonce, usual.nonce);
+    assert_int_equal(answer.refused.nonce, 78);
+    hello_drop(&answer);
+    assert_false(hello_answer_due(&answer));
+}
+
+static void test_who_is_refused_goes_on_by_rc(void **state)
+{
+    (void)state;
+    struct hello_ask ask = {0};
+    assert_false(hello_ask_on_refusal(&ask, 0, psn_of(0)));
+    hello_ask_begin(&ask, 77, psn_of(500), true, 1000 * MS);
+    assert_false(hello_ask_on_refusal(&ask, 77, psn_of(500))); /* Nothing has left yet. */
+    hello_ask_sent(&ask, at_ms(1));
+    assert_false(hello_ask_on_refusal(&ask, 78, psn_of(500)));
+    assert_false(hello_ask_on_refusal(&ask, 77, psn_of(501)));
+    assert_true(hello_ask_on_refusal(&ask, 77, psn_of(500)));
+    assert_int_equal(ask.state, HELLO_NOT_ASKED);
+    assert_int_equal(hello_ask_deadline(&ask).ns, UINT64_MAX);
+    assert_false(ask.due || hello_ask_on_welcome(&ask, 77, psn_of(500)));
+    hello_ask_begin(&ask, 79, psn_of(500), false, 1);
+    hello_ask_sent(&ask, at_ms(2));
+    assert_true(hello_ask_on_welcome(&ask, 79, psn_of(500)));
+    assert_false(hello_ask_on_refusal(&ask, 79, psn_of(500))); /* It was welcomed before. */
 }
 
 /* EXA-73 */
@@ -383,6 +429,8 @@ int main(void)
         cmocka_unit_test(test_a_link_without_room_is_not_waited_for_for_ever),
         cmocka_unit_test(test_only_the_welcome_that_was_asked_for),
         cmocka_unit_test(test_each_refusal),
+        cmocka_unit_test(test_a_refusal_says_what_was_asked),
+        cmocka_unit_test(test_who_is_refused_goes_on_by_rc),
         cmocka_unit_test(test_another_life_gives_way_until_a_block_was_executed),
         cmocka_unit_test(test_both_ends_agree),
     };
