@@ -25,12 +25,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAIRS           64
-#define ROUNDS          2
-#define REQUESTS        6
-#define RECEIVES        6
-#define AREA_BYTES      16384 /* What A sends from and reads into; what B receives into. */
-#define OPEN_BYTES      16384 /* What B opens to A. */
+#define PAIRS      64
+#define ROUNDS     2
+#define REQUESTS   6
+#define RECEIVES   6
+#define SLOT_BYTES 8192
+#define AREA_BYTES                                                                                 \
+    (REQUESTS * SLOT_BYTES) /* A sends from it and reads into it; B receives into it. */
+#define OPEN_BYTES 16384    /* What B opens to A. */
+#define READ_BYTES_MAX                                                                             \
+    4096 /* Of the smallest MTU: a device may ask for more by several requests. */
+#define NOBODY          5000 /* So much behind one of our queue pairs there is none. */
 #define GIVE_UP_SECONDS 60
 
 enum {
@@ -68,7 +73,7 @@ struct plan {
     enum ibv_mtu mtu[2];
     uint8_t depth[2]; /* A's max_rd_atomic, B's max_dest_rd_atomic. */
     uint8_t rnr_retry;
-    bool other_number; /* B's peer is another queue pair. */
+    bool other_number; /* B's peer is a queue pair that is not there. */
     bool other_domain; /* What B opens is in another domain than its queue pair. */
     bool ready;        /* B is in RTS, else in RTR. */
     bool away;         /* B stays in INIT. */
@@ -78,6 +83,7 @@ struct plan {
 };
 
 static uint64_t state;
+static bool together; /* No half begins anew without the other. */
 
 static uint64_t draw(uint64_t bound)
 {
@@ -99,14 +105,9 @@ static unsigned draw_access(void)
     return IBV_ACCESS_LOCAL_WRITE | (once_in(4) ? (unsigned)draw(16) & all : all);
 }
 
-static bool brings_data(enum ibv_wr_opcode opcode)
-{
-    return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-/* Memory that a READ or an atomic fills or looks at is no other request's: in which order these would be
- * executed is left open (IBTA 10.8.3.3). */
-static void draw_request(struct request *request)
+/* Memory that is READ is written by none, and each request has memory of A's of its own: otherwise the
+ * order of accesses would be left open (IBTA 10.8.3.3). */
+static void draw_request(struct request *request, uint32_t slot)
 {
     static const enum ibv_wr_opcode opcodes[] = {
         IBV_WR_RDMA_WRITE,
@@ -123,10 +124,11 @@ static void draw_request(struct request *request)
     request->wrong_key = once_in(20);
     if (request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
         request->bytes = 8;
+    } else if (request->opcode == IBV_WR_RDMA_READ && request->bytes > READ_BYTES_MAX) {
+        request->bytes = READ_BYTES_MAX;
     }
-    const uint32_t half = brings_data(request->opcode) ? 0 : AREA_BYTES / 2;
     const uint32_t there = request->opcode == IBV_WR_RDMA_READ ? 0 : OPEN_BYTES / 2;
-    request->from = half + (uint32_t)draw(384) * 8;
+    request->from = slot * SLOT_BYTES + (uint32_t)draw(384) * 8;
     request->at = once_in(20) ? OPEN_BYTES + 8 * draw(2) - 8 : there + draw(384) * 8;
 }
 
@@ -158,10 +160,9 @@ static void draw_turn(const struct plan *plan, struct turn *turn, const struct t
 {
     turn->access = draw_access();
     turn->count = 1 + (uint32_t)draw(REQUESTS);
-    /* More READs than the peer answers at a time are a matter of time, unless there is one. */
-    turn->as_list = once_in(3) && plan->depth[A] <= plan->depth[B];
+    turn->as_list = once_in(3);
     for (uint32_t i = 0; i < turn->count; i++) {
-        draw_request(&turn->requests[i]);
+        draw_request(&turn->requests[i], i);
     }
     draw_psns(turn);
     if (before == NULL) {
@@ -170,6 +171,7 @@ static void draw_turn(const struct plan *plan, struct turn *turn, const struct t
     }
     turn->restart[A] = once_in(2);
     turn->restart[B] = once_in(2);
+    turn->restart[B] = together ? turn->restart[A] : turn->restart[B];
     /* Programs begin with the same numbers each time; or go on where they were. */
     if (once_in(2)) {
         turn->send_psn = once_in(2) ? before->send_psn : psn_behind(plan, before);
@@ -181,7 +183,6 @@ static void draw_plan(struct plan *plan)
 {
     *plan = (struct plan){
         .mtu = {(enum ibv_mtu)(1 + draw(5)), IBV_MTU_256},
-        .depth = {(uint8_t)(1 + draw(4)), (uint8_t)draw(5)},
         .rnr_retry = (uint8_t)draw(2),
         .other_number = once_in(25),
         .other_domain = once_in(25),
@@ -191,10 +192,10 @@ static void draw_plan(struct plan *plan)
         .receives = once_in(4) ? (uint32_t)draw(RECEIVES) : RECEIVES,
     };
     plan->mtu[B] = once_in(4) ? (enum ibv_mtu)(1 + draw(5)) : plan->mtu[A];
-    if (!once_in(4)) {
-        plan->depth[A] = (uint8_t)(1 + draw(4));
-        plan->depth[B] = plan->depth[A];
-    }
+    /* Whether a peer refuses more READs than it answers at a time is a matter of time, unless it answers
+     * none: when they come, some may be answered. */
+    plan->depth[A] = (uint8_t)(1 + draw(4));
+    plan->depth[B] = once_in(8) ? 0 : (uint8_t)(plan->depth[A] + draw(2));
     for (int i = 0; i < ROUNDS; i++) {
         draw_turn(plan, &plan->turns[i], i == 0 ? NULL : &plan->turns[i - 1]);
     }
@@ -241,6 +242,13 @@ static void open_device(struct device *device)
     }
 }
 
+static void fill(struct half *half)
+{
+    for (uint32_t i = 0; i < AREA_BYTES + OPEN_BYTES; i++) {
+        half->memory[i] = (uint8_t)(i * 7 + (uint32_t)half->role * 91 + i / 251);
+    }
+}
+
 static void make_half(struct half *half, const struct device *device, const struct plan *plan,
                       int role)
 {
@@ -256,9 +264,6 @@ static void make_half(struct half *half, const struct device *device, const stru
     half->qp = ibv_create_qp(device->pds[0], &attr);
     half->memory = malloc(AREA_BYTES + OPEN_BYTES);
     NEED(half->cq != NULL && half->qp != NULL && half->memory != NULL);
-    for (uint32_t i = 0; i < AREA_BYTES + OPEN_BYTES; i++) {
-        half->memory[i] = (uint8_t)(i * 7 + (uint32_t)role * 91 + i / 251);
-    }
     half->area = ibv_reg_mr(device->pds[0], half->memory, AREA_BYTES, IBV_ACCESS_LOCAL_WRITE);
     half->open = ibv_reg_mr(device->pds[plan->other_domain], half->memory + AREA_BYTES, OPEN_BYTES,
                             (int)plan->open);
@@ -295,7 +300,7 @@ static void connect_half(struct half *half, const struct plan *plan, const struc
     attr = (struct ibv_qp_attr){
         .qp_state = IBV_QPS_RTR,
         .path_mtu = plan->mtu[half->role],
-        .dest_qp_num = peer->number + (b && plan->other_number),
+        .dest_qp_num = peer->number + (b && plan->other_number ? NOBODY : 0),
         .rq_psn = b ? turn->receive_psn : 1,
         .max_dest_rd_atomic = b ? plan->depth[B] : 1,
         .min_rnr_timer = 1,
@@ -323,7 +328,7 @@ static void connect_half(struct half *half, const struct plan *plan, const struc
 static void post_receives(struct half *half, const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->receives; i++) {
-        struct ibv_sge sge = {(uintptr_t)half->area->addr + i * 2048, 5000, half->area->lkey};
+        struct ibv_sge sge = {(uintptr_t)half->area->addr + i * SLOT_BYTES, 5000, half->area->lkey};
         struct ibv_recv_wr *bad, wr = {.wr_id = 100 + i, .sg_list = &sge, .num_sge = 1};
         NEED(ibv_post_recv(half->qp, &wr, &bad) == 0);
     }
@@ -340,6 +345,7 @@ static void begin_turn(struct half *half, const struct plan *plan, int number,
             half->done = half->posted;
             half->failed = false;
         }
+        fill(half);
         connect_half(half, plan, turn, peer);
         if (half->role == B) {
             post_receives(half, plan);
@@ -554,6 +560,7 @@ int main(int argc, char **argv)
     static const struct option options[] = {{"seed", required_argument, NULL, 's'},
                                             {"worlds", required_argument, NULL, 'w'},
                                             {"two", required_argument, NULL, '2'},
+                                            {"together", no_argument, NULL, 't'},
                                             {0}};
     uint64_t seed = 1, worlds = 1;
     const char *file = NULL;
@@ -563,8 +570,9 @@ int main(int argc, char **argv)
         case 's': seed = strtoull(optarg, NULL, 0); break;
         case 'w': worlds = strtoull(optarg, NULL, 0); break;
         case '2': file = optarg; break;
+        case 't': together = true; break;
         default:
-            fprintf(stderr, "usage: judgement [--seed N] [--worlds N] [--two FILE]\n");
+            fprintf(stderr, "usage: judgement [--seed N] [--worlds N] [--two FILE] [--together]\n");
             return 2;
         }
     }
