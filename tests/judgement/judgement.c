@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAIRS      64
+#define PAIRS      256
 #define ROUNDS     2
 #define REQUESTS   6
 #define RECEIVES   6
@@ -253,7 +253,7 @@ static void make_half(struct half *half, const struct device *device, const stru
                       int role)
 {
     *half = (struct half){.role = role};
-    half->cq = ibv_create_cq(device->context, 64, NULL, NULL, 0);
+    half->cq = ibv_create_cq(device->context, 32, NULL, NULL, 0);
     struct ibv_qp_init_attr attr = {
         .send_cq = half->cq,
         .recv_cq = half->cq,
@@ -315,7 +315,7 @@ static void connect_half(struct half *half, const struct plan *plan, const struc
     attr = (struct ibv_qp_attr){
         .qp_state = IBV_QPS_RTS,
         .sq_psn = b ? 1 : turn->send_psn,
-        .timeout = 12,
+        .timeout = 14,
         .retry_cnt = 2,
         .rnr_retry = plan->rnr_retry,
         .max_rd_atomic = b ? 1 : plan->depth[A],
