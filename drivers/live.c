@@ -158,7 +158,11 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
     if (live->shm == NULL && errno == EADDRINUSE && !live->addresses.shared) {
         errno = EAGAIN; /* The next address that is drawn is another. */
     }
-    return live->shm != NULL || (live->config.wire == LIVE_WIRE_AUTO && has_udp(live));
+    const bool enough = live->shm != NULL || (live->config.wire == LIVE_WIRE_AUTO && has_udp(live));
+    if (enough && live->shm == NULL && errno == EPERM) {
+        fprintf(stderr, "nonic: %s; this program uses UDP alone\n", error);
+    }
+    return enough;
 }
 
 static bool open_observers(struct live *live, char *error, size_t error_bytes)

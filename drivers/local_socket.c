@@ -9,6 +9,7 @@
 
 #include "drivers/descriptor.h"
 #include "drivers/uncancelled.h"
+#include "drivers/user.h"
 
 #define NAME_PREFIX "nonic/"
 
@@ -55,35 +56,31 @@ int local_listen(const struct local_name *name, int backlog)
     return fd;
 }
 
-pid_t local_peer(int socket)
-{
-    struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
-}
-
 /* The kernel remembers which process called listen or connect on the other end. */
-bool local_user(int socket, uid_t *user)
+static struct ucred peer_of(int socket)
 {
     struct ucred peer;
     socklen_t bytes = sizeof(peer);
     const bool known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
-    if (known) {
-        *user = peer.uid;
-    }
-    return known;
+    return known ? peer : (struct ucred){.uid = USER_UNKNOWN};
 }
 
-static bool same_user(int socket, pid_t *pid)
+pid_t local_peer(int socket)
 {
-    struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
-        return false;
-    }
-    *pid = peer.pid;
+    return peer_of(socket).pid;
+}
+
+uid_t local_user(int socket)
+{
+    const uid_t user = peer_of(socket).uid;
+    return user_is_named(user) ? user : USER_UNKNOWN;
+}
+
+/* Strangers, who may be many, cost no look at files. errno is EPERM for them. */
+static bool is_ours(uid_t user)
+{
     errno = EPERM;
-    return peer.uid == geteuid();
+    return user == geteuid() && user_is_named(user);
 }
 
 int local_dial(const struct local_name *name, pid_t *pid)
@@ -92,14 +89,18 @@ int local_dial(const struct local_name *name, pid_t *pid)
     if (fd < 0) {
         return -1;
     }
+    /* Whoever answers has to be of our user as well, by then. */
+    const int wanted = 1;
     const int state = uncancelled_begin();
-    const bool good = connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
-                      same_user(fd, pid);
+    const bool good = setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &wanted, sizeof(wanted)) == 0 &&
+                      connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
+                      is_ours(peer_of(fd).uid);
     uncancelled_end(state);
     if (!good) {
         descriptor_close(fd);
         return -1;
     }
+    *pid = local_peer(fd);
     return fd;
 }
 
@@ -131,10 +132,9 @@ int local_accept_anybody(int listener)
 
 int local_accept(int listener)
 {
-    pid_t pid;
     for (int i = 0; i < STRANGERS_MAX; i++) {
         const int fd = local_accept_anybody(listener);
-        if (fd < 0 || same_user(fd, &pid)) {
+        if (fd < 0 || is_ours(peer_of(fd).uid)) {
             return fd;
         }
         local_close(fd);
@@ -144,31 +144,79 @@ int local_accept(int listener)
 }
 
 union control {
-    char bytes[CMSG_SPACE(LOCAL_FDS_MAX * sizeof(int))];
+    char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(LOCAL_FDS_MAX * sizeof(int))];
     struct cmsghdr align;
 };
+
+/* Behind what `message` has; what is put there is `bytes` large. */
+static void put_control(struct msghdr *message, int type, const void *from, size_t bytes)
+{
+    struct cmsghdr *header = (void *)((char *)message->msg_control + message->msg_controllen);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = type;
+    header->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(header), from, bytes);
+    message->msg_controllen += CMSG_SPACE(bytes);
+}
 
 bool local_send(int socket, const void *bytes, size_t count, const int *fds, uint32_t fd_count)
 {
     union control control;
     struct iovec vector = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = count};
-    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = control.bytes};
+    const struct ucred self = {.pid = getpid(), .uid = geteuid(), .gid = getegid()};
     CHECK(fd_count <= LOCAL_FDS_MAX);
+    memset(&control, 0, sizeof(control));
+    if (getuid() != self.uid) {
+        /* By itself the kernel would tell the user who started this set-user-ID program. */
+        put_control(&message, SCM_CREDENTIALS, &self, sizeof(self));
+    }
     if (fd_count > 0) {
-        const size_t fds_bytes = fd_count * sizeof(int);
-        memset(&control, 0, sizeof(control));
-        message.msg_control = control.bytes;
-        message.msg_controllen = CMSG_SPACE(fds_bytes);
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(fds_bytes);
-        memcpy(CMSG_DATA(header), fds, fds_bytes);
+        put_control(&message, SCM_RIGHTS, fds, fd_count * sizeof(int));
     }
     const int state = uncancelled_begin();
     const bool sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count;
     uncancelled_end(state);
     return sent;
+}
+
+/* Keeps up to `wanted` of the descriptors that came along. */
+static void take_descriptors(const struct cmsghdr *header, int *fds, uint32_t wanted,
+                             uint32_t *fd_count)
+{
+    const uint32_t came = (uint32_t)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    for (uint32_t i = 0; i < came; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
+        if (*fd_count < wanted) {
+            fds[(*fd_count)++] = descriptor_own(fd);
+        } else {
+            descriptor_close(fd);
+        }
+    }
+}
+
+/* False: the message is of another user's process. */
+static bool take_control(struct msghdr *message, int *fds, uint32_t wanted, uint32_t *fd_count)
+{
+    bool ours = true;
+    struct ucred sender;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL;
+         header = CMSG_NXTHDR(message, header)) {
+        if (header->cmsg_level != SOL_SOCKET) {
+            continue;
+        }
+        if (header->cmsg_type == SCM_RIGHTS) {
+            take_descriptors(header, fds, wanted, fd_count);
+        } else if (header->cmsg_type == SCM_CREDENTIALS) {
+            memcpy(&sender, CMSG_DATA(header), sizeof(sender));
+            ours = is_ours(sender.uid);
+        }
+    }
+    while (!ours && *fd_count > 0) {
+        descriptor_close(fds[--*fd_count]);
+    }
+    return ours;
 }
 
 ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count)
@@ -187,19 +235,5 @@ ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t 
         note_shortage(errno);
     }
     uncancelled_end(state);
-    const struct cmsghdr *header = received < 0 ? NULL : CMSG_FIRSTHDR(&message);
-    if (header == NULL || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-        return received;
-    }
-    const uint32_t came = (uint32_t)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    for (uint32_t i = 0; i < came; i++) {
-        int fd;
-        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
-        if (i < wanted) {
-            fds[(*fd_count)++] = descriptor_own(fd);
-        } else {
-            descriptor_close(fd);
-        }
-    }
-    return received;
+    return received < 0 || take_control(&message, fds, wanted, fd_count) ? received : -1;
 }

@@ -12,7 +12,8 @@
  * Time       Not used.
  * Units      Bytes.
  * Limits     LOCAL_FDS_MAX descriptors with a message.
- * Source     unix(7). Names have no permissions, so both sides look at the other's user.
+ * Source     unix(7). Names have no permissions, so both sides look at the other's user
+ *            (SO_PEERCRED), and who dials looks at the sender's of each answer (SCM_CREDENTIALS).
  */
 #ifndef DRIVERS_LOCAL_SOCKET_H
 #define DRIVERS_LOCAL_SOCKET_H
@@ -43,7 +44,9 @@ struct local_name local_name(const char *purpose, const struct gid *gid, int slo
 /* A listening socket of that name; -1 with errno. */
 MUST_USE int local_listen(const struct local_name *name, int backlog);
 
-/* Connects to whoever of our user listens there; -1 with errno, EPERM if it is another user. */
+/* Connects to whoever of our user listens there; -1 with errno, EPERM if it is another user. The
+ * kernel tells the user at the time of listen(): a process that has changed its user since keeps
+ * its listeners. What comes back (local_receive) is refused then, also with EPERM. */
 MUST_USE int local_dial(const struct local_name *name, pid_t *pid);
 
 /* The next process of our user that dialled; -1: none waits, or this process may have no more
@@ -56,8 +59,9 @@ MUST_USE int local_accept_anybody(int listener);
  * their listener or socket stays readable, so that sleeping until it is would not be sleeping. */
 bool local_starved(void);
 
-/* Who is on the other side of a connection. False: it is not known. */
-MUST_USE bool local_user(int socket, uid_t *user);
+/* Who is on the other side of a connection, at the time of connect() or listen(); USER_UNKNOWN
+ * (user.h): it is not known, and nobody's equal. */
+uid_t local_user(int socket);
 /* The process that dialled or listened, as this process sees it; 0: it does not see it. */
 pid_t local_peer(int socket);
 
@@ -65,8 +69,9 @@ pid_t local_peer(int socket);
 MUST_USE bool local_send(int socket, const void *bytes, size_t count, const int *fds,
                          uint32_t fd_count);
 
-/* Returns the bytes received; 0: the other side is gone; -1 with errno. Of the descriptors that
- * came along up to *fd_count are kept, and that becomes their number. */
+/* Returns the bytes received; 0: the other side is gone; -1 with errno, EPERM if we dialled and the
+ * sender was of another user when it sent. Of the descriptors that came along up to *fd_count are
+ * kept, and that becomes their number. */
 MUST_USE ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
 
 /* Closes a descriptor that may be -1. */

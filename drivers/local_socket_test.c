@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    However many processes of other users connect, one turn of accepting ends soon, and
- *         processes of our user are let in all the same.
+ *         processes of our user are let in all the same. A process that listened as our user, and
+ *         then became another one, is not believed.
  * Method  A child that becomes another user, which needs root.
  */
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -74,9 +76,78 @@ static void test_strangers_before_one_of_ours(void **state)
     local_close(listener);
 }
 
+/* A child that listens as root, becomes another user when it was called, and answers. */
+static pid_t listen_and_become_another_user(const struct local_name *name)
+{
+    int ready[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int listener = local_listen(name, 1);
+        struct pollfd waiting = {.fd = listener, .events = POLLIN};
+        const bool called = write(ready[1], &byte, 1) == 1 && poll(&waiting, 1, 10000) == 1;
+        const int caller = called && setuid(NOBODY) == 0 ? local_accept_anybody(listener) : -1;
+        _exit(caller >= 0 && local_send(caller, "word", 4, &listener, 1) ? 0 : 1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    return child;
+}
+
+static void test_one_that_became_a_stranger(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can become another user\n");
+        skip();
+    }
+    const struct local_name name = own_name();
+    const pid_t child = listen_and_become_another_user(&name);
+    char word[4];
+    int given = -1, status;
+    uint32_t count = 1;
+    pid_t pid;
+    const int fd = local_dial(&name, &pid);
+    assert_true(fd >= 0 && pid == child);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    /* The kernel goes on saying that the listener is root's. */
+    assert_int_equal(local_user(fd), 0);
+    assert_int_equal(local_receive(fd, word, sizeof(word), &given, &count), -1);
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(count, 0);
+    local_close(fd);
+}
+
+/* One that runs as our user because its file says so, started by another user, is of our user. */
+static void test_set_user_id(void **state)
+{
+    (void)state;
+    int pair[2], status;
+    const int wanted = 1;
+    char word[4];
+    uint32_t count = 0;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &wanted, sizeof(wanted)), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool set = geteuid() != 0 || setresuid(NOBODY, 0, 0) == 0;
+        _exit(set && local_send(pair[1], "word", 4, NULL, 0) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(local_receive(pair[0], word, sizeof(word), NULL, &count), sizeof(word));
+    local_close(pair[0]);
+    local_close(pair[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_that_became_a_stranger),
+        cmocka_unit_test(test_set_user_id),
         cmocka_unit_test(test_strangers_before_one_of_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "drivers/services_internal.h"
 #include "drivers/share.h"
 #include "drivers/socket_address.h"
+#include "drivers/user.h"
 #include "wire/inet.h"
 
 /* An owner that is asked by too many at once is asked again soon, and so is a port that nobody
@@ -152,8 +153,8 @@ static void note_nobody(struct services *services, struct question *question)
 int services_dial(const struct service_name *name, uid_t *user)
 {
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
-        local_user(fd, user)) {
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
+        *user = local_user(fd);
         return fd;
     }
     const int reason = errno;
@@ -168,7 +169,8 @@ int services_dial(const struct service_name *name, uid_t *user)
  * nothing if we then believe our own user, who decides for us anyway, and root. */
 static bool may_be_believed(uid_t owner, bool has_door, uid_t door_user)
 {
-    return has_door ? owner == door_user : owner == geteuid() || owner == 0;
+    return owner != USER_UNKNOWN &&
+           (has_door ? owner == door_user : owner == geteuid() || owner == 0);
 }
 
 /* Connects to the port's owner: -1 with errno, ECONNREFUSED if there is none. A claim of the very
@@ -310,8 +312,7 @@ void services_on_time(struct services *services, struct instant now)
 static void answer_at_door(int door, int asker)
 {
     const struct services_answer answer = {.magic = SERVICES_MAGIC_DOOR};
-    uid_t user;
-    const bool ours = local_user(asker, &user) && user == geteuid();
+    const bool ours = local_user(asker) == geteuid();
     (void)!local_send(asker, &answer, sizeof(answer), &door, ours ? 1 : 0);
 }
 

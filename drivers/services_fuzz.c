@@ -24,6 +24,7 @@
 #include "drivers/local_socket.h"
 #include "drivers/services_internal.h"
 #include "drivers/share.h"
+#include "drivers/user.h"
 #include "tests/fuzz/fake_sockets.h"
 #include "tests/fuzz/input.h"
 
@@ -65,7 +66,7 @@ int __real_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 void __wrap_local_close(int fd);
 int __wrap_local_accept_anybody(int listener);
-bool __wrap_local_user(int socket, uid_t *user);
+uid_t __wrap_local_user(int socket);
 pid_t __wrap_local_peer(int socket);
 bool __wrap_local_send(int socket, const void *bytes, size_t count, const int *fds,
                        uint32_t fd_count);
@@ -261,11 +262,10 @@ int __wrap_local_accept_anybody(int listener)
     return fd;
 }
 
-bool __wrap_local_user(int socket, uid_t *user)
+uid_t __wrap_local_user(int socket)
 {
     ours(socket);
-    *user = world.users[socket - FAKE_FIRST];
-    return !refuses(ENOTCONN);
+    return refuses(ENOTCONN) ? USER_UNKNOWN : world.users[socket - FAKE_FIRST];
 }
 
 pid_t __wrap_local_peer(int socket)

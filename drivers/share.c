@@ -25,6 +25,7 @@
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/taken.h"
+#include "drivers/user.h"
 #include "wire/roce.h"
 
 /* "CSHARE2": the version of all that members share: the sockets and how one is chosen, the slots,
@@ -220,6 +221,9 @@ static enum outcome take_descriptors(struct share *share, int member)
     int fds[FD_COUNT];
     uint32_t count = FD_COUNT;
     const ssize_t received = local_receive(member, &magic, sizeof(magic), fds, &count);
+    if (received < 0 && errno == EPERM) {
+        return OUTCOME_FOREIGN;
+    }
     if (received == (ssize_t)sizeof(magic) && magic == MAGIC_DESCRIPTORS && count == FD_COUNT) {
         share->listener = fds[0];
         memcpy(share->sockets, fds + 1, sizeof(share->sockets));
@@ -284,7 +288,9 @@ static void explain(enum outcome outcome, const char *text, char *error, size_t 
                  ROCE_UDP_PORT, text);
         return;
     case OUTCOME_FOREIGN:
-        snprintf(error, error_bytes, "%s is shared by nonic programs of another user", text);
+        snprintf(error, error_bytes, "%s is shared by nonic programs of another user%s", text,
+                 user_is_named(geteuid()) ? ""
+                                          : ", or of one that this user namespace cannot name");
         return;
     case OUTCOME_VERSION:
         snprintf(

@@ -22,6 +22,7 @@
 #include "drivers/share.h"
 #include "drivers/shm_internal.h"
 #include "drivers/uncancelled.h"
+#include "drivers/user.h"
 
 #define DIALS 3
 
@@ -73,6 +74,15 @@ static void explain(char *text, size_t text_bytes, size_t wanted)
     }
 }
 
+/* Why peers could not be told from strangers. */
+static void explain_user(char *text, size_t text_bytes)
+{
+    snprintf(text, text_bytes,
+             "shared memory: this program's user ID, %u, stands for all users that its user "
+             "namespace does not name: take another user ID there, or name all users",
+             geteuid());
+}
+
 struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, size_t error_bytes)
 {
     struct shm_port *port = calloc(1, sizeof(*port));
@@ -85,6 +95,12 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
     list_init(&port->callers);
     port->listener = port->board_fd = -1;
     port->epoll = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    if (!user_is_named(geteuid())) {
+        explain_user(error, error_bytes);
+        shm_port_close(port);
+        errno = EPERM;
+        return NULL;
+    }
     if (!make_board(port)) {
         explain(error, error_bytes, sizeof(struct shm_board));
         shm_port_close(port);
@@ -199,9 +215,11 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
     if (link->socket < 0) {
         return false;
     }
-    if (only != 0 && pid != only) {
+    const bool other = only != 0 && pid != only;
+    /* Who listened as our user may have changed its user since. */
+    if (other || (pid != 0 && user_of_process(pid) != geteuid())) {
         local_close(link->socket);
-        errno = ECONNREFUSED;
+        errno = other ? ECONNREFUSED : EPERM;
         return false;
     }
     link->pid = pid;

@@ -16,9 +16,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "drivers/share.h"
 #include "drivers/shm_internal.h"
+#include "drivers/user.h"
 #include "tests/fuzz/fake_sockets.h"
 #include "tests/fuzz/input.h"
 
@@ -43,6 +45,8 @@ int __wrap_local_listen(const struct local_name *name, int backlog);
 int __wrap_local_dial(const struct local_name *name, pid_t *pid);
 int __wrap_local_accept(int listener);
 pid_t __wrap_local_peer(int socket);
+bool __wrap_user_is_named(uid_t user);
+uid_t __wrap_user_of_process(pid_t process);
 bool __wrap_local_send(int socket, const void *bytes, size_t count, const int *fds,
                        uint32_t fd_count);
 ssize_t __wrap_local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
@@ -88,6 +92,17 @@ pid_t __wrap_local_peer(int socket)
 {
     CHECK(fake_socket_of(socket)->open);
     return 12345;
+}
+
+bool __wrap_user_is_named(uid_t user)
+{
+    return user == geteuid();
+}
+
+uid_t __wrap_user_of_process(pid_t process)
+{
+    CHECK(process == 12345);
+    return take(world.input) % 8 == 7 ? USER_UNKNOWN : geteuid();
 }
 
 bool __wrap_local_send(int socket, const void *bytes, size_t count, const int *fds,

@@ -45,7 +45,7 @@ struct shm_record {
 typedef void (*shm_sink)(void *context, const struct shm_record *record);
 
 /* `slot`: which of the processes that share the address we are; LOCAL_NO_SLOT: it is ours alone.
- * NULL with a reason in `error`. */
+ * NULL with a reason in `error`; errno is EPERM if our user cannot be told from others. */
 struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, size_t error_bytes);
 void shm_port_close(struct shm_port *port);
 

@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "drivers/local_socket.h"
 #include "drivers/stat_server.h"
+#include "drivers/user.h"
 
 #define TEXT_BYTES     8192
 #define SAID_BYTES_MAX (1u << 20)
@@ -106,17 +108,16 @@ static void settle_with_text(struct stat_program *program)
     settle(program, program->text != NULL ? STAT_ANSWERED : STAT_SILENT);
 }
 
-/* The kernel says who called listen on the other end. */
+/* The kernel says who called listen on the other end. A root that did may have given up its rights
+ * since. */
 static bool may_believe(struct stat_program *program)
 {
-    struct ucred peer;
-    socklen_t bytes = sizeof(peer);
-    if (getsockopt(program->socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
-        return false;
-    }
-    program->process = peer.pid;
-    program->user = peer.uid;
-    return peer.uid == geteuid() || geteuid() == 0;
+    const uid_t user = local_user(program->socket);
+    program->process = local_peer(program->socket);
+    const uid_t now = program->process == 0 ? user : user_of_process(program->process);
+    program->user = user == 0 ? now : user;
+    const bool known = user != USER_UNKNOWN && now != USER_UNKNOWN;
+    return known && (geteuid() == 0 || (user == geteuid() && now == geteuid()));
 }
 
 /* Never waits: where the listener's queue is full, the next round tries again. */

@@ -18,7 +18,7 @@ enum stat_outcome {
     STAT_ASKING,   /* Not known yet. */
     STAT_ANSWERED, /* `text` is what the program said. */
     STAT_GONE,     /* Nobody listens under this name. */
-    STAT_FOREIGN,  /* Another user listens, and we are not root. */
+    STAT_FOREIGN,  /* Another user listens, and we are not root; or it is not known which one. */
     STAT_SILENT,   /* No answer in time: a stopped program, or a queue that others keep full. */
 };
 

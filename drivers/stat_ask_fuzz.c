@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "drivers/stat_ask.h"
 #include "drivers/stat_server.h"
+#include "drivers/user.h"
 #include "tests/fuzz/fake_sockets.h"
 #include "tests/fuzz/input.h"
 
@@ -41,7 +42,9 @@ int __real_socket(int family, int type, int protocol);
 int __wrap_socket(int family, int type, int protocol);
 int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes);
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes);
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes);
+uid_t __wrap_local_user(int fd);
+pid_t __wrap_local_peer(int fd);
+uid_t __wrap_user_of_process(pid_t process);
 ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_close(int fd);
@@ -90,14 +93,23 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes)
     return (choice & 3) == 3 ? -1 : 0;
 }
 
-/* SO_PEERCRED. */
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
+uid_t __wrap_local_user(int fd)
 {
     ours(fd);
-    const struct ucred peer = {.pid = 77, .uid = world.users[fd - FAKE_FIRST]};
-    CHECK(level == SOL_SOCKET && name == SO_PEERCRED && *bytes == sizeof(peer));
-    memcpy(value, &peer, sizeof(peer));
-    return take(world.input) % 16 == 15 ? -1 : 0;
+    return take(world.input) % 16 == 15 ? USER_UNKNOWN : world.users[fd - FAKE_FIRST];
+}
+
+pid_t __wrap_local_peer(int fd)
+{
+    ours(fd);
+    return take(world.input) % 16 == 15 ? 0 : 77;
+}
+
+/* It may have changed its user since it listened; what it says then counts for nothing. */
+uid_t __wrap_user_of_process(pid_t process)
+{
+    CHECK(process == 77);
+    return take(world.input) % 8 == 7 ? SELF + 1 : SELF;
 }
 
 /* Never from another user's socket. */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * user - which user of the machine a number from the kernel stands for.
+ *
+ * Purpose    A user namespace may name a part of the machine's users only. To a process there the
+ *            kernel gives one and the same number, the overflow ID (65534), for all others. Such a
+ *            number says nothing about who it is.
+ * Inputs     Numbers of users and of processes, from the kernel.
+ * Outputs    Numbers of users that stand for one user alone, or USER_UNKNOWN.
+ * Threads    Any. No call is a point where a program's thread may be cancelled.
+ * Time       Not used; one call reads one or two small files of /proc.
+ * Source     user_namespaces(7), "Unmapped user and group IDs"; proc_pid_status(5).
+ */
+#ifndef DRIVERS_USER_H
+#define DRIVERS_USER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/check.h"
+
+/* Nobody has this number (setresuid(2)). Two unknown users are not the same one. */
+#define USER_UNKNOWN ((uid_t)-1)
+
+/* Can that number stand for one user alone? The overflow ID can if our user namespace has a name
+ * for every user, as the first one of a machine has. */
+MUST_USE bool user_is_named(uid_t user);
+
+/* The effective user of a process as it is now; USER_UNKNOWN: there is no such process in our PID
+ * namespace, or it is not known whose it is. */
+uid_t user_of_process(pid_t process);
+
+#endif
