@@ -81,6 +81,21 @@ void live_explain_source(struct live *live, const struct gid *source)
     uncancelled_end(cancellation);
 }
 
+void live_explain_crowded(struct live *live, const struct gid *peer)
+{
+    char text[INET6_ADDRSTRLEN];
+    if (live->crowd_explained) {
+        return;
+    }
+    const int cancellation = uncancelled_begin();
+    live->crowd_explained = true;
+    fprintf(stderr,
+            "nonic: the program at %s has no place for another caller: it is stopped, or others "
+            "keep calling it; no shared memory leads there\n",
+            to_text(peer, text));
+    uncancelled_end(cancellation);
+}
+
 void live_explain_other_layouts(struct live *live)
 {
     if (live->config.wire != LIVE_WIRE_SHM || !instant_reached(live_now(live), live->others_due)) {

@@ -84,6 +84,7 @@ struct live {
     bool cm_explained;     /* The program was told why it reaches nobody. */
     uint16_t cm_ports;     /* Source ports of connections: the next one; 0: none was given yet. */
     bool shm_explained;    /* The program was told that shared memory does not lead to its peer. */
+    bool crowd_explained;  /* Or that a peer's queue of callers was full. */
     bool udp_explained;    /* The program was told why no UDP leads to its peer. */
     pid_t other_layout;    /* The latest process that it was told has other rings than ours, ... */
     pid_t other_version;   /* ... and that cannot be asked for its ports. */
@@ -202,6 +203,8 @@ bool live_explain_no_ring(struct live *live, const struct gid *peer, uint32_t sl
                           bool of_other_user);
 /* With --wire shm: that no connection leaves from this address, which is not the first. */
 void live_explain_source(struct live *live, const struct gid *source);
+/* Its queue of callers is full, and stays so. */
+void live_explain_crowded(struct live *live, const struct gid *peer);
 /* With --wire shm: that there are processes on this machine whose rings are of another layout. The
  * side that fails first may be theirs, and an old build does not say why. */
 void live_explain_other_layouts(struct live *live);

@@ -11,12 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/clock.h"
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/shortage.h"
+#include "drivers/uncancelled.h"
 
 /* A process that was not there, or is gone, is looked for again after this long. */
 #define LOOK_AGAIN_NS 100000000
+
+/* A peer whose queue of callers is full is busy, and not absent: other users may fill it. A call of
+ * the program's waits so long for a place. */
+#define CROWDED_NS      100000000
+#define CROWDED_LOOK_NS 50000
 
 /* The way to all processes that share one peer address. */
 struct live_fan {
@@ -74,6 +81,27 @@ static struct link *udp_link_to(struct live *live, const struct nic_path *path, 
                         : udp_port_link(&live->udp, &path->source, &path->destination, (int)slot);
 }
 
+/* The peer was dialled in vain, and errno says why. True: it is worth another try. Meanwhile our
+ * own callers are let in, of whom one may be waiting for us to the same end. */
+static bool wait_for_place(struct live *live, const struct gid *peer, struct instant *end)
+{
+    const struct instant now = clock_now();
+    if (live->shm == NULL || errno != EAGAIN) {
+        return false;
+    }
+    if (instant_reached(now, *end)) {
+        live_explain_crowded(live, peer);
+        errno = EAGAIN;
+        return false;
+    }
+    if (instant_reached(*end, INSTANT_NEVER)) {
+        *end = instant_after(now, CROWDED_NS);
+    }
+    shm_port_accept(live->shm);
+    uncancelled_sleep(CROWDED_LOOK_NS);
+    return true;
+}
+
 /* -- Connections --------------------------------------------------------------------------------*/
 
 static bool is_in_use(struct live *live, const struct nic_path *path, int slot)
@@ -126,7 +154,23 @@ static struct link *shm_link_of_connection(struct live *live, const struct nic_p
         errno = 0;
         return NULL;
     }
-    return shm_link_to(live, path, slot);
+    struct instant end = INSTANT_NEVER;
+    struct link *link;
+    do {
+        link = shm_link_to(live, path, slot);
+    } while (link == NULL && wait_for_place(live, &path->destination, &end));
+    return link;
+}
+
+static struct link *shm_link_of_datagrams(struct live *live, const struct nic_path *path)
+{
+    struct instant end = INSTANT_NEVER;
+    struct link *link = NULL;
+    do {
+        link =
+            live->shm == NULL ? NULL : shm_port_link(live->shm, &path->destination, LOCAL_NO_SLOT);
+    } while (link == NULL && wait_for_place(live, &path->destination, &end));
+    return link;
 }
 
 static void explain_shm_only(struct live *live, const struct nic_path *path, uint32_t slot,
@@ -262,8 +306,7 @@ enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
         return live_resolve_group(live, path);
     }
     errno = 0;
-    path->link =
-        live->shm == NULL ? NULL : shm_port_link(live->shm, &path->destination, LOCAL_NO_SLOT);
+    path->link = shm_link_of_datagrams(live, path);
     int reason = errno;
     if (path->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
         path->link = use_udp(live, link_to_lone(live, path));

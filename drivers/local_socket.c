@@ -15,7 +15,7 @@
 
 /* Connections of other users that are sent away in one turn: their flood takes a part of our time,
  * under the NIC's lock, and not all of it. */
-#define STRANGERS_MAX 32
+#define STRANGERS_MAX 64
 
 struct local_name local_name(const char *purpose, const struct gid *gid, int slot)
 {

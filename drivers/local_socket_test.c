@@ -21,7 +21,7 @@
 
 #define NOBODY    65534 /* A user without any rights. */
 #define STRANGERS 500
-#define IN_A_TURN 50
+#define IN_A_TURN 100
 
 static struct local_name own_name(void)
 {

@@ -351,7 +351,8 @@ bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *base
 
 /* A hello follows its call at once. So of more callers than this the oldest has none to say, and
  * must not hold a descriptor of this process for ever. */
-#define CALLERS_MAX 64
+#define CALLERS_MAX       64
+#define CALLERS_IN_A_TURN 16
 
 static void add_caller(struct shm_port *port, struct shm_caller *caller)
 {
@@ -363,13 +364,8 @@ static void add_caller(struct shm_port *port, struct shm_caller *caller)
     port->caller_count++;
 }
 
-static void accept_caller(struct shm_port *port)
+static void take_caller(struct shm_port *port, int fd)
 {
-    /* Other users' processes are reached over UDP. */
-    const int fd = local_accept(port->listener);
-    if (fd < 0) {
-        return;
-    }
     struct shm_caller *caller = malloc(sizeof(*caller));
     if (caller == NULL) {
         local_close(fd);
@@ -383,6 +379,15 @@ static void accept_caller(struct shm_port *port)
         return;
     }
     add_caller(port, caller);
+}
+
+/* Other users' processes are reached over UDP. */
+void shm_port_accept(struct shm_port *port)
+{
+    int fd;
+    for (int i = 0; i < CALLERS_IN_A_TURN && (fd = local_accept(port->listener)) >= 0; i++) {
+        take_caller(port, fd);
+    }
 }
 
 static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
@@ -528,6 +533,6 @@ void shm_port_serve(struct shm_port *port)
     }
     /* Another one may have to go for it, of whom an event may tell. */
     if (called) {
-        accept_caller(port);
+        shm_port_accept(port);
     }
 }

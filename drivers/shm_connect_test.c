@@ -107,9 +107,54 @@ static void test_peer_that_ended(void **state)
     close(pair[1]);
 }
 
+/* Until there is no place. Returns how many. */
+static int call_as_another_user(const struct gid *gid)
+{
+    const struct local_name name = shm_name(SHM_LAYOUT, gid, LOCAL_NO_SLOT);
+    int status;
+    const pid_t child = fork();
+    if (child == 0) {
+        int calls = setuid(NOBODY) == 0 ? 0 : INT32_MIN;
+        bool called = true;
+        while (called) {
+            const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+            called = connect(fd, (const struct sockaddr *)&name.address, name.bytes) == 0;
+            calls += called;
+            close(fd);
+        }
+        _exit(errno == EAGAIN && calls > 100 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+/* That is no reason to take the peer for absent; and it has places again after one turn. */
+static void test_queue_that_others_fill(void **state)
+{
+    (void)state;
+    need_root();
+    const struct gid self = gid_of(0), other = gid_of(1);
+    struct shm_port *port = open_port(&self), *peer = open_port(&other);
+    assert_int_equal(call_as_another_user(&other), 0);
+    assert_null(shm_port_link(port, &other, LOCAL_NO_SLOT));
+    assert_int_equal(errno, EAGAIN);
+    shm_port_accept(peer);
+    struct link *link = shm_port_link(port, &other, LOCAL_NO_SLOT);
+    assert_non_null(link);
+    for (int turns = 0; peer->inbound_count == 0; turns++) {
+        assert_true(turns < 1000);
+        shm_port_serve(peer);
+    }
+    shm_port_serve(port);
+    assert_false(link->lost);
+    shm_port_close(port);
+    shm_port_close(peer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_queue_that_others_fill),
         cmocka_unit_test(test_peer_that_became_another_user),
         cmocka_unit_test(test_peer_that_ended),
     };

@@ -57,8 +57,13 @@ void shm_port_forget(struct shm_port *port);
 int shm_port_fd(const struct shm_port *port);
 void shm_port_serve(struct shm_port *port);
 
+/* Lets in who calls, and sends other users' callers away, so many of each in a turn. A part of
+ * shm_port_serve. */
+void shm_port_accept(struct shm_port *port);
+
 /* The link to the process with that GID and slot (or to ourselves), LOCAL_NO_SLOT if it has the GID
- * alone; NULL if no nonic process of our user is there. */
+ * alone; NULL if no nonic process of our user is there, or, with EAGAIN, its queue of callers is
+ * full: then it may have a place soon. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 
 /* Looks for the peer of a link that was lost: its process may be there, and have had no memory, or

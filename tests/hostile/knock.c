@@ -3,7 +3,7 @@
  * knock - somebody at the listeners of all nonic programs of this network namespace.
  *
  *     knock take            says the hello of a ring, and a line for each listener: what it gave
- *     knock crowd SECONDS   connects and hangs up, as fast as it can
+ *     knock crowd SECONDS   connects to those of rings and hangs up, as fast as it can
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +22,7 @@
 
 #define LISTENERS_MAX 64
 #define IN_A_ROW      2000 /* Calls at one listener, at most. */
+#define LOOK_SECONDS  0.01
 #define LISTENS       " 00010000 "
 
 struct listener {
@@ -29,13 +30,13 @@ struct listener {
     socklen_t bytes;
 };
 
-static uint32_t find_listeners(struct listener *found)
+static uint32_t find_listeners(struct listener *found, const char *prefix)
 {
     FILE *list = fopen("/proc/net/unix", "re");
     char line[512];
     uint32_t count = 0;
     while (list != NULL && count < LISTENERS_MAX && fgets(line, sizeof(line), list) != NULL) {
-        const char *name = strstr(line, " @nonic");
+        const char *name = strstr(line, prefix);
         line[strcspn(line, "\n")] = '\0';
         if (name == NULL || strstr(line, LISTENS) == NULL) {
             continue;
@@ -149,9 +150,14 @@ static int crowd(double seconds)
 {
     static struct listener listeners[LISTENERS_MAX];
     const double end = seconds_now() + seconds;
+    double looked_at = 0;
     unsigned long full = 0;
+    uint32_t count = 0;
     while (seconds_now() < end) {
-        const uint32_t count = find_listeners(listeners);
+        if (seconds_now() > looked_at + LOOK_SECONDS) {
+            looked_at = seconds_now();
+            count = find_listeners(listeners, " @nonic/layout-");
+        }
         for (uint32_t i = 0; i < count; i++) {
             int fd = 0;
             for (int calls = 0; calls < IN_A_ROW && fd >= 0; calls++) {
@@ -169,7 +175,7 @@ int main(int count, char **words)
 {
     static struct listener listeners[LISTENERS_MAX];
     if (count == 2 && strcmp(words[1], "take") == 0) {
-        return take(listeners, find_listeners(listeners));
+        return take(listeners, find_listeners(listeners, " @nonic"));
     }
     if (count == 3 && strcmp(words[1], "crowd") == 0) {
         return crowd(atof(words[2]));

@@ -147,6 +147,37 @@ def service_without_a_name():
                 server.communicate()
 
 
+def crowded(attackers, pairs):
+    """Others call at all listeners and hang up, as fast as they can: programs of one user meet by rings."""
+    need_root()
+    with Namespaces(ends=1) as space:
+        inside = space.inside[0]
+        crowd = [subprocess.Popen([*inside, *as_user(OVERFLOW), KNOCK, 'crowd', '60'], stdout=subprocess.DEVNULL)
+                 for _ in range(attackers)]
+        try:
+            for _ in range(pairs):
+                meet_by_ring(inside)
+        finally:
+            for one in crowd:
+                one.kill()
+                one.wait()
+
+
+def meet_by_ring(inside):
+    port = free_port()
+    args, options = [*PINGPONG, '-n', '100', '-p', port], ['--stats']
+    server = start(args, 'auto', options, inside)
+    try:
+        wait_for_listener(port, server)
+        client = start([*args, '127.0.0.1'], 'auto', options, inside)
+        output = finish(client, 60, server)
+        if client.returncode or 'udp_datagrams_sent' in output or 'sent_pkts' not in output:
+            raise Failure(output)
+    finally:
+        server.kill()
+        server.communicate()
+
+
 def tests():
     for who in USERS:
         for options, program in (((), PINGPONG), (('--device', '127.0.0.1'), PINGPONG), ((), RPING)):
@@ -156,5 +187,6 @@ def tests():
          True)
     test('strangers: two programs of nobody meet by rings', two_of_nobody)
     test('strangers: services of a user without a name', service_without_a_name)
+    test('strangers: four who call and hang up', crowded, 4, 40 if harness.arguments.full else 8, alone=True)
     for who in ('a user without a name', 'nobody of a container'):
         test(f'strangers: two programs of {who} use UDP', two_without_a_name, who)
