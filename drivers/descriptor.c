@@ -2,33 +2,64 @@
 #include "drivers/descriptor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include "drivers/uncancelled.h"
 
 _Atomic uint64_t descriptor_bits[DESCRIPTORS_MAX / 64];
+_Atomic uint64_t descriptor_lent_bits[DESCRIPTORS_MAX / 64];
 _Atomic int descriptor_highest = -1;
 _Atomic pid_t descriptor_owner;
 
-int descriptor_own(int fd)
+/* Returns `fd`. */
+static int note(_Atomic uint64_t *bits, int fd)
 {
     if (fd < 0 || (uint32_t)fd >= DESCRIPTORS_MAX) {
         return fd;
     }
     atomic_store_explicit(&descriptor_owner, getpid(), memory_order_relaxed);
-    atomic_fetch_or_explicit(&descriptor_bits[fd / 64], UINT64_C(1) << fd % 64,
-                             memory_order_relaxed);
+    atomic_fetch_or_explicit(&bits[fd / 64], UINT64_C(1) << fd % 64, memory_order_relaxed);
     int highest = atomic_load(&descriptor_highest);
     while (fd > highest && !atomic_compare_exchange_weak(&descriptor_highest, &highest, fd)) {
     }
     return fd;
 }
 
+/* A program that has closed its standard streams. */
+static int above_streams(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO) {
+        return fd;
+    }
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    uncancelled_close(fd);
+    return moved;
+}
+
+int descriptor_own(int fd)
+{
+    return note(descriptor_bits, above_streams(fd));
+}
+
 void descriptor_close(int fd)
 {
     if (fd >= 0) {
         /* First: once it is closed, the number may be another thread's. */
-        descriptors_disown((uint32_t)fd, (uint32_t)fd);
+        descriptor_clear_bit(descriptor_bits, fd);
+        uncancelled_close(fd);
+    }
+}
+
+int descriptor_lend(int fd)
+{
+    return note(descriptor_lent_bits, fd);
+}
+
+void descriptor_take_back(int fd)
+{
+    if (descriptor_is_lent(fd)) {
+        descriptor_give_up(fd);
         uncancelled_close(fd);
     }
 }
@@ -46,6 +77,8 @@ bool descriptor_may_grow_to(uint64_t bytes)
 void descriptors_close_all(void)
 {
     const int highest = atomic_load(&descriptor_highest);
+    /* What was lent to the parent's program, its child's program may close. */
+    atomic_store(&descriptor_owner, getpid());
     for (int word = 0; word <= highest / 64 && highest >= 0; word++) {
         uint64_t bits = atomic_exchange(&descriptor_bits[word], 0);
         while (bits != 0) {

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * descriptor - the file descriptors that the NIC keeps for itself.
+ * descriptor - the file descriptors of the NIC.
  *
- * Purpose    A child of fork has copies of all of its parent's, which would keep names, ports and
- *            connections alive when the parent is gone, and peers believing in it. So the NIC's
- *            are noted, and a child closes them.
- * Inputs     descriptor_own behind the call that made one, descriptor_close instead of close.
- * Outputs    descriptors_close_all.
+ * Purpose    The numbers that the NIC keeps for itself are noted. A child of fork has copies of all
+ *            of its parent's, which would keep names, ports and connections alive when the parent
+ *            is gone, and peers believing in it: it closes them. And a program that closes what it
+ *            knows nothing of (closefrom) does not get them: else the next file that it opens would
+ *            have the number of a socket or counter into which the NIC writes.
+ *            Others are lent to the program (the descriptors of channels): it may close them, and
+ *            then the NIC lets them be.
+ * Inputs     descriptor_own behind the call that made one, descriptor_close instead of close;
+ *            likewise descriptor_lend and descriptor_take_back. The program's calls, by
+ *            verbs/interpose_descriptor.c.
+ * Outputs    descriptor_is_owned, descriptor_is_lent, descriptors_close_all.
  * Ownership  The opener's, as ever.
  * Threads    Any; also signal handlers and children of fork.
  * Time       Not used.
  * Limits     Numbers from DESCRIPTORS_MAX on are not noted.
- * Source     fork(2), signal-safety(7).
+ * Source     fork(2), signal-safety(7), docs/decisions/0040-descriptors.md.
  */
 #ifndef DRIVERS_DESCRIPTOR_H
 #define DRIVERS_DESCRIPTOR_H
@@ -23,16 +29,24 @@
 
 #define DESCRIPTORS_MAX (1u << 20)
 
-/* For the functions below: a bit for each, the highest there ever was, and whose they are. */
+/* For the functions below: a bit for each, the highest that ever had one, and whose they are. */
 extern _Atomic uint64_t descriptor_bits[DESCRIPTORS_MAX / 64];
+extern _Atomic uint64_t descriptor_lent_bits[DESCRIPTORS_MAX / 64];
 extern _Atomic int descriptor_highest;
 extern _Atomic pid_t descriptor_owner;
 
-/* Returns `fd`, which may be -1. */
+/* Takes `fd`, which may be -1, and returns the number that it has from now on: never one of the
+ * standard streams, which programs, and messages of our own, write to. -1 with errno. */
 int descriptor_own(int fd);
 
 /* `fd` may be -1. No cancellation point (uncancelled.h); errno stays. */
 void descriptor_close(int fd);
+
+/* Returns `fd`, which may be -1. */
+int descriptor_lend(int fd);
+
+/* Closes it, unless the program has. */
+void descriptor_take_back(int fd);
 
 /* May a file, also one in memory, have so many bytes? Beyond the limit (RLIMIT_FSIZE) its growth
  * would be answered by a signal, SIGXFSZ, which ends the program. False: errno is EFBIG. */
@@ -41,19 +55,49 @@ bool descriptor_may_grow_to(uint64_t bytes);
 /* In a child of fork. Calls close alone. */
 void descriptors_close_all(void);
 
-/* A program closes what it knows nothing of: the numbers become those of other files. A child of
- * vfork, which closes its own alone, changes nothing. Compiled into its caller, because it is
- * called before a sanitizer's runtime is ready. */
-static inline void descriptors_disown(uint32_t first, uint32_t last)
+/* The functions below are compiled into their callers, because they are called before a sanitizer's
+ * runtime is ready. Of a child of vfork, which has copies of its own, nothing is noted. */
+static inline bool descriptor_has_bit(const _Atomic uint64_t *bits, int fd)
+{
+    return fd >= 0 && (uint32_t)fd < DESCRIPTORS_MAX &&
+           (atomic_load_explicit(&bits[fd / 64], memory_order_relaxed) >> fd % 64 & 1) &&
+           atomic_load_explicit(&descriptor_owner, memory_order_relaxed) == getpid();
+}
+
+static inline void descriptor_clear_bit(_Atomic uint64_t *bits, int fd)
+{
+    if (descriptor_has_bit(bits, fd)) {
+        atomic_fetch_and_explicit(&bits[fd / 64], ~(UINT64_C(1) << fd % 64), memory_order_relaxed);
+    }
+}
+
+static inline bool descriptor_is_owned(int fd)
+{
+    return descriptor_has_bit(descriptor_bits, fd);
+}
+
+/* False: the program has closed it, or it was never lent; the number may be another file's. */
+static inline bool descriptor_is_lent(int fd)
+{
+    return (uint32_t)fd >= DESCRIPTORS_MAX || descriptor_has_bit(descriptor_lent_bits, fd);
+}
+
+/* The program closes it. */
+static inline void descriptor_give_up(int fd)
+{
+    descriptor_clear_bit(descriptor_lent_bits, fd);
+}
+
+/* The lowest from `first` to `last` that is owned; -1: none. */
+static inline int descriptor_next_owned(uint32_t first, uint32_t last)
 {
     const int highest = atomic_load_explicit(&descriptor_highest, memory_order_relaxed);
-    for (uint32_t fd = first; highest >= 0 && fd <= last && fd <= (uint32_t)highest; fd++) {
-        const uint64_t bit = UINT64_C(1) << fd % 64;
-        if ((atomic_load_explicit(&descriptor_bits[fd / 64], memory_order_relaxed) & bit) &&
-            atomic_load_explicit(&descriptor_owner, memory_order_relaxed) == getpid()) {
-            atomic_fetch_and_explicit(&descriptor_bits[fd / 64], ~bit, memory_order_relaxed);
+    for (int64_t fd = first; fd <= (int64_t)last && fd <= highest; fd++) {
+        if (descriptor_is_owned((int)fd)) {
+            return (int)fd;
         }
     }
+    return -1;
 }
 
 #endif

@@ -74,7 +74,7 @@ MUST_USE bool local_send(int socket, const void *bytes, size_t count, const int 
  * kept, and that becomes their number. */
 MUST_USE ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
 
-/* Closes a descriptor that may be -1. */
+/* Closes a descriptor that may be -1; errno stays. */
 void local_close(int fd);
 
 #endif

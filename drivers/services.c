@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/services_internal.h"
 #include "drivers/share.h"
@@ -60,7 +61,7 @@ struct list services_opened = {&services_opened, &services_opened};
 static void close_fd(int *fd)
 {
     if (*fd >= 0) {
-        close(*fd);
+        local_close(*fd);
         *fd = -1;
     }
 }
@@ -100,8 +101,8 @@ static bool watch_for_fork(void)
 
 bool services_open(struct services *services, const struct service_owner *self)
 {
-    *services = (struct services){.fd = watch_for_fork() ? epoll_create1(EPOLL_CLOEXEC) : -1,
-                                  .self = *self};
+    *services = (struct services){
+        .fd = watch_for_fork() ? descriptor_own(epoll_create1(EPOLL_CLOEXEC)) : -1, .self = *self};
     list_init(&services->claims);
     list_init(&services->questions);
     list_init(&services->node);
@@ -152,7 +153,8 @@ static void note_nobody(struct services *services, struct question *question)
 
 int services_dial(const struct service_name *name, uid_t *user)
 {
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd =
+        descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
         *user = local_user(fd);
         return fd;
@@ -332,7 +334,7 @@ static void answer_at(const struct services *services, int listener, bool owner)
         } else {
             answer_at_door(listener, fd);
         }
-        close(fd);
+        local_close(fd);
     }
 }
 
@@ -394,7 +396,7 @@ static enum reply read_answer(int fd, struct service_owner *owner, int flags)
 static bool ask_once(const struct service_name *name, struct service_owner *owner)
 {
     const struct timeval patience = {.tv_sec = ASK_SECONDS};
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const int fd = descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return false;
     }
@@ -405,7 +407,7 @@ static bool ask_once(const struct service_name *name, struct service_owner *owne
         connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
         read_answer(fd, owner, 0) == REPLY_OWNER;
     const int reason = errno;
-    close(fd);
+    local_close(fd);
     errno = reason;
     return answered;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "drivers/clock.h"
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/services_internal.h"
 #include "drivers/shortage.h"
@@ -63,7 +64,7 @@ static bool same_name(const struct service_name *a, const struct service_name *b
 /* 0 or an errno. */
 static int bind_name(int *fd, const struct service_name *name)
 {
-    *fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *fd = descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (*fd >= 0 && bind(*fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
         return 0;
     }
@@ -152,7 +153,7 @@ static int hold_together(struct services *services, int *door, const struct serv
     int fd, failure = EADDRINUSE;
     const struct service *holder = holder_here(name, &fd);
     if (holder != NULL) {
-        *door = holder->any ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        *door = holder->any ? -1 : descriptor_own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
         return holder->any ? EADDRINUSE : *door < 0 ? EMFILE : 0;
     }
     for (int i = 0; i < DOOR_TRIES && (failure == EADDRINUSE || failure == EAGAIN); i++) {
@@ -189,7 +190,7 @@ void services_let_go(const struct services *services, int *descriptor, bool ours
         if (ours) {
             shutdown(fd, SHUT_RDWR);
         }
-        close(fd);
+        local_close(fd);
     }
 }
 

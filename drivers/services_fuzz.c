@@ -54,8 +54,6 @@ int __wrap_getsockname(int fd, struct sockaddr *address, socklen_t *bytes);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t bytes);
 ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags);
 int __wrap_shutdown(int fd, int how);
-int __real_close(int fd);
-int __wrap_close(int fd);
 int __wrap_fcntl64(int fd, int what, ...);
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
@@ -159,15 +157,6 @@ int __wrap_shutdown(int fd, int how)
 {
     (void)how;
     ours(fd);
-    return 0;
-}
-
-int __wrap_close(int fd)
-{
-    if (fake_socket_of(fd) == NULL) {
-        return __real_close(fd);
-    }
-    fake_close(fd);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "drivers/clock.h"
+#include "drivers/descriptor.h"
 #include "drivers/uncancelled.h"
 #include "verbs/cm_internal.h"
 
@@ -104,7 +105,7 @@ static void drop(struct cm_file *file)
     const bool last = --file->users == 0;
     pthread_mutex_unlock(&mutex);
     if (last) {
-        close(file->wait_fd);
+        descriptor_close(file->wait_fd);
         free(file);
     }
 }
@@ -206,11 +207,11 @@ static int open_device(int flags)
     list_init(&file->ids);
     file->fd =
         eventfd(0, (flags & O_CLOEXEC ? EFD_CLOEXEC : 0) | (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
-    file->wait_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    file->wait_fd = descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
     if (file->fd < 0 || file->fd >= FILES_MAX || file->wait_fd < 0) {
         const int reason = file->fd < FILES_MAX ? errno : EMFILE;
         close(file->fd);
-        close(file->wait_fd);
+        descriptor_close(file->wait_fd);
         free(file);
         errno = reason;
         return -1;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "verbs/internal.h"
 
 static struct {
@@ -62,9 +63,9 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
     pthread_mutex_init(&context->mutex, NULL);
     pthread_mutex_init(&ibv->mutex, NULL);
     ibv->device = device;
-    ibv->cmd_fd = fd;
+    ibv->cmd_fd = descriptor_lend(fd);
     ibv->num_comp_vectors = 1;
-    ibv->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    ibv->async_fd = descriptor_lend(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
     if (ibv->async_fd < 0) {
         const int reason = errno;
         free(context);
@@ -168,8 +169,8 @@ EXPORT int ibv_close_device(struct ibv_context *ibv)
         context_end_objects(context->live, context->file);
         unlock_settled(context->live);
     }
-    close(ibv->cmd_fd);
-    close(ibv->async_fd);
+    descriptor_take_back(ibv->cmd_fd);
+    descriptor_take_back(ibv->async_fd);
     context_release(ibv);
     return 0;
 }

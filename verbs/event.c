@@ -10,14 +10,24 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/uncancelled.h"
 #include "verbs/internal.h"
+
+/* A program that has closed the descriptor, which is lent to it, is not woken any more. */
+static void count_up(int fd, uint64_t count)
+{
+    if (descriptor_is_lent(fd)) {
+        uncancelled_count_up(fd, count);
+    }
+}
 
 /* Blocks as the program set the descriptor. False with errno: nothing there, or interrupted. */
 static bool count_down(int fd)
 {
     uint64_t count;
-    return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
+    errno = EBADF;
+    return descriptor_is_lent(fd) && read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
 }
 
 /* An event was withdrawn: its count goes too, unless a reader has taken it already, who waits for
@@ -25,7 +35,7 @@ static bool count_down(int fd)
 static void take_back(const struct live *live, int fd)
 {
     uint64_t count;
-    if (!live_is_inherited(live)) {
+    if (!live_is_inherited(live) && descriptor_is_lent(fd)) {
         (void)!uncancelled_read_now(fd, &count, sizeof(count));
     }
 }
@@ -39,7 +49,7 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
         return NULL;
     }
     channel->ibv.context = context;
-    channel->ibv.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    channel->ibv.fd = descriptor_lend(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
     if (channel->ibv.fd < 0) {
         const int reason = errno;
         object_free(context, channel);
@@ -59,7 +69,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
     if (busy) {
         return EBUSY;
     }
-    close(ibv->fd);
+    descriptor_take_back(ibv->fd);
     pthread_mutex_destroy(&channel->mutex);
     object_free(ibv->context, channel);
     return 0;
@@ -78,7 +88,7 @@ void event_on_completion(void *unused, struct cq *core)
         list_append(&channel->events, &cq->waiting);
     }
     pthread_mutex_unlock(&channel->mutex);
-    uncancelled_count_up(channel->ibv.fd, 1);
+    count_up(channel->ibv.fd, 1);
 }
 
 /* One event of the queue that has waited longest; NULL: there is none. A queue with several goes to
@@ -196,7 +206,7 @@ static void queue_event(struct context *context, const struct ibv_async_event *w
     pthread_mutex_lock(&context->mutex);
     /* Not later: once the context is closed, the number may be another file's. */
     if (append_event(context, what, object)) {
-        uncancelled_count_up(context->verbs.context.async_fd, 1);
+        count_up(context->verbs.context.async_fd, 1);
     }
     pthread_mutex_unlock(&context->mutex);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * interpose_descriptor - write and close, for the connection manager's device; write, for netlink.
+ * interpose_descriptor - write and close, for the connection manager's device; write, for netlink;
+ * close, for the NIC's own descriptors, which to the program are not open.
  *
  * A child of fork or vfork has the descriptor but not the NIC behind it: there the device's are
  * ordinary descriptors, and closing them is no business of its parent.
@@ -42,7 +43,7 @@ static bool is_parents_cm(int fd)
 /* `fd` becomes the number of another file, if of any. */
 static void forget(int fd)
 {
-    descriptors_disown((uint32_t)fd, (uint32_t)fd);
+    descriptor_give_up(fd);
     if (UNLIKELY(interpose_is_cm(fd) || is_parents_cm(fd))) {
         cm_device_close(fd);
     }
@@ -65,6 +66,10 @@ EXPORT ssize_t write(int fd, const void *bytes, size_t count)
 NEXT(close)
 EXPORT int close(int fd)
 {
+    if (UNLIKELY(descriptor_is_owned(fd))) {
+        errno = EBADF;
+        return -1;
+    }
     forget(fd);
     return next_close()(fd);
 }
@@ -83,6 +88,10 @@ static bool is_open(int fd)
 NEXT(dup2)
 EXPORT int dup2(int from, int to)
 {
+    if (UNLIKELY(descriptor_is_owned(to))) {
+        errno = EBADF; /* Beyond what is allowed, as it were. */
+        return -1;
+    }
     if (from != to && is_open(from)) {
         forget(to);
     }
@@ -92,6 +101,10 @@ EXPORT int dup2(int from, int to)
 NEXT(dup3)
 EXPORT int dup3(int from, int to, int flags)
 {
+    if (UNLIKELY(descriptor_is_owned(to))) {
+        errno = EBADF;
+        return -1;
+    }
     if (from != to && is_open(from) && (flags & ~O_CLOEXEC) == 0) {
         forget(to);
     }
@@ -100,25 +113,47 @@ EXPORT int dup3(int from, int to, int flags)
 
 static void forget_range(unsigned int first, unsigned int last)
 {
-    descriptors_disown(first, last);
-    const int highest = atomic_load(&cm_highest);
+    const int cm = atomic_load(&cm_highest), others = atomic_load(&descriptor_highest);
+    const int highest = cm > others ? cm : others;
     for (unsigned int fd = first; highest >= 0 && fd <= last && fd <= (unsigned int)highest; fd++) {
         forget((int)fd);
     }
 }
 
 NEXT(close_range)
-EXPORT int close_range(unsigned int first, unsigned int last, int flags)
+NEXT(closefrom)
+
+/* All but the NIC's own. 0; or -1 with errno. */
+static int close_others(unsigned int first, unsigned int last, int flags)
 {
-    if (first <= last && ((unsigned int)flags & ~CLOSE_RANGE_UNSHARE) == 0) {
-        forget_range(first, last);
+    int own, result = 0;
+    while (result == 0 && first <= last && (own = descriptor_next_owned(first, last)) >= 0) {
+        result =
+            first < (unsigned int)own ? next_close_range()(first, (unsigned int)own - 1, flags) : 0;
+        first = (unsigned int)own + 1;
     }
-    return next_close_range()(first, last, flags);
+    return result == 0 && first <= last ? next_close_range()(first, last, flags) : result;
 }
 
-NEXT(closefrom)
+EXPORT int close_range(unsigned int first, unsigned int last, int flags)
+{
+    if (first > last || ((unsigned int)flags & ~CLOSE_RANGE_UNSHARE) != 0) {
+        return next_close_range()(first, last, flags); /* Which closes nothing. */
+    }
+    forget_range(first, last);
+    return close_others(first, last, flags);
+}
+
 EXPORT void closefrom(int first)
 {
-    forget_range(first < 0 ? 0 : (unsigned int)first, UINT32_MAX);
-    next_closefrom()(first);
+    unsigned int from = first < 0 ? 0 : (unsigned int)first;
+    int own;
+    forget_range(from, UINT32_MAX);
+    while ((own = descriptor_next_owned(from, INT32_MAX)) >= 0) {
+        for (; from < (unsigned int)own; from++) {
+            next_close()((int)from);
+        }
+        from++;
+    }
+    next_closefrom()((int)from);
 }

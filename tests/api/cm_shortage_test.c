@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -78,16 +79,17 @@ struct damage {
     int fd, saved, instead;
 };
 
+/* By the kernel's own call: the C library's does not get at the NIC's descriptors. */
 static struct damage begin_damage(int fd)
 {
     const struct damage damage = {fd, dup(fd), open("/dev/null", O_RDWR | O_CLOEXEC)};
-    assert_int_equal(dup2(damage.instead, fd), fd);
+    assert_int_equal(syscall(SYS_dup2, damage.instead, fd), fd);
     return damage;
 }
 
 static void end_damage(const struct damage *damage)
 {
-    assert_int_equal(dup2(damage->saved, damage->fd), damage->fd);
+    assert_int_equal(syscall(SYS_dup2, damage->saved, damage->fd), damage->fd);
     close(damage->saved);
     close(damage->instead);
 }

@@ -50,6 +50,11 @@ def captures_beyond_limit():
         raise Failure(f'{len(blocks)} bytes, and the last block ends at {at}')
 
 
+def closes(wire, how):
+    """All that it does not know: the NIC keeps what it needs, and writes nothing into what comes in its place."""
+    alone([victim('closes'), how], wire)
+
+
 def more_rights():
     """A set-user-ID program of root, run by somebody else: whom it obeys is not that user's environment."""
     if os.geteuid() != 0:
@@ -94,6 +99,9 @@ def few_descriptors(wire, limits, *options):
 
 
 def tests():
+    for wire in ('shm', 'udp'):
+        for how in ('one', 'range', 'from', 'over', 'streams'):
+            test(f'{wire}: a program closes what it does not know: {how}', closes, wire, how)
     for wire in harness.EACH_WIRE:
         for what in ('cm', 'verbs', 'threads'):
             test(f'{wire}: exit() in a signal handler ({what})', exits_in_handler, wire, what)
