@@ -124,7 +124,8 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
     link->link.lost = true;
     port->counters.packets_lost += shm_link_unread(link);
     unwatch_and_close(port, link->socket);
-    link->socket = -1;
+    local_close(link->memory);
+    link->socket = link->memory = -1;
     munmap(link->ring, sizeof(*link->ring));
     link->ring = NULL;
     if (link->board != NULL) {
@@ -188,7 +189,7 @@ void shm_port_forget(struct shm_port *port)
 {
     for (struct shm_link *link = port->links; link != NULL; link = link->next) {
         link->link.lost = true;
-        link->socket = -1;
+        link->socket = link->memory = -1;
         link->ring = NULL;
         link->board = NULL;
     }
@@ -217,7 +218,7 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
     }
     const bool other = only != 0 && pid != only;
     /* Who listened as our user may have changed its user since. */
-    if (other || (pid != 0 && user_of_process(pid) != geteuid())) {
+    if (other || (pid != 0 && user_of_process(pid, NULL) != geteuid())) {
         local_close(link->socket);
         errno = other ? ECONNREFUSED : EPERM;
         return false;
@@ -245,6 +246,7 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
         return false;
     }
     link->board = NULL;
+    link->memory = -1;
     link->tail = link->consumed = 0;
     link->data_tail = link->data_freed = 0;
     link->direct_refused = false;

@@ -15,6 +15,10 @@
  * child of the peer holds its sockets. So a requester looks at the word of the board's owner, in
  * its window before it writes, and once more after it has read, so that other memory is never taken
  * for the peer's.
+ *
+ * That word is the peer's own, and may lie. What a number then leads to, the kernel lets us reach
+ * only if we could trace it: a process of our user. A thread that could trace processes of other
+ * users (root's) does not use the number, but a descriptor of the peer's memory.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -23,6 +27,7 @@
 
 #include "drivers/shm_internal.h"
 #include "drivers/uncancelled.h"
+#include "drivers/user.h"
 
 /* -- Reaching -----------------------------------------------------------------------------------*/
 
@@ -58,26 +63,53 @@ static bool within_reach(const struct shm_link *link, const struct segment *segm
     return true;
 }
 
-/* The calling thread, as /proc names it; asked of the kernel once. A child of fork has its parent's
- * copy, but a port of its own. */
-static uint32_t own_thread(const struct shm_port *port)
+/* The calling thread; asked of the kernel once. A child of fork has its parent's copy, but a port of
+ * its own. */
+struct thread {
+    const struct shm_port *port;
+    uint32_t number; /* As /proc names it. */
+    bool may_trace;  /* Also other users' processes. A thread never gets this right later. */
+};
+
+static const struct thread *own_thread(const struct shm_port *port)
 {
-    static _Thread_local struct {
-        const struct shm_port *port;
-        uint32_t thread;
-    } known;
+    static _Thread_local struct thread known;
     if (UNLIKELY(known.port != port)) {
-        known.thread = (uint32_t)syscall(SYS_gettid);
-        known.port = port;
+        known = (struct thread){port, (uint32_t)syscall(SYS_gettid), user_may_trace_others()};
     }
-    return known.thread;
+    return &known;
+}
+
+/* Is there a way that leads to memory of our user's processes alone? */
+static bool find_memory(struct shm_link *link, const struct thread *thread)
+{
+    if (LIKELY(!thread->may_trace || link->memory >= 0)) {
+        return true;
+    }
+    link->direct_refused = user_of_process(link->pid, &link->memory) != geteuid();
+    link->direct_refused |= link->memory < 0;
+    if (link->direct_refused) {
+        local_close(link->memory);
+        link->memory = -1;
+    }
+    return !link->direct_refused;
+}
+
+/* Bytes of the peer's memory, or what the kernel says. */
+static ssize_t copy_in(const struct shm_port *port, const struct shm_link *link,
+                       const struct iovec *local, uint32_t pieces, uint64_t memory, uint32_t bytes)
+{
+    const struct iovec remote = {(void *)(uintptr_t)memory, bytes};
+    return own_thread(port)->may_trace
+               ? syscall(SYS_preadv, link->memory, local, (long)pieces, (long)memory, 0L)
+               : process_vm_readv(link->pid, local, pieces, &remote, 1, 0);
 }
 
 /* Does the peer's queue pair expect the packet? If it did once, it does ever after, until either
  * of the two is modified: nobody else sends there, and this packet is alone. Else it is looked up,
  * while no packet of ours is under way to it. */
-static bool is_expected(const struct shm_link *link, const struct nic_departure *departure,
-                        const struct shm_grant *grant)
+static bool is_expected(const struct shm_port *port, const struct shm_link *link,
+                        const struct nic_departure *departure, const struct shm_grant *grant)
 {
     if (LIKELY(qp_agreed(departure->qp) == grant->state)) {
         return true;
@@ -87,9 +119,8 @@ static bool is_expected(const struct shm_link *link, const struct nic_departure 
     }
     uint32_t expected;
     const struct iovec local = {&expected, sizeof(expected)};
-    const struct iovec remote = {(void *)(uintptr_t)shm_board_expected(link->board, grant),
-                                 sizeof(expected)};
-    if (process_vm_readv(link->pid, &local, 1, &remote, 1, 0) != sizeof(expected) ||
+    const uint64_t place = shm_board_expected(link->board, grant);
+    if (copy_in(port, link, &local, 1, place, sizeof(expected)) != sizeof(expected) ||
         expected != departure->psn) {
         return false;
     }
@@ -97,29 +128,34 @@ static bool is_expected(const struct shm_link *link, const struct nic_departure 
     return true;
 }
 
-static enum reach_verdict judge(const struct shm_link *link, const struct nic_departure *departure,
-                                uint32_t right, uint64_t *memory)
+static enum reach_verdict judge(const struct shm_port *port, const struct shm_link *link,
+                                const struct nic_departure *departure, uint32_t right,
+                                uint64_t *memory)
 {
     const struct shm_reach reach = reach_of(link, departure, right);
     struct shm_grant grant;
     const enum reach_verdict verdict = shm_board_judge(link->board, &reach, &grant);
     *memory = grant.memory;
-    return verdict == REACH_ALLOWED && !is_expected(link, departure, &grant) ? REACH_OTHER_PSN
-                                                                             : verdict;
+    return verdict == REACH_ALLOWED && !is_expected(port, link, departure, &grant) ? REACH_OTHER_PSN
+                                                                                   : verdict;
 }
 
 /* Opens the window and judges. The caller closes it in any case. */
 static bool open_window(struct shm_port *port, struct shm_link *link,
                         const struct nic_departure *departure, uint32_t right, uint64_t *memory)
 {
-    const shm_window window = (shm_window)++link->windows << 32 | own_thread(port);
+    const struct thread *thread = own_thread(port);
+    if (!find_memory(link, thread)) {
+        return false;
+    }
+    const shm_window window = (shm_window)++link->windows << 32 | thread->number;
     atomic_store_explicit(&link->ring->window, window, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     if (!shm_board_is_owned(link->board)) {
         port->direct.no_owner++;
         return false;
     }
-    const enum reach_verdict verdict = judge(link, departure, right, memory);
+    const enum reach_verdict verdict = judge(port, link, departure, right, memory);
     port->direct.refused[verdict] += verdict != REACH_ALLOWED;
     return verdict == REACH_ALLOWED;
 }
@@ -160,20 +196,32 @@ static bool all_moved(struct shm_link *link, ssize_t moved, uint32_t bytes)
 /* -- Writing ------------------------------------------------------------------------------------*/
 
 /* The last bytes are a piece of their own, so that they land last. */
-static bool write_memory(struct shm_link *link, const struct nic_departure *departure,
-                         uint64_t memory)
+#define TAIL_BYTES 8
+
+/* Cuts a tail off the last piece. Returns how many pieces there are then. */
+static uint32_t cut_tail(struct iovec *pieces, uint32_t count)
 {
-    const uint32_t bytes = departure->payload_bytes;
-    const uint32_t tail = bytes < 8 ? bytes : 8;
-    struct iovec local[NIC_SEGMENT_MAX];
+    struct iovec *last = &pieces[count - 1];
+    if (last->iov_len <= TAIL_BYTES) {
+        return count;
+    }
+    last->iov_len -= TAIL_BYTES;
+    last[1] = (struct iovec){(uint8_t *)last->iov_base + last->iov_len, TAIL_BYTES};
+    return count + 1;
+}
+
+static ssize_t copy_out(const struct shm_port *port, const struct shm_link *link,
+                        const struct nic_departure *departure, uint64_t memory)
+{
+    struct iovec local[NIC_SEGMENT_MAX + 1];
+    struct iovec remote[2] = {{(void *)(uintptr_t)memory, departure->payload_bytes}};
     to_iovecs(departure->segments, departure->segment_count, local);
-    const struct iovec remote[2] = {{(void *)(uintptr_t)memory, bytes - tail},
-                                    {(void *)(uintptr_t)(memory + bytes - tail), tail}};
-    const bool split = bytes > tail;
-    return all_moved(link,
-                     process_vm_writev(link->pid, local, departure->segment_count,
-                                       split ? remote : remote + 1, split ? 2 : 1, 0),
-                     bytes);
+    if (!own_thread(port)->may_trace) {
+        return process_vm_writev(link->pid, local, departure->segment_count, remote,
+                                 cut_tail(remote, 1), 0);
+    }
+    const uint32_t pieces = cut_tail(local, departure->segment_count);
+    return syscall(SYS_pwritev, link->memory, local, (long)pieces, (long)memory, 0L);
 }
 
 bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_departure *departure)
@@ -185,7 +233,8 @@ bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_d
         return false;
     }
     const bool opened = open_window(port, link, departure, ACCESS_REMOTE_WRITE, &memory);
-    const bool written = opened && write_memory(link, departure, memory);
+    const bool written = opened && all_moved(link, copy_out(port, link, departure, memory),
+                                             departure->payload_bytes);
     close_window(link);
     count(port, opened, written);
     if (written) {
@@ -196,27 +245,22 @@ bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_d
 
 /* -- Reading ------------------------------------------------------------------------------------*/
 
-static bool read_memory(struct shm_link *link, const struct segment *segments,
-                        uint32_t segment_count, uint64_t memory, uint32_t bytes)
-{
-    struct iovec local[NIC_SEGMENT_MAX];
-    to_iovecs(segments, segment_count, local);
-    const struct iovec remote = {(void *)(uintptr_t)memory, bytes};
-    return all_moved(link, process_vm_readv(link->pid, local, segment_count, &remote, 1, 0), bytes);
-}
-
 bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_departure *departure,
                     const struct segment *segments, uint32_t segment_count)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
     const uint32_t bytes = departure->direct.bytes;
+    struct iovec local[NIC_SEGMENT_MAX];
     uint64_t memory;
     if (bytes == 0 || !within_reach(link, segments, segment_count)) {
         return false;
     }
+    to_iovecs(segments, segment_count, local);
     const bool opened = open_window(port, link, departure, ACCESS_REMOTE_READ, &memory);
-    const bool read = opened && read_memory(link, segments, segment_count, memory, bytes) &&
-                      shm_board_is_owned(link->board);
+    const bool read =
+        opened &&
+        all_moved(link, copy_in(port, link, local, segment_count, memory, bytes), bytes) &&
+        shm_board_is_owned(link->board);
     close_window(link);
     count(port, opened, read);
     if (read) {

@@ -26,6 +26,7 @@ struct shm_link {
     int slot;                      /* The peer's; LOCAL_NO_SLOT: it has its address alone. */
     int socket;                    /* Doorbell out; the board and the hang-up in. -1 when lost. */
     pid_t pid;                     /* The peer, as we see it; 0: unknown. */
+    int memory;                    /* shm_direct.c: a descriptor of the peer's; -1: none yet. */
     struct shm_ring *ring;         /* NULL when lost. */
     const struct shm_board *board; /* NULL until the peer answered. */
     uint32_t tail;                 /* Next slot to fill. */

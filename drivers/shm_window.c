@@ -99,7 +99,8 @@ static bool is_stopped_behind_its_call(pid_t pid, uint32_t thread)
     long number = -1;
     read_line(text, sizeof(text), "syscall", pid, thread);
     if (sscanf(text, "%ld", &number) != 1 ||
-        (number != SYS_process_vm_readv && number != SYS_process_vm_writev)) {
+        (number != SYS_process_vm_readv && number != SYS_process_vm_writev &&
+         number != SYS_preadv && number != SYS_pwritev)) {
         return false;
     }
     read_line(text, sizeof(text), "stat", pid, thread);

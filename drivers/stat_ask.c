@@ -114,7 +114,7 @@ static bool may_believe(struct stat_program *program)
 {
     const uid_t user = local_user(program->socket);
     program->process = local_peer(program->socket);
-    const uid_t now = program->process == 0 ? user : user_of_process(program->process);
+    const uid_t now = program->process == 0 ? user : user_of_process(program->process, NULL);
     program->user = user == 0 ? now : user;
     const bool known = user != USER_UNKNOWN && now != USER_UNKNOWN;
     return known && (geteuid() == 0 || (user == geteuid() && now == geteuid()));

@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/uncancelled.h"
 
 #define OVERFLOW_ID 65534      /* Unless an administrator has chosen another one. */
@@ -14,11 +16,11 @@
 #define LINE_BYTES  64
 
 /* Whole; false: it cannot be read, or is longer. The caller's errno stays. */
-static bool read_file(const char *path, char *text, size_t text_bytes)
+static bool read_file(int at, const char *path, char *text, size_t text_bytes)
 {
     const int reason = errno;
     const int cancellation = uncancelled_begin();
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = openat(at, path, O_RDONLY | O_CLOEXEC);
     size_t count = 0;
     ssize_t more = fd < 0 ? -1 : 1;
     while (more > 0 && count < text_bytes - 1) {
@@ -38,7 +40,7 @@ static uid_t overflow_id(void)
 {
     char text[32];
     uid_t user = OVERFLOW_ID;
-    if (read_file("/proc/sys/kernel/overflowuid", text, sizeof(text))) {
+    if (read_file(AT_FDCWD, "/proc/sys/kernel/overflowuid", text, sizeof(text))) {
         (void)sscanf(text, "%u", &user);
     }
     return user;
@@ -49,7 +51,7 @@ static bool all_are_named(void)
 {
     char text[LINES_MAX * LINE_BYTES];
     uint64_t named = 0;
-    if (!read_file("/proc/self/uid_map", text, sizeof(text))) {
+    if (!read_file(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text))) {
         return false;
     }
     for (const char *line = text; line != NULL && *line != '\0';) {
@@ -66,18 +68,43 @@ bool user_is_named(uid_t user)
     return user != USER_UNKNOWN && (user != overflow_id() || all_are_named());
 }
 
-uid_t user_of_process(pid_t process)
+/* The directory is the process's, and nobody else's who comes to its number. */
+static uid_t user_in(int directory)
 {
-    char path[32], text[4096];
+    char text[4096];
     uid_t user;
-    snprintf(path, sizeof(path), "/proc/%d/status", process);
-    if (process <= 0) {
-        return USER_UNKNOWN;
-    }
     /* The file may be longer; what is asked for stands near its beginning. */
-    (void)read_file(path, text, sizeof(text));
+    (void)read_file(directory, "status", text, sizeof(text));
     const char *line = strstr(text, "\nUid:");
     return line != NULL && sscanf(line, "\nUid: %*u %u", &user) == 1 && user_is_named(user)
                ? user
                : USER_UNKNOWN;
+}
+
+uid_t user_of_process(pid_t process, int *memory)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/%d", process);
+    const int cancellation = uncancelled_begin();
+    const int directory = process > 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    uid_t user = USER_UNKNOWN;
+    if (memory != NULL) {
+        *memory = directory < 0 ? -1 : descriptor_own(openat(directory, "mem", O_RDWR | O_CLOEXEC));
+    }
+    if (directory >= 0) {
+        /* Last: whosever memory that is, its process is of this user now. */
+        user = user_in(directory);
+        uncancelled_close(directory);
+    }
+    uncancelled_end(cancellation);
+    return user;
+}
+
+bool user_may_trace_others(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    /* What is permitted may become effective at any time. */
+    return syscall(SYS_capget, &header, data) != 0 ||
+           (data[CAP_TO_INDEX(CAP_SYS_PTRACE)].permitted & CAP_TO_MASK(CAP_SYS_PTRACE)) != 0;
 }

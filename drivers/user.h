@@ -9,7 +9,8 @@
  * Outputs    Numbers of users that stand for one user alone, or USER_UNKNOWN.
  * Threads    Any. No call is a point where a program's thread may be cancelled.
  * Time       Not used; one call reads one or two small files of /proc.
- * Source     user_namespaces(7), "Unmapped user and group IDs"; proc_pid_status(5).
+ * Source     user_namespaces(7), "Unmapped user and group IDs"; proc_pid_status(5),
+ *            proc_pid_mem(5), ptrace(2), "Ptrace access mode checking".
  */
 #ifndef DRIVERS_USER_H
 #define DRIVERS_USER_H
@@ -27,7 +28,14 @@
 MUST_USE bool user_is_named(uid_t user);
 
 /* The effective user of a process as it is now; USER_UNKNOWN: there is no such process in our PID
- * namespace, or it is not known whose it is. */
-uid_t user_of_process(pid_t process);
+ * namespace, or it is not known whose it is. `memory`, which may be NULL: becomes a descriptor of
+ * that process's memory, for descriptor_close; -1: there is none. The descriptor stays with that
+ * memory, whatever process or program comes to the number: behind the process's end, or its exec,
+ * it leads nowhere. */
+uid_t user_of_process(pid_t process, int *memory);
+
+/* May the calling thread reach, now or once it wants to, memory of processes of other users
+ * (CAP_SYS_PTRACE)? */
+MUST_USE bool user_may_trace_others(void);
 
 #endif

@@ -97,14 +97,17 @@ static void test_processes(void **state)
 {
     int status;
     (void)state;
-    assert_int_equal(user_of_process(getpid()), geteuid());
-    assert_int_equal(user_of_process(0), USER_UNKNOWN);
-    assert_int_equal(user_of_process(-1), USER_UNKNOWN);
-    assert_int_equal(user_of_process(INT32_MAX), USER_UNKNOWN);
+    assert_int_equal(user_of_process(getpid(), NULL), geteuid());
+    assert_int_equal(user_of_process(0, NULL), USER_UNKNOWN);
+    assert_int_equal(user_of_process(-1, NULL), USER_UNKNOWN);
+    assert_int_equal(user_of_process(INT32_MAX, NULL), USER_UNKNOWN);
     const pid_t child = geteuid() == 0 ? fork() : -1;
     if (child == 0) {
         const bool changed = seteuid(7) == 0;
-        _exit(changed && user_of_process(getpid()) == 7 && user_of_process(getppid()) == 0 ? 0 : 1);
+        _exit(changed && user_of_process(getpid(), NULL) == 7 &&
+                      user_of_process(getppid(), NULL) == 0
+                  ? 0
+                  : 1);
     }
     if (child > 0) {
         assert_int_equal(waitpid(child, &status, 0), child);

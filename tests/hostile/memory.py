@@ -19,7 +19,7 @@ class Reach:
 
     def __init__(self, mode, wire='auto', **options):
         self.said = ''
-        self.process = harness.start([tool('reach'), mode], wire, **options)
+        self.process = harness.start([tool('reach'), *mode.split()], wire, **options)
         os.set_blocking(self.process.stdout.fileno(), False)
 
     def __enter__(self):
@@ -99,8 +99,10 @@ def traced_peer():
     raise Skipped('never stopped in the middle of a READ')
 
 
-def stale_number():
-    with Reach('stale') as reach:
+def stale_number(mode):
+    if ' ' in mode and os.geteuid() != 0:
+        raise Skipped('only root can become another user')
+    with Reach(mode) as reach:
         reach.process.wait(60)
         if 'may not choose' in reach.listen():
             raise Skipped('choosing process numbers takes privileges')
@@ -221,7 +223,10 @@ def ends(before, then, wanted):
 def tests():
     harness.test('memory: a stopped peer holds up no deregistration', stopped_peer)
     harness.test('memory: a traced peer holds up regions, and says so', traced_peer)
-    harness.test('memory: a process number that now names another process', stale_number)
+    harness.test('memory: a process number that now names another process', stale_number, 'stale')
+    for user in (0, 1000):
+        harness.test(f'memory: a number of another user, whose former owner lies to user {user}', stale_number,
+                     f'liar {user}')
     harness.test('memory: a board is for reading', board_for_others)
     harness.test('memory: a forged packet beside a ring', forged_packet)
     harness.test('memory: a limit on the size of files', no_shared_memory,

@@ -6,6 +6,8 @@
  *     reach read      the requester reads for ever; the target registers and deregisters for ever
  *     reach stale     the target ends while a child of its holds its descriptors, another process
  *                     gets its number, and the requester goes on
+ *     reach liar      likewise, and that child says on the target's board that the target lives; the
+ *                     other process is another user's. A second word: the user of the ends
  *     reach listen    the target waits for one message; the requester sends none
  */
 #include <fcntl.h>
@@ -18,12 +20,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "drivers/shm_layout.h"
+
+#define NOBODY 65534
 #define MEMORY ((char *)0x600000000000) /* In each process that has memory to reach. */
 #define BYTES  ((size_t)4 << 20)
 #define PSN    0x1234
@@ -195,6 +201,43 @@ static void leave_a_ghost(struct end *end, int go)
     pause();
 }
 
+/* The word by which a board says that its process lives. The ghost writes it when that is no longer
+ * so: it has a copy of the mapping, which a child of fork() would not get. */
+static _Atomic uint32_t *find_word(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[512];
+    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long start, end;
+        if (strstr(line, "nonic-board") != NULL && strstr(line, " rw-s ") != NULL &&
+            sscanf(line, "%lx-%lx", &start, &end) == 2 &&
+            madvise((void *)start, end - start, MADV_DOFORK) == 0) {
+            return &((struct shm_board *)start)->owner.word;
+        }
+    }
+    fail("no board");
+    return NULL;
+}
+
+static void leave_a_liar(struct end *end, int go)
+{
+    (void)end;
+    (void)go;
+    _Atomic uint32_t *word = find_word();
+    const pid_t target = getpid();
+    if (syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL) == 0) {
+        while (syscall(SYS_getppid) == target) {
+            usleep(1000);
+        }
+        for (int i = 0; i < 60000; i++) {
+            atomic_store(word, (uint32_t)target);
+            usleep(1000);
+        }
+        _exit(0);
+    }
+    pause();
+}
+
 static void go_on(struct end *end, int go)
 {
     for (int i = 0; i < 3; i++) {
@@ -208,6 +251,8 @@ static void go_on(struct end *end, int go)
         fail("no word");
     }
     strcpy(MEMORY, "written by a stranger");
+    usleep(100000); /* For the liar to have written. */
+    alarm(4);       /* It is waited for, as one that is stopped would be. */
     printf("WRITE: %s\n", ibv_wc_status_str(request(end, IBV_WR_RDMA_WRITE, 64)));
 }
 
@@ -255,11 +300,16 @@ struct roles {
     void (*target)(struct end *end, int go), (*requester)(struct end *end, int go);
 };
 
-static pid_t begin(void (*body)(struct end *end, int go), int from, int to, int go)
+static pid_t begin(void (*body)(struct end *end, int go), int from, int to, int go, uid_t user)
 {
     const pid_t pid = fork();
     if (pid == 0) {
         struct end end = {0};
+        /* Others of its user may trace it, as those of a program that never was another user's. */
+        if (user != getuid() &&
+            (setgid(user) != 0 || setuid(user) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0)) {
+            fail("becoming another user");
+        }
         meet(&end, (const int[2]){from, to});
         body(&end, go);
         _exit(0);
@@ -268,7 +318,7 @@ static pid_t begin(void (*body)(struct end *end, int go), int from, int to, int 
 }
 
 /* The target is gone: somebody else comes in its place, and then the requester goes on. */
-static void replace(pid_t target, pid_t requester, int go)
+static void replace(pid_t target, pid_t requester, int go, bool of_another_user)
 {
     char word, path[64], seen[64] = "";
     if (read(go, &word, 1) != 1 || kill(target, SIGTERM) != 0) {
@@ -283,7 +333,7 @@ static void replace(pid_t target, pid_t requester, int go)
     if (other == 0) {
         map_memory();
         strcpy(MEMORY, "of another program");
-        if (write(go, "", 1) != 1) {
+        if ((of_another_user && setuid(NOBODY) != 0) || write(go, "", 1) != 1) {
             fail("no word");
         }
         pause();
@@ -302,9 +352,11 @@ int main(int count, char **arguments)
     int to_target[2], to_requester[2], go[2];
     setvbuf(stdout, NULL, _IONBF, 0);
     setpgid(0, 0);
-    const char *mode = count == 2 ? arguments[1] : "";
-    const bool stale = strcmp(mode, "stale") == 0;
-    const struct roles roles = stale ? (struct roles){leave_a_ghost, go_on}
+    const char *mode = count >= 2 ? arguments[1] : "";
+    const uid_t user = count == 3 ? (uid_t)atoi(arguments[2]) : getuid();
+    const bool liar = strcmp(mode, "liar") == 0, stale = liar || strcmp(mode, "stale") == 0;
+    const struct roles roles = liar    ? (struct roles){leave_a_liar, go_on}
+                               : stale ? (struct roles){leave_a_ghost, go_on}
                                : strcmp(mode, "listen") == 0
                                    ? (struct roles){listen_for_one, stay}
                                    : (struct roles){register_for_ever, read_for_ever};
@@ -312,10 +364,10 @@ int main(int count, char **arguments)
         socketpair(AF_UNIX, SOCK_STREAM, 0, go) != 0) {
         fail("pipes");
     }
-    const pid_t target = begin(roles.target, to_target[0], to_requester[1], -1);
-    const pid_t requester = begin(roles.requester, to_requester[0], to_target[1], go[1]);
+    const pid_t target = begin(roles.target, to_target[0], to_requester[1], -1, user);
+    const pid_t requester = begin(roles.requester, to_requester[0], to_target[1], go[1], user);
     if (stale) {
-        replace(target, requester, go[0]);
+        replace(target, requester, go[0], liar);
     } else {
         waitpid(target, NULL, 0);
     }
