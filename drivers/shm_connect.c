@@ -124,8 +124,8 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
     link->link.lost = true;
     port->counters.packets_lost += shm_link_unread(link);
     unwatch_and_close(port, link->socket);
-    local_close(link->memory);
-    link->socket = link->memory = -1;
+    user_process_close(&link->process);
+    link->socket = -1;
     munmap(link->ring, sizeof(*link->ring));
     link->ring = NULL;
     if (link->board != NULL) {
@@ -189,7 +189,8 @@ void shm_port_forget(struct shm_port *port)
 {
     for (struct shm_link *link = port->links; link != NULL; link = link->next) {
         link->link.lost = true;
-        link->socket = link->memory = -1;
+        link->socket = -1;
+        link->process = (struct user_process){-1, -1};
         link->ring = NULL;
         link->board = NULL;
     }
@@ -246,7 +247,7 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
         return false;
     }
     link->board = NULL;
-    link->memory = -1;
+    link->process = (struct user_process){-1, -1};
     link->tail = link->consumed = 0;
     link->data_tail = link->data_freed = 0;
     link->direct_refused = false;

@@ -46,7 +46,7 @@ int __wrap_local_dial(const struct local_name *name, pid_t *pid);
 int __wrap_local_accept(int listener);
 pid_t __wrap_local_peer(int socket);
 bool __wrap_user_is_named(uid_t user);
-uid_t __wrap_user_of_process(pid_t process, int *memory);
+uid_t __wrap_user_of_process(pid_t process, struct user_process *held);
 bool __wrap_local_send(int socket, const void *bytes, size_t count, const int *fds,
                        uint32_t fd_count);
 ssize_t __wrap_local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
@@ -99,11 +99,11 @@ bool __wrap_user_is_named(uid_t user)
     return user == geteuid();
 }
 
-uid_t __wrap_user_of_process(pid_t process, int *memory)
+uid_t __wrap_user_of_process(pid_t process, struct user_process *held)
 {
     CHECK(process == 12345);
-    if (memory != NULL) {
-        *memory = fake_open();
+    if (held != NULL) {
+        *held = (struct user_process){fake_open(), fake_open()};
     }
     return take(world.input) % 8 == 7 ? USER_UNKNOWN : geteuid();
 }

@@ -18,7 +18,8 @@
  *
  * That word is the peer's own, and may lie. What a number then leads to, the kernel lets us reach
  * only if we could trace it: a process of our user. A thread that could trace processes of other
- * users (root's) does not use the number, but a descriptor of the peer's memory.
+ * users (root's) writes through a descriptor of the peer's memory; what it reads by number counts if
+ * the kernel says behind it that the process of that number was there all the time.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -28,6 +29,9 @@
 #include "drivers/shm_internal.h"
 #include "drivers/uncancelled.h"
 #include "drivers/user.h"
+
+/* A look whether a process is there takes as long as 1 KB. */
+#define BY_NUMBER_BYTES 8192
 
 /* -- Reaching -----------------------------------------------------------------------------------*/
 
@@ -83,26 +87,29 @@ static const struct thread *own_thread(const struct shm_port *port)
 /* Is there a way that leads to memory of our user's processes alone? */
 static bool find_memory(struct shm_link *link, const struct thread *thread)
 {
-    if (LIKELY(!thread->may_trace || link->memory >= 0)) {
+    if (LIKELY(!thread->may_trace || link->process.memory >= 0)) {
         return true;
     }
-    link->direct_refused = user_of_process(link->pid, &link->memory) != geteuid();
-    link->direct_refused |= link->memory < 0;
+    link->direct_refused = user_of_process(link->pid, &link->process) != geteuid();
+    link->direct_refused |= link->process.memory < 0;
     if (link->direct_refused) {
-        local_close(link->memory);
-        link->memory = -1;
+        user_process_close(&link->process);
     }
     return !link->direct_refused;
 }
 
-/* Bytes of the peer's memory, or what the kernel says. */
+/* Bytes of the peer's memory, or what the kernel says. Through the descriptor the kernel copies each
+ * byte twice: many are read by number, and count if the process of that number is still there. */
 static ssize_t copy_in(const struct shm_port *port, const struct shm_link *link,
                        const struct iovec *local, uint32_t pieces, uint64_t memory, uint32_t bytes)
 {
     const struct iovec remote = {(void *)(uintptr_t)memory, bytes};
-    return own_thread(port)->may_trace
-               ? syscall(SYS_preadv, link->memory, local, (long)pieces, (long)memory, 0L)
-               : process_vm_readv(link->pid, local, pieces, &remote, 1, 0);
+    const bool may_trace = own_thread(port)->may_trace;
+    if (may_trace && (bytes < BY_NUMBER_BYTES || link->process.end < 0)) {
+        return syscall(SYS_preadv, link->process.memory, local, (long)pieces, (long)memory, 0L);
+    }
+    const ssize_t read = process_vm_readv(link->pid, local, pieces, &remote, 1, 0);
+    return may_trace && !user_process_is_there(&link->process) ? 0 : read;
 }
 
 /* Does the peer's queue pair expect the packet? If it did once, it does ever after, until either
@@ -221,7 +228,7 @@ static ssize_t copy_out(const struct shm_port *port, const struct shm_link *link
                                  cut_tail(remote, 1), 0);
     }
     const uint32_t pieces = cut_tail(local, departure->segment_count);
-    return syscall(SYS_pwritev, link->memory, local, (long)pieces, (long)memory, 0L);
+    return syscall(SYS_pwritev, link->process.memory, local, (long)pieces, (long)memory, 0L);
 }
 
 bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_departure *departure)

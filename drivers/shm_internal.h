@@ -10,6 +10,7 @@
 #include "drivers/local_socket.h"
 #include "drivers/shm_layout.h"
 #include "drivers/shm_port.h"
+#include "drivers/user.h"
 
 /* What an epoll event is about. */
 enum shm_watch {
@@ -26,7 +27,7 @@ struct shm_link {
     int slot;                      /* The peer's; LOCAL_NO_SLOT: it has its address alone. */
     int socket;                    /* Doorbell out; the board and the hang-up in. -1 when lost. */
     pid_t pid;                     /* The peer, as we see it; 0: unknown. */
-    int memory;                    /* shm_direct.c: a descriptor of the peer's; -1: none yet. */
+    struct user_process process;   /* shm_direct.c: the peer; all -1: not needed so far. */
     struct shm_ring *ring;         /* NULL when lost. */
     const struct shm_board *board; /* NULL until the peer answered. */
     uint32_t tail;                 /* Next slot to fill. */

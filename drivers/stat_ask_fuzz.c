@@ -44,7 +44,7 @@ int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes);
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes);
 uid_t __wrap_local_user(int fd);
 pid_t __wrap_local_peer(int fd);
-uid_t __wrap_user_of_process(pid_t process, int *memory);
+uid_t __wrap_user_of_process(pid_t process, struct user_process *held);
 ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_close(int fd);
@@ -106,9 +106,9 @@ pid_t __wrap_local_peer(int fd)
 }
 
 /* It may have changed its user since it listened; what it says then counts for nothing. */
-uid_t __wrap_user_of_process(pid_t process, int *memory)
+uid_t __wrap_user_of_process(pid_t process, struct user_process *held)
 {
-    CHECK(process == 77 && memory == NULL);
+    CHECK(process == 77 && held == NULL);
     return take(world.input) % 8 == 7 ? SELF + 1 : SELF;
 }
 

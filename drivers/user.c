@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,18 +82,44 @@ static uid_t user_in(int directory)
                : USER_UNKNOWN;
 }
 
-uid_t user_of_process(pid_t process, int *memory)
+/* In its directory, which is the process's. The number is its own, too, if the process is there behind
+ * the call. */
+static struct user_process hold(int directory, pid_t process)
+{
+    if (directory < 0) {
+        return (struct user_process){-1, -1};
+    }
+    return (struct user_process){
+        .memory = descriptor_own(openat(directory, "mem", O_RDWR | O_CLOEXEC)),
+        .end = descriptor_own((int)syscall(SYS_pidfd_open, process, 0)),
+    };
+}
+
+bool user_process_is_there(const struct user_process *held)
+{
+    struct pollfd end = {.fd = held->end, .events = POLLIN};
+    return held->end >= 0 && uncancelled_poll(&end, 1, 0) == 0;
+}
+
+void user_process_close(struct user_process *held)
+{
+    descriptor_close(held->memory);
+    descriptor_close(held->end);
+    held->memory = held->end = -1;
+}
+
+uid_t user_of_process(pid_t process, struct user_process *held)
 {
     char path[32];
     snprintf(path, sizeof(path), "/proc/%d", process);
     const int cancellation = uncancelled_begin();
     const int directory = process > 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     uid_t user = USER_UNKNOWN;
-    if (memory != NULL) {
-        *memory = directory < 0 ? -1 : descriptor_own(openat(directory, "mem", O_RDWR | O_CLOEXEC));
+    if (held != NULL) {
+        *held = hold(directory, process);
     }
     if (directory >= 0) {
-        /* Last: whosever memory that is, its process is of this user now. */
+        /* Last: whosever memory that is, its process is there, and of this user, now. */
         user = user_in(directory);
         uncancelled_close(directory);
     }

@@ -27,12 +27,18 @@
  * for every user, as the first one of a machine has. */
 MUST_USE bool user_is_named(uid_t user);
 
+/* A process, whatever comes to its number later. Each is for descriptor_close; -1: there is none. */
+struct user_process {
+    int memory; /* Reads and writes its memory. Behind the process's end, or its exec, it leads nowhere. */
+    int end; /* A pidfd, readable once the process has ended. Until then the number is its own. */
+};
+
 /* The effective user of a process as it is now; USER_UNKNOWN: there is no such process in our PID
- * namespace, or it is not known whose it is. `memory`, which may be NULL: becomes a descriptor of
- * that process's memory, for descriptor_close; -1: there is none. The descriptor stays with that
- * memory, whatever process or program comes to the number: behind the process's end, or its exec,
- * it leads nowhere. */
-uid_t user_of_process(pid_t process, int *memory);
+ * namespace, or it is not known whose it is. `held`, which may be NULL, becomes that process. */
+uid_t user_of_process(pid_t process, struct user_process *held);
+/* Has it not ended? */
+MUST_USE bool user_process_is_there(const struct user_process *held);
+void user_process_close(struct user_process *held);
 
 /* May the calling thread reach, now or once it wants to, memory of processes of other users
  * (CAP_SYS_PTRACE)? */
