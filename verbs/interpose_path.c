@@ -14,10 +14,12 @@
 
 #include "verbs/interpose.h"
 
+/* Also where it does not say. */
 static bool kernel_has(const char *path)
 {
     const int before = errno;
-    const bool has = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0;
+    const bool has =
+        syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
     errno = before;
     return has;
 }
