@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
+#include "drivers/random.h"
 #include "drivers/socket_address.h"
 #include "drivers/taken.h"
 #include "wire/roce.h"
@@ -229,7 +229,6 @@ static bool claim_loopback(struct address_set *set,
                            bool (*add_one)(struct address_set *, union socket_address *, uint32_t),
                            char *error, size_t error_bytes)
 {
-    uint32_t drawn = (uint32_t)getpid();
     const uint32_t mtu_bytes = take_mtu(set, loopback, error, error_bytes);
     if (mtu_bytes == 0) {
         return false;
@@ -239,9 +238,8 @@ static bool claim_loopback(struct address_set *set,
         return false;
     }
     for (int i = 0; i < CLAIM_TRIES; i++) {
-        if (getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK) < 0) {
-            drawn = drawn * 1664525u + 1013904223u;
-        }
+        uint32_t drawn;
+        random_draw(&drawn, sizeof(drawn));
         /* 127.0.0.0/16 is where people put things by hand. */
         const uint32_t host = 0x00010000u + drawn % 0x00fe0000u;
         if ((host & 0xff) == 0 || (host & 0xff) == 0xff) {

@@ -8,7 +8,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/align.h"
@@ -18,6 +17,8 @@
 #include "drivers/guard.h"
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
+#include "drivers/random.h"
+#include "drivers/sandbox.h"
 #include "drivers/stat_server.h"
 #include "drivers/uncancelled.h"
 
@@ -67,10 +68,8 @@ const struct nic_limits *live_limits(void)
 
 static uint64_t random_seed(void)
 {
-    uint64_t seed = 0;
-    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
-        seed = clock_now().ns ^ (uint64_t)getpid() << 32;
-    }
+    uint64_t seed;
+    random_draw(&seed, sizeof(seed));
     return seed;
 }
 
@@ -192,7 +191,7 @@ static bool open_manager(struct live *live, char *error, size_t error_bytes)
         snprintf(error, error_bytes, "connection manager: %s", strerror(errno));
         return false;
     }
-    return true;
+    return sandbox_answers(live->services.fd, error, error_bytes);
 }
 
 struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes)

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
+#include "drivers/random.h"
 #include "drivers/share_route.h"
 #include "drivers/shortage.h"
 #include "drivers/socket_address.h"
@@ -154,7 +154,7 @@ static void explain_unreachable(struct live *live)
 static uint16_t next_port(struct live *live)
 {
     if (live->cm_ports == 0) {
-        (void)!getrandom(&live->cm_ports, sizeof(live->cm_ports), 0);
+        random_draw(&live->cm_ports, sizeof(live->cm_ports));
     }
     return (uint16_t)(SOURCE_PORT_FIRST + live->cm_ports++ % SOURCE_PORT_COUNT);
 }
@@ -274,9 +274,9 @@ uint16_t live_lid(struct live *live)
     const int cancellation = uncancelled_begin();
     live_lock(live);
     for (int i = 0; live->lid == 0 && i < LID_TRIES; i++) {
-        uint16_t lid = 0, chosen;
+        uint16_t lid, chosen;
         struct service *service;
-        (void)!getrandom(&lid, sizeof(lid), 0);
+        random_draw(&lid, sizeof(lid));
         lid = (uint16_t)(1 + lid % LID_UNICAST_MAX);
         if (services_claim(&live->services, LID_SPACE, any, true, lid, &chosen, &service) != 0) {
             continue;

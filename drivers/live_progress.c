@@ -9,6 +9,7 @@
  * spinner, a passive one makes progress without calling us, and an idle one costs nothing.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -41,7 +42,7 @@
 #define ROUNDS_PER_CLOCK 16
 /* How often the thread looks whether the program still polls, and how many rounds in between are
  * polling: one that looks in once a millisecond leaves the work to the thread. */
-#define LOOK_MS          1
+#define LOOK_NS          1000000
 #define ROUNDS_OF_POLLER 16
 /* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
  * more than this. */
@@ -49,6 +50,7 @@
 /* How soon it looks again at what announces itself to nobody: a full ring is emptied in less. */
 #define WAIT_NS      50000
 #define STARVED_NS   1000000
+#define REFUSED_NS   1000000
 #define SLEEP_NS_MAX UINT64_C(60000000000)
 
 /* So many posts in company, each polled for so soon, make a habit; so many alone end it. What waits
@@ -373,15 +375,18 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
     pause_if_starved(live);
 }
 
-/* Older kernels know milliseconds only. */
+/* epoll_wait alone knows milliseconds only; and epoll_pwait2 is a call that older kernels, and many
+ * filters of system calls, do not know. A sleep that failed is not a sleep. */
 static int wait_for_events(int fd, struct epoll_event *events, int room, uint64_t timeout_ns)
 {
     const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
                                      .tv_nsec = (long)(timeout_ns % 1000000000)};
-    const int count = epoll_pwait2(fd, events, room, &timeout, NULL);
-    return count < 0 && errno == ENOSYS
-               ? epoll_wait(fd, events, room, (int)((timeout_ns + 999999) / 1000000))
-               : count;
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    const int count = ppoll(&ready, 1, &timeout, NULL);
+    if (count < 0 && errno != EINTR) {
+        uncancelled_sleep((long)(timeout_ns < REFUSED_NS ? timeout_ns : REFUSED_NS));
+    }
+    return count == 0 ? 0 : epoll_wait(fd, events, room, 0);
 }
 
 /* Sleeps until something comes or the time is over, without the lock. */
@@ -414,7 +419,7 @@ static void look_on(struct live *live)
     bool polled = true;
     lock_release(&live->lock);
     while (count == 0 && polled) {
-        count = epoll_wait(live->poll_fd, events, COUNT_OF(events), LOOK_MS);
+        count = wait_for_events(live->poll_fd, events, COUNT_OF(events), LOOK_NS);
         const uint64_t now = atomic_load_explicit(&live->rounds, memory_order_relaxed);
         polled = count > 0 || now - rounds >= ROUNDS_OF_POLLER;
         rounds = now;

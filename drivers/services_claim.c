@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
+#include "drivers/random.h"
 #include "drivers/services_internal.h"
 #include "drivers/shortage.h"
 #include "wire/inet.h"
@@ -247,8 +247,8 @@ int services_claim(struct services *services, uint16_t port_space, const uint8_t
         return claim(services, port_space, address, ipv6_only, port, service);
     }
     for (int i = 0; i < FREE_PORT_TRIES; i++) {
-        uint32_t random = 0;
-        (void)!getrandom(&random, sizeof(random), 0);
+        uint32_t random;
+        random_draw(&random, sizeof(random));
         *chosen = (uint16_t)(FREE_PORT_FIRST + random % FREE_PORT_COUNT);
         const int failure = claim(services, port_space, address, ipv6_only, *chosen, service);
         if (failure != EADDRINUSE) {

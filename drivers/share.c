@@ -17,13 +17,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
+#include "drivers/random.h"
 #include "drivers/taken.h"
 #include "drivers/user.h"
 #include "wire/roce.h"
@@ -484,8 +484,8 @@ static const char *no_room(struct share *const *shares, uint32_t count)
 
 bool share_claim_slot(struct share *const *shares, uint32_t count, char *error, size_t error_bytes)
 {
-    uint32_t drawn = (uint32_t)getpid();
-    (void)!getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK);
+    uint32_t drawn;
+    random_draw(&drawn, sizeof(drawn));
     bool claimed = false;
     /* Anywhere, so that a slot just given back is seldom the next one taken; but only when all
      * sockets have a reader do two slots share one. */

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "drivers/clock.h"
 #include "drivers/udp_port.h"
+#include "drivers/uncancelled.h"
 
 #define RECEIVE_BUFFER_BYTES (1 << 16)
 
@@ -274,10 +275,9 @@ uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_si
                                  void *context)
 {
     struct epoll_event events[8];
-    const long ready =
-        syscall(SYS_epoll_pwait, port->groups_fd, events, (int)COUNT_OF(events), 0, NULL, 0);
+    const int ready = uncancelled_epoll(port->groups_fd, events, COUNT_OF(events));
     uint32_t count = 0;
-    for (long i = 0; i < ready; i++) {
+    for (int i = 0; i < ready; i++) {
         const struct address *group = &port->groups[events[i].data.u32];
         uint32_t arrived;
         do {

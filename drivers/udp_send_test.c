@@ -89,7 +89,7 @@ static long send_some(int fd, struct mmsghdr *messages, uint32_t count, int flag
 /* The sixth argument lies on the stack, where a caller that passes fewer keeps other things. */
 static size_t arguments_of(long number)
 {
-    return number == SYS_sendto || number == SYS_recvfrom || number == SYS_epoll_pwait ? 6 : 5;
+    return number == SYS_sendto || number == SYS_recvfrom ? 6 : 5;
 }
 
 long __wrap_syscall(long number, ...)

@@ -12,10 +12,10 @@
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
+#include "drivers/random.h"
 #include "drivers/socket_address.h"
 #include "drivers/udp_port.h"
 #include "drivers/uncancelled.h"
@@ -80,8 +80,8 @@ static bool bind_to(int fd, const struct gid *gid, uint16_t port)
 static uint16_t bind_sender(int fd, const struct gid *gid)
 {
     for (int i = 0; i < SOURCE_PORT_TRIES; i++) {
-        uint16_t drawn = (uint16_t)getpid();
-        (void)!getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK);
+        uint16_t drawn;
+        random_draw(&drawn, sizeof(drawn));
         const uint16_t port = (uint16_t)(SOURCE_PORT_FIRST + drawn % SOURCE_PORT_SPAN);
         if (bind_to(fd, gid, port)) {
             return port;

@@ -222,10 +222,6 @@ WRAP(int, -1, bind, (int fd, const void *name, socklen_t bytes), (fd, name, byte
 WRAP(void *, NULL, calloc, (size_t count, size_t bytes), (count, bytes))
 WRAP(int, -1, connect, (int fd, const void *name, socklen_t bytes), (fd, name, bytes))
 WRAP(int, -1, epoll_create1, (int flags), (flags))
-WRAP(int, -1, epoll_pwait2,
-     (int fd, struct epoll_event *events, int room, const struct timespec *timeout,
-      const sigset_t *mask),
-     (fd, events, room, timeout, mask))
 WRAP(int, -1, epoll_wait, (int fd, struct epoll_event *events, int room, int timeout_ms),
      (fd, events, room, timeout_ms))
 WRAP(int, -1, eventfd, (unsigned int count, int flags), (count, flags))
@@ -251,6 +247,9 @@ WRAP(void *, MAP_FAILED, mmap64,
      (at, bytes, protection, flags, fd, offset))
 WRAP(int, -1, mprotect, (void *from, size_t bytes, int protection), (from, bytes, protection))
 WRAP(int, -1, poll, (struct pollfd * fds, nfds_t count, int timeout_ms), (fds, count, timeout_ms))
+WRAP(int, -1, ppoll,
+     (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask),
+     (fds, count, timeout, mask))
 WRAP(ssize_t, -1, process_vm_readv,
      (pid_t pid, const struct iovec *local, unsigned long locals, const struct iovec *remote,
       unsigned long remotes, unsigned long flags),

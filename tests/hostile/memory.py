@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 import harness
+import refused
 from harness import Failure, Skipped
 
 
@@ -232,7 +233,7 @@ def tests():
     harness.test('memory: a limit on the size of files', no_shared_memory,
                  ('/bin/sh', '-c', 'ulimit -f 100; exec "$@"', 'sh'), 'the limit on the size of files')
     harness.test('memory: sysfs where no file may grow', no_growth)
-    harness.test('memory: a kernel without memfd_create', no_shared_memory, (tool('without'),),
+    harness.test('memory: a kernel without memfd_create', no_shared_memory, refused.without('memfd_create', 'ENOSYS'),
                  'memfd_create: Function not implemented')
     for wire in harness.EACH_WIRE:
         for use in USES:
