@@ -105,8 +105,8 @@ enum interfaces_port live_port_state(const struct live *live);
 /* (not locked) Where the kernel tells nothing of interfaces: what the above say is looked up. */
 void live_port_refresh(struct live *live);
 uint64_t live_guid(const struct live *live); /* Host byte order. */
-/* A local identifier, which ports on Ethernet do not have: unique on this machine, for programs
- * that know no GIDs. 0: none to be had. */
+/* A local identifier, unique on this machine, for programs that know no GIDs. 0, as of every port
+ * on Ethernet: other machines reach the device, where no LID leads to; or none is to be had. */
 uint16_t live_lid(struct live *live);
 /* The GID of the process that owns `lid`; may wait for that process. Not locked. False: no process
  * owns it; or, with an errno that shortage_is, it could not be asked just now. */

@@ -268,9 +268,25 @@ int live_cm_offer(struct live *live, struct service *service)
 
 /* -- Local identifiers --------------------------------------------------------------------------*/
 
+/* Does only this machine reach the device? */
+static bool within_machine(const struct live *live)
+{
+    static const uint8_t loopback[16] = {[15] = 1};
+    for (uint32_t i = 0; i < live->addresses.count; i++) {
+        const uint8_t *address = live->addresses.entries[i].gid.bytes;
+        if (!inet_is_loopback_ipv4(address) && memcmp(address, loopback, sizeof(loopback)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 uint16_t live_lid(struct live *live)
 {
     static const uint8_t any[16];
+    if (!within_machine(live)) {
+        return 0;
+    }
     const int cancellation = uncancelled_begin();
     live_lock(live);
     for (int i = 0; live->lid == 0 && i < LID_TRIES; i++) {

@@ -89,6 +89,10 @@ static void expect_port(const struct api *api, bool active)
     assert_int_equal(ibv_query_port(api->context, 1, &attr), 0);
     assert_int_equal(attr.state, active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN);
     assert_int_equal(attr.phys_state, active ? 5 : 3);
+    assert_int_equal(attr.lid, 0); /* Others than programs of this machine may reach the address. */
+    assert_int_equal(attr.sm_lid, 0);
+    expect_file("lid", "0x0");
+    expect_file("sm_lid", "0x0");
     expect_file("state", active ? "4: ACTIVE" : "1: DOWN");
     expect_file("phys_state", active ? "5: LinkUp" : "3: Disabled");
 }

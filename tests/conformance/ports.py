@@ -80,6 +80,73 @@ class Prober(Watcher):
     program = ['/usr/bin/python3', '-u', '-c', STATES]
 
 
+# Takes a LID for the sign of InfiniBand, and no LID for that of RoCE, as many programs do; the server's argument is
+# its own address, the client's the server's.
+BY_LID = """
+import os, socket, struct, sys
+import pyverbs.enums as e
+from pyverbs.addr import AHAttr, GID, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import RecvWR, SGE, SendWR
+context = Context(name='nonic0')
+pd, cq = PD(context), CQ(context, 10)
+memory = MR(pd, 64, e.IBV_ACCESS_LOCAL_WRITE)
+qp = QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap()), QPAttr(qp_state=e.IBV_QPS_INIT, port_num=1))
+lid, own = context.query_port(1).lid, context.query_gid(1, 0)
+if sys.argv[1] == 'server':
+    line = socket.create_server((sys.argv[2], int(sys.argv[3]))).accept()[0]
+else:
+    line = socket.create_connection((sys.argv[2], int(sys.argv[3])))
+line.sendall(struct.pack('!IH39s', qp.qp_num, lid, own.gid.encode()))
+number, dlid, gid = struct.unpack('!IH39s', line.recv(45, socket.MSG_WAITALL))
+if lid == 0:
+    path = AHAttr(gr=GlobalRoute(GID(gid.decode()), 0), is_global=1, port_num=1)
+else:
+    path = AHAttr(dlid=dlid, is_global=0, port_num=1)
+attributes = QPAttr(qp_state=e.IBV_QPS_RTS)
+attributes.dest_qp_num, attributes.ah_attr, attributes.path_mtu = number, path, e.IBV_MTU_1024
+attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = 14, 7, 7
+qp.to_rts(attributes)
+piece = SGE(memory.buf, 64, memory.lkey)
+qp.post_recv(RecvWR(num_sge=1, sg=[piece]))
+line.sendall(b'.')
+line.recv(1)
+if sys.argv[1] == 'client':
+    memory.write('by a LID' if lid else 'by a GID', 8)
+    qp.post_send(SendWR(num_sge=1, sg=[piece], opcode=e.IBV_WR_SEND))
+while not (taken := cq.poll()[1]):
+    pass
+assert taken[0].status == e.IBV_WC_SUCCESS, taken[0]
+print('it went', memory.read(8, 0).decode())
+line.sendall(b'.')
+line.recv(1)
+"""
+
+
+def by_lid(wire, options, address, wanted, inside=((), ())):
+    """No LID is shown where a LID leads nowhere, and each program then takes the GID."""
+    number = free_port()
+    program = ['/usr/bin/python3', '-c', BY_LID]
+    server = start([*program, 'server', address, str(number)], wire, options, inside[0])
+    try:
+        wait_for_listener(number, server)
+        said = alone([*program, 'client', address, str(number)], wire, options, inside=inside[1])
+        said += harness.finish(server, 30)
+    finally:
+        server.kill()
+    if server.returncode or said.count(wanted) != 2:
+        raise Failure(said)
+
+
+def by_lid_between():
+    with Namespaces() as both:
+        by_lid('udp', DEVICE, '10.77.0.1', 'by a GID', both.inside)
+
+
 def port(both):
     """The port as another program sees it: in verbs, in sysfs, by netlink."""
     inside = both.inside[0]
@@ -214,6 +281,11 @@ def tests():
     test('ports: events of two interfaces', two_interfaces)
     test('ports: events of an IPv6 address', ipv6)
     test('ports: more happens than the kernel keeps', overrun)
+    test('ports: no LID between machines', by_lid_between, smoke=True)
+    for wire in 'shm', 'udp':
+        test(f'{wire} ports: by a LID', by_lid, wire, (), '127.0.0.1', 'by a LID')
+        test(f'{wire} ports: by a LID, named address', by_lid, wire, ['--device', harness.shared_address()], '127.0.0.1',
+             'by a LID')
     for wire in 'udp', 'block':
         test(f'{wire} ports: a transfer outlasts a cut cable', transfer, wire,
              lambda both: both.cut(0, 1), lambda both: both.mend(0, 1))
