@@ -86,7 +86,7 @@ void device_describe(struct live *live, struct ibv_device_attr *attr)
     attr->sys_image_guid = attr->node_guid;
     attr->max_mr_size = UINT64_MAX;
     attr->vendor_id = VENDOR_ID;
-    attr->hw_ver = 1;
+    attr->hw_ver = HARDWARE_VERSION;
     attr->page_size_cap = ~UINT64_C(0xfff);
     attr->max_qp = (int)limits->qps;
     attr->max_qp_wr = (int)limits->sends_per_qp;
@@ -159,9 +159,6 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
-/* The table has room for addresses that come later, as that of every RoCE device; entries behind
- * the last address are empty. */
-#define GID_TABLE_ENTRIES 16
 _Static_assert(GID_TABLE_ENTRIES >= ADDRESS_MAX, "every address has an entry");
 
 enum {

@@ -20,7 +20,11 @@
 /* What programs and their libraries bind to; everything else of the shared object is hidden. */
 #define EXPORT __attribute__((visibility("default")))
 
-#define DEVICE_NAME "nonic0"
+#define DEVICE_NAME      "nonic0"
+#define HARDWARE_VERSION 1
+/* The GID table has room for addresses that come later, as that of every RoCE device; entries
+ * behind the last address are empty. */
+#define GID_TABLE_ENTRIES 16
 
 /* Device memory of a process. */
 #define DM_BYTES_MAX ((size_t)1 << 20)

@@ -87,7 +87,7 @@ static const struct sysfs_entry device[] = {
     DIRECTORY("device", bus_device),
     TEXT("fw_ver", NONIC_VERSION),
     TEXT("hca_type", "nonic"),
-    TEXT("hw_rev", "0"),
+    TEXT("hw_rev", STRING(HARDWARE_VERSION)),
     TEXT("node_desc", DEVICE_NAME),
     VALUE("node_guid", value_guid),
     TEXT("node_type", "1: CA"),

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -200,7 +201,8 @@ int virtual_open(const struct sysfs_node *node, int flags)
     }
     char value[SYSFS_VALUE_BYTES] = "";
     if (node->kind == SYSFS_FILE && !sysfs_read(node, value)) {
-        return -1;
+        /* There, and not to be read: what the kernel says to who reads a descriptor of epoll. */
+        return errno == EINVAL ? epoll_create1(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0) : -1;
     }
     const int before = errno;
     const int fd = make_descriptor(node->path, value, flags);
