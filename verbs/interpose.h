@@ -12,15 +12,16 @@
  *            addresses of functions.
  * Time       Not used.
  * Units      As libc.
- * Limits     Calls that libc makes inside itself (nftw, fts, posix_spawn's file actions), system
- *            calls without libc, and paths relative to the working directory go to the kernel.
- *            Where the kernel has a directory itself, open() gives the kernel's.
+ * Limits     Calls that libc makes inside itself (nftw, fts, posix_spawn's file actions) and system
+ *            calls without libc go to the kernel. Where the kernel has a directory itself, open()
+ *            gives the kernel's.
  * Source     POSIX; glibc 2.36's headers.
  */
 #ifndef VERBS_INTERPOSE_H
 #define VERBS_INTERPOSE_H
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -54,7 +55,7 @@ static inline const char *doubted(const char *path)
     return path;
 }
 
-/* The rest of interpose_answers, for paths that look like ours. */
+/* The rest of interpose_answers, for paths that may be ours. */
 bool interpose_find(int at, const char **path, bool follow, struct sysfs_node *node);
 
 /* Is the path ours to answer? Otherwise the kernel is to be asked about `*path`, which may have
@@ -64,11 +65,32 @@ static inline bool interpose_answers(int at, const char **path, bool follow,
 {
     const char *p = doubted(*path);
     if (LIKELY(!sysfs_plausible(p)) &&
-        LIKELY(at < 0 || p == NULL || p[0] == '/' || !virtual_descriptors_made())) {
+        LIKELY(p == NULL || p[0] == '/' ||
+               !(at == AT_FDCWD ? virtual_cwd_possible() : virtual_descriptors_made()))) {
         return false;
     }
     return interpose_find(at, path, follow, node);
 }
+
+/* The kernel has nothing there: do its links, its working directory or a descriptor of its own lead
+ * to where we may have something? Then `*path` becomes where they lead to, in `whole`. errno stays.
+ */
+bool interpose_leads(int at, const char **path, char whole[SYSFS_PATH_BYTES]);
+
+/* What a call answers about `path`, which it changes: `ours`, in which `node` is what the path leads
+ * to; or `theirs`, the next library's answer, which is `failed` where there is an errno. */
+#define ANSWER(at, path, follow, failed, ours, theirs)                                             \
+    __extension__({                                                                                \
+        struct sysfs_node node;                                                                    \
+        char whole_[SYSFS_PATH_BYTES];                                                             \
+        const bool ours_ = interpose_answers(at, &(path), follow, &node);                          \
+        __typeof__(theirs) answer_ = ours_ ? (ours) : (theirs);                                    \
+        if (UNLIKELY(!ours_ && answer_ == (failed) && errno == ENOENT) &&                          \
+            interpose_leads(at, &(path), whole_)) {                                                \
+            answer_ = interpose_answers(AT_FDCWD, &(path), follow, &node) ? (ours) : (theirs);     \
+        }                                                                                          \
+        answer_;                                                                                   \
+    })
 
 /* interpose_socket.c: netlink of RDMA devices, and what is sent to it. */
 bool interpose_is_netlink(int fd);

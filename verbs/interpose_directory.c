@@ -4,8 +4,11 @@
  */
 #include <errno.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "verbs/interpose.h"
 
@@ -37,34 +40,43 @@ static DIR *refused(int error)
     return NULL;
 }
 
-NEXT(opendir)
+NEXT(dirfd)
 
-/* With the kernel's entries where it has such a directory, too. */
 static DIR *open_node(const struct sysfs_node *node)
 {
     if (node->kind != SYSFS_DIRECTORY) {
         return refused(node->kind == SYSFS_ABSENT ? node->error : ENOTDIR);
     }
-    const int before = errno;
-    DIR *kernel = sysfs_shared(node) ? next_opendir()(node->path) : NULL;
-    if (kernel == NULL && sysfs_shared(node) && errno != ENOENT) {
-        return NULL;
-    }
-    errno = before;
-    return opened(virtual_directory_open(node, kernel, -1));
+    return opened(virtual_directory_open(node, NULL, -1));
 }
 
+/* A directory of the kernel's, in which we may have entries of our own, by whatever name it was
+ * opened. */
+static DIR *merged(DIR *kernel)
+{
+    char link[64], path[SYSFS_PATH_BYTES];
+    struct sysfs_node node;
+    if (kernel == NULL) {
+        return NULL;
+    }
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", next_dirfd()(kernel));
+    const long bytes = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
+    path[bytes < 0 ? 0 : bytes] = '\0';
+    if (LIKELY(!sysfs_plausible(path))) {
+        return kernel;
+    }
+    sysfs_find(path, true, &node);
+    return sysfs_shared(&node) ? opened(virtual_directory_open(&node, kernel, -1)) : kernel;
+}
+
+NEXT(opendir)
 EXPORT DIR *opendir(const char *path)
 {
-    struct sysfs_node node;
-    if (sysfs_plausible(doubted(path))) {
-        sysfs_find(path, true, &node);
-        if (node.kind != SYSFS_KERNEL) {
-            return open_node(&node);
-        }
-        path = node.path[0] != '\0' ? node.path : path;
-    }
-    return next_opendir()(path);
+    const int before = errno;
+    DIR *stream =
+        ANSWER(AT_FDCWD, path, true, NULL, open_node(&node), merged(next_opendir()(path)));
+    errno = stream != NULL ? before : errno;
+    return stream;
 }
 
 NEXT(fdopendir)
@@ -73,7 +85,7 @@ EXPORT DIR *fdopendir(int fd)
     char path[SYSFS_PATH_BYTES];
     struct sysfs_node node;
     if (LIKELY(!virtual_descriptor_path(fd, path))) {
-        return next_fdopendir()(fd);
+        return merged(next_fdopendir()(fd));
     }
     sysfs_find(path, true, &node);
     if (node.kind != SYSFS_DIRECTORY) {
@@ -163,7 +175,6 @@ EXPORT void seekdir(DIR *stream, long position)
     }
 }
 
-NEXT(dirfd)
 EXPORT int dirfd(DIR *stream)
 {
     struct virtual_directory *directory = ours(stream);
@@ -239,24 +250,19 @@ static int scan_path(const char *path, struct dirent ***result, filter *wanted, 
     return count;
 }
 
-NEXT(scandir)
 EXPORT int scandir(const char *path, struct dirent ***result,
                    int (*wanted)(const struct dirent *entry),
                    int (*compare)(const struct dirent **a, const struct dirent **b))
 {
-    return LIKELY(!sysfs_plausible(doubted(path))) ? next_scandir()(path, result, wanted, compare)
-                                                   : scan_path(path, result, wanted, compare);
+    return scan_path(path, result, wanted, compare);
 }
 
-NEXT(scandir64)
 EXPORT int scandir64(const char *path, struct dirent64 ***result,
                      int (*wanted)(const struct dirent64 *entry),
                      int (*compare)(const struct dirent64 **a, const struct dirent64 **b))
 {
-    return LIKELY(!sysfs_plausible(doubted(path)))
-               ? next_scandir64()(path, result, wanted, compare)
-               : scan_path(path, (struct dirent ***)(void *)result,
-                           (filter *)(any_function *)wanted, (comparison *)(any_function *)compare);
+    return scan_path(path, (struct dirent ***)(void *)result, (filter *)(any_function *)wanted,
+                     (comparison *)(any_function *)compare);
 }
 
 /* libc's own glob lets its caller say how directories are read. */
@@ -279,7 +285,7 @@ static void glob_closedir(void *stream)
     EXPORT int name(const char *pattern, int flags, int (*on_error)(const char *path, int error),  \
                     type *result)                                                                  \
     {                                                                                              \
-        if (LIKELY(!sysfs_plausible(doubted(pattern))) || (flags & GLOB_ALTDIRFUNC)) {             \
+        if (flags & GLOB_ALTDIRFUNC) {                                                             \
             return next_##name()(pattern, flags, on_error, result);                                \
         }                                                                                          \
         result->gl_opendir = glob_opendir;                                                         \

@@ -29,11 +29,9 @@ static int corrected(int fd, int result, struct stat *status)
     NEXT(name)                                                                                     \
     EXPORT int name(const char *path, struct type *status)                                         \
     {                                                                                              \
-        struct sysfs_node node;                                                                    \
-        if (interpose_answers(AT_FDCWD, &path, follow, &node)) {                                   \
-            return virtual_status(&node, (struct stat *)(void *)status);                           \
-        }                                                                                          \
-        return next_##name()(path, status);                                                        \
+        return ANSWER(AT_FDCWD, path, follow, -1,                                                  \
+                      virtual_status(&node, (struct stat *)(void *)status),                        \
+                      next_##name()(path, status));                                                \
     }
 
 STAT(stat, stat, true)
@@ -55,11 +53,9 @@ FSTAT(fstat64, stat64)
     NEXT(name)                                                                                     \
     EXPORT int name(int at, const char *path, struct type *status, int flags)                      \
     {                                                                                              \
-        struct sysfs_node node;                                                                    \
-        if (interpose_answers(at, &path, !(flags & AT_SYMLINK_NOFOLLOW), &node)) {                 \
-            return virtual_status(&node, (struct stat *)(void *)status);                           \
-        }                                                                                          \
-        const int result = next_##name()(at, path, status, flags);                                 \
+        const int result = ANSWER(at, path, !(flags & AT_SYMLINK_NOFOLLOW), -1,                    \
+                                  virtual_status(&node, (struct stat *)(void *)status),            \
+                                  next_##name()(at, path, status, flags));                         \
         return at >= 0 && (flags & AT_EMPTY_PATH) && path[0] == '\0'                               \
                    ? corrected(at, result, (struct stat *)(void *)status)                          \
                    : result;                                                                       \
@@ -140,19 +136,22 @@ static void extend(const struct stat *from, struct statx *to)
     to->stx_dev_minor = minor(from->st_dev);
 }
 
+static int extended(const struct sysfs_node *node, struct statx *status)
+{
+    struct stat plain;
+    const int result = virtual_status(node, &plain);
+    if (result == 0) {
+        extend(&plain, status);
+    }
+    return result;
+}
+
 NEXT(statx)
 EXPORT int statx(int at, const char *path, int flags, unsigned int mask, struct statx *status)
 {
-    struct sysfs_node node;
     struct stat plain;
-    if (interpose_answers(at, &path, !(flags & AT_SYMLINK_NOFOLLOW), &node)) {
-        const int result = virtual_status(&node, &plain);
-        if (result == 0) {
-            extend(&plain, status);
-        }
-        return result;
-    }
-    const int result = next_statx()(at, path, flags, mask, status);
+    const int result = ANSWER(at, path, !(flags & AT_SYMLINK_NOFOLLOW), -1, extended(&node, status),
+                              next_statx()(at, path, flags, mask, status));
     if (result == 0 && at >= 0 && (flags & AT_EMPTY_PATH) && path[0] == '\0' &&
         (virtual_descriptors_made() || interpose_is_cm(at)) && fstat(at, &plain) == 0 &&
         (plain.st_ino != status->stx_ino || plain.st_mode != status->stx_mode)) {

@@ -11,7 +11,11 @@
  * Threads    Any.
  * Time       Files are as old as the directory they lie in.
  * Units      Bytes.
- * Limits     A descriptor of a directory cannot become the working directory.
+ *            The working directory can be a virtual one: then the kernel's is a directory of that
+ *            name that was removed as soon as it was entered. So children inherit it, also over
+ *            exec, and it ends with the last process that works in it.
+ * Limits     To enter a virtual directory takes a place where directories can be made (/dev/shm,
+ *            /tmp or /var/tmp).
  * Source     open(2), stat(2), readdir(3); Linux fs/kernfs for what is refused.
  */
 #ifndef VERBS_VIRTUAL_FILE_H
@@ -36,6 +40,15 @@ bool virtual_descriptors_made(void);
 void virtual_descriptor_status(int fd, struct stat *status);
 /* The directory that virtual_open opened as `fd`: false for all other descriptors. */
 bool virtual_descriptor_path(int fd, char path[SYSFS_PATH_BYTES]);
+
+/* -- The working directory ---------------------------------------------------------------------- */
+
+/* 0 or -1, as chdir. */
+int virtual_enter(const struct sysfs_node *node);
+/* False: neither this process nor the one that it became was ever in a virtual directory. */
+bool virtual_cwd_possible(void);
+/* The virtual directory that is the working directory; false: it is none. */
+bool virtual_cwd(char path[SYSFS_PATH_BYTES]);
 
 /* -- Directories ------------------------------------------------------------------------------- */
 

@@ -366,6 +366,109 @@ static void test_child(void **state)
     close(ends[1]);
 }
 
+/* -- By other ways ------------------------------------------------------------------------------*/
+
+static void expect_type(int fd)
+{
+    char text[16];
+    assert_true(fd >= 0);
+    assert_int_equal(read(fd, text, sizeof(text)), 6);
+    assert_memory_equal(text, "1: CA\n", 6);
+    close(fd);
+}
+
+static void expect_cwd(const char *path)
+{
+    char text[PATH_MAX];
+    struct stat here, there;
+    char *made = getcwd(NULL, 0);
+    assert_string_equal(getcwd(text, sizeof(text)), path);
+    assert_string_equal(made, path);
+    free(made);
+    assert_null(getcwd(text, 2));
+    assert_int_equal(errno, ERANGE);
+    assert_int_equal(stat(".", &here), 0);
+    assert_int_equal(stat(path, &there), 0);
+    assert_true(here.st_ino == there.st_ino && S_ISDIR(here.st_mode));
+}
+
+/* As for real: nothing relative to it is there, and where it was nothing remains. */
+static void test_working_directory(void **state)
+{
+    (void)state;
+    assert_int_equal(chdir(CLASS), 0);
+    expect_cwd(CLASS);
+    expect_type(open("nonic0/node_type", O_RDONLY));
+    expect_type(open("./nonic0/ports/../node_type", O_RDONLY));
+    assert_int_equal(chdir("nonic0/ports"), 0);
+    expect_cwd(TARGET "/ports");
+    expect_type(open("../node_type", O_RDONLY));
+    assert_int_equal(access("1/state", R_OK), 0);
+    assert_int_equal(access("state", F_OK), -1);
+    assert_int_equal(open("new", O_WRONLY | O_CREAT, 0600), -1);
+    assert_int_equal(errno, EACCES);
+    assert_int_equal(chdir("1/state"), -1);
+    assert_int_equal(errno, ENOTDIR);
+    assert_int_equal(chdir("2"), -1);
+    assert_int_equal(errno, ENOENT);
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(access("1/state", R_OK) == 0 && chdir("..") == 0 && access("node_type", R_OK) == 0
+                  ? 0
+                  : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    const int class = open(CLASS, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(chdir("/sys/class"), 0);
+    expect_cwd("/sys/class");
+    assert_int_equal(access("infiniband/nonic0", F_OK), 0);
+    assert_int_equal(chdir("net"), 0);
+    assert_int_equal(access("lo/address", R_OK), 0);
+    assert_int_equal(fchdir(class), 0);
+    expect_cwd(CLASS);
+    close(class);
+    assert_int_equal(chdir("/"), 0);
+    expect_type(open("sys/class/infiniband/nonic0/node_type", O_RDONLY));
+    char left[64];
+    glob_t found = {0};
+    snprintf(left, sizeof(left), "/dev/shm/nonic:%d.*", getpid());
+    assert_int_equal(glob(left, 0, NULL, &found), GLOB_NOMATCH);
+}
+
+/* It matters where a path leads to, not how it is written. */
+static void test_other_spellings(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/nonic-XXXXXX", link[64], path[128];
+    expect_type(open("//sys//class/./infiniband/nonic0//node_type", O_RDONLY));
+    expect_type(open("/./sys/class/infiniband/nonic0/node_type", O_RDONLY));
+    expect_type(open("/tmp/../sys/class/net/../infiniband/nonic0/node_type", O_RDONLY));
+    expect_type(open("/proc/self/root/sys/class/infiniband/nonic0/node_type", O_RDONLY));
+    const int root = open("/", O_RDONLY | O_DIRECTORY), tmp = open("/tmp", O_RDONLY | O_DIRECTORY);
+    expect_type(openat(root, "sys/class/infiniband/nonic0/node_type", O_RDONLY));
+    expect_type(openat(tmp, "../sys/class/infiniband/nonic0/node_type", O_RDONLY));
+    assert_int_equal(openat(tmp, "sys/class/infiniband/nonic0/node_type", O_RDONLY), -1);
+    assert_int_equal(errno, ENOENT);
+    close(root);
+    close(tmp);
+    assert_non_null(mkdtemp(folder));
+    snprintf(link, sizeof(link), "%s/link", folder);
+    assert_int_equal(symlink(CLASS, link), 0);
+    snprintf(path, sizeof(path), "%s/nonic0/node_type", link);
+    expect_type(open(path, O_RDONLY));
+    assert_true(lists(link, "nonic0"));
+    char *resolved = realpath(path, NULL);
+    assert_string_equal(resolved, TARGET "/node_type");
+    free(resolved);
+    unlink(link);
+    rmdir(folder);
+    assert_true(lists("/proc/self/root/sys/class", "infiniband"));
+    assert_true(lists("/sys/../sys/class", "infiniband"));
+    assert_false(lists("/tmp", "infiniband"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +480,8 @@ int main(void)
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_directories),
         cmocka_unit_test(test_shared_directories),
+        cmocka_unit_test(test_working_directory),
+        cmocka_unit_test(test_other_spellings),
         cmocka_unit_test_setup_teardown(test_files_and_verbs_agree, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_counters, api_open_rc, api_close),
         cmocka_unit_test(test_child),

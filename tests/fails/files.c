@@ -99,6 +99,15 @@ static void resolve_paths(void)
     free(interface);
 }
 
+static void change_directory(void)
+{
+    struct stat status;
+    (void)NUMBER(chdir(CLASS));
+    (void)NUMBER(stat("nonic0/node_type", &status));
+    free(POINTER(getcwd(NULL, 0)));
+    (void)NUMBER(chdir("/"));
+}
+
 static void read_directories(void)
 {
     struct dirent **entries;
@@ -127,5 +136,6 @@ void look_at_files(void)
 {
     read_files();
     resolve_paths();
+    change_directory();
     read_directories();
 }
