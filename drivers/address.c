@@ -18,6 +18,7 @@
 #include "drivers/random.h"
 #include "drivers/socket_address.h"
 #include "drivers/taken.h"
+#include "wire/inet.h"
 #include "wire/roce.h"
 
 /* IPv6 and UDP headers, the longest RoCE headers, and the ICRC around a payload. */
@@ -141,6 +142,15 @@ static uint32_t index_of(const char *interface, char *error, size_t error_bytes)
     return index;
 }
 
+/* Two interfaces may have one link-local address: are those whose sockets we got on ours? */
+static bool is_there(const struct share *share, const union socket_address *address)
+{
+    union socket_address bound = {.any.sa_family = AF_UNSPEC};
+    socklen_t bytes = sizeof(bound);
+    return getsockname(share_common_socket(share), &bound.any, &bytes) != 0 ||
+           bound.any.sa_family != AF_INET6 || bound.v6.sin6_scope_id == address->v6.sin6_scope_id;
+}
+
 /* An address that others of our user may have too. Its socket is known once there is a slot. */
 static bool add_shared(struct address_set *set, union socket_address *address, const char *text,
                        const char *interface, char *error, size_t error_bytes)
@@ -168,6 +178,13 @@ static bool add_shared(struct address_set *set, union socket_address *address, c
     if (!share_join(share, &address->any, socket_address_bytes(address), &gid, text, error,
                     error_bytes)) {
         free(share);
+        return false;
+    }
+    if (!is_there(share, address)) {
+        snprintf(error, error_bytes, "%s is shared by nonic programs on another interface", text);
+        share_leave(share);
+        free(share);
+        errno = EADDRINUSE;
         return false;
     }
     set->entries[set->count++] = (struct address){.gid = gid,
@@ -267,6 +284,12 @@ static bool claim_loopback(struct address_set *set,
     return false;
 }
 
+static bool is_link_local(const union socket_address *address)
+{
+    const struct gid gid = gid_of(address);
+    return inet_is_link_local(gid.bytes);
+}
+
 /* An address as people write it, also an IPv4 address as GIDs have it (::ffff:127.0.0.5). */
 static bool parse(const char *word, union socket_address *address)
 {
@@ -274,31 +297,22 @@ static bool parse(const char *word, union socket_address *address)
     if (inet_pton(AF_INET, word, ip + 12) != 1 && inet_pton(AF_INET6, word, ip) != 1) {
         return false;
     }
-    *address = socket_address_of(ip, 0);
+    *address = socket_address_of(ip, 0, 0);
     return true;
 }
 
-/* With or without its interface ("fe80::1%eth0"). */
-static bool is_link_local(const char *word)
+/* Without the interface that stands behind a link-local address ("fe80::1%eth0"). */
+static bool parse_link_local(const char *word, union socket_address *address)
 {
-    union socket_address address;
     char text[INET6_ADDRSTRLEN];
     snprintf(text, sizeof(text), "%.*s", (int)strcspn(word, "%"), word);
-    return parse(text, &address) && address.any.sa_family == AF_INET6 &&
-           IN6_IS_ADDR_LINKLOCAL(&address.v6.sin6_addr);
+    return parse(text, address) && is_link_local(address);
 }
 
-/* Link-local addresses need a scope that a GID does not carry. */
 static bool usable(const struct ifaddrs *at)
 {
-    if (at->ifa_addr == NULL || !(at->ifa_flags & IFF_UP)) {
-        return false;
-    }
-    if (at->ifa_addr->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)at->ifa_addr;
-        return !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
-    }
-    return at->ifa_addr->sa_family == AF_INET;
+    return at->ifa_addr != NULL && (at->ifa_flags & IFF_UP) &&
+           (at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6);
 }
 
 /* For people: the first address of each word. */
@@ -313,20 +327,24 @@ static void add_text(struct address_set *set, const char *address, const char *k
 static bool names(const char *word, const char *interface, const union socket_address *address)
 {
     union socket_address named;
+    const char *scope = strchr(word, '%');
     if (strcmp(word, interface) == 0) {
         return true;
     }
-    if (!parse(word, &named)) {
+    if (scope != NULL ? strcmp(scope + 1, interface) != 0 || !parse_link_local(word, &named)
+                      : !parse(word, &named) || is_link_local(&named)) {
         return false;
     }
     const struct gid a = gid_of(&named), b = gid_of(address);
     return gid_equal(&a, &b);
 }
 
-/* All usable addresses of family `family` that belong to `word`, by name or by address. */
+/* All usable addresses of family `family` that belong to `word`, by name or by address: those that
+ * are link-local, or the others. */
 static bool add_matching(struct address_set *set, const struct ifaddrs *list, const char *word,
-                         int family, uint32_t first, char *error, size_t error_bytes)
+                         int family, bool link_local, char *error, size_t error_bytes)
 {
+    const uint32_t first = set->count;
     for (const struct ifaddrs *at = list; at != NULL && set->count < ADDRESS_MAX;
          at = at->ifa_next) {
         if (!usable(at) || at->ifa_addr->sa_family != family) {
@@ -336,7 +354,7 @@ static bool add_matching(struct address_set *set, const struct ifaddrs *list, co
         memcpy(&address, at->ifa_addr, family == AF_INET ? sizeof(address.v4) : sizeof(address.v6));
         char text[INET6_ADDRSTRLEN];
         to_text(&address, text, sizeof(text));
-        if (!names(word, at->ifa_name, &address)) {
+        if (is_link_local(&address) != link_local || !names(word, at->ifa_name, &address)) {
             continue;
         }
         if (!add_shared(set, &address, text, at->ifa_name, error, error_bytes)) {
@@ -351,13 +369,17 @@ static bool add_matching(struct address_set *set, const struct ifaddrs *list, co
 
 static void explain_none(const char *word, bool full, char *error, size_t error_bytes)
 {
+    union socket_address address;
     if (full) {
         snprintf(error, error_bytes,
                  "device '%s' is one too many: the interfaces before it have 16 addresses", word);
-    } else if (is_link_local(word)) {
+    } else if (parse_link_local(word, &address)) {
         snprintf(error, error_bytes,
-                 "device '%s' is a link-local address, which takes an interface to go with it: a "
-                 "GID has no room for one",
+                 strchr(word, '%') != NULL
+                     ? "device '%s' is a link-local address that no interface of this name has, "
+                       "or that is not up"
+                     : "device '%s' is a link-local address: name its interface, too, as in "
+                       "fe80::1%%eth0",
                  word);
     } else {
         snprintf(error, error_bytes,
@@ -376,8 +398,11 @@ static bool find_on_interfaces(struct address_set *set, const char *word, char *
         snprintf(error, error_bytes, "cannot list interfaces: %s", strerror(errno));
         return false;
     }
-    const bool good = add_matching(set, list, word, AF_INET, first, error, error_bytes) &&
-                      add_matching(set, list, word, AF_INET6, first, error, error_bytes);
+    /* A link-local address is for those who name it, and for interfaces that have no other. */
+    const bool good =
+        add_matching(set, list, word, AF_INET, false, error, error_bytes) &&
+        add_matching(set, list, word, AF_INET6, false, error, error_bytes) &&
+        (set->count > first || add_matching(set, list, word, AF_INET6, true, error, error_bytes));
     freeifaddrs(list);
     if (good && set->count == first) {
         explain_none(word, first == ADDRESS_MAX, error, error_bytes);

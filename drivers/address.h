@@ -49,8 +49,9 @@ struct address_set {
 };
 
 /* `device` NULL: a loopback address that no other process has. Otherwise words separated by commas,
- * each the name of an interface, all of whose addresses are taken, or one address of this machine.
- * The first GID is the first word's. */
+ * each the name of an interface, all of whose addresses are taken (a link-local one if there is no
+ * other), or one address of this machine (a link-local one as "fe80::1%eth0"). The first GID is the
+ * first word's. */
 MUST_USE bool address_find(struct address_set *set, const char *device, char *error,
                            size_t error_bytes);
 /* A loopback address without UDP, for a process that shared memory is enough for. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "wire/inet.h"
+
 enum interfaces_port interfaces_port(const struct interfaces *interfaces)
 {
     enum interfaces_port best = INTERFACES_PORT_DISABLED;
@@ -54,12 +56,21 @@ static uint32_t remove_link(struct interfaces *interfaces, uint32_t interface_in
     return changes;
 }
 
+/* Each interface may have the same link-local address. */
+static bool is_that(const struct interface_address *one, const struct rtnetlink_message *message)
+{
+    return memcmp(one->gid.bytes, message->address, 16) == 0 &&
+           (!inet_is_link_local(message->address) ||
+            one->interface_index == message->interface_index);
+}
+
 /* NULL: it is none of these. */
-static struct interface_address *find(struct interfaces *interfaces, const uint8_t address[16])
+static struct interface_address *find(struct interfaces *interfaces,
+                                      const struct rtnetlink_message *message)
 {
     for (uint32_t i = 0; i < interfaces->count; i++) {
         struct interface_address *one = &interfaces->addresses[i];
-        if (!one->unlisted && memcmp(one->gid.bytes, address, 16) == 0) {
+        if (!one->unlisted && is_that(one, message)) {
             return one;
         }
     }
@@ -75,7 +86,7 @@ bool interfaces_concern(const struct interfaces *interfaces,
     for (uint32_t i = 0; i < interfaces->count; i++) {
         const struct interface_address *one = &interfaces->addresses[i];
         if ((link && one->interface_index == message->interface_index) ||
-            (address && memcmp(one->gid.bytes, message->address, 16) == 0)) {
+            (address && is_that(one, message))) {
             return true;
         }
     }
@@ -85,7 +96,7 @@ bool interfaces_concern(const struct interfaces *interfaces,
 /* Two interfaces may have one address; where it was first, it stays. */
 static uint32_t add_address(struct interfaces *interfaces, const struct rtnetlink_message *message)
 {
-    struct interface_address *address = find(interfaces, message->address);
+    struct interface_address *address = find(interfaces, message);
     if (address == NULL || address->present) {
         return 0;
     }
@@ -100,7 +111,7 @@ static uint32_t add_address(struct interfaces *interfaces, const struct rtnetlin
 static uint32_t remove_address(struct interfaces *interfaces,
                                const struct rtnetlink_message *message)
 {
-    struct interface_address *address = find(interfaces, message->address);
+    struct interface_address *address = find(interfaces, message);
     if (address == NULL || !address->present ||
         address->interface_index != message->interface_index) {
         return 0;

@@ -115,6 +115,29 @@ static void test_address_that_moves(void **state)
     assert_int_equal(link_is(&interfaces, 8, true, true), INTERFACES_PORT_ACTIVE);
 }
 
+/* Another interface may have the same link-local address, which is not the same for that. */
+static void test_link_local(void **state)
+{
+    (void)state;
+    struct interfaces interfaces;
+    setup(&interfaces);
+    struct rtnetlink_message there = {
+        .kind = RTNETLINK_ADDRESS, .interface_index = 3, .address = {0xfe, 0x80, [15] = 1}};
+    struct rtnetlink_message gone = there;
+    gone.kind = RTNETLINK_ADDRESS_GONE;
+    memcpy(interfaces.addresses[A].gid.bytes, there.address, 16);
+    assert_false(interfaces_concern(&interfaces, &there));
+    gone.interface_index = 2;
+    assert_int_equal(interfaces_apply(&interfaces, &gone),
+                     INTERFACES_GID_CHANGE | INTERFACES_DOUBT);
+    assert_int_equal(interfaces_apply(&interfaces, &there), 0);
+    assert_false(interfaces.addresses[A].present);
+    there.interface_index = 2;
+    assert_true(interfaces_concern(&interfaces, &there));
+    assert_int_equal(interfaces_apply(&interfaces, &there), INTERFACES_GID_CHANGE);
+    assert_true(interfaces.addresses[A].present);
+}
+
 /* An address of 127.0.0.0/8 is there as long as the interface is, whatever is said of it. */
 static void test_loopback(void **state)
 {
@@ -214,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_port),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_address_that_moves),
+        cmocka_unit_test(test_link_local),
         cmocka_unit_test(test_loopback),
         cmocka_unit_test(test_concern),
         cmocka_unit_test(test_reading),

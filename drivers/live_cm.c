@@ -161,9 +161,11 @@ static uint16_t next_port(struct live *live)
 
 /* The kernel's choice, unless only another address of ours leads there: one that it does not prefer
  * may be all that this device has. */
-static bool choose_source(const struct live *live, const uint8_t to[16], uint8_t from[16])
+static bool choose_source(const struct live *live, const struct rdma_address *destination,
+                          uint8_t from[16])
 {
-    if (!address_towards(to, from)) {
+    const uint8_t *to = destination->ip;
+    if (!address_towards(to, destination->scope_id, from)) {
         return false;
     }
     for (uint32_t i = 0; i < live->addresses.count && own_address(live, from) < 0; i++) {
@@ -198,11 +200,12 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
     if (!source->known || inet_is_any(source->ip)) {
         if (multicast && live->config.device == NULL) {
             memcpy(source->ip, gid_towards(live, to)->bytes, 16);
-        } else if (!choose_source(live, to, source->ip)) {
+        } else if (!choose_source(live, &id->destination, source->ip)) {
             return shortage_is(errno) ? errno : ENETUNREACH;
         }
         source->known = true;
         source->ipv6 = id->destination.ipv6;
+        source->scope_id = id->destination.scope_id;
     } else if (inet_is_ipv4(source->ip) != inet_is_ipv4(to)) {
         return EAFNOSUPPORT;
     }

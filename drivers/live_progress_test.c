@@ -51,7 +51,7 @@ static int close_live(void **state)
 static void send_something(void)
 {
     const union socket_address to =
-        socket_address_of(live->addresses.entries[0].gid.bytes, ROCE_UDP_PORT);
+        socket_address_of(live->addresses.entries[0].gid.bytes, ROCE_UDP_PORT, 0);
     assert_int_equal(sendto(stranger, "short", 5, 0, &to.any, socket_address_bytes(&to)), 5);
 }
 

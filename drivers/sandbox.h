@@ -2,8 +2,8 @@
  *
  * sandbox - is this a place where a NIC can live?
  *
- * Purpose    A filter of system calls (seccomp) may refuse a call without which peers would wait for
- *            us in vain. Such calls are tried when the NIC is opened, so that its user is told.
+ * Purpose    A filter of system calls (seccomp) may refuse a call without which peers would wait
+ *            for us in vain. Such calls are tried when the NIC is opened, so that its user is told.
  *            Calls that fail when the NIC is opened tell of themselves, and what a NIC can do
  *            without is not asked for (docs/system-calls.md).
  * Inputs     An epoll descriptor that watches nothing yet.

@@ -27,7 +27,8 @@ union socket_address {
     struct sockaddr_in6 v6;
 };
 
-union socket_address socket_address_of(const uint8_t ip[16], uint16_t port);
+/* A link-local address (fe80::/10) is one on the interface `scope`; others have none. */
+union socket_address socket_address_of(const uint8_t ip[16], uint16_t port, uint32_t scope);
 socklen_t socket_address_bytes(const union socket_address *address);
 /* Its family is AF_INET or AF_INET6. */
 void socket_address_ip(const union socket_address *address, uint8_t ip[16]);
@@ -41,6 +42,6 @@ MUST_USE bool address_leads(const uint8_t from[16], const uint8_t to[16]);
 
 /* The address that this machine would send from, as its routes say; false: there is no way,
  * and errno says why. */
-MUST_USE bool address_towards(const uint8_t to[16], uint8_t from[16]);
+MUST_USE bool address_towards(const uint8_t to[16], uint32_t scope, uint8_t from[16]);
 
 #endif

@@ -22,7 +22,7 @@ static void test_ipv4(void **state)
 {
     (void)state;
     uint8_t ip[16];
-    const union socket_address address = socket_address_of(nobody, 0x1234);
+    const union socket_address address = socket_address_of(nobody, 0x1234, 7);
     assert_int_equal(address.any.sa_family, AF_INET);
     assert_int_equal(socket_address_bytes(&address), sizeof(struct sockaddr_in));
     assert_memory_equal(&address.v4.sin_port, "\x12\x34", 2);
@@ -39,7 +39,7 @@ static void test_ipv6(void **state)
     for (uint8_t i = 0; i < 16; i++) {
         ip[i] = (uint8_t)(0x20 + i);
     }
-    const union socket_address address = socket_address_of(ip, 0x1234);
+    const union socket_address address = socket_address_of(ip, 0x1234, 7);
     assert_int_equal(address.any.sa_family, AF_INET6);
     assert_int_equal(socket_address_bytes(&address), sizeof(struct sockaddr_in6));
     assert_memory_equal(&address.v6.sin6_port, "\x12\x34", 2);
@@ -47,6 +47,8 @@ static void test_ipv6(void **state)
     assert_int_equal(address.v6.sin6_scope_id, 0);
     socket_address_ip(&address, back);
     assert_memory_equal(back, ip, 16);
+    memcpy(ip, "\xfe\xbf", 2);
+    assert_int_equal(socket_address_of(ip, 0x1234, 7).v6.sin6_scope_id, 7);
 }
 
 static void test_what_the_system_says(void **state)
@@ -55,9 +57,9 @@ static void test_what_the_system_says(void **state)
     uint8_t from[16] = {0};
     assert_true(address_is_local(loopback));
     assert_false(address_is_local(nobody));
-    assert_true(address_towards(loopback, from));
+    assert_true(address_towards(loopback, 0, from));
     assert_memory_equal(from, loopback, 16);
-    if (address_towards(nobody, from)) { /* A machine may have no network at all. */
+    if (address_towards(nobody, 0, from)) { /* A machine may have no network at all. */
         assert_true(address_is_local(from));
     }
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
+#include "drivers/socket_address.h"
 
 /* Asked for; the kernel grants less where net.core.rmem_max is lower. */
 #define RECEIVE_BYTES_WANTED (8 << 20)
@@ -315,22 +316,12 @@ static uint32_t bucket_of(const struct gid *destination, int slot)
     return hash % 256;
 }
 
-static void aim(struct udp_link *link)
+static void aim(struct udp_link *link, const struct address *address)
 {
-    const uint8_t *address = link->link.peer.bytes;
-    if (inet_is_ipv4(address)) {
-        struct sockaddr_in *to = (struct sockaddr_in *)(void *)&link->to;
-        to->sin_family = AF_INET;
-        to->sin_port = htons(ROCE_UDP_PORT);
-        memcpy(&to->sin_addr, address + 12, 4);
-        link->to_bytes = sizeof(*to);
-    } else {
-        struct sockaddr_in6 *to = (struct sockaddr_in6 *)(void *)&link->to;
-        to->sin6_family = AF_INET6;
-        to->sin6_port = htons(ROCE_UDP_PORT);
-        memcpy(&to->sin6_addr, address, 16);
-        link->to_bytes = sizeof(*to);
-    }
+    const union socket_address to =
+        socket_address_of(link->link.peer.bytes, ROCE_UDP_PORT, address->interface_index);
+    memcpy(&link->to, &to, sizeof(to));
+    link->to_bytes = socket_address_bytes(&to);
 }
 
 static const struct address *address_of(const struct udp_port *port, const struct gid *gid)
@@ -362,8 +353,8 @@ static struct udp_link *known_link(const struct udp_port *port, const struct gid
 
 /* The address of ours to send from; NULL: none, or without UDP, or of another family than the
  * destination. */
-static const struct address *address_towards(const struct udp_port *port, const struct gid *source,
-                                             const struct gid *destination)
+static const struct address *source_towards(const struct udp_port *port, const struct gid *source,
+                                            const struct gid *destination)
 {
     if (inet_is_ipv4(source->bytes) != inet_is_ipv4(destination->bytes)) {
         return NULL;
@@ -389,13 +380,13 @@ void udp_init_link(const struct udp_port *port, struct udp_link *link,
     link->hop_limit = hop_limit;
     link->ecn = link->socket_ecn = markable ? UDP_ECT_0 : 0;
     link->trunk = link;
-    aim(link);
+    aim(link, address);
 }
 
 struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
                                const struct gid *destination, int slot, uint8_t hop_limit)
 {
-    const struct address *address = address_towards(port, source, destination);
+    const struct address *address = source_towards(port, source, destination);
     if (address == NULL) {
         return NULL;
     }
@@ -444,7 +435,7 @@ static struct udp_link *next_passing(struct udp_port *port)
 struct link *udp_port_passing_link(struct udp_port *port, const struct gid *source,
                                    const struct gid *destination, int slot)
 {
-    const struct address *address = address_towards(port, source, destination);
+    const struct address *address = source_towards(port, source, destination);
     if (address == NULL) {
         return NULL;
     }

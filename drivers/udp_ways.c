@@ -69,27 +69,28 @@ static bool drop_arrivals(int fd)
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
 }
 
-static bool bind_to(int fd, const struct gid *gid, uint16_t port)
+static bool bind_to(int fd, const struct address *address, uint16_t port)
 {
-    const union socket_address at = socket_address_of(gid->bytes, port);
+    const union socket_address at =
+        socket_address_of(address->gid.bytes, port, address->interface_index);
     return bind(fd, &at.any, socket_address_bytes(&at)) == 0;
 }
 
 /* Anywhere in RoCE's range, so that two processes, and two runs, hash differently; if that is
  * crowded, where the kernel likes. Returns 0 on failure. */
-static uint16_t bind_sender(int fd, const struct gid *gid)
+static uint16_t bind_sender(int fd, const struct address *address)
 {
     for (int i = 0; i < SOURCE_PORT_TRIES; i++) {
         uint16_t drawn;
         random_draw(&drawn, sizeof(drawn));
         const uint16_t port = (uint16_t)(SOURCE_PORT_FIRST + drawn % SOURCE_PORT_SPAN);
-        if (bind_to(fd, gid, port)) {
+        if (bind_to(fd, address, port)) {
             return port;
         }
     }
     union socket_address at = {.any.sa_family = AF_UNSPEC};
     socklen_t bytes = sizeof(at);
-    if (!bind_to(fd, gid, 0) || getsockname(fd, &at.any, &bytes) != 0) {
+    if (!bind_to(fd, address, 0) || getsockname(fd, &at.any, &bytes) != 0) {
         return 0;
     }
     return ntohs(at.any.sa_family == AF_INET ? at.v4.sin_port : at.v6.sin6_port);
@@ -119,7 +120,7 @@ static const struct udp_sender *sender_of(struct udp_port *port, uint32_t index,
         return NULL;
     }
     udp_forbid_fragments(fd, inet_is_ipv4(address->gid.bytes));
-    const uint16_t source_port = drop_arrivals(fd) ? bind_sender(fd, &address->gid) : 0;
+    const uint16_t source_port = drop_arrivals(fd) ? bind_sender(fd, address) : 0;
     if (source_port == 0) {
         descriptor_close(fd);
         return NULL;
@@ -259,10 +260,11 @@ void udp_ways_note_markable(struct udp_ways *ways, int fd)
 static bool leads_there(const struct udp_port *port, const struct nic_way *way)
 {
     const struct address *address = &port->addresses->entries[index_of(port, &way->source)];
-    const union socket_address to = socket_address_of(way->destination.bytes, ROCE_UDP_PORT);
+    const union socket_address to =
+        socket_address_of(way->destination.bytes, ROCE_UDP_PORT, address->interface_index);
     const int fd = make_socket(port->addresses, address);
-    const bool leads = fd >= 0 && bind_to(fd, &way->source, 0) &&
-                       connect(fd, &to.any, socket_address_bytes(&to)) == 0;
+    const bool leads =
+        fd >= 0 && bind_to(fd, address, 0) && connect(fd, &to.any, socket_address_bytes(&to)) == 0;
     descriptor_close(fd);
     return leads;
 }

@@ -73,12 +73,12 @@ static inline bool interpose_answers(int at, const char **path, bool follow,
 }
 
 /* The kernel has nothing there: do its links, its working directory or a descriptor of its own lead
- * to where we may have something? Then `*path` becomes where they lead to, in `whole`. errno stays.
- */
+ * to where we may have something? Then `*path` becomes where they lead to, in `whole`. errno
+ * stays. */
 bool interpose_leads(int at, const char **path, char whole[SYSFS_PATH_BYTES]);
 
-/* What a call answers about `path`, which it changes: `ours`, in which `node` is what the path leads
- * to; or `theirs`, the next library's answer, which is `failed` where there is an errno. */
+/* A call's answer about `path`, which it changes: `ours`, in which `node` is where the path leads,
+ * or `theirs`, the next library's answer, which is `failed` where there is an errno. */
 #define ANSWER(at, path, follow, failed, ours, theirs)                                             \
     __extension__({                                                                                \
         struct sysfs_node node;                                                                    \

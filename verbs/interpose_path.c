@@ -49,7 +49,7 @@ bool interpose_find(int at, const char **path, bool follow, struct sysfs_node *n
     return true;
 }
 
-/* -- Where the kernel's paths lead ---------------------------------------------------------------*/
+/* -- Where the kernel's paths lead --------------------------------------------------------------*/
 
 static ssize_t read_link(int at, const char *path, char target[SYSFS_PATH_BYTES])
 {

@@ -41,7 +41,7 @@ void virtual_descriptor_status(int fd, struct stat *status);
 /* The directory that virtual_open opened as `fd`: false for all other descriptors. */
 bool virtual_descriptor_path(int fd, char path[SYSFS_PATH_BYTES]);
 
-/* -- The working directory ---------------------------------------------------------------------- */
+/* -- The working directory --------------------------------------------------------------------- */
 
 /* 0 or -1, as chdir. */
 int virtual_enter(const struct sysfs_node *node);

@@ -50,6 +50,11 @@ bool inet_is_loopback_ipv4(const uint8_t address[16])
     return inet_is_ipv4(address) && address[12] == 127;
 }
 
+bool inet_is_link_local(const uint8_t address[16])
+{
+    return address[0] == 0xfe && (address[1] & 0xc0) == 0x80;
+}
+
 void inet_group_stand_in(const uint8_t group[16], uint8_t stand_in[16])
 {
     CHECK(group[0] == 0xff);

@@ -68,6 +68,9 @@ bool inet_is_multicast(const uint8_t address[16]);
 /* True for 0.0.0.0 in mapped form, and for ::. */
 bool inet_is_any(const uint8_t address[16]);
 
+/* True for fe80::/10, which is an address only together with an interface. */
+bool inet_is_link_local(const uint8_t address[16]);
+
 /* True for 127.0.0.0/8 in mapped form. */
 bool inet_is_loopback_ipv4(const uint8_t address[16]);
 

@@ -72,7 +72,7 @@ int __real_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 bool __wrap_live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 bool __wrap_address_is_local(const uint8_t ip[16]);
-bool __wrap_address_towards(const uint8_t to[16], uint8_t from[16]);
+bool __wrap_address_towards(const uint8_t to[16], uint32_t scope, uint8_t from[16]);
 bool __wrap_address_leads(const uint8_t from[16], const uint8_t to[16]);
 uint32_t __wrap_address_interface_bytes(const uint8_t ip[16]);
 int __wrap_services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
@@ -134,8 +134,9 @@ uint32_t __wrap_address_interface_bytes(const uint8_t ip[16])
     return ip[15] == 7 ? 1500 : 0;
 }
 
-bool __wrap_address_towards(const uint8_t to[16], uint8_t from[16])
+bool __wrap_address_towards(const uint8_t to[16], uint32_t scope, uint8_t from[16])
 {
+    (void)scope;
     memcpy(from, to, 16);
     from[15] = 1;
     return to[15] != 9;
