@@ -194,7 +194,8 @@ static void to_iovecs(const struct segment *segments, uint32_t count, struct iov
 /* `moved`: what the kernel said about `bytes`. */
 static bool all_moved(struct shm_link *link, ssize_t moved, uint32_t bytes)
 {
-    if (moved < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
+    /* Whatever else is said is not of this memory alone: a filter's errno may be any. */
+    if (moved < 0 && errno != EFAULT && errno != ENOMEM) {
         link->direct_refused = true;
     }
     return moved == (ssize_t)bytes;
