@@ -139,6 +139,7 @@ static bool others_have_room(struct udp_port *port, const struct udp_ways *ways,
     bool room = true;
     if (ways->told->blocks) {
         udp_port_observe(port);
+        udp_ways_draw(ways);
     }
     for (uint32_t i = 1; i < ways->pair_count && room; i++) {
         room = has_room(port, ways->pairs[i], now);

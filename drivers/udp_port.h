@@ -346,6 +346,8 @@ void udp_init_link(const struct udp_port *port, struct udp_link *link,
 /* udp_ways.c, for udp_port.c. */
 void udp_ways_free(struct udp_ways *ways);
 void udp_ways_forget_sockets(struct udp_ways *ways);
+/* udp_ways.c, for udp_flow.c: the NIC has a number for its next challenge. */
+void udp_ways_draw(const struct udp_ways *ways);
 /* Links of these ways that share the socket `fd` have it set ECT(0). */
 void udp_ways_note_markable(struct udp_ways *ways, int fd);
 void udp_senders_close(struct udp_port *port);

@@ -254,6 +254,17 @@ void udp_ways_note_markable(struct udp_ways *ways, int fd)
     }
 }
 
+/* The kernel's number, because what the NIC draws itself can be computed from keys that peers got.
+ * Without one nothing is challenged, and nothing proven. */
+void udp_ways_draw(const struct udp_ways *ways)
+{
+    uint64_t drawn;
+    if (UNLIKELY(ways->told->random == 0) &&
+        getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK) == (ssize_t)sizeof(drawn)) {
+        ways->told->random = drawn;
+    }
+}
+
 /* -- Ways in use --------------------------------------------------------------------------------*/
 
 /* Is there a route? Nothing is sent. */

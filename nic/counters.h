@@ -61,6 +61,9 @@
     X(hello_declined)                                                                              \
     X(hello_ways_refused)                                                                          \
     X(block_streams)                                                                               \
+    X(challenges_sent)                                                                             \
+    X(challenges_received)                                                                         \
+    X(challenges_proven)                                                                           \
     X(block_probes_sent)                                                                           \
     X(block_probes_received)                                                                       \
     X(block_answers_sent)                                                                          \
@@ -107,6 +110,7 @@
     X(drop_block_version)                                                                          \
     X(drop_block_contradiction)                                                                    \
     X(drop_block_impossible)                                                                       \
+    X(drop_stale_response)                                                                         \
     X(nak_psn_sequence)                                                                            \
     X(nak_invalid_opcode)                                                                          \
     X(nak_invalid_length)                                                                          \

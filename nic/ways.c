@@ -3,6 +3,12 @@
 
 #include "wire/inet.h"
 
+/* What goes to an address that has proved nothing is paid for by what came from the peer: with all
+ * other replies to it, it has at most three times as many bytes. A challenge has 56, with IPv4's
+ * header; a packet that pays for half of one has 60 or more, and an answer to it at most 132. */
+#define PRICE      2
+#define CREDIT_MAX 16
+
 uint32_t nic_ways_pairs(const struct nic_ways *ways)
 {
     return 1u + (ways->own_count > ways->peer_count ? ways->own_count : ways->peer_count);
@@ -39,17 +45,28 @@ static bool have_common_factor(uint32_t a, uint32_t b)
     return a != 1;
 }
 
+/* `way`, or from its port to the path's own destination. */
+static uint8_t proven_way(const struct nic_ways *ways, uint32_t way)
+{
+    if (LIKELY(ways->unproven == 0)) {
+        return (uint8_t)way;
+    }
+    const uint32_t pair = way % nic_ways_pairs(ways);
+    const bool proven = pair == 0 || pair > ways->peer_count || ways->proofs[pair - 1].given;
+    return (uint8_t)(proven ? way : way - pair);
+}
+
 uint8_t nic_ways_turned(const struct nic_ways *ways, uint32_t path, uint32_t paths, uint32_t turns)
 {
     const uint32_t count = nic_ways_count(ways);
     if (turns == 0 || count == 0) {
-        return (uint8_t)(count == 0 ? 0 : path % count);
+        return proven_way(ways, count == 0 ? 0 : path % count);
     }
     uint32_t step = paths;
     while (have_common_factor(count, step)) {
         step++;
     }
-    return (uint8_t)((path + turns * step) % count);
+    return proven_way(ways, (path + turns * step) % count);
 }
 
 bool nic_ways_fit(const struct nic_ways *ways, uint32_t mtu_bytes)
@@ -144,6 +161,36 @@ static bool are_known(const struct nic_ways *ways, const struct gid *gids, uint3
     return known;
 }
 
+static void count_unproven(struct nic_ways *ways)
+{
+    ways->unproven = 0;
+    ways->challenge_at = INSTANT_NEVER;
+    for (uint32_t i = 0; i < ways->peer_count; i++) {
+        ways->unproven = (uint8_t)(ways->unproven + !ways->proofs[i].given);
+        ways->challenge_at = instant_earlier(ways->challenge_at, ways->proofs[i].next);
+    }
+}
+
+static void earn(struct nic_ways *ways, uint32_t credit)
+{
+    ways->credit =
+        (uint8_t)(ways->credit + credit < CREDIT_MAX ? ways->credit + credit : CREDIT_MAX);
+}
+
+/* An address that is named anew has proved nothing; that it was named pays for one challenge. */
+static void keep_proof(struct nic_ways *ways, uint32_t place, const struct nic_ways *before)
+{
+    ways->proofs[place] = (struct proof){0};
+    for (uint32_t i = 0; i < before->peer_count; i++) {
+        if (gid_equal(&before->peer[i], &ways->peer[place])) {
+            ways->proofs[place] = before->proofs[i];
+            proof_renew(&ways->proofs[place]);
+            return;
+        }
+    }
+    earn(ways, PRICE);
+}
+
 bool nic_ways_learn(struct nic_ways *ways, const struct nic_path *path, const struct gid *gids,
                     uint32_t count)
 {
@@ -151,18 +198,85 @@ bool nic_ways_learn(struct nic_ways *ways, const struct nic_path *path, const st
         return false;
     }
     if (are_known(ways, gids, count)) {
+        for (uint32_t i = 0; i < count; i++) {
+            proof_renew(&ways->proofs[i]);
+        }
+        count_unproven(ways);
         return true;
     }
     if (ways->taught == NIC_WAYS_TAUGHT_MAX) {
         return false;
     }
+    const struct nic_ways before = *ways;
     for (uint32_t i = 0; i < count; i++) {
         ways->peer[i] = gids[i];
     }
     arrange(ways, ways->peer, count);
     ways->peer_count = (uint8_t)count;
+    for (uint32_t i = 0; i < count; i++) {
+        keep_proof(ways, i, &before);
+    }
     ways->taught++;
+    count_unproven(ways);
     return true;
+}
+
+/* -- What it has to prove -----------------------------------------------------------------------*/
+
+/* The next address whose turn it is; peer_count: none. */
+static uint32_t find_due(const struct nic_ways *ways, struct instant now)
+{
+    uint32_t i = 0;
+    while (i < ways->peer_count && !proof_due(&ways->proofs[i], ways->credit >= PRICE, now)) {
+        i++;
+    }
+    return i;
+}
+
+bool nic_ways_challenge(struct nic_ways *ways, struct instant now,
+                        struct nic_way_challenge *challenge)
+{
+    const uint32_t i = find_due(ways, now);
+    if (i == ways->peer_count || ways->random == 0) {
+        return false;
+    }
+    struct proof *proof = &ways->proofs[i];
+    ways->credit = (uint8_t)(ways->credit - (proof->once ? 0 : PRICE));
+    challenge->number = proof_challenge(proof, ways->random, now);
+    challenge->way = (uint8_t)(i + 1);
+    if (challenge->number == ways->random) {
+        ways->random = 0;
+    }
+    count_unproven(ways);
+    return true;
+}
+
+bool nic_ways_on_response(struct nic_ways *ways, uint64_t number)
+{
+    for (uint32_t i = 0; i < ways->peer_count; i++) {
+        if (proof_on_response(&ways->proofs[i], number)) {
+            count_unproven(ways);
+            return true;
+        }
+    }
+    return false;
+}
+
+void nic_ways_heard(struct nic_ways *ways)
+{
+    earn(ways, 1);
+}
+
+uint8_t nic_ways_back(const struct nic_ways *ways, const struct nic_path *path,
+                      const struct gid *source, const struct gid *destination)
+{
+    for (uint8_t i = 1; i < nic_ways_pairs(ways); i++) {
+        const struct nic_way way = nic_ways_at(ways, path, i);
+        if (gid_equal(&way.source, destination) && gid_equal(&way.destination, source)) {
+            return i;
+        }
+    }
+    return 0;
 }
 
 bool nic_ways_connect(const struct nic_ways *ways, const struct nic_path *path,

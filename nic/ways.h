@@ -5,12 +5,12 @@
  * Purpose    Numbers the ways between two ends: the same table for the engine that chooses one
  *            (nic_departure.way) and for the world that sends by it.
  * Inputs     The world's part, once, when the link is made; the peer's addresses, as HELLO and
- *            WELCOME name them (nic_ways_learn).
+ *            WELCOME name them (nic_ways_learn); responses to challenges.
  * Outputs    How many ways there are; which addresses and port way n is; whether two addresses are
- *            ends of one.
+ *            ends of one; which way is to be challenged, and which one a path takes.
  * Ownership  One struct for each link, the NIC's. The world keeps a pointer to it.
  * Threads    The NIC's caller.
- * Time       Not used.
+ * Time       `now` is an argument wherever it matters.
  * Units      Bytes of UDP payload.
  * Limits     NIC_WAYS_MAX ways; NIC_WAY_GIDS_MAX addresses of each end beside the path's own; these
  *            change NIC_WAYS_TAUGHT_MAX times at most, because the world keeps what each led to.
@@ -21,6 +21,11 @@
  * interfaces in two subnets each leads to its own. Addresses left over make pairs with the path's
  * own. Way n is pair n modulo the number of pairs, from port n divided by it; so the first ways are
  * the different pairs, and way 0 is how everything else travels.
+ *
+ * A peer may name addresses that are not its own, and all connections to it share what it said. So
+ * no path takes a way to an address that the peer named before somebody responded from there to a
+ * challenge of a session (nic/proof.h): until then it takes the way of the path's own addresses
+ * from the same port.
  */
 #ifndef NIC_WAYS_H
 #define NIC_WAYS_H
@@ -29,6 +34,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "nic/proof.h"
 #include "nic/types.h"
 
 #define NIC_WAYS_MAX        16
@@ -45,14 +51,20 @@ struct nic_ways {
     uint32_t grant_bytes;    /* The peer's receive buffer holds so much, if it is like ours. */
     uint8_t ports;     /* UDP source ports of each address: 1..NIC_WAYS_MAX; 0: no ways yet. */
     uint8_t own_count; /* Addresses of ours beside the path's source. */
+    uint64_t random;   /* A number that nobody can guess, which the world draws anew whenever it is
+                          0: the next challenge takes it. */
     /* The peer's. */
     uint8_t peer_count;
-    uint8_t taught; /* So many times the peer's part has changed. */
+    uint8_t taught;              /* So many times the peer's part has changed. */
+    uint8_t unproven;            /* So many of its addresses may not be sent to. */
+    uint8_t credit;              /* Half challenges that the peer has paid for. */
+    struct instant challenge_at; /* None is due before; valid if peer_count is not 0. */
     /* The engine's. */
     bool blocks; /* A stream was agreed on: when packets come and what marks they have matters. */
     bool far;    /* The round trip is long: the whole grant may be on its way. */
     struct gid own[NIC_WAY_GIDS_MAX];
-    struct gid peer[NIC_WAY_GIDS_MAX]; /* In the order of those of `own` that they go with. */
+    struct gid peer[NIC_WAY_GIDS_MAX];     /* In the order of those of `own` that they go with. */
+    struct proof proofs[NIC_WAY_GIDS_MAX]; /* In the order of `peer`. */
 };
 
 struct nic_way {
@@ -69,7 +81,8 @@ uint32_t nic_ways_count(const struct nic_ways *ways);
 struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_path *path,
                            uint32_t number);
 
-/* The way of one of `paths` paths that has left its way so often. It comes to all of them. */
+/* The way of one of `paths` paths that has left its way so often. It comes to all of them that lead
+ * to addresses that are proven. */
 uint8_t nic_ways_turned(const struct nic_ways *ways, uint32_t path, uint32_t paths, uint32_t turns);
 
 /* Do the block transport's packets with a payload of `mtu_bytes` fit? */
@@ -80,6 +93,30 @@ bool nic_ways_fit(const struct nic_ways *ways, uint32_t mtu_bytes);
  * they have changed too often; then nothing changes. */
 MUST_USE bool nic_ways_learn(struct nic_ways *ways, const struct nic_path *path,
                              const struct gid *gids, uint32_t count);
+
+/* Is a challenge due, of which `nic_ways_challenge` says more? Most of the time that is one
+ * comparison. */
+static inline bool nic_ways_may_challenge(const struct nic_ways *ways, struct instant now)
+{
+    return ways->peer_count != 0 && instant_reached(now, ways->challenge_at);
+}
+
+struct nic_way_challenge {
+    uint64_t number;
+    uint8_t way;
+};
+
+/* A challenge that is to leave now, by its own way and whatever that has proved. False: none. */
+MUST_USE bool nic_ways_challenge(struct nic_ways *ways, struct instant now,
+                                 struct nic_way_challenge *challenge);
+/* False: no such challenge is out. */
+MUST_USE bool nic_ways_on_response(struct nic_ways *ways, uint64_t number);
+/* Packets of the peer pay for challenges to addresses that never responded: two of them for one. */
+void nic_ways_heard(struct nic_ways *ways);
+
+/* The way by which a packet goes back that came from `source` to `destination`; 0: none other. */
+uint8_t nic_ways_back(const struct nic_ways *ways, const struct nic_path *path,
+                      const struct gid *source, const struct gid *destination);
 
 /* May a packet of this connection have come from `source` to `destination`? */
 bool nic_ways_connect(const struct nic_ways *ways, const struct nic_path *path,

@@ -229,6 +229,18 @@ static void encode_hello(uint8_t *at, const struct block_packet *packet)
     memcpy(at + BLOCK_HXH_BYTES, hello->gids, hello->gid_count * (size_t)BLOCK_GID_BYTES);
 }
 
+static void decode_challenge(const uint8_t *at, struct block_packet *packet)
+{
+    packet->session = load_be32(at);
+    packet->challenge = load_be64(at + 4);
+}
+
+static void encode_challenge(uint8_t *at, const struct block_packet *packet)
+{
+    store_be32(at, packet->session);
+    store_be64(at + 4, packet->challenge);
+}
+
 /* -- Decoding ---------------------------------------------------------------------------------- */
 
 /* The bytes of a packet, told apart. */
@@ -325,6 +337,11 @@ static bool is_greeting(uint8_t opcode)
     return opcode == BLOCK_HELLO || opcode == BLOCK_WELCOME;
 }
 
+static bool has_bxh(uint8_t opcode)
+{
+    return opcode <= BLOCK_DATA || opcode == BLOCK_PROBE;
+}
+
 /* Tells the headers from the rest and judges both. */
 static enum block_verdict judge_parts(struct parts *parts, size_t count)
 {
@@ -353,7 +370,8 @@ static enum block_verdict judge_parts(struct parts *parts, size_t count)
         parts->padded_bytes = more_bytes;
         more_bytes = 0;
     }
-    if (UNLIKELY((load_be32(headers + ROCE_BTH_BYTES + 12) & BXH_UNKNOWN) != 0)) {
+    if (UNLIKELY(has_bxh(headers[0]) &&
+                 (load_be32(headers + ROCE_BTH_BYTES + 12) & BXH_UNKNOWN) != 0)) {
         return BLOCK_UNKNOWN_FLAGS;
     }
     return more_bytes != 0 ? BLOCK_TOO_LONG : judge_payload(parts);
@@ -383,6 +401,8 @@ enum block_verdict block_decode(const uint8_t *headers, size_t headers_bytes,
     case BLOCK_ANSWER: decode_answer(at, parts.items, packet); return BLOCK_GOOD;
     case BLOCK_HELLO:
     case BLOCK_WELCOME: decode_hello(at, parts.items, packet); return BLOCK_GOOD;
+    case BLOCK_CHALLENGE:
+    case BLOCK_RESPONSE: decode_challenge(at, packet); return BLOCK_GOOD;
     case BLOCK_SEND: decode_sxh(behind, packet); break;
     case BLOCK_WRITE:
         decode_target(behind, packet);
@@ -425,6 +445,8 @@ size_t block_encode(const struct block_packet *packet, uint8_t *out)
         CHECK(packet->hello.gid_count <= BLOCK_GIDS_MAX);
         encode_hello(at, packet);
         return headers_bytes + packet->hello.gid_count * (size_t)BLOCK_GID_BYTES;
+    case BLOCK_CHALLENGE:
+    case BLOCK_RESPONSE: encode_challenge(at, packet); return headers_bytes;
     case BLOCK_SEND: encode_sxh(behind, packet); break;
     case BLOCK_WRITE:
         encode_target(behind, packet);

@@ -33,6 +33,7 @@
 #define BLOCK_ANH_BYTES    24 /* Answer, in front of its records. */
 #define BLOCK_RECORD_BYTES 16
 #define BLOCK_HXH_BYTES    32 /* HELLO and WELCOME, in front of their GIDs. */
+#define BLOCK_CXH_BYTES    12 /* CHALLENGE and RESPONSE. */
 #define BLOCK_GID_BYTES    16
 
 #define BLOCK_RECORDS_MAX    4
@@ -65,7 +66,10 @@
     X(ANSWER, 0xc9, "block Answer", BLOCK_ANH_BYTES)                                               \
     X(PROBE, 0xca, "block Probe", BLOCK_BXH_BYTES)                                                 \
     X(HELLO, 0xcb, "block HELLO", BLOCK_HXH_BYTES)                                                 \
-    X(WELCOME, 0xcc, "block WELCOME", BLOCK_HXH_BYTES)
+    X(WELCOME, 0xcc, "block WELCOME", BLOCK_HXH_BYTES)                                             \
+    /* Does the peer receive at this address? Its response repeats the number. */                  \
+    X(CHALLENGE, 0xcd, "block CHALLENGE", BLOCK_CXH_BYTES)                                         \
+    X(RESPONSE, 0xce, "block RESPONSE", BLOCK_CXH_BYTES)
 /* clang-format on */
 
 #define BLOCK_NUMBER(name, number, text, bytes) BLOCK_##name = (number),
@@ -74,7 +78,7 @@ enum block_opcode {
 };
 
 #define BLOCK_OPCODE_FIRST BLOCK_SEND
-#define BLOCK_OPCODE_LAST  BLOCK_WELCOME
+#define BLOCK_OPCODE_LAST  BLOCK_RESPONSE
 
 /* Is this an opcode of the block transport? */
 static inline bool block_is(uint8_t opcode)
@@ -163,7 +167,7 @@ struct block_packet {
     uint32_t destination_qpn;
     uint32_t tsn; /* In an answer: how many answers of this stream precede it. */
 
-    /* BXH, the answer's header: */
+    /* BXH, CXH, the answer's header: */
     uint32_t session;
     /* BXH: */
     uint32_t number; /* BN. */
@@ -193,6 +197,7 @@ struct block_packet {
         } atomic;
         struct block_answer answer;
         struct block_hello hello; /* And WELCOME. */
+        uint64_t challenge;       /* And RESPONSE. */
     };
 
     const uint8_t *payload; /* NULL if payload_bytes is 0 or the payload travels elsewhere. */

@@ -219,6 +219,8 @@ enum block_judgement block_judge(const struct block_packet *packet, uint32_t mtu
     case BLOCK_PROBE: return judge_probe(packet);
     case BLOCK_HELLO: return judge_hello(&packet->hello, false);
     case BLOCK_WELCOME: return judge_hello(&packet->hello, true);
+    case BLOCK_CHALLENGE:
+    case BLOCK_RESPONSE: return BLOCK_CONSISTENT;
     }
     UNREACHABLE("a packet that was not decoded");
 }

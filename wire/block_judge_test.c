@@ -156,6 +156,8 @@ static const struct block_packet good[] = {
     {.opcode = BLOCK_PROBE, .number = 9, .path = 15},
     {.opcode = BLOCK_HELLO, .hello = {.mtu_code = 3, .paths = 1, .window = 64}},
     {.opcode = BLOCK_WELCOME, .hello = {.mtu_code = 3, .paths = 1, .window = 64}},
+    {.opcode = BLOCK_CHALLENGE, .challenge = 1},
+    {.opcode = BLOCK_RESPONSE, .challenge = UINT64_MAX},
 };
 
 /* What is said of the opcode's good packet after a change. */

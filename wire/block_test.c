@@ -123,6 +123,16 @@ static const uint8_t welcome_bytes[] = {
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* 0 */
 };
 
+static const uint8_t challenge_bytes[] = {
+    0xcd, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x11, 0x00, 0x00, 0x00, 0x07, /* BTH */
+    0xca, 0xfe, 0xf0, 0x0d, 0xf1, 0xe2, 0xd3, 0xc4, 0xb5, 0xa6, 0x97, 0x88, /* session, number */
+};
+
+static const uint8_t response_bytes[] = {
+    0xce, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x12, 0x00, 0x00, 0x00, 0x08, /* BTH */
+    0xca, 0xfe, 0xf0, 0x0d, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x01, /* session, number */
+};
+
 /* Bits that cannot be turned without another verdict than BLOCK_GOOD, and which. A list ends with
  * byte 0. */
 struct refused_bits {
@@ -320,6 +330,20 @@ static const struct example examples[] = {
                           .window = 64,
                           .read_queue = 4}},
      .refused = {REFUSED_WITHOUT_PAYLOAD, REFUSED_IN_HXH}},
+    {EXAMPLE("block CHALLENGE", challenge_bytes, 24, 0, 1024),
+     .packet = {.opcode = BLOCK_CHALLENGE,
+                .destination_qpn = 17,
+                .tsn = 7,
+                .session = 0xcafef00d,
+                .challenge = 0xf1e2d3c4b5a69788},
+     .refused = {REFUSED_WITHOUT_PAYLOAD}},
+    {EXAMPLE("block RESPONSE", response_bytes, 24, 0, 1024),
+     .packet = {.opcode = BLOCK_RESPONSE,
+                .destination_qpn = 18,
+                .tsn = 8,
+                .session = 0xcafef00d,
+                .challenge = 0xffffffff00000001},
+     .refused = {REFUSED_WITHOUT_PAYLOAD}},
 };
 
 /* -- Decoding and encoding --------------------------------------------------------------------- */
@@ -517,7 +541,7 @@ static void test_opcodes(void **state)
 {
     (void)state;
     for (unsigned opcode = 0; opcode < 256; opcode++) {
-        const bool known = opcode >= 0xc4 && opcode <= 0xcc;
+        const bool known = opcode >= 0xc4 && opcode <= 0xce;
         uint8_t bytes[64] = {(uint8_t)opcode, 0, 0xff, 0xff};
         struct block_packet packet;
         struct roce_packet roce;

@@ -339,7 +339,8 @@ static bool next_packet(struct qp *qp, struct instant now, struct nic_departure 
 /* Who was listed because its time had come leaves the list now. */
 bool block_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
-    const bool found = next_packet(qp, now, departure);
+    const bool found = (may_reply(qp) && block_challenge_next(qp, now, departure)) ||
+                       next_packet(qp, now, departure);
     if (qp->state != QP_ERR && qp->block->ask.state != HELLO_NOT_ASKED) {
         qp_arm_timer(qp);
     }

@@ -17,9 +17,9 @@
  * Source     docs/block-transport.md; docs/decisions/0025.
  *
  * Who does what: block.c (the seam's verbs, which stream is which), block_arrival.c (whose a packet
- * is), block_watch.c (when RC is not good enough), block_hello.c (negotiation), block_send.c (our
- * requests, on transport/block/requester.h), block_receive.c (the peer's, on
- * transport/block/responder.h).
+ * is), block_watch.c (when RC is not good enough), block_hello.c (negotiation), block_challenge.c
+ * (whether the peer receives where it says), block_send.c (our requests, on
+ * transport/block/requester.h), block_receive.c (the peer's, on transport/block/responder.h).
  */
 #ifndef NIC_BLOCK_BLOCK_H
 #define NIC_BLOCK_BLOCK_H
@@ -107,6 +107,15 @@ void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival);
 void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, struct instant now);
 /* The peer's stream is RC again, or over. */
 void block_hello_drop_session(struct qp *qp);
+
+/* -- Addresses that the peer named: block_challenge.c -------------------------------------------*/
+
+/* A challenge or a response of the link that this queue pair is to say. */
+bool block_challenge_next(struct qp *qp, struct instant now, struct nic_departure *departure);
+void block_challenge_on_challenge(struct qp *qp, const struct block_arrival *arrival);
+void block_challenge_on_response(struct qp *qp, const struct block_arrival *arrival);
+/* The peer sent something that is worth a packet of ours. */
+void block_challenge_heard(const struct qp *qp);
 
 /* -- Trouble: block_watch.c ---------------------------------------------------------------------*/
 

@@ -74,6 +74,25 @@ static bool state_admits(const struct qp *qp, const struct block_packet *packet)
     return sends || qp->state == QP_RTR || (qp->state == QP_ERR && qp->last_words);
 }
 
+/* The stream of the packet was agreed on. */
+static bool has_terms(const struct qp *qp, const struct block_packet *packet)
+{
+    switch ((enum block_opcode)packet->opcode) {
+    case BLOCK_HELLO: return false;
+    case BLOCK_WELCOME:
+    case BLOCK_DATA:
+    case BLOCK_ANSWER: return block_sends(qp);
+    case BLOCK_SEND:
+    case BLOCK_WRITE:
+    case BLOCK_READ:
+    case BLOCK_ATOMIC:
+    case BLOCK_PROBE: return block_receives(qp);
+    case BLOCK_CHALLENGE:
+    case BLOCK_RESPONSE: return block_sends(qp) || block_receives(qp);
+    }
+    UNREACHABLE("an opcode that was decoded");
+}
+
 /* Until there are terms, the peer has one address. */
 static bool comes_from_peer(const struct qp *qp, const struct block_arrival *arrival)
 {
@@ -82,9 +101,18 @@ static bool comes_from_peer(const struct qp *qp, const struct block_arrival *arr
         return true;
     }
     const struct block_peer *peer = block_peer_of(qp);
-    return peer != NULL && arrival->packet.opcode != BLOCK_HELLO &&
-           (is_reply(&arrival->packet) ? block_sends(qp) : block_receives(qp)) &&
+    return peer != NULL && has_terms(qp, &arrival->packet) &&
            nic_ways_connect(&peer->ways, path, &arrival->source, &arrival->destination);
+}
+
+static bool is_of_requests(const struct qp *qp, const struct block_packet *packet)
+{
+    return block_sends(qp) && packet->session == qp->block->ask.nonce;
+}
+
+static bool is_of_replies(const struct qp *qp, const struct block_packet *packet)
+{
+    return block_receives(qp) && packet->session == qp->block->answer.nonce;
 }
 
 /* HELLO and WELCOME are what sessions begin with. */
@@ -94,12 +122,14 @@ static bool session_matches(const struct qp *qp, const struct block_packet *pack
     case BLOCK_HELLO:
     case BLOCK_WELCOME: return true;
     case BLOCK_DATA:
-    case BLOCK_ANSWER: return block_sends(qp) && packet->session == qp->block->ask.nonce;
+    case BLOCK_ANSWER: return is_of_requests(qp, packet);
     case BLOCK_SEND:
     case BLOCK_WRITE:
     case BLOCK_READ:
     case BLOCK_ATOMIC:
-    case BLOCK_PROBE: return block_receives(qp) && packet->session == qp->block->answer.nonce;
+    case BLOCK_PROBE: return is_of_replies(qp, packet);
+    case BLOCK_CHALLENGE:
+    case BLOCK_RESPONSE: return is_of_requests(qp, packet) || is_of_replies(qp, packet);
     }
     UNREACHABLE("an opcode that was decoded");
 }
@@ -137,7 +167,12 @@ static bool deliver(struct qp *qp, const struct block_arrival *arrival, struct i
     case BLOCK_WRITE:
     case BLOCK_READ:
     case BLOCK_ATOMIC:
-    case BLOCK_PROBE: moves = block_receive_on_packet(qp, arrival, now, move); break;
+    case BLOCK_PROBE:
+        if (packet->position == 0) {
+            block_challenge_heard(qp);
+        }
+        moves = block_receive_on_packet(qp, arrival, now, move);
+        break;
     case BLOCK_DATA:
         if (agrees_with_itself(qp, packet)) {
             hello_ask_confirm(&qp->block->ask);
@@ -150,6 +185,7 @@ static bool deliver(struct qp *qp, const struct block_arrival *arrival, struct i
             if (packet->answer.base != 0) {
                 hello_ask_confirm(&qp->block->ask);
             }
+            block_challenge_heard(qp);
             block_send_on_answer(qp, arrival, now);
         }
         break;
@@ -163,6 +199,8 @@ static bool deliver(struct qp *qp, const struct block_arrival *arrival, struct i
             block_hello_on_welcome(qp, arrival, now);
         }
         break;
+    case BLOCK_CHALLENGE: block_challenge_on_challenge(qp, arrival); break;
+    case BLOCK_RESPONSE: block_challenge_on_response(qp, arrival); break;
     }
     block_went_on(qp, now);
     return moves;

@@ -19,6 +19,12 @@ struct block_trips {
     uint8_t samples;
 };
 
+/* A challenge that came and is to be responded to, by the way that it came. */
+struct block_response {
+    uint64_t number;
+    bool due;
+};
+
 /* What is known of the NIC at the other end of a link. */
 struct block_peer {
     struct block_trips trips;
@@ -26,6 +32,8 @@ struct block_peer {
     bool spoken;                 /* It has welcomed a HELLO. */
     struct instant silent_until; /* It was asked and did not answer: not asked again before. */
     struct nic_ways ways;
+    struct block_response responses[NIC_WAY_GIDS_MAX + 1]; /* By the way's pair of addresses. */
+    uint8_t responses_due;
 };
 
 /* -- Memory: a NIC's (0 bytes: none of its queue pairs speaks blocks), a queue pair's. */

@@ -17,6 +17,9 @@
 #define PACKET_BYTES_MAX (NIC_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX)
 #define DATAGRAM_BYTES   9000
 #define CE               3 /* Congestion was met (RFC 3168). */
+#define AROUND_BYTES     (INET_IPV4_BYTES + INET_UDP_BYTES + ROCE_ICRC_BYTES)
+/* Where datagrams begin and end: at the first address of node 0 or 1, or at the second one. */
+#define NODE_OF(end) ((end)&1u)
 
 /* A move that takes its time. */
 struct late_move {
@@ -167,15 +170,15 @@ static bool hand_in(struct nic_world *world, const struct datagram *datagram, st
 {
     const struct nic_frame frame = {.headers = datagram->bytes,
                                     .headers_bytes = datagram->count,
-                                    .source = world->nodes[datagram->from].gid,
-                                    .destination = world->nodes[datagram->to].gid,
+                                    .source = world->gids[datagram->from],
+                                    .destination = world->gids[datagram->to],
                                     .arrived = sim_instant(&world->sim),
                                     .traffic_class = datagram->marked ? CE : 0,
                                     .hop_limit = 64};
-    struct nic *nic = world->nodes[datagram->to].nic;
+    struct nic *nic = world->nodes[NODE_OF(datagram->to)].nic;
     enum nic_arrived arrived = nic_on_packet(nic, &frame, sim_instant(&world->sim), move);
     if (arrived == NIC_WANTS_BLOCKS) {
-        lend_blocks(world, datagram->to, move->qp);
+        lend_blocks(world, NODE_OF(datagram->to), move->qp);
         arrived = nic_on_packet(nic, &frame, sim_instant(&world->sim), move);
     }
     return arrived == NIC_MOVES;
@@ -188,7 +191,7 @@ static void on_arrival(struct sim *sim, struct sim_event *event)
     struct nic_move move;
     note(sim, datagram);
     world->arrived++;
-    const uint32_t node = datagram->to;
+    const uint32_t node = NODE_OF(datagram->to);
     if (hand_in(world, datagram, &move)) {
         make_move(world, node, datagram, &move);
     } else {
@@ -221,12 +224,59 @@ static bool goes_by_dead_way(const struct nic_world *world, uint32_t node,
            opcode != BLOCK_HELLO && opcode != BLOCK_WELCOME;
 }
 
+static uint32_t end_of(const struct nic_world *world, const struct gid *gid)
+{
+    uint32_t end = 0;
+    while (!gid_equal(&world->gids[end], gid)) {
+        CHECK(++end < COUNT_OF(world->gids));
+    }
+    return end;
+}
+
+/* By which addresses it leaves, as its way says. */
+static struct nic_way way_of(const struct nic_world *world, uint32_t node,
+                             const struct nic_departure *departure)
+{
+    const struct nic_ways *ways = nic_peer_ways(world->nodes[node].nic, NIC_WORLD_PEER);
+    return departure->way == 0
+               ? (struct nic_way){.source = world->gids[node], .destination = world->gids[!node]}
+               : nic_ways_at(ways, departure->path, departure->way);
+}
+
+static void send(struct nic_world *world, uint32_t node, const struct nic_departure *departure)
+{
+    uint8_t bytes[PACKET_BYTES_MAX];
+    const struct nic_way way = way_of(world, node, departure);
+    const uint32_t from = end_of(world, &way.source), to = end_of(world, &way.destination);
+    const uint32_t count = serialize(departure, bytes);
+    world->carried[way.pair != 0]++;
+    world->sent_bytes[node] += count + AROUND_BYTES;
+    if (world->stolen && to == COUNT_OF(world->gids) - 1) {
+        world->astray_packets++;
+        world->astray_bytes += count + AROUND_BYTES;
+    } else if (goes_by_dead_way(world, node, departure) || world->dead_pairs[way.pair != 0]) {
+        world->died++;
+    } else if (departure->ecn == NIC_ECN_NOT) {
+        link_send(&world->link, from, to, bytes, count);
+    } else {
+        link_send_markable(&world->link, from, to, bytes, count);
+    }
+}
+
+/* The NIC has a number that nobody can guess. */
+static void draw_number(struct nic_world *world, uint32_t node)
+{
+    struct nic_ways *ways = nic_peer_ways(world->nodes[node].nic, NIC_WORLD_PEER);
+    if (ways != NULL && ways->peer_count != 0 && ways->random == 0) {
+        ways->random = prng_next(&world->sim.prng);
+    }
+}
+
 static void pull(struct nic_world *world, uint32_t number)
 {
     struct sim *sim = &world->sim;
     struct nic_node *node = &world->nodes[number];
     struct nic_departure departure;
-    uint8_t bytes[PACKET_BYTES_MAX];
     struct qp *qp;
     lend_to_whoever_asks(world, number);
     while ((qp = nic_next_qp(node->nic)) != NULL) {
@@ -236,17 +286,12 @@ static void pull(struct nic_world *world, uint32_t number)
             }
             return;
         }
+        draw_number(world, number);
         if (!nic_next_packet(node->nic, qp, sim_instant(sim), &departure)) {
             continue;
         }
         CHECK(departure.payload_bytes + departure.pad_bytes <= ROCE_PAYLOAD_BYTES_MAX);
-        if (goes_by_dead_way(world, number, &departure)) {
-            world->died++;
-        } else if (departure.ecn == NIC_ECN_NOT) {
-            link_send(&world->link, number, !number, bytes, serialize(&departure, bytes));
-        } else {
-            link_send_markable(&world->link, number, !number, bytes, serialize(&departure, bytes));
-        }
+        send(world, number, &departure);
         nic_rotate(node->nic, qp);
     }
 }
@@ -266,7 +311,13 @@ static void on_timer(struct sim *sim, struct sim_event *event)
     nic_on_time(node->nic, sim_instant(sim));
 }
 
-static void node_init(struct nic_world *world, uint32_t number, const struct nic_limits *limits)
+static struct gid gid_of(uint8_t subnet, uint8_t host)
+{
+    return (struct gid){{[10] = 0xff, 0xff, 10, 0, subnet, host}};
+}
+
+static void node_init(struct nic_world *world, uint32_t number, const struct nic_limits *limits,
+                      enum nic_world_second second)
 {
     struct nic_node *node = &world->nodes[number];
     const size_t bytes = (nic_bytes(limits) + 63u) & ~(size_t)63u;
@@ -277,8 +328,10 @@ static void node_init(struct nic_world *world, uint32_t number, const struct nic
     if (ways != NULL) {
         ways->datagram_bytes = DATAGRAM_BYTES;
         ways->ports = NIC_WAYS_MAX;
+        ways->own_count = second != NIC_WORLD_NONE;
+        ways->own[0] = world->gids[number + 2];
     }
-    node->gid = (struct gid){{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(number + 1)}};
+    node->gid = world->gids[number];
     sim_event_init(&node->timer, on_timer);
     sim_event_init(&node->pull, on_pull);
 }
@@ -300,8 +353,13 @@ void nic_world_init(struct nic_world *world, uint64_t seed,
     if (settings->stranger) {
         second.block = (struct block_limits){.transport = NIC_TRANSPORT_RC};
     }
-    node_init(world, 0, limits);
-    node_init(world, 1, &second);
+    world->stolen = settings->second == NIC_WORLD_STOLEN;
+    for (uint8_t node = 0; node < 2; node++) {
+        world->gids[node] = gid_of(0, (uint8_t)(node + 1));
+        world->gids[node + 2] = gid_of(world->stolen && node == 1 ? 99 : 1, (uint8_t)(node + 1));
+    }
+    node_init(world, 0, limits, settings->second);
+    node_init(world, 1, &second, settings->second);
 }
 
 void nic_world_free(struct nic_world *world)

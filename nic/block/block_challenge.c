@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * block_challenge - does the peer receive at the addresses that it named?
+ *
+ * The ways of a link are those of all its queue pairs, so any of these may say what is due. But it
+ * takes a session to respond: any nonic answers the probes of flow control, and would consent for
+ * itself when somebody else names it.
+ */
+#include "nic/block/block.h"
+
+static void seal(struct qp *qp, enum block_opcode opcode, uint64_t number, uint8_t way,
+                 struct nic_departure *departure)
+{
+    const struct block_packet packet = {
+        .opcode = (uint8_t)opcode,
+        .session = block_sends(qp) ? qp->block->ask.nonce : qp->block->answer.nonce,
+        .destination_qpn = qp->attributes.destination_qpn,
+        .challenge = number,
+    };
+    block_seal(qp, &packet, departure);
+    departure->way = way;
+}
+
+static void next_response(struct qp *qp, struct block_peer *peer, struct nic_departure *departure)
+{
+    uint8_t way = 0;
+    while (!peer->responses[way].due) {
+        way++;
+    }
+    peer->responses[way].due = false;
+    peer->responses_due--;
+    nic_count(qp->nic, COUNTER_challenges_received);
+    seal(qp, BLOCK_RESPONSE, peer->responses[way].number, way, departure);
+}
+
+/* What the peer is to know first is the session. */
+static bool has_session(const struct qp *qp)
+{
+    const struct block_streams *streams = qp->block;
+    return (block_sends(qp) || block_receives(qp)) && !streams->answer.due && !streams->ask.due;
+}
+
+bool block_challenge_next(struct qp *qp, struct instant now, struct nic_departure *departure)
+{
+    struct block_peer *peer = block_peer_of(qp);
+    if (LIKELY(peer == NULL ||
+               (peer->responses_due == 0 && !nic_ways_may_challenge(&peer->ways, now))) ||
+        !has_session(qp)) {
+        return false;
+    }
+    if (peer->responses_due != 0) {
+        next_response(qp, peer, departure);
+        return true;
+    }
+    struct nic_way_challenge challenge;
+    if (!nic_ways_challenge(&peer->ways, now, &challenge)) {
+        return false;
+    }
+    nic_count(qp->nic, COUNTER_challenges_sent);
+    seal(qp, BLOCK_CHALLENGE, challenge.number, challenge.way, departure);
+    return true;
+}
+
+void block_challenge_on_challenge(struct qp *qp, const struct block_arrival *arrival)
+{
+    struct block_peer *peer = block_peer_of(qp);
+    if (peer == NULL) {
+        return;
+    }
+    const uint8_t way =
+        nic_ways_back(&peer->ways, &qp->attributes.path, &arrival->source, &arrival->destination);
+    peer->responses_due = (uint8_t)(peer->responses_due + !peer->responses[way].due);
+    peer->responses[way] = (struct block_response){arrival->packet.challenge, true};
+    nic_schedule(qp);
+}
+
+void block_challenge_on_response(struct qp *qp, const struct block_arrival *arrival)
+{
+    struct block_peer *peer = block_peer_of(qp);
+    const bool fits = peer != NULL && nic_ways_on_response(&peer->ways, arrival->packet.challenge);
+    nic_count(qp->nic, fits ? COUNTER_challenges_proven : COUNTER_drop_stale_response);
+}
+
+void block_challenge_heard(const struct qp *qp)
+{
+    struct block_peer *peer = block_peer_of(qp);
+    if (peer != NULL) {
+        nic_ways_heard(&peer->ways);
+    }
+}
