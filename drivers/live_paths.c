@@ -193,9 +193,7 @@ static uint32_t peer_of(struct live *live, struct link *link)
     struct nic_ways *ways = nic_peer_ways(live->nic, live->block_peers + 1);
     if (ways != NULL && udp_port_offer_ways(&live->udp, link, ways)) {
         link->number = ++live->block_peers;
-        if (live->config.transport == NIC_TRANSPORT_AUTO) {
-            udp_flow_probe(&live->udp, CONTAINER_OF(link, struct udp_link, link));
-        }
+        udp_flow_probe(&live->udp, CONTAINER_OF(link, struct udp_link, link));
     }
     return link->number;
 }

@@ -39,16 +39,14 @@
 /* Connections may move to blocks once their peer is known to be a nonic. */
 static void note_answers(struct live *live, struct link *link)
 {
-    if (CONTAINER_OF(link, struct udp_link, link)->answers == UDP_ANSWERS_YES) {
-        nic_note_answers(live->nic, link->number);
-    }
+    nic_note_answers(live->nic, link->number, udp_link_answers(link));
 }
 
 bool live_has_room(struct live *live, struct link *link)
 {
     switch (link->kind) {
     case LINK_UDP:
-        if (UNLIKELY(live->config.transport == NIC_TRANSPORT_AUTO)) {
+        if (live->config.transport != NIC_TRANSPORT_RC) {
             note_answers(live, link);
         }
         return udp_link_has_room(&live->udp, link, live->now);

@@ -25,6 +25,15 @@
 #define ANSWER_NS 20000000
 #define AGAIN_NS  2000000
 
+/* Windows in a row without an answer, 5 s: nobody seems to be there. */
+#define UNANSWERED_MAX 250
+
+bool udp_link_answers(const struct link *base)
+{
+    const struct udp_link *link = CONTAINER_OF_CONST(base, struct udp_link, link);
+    return link->answers == UDP_ANSWERS_YES && link->unanswered < UNANSWERED_MAX;
+}
+
 static bool is_far(const struct udp_link *trunk)
 {
     return trunk->ways != NULL && trunk->ways->told->far;
@@ -127,6 +136,9 @@ static bool has_room(struct udp_port *port, struct udp_link *link, struct instan
         link->answers = UDP_ANSWERS_NO;
     }
     port->counters.probes_lost++;
+    if (link->unanswered < UNANSWERED_MAX) {
+        link->unanswered++;
+    }
     link->confirmed = link->sent;
     link->blocked_at.ns = 0;
     return true;
@@ -140,6 +152,10 @@ static bool others_have_room(struct udp_port *port, const struct udp_ways *ways,
     if (ways->told->blocks) {
         udp_port_observe(port);
         udp_ways_draw(ways);
+    }
+    if (UNLIKELY(ways->told->doubts)) {
+        ways->told->doubts = false;
+        udp_flow_probe(port, as_of_late(ways->pairs[0]));
     }
     for (uint32_t i = 1; i < ways->pair_count && room; i++) {
         room = has_room(port, ways->pairs[i], now);
@@ -181,6 +197,7 @@ static void on_answer(struct udp_port *port, const struct gid *peer, const struc
     if (answer->sent - link->confirmed <= link->sent - link->confirmed) {
         port->counters.probes_answered++;
         link->answers = UDP_ANSWERS_YES;
+        link->unanswered = 0;
         link->confirmed = answer->sent;
         link->blocked_at.ns = 0;
     }

@@ -70,6 +70,7 @@ struct udp_link {
     struct link link;
     int slot;                  /* The peer's process; LOCAL_NO_SLOT: it has only one. */
     uint8_t answers;           /* enum udp_answers. */
+    uint8_t unanswered;        /* Windows in a row that opened without an answer; stops at 250. */
     bool to_group;             /* To a multicast group, ... */
     uint8_t hop_limit;         /* ... by so many hops; 0: not beyond this machine, or unicast. */
     uint8_t ecn;               /* The bits of what leaves here: 0, or ECT(0), ... */
@@ -331,6 +332,8 @@ bool udp_link_has_room(struct udp_port *port, struct link *link, struct instant 
 /* Queue pairs parked on links that have room again become ready. */
 void udp_port_unpark(struct udp_port *port, struct nic *nic, struct instant now);
 bool udp_port_has_waiting(const struct udp_port *port);
+/* Has the peer answered a probe, and not been silent for seconds since? */
+bool udp_link_answers(const struct link *link);
 
 /* udp_port.c, for udp_multicast.c: buffers and options of a socket bound, or to be bound, to the
  * port's UDP port; a link, found or made. */

@@ -206,6 +206,21 @@ static void fill(const struct udp_port *port, const struct address *self, struct
     }
 }
 
+static bool draw(uint64_t *drawn)
+{
+    return getrandom(drawn, sizeof(*drawn), GRND_NONBLOCK) == (ssize_t)sizeof(*drawn);
+}
+
+/* What probes say was sent cannot be guessed: who repeats it has received one. */
+static void count_from_anywhere(struct udp_link *link)
+{
+    uint64_t drawn;
+    if (draw(&drawn)) {
+        link->sent = link->probed = link->confirmed = drawn;
+        link->answers = UDP_ANSWERS_UNKNOWN;
+    }
+}
+
 bool udp_port_offer_ways(struct udp_port *port, struct link *base, struct nic_ways *told)
 {
     struct udp_link *link = udp_link_of(base);
@@ -218,6 +233,7 @@ bool udp_port_offer_ways(struct udp_port *port, struct link *base, struct nic_wa
         link->ways->told = told;
         link->ways->taught = NOTHING_YET;
         link->ways->pairs[0] = link;
+        count_from_anywhere(link);
     }
     return link->ways->told == told;
 }
@@ -259,8 +275,7 @@ void udp_ways_note_markable(struct udp_ways *ways, int fd)
 void udp_ways_draw(const struct udp_ways *ways)
 {
     uint64_t drawn;
-    if (UNLIKELY(ways->told->random == 0) &&
-        getrandom(&drawn, sizeof(drawn), GRND_NONBLOCK) == (ssize_t)sizeof(drawn)) {
+    if (UNLIKELY(ways->told->random == 0) && draw(&drawn)) {
         ways->told->random = drawn;
     }
 }

@@ -69,6 +69,7 @@
     X(block_answers_sent)                                                                          \
     X(block_answers_received)                                                                      \
     X(block_answers_stale)                                                                         \
+    X(block_reads_withheld)                                                                        \
     X(blocks_declined)                                                                             \
     X(blocks_no_context)                                                                           \
     X(blocks_reneged)                                                                              \

@@ -93,8 +93,9 @@ void nic_note_time(struct nic *nic, struct instant now);
 /* All invariants of all queue pairs, between two calls; for tests. */
 void nic_check(const struct nic *nic);
 
-/* What lies at the other end of a link (nic_path.peer) answers probes, as nonics do. */
-void nic_note_answers(struct nic *nic, uint32_t peer);
+/* Has what lies at the other end of a link (nic_path.peer) answered a probe, as nonics do, of late?
+ * Before that it gets no data of READs by blocks. */
+void nic_note_answers(struct nic *nic, uint32_t peer, bool answers);
 /* By which addresses and ports it is reached: the world fills in its part when it makes the link.
  * NULL: this NIC speaks no blocks, or there are fewer such links. */
 struct nic_ways *nic_peer_ways(struct nic *nic, uint32_t peer);

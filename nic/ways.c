@@ -45,14 +45,20 @@ static bool have_common_factor(uint32_t a, uint32_t b)
     return a != 1;
 }
 
-/* `way`, or from its port to the path's own destination. */
+bool nic_ways_is_named(const struct nic_ways *ways, uint32_t way)
+{
+    const uint32_t pair = way % nic_ways_pairs(ways);
+    return pair != 0 && pair <= ways->peer_count;
+}
+
+/* `way`, or from its port between the path's own addresses. */
 static uint8_t proven_way(const struct nic_ways *ways, uint32_t way)
 {
     if (LIKELY(ways->unproven == 0)) {
         return (uint8_t)way;
     }
     const uint32_t pair = way % nic_ways_pairs(ways);
-    const bool proven = pair == 0 || pair > ways->peer_count || ways->proofs[pair - 1].given;
+    const bool proven = !nic_ways_is_named(ways, way) || ways->proofs[pair - 1].given;
     return (uint8_t)(proven ? way : way - pair);
 }
 

@@ -62,6 +62,7 @@ struct nic_ways {
     /* The engine's. */
     bool blocks; /* A stream was agreed on: when packets come and what marks they have matters. */
     bool far;    /* The round trip is long: the whole grant may be on its way. */
+    bool doubts; /* The peer asks for data and has not answered a probe: the world sends one. */
     struct gid own[NIC_WAY_GIDS_MAX];
     struct gid peer[NIC_WAY_GIDS_MAX];     /* In the order of those of `own` that they go with. */
     struct proof proofs[NIC_WAY_GIDS_MAX]; /* In the order of `peer`. */
@@ -113,6 +114,10 @@ MUST_USE bool nic_ways_challenge(struct nic_ways *ways, struct instant now,
 MUST_USE bool nic_ways_on_response(struct nic_ways *ways, uint64_t number);
 /* Packets of the peer pay for challenges to addresses that never responded: two of them for one. */
 void nic_ways_heard(struct nic_ways *ways);
+
+/* Does this way lead to an address that the peer named? Then that is proven, if nic_ways_turned
+ * said the way. */
+bool nic_ways_is_named(const struct nic_ways *ways, uint32_t way);
 
 /* The way by which a packet goes back that came from `source` to `destination`; 0: none other. */
 uint8_t nic_ways_back(const struct nic_ways *ways, const struct nic_path *path,

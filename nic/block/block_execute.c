@@ -60,6 +60,21 @@ static bool refuse_read(struct qp *qp, const struct block_read *read,
                           : block_refuse(qp, refusal);
 }
 
+/* One packet asks for as many as a block has, and its source address is easy to forge. Who has not
+ * answered a probe from there gets none, as if the network had lost them, and asks again. */
+static bool withholds_data(struct qp *qp, const struct block_read *read)
+{
+    struct block_peer *peer = block_peer_of(qp);
+    if (LIKELY(peer == NULL || peer->answers) ||
+        nic_ways_is_named(&peer->ways, block_way_back(qp, read->path))) {
+        return false;
+    }
+    peer->ways.doubts = true;
+    nic_count(qp->nic, COUNTER_block_reads_withheld);
+    nic_schedule(qp);
+    return true;
+}
+
 /* The READ of a block, for the first time or again. False: it is refused. */
 bool block_answer_read(struct qp *qp, const struct block_read *read)
 {
@@ -87,7 +102,9 @@ bool block_answer_read(struct qp *qp, const struct block_read *read)
         const struct block_refusal refusal = block_access_refusal(verdict);
         return refuse_read(qp, read, &refusal);
     }
-    block_add_read(qp, read);
+    if (LIKELY(!withholds_data(qp, read))) {
+        block_add_read(qp, read);
+    }
     ibta_note_established(qp);
     return true;
 }

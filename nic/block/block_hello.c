@@ -13,10 +13,10 @@ struct block_peer *block_peer_of(const struct qp *qp)
     return peer == 0 || peer > qp->nic->limits.block.peers ? NULL : &qp->nic->block_peers[peer - 1];
 }
 
-void nic_note_answers(struct nic *nic, uint32_t peer)
+void nic_note_answers(struct nic *nic, uint32_t peer, bool answers)
 {
     if (nic->block_peers != NULL && peer != 0 && peer <= nic->limits.block.peers) {
-        nic->block_peers[peer - 1].answers = true;
+        nic->block_peers[peer - 1].answers = answers;
     }
 }
 

@@ -134,6 +134,8 @@ void block_drop_receives(struct qp *qp);
 uint32_t block_receive_limit(const struct qp *qp);
 
 /* -- block_reply.c */
+/* The way of what replies to a packet of this path. */
+uint8_t block_way_back(const struct qp *qp, uint8_t path);
 bool block_refuse(struct qp *qp, const struct block_refusal *refusal);
 bool block_refuse_request(struct qp *qp, enum nic_counter counter);
 /* What was executed can no longer be read. */

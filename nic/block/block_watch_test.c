@@ -248,7 +248,7 @@ static void test_long_round_trips(void **state)
 {
     (void)state;
     struct bench *bench = begin(true);
-    nic_note_answers(bench->nic, PEER);
+    nic_note_answers(bench->nic, PEER, true);
     to_rts(bench);
     for (int i = 0; i < ROUNDS; i++) {
         assert_false(memory_is_wanted(bench));
@@ -268,7 +268,7 @@ static void test_one_short_round_trip(void **state)
 {
     (void)state;
     struct bench *bench = begin(true);
-    nic_note_answers(bench->nic, PEER);
+    nic_note_answers(bench->nic, PEER, true);
     to_rts(bench);
     for (int i = 0; i < 3 * ROUNDS; i++) {
         go_round(bench, i == ROUNDS - 1 ? LONG_NS - 1 : 2 * LONG_NS);
@@ -284,7 +284,7 @@ static void test_losses(void **state)
 {
     (void)state;
     struct bench *bench = begin(true);
-    nic_note_answers(bench->nic, PEER);
+    nic_note_answers(bench->nic, PEER, true);
     to_rts(bench);
     for (int i = 1; i < LOSSES; i++) {
         lose(bench);
@@ -310,7 +310,7 @@ static void test_of_whom_to_ask(void **state)
         lose(bench);
     }
     assert_false(memory_is_wanted(bench));
-    nic_note_answers(bench->nic, PEER);
+    nic_note_answers(bench->nic, PEER, true);
     for (int i = 0; i < 3; i++) {
         go_round(bench, 1000);
         assert_true(memory_is_wanted(bench));
@@ -324,7 +324,7 @@ static void test_who_was_offered_nothing(void **state)
     struct bench *bench = begin(false);
     const struct block_packet hello = hello_to(bench->qp);
     struct nic_move move;
-    nic_note_answers(bench->nic, PEER);
+    nic_note_answers(bench->nic, PEER, true);
     assert_false(qp_places_early(bench->qp));
     assert_int_equal(hand_in(bench, &hello, &peer, &move), NIC_DONE);
     assert_int_equal(nic_counters(bench->nic)->values[COUNTER_drop_unwanted_block], 1);

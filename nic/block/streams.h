@@ -28,7 +28,7 @@ struct block_response {
 /* What is known of the NIC at the other end of a link. */
 struct block_peer {
     struct block_trips trips;
-    bool answers;                /* Probes. */
+    bool answers;                /* Probes: it wants what is sent to the path's own address. */
     bool spoken;                 /* It has welcomed a HELLO. */
     struct instant silent_until; /* It was asked and did not answer: not asked again before. */
     struct nic_ways ways;

@@ -128,7 +128,7 @@ static void make_nic(uint8_t shape)
     ways->ports = 2;
     ways->datagram_bytes = 8192;
     ways->grant_bytes = 1 << 16;
-    nic_note_answers(world.nic, 1);
+    nic_note_answers(world.nic, 1, true);
 }
 
 static void make_srq(void)

@@ -307,7 +307,7 @@ static struct run *begin(uint64_t seed, enum manner manner, enum path_mtu mtu)
     run->manner = manner;
     nic_world_init(&run->world, seed, &settings, &limits);
     for (uint32_t node = 0; node < 2; node++) {
-        nic_note_answers(run->world.nodes[node].nic, NIC_WORLD_PEER);
+        nic_note_answers(run->world.nodes[node].nic, NIC_WORLD_PEER, true);
         make_end(run, node);
     }
     connect_end(run, 0, mtu);

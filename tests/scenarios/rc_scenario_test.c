@@ -684,8 +684,8 @@ static struct scenario *scenario_make(uint64_t seed, enum flavor flavor)
                                       .mtu = PATH_MTU_4096,
                                       .block = draw_blocks(&blocks_prng, flavor)};
     nic_world_init(&scenario->world, seed, &settings, &limits);
-    nic_note_answers(scenario->world.nodes[0].nic, NIC_WORLD_PEER);
-    nic_note_answers(scenario->world.nodes[1].nic, NIC_WORLD_PEER);
+    nic_note_answers(scenario->world.nodes[0].nic, NIC_WORLD_PEER, true);
+    nic_note_answers(scenario->world.nodes[1].nic, NIC_WORLD_PEER, true);
     scenario->pairs = 1 + (uint32_t)prng_below(prng, PAIRS_MAX);
     scenario->receives = prng_below(prng, 2) ? RECEIVES : 1 + (uint32_t)prng_below(prng, 8);
     const bool deep = prng_below(prng, 4) == 0;

@@ -148,8 +148,10 @@ static struct run *begin(uint64_t seed, enum nic_world_second second)
     run->seed = seed;
     sim_event_init(&run->tick, on_tick);
     nic_world_init(&run->world, seed, &settings, &limits);
-    make_end(run, 0);
-    make_end(run, 1);
+    for (uint32_t node = 0; node < 2; node++) {
+        nic_note_answers(run->world.nodes[node].nic, NIC_WORLD_PEER, true);
+        make_end(run, node);
+    }
     for (uint32_t pair = 0; pair < PAIRS; pair++) {
         connect_end(run, 0, pair);
         connect_end(run, 1, pair);
