@@ -2,6 +2,7 @@
  *
  * Goal    Each way has its source port and pair of addresses, whatever is in a batch; its packets'
  *         ICRC is right; nothing is opened before it is used; what cannot be had costs no packet.
+ *         Who is asked whether it is there cannot guess the answer.
  * Method  Two ports on loopback addresses, of one word and of two; plain sockets for what a port
  *         does not show: source ports and ECN. Interfaces in a network namespace.
  */
@@ -484,6 +485,86 @@ static void test_whoever_waits_for_room_asks_again(void **state)
     close(fd);
 }
 
+/* -- Who is there -------------------------------------------------------------------------------*/
+
+/* The NIC challenges addresses with numbers of ours; each it uses is followed by another one. */
+static void test_numbers_are_drawn(void **state)
+{
+    struct bench *bench = *state;
+    const struct instant now = {1};
+    uint64_t before = 0;
+    assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
+    assert_int_equal(bench->ways.random, 0); /* No stream of blocks. */
+    bench->ways.blocks = true;
+    for (int i = 0; i < 3; i++) {
+        bench->ways.random = 0;
+        assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
+        assert_true(bench->ways.random > UINT32_MAX && bench->ways.random != before);
+        before = bench->ways.random;
+        assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
+        assert_int_equal(bench->ways.random, before);
+    }
+}
+
+static uint64_t probes_at(int fd)
+{
+    uint32_t number;
+    uint16_t port;
+    uint8_t traffic_class;
+    uint64_t count = 0;
+    while (take(fd, &number, &port, &traffic_class)) {
+        count++;
+    }
+    return count;
+}
+
+/* Who wants data of READs is asked, once for each time that the NIC says so, with a number that
+ * cannot be guessed. */
+static void test_who_is_doubted_is_asked(void **state)
+{
+    struct bench *bench = *state;
+    const struct instant now = {1};
+    const int fd = become_peer(bench);
+    const struct udp_link *link = CONTAINER_OF(bench->link, struct udp_link, link);
+    assert_true(link->sent > UINT32_MAX && link->sent == link->confirmed);
+    for (uint64_t i = 0; i < 3; i++) {
+        bench->ways.doubts = true;
+        for (int again = 0; again < 5; again++) {
+            assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
+        }
+        udp_port_flush(&bench->a.port);
+        assert_int_equal(probes_at(fd), 1);
+    }
+    assert_false(udp_link_answers(bench->link));
+    close(fd);
+}
+
+/* One that answered is believed to be there until it has been silent for 5 s of sending. */
+static void test_who_falls_silent_is_doubted(void **state)
+{
+    struct bench *bench = *state;
+    struct instant now = {1};
+    bench->ways.doubts = true;
+    assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
+    udp_port_flush(&bench->a.port);
+    expect_all(bench);
+    assert_true(udp_link_answers(bench->link));
+    struct udp_link *link = CONTAINER_OF(bench->link, struct udp_link, link);
+    for (uint32_t windows = 0; windows < 250; windows++) {
+        assert_true(udp_link_answers(bench->link));
+        link->sent += UINT32_MAX; /* Whatever it is, it was lost. */
+        assert_false(udp_link_has_room(&bench->a.port, bench->link, now));
+        now.ns += 20000000;
+        assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
+    }
+    assert_false(udp_link_answers(bench->link));
+    bench->ways.doubts = true;
+    assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
+    udp_port_flush(&bench->a.port);
+    expect_all(bench);
+    assert_true(udp_link_answers(bench->link));
+}
+
 /* -- What arrivals tell -------------------------------------------------------------------------*/
 
 static void keep(void *context, const struct udp_datagram *datagram)
@@ -896,6 +977,9 @@ int main(void)
         WAYS_TEST(test_all_ways_share_a_window),
         WAYS_TEST(test_answers_leave_as_the_newest_packet),
         WAYS_TEST(test_whoever_waits_for_room_asks_again),
+        WAYS_TEST(test_numbers_are_drawn),
+        WAYS_TEST(test_who_is_doubted_is_asked),
+        WAYS_TEST(test_who_falls_silent_is_doubted),
         WAYS_TEST(test_who_does_not_ask_is_told_nothing),
         WAYS_TEST(test_when_it_arrived),
         WAYS_TEST(test_coalesced_arrivals_tell_the_same),

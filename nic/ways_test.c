@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Ways lead between addresses that belong together; what a peer names is judged.
+ * Goal    Ways lead between addresses that belong together; what a peer names is judged, and not
+ *         taken before it is proven.
  * Method  Tables by hand; random ones against the rules that the header states.
  */
 #include <setjmp.h>
@@ -222,14 +223,132 @@ static void test_largest_packet(void **state)
     assert_false(nic_ways_fit(&(struct nic_ways){.ports = 1}, 256));
 }
 
+/* -- Proofs -------------------------------------------------------------------------------------*/
+
+/* The challenge that is due at once; the world's next number is `random`. */
+static struct nic_way_challenge challenge(struct nic_ways *ways, uint64_t random)
+{
+    struct nic_way_challenge challenge;
+    ways->random = random;
+    assert_true(nic_ways_may_challenge(ways, (struct instant){1}));
+    assert_true(nic_ways_challenge(ways, (struct instant){1}, &challenge));
+    assert_int_equal(ways->random, 0);
+    assert_int_equal(challenge.number, random);
+    return challenge;
+}
+
+/* Which ways paths may take, a bit for each. */
+static uint32_t ways_taken(const struct nic_ways *ways)
+{
+    uint32_t taken = 0;
+    for (uint32_t path = 0; path < 4; path++) {
+        for (uint32_t turns = 0; turns < 64; turns++) {
+            taken |= 1u << nic_ways_turned(ways, path, 4, turns);
+        }
+    }
+    return taken;
+}
+
+static void test_no_path_takes_what_is_not_proven(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    struct nic_ways ways = {
+        .ports = 4, .own_count = 2, .own = {ipv4(10, 2, 0, 1), ipv4(10, 3, 0, 1)}};
+    assert_int_equal(ways_taken(&ways), 0xfff); /* From three addresses of ours to the path's. */
+    assert_true(nic_ways_learn(&ways, &path, (struct gid[]){ipv4(10, 2, 0, 2)}, 1));
+    assert_int_equal(ways_taken(&ways), 0xb6d); /* Not 1, 4, 7 and 10. */
+    const struct nic_way_challenge asked = challenge(&ways, 99);
+    assert_int_equal(asked.way, 1);
+    assert_false(nic_ways_on_response(&ways, 98));
+    assert_int_equal(ways_taken(&ways) & 1u << asked.way, 0);
+    assert_true(nic_ways_on_response(&ways, 99));
+    assert_int_equal(ways_taken(&ways), 0xfff);
+    assert_true(nic_ways_is_named(&ways, 4) && !nic_ways_is_named(&ways, 3) &&
+                !nic_ways_is_named(&ways, 5));
+}
+
+/* Whatever is said of others, and in whichever order. */
+static void test_a_proof_is_of_its_address(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    const struct gid a = ipv4(10, 2, 0, 2), b = ipv4(10, 3, 0, 2), c = ipv4(10, 4, 0, 2);
+    struct nic_ways ways = {.ports = 1};
+    assert_true(nic_ways_learn(&ways, &path, (struct gid[]){a, b}, 2));
+    const struct nic_way_challenge first = challenge(&ways, 1), second = challenge(&ways, 2);
+    assert_int_equal(first.way + second.way, 3);
+    assert_true(nic_ways_on_response(&ways, second.way == 2 ? 2 : 1));
+    assert_true(nic_ways_learn(&ways, &path, (struct gid[]){c, a, b}, 3));
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(ways.proofs[i].given, gid_equal(&ways.peer[i], &b));
+    }
+    assert_int_equal(ways.unproven, 2);
+    assert_true(nic_ways_learn(&ways, &path, (struct gid[]){a}, 1));
+    assert_false(ways.proofs[0].given);
+    assert_true(nic_ways_learn(&ways, &path, (struct gid[]){a, b}, 2)); /* It was not named. */
+    assert_int_equal(ways.unproven, 2);
+}
+
+/* To be named pays for one challenge, and two packets for another one. */
+static void test_challenges_are_paid_for(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    struct nic_ways ways = {.ports = 1};
+    struct nic_way_challenge none;
+    assert_false(nic_ways_may_challenge(&ways, (struct instant){1}));
+    assert_true(nic_ways_learn(&ways, &path, (struct gid[]){ipv4(10, 2, 0, 2)}, 1));
+    assert_false(nic_ways_challenge(&ways, (struct instant){1}, &none)); /* No number. */
+    (void)challenge(&ways, 7);
+    struct instant now = {1};
+    for (uint32_t heard = 0; heard < 40; heard++) {
+        now.ns += 10 * UINT64_C(1000000000);
+        ways.random = 8;
+        assert_int_equal(nic_ways_challenge(&ways, now, &none), heard > 0 && heard % 2 == 0);
+        assert_int_equal(ways.random, 8); /* The number stays the same. */
+        nic_ways_heard(&ways);
+    }
+    uint32_t saved = 0;
+    for (uint32_t heard = 0; heard < 1000; heard++) {
+        nic_ways_heard(&ways);
+    }
+    while (now.ns += 11 * UINT64_C(1000000000), nic_ways_challenge(&ways, now, &none)) {
+        saved++;
+    }
+    assert_int_equal(saved, 8);
+}
+
+static void test_the_way_back(void **state)
+{
+    (void)state;
+    const struct nic_path path = path_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    const struct gid there = ipv4(10, 2, 0, 2), stranger = ipv4(10, 9, 0, 2);
+    struct nic_ways ways = {.ports = 2, .own_count = 1, .own = {ipv4(10, 2, 0, 1)}};
+    assert_true(nic_ways_learn(&ways, &path, &there, 1));
+    assert_int_equal(nic_ways_back(&ways, &path, &there, &ways.own[0]), 1);
+    assert_int_equal(nic_ways_back(&ways, &path, &path.destination, &path.source), 0);
+    assert_int_equal(nic_ways_back(&ways, &path, &there, &path.source), 0);
+    assert_int_equal(nic_ways_back(&ways, &path, &stranger, &ways.own[0]), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ports_alone),         cmocka_unit_test(test_subnets_find_each_other),
-        cmocka_unit_test(test_addresses_left_over), cmocka_unit_test(test_never_more_than_16),
-        cmocka_unit_test(test_all_ways_differ),     cmocka_unit_test(test_what_a_peer_may_not_name),
-        cmocka_unit_test(test_changes_are_counted), cmocka_unit_test(test_who_may_have_sent),
-        cmocka_unit_test(test_largest_packet),      cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_ports_alone),
+        cmocka_unit_test(test_subnets_find_each_other),
+        cmocka_unit_test(test_addresses_left_over),
+        cmocka_unit_test(test_never_more_than_16),
+        cmocka_unit_test(test_all_ways_differ),
+        cmocka_unit_test(test_what_a_peer_may_not_name),
+        cmocka_unit_test(test_changes_are_counted),
+        cmocka_unit_test(test_who_may_have_sent),
+        cmocka_unit_test(test_largest_packet),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_no_path_takes_what_is_not_proven),
+        cmocka_unit_test(test_a_proof_is_of_its_address),
+        cmocka_unit_test(test_challenges_are_paid_for),
+        cmocka_unit_test(test_the_way_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

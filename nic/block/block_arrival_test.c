@@ -434,6 +434,136 @@ static void test_bytes_that_are_no_packet(void **state)
     end(bench);
 }
 
+static void hand_in_at(struct bench *bench, const struct block_packet *packet,
+                       const struct gid *from, const struct gid *to)
+{
+    uint8_t headers[NIC_HEADERS_BYTES_MAX];
+    struct nic_move move;
+    const struct nic_frame frame = {.headers = headers,
+                                    .headers_bytes = (uint32_t)block_encode(packet, headers),
+                                    .source = *from,
+                                    .destination = *to};
+    assert_int_equal(nic_on_packet(bench->nic, &frame, bench->now, &move), NIC_DONE);
+}
+
+static uint64_t counted(const struct bench *bench, enum nic_counter counter)
+{
+    return nic_counters(bench->nic)->values[counter];
+}
+
+/* The peer names another address: that is challenged once the peer knows the session, and answers
+ * to the peer go elsewhere until the response comes. */
+static void test_a_named_address_is_challenged(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
+    struct block_packet hello = hello_to(bench->qp), probe = packet_to(bench->qp, BLOCK_PROBE);
+    hello.hello.gid_count = 1;
+    memcpy(hello.hello.gids[0], other.bytes, sizeof(other.bytes));
+    ways->random = 0x123456789abcdef0;
+    hand_in(bench, &hello, &peer);
+    assert_int_equal(pull(bench).opcode, BLOCK_WELCOME);
+    struct nic_departure departure;
+    assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+    assert_int_equal(departure.headers[0], BLOCK_CHALLENGE);
+    assert_int_equal(departure.way, 1);
+    assert_int_equal(load_be32(departure.headers + ROCE_BTH_BYTES), 4711);
+    assert_int_equal(load_be64(departure.headers + ROCE_BTH_BYTES + 4), 0x123456789abcdef0);
+    assert_false(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+    struct block_packet response = packet_to(bench->qp, BLOCK_RESPONSE);
+    response.challenge = 0x123456789abcdef1;
+    expect_dropped(bench, &response, &other, COUNTER_drop_stale_response);
+    response.session++;
+    response.challenge--;
+    expect_dropped(bench, &response, &other, COUNTER_drop_wrong_session);
+    response.session--;
+    expect_dropped(bench, &response, &us, COUNTER_drop_wrong_peer);
+    probe.path = 1;
+    for (uint32_t proven = 0; proven < 2; proven++) {
+        hand_in(bench, &probe, &peer);
+        assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+        assert_int_equal(departure.headers[0], BLOCK_ANSWER);
+        assert_int_equal(departure.way, proven);
+        hand_in(bench, &response, &other);
+    }
+    assert_int_equal(counted(bench, COUNTER_challenges_sent), 1);
+    assert_int_equal(counted(bench, COUNTER_challenges_proven), 1);
+    end(bench);
+}
+
+/* By the way that it came, as often as it comes; and nobody without a session gets one. */
+static void test_a_challenge_is_responded_to(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
+    static const struct gid second = {{[10] = 0xff, 0xff, 10, 1, 0, 1}};
+    struct block_packet hello = hello_to(bench->qp);
+    struct block_packet challenge = packet_to(bench->qp, BLOCK_CHALLENGE);
+    ways->own_count = 1;
+    ways->own[0] = second;
+    hello.hello.gid_count = 1;
+    memcpy(hello.hello.gids[0], other.bytes, sizeof(other.bytes));
+    expect_dropped(bench, &challenge, &peer, COUNTER_drop_wrong_session);
+    expect_dropped(bench, &challenge, &other, COUNTER_drop_wrong_peer);
+    hand_in(bench, &hello, &peer);
+    assert_int_equal(pull(bench).opcode, BLOCK_WELCOME);
+    for (uint64_t i = 0; i < 4; i++) {
+        struct nic_departure departure;
+        challenge.challenge = UINT64_MAX - i;
+        hand_in_at(bench, &challenge, i % 2 ? &other : &peer, i % 2 ? &second : &us);
+        assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+        assert_int_equal(departure.headers[0], BLOCK_RESPONSE);
+        assert_int_equal(departure.headers_bytes, ROCE_BTH_BYTES + BLOCK_CXH_BYTES);
+        assert_int_equal(load_be64(departure.headers + ROCE_BTH_BYTES + 4), UINT64_MAX - i);
+        assert_int_equal(departure.way, i % 2);
+        assert_false(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+    }
+    assert_int_equal(counted(bench, COUNTER_challenges_received), 4);
+    end(bench);
+}
+
+/* Before the peer's address has answered a probe, a READ gets nothing; the world is told to ask. */
+static void test_data_of_reads_is_withheld(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
+    static uint8_t bytes[1024];
+    struct region region;
+    const struct region_request all = {
+        .address = (uintptr_t)bytes, .bytes = sizeof(bytes), .access = ACCESS_REMOTE_READ};
+    assert_int_equal(region_add(nic_regions(bench->nic), &bench->pd, &all, &region), STATUS_OK);
+    const struct block_packet hello = hello_to(bench->qp);
+    struct block_packet read = packet_to(bench->qp, BLOCK_READ);
+    read.message_bytes = sizeof(bytes);
+    read.wanted = 1;
+    read.key = region.key;
+    bench->qp->attributes.access |= ACCESS_REMOTE_READ;
+    bench->qp->attributes.max_reads_in = 2;
+    hand_in(bench, &hello, &peer);
+    assert_int_equal(pull(bench).opcode, BLOCK_WELCOME);
+    struct nic_departure departure;
+    for (uint32_t i = 0; i < 3; i++) {
+        read.resent = i != 0;
+        ways->doubts = false;
+        hand_in_and_move(bench, &read);
+        assert_true(ways->doubts);
+        assert_false(nic_next_packet(bench->nic, bench->qp, bench->now, &departure) &&
+                     departure.headers[0] == BLOCK_DATA);
+    }
+    assert_int_equal(counted(bench, COUNTER_block_reads_withheld), 3);
+    nic_note_answers(bench->nic, PEER, true);
+    hand_in_and_move(bench, &read);
+    assert_int_equal(pull(bench).opcode, BLOCK_DATA);
+    nic_note_answers(bench->nic, PEER, false); /* It was silent for long. */
+    hand_in_and_move(bench, &read);
+    assert_int_equal(counted(bench, COUNTER_block_reads_withheld), 4);
+    assert_int_equal(region_remove(nic_regions(bench->nic), &region), STATUS_OK);
+    end(bench);
+}
+
 /* A queue pair that is given blocks and has them taken is one of RC, with its resources. */
 static void test_memory_comes_and_goes(void **state)
 {
@@ -498,6 +628,9 @@ int main(void)
         cmocka_unit_test(test_sessions_end_with_their_queue_pair),
         cmocka_unit_test(test_hello_goes_on_until_a_block_is_executed),
         cmocka_unit_test(test_bytes_that_are_no_packet),
+        cmocka_unit_test(test_a_named_address_is_challenged),
+        cmocka_unit_test(test_a_challenge_is_responded_to),
+        cmocka_unit_test(test_data_of_reads_is_withheld),
         cmocka_unit_test(test_memory_comes_and_goes),
         cmocka_unit_test(test_contexts_of_many_that_are_idle),
     };

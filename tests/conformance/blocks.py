@@ -78,6 +78,31 @@ def two_cables(cut=None, pauses=False):
             raise Failure(f'the cables carried {carried}')
 
 
+def long_cut():
+    """A cable that is cut for longer than the proof of its addresses lasts (5 s) is used again within 11 s."""
+    with Namespaces(4200, cables=2) as both:
+        port = free_port()
+        args = [*WRITES, '-D', '28', '-u', '14', '-p', port]
+        devices = ['--device', 'rdma0,rdma1', '--paths', '2', '--stats']
+        ends = [start(args, 'block', devices, both.inside[0])]
+        try:
+            wait_for_listener(port, ends[0])
+            ends.append(start([*args, '10.77.0.1'], 'block', devices, both.inside[1]))
+            harness.wait_for_traffic(ends[1], 5000)
+            both.cut(1)
+            time.sleep(9)
+            both.mend(1)
+            time.sleep(12)
+            before = both.carried(1)
+            outputs = [harness.finish(end, 90) for end in reversed(ends)]
+            carried = both.carried(1) - before
+        finally:
+            for end in ends:
+                end.kill()
+    if any(end.returncode for end in ends) or carried < 1000000:
+        raise Failure(f'the cable carried {carried}\n' + '\n'.join(output[-1500:] for output in outputs))
+
+
 def marked():
     """Blocks may be marked instead of dropped by a router whose queue grows (ECN): who receives counts the marks, and
     who sends hears of them and has less under way."""
@@ -140,3 +165,5 @@ def tests():
     test('blocks: two cables, and a peer that pauses', two_cables, None, True)
     for cut in 0, 1:
         test(f'blocks: two cables, number {cut} is cut', two_cables, cut)
+    if harness.arguments.full:
+        test('blocks: two cables, one is cut for long', long_cut)

@@ -52,7 +52,7 @@ struct target {
     struct cq cq;
     struct completion ring[256];
     struct region region, receives;
-    struct gid peer;
+    struct gid peer, named; /* The second address is the one that the peer named. */
     struct instant now;
     struct nic_move moves[MOVES];
     uint32_t move_count;
@@ -161,7 +161,7 @@ static void make_qp(struct target *target, int which)
     post(target, which);
 }
 
-static void make(struct target *target, enum block_place place)
+static void make(struct target *target, enum block_place place, bool answers)
 {
     struct nic_limits chosen = limits;
     chosen.block.place = place;
@@ -182,6 +182,12 @@ static void make(struct target *target, enum block_place place)
     srq_init(&target->srq, &target->pd, 16, 1, target->srq_memory);
     make_qp(target, 0);
     make_qp(target, 1);
+    struct nic_ways *ways = nic_peer_ways(target->nic, 1);
+    const struct nic_path *path = &target->qps[0]->attributes.path;
+    ways->ports = 2;
+    target->named.bytes[0] = 0x20;
+    CHECK(nic_ways_learn(ways, path, &target->named, 1));
+    nic_note_answers(target->nic, 1, answers);
 }
 
 static void make_move(struct nic_move *wanted)
@@ -227,8 +233,8 @@ static void deliver(struct target *target, uint8_t hints, const struct nic_frame
 /* Values as the peer might choose them: near what is expected, or not. */
 static struct block_packet packet_of(const struct target *target, const uint8_t *bytes)
 {
-    static const uint8_t opcodes[] = {BLOCK_SEND, BLOCK_WRITE,  BLOCK_WRITE, BLOCK_SEND,
-                                      BLOCK_READ, BLOCK_ATOMIC, BLOCK_PROBE, BLOCK_WRITE};
+    static const uint8_t opcodes[] = {BLOCK_SEND, BLOCK_WRITE,  BLOCK_CHALLENGE, BLOCK_RESPONSE,
+                                      BLOCK_READ, BLOCK_ATOMIC, BLOCK_PROBE,     BLOCK_WRITE};
     const struct qp *qp = target->qps[bytes[0] & HINT_SHARED];
     const struct block_responder *stream = &qp->block->receiver->stream;
     struct block_packet packet = {
@@ -260,6 +266,9 @@ static struct block_packet packet_of(const struct target *target, const uint8_t 
     } else if (packet.opcode == BLOCK_ATOMIC) {
         packet.atomic.kind = bytes[13] % 4;
         packet.atomic.compare = packet.atomic.swap_or_add = bytes[12];
+        packet.payload_bytes = 0;
+    } else if (packet.opcode == BLOCK_CHALLENGE || packet.opcode == BLOCK_RESPONSE) {
+        packet.challenge = nic_peer_ways(target->nic, 1)->proofs[0].number + (bytes[12] & 1);
         packet.payload_bytes = 0;
     } else if (packet.opcode == BLOCK_PROBE) {
         packet.payload_bytes = 0;
@@ -304,7 +313,7 @@ static void deliver_packet(struct target *target, const uint8_t *bytes)
                               .headers_bytes = (uint32_t)block_encode(&packet, headers),
                               .payload = payload,
                               .payload_bytes = (packet.payload_bytes + 3) & ~3u,
-                              .source = target->peer,
+                              .source = bytes[5] & 1 ? target->peer : target->named,
                               .hop_limit = 64};
     if (bytes[0] & HINT_RAW) {
         memcpy(headers + ROCE_BTH_BYTES, bytes + 2, PACKET_BYTES - 2);
@@ -315,11 +324,14 @@ static void deliver_packet(struct target *target, const uint8_t *bytes)
 static void pull(struct target *target)
 {
     struct nic_departure departure;
+    struct nic_ways *ways = nic_peer_ways(target->nic, 1);
     struct qp *qp;
     uint32_t count = 0;
+    ways->random = target->now.ns;
     while ((qp = nic_next_qp(target->nic)) != NULL) {
         if (nic_next_packet(target->nic, qp, target->now, &departure)) {
             CHECK(departure.payload_bytes <= MTU);
+            CHECK(departure.way % 2 == 0 || ways->proofs[0].given || departure.payload_bytes == 0);
             CHECK(++count < 2000);
             nic_rotate(target->nic, qp);
         }
@@ -377,7 +389,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     if (count == 0) {
         return 0;
     }
-    make(&target, bytes[0] & 1 ? BLOCK_PLACE_HOLD : BLOCK_PLACE_EARLY);
+    make(&target, bytes[0] & 1 ? BLOCK_PLACE_HOLD : BLOCK_PLACE_EARLY, (bytes[0] & 2) == 0);
     for (bytes++, count--; count >= PACKET_BYTES; bytes += PACKET_BYTES, count -= PACKET_BYTES) {
         step(&target, bytes);
     }

@@ -2,7 +2,7 @@
 --
 -- nonic_block - shows the packets of nonic's block transport in Wireshark and tshark (from 4.0 on).
 --
--- docs/block-transport.md says what the fields mean. Opcodes 0xc4 to 0xcc of UDP port 4791 are shown here; the rest
+-- docs/block-transport.md says what the fields mean. Opcodes 0xc4 to 0xce of UDP port 4791 are shown here; the rest
 -- of the port goes to whoever had it before, which is Wireshark's own dissector of RoCEv2.
 --
 --     tshark -X lua_script:tools/wireshark/nonic_block.lua -r a.pcapng -Y nonic_block
@@ -11,23 +11,25 @@
 -- begins later there is a preference (-o nonic_block.mtu:1024).
 
 local PORT = 4791
-local BTH, BXH, ANH, RECORD, HXH, GID, ICRC = 12, 16, 24, 16, 32, 16, 4
+local BTH, BXH, ANH, RECORD, HXH, GID, CXH, ICRC = 12, 16, 24, 16, 32, 16, 12, 4
 local POSITIONS, WINDOW_MAX, PATHS_MAX, PAYLOAD_MAX = 64, 1024, 16, 4096
 local RECORDS_MAX, GIDS_MAX, RNR_CODES = 4, 3, 32
 local VERSION = 1
 
-local SEND, WRITE, READ, ATOMIC, DATA, ANSWER, PROBE, HELLO, WELCOME =
-    0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xcb, 0xcc
+local SEND, WRITE, READ, ATOMIC, DATA, ANSWER, PROBE, HELLO, WELCOME, CHALLENGE, RESPONSE =
+    0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xcb, 0xcc, 0xcd, 0xce
 local RUN, REFUSED = 3, 4
 
 local names = {
     [SEND] = 'SEND', [WRITE] = 'WRITE', [READ] = 'READ', [ATOMIC] = 'ATOMIC', [DATA] = 'DATA',
     [ANSWER] = 'ANSWER', [PROBE] = 'PROBE', [HELLO] = 'HELLO', [WELCOME] = 'WELCOME',
+    [CHALLENGE] = 'CHALLENGE', [RESPONSE] = 'RESPONSE',
 }
 -- Bytes of headers, the BTH and what does not repeat.
 local header_bytes = {
     [SEND] = BTH + BXH + 12, [WRITE] = BTH + BXH + 24, [READ] = BTH + BXH + 24, [ATOMIC] = BTH + BXH + 32,
     [DATA] = BTH + BXH, [ANSWER] = BTH + ANH, [PROBE] = BTH + BXH, [HELLO] = BTH + HXH, [WELCOME] = BTH + HXH,
+    [CHALLENGE] = BTH + CXH, [RESPONSE] = BTH + CXH,
 }
 local states = {[0] = 'incomplete', [1] = 'no context', [2] = 'order', [3] = 'run', [4] = 'refused'}
 local statuses = {[0] = 'none', [1] = 'RNR', [2] = 'invalid request', [3] = 'access', [4] = 'operational error'}
@@ -36,6 +38,7 @@ local mtu_codes = {[1] = '256 bytes', [2] = '512 bytes', [3] = '1024 bytes', [4]
 
 local function has_payload(opcode) return opcode == SEND or opcode == WRITE or opcode == DATA end
 local function is_greeting(opcode) return opcode == HELLO or opcode == WELCOME end
+local function is_challenge(opcode) return opcode == CHALLENGE or opcode == RESPONSE end
 
 -- ---- Fields ----------------------------------------------------------------------------------------------------
 
@@ -117,6 +120,8 @@ field('uint16', 'window', 'Window in blocks', base.DEC)
 field('uint8', 'read_depth', 'READs and atomics at a time', base.DEC)
 field('uint16', 'read_queue', 'READ blocks at a time', base.DEC)
 field('ipv6', 'gid', 'GID')
+-- CXH.
+field('uint64', 'challenge', 'Number of the challenge', base.HEX)
 -- What follows headers.
 field('bytes', 'payload', 'Payload')
 field('bytes', 'pad', 'Pad')
@@ -532,6 +537,14 @@ local function dissect_hello(packet, tree, gids)
     note_greeting(packet, at(2, 1):uint())
 end
 
+local function dissect_challenge(packet, tree)
+    local at = packet.tvb(BTH, CXH)
+    local cxh = tree:add(at, 'Challenge header')
+    cxh:add(fields.session, at(0, 4))
+    cxh:add(fields.challenge, at(4, 8))
+    packet.stream = stream_of(at(0, 4):uint())
+end
+
 -- ---- Packets ---------------------------------------------------------------------------------------------------
 
 -- How many records or GIDs there are, and how many bytes payload and pad; and what is wrong with the length.
@@ -606,6 +619,8 @@ local function dissect_headers(packet, tree, items)
         dissect_answer(packet, tree, items)
     elseif is_greeting(opcode) then
         dissect_hello(packet, tree, items)
+    elseif is_challenge(opcode) then
+        dissect_challenge(packet, tree)
     else
         packet.bxh = dissect_bxh(packet, tree)
         local dissect = behind_bxh[opcode]
