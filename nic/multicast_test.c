@@ -372,6 +372,16 @@ static void test_against_model(void **state)
     assert_true(seen.dropped[COUNTER_rdma_recvs] > 0);
 }
 
+/* The one's complement sum of an IPv4 header. */
+static uint32_t ones_sum(const uint8_t *ip)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < 20; i += 2) {
+        sum += load_be16(ip + i);
+    }
+    return (sum & 0xffff) + (sum >> 16);
+}
+
 /* An IPv4 header names two IPv4 addresses. In shared memory those of a message may be of both
  * kinds, which an IPv6 header has room for. */
 static void test_addresses_of_both_kinds(void **state)
@@ -404,6 +414,7 @@ static void test_addresses_of_both_kinds(void **state)
         const uint8_t *grh = member->landing;
         if (kind == 3) {
             assert_int_equal(grh[20], 0x45);
+            assert_int_equal(ones_sum(grh + 20), 0xffff); /* RFC 1071: the checksum is right. */
             assert_memory_equal(grh + 32, frame.source.bytes + 12, 4);
             assert_memory_equal(grh + 36, frame.destination.bytes + 12, 4);
         } else {

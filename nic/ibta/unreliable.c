@@ -300,10 +300,18 @@ bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct insta
     return true;
 }
 
-static bool is_ipv4(const struct gid *gid)
+/* As the sender's host made it, but for the identification, which a plain socket does not tell. */
+static void encode_ipv4(const struct nic_arrival *arrival, uint32_t payload_bytes,
+                        uint8_t ip[INET_IPV4_BYTES])
 {
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return __builtin_memcmp(gid->bytes, mapped, sizeof(mapped)) == 0;
+    struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
+    uint8_t headers[INET_HEADERS_BYTES_MAX];
+    __builtin_memcpy(flow.source, arrival->source.bytes, sizeof(flow.source));
+    __builtin_memcpy(flow.destination, arrival->destination.bytes, sizeof(flow.destination));
+    (void)inet_encode_invariant(headers, &flow, 0, payload_bytes);
+    inet_put_variant(headers, (struct inet_variant){.traffic_class = arrival->traffic_class,
+                                                    .hop_limit = arrival->hop_limit});
+    __builtin_memcpy(ip, headers, INET_IPV4_BYTES);
 }
 
 /* The 40 bytes in front of a UD message: the IPv6 header, or 20 bytes of nothing and the IPv4
@@ -313,25 +321,17 @@ static void encode_grh(const struct nic_arrival *arrival, uint8_t grh[NIC_GRH_BY
                        uint8_t *service_level)
 {
     const struct roce_packet *packet = &arrival->packet;
-    const uint32_t udp_bytes = 8 + roce_opcode(packet->opcode)->headers_bytes +
-                               packet->payload_bytes + packet->pad_bytes + ROCE_ICRC_BYTES;
+    const uint32_t bytes = roce_opcode(packet->opcode)->headers_bytes + packet->payload_bytes +
+                           packet->pad_bytes + ROCE_ICRC_BYTES;
     __builtin_memset(grh, 0, NIC_GRH_BYTES);
-    if (is_ipv4(&arrival->destination) && is_ipv4(&arrival->source)) {
-        uint8_t *ip = grh + 20;
-        ip[0] = 0x45;
-        ip[1] = arrival->traffic_class;
-        store_be16(ip + 2, (uint16_t)(20 + udp_bytes));
-        ip[6] = 0x40;
-        ip[8] = arrival->hop_limit;
-        ip[9] = 17;
-        __builtin_memcpy(ip + 12, arrival->source.bytes + 12, 4);
-        __builtin_memcpy(ip + 16, arrival->destination.bytes + 12, 4);
+    if (inet_is_ipv4(arrival->destination.bytes) && inet_is_ipv4(arrival->source.bytes)) {
+        encode_ipv4(arrival, bytes, grh + NIC_GRH_BYTES - INET_IPV4_BYTES);
         *service_level = UD_SERVICE_LEVEL_IPV4;
         return;
     }
     store_be32(grh, 0x60000000u | (uint32_t)arrival->traffic_class << 20 |
                         (arrival->flow_label & INET_LABEL_MASK));
-    store_be16(grh + 4, (uint16_t)udp_bytes);
+    store_be16(grh + 4, (uint16_t)(INET_UDP_BYTES + bytes));
     grh[6] = 17;
     grh[7] = arrival->hop_limit;
     __builtin_memcpy(grh + 8, arrival->source.bytes, 16);
