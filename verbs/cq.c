@@ -157,8 +157,16 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 
 /* -- Polling ------------------------------------------------------------------------------------*/
 
+static void explain(const struct completion *completion)
+{
+    if (UNLIKELY(completion->status == COMPLETION_LOCAL_QP_OPERATION)) {
+        process_explain_depth();
+    }
+}
+
 static void to_wc(const struct completion *completion, struct ibv_wc *wc)
 {
+    explain(completion);
     wc->wr_id = completion->wr_id;
     wc->status = (enum ibv_wc_status)completion->status;
     wc->opcode = (enum ibv_wc_opcode)completion->kind;
@@ -232,6 +240,7 @@ static struct verbs_cq *ex_of(struct ibv_cq_ex *ex)
 /* The fields programs read directly. */
 static void show_current(struct verbs_cq *cq)
 {
+    explain(&cq->current);
     cq->ex.status = (enum ibv_wc_status)cq->current.status;
     cq->ex.wr_id = cq->current.wr_id;
 }

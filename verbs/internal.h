@@ -251,6 +251,8 @@ struct live *process_live(void);
 struct live *process_live_started(void);
 /* Tells people why a program gets no device, which its own messages do not say. errno stays. */
 void process_complain(const char *reason);
+/* A request ended with a local QP operation error, which has one cause: said once. */
+void process_explain_depth(void);
 
 /* In a child of fork: whoever was in these files' parts is not there. */
 void context_in_child(void);

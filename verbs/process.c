@@ -29,6 +29,16 @@ void process_complain(const char *reason)
     errno = before;
 }
 
+void process_explain_depth(void)
+{
+    static bool explained;
+    if (!__atomic_exchange_n(&explained, true, __ATOMIC_RELAXED)) {
+        process_complain(
+            "a READ, atomic or FLUSH cannot be sent by a queue pair whose max_rd_atomic is 0: it "
+            "needs at least 1 (ibv_modify_qp, initiator_depth of rdma_conn_param)");
+    }
+}
+
 /* A child's copy of its parent's NIC is never touched: its threads are not here, and its sockets
  * are the parent's. */
 static void forget_parent(void)

@@ -89,6 +89,9 @@ bool departure_may_begin(struct qp *qp, bool gathered)
         return true;
     }
     struct work *work = send_queue_at(queue, queue->next);
+    if (!work->started && work_wants_response(work) && qp->attributes.max_reads_out == 0) {
+        work->status = COMPLETION_LOCAL_QP_OPERATION;
+    }
     const bool judged_later = gathered && work->bytes <= qp->mtu_bytes && !work_wants_data(work);
     if (!work->started && !judged_later && work->status == COMPLETION_SUCCESS &&
         !work_memory_allowed(qp, work)) {

@@ -123,7 +123,7 @@ void api_connect_by(struct api *api, struct ibv_qp *qp, const struct ibv_qp *pee
                                 .retry_cnt = 7,
                                 .rnr_retry = 7,
                                 .sq_psn = 0xfffff0,
-                                .max_rd_atomic = 4};
+                                .max_rd_atomic = api->asks_nothing ? 0 : 4};
     assert_int_equal(ibv_modify_qp(qp, &attr,
                                    IBV_QP_STATE | IBV_QP_SQ_PSN |
                                        (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |

@@ -7,6 +7,7 @@
 #define TESTS_API_API_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 /* After those: */
@@ -25,7 +26,8 @@ struct api {
     struct ibv_mr *mrs[2];
     uint8_t *memory[2]; /* MEMORY_BYTES each, registered for everything. */
     union ibv_gid gid;
-    uint8_t timeout; /* The timer's code for api_connect; 0: 14, which is 67 ms. */
+    uint8_t timeout;   /* The timer's code for api_connect; 0: 14, which is 67 ms. */
+    bool asks_nothing; /* It sets max_rd_atomic to 0. */
 };
 
 /* cmocka fixtures: the device alone, or with two connected RC queue pairs. */

@@ -8,8 +8,10 @@
 #include "tests/api/api.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void test_protection_domain_in_use(void **state)
 {
@@ -287,6 +289,62 @@ static void test_queries(void **state)
     assert_int_not_equal(ibv_query_pkey(api->context, 1, 1, &pkey), 0);
 }
 
+/* What was written to stderr while `act` was done. */
+static void expect_said(void (*act)(struct api *), struct api *api, const char *words, size_t times)
+{
+    static char said[4096];
+    FILE *file = tmpfile();
+    const int before = dup(STDERR_FILENO);
+    assert_true(file != NULL && before >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    act(api);
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    rewind(file);
+    said[fread(said, 1, sizeof(said) - 1, file)] = 0;
+    fclose(file);
+    for (const char *at = said; (at = strstr(at, words)) != NULL; at++) {
+        times--;
+    }
+    if (times != 0) {
+        fail_msg("stderr: %s", said);
+    }
+}
+
+/* A WRITE, then what a queue pair with max_rd_atomic 0 can never send, then a WRITE again. */
+static void ask_in_vain(struct api *api, enum ibv_wr_opcode opcode)
+{
+    struct ibv_qp *qp = api_create_qp(api, IBV_QPT_RC, api->cqs[0], NULL);
+    struct ibv_qp *peer = api_create_qp(api, IBV_QPT_RC, api->cqs[1], NULL);
+    const uint64_t remote = (uintptr_t)api->memory[1];
+    api->asks_nothing = true;
+    api_connect(api, qp, peer);
+    api_connect(api, peer, qp);
+    static const enum ibv_wc_status expected[] = {IBV_WC_SUCCESS, IBV_WC_LOC_QP_OP_ERR,
+                                                  IBV_WC_WR_FLUSH_ERR};
+    for (int i = 0; i < 3; i++) {
+        const enum ibv_wr_opcode asked = i == 1 ? opcode : IBV_WR_RDMA_WRITE;
+        assert_int_equal(api_post(qp, asked, api_sge(api->mrs[0], 0, 8), remote, api->mrs[1]->rkey),
+                         0);
+    }
+    for (int i = 0; i < 3; i++) {
+        (void)api_expect(api->cqs[0], expected[i]);
+    }
+    assert_int_equal(ibv_destroy_qp(qp) | ibv_destroy_qp(peer), 0);
+}
+
+static void ask_all_in_vain(struct api *api)
+{
+    ask_in_vain(api, IBV_WR_RDMA_READ);
+    ask_in_vain(api, IBV_WR_ATOMIC_FETCH_AND_ADD);
+    ask_in_vain(api, IBV_WR_ATOMIC_CMP_AND_SWP);
+}
+
+/* It used to wait for ever, and nobody said why. */
+static void test_requests_without_a_depth(void **state)
+{
+    expect_said(ask_all_in_vain, *state, "max_rd_atomic is 0", 1);
+}
+
 /* What nonic does not have is refused, never pretended. */
 static void test_what_is_not_there(void **state)
 {
@@ -317,6 +375,7 @@ int main(void)
         RC_TEST(test_shared_receive_queues),
         RC_TEST(test_queries),
         RC_TEST(test_what_is_not_there),
+        RC_TEST(test_requests_without_a_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
