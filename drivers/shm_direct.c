@@ -67,8 +67,8 @@ static bool within_reach(const struct shm_link *link, const struct segment *segm
     return true;
 }
 
-/* The calling thread; asked of the kernel once. A child of fork has its parent's copy, but a port of
- * its own. */
+/* The calling thread; the kernel is asked once. A child of fork has its parent's copy, but its own
+ * port. */
 struct thread {
     const struct shm_port *port;
     uint32_t number; /* As /proc names it. */
