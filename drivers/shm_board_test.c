@@ -778,6 +778,11 @@ static void expect_counted(struct way *way, uint32_t right, const uint64_t *coun
     assert_int_equal(*counter, before + 1);
 }
 
+static uint32_t windows_of(const struct way *way)
+{
+    return CONTAINER_OF(way->link, struct shm_link, link)->windows;
+}
+
 static void ignore(void *context, const struct shm_record *record)
 {
     (void)context;
@@ -826,8 +831,8 @@ static void test_reasons_are_counted(void **state)
     end(bench);
 }
 
-/* The first PSN is compared with what the peer expects; those behind it follow, until the queue pair
- * of either is modified. While the peer has not read what was sent, nobody knows what it expects. */
+/* The first PSN is compared with what the peer expects; those behind it follow, until either queue
+ * pair is modified. While the peer has not read what was sent, nobody knows what it expects. */
 static void test_psns_agree_first(void **state)
 {
     struct bench *bench = *state;
@@ -845,10 +850,14 @@ static void test_psns_agree_first(void **state)
     expect_counted(&way, ACCESS_REMOTE_WRITE, other);
     way.psn = ROCE_24_BITS;
     expect_counted(&way, ACCESS_REMOTE_READ, other);
+    /* A system call of its own, and so a window of its own. */
+    const uint32_t windows = windows_of(&way);
     way.psn = 0;
     expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->done);
+    assert_int_equal(windows_of(&way), windows + 2);
     way.psn = 1;
     expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->done);
+    assert_int_equal(windows_of(&way), windows + 3);
     /* The target modifies its queue pair, whose engine has seen neither packet. */
     shm_port_withdraw_qp(way.target, bench->qp);
     shm_port_publish_qp(way.target, bench->qp);

@@ -112,15 +112,12 @@ static ssize_t copy_in(const struct shm_port *port, const struct shm_link *link,
     return may_trace && !user_process_is_there(&link->process) ? 0 : read;
 }
 
-/* Does the peer's queue pair expect the packet? If it did once, it does ever after, until either
- * of the two is modified: nobody else sends there, and this packet is alone. Else it is looked up,
- * while no packet of ours is under way to it. */
-static bool is_expected(const struct shm_port *port, const struct shm_link *link,
-                        const struct nic_departure *departure, const struct shm_grant *grant)
+/* Does the peer's queue pair expect the packet? That is looked up while no packet of ours is under
+ * way to it. If it did once, it does ever after, until either of the two is modified: nobody else
+ * sends there, and this packet is alone. */
+static bool look_up_expected(const struct shm_port *port, const struct shm_link *link,
+                             const struct nic_departure *departure, const struct shm_grant *grant)
 {
-    if (LIKELY(qp_agreed(departure->qp) == grant->state)) {
-        return true;
-    }
     if (!shm_link_has_read(&link->link, link->tail)) {
         return false;
     }
@@ -135,34 +132,42 @@ static bool is_expected(const struct shm_port *port, const struct shm_link *link
     return true;
 }
 
-static enum reach_verdict judge(const struct shm_port *port, const struct shm_link *link,
-                                const struct nic_departure *departure, uint32_t right,
-                                uint64_t *memory)
+static void begin_window(const struct thread *thread, struct shm_link *link)
 {
-    const struct shm_reach reach = reach_of(link, departure, right);
-    struct shm_grant grant;
-    const enum reach_verdict verdict = shm_board_judge(link->board, &reach, &grant);
-    *memory = grant.memory;
-    return verdict == REACH_ALLOWED && !is_expected(port, link, departure, &grant) ? REACH_OTHER_PSN
-                                                                                   : verdict;
+    const shm_window window = (shm_window)++link->windows << 32 | thread->number;
+    atomic_store_explicit(&link->ring->window, window, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Opens the window and judges. The caller closes it in any case. */
+/* Opens the window and judges. The caller closes it in any case. A window is good for one system
+ * call: whoever sees this thread stopped in that call takes the window for over (shm_window.c). So
+ * behind a look-up another one is opened, and all is judged again. */
 static bool open_window(struct shm_port *port, struct shm_link *link,
                         const struct nic_departure *departure, uint32_t right, uint64_t *memory)
 {
     const struct thread *thread = own_thread(port);
+    const struct shm_reach reach = reach_of(link, departure, right);
+    struct shm_grant grant;
+    enum reach_verdict verdict;
+    bool looked_up = false, again;
     if (!find_memory(link, thread)) {
         return false;
     }
-    const shm_window window = (shm_window)++link->windows << 32 | thread->number;
-    atomic_store_explicit(&link->ring->window, window, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (!shm_board_is_owned(link->board)) {
-        port->direct.no_owner++;
-        return false;
-    }
-    const enum reach_verdict verdict = judge(port, link, departure, right, memory);
+    do {
+        begin_window(thread, link);
+        if (!shm_board_is_owned(link->board)) {
+            port->direct.no_owner++;
+            return false;
+        }
+        verdict = shm_board_judge(link->board, &reach, &grant);
+        again = false;
+        if (verdict == REACH_ALLOWED && UNLIKELY(qp_agreed(departure->qp) != grant.state)) {
+            verdict = REACH_OTHER_PSN;
+            again = !looked_up && look_up_expected(port, link, departure, &grant);
+            looked_up = true;
+        }
+    } while (again);
+    *memory = grant.memory;
     port->direct.refused[verdict] += verdict != REACH_ALLOWED;
     return verdict == REACH_ALLOWED;
 }
