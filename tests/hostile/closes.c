@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * closes - closes all descriptors that are not its own, as daemons do, when its device is open; then
- * opens files. None of them may get what the NIC writes, and the NIC works on.
+ * closes - closes all descriptors that are not its own, as daemons do, when its device is open, and
+ * opens files then. None of them may get what the NIC writes, and the NIC works on.
  *
  * Usage: closes one|range|from|over|streams
  *

@@ -6,8 +6,8 @@
  *     reach read      the requester reads for ever; the target registers and deregisters for ever
  *     reach stale     the target ends while a child of its holds its descriptors, another process
  *                     gets its number, and the requester goes on
- *     reach liar      likewise, and that child says on the target's board that the target lives; the
- *                     other process is another user's. A second word: the user of the ends
+ *     reach liar      likewise, and that child says on the target's board that the target lives;
+ *                     the other process is another user's. A second word: the user of the ends
  *     reach listen    the target waits for one message; the requester sends none
  */
 #include <fcntl.h>
