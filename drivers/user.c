@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "drivers/descriptor.h"
@@ -48,20 +49,27 @@ static uid_t overflow_id(void)
 }
 
 /* Ranges of a map do not overlap, and a child's lie within its parent's. */
-static bool all_are_named(void)
+static uint64_t count_named(const char *map)
 {
-    char text[LINES_MAX * LINE_BYTES];
     uint64_t named = 0;
-    if (!read_file(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text))) {
-        return false;
-    }
-    for (const char *line = text; line != NULL && *line != '\0';) {
+    for (const char *line = map; line != NULL && *line != '\0';) {
         uint32_t count;
         named += sscanf(line, "%*u %*u %" SCNu32, &count) == 1 ? count : 0;
         line = strchr(line, '\n');
         line = line == NULL ? NULL : line + 1;
     }
-    return named == USERS;
+    return named;
+}
+
+/* Not on the stack, which may be small. */
+static bool all_are_named(void)
+{
+    const size_t bytes = LINES_MAX * LINE_BYTES;
+    char *map = malloc(bytes);
+    const bool all = map != NULL && read_file(AT_FDCWD, "/proc/self/uid_map", map, bytes) &&
+                     count_named(map) == USERS;
+    free(map);
+    return all;
 }
 
 bool user_is_named(uid_t user)
@@ -72,9 +80,9 @@ bool user_is_named(uid_t user)
 /* The directory is the process's, and nobody else's who comes to its number. */
 static uid_t user_in(int directory)
 {
-    char text[4096];
+    char text[512]; /* A program's threads may have small stacks. */
     uid_t user;
-    /* The file may be longer; what is asked for stands near its beginning. */
+    /* The file is longer; what is asked for stands near its beginning. */
     (void)read_file(directory, "status", text, sizeof(text));
     const char *line = strstr(text, "\nUid:");
     return line != NULL && sscanf(line, "\nUid: %*u %u", &user) == 1 && user_is_named(user)
