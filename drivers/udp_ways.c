@@ -12,6 +12,7 @@
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
