@@ -9,11 +9,21 @@
 #define SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type)
 #define OFFSET(type, field, bytes)                                                                 \
     _Static_assert(offsetof(struct type, field) == (bytes), #type "." #field)
+/* rdma-core appends fields to some structures; those that we know stay where they are. */
+#define END(type, field, bytes)                                                                    \
+    _Static_assert(offsetof(struct type, field) + sizeof(((struct type *)NULL)->field) == (bytes), \
+                   #type)
+/* It grows at its beginning. */
+#define BEFORE_CONTEXT(field, bytes)                                                               \
+    _Static_assert(offsetof(struct verbs_context, context) -                                       \
+                           offsetof(struct verbs_context, field) ==                                \
+                       (bytes),                                                                    \
+                   "verbs_context." #field)
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours)
 
-SIZE(verbs_context, 648);
-OFFSET(verbs_context, sz, 312);
-OFFSET(verbs_context, context, 320);
+BEFORE_CONTEXT(query_port, 320);
+BEFORE_CONTEXT(priv, 112);
+BEFORE_CONTEXT(sz, 8);
 SIZE(ibv_context, 328);
 OFFSET(ibv_context, ops, 8);
 OFFSET(ibv_context, ops.alloc_mw, 64);
@@ -39,7 +49,7 @@ SIZE(ibv_srq, 128);
 SIZE(ibv_cq, 128);
 SIZE(ibv_cq_ex, 288);
 SIZE(ibv_qp, 160);
-SIZE(ibv_qp_ex, 352);
+END(ibv_qp_ex, wr_atomic_write, 352);
 OFFSET(qp_ex_45, wr_flush, 352);
 OFFSET(verbs_qp, newer, offsetof(struct verbs_qp, ex));
 SIZE(ibv_wc, 48);
@@ -47,7 +57,7 @@ SIZE(ibv_send_wr, 128);
 SIZE(ibv_recv_wr, 32);
 SIZE(ibv_device_attr, 232);
 SIZE(ibv_device_attr_ex, 400);
-SIZE(ibv_port_attr, 52);
+END(ibv_port_attr, port_cap_flags2, 50);
 SIZE(ibv_qp_attr, 144);
 SIZE(ibv_qp_init_attr, 64);
 SIZE(ibv_qp_init_attr_ex, 136);
@@ -57,10 +67,10 @@ SIZE(cm_write_event, 320);
 OFFSET(cm_write_event, param, 16);
 SIZE(port_attr_49, 56);
 OFFSET(port_attr_49, active_speed_ex, 52);
-SIZE(ibv_mr_init_attr, 72);
-OFFSET(ibv_mr_init_attr, iova, 24);
-OFFSET(ibv_mr_init_attr, fd_offset, 48);
-OFFSET(ibv_mr_init_attr, buf, 64);
+SIZE(mr_init_attr_59, 72);
+OFFSET(mr_init_attr_59, iova, 24);
+OFFSET(mr_init_attr_59, fd_offset, 48);
+OFFSET(mr_init_attr_59, buf, 64);
 
 SAME(QP_RC, IBV_QPT_RC);
 SAME(QP_UC, IBV_QPT_UC);

@@ -58,14 +58,15 @@ static bool is_inside(const struct ibv_buf *buffer, const void *memory, size_t b
 }
 
 /* What a request says of the buffer that it names fits that buffer. */
-static bool fits_buffer(const struct ibv_pd *pd, const struct ibv_mr_init_attr *attr)
+static bool fits_buffer(const struct ibv_pd *pd, const struct mr_init_attr_59 *attr)
 {
     return (attr->comp_mask & REG_MR_ADDR) && !(attr->comp_mask & (REG_MR_FD | REG_MR_FD_OFFSET)) &&
            attr->buf->pd == pd && is_inside(attr->buf, attr->addr, attr->length);
 }
 
-EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr)
+EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init)
 {
+    const struct mr_init_attr_59 *attr = (const void *)init;
     const uint64_t mask = attr->comp_mask;
     const uint64_t offered = REG_MR_IOVA | REG_MR_ADDR | REG_MR_FD | REG_MR_FD_OFFSET | REG_MR_BUF;
     if ((mask & REG_MR_BUF) && !fits_buffer(pd, attr)) {
@@ -91,12 +92,12 @@ EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *
 EXPORT struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buffer, void *memory,
                                      size_t bytes, int access)
 {
-    struct ibv_mr_init_attr attr = {
+    struct mr_init_attr_59 attr = {
         .length = bytes,
         .access = access,
         .comp_mask = REG_MR_ADDR | REG_MR_BUF,
         .addr = memory,
         .buf = buffer,
     };
-    return ibv_reg_mr_ex(pd, &attr);
+    return ibv_reg_mr_ex(pd, (void *)&attr);
 }

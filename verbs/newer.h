@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * newer - what rdma-core added to verbs.h after the version that this is compiled with (44), as far
- * as our functions look at it. docs/decisions/0030.
+ * newer - what rdma-core added to verbs.h after version 44, as far as our functions look at it.
+ * docs/decisions/0030.
+ *
+ * The header that this is compiled with may be of version 44 or newer, and declare some of it, too.
+ * So numbers are macros here, which hide enumerators of the same names; a structure that has grown,
+ * or is new, has a name of our own; and functions may be declared twice.
  */
 #ifndef VERBS_NEWER_H
 #define VERBS_NEWER_H
@@ -10,34 +14,35 @@
 
 /* -- 45: FLUSH ----------------------------------------------------------------------------------*/
 
-enum {
-    IBV_WR_FLUSH = 14,
-    IBV_WC_FLUSH = 8,
-    IBV_QP_EX_WITH_FLUSH = 1 << 11,
-    IBV_ACCESS_FLUSH_GLOBAL = 1 << 8,
-    IBV_ACCESS_FLUSH_PERSISTENT = 1 << 9,
-    ODP_SUPPORT_FLUSH = 1 << 6,
-};
+#define IBV_WR_FLUSH                14
+#define IBV_WC_FLUSH                8
+#define IBV_QP_EX_WITH_FLUSH        (1 << 11)
+#define IBV_ACCESS_FLUSH_GLOBAL     (1 << 8)
+#define IBV_ACCESS_FLUSH_PERSISTENT (1 << 9)
+#define ODP_SUPPORT_FLUSH           (1 << 6)
 
 /* Bits of device_cap_flags_ex. */
 #define DEVICE_FLUSH_GLOBAL     (UINT64_C(1) << 38)
 #define DEVICE_FLUSH_PERSISTENT (UINT64_C(1) << 39)
 
-enum ibv_placement_type {
-    IBV_FLUSH_GLOBAL = 1 << 0,
-    IBV_FLUSH_PERSISTENT = 1 << 1,
-};
+/* Types of placement. */
+#define IBV_FLUSH_GLOBAL     (1 << 0)
+#define IBV_FLUSH_PERSISTENT (1 << 1)
 
-enum ibv_selectivity_level {
-    IBV_FLUSH_RANGE = 0,
-    IBV_FLUSH_MR,
-};
+/* Levels of selectivity. */
+#define IBV_FLUSH_RANGE 0
+#define IBV_FLUSH_MR    1
 
 /* Programs call through the pointer (ibv_wr_flush is inline) on queue pairs with FLUSH only. */
 struct qp_ex_45 {
-    struct ibv_qp_ex ex;
-    void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
-                     uint8_t type, uint8_t level);
+    union {
+        struct ibv_qp_ex ex;
+        struct {
+            uint8_t of_44[352];
+            void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
+                             uint8_t type, uint8_t level);
+        };
+    };
 };
 
 /* -- 46: what ibv_query_qp_data_in_order may be asked for ---------------------------------------*/
@@ -55,8 +60,13 @@ enum {
 /* -- 49: a port's speed in more than 8 bits -----------------------------------------------------*/
 
 struct port_attr_49 {
-    struct ibv_port_attr attr;
-    uint32_t active_speed_ex; /* 0: see active_speed. */
+    union {
+        struct ibv_port_attr attr;
+        struct {
+            uint8_t of_44[52];
+            uint32_t active_speed_ex; /* 0: see active_speed. */
+        };
+    };
 };
 
 /* -- 58: on-demand memory as the target of a newer operation ------------------------------------*/
@@ -69,6 +79,7 @@ enum {
 
 struct ibv_dmah;
 struct ibv_buf; /* 64. */
+struct ibv_mr_init_attr;
 
 enum {
     REG_MR_IOVA = 1 << 0,
@@ -79,7 +90,8 @@ enum {
     REG_MR_BUF = 1 << 5, /* 64. */
 };
 
-struct ibv_mr_init_attr {
+/* A struct ibv_mr_init_attr. */
+struct mr_init_attr_59 {
     size_t length;
     int access;
     uint64_t comp_mask; /* Which of these are there: REG_MR_... */

@@ -40,9 +40,9 @@ static void test_register(void **state)
 {
     struct api *api = *state;
     uint8_t *memory = aligned_alloc(4096, 8192);
-    struct ibv_mr_init_attr attr = {
+    struct mr_init_attr_59 attr = {
         .length = 8192, .access = ACCESS, .comp_mask = REG_MR_ADDR, .addr = memory};
-    struct ibv_mr *mr = ibv_reg_mr_ex(api->pd, &attr);
+    struct ibv_mr *mr = ibv_reg_mr_ex(api->pd, (void *)&attr);
     assert_non_null(mr);
     assert_ptr_equal(mr->addr, memory);
     assert_int_equal(mr->length, 8192);
@@ -52,7 +52,7 @@ static void test_register(void **state)
 
     attr.comp_mask |= REG_MR_IOVA;
     attr.iova = 0x10000;
-    mr = ibv_reg_mr_ex(api->pd, &attr);
+    mr = ibv_reg_mr_ex(api->pd, (void *)&attr);
     assert_non_null(mr);
     assert_written(api, mr, 0x10000 + 128, memory + 128);
     assert_int_equal(ibv_dereg_mr(mr), 0);
@@ -63,7 +63,7 @@ static void test_register_refused(void **state)
 {
     struct api *api = *state;
     static uint8_t memory[4096];
-    struct ibv_mr_init_attr attr = {.length = 4096, .access = ACCESS, .addr = memory, .fd = 0};
+    struct mr_init_attr_59 attr = {.length = 4096, .access = ACCESS, .addr = memory, .fd = 0};
     static const struct {
         uint64_t mask;
         int reason;
@@ -80,11 +80,11 @@ static void test_register_refused(void **state)
     };
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         attr.comp_mask = refused[i].mask;
-        assert_refused(ibv_reg_mr_ex(api->pd, &attr), refused[i].reason);
+        assert_refused(ibv_reg_mr_ex(api->pd, (void *)&attr), refused[i].reason);
     }
     attr.comp_mask = REG_MR_ADDR;
     attr.access = IBV_ACCESS_REMOTE_WRITE;
-    assert_refused(ibv_reg_mr_ex(api->pd, &attr), EINVAL);
+    assert_refused(ibv_reg_mr_ex(api->pd, (void *)&attr), EINVAL);
 }
 
 /* -- Buffers ------------------------------------------------------------------------------------*/
@@ -110,11 +110,11 @@ static void test_buffer(void **state)
     struct ibv_pd *other = ibv_alloc_pd(api->context);
     assert_refused(ibv_reg_buf_mr(other, buffer, memory, 10000, ACCESS), EINVAL);
     assert_int_equal(ibv_dealloc_pd(other), 0);
-    struct ibv_mr_init_attr attr = {
+    struct mr_init_attr_59 attr = {
         .length = 64, .access = ACCESS, .comp_mask = REG_MR_BUF, .addr = memory, .buf = buffer};
-    assert_refused(ibv_reg_mr_ex(api->pd, &attr), EINVAL);
+    assert_refused(ibv_reg_mr_ex(api->pd, (void *)&attr), EINVAL);
     attr.comp_mask = REG_MR_BUF | REG_MR_ADDR | REG_MR_FD;
-    assert_refused(ibv_reg_mr_ex(api->pd, &attr), EINVAL);
+    assert_refused(ibv_reg_mr_ex(api->pd, (void *)&attr), EINVAL);
 
     errno = 0;
     assert_int_equal(ibv_export_buf_dmabuf_fd(buffer), -1);

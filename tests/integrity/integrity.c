@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "verbs/newer.h"
+
 #define QPS_MAX         64
 #define SLOTS           8
 #define SLOT_BYTES      (1 << 18)
@@ -44,18 +46,6 @@
 static uint64_t seed = 1;
 static int ops = 500, qps = 4, role;
 static bool events, flushes;
-
-/* FLUSH, as verbs.h has it since rdma-core 45. */
-enum {
-    ACCESS_FLUSH_GLOBAL = 1 << 8,
-    QP_EX_WITH_FLUSH = 1 << 11,
-    FLUSH_GLOBAL = 1,
-};
-struct qp_ex_45 {
-    struct ibv_qp_ex ex;
-    void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
-                     uint8_t type, uint8_t level);
-};
 
 /* What each side tells the other, per queue pair. */
 struct address {
@@ -192,7 +182,7 @@ static struct ibv_qp *make_qp(const struct ibv_qp_cap *cap)
                                        .comp_mask = IBV_QP_INIT_ATTR_PD};
     if (flushes) {
         init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        init.send_ops_flags = QP_EX_WITH_FLUSH;
+        init.send_ops_flags = IBV_QP_EX_WITH_FLUSH;
     }
     struct ibv_qp *qp = ibv_create_qp_ex(context, &init);
     if (qp == NULL) {
@@ -205,7 +195,7 @@ static void make_connection(int q)
 {
     struct connection *c = &connections[q];
     const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                    IBV_ACCESS_REMOTE_ATOMIC | (flushes ? ACCESS_FLUSH_GLOBAL : 0);
+                    IBV_ACCESS_REMOTE_ATOMIC | (flushes ? IBV_ACCESS_FLUSH_GLOBAL : 0);
     c->random = seed * 77 + (uint64_t)q * 2 + (uint64_t)role;
     c->shared = make_memory(SLOTS * SLOT_BYTES + 4096, all, &c->shared_mr);
     c->source = make_memory(SLOTS * SLOT_BYTES, IBV_ACCESS_LOCAL_WRITE, &c->source_mr);
@@ -225,7 +215,7 @@ static void move_to_rts(int q)
                                .port_num = 1,
                                .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                                   IBV_ACCESS_REMOTE_ATOMIC |
-                                                  (flushes ? ACCESS_FLUSH_GLOBAL : 0u)};
+                                                  (flushes ? IBV_ACCESS_FLUSH_GLOBAL : 0u)};
     int bad = ibv_modify_qp(c->qp, &attr,
                             IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     attr = (struct ibv_qp_attr){
@@ -373,7 +363,7 @@ static void start_flush(struct connection *c, uint32_t s)
     ex->wr_flags = IBV_SEND_SIGNALED;
     ((struct qp_ex_45 *)(void *)ex)
         ->wr_flush(ex, c->peer.rkey, c->peer.memory + (uint64_t)s * SLOT_BYTES, slot->bytes,
-                   FLUSH_GLOBAL, next_random(&c->random) % 2);
+                   IBV_FLUSH_GLOBAL, next_random(&c->random) % 2);
     const int reason = ibv_wr_complete(ex);
     if (reason != 0) {
         FAIL("ibv_wr_flush: %s", strerror(reason));
