@@ -30,10 +30,9 @@ int command_bench(int argc, char **argv)
                         "[OPTIONS]\n");
         return EXIT_USAGE;
     }
-    char path[PATH_MAX];
-    if (!find_part("nonic-connections", path, sizeof(path))) {
-        fprintf(stderr, "nonic: nonic-connections is neither beside the command nor in "
-                        "../lib/nonic; was it built?\n");
+    char path[PATH_MAX], error[3 * PATH_MAX];
+    if (!find_part("nonic-connections", path, sizeof(path), error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
         return 1;
     }
     execv(path, argv + 1);

@@ -72,7 +72,7 @@ static int receive(int argc, char **argv)
 {
     const char *device = NULL;
     bool own_library = true;
-    char path[PATH_MAX], error[600];
+    char path[PATH_MAX], error[3 * PATH_MAX];
     struct live_config config;
     take_device(argc, argv, &device, &own_library);
     if (device != NULL) {
@@ -82,9 +82,8 @@ static int receive(int argc, char **argv)
         fprintf(stderr, "nonic: %s\n", error);
         return EXIT_USAGE;
     }
-    if (!find_part(RECEIVER, path, sizeof(path))) {
-        fprintf(stderr, "nonic: " RECEIVER " is neither beside the command nor in "
-                        "../lib/nonic; was it built?\n");
+    if (!find_part(RECEIVER, path, sizeof(path), error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
         return 1;
     }
     if (own_library && !preload_library()) {

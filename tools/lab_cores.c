@@ -83,11 +83,9 @@ static bool work_in_children(struct queue *queue, struct lab_run *runs, uint32_t
 
 static void *load_module(char *error, size_t error_bytes)
 {
-    char path[PATH_MAX];
-    if (!find_part(MODULE, path, sizeof(path))) {
-        snprintf(error, error_bytes,
-                 "started under mpirun, but " MODULE
-                 " is neither beside the command nor in ../lib/nonic; was it built?");
+    char path[PATH_MAX], reason[3 * PATH_MAX];
+    if (!find_part(MODULE, path, sizeof(path), reason, sizeof(reason))) {
+        snprintf(error, error_bytes, "started under mpirun, but %s", reason);
         return NULL;
     }
     void *module = dlopen(path, RTLD_NOW | RTLD_GLOBAL);

@@ -17,8 +17,9 @@ int command_lab(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_feroce(int argc, char **argv);
 
-/* The full path of one of the command's parts, wherever it was built or installed (parts.c). */
-bool find_part(const char *name, char *path, size_t bytes);
+/* The full path of one of the command's parts, wherever it was built or installed. False: `error`
+ * says why there is none that can be read (parts.c). */
+bool find_part(const char *name, char *path, size_t bytes, char *error, size_t error_bytes);
 
 /* Programs that are started from now on load nonic's libibverbs before any other. False: standard
  * error says why not (run.c). */

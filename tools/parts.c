@@ -2,6 +2,8 @@
  *
  * parts - where the command's other parts are: its library, its programs.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,24 +16,35 @@
 /* A part lies beside the command, in the rooms of a build, or in ../lib/nonic where installed. The
  * kernel says where the command is, whatever link it was started by; nothing says where it was
  * meant to be, so that an installed tree can be moved. */
-bool find_part(const char *name, char *path, size_t bytes)
+bool find_part(const char *name, char *path, size_t bytes, char *error, size_t error_bytes)
 {
     static const char *const places[] = {"", "/verbs", "/tools", "/../verbs", "/../lib/nonic"};
     char self[PATH_MAX];
     const ssize_t count = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (count < 0) {
+        snprintf(error, error_bytes,
+                 "/proc is not mounted, and nonic needs it to find its parts; mount it (mount -t "
+                 "proc proc /proc)");
         return false;
     }
     self[count] = '\0';
     *strrchr(self, '/') = '\0';
+    snprintf(error, error_bytes,
+             "%s is neither beside the command nor in ../lib/nonic; was it built?", name);
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         char candidate[2 * PATH_MAX];
         snprintf(candidate, sizeof(candidate), "%s%s/%s", self, places[i], name);
-        char *real = realpath(candidate, NULL);
-        if (real != NULL) {
-            snprintf(path, bytes, "%s", real);
+        if (faccessat(AT_FDCWD, candidate, R_OK, AT_EACCESS) == 0) {
+            char *real = realpath(candidate, NULL);
+            snprintf(path, bytes, "%s", real == NULL ? candidate : real);
             free(real);
             return true;
+        }
+        if (errno == EACCES) {
+            snprintf(error, error_bytes,
+                     "this user may not read %s; let its owner allow it (chmod a+rX, the folders "
+                     "too)",
+                     candidate);
         }
     }
     return false;

@@ -2,6 +2,7 @@
  *
  * nonic run - runs a program with our libibverbs in place of the system's.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "drivers/live.h"
@@ -73,12 +75,9 @@ static void set_capture(const char *file)
 
 static bool find_library(char *library, size_t bytes)
 {
-    if (!find_part(LIBRARY, library, bytes)) {
-        fprintf(stderr, access("/proc/self/exe", F_OK) == 0
-                            ? "nonic: " LIBRARY " is neither beside the command nor in "
-                              "../lib/nonic; was it built?\n"
-                            : "nonic: /proc is not mounted, and nonic needs it to find its "
-                              "library; mount it (mount -t proc proc /proc)\n");
+    char error[3 * PATH_MAX];
+    if (!find_part(LIBRARY, library, bytes, error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
         return false;
     }
     if (strpbrk(library, " :") != NULL) {
@@ -91,10 +90,24 @@ static bool find_library(char *library, size_t bytes)
     return true;
 }
 
+/* Where the loader cannot load what is preloaded, it says so and runs the program without it. */
+static bool try_library(const char *library)
+{
+    struct statvfs system;
+    if (dlopen(library, RTLD_NOW) != NULL) {
+        return true;
+    }
+    const bool noexec = statvfs(library, &system) == 0 && (system.f_flag & ST_NOEXEC);
+    fprintf(stderr, "nonic: its library cannot be loaded (%s); %s\n", dlerror(),
+            noexec ? "its file system is mounted with noexec: move nonic to another one"
+                   : "install nonic again, and what it needs");
+    return false;
+}
+
 bool preload_library(void)
 {
     char library[PATH_MAX];
-    if (!find_library(library, sizeof(library))) {
+    if (!find_library(library, sizeof(library)) || !try_library(library)) {
         return false;
     }
     const char *before = getenv("LD_PRELOAD");
