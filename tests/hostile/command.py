@@ -230,16 +230,57 @@ def no_proc():
         raise Failure(f'status {done.returncode}: {done.stderr!r}')
 
 
+def prefix_in(directory):
+    """nonic as it is installed there; its library."""
+    place, library = f'{directory}/lib/nonic', f'{directory}/lib/nonic/libibverbs.so.1'
+    os.makedirs(f'{directory}/bin')
+    os.makedirs(place)
+    shutil.copy(nonic(), f'{directory}/bin')
+    shutil.copy(os.path.join(os.path.dirname(nonic()), '..', 'verbs', 'libibverbs.so.1'), library)
+    return library
+
+
+def is_refused(directory, says, before=(), **others):
+    """The program is not started, and one line says why."""
+    done = subprocess.run([*before, f'{directory}/bin/nonic', 'run', '--', 'echo', 'started'], capture_output=True,
+                          text=True, timeout=60, **others)
+    if says not in done.stderr or len(done.stderr.splitlines()) != 1 or done.stdout or done.returncode != 1:
+        raise Failure(f'status {done.returncode}: {done.stdout!r} {done.stderr!r}')
+
+
 def unloadable_path(directory):
     """LD_PRELOAD separates names by spaces and colons."""
-    place = f'{directory}/two words'
-    os.mkdir(place)
-    shutil.copy(nonic(), place)
-    shutil.copy(os.path.join(os.path.dirname(nonic()), '..', 'verbs', 'libibverbs.so.1'), place)
-    done = subprocess.run([f'{place}/nonic', 'run', '--', 'true'], capture_output=True, text=True,
-                          timeout=60)
-    if 'space' not in done.stderr or done.returncode != 1:
-        raise Failure(f'status {done.returncode}: {done.stderr!r}')
+    for place in f'{directory}/two words', f'{directory}/two:words':
+        prefix_in(place)
+        is_refused(place, 'a space or a colon')
+
+
+def unloadable_library(directory):
+    """The loader would complain of these and run the program without nonic."""
+    library = prefix_in(directory)
+    for text in b'', b'no library', bytes(5000):
+        with open(library, 'wb') as file:
+            file.write(text)
+        is_refused(directory, 'install nonic again')
+
+
+def noexec_library(directory):
+    need_root()
+    library = prefix_in(directory)
+    place = os.path.dirname(library)
+    script = f'mount -t tmpfs -o noexec none {place} && cp {directory}/copy {library} && exec "$@"'
+    shutil.copy(library, f'{directory}/copy')
+    is_refused(directory, 'mounted with noexec', ['unshare', '-m', 'sh', '-c', script, 'sh'])
+
+
+def unreadable_library(directory):
+    """It is there, which is said."""
+    need_root()
+    library = prefix_in(directory)
+    for closed in library, os.path.dirname(library), f'{directory}/lib':
+        os.chmod(closed, 0o700)
+        is_refused(directory, 'may not read', user=STRANGER, group=STRANGER)
+        os.chmod(closed, 0o755)
 
 
 def pingpong(user, port, *server):
@@ -285,7 +326,10 @@ def tests():
     for name, body in (('a static program', static_program), ('another C library', foreign_program),
                        ('a privileged program', privileged_program),
                        ('no warning of ordinary programs', ordinary_programs),
-                       ('a path that cannot be preloaded', unloadable_path)):
+                       ('a path that cannot be preloaded', unloadable_path),
+                       ('a library that cannot be loaded', unloadable_library),
+                       ('a library on a file system with noexec', noexec_library),
+                       ('a library that may not be read', unreadable_library)):
         test(f'nonic run: {name}', in_directory, body)
     test('nonic run: without /proc', no_proc)
     test('nonic run --wire shm: a peer of another user', peer_of_another_user)
