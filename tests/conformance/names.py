@@ -58,3 +58,6 @@ def tests():
         test('dlopen of other libraries', others_untouched, smoke=True)
     test('Python: CDLL by both names', python, 'ctypes.CDLL("libibverbs.so.1")\nv = ctypes.CDLL("libibverbs.so")', smoke=True)
     test('Python: CDLL of find_library', python, 'v = ctypes.CDLL(ctypes.util.find_library("ibverbs"))')
+    for wire in harness.EACH_WIRE:
+        for qps in '2', '4':
+            test(f'{wire} collective {qps}', alone, [program_of('collective'), qps], wire, smoke=qps == '4')
