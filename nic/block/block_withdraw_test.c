@@ -127,7 +127,7 @@ static uint32_t contexts_used(const struct bench *bench)
 
 static uint32_t poll_count(struct bench *bench, enum completion_status status)
 {
-    struct completion completion;
+    struct completion completion = {0};
     uint32_t count = 0;
     while (cq_poll(&bench->cq, &completion, 1) == 1) {
         assert_int_equal(completion.status, status);

@@ -255,7 +255,7 @@ static inline void expect_nothing(struct bench *bench)
 
 static inline void expect(struct bench *bench, uint64_t wr_id, enum completion_status status)
 {
-    struct completion completion;
+    struct completion completion = {0};
     assert_int_equal(cq_poll(&bench->cq, &completion, 1), 1);
     assert_int_equal(completion.wr_id, wr_id);
     assert_int_equal(completion.status, status);

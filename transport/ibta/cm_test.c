@@ -794,15 +794,15 @@ static void test_connect_and_disconnect(void **state)
     struct cm_connection *b = pair->sides[1].event.connection;
     assert_int_equal(b->service_id, SERVICE);
     assert_int_equal(b->remote_qpn, 0x11);
-    assert_string_equal(pair->sides[1].event.message->private_data, "req");
+    assert_memory_equal(pair->sides[1].event.message->private_data, "req", 4);
     assert_int_equal(reply(pair, 1, b), STATUS_OK);
     assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
     assert_int_equal(a->remote_qpn, 0x22);
     assert_int_equal(a->remote_id, b->local_id);
-    assert_string_equal(pair->sides[0].event.message->private_data, "rep");
+    assert_memory_equal(pair->sides[0].event.message->private_data, "rep", 4);
     assert_int_equal(confirm(pair, 0, a), STATUS_OK);
     assert_int_equal(deliver(pair, 0, CM_RTU), CM_EVENT_ESTABLISHED);
-    assert_string_equal(pair->sides[1].event.message->private_data, "rtu");
+    assert_memory_equal(pair->sides[1].event.message->private_data, "rtu", 4);
     assert_int_equal(cm_deadline(&pair->sides[0].cm).ns <= pair->now.ns + 1000 * MS, true);
     assert_int_equal(cm_disconnect(&pair->sides[1].cm, b, pair->now), STATUS_OK);
     assert_int_equal(next(pair, 1, &letter), CM_DREQ);
@@ -1157,7 +1157,7 @@ static void test_rejection(void **state)
                      STATUS_OK);
     assert_int_equal(deliver(pair, 1, CM_REJ), CM_EVENT_REJECTED);
     assert_int_equal(pair->sides[0].event.message->rej.reason, CM_REASON_CONSUMER);
-    assert_string_equal(pair->sides[0].event.message->private_data, "no");
+    assert_memory_equal(pair->sides[0].event.message->private_data, "no", 3);
     /* Both can be used anew. */
     assert_int_equal(carry_out(pair, WISH_REQUEST, a), STATUS_OK);
     assert_true(cm_release(&pair->sides[1].cm, b, pair->now));
