@@ -54,8 +54,9 @@ enum roce_service {
     ROCE_SERVICE_XRC = 0xa0,
 };
 
-#define ROCE_OPCODE(service, operation) ((uint8_t)((service) | (operation)))
-#define ROCE_OPCODE_CNP                 0x81
+#define ROCE_OPCODE(service, operation)                                                            \
+    ((uint8_t)((unsigned int)(service) | (unsigned int)(operation)))
+#define ROCE_OPCODE_CNP 0x81
 
 /* IBTA leaves 0xc0 to 0xff, the services 110 and 111 of table 38, to manufacturers: whoever does
  * not know such an opcode drops the packet. These are the ones that nonics use among themselves. */
