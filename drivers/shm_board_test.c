@@ -341,7 +341,7 @@ static struct answer ask_engine(struct bench *bench, const struct modelled_acces
 }
 
 /* Packets do not say which queue pair they come from; those of XRC name a shared queue as well.
- * Of a READ's responses and of further READs only the requester knows. */
+ * Only the requester knows of a READ's responses and of further READs. */
 static bool engine_can_tell(const struct bench *bench, const struct modelled_access *access)
 {
     const enum qp_type type = bench->qp_model.type;

@@ -18,8 +18,8 @@
  *
  * That word is the peer's own, and may lie. What a number then leads to, the kernel lets us reach
  * only if we could trace it: a process of our user. A thread that could trace processes of other
- * users (root's) writes through a descriptor of the peer's memory; what it reads by number counts if
- * the kernel says behind it that the process of that number was there all the time.
+ * users (root's) writes through a descriptor of the peer's memory. What it reads by number counts
+ * if the kernel says behind it that the process of that number was there all the time.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -98,8 +98,9 @@ static bool find_memory(struct shm_link *link, const struct thread *thread)
     return !link->direct_refused;
 }
 
-/* Bytes of the peer's memory, or what the kernel says. Through the descriptor the kernel copies each
- * byte twice: many are read by number, and count if the process of that number is still there. */
+/* Bytes of the peer's memory, or what the kernel says. Through the descriptor the kernel copies
+ * each byte twice: many are read by number, and count if the process of that number is still
+ * there. */
 static ssize_t copy_in(const struct shm_port *port, const struct shm_link *link,
                        const struct iovec *local, uint32_t pieces, uint64_t memory, uint32_t bytes)
 {

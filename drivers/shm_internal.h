@@ -85,7 +85,7 @@ struct shm_port {
     bool any_dirty;
     uint64_t withdrawals; /* From the board, so far. */
     uint32_t domains;     /* Numbered so far. */
-    uint32_t states;      /* Of queue pairs on the board: the newest number. */
+    uint32_t states;      /* The newest number of a queue pair's publication on the board. */
     struct shm_direct_counters direct;
     struct shm_counters counters;
 };

@@ -98,7 +98,7 @@ struct shm_board_qp {
     _Atomic uint32_t state;   /* Which publication this is, not 0; the READs that it answers. */
     _Atomic uint64_t peer[2]; /* A struct gid, byte for byte. */
 };
-#define SHM_GRANT_SHIFT 24 /* Of enum access bits, in `grant`. */
+#define SHM_GRANT_SHIFT 24 /* The enum access bits, in `grant`. */
 #define SHM_MTU_SHIFT   28
 #define SHM_READS_SHIFT 24 /* In `state`. */
 #define SHM_STATE_MAX   0xffffffu
@@ -122,8 +122,8 @@ struct shm_board {
     union shm_owner owner;
     struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
-    /* Of each of them: where in the process the PSN stands that it expects next, which changes with
-     * every packet. A peer looks once for each publication. */
+    /* Where in the process the PSN stands that each of them expects next. It changes with every
+     * packet, so a peer looks there once for each publication. */
     _Atomic uint64_t expected[SHM_BOARD_QPS];
 };
 _Static_assert(offsetof(struct shm_board, regions) == 64, "what is looked at often is one line");

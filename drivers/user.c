@@ -90,8 +90,8 @@ static uid_t user_in(int directory)
                : USER_UNKNOWN;
 }
 
-/* In its directory, which is the process's. The number is its own, too, if the process is there behind
- * the call. */
+/* In its directory, which is the process's. The number is its own, too, if the process is there
+ * behind the call. */
 static struct user_process hold(int directory, pid_t process)
 {
     if (directory < 0) {

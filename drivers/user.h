@@ -27,10 +27,11 @@
  * for every user, as the first one of a machine has. */
 MUST_USE bool user_is_named(uid_t user);
 
-/* A process, whatever comes to its number later. Each is for descriptor_close; -1: there is none. */
+/* Descriptors that stay with a process, whatever comes to its number; -1: there is none. The first
+ * is for its memory, and leads nowhere once the process has ended or executed another program. The
+ * other is a pidfd, readable once the process has ended: until then its number is its own. */
 struct user_process {
-    int memory; /* Reads and writes its memory. Behind the process's end, or its exec, it leads nowhere. */
-    int end; /* A pidfd, readable once the process has ended. Until then the number is its own. */
+    int memory, end;
 };
 
 /* The effective user of a process as it is now; USER_UNKNOWN: there is no such process in our PID

@@ -269,7 +269,7 @@ struct nic_departure {
     bool alone; /* An RC request, and every request of this queue pair before it is acknowledged. */
     bool more_sends; /* Further send requests wait behind this packet. */
     bool more;       /* The queue pair is still ready: the next pull may yield something. */
-    uint32_t psn;    /* Of a packet of RC, as in its headers. */
+    uint32_t psn;    /* As in the headers, of a packet of RC. */
 
     /* The engine's own note. */
     bool reply;

@@ -126,7 +126,7 @@ struct reach_access {
     uint64_t address;
     uint32_t bytes;
     uint32_t rights;        /* enum access bits, all of which it takes. */
-    uint32_t message_bytes; /* Of the request that it is a part of. */
+    uint32_t message_bytes; /* The whole request that it is a part of. */
 };
 
 /* -- The steps, for engines, which take them where their ladders have them ----------------------*/
@@ -215,7 +215,8 @@ static inline uint64_t reach_memory(const struct reach_region *region, uint64_t 
 /* -- The whole rule -----------------------------------------------------------------------------*/
 
 /* May `source` reach that through a queue pair that is there? Of the terms only those are judged
- * that can be told from what stands still: whoever judges for a responder asks for the PSN itself. */
+ * that can be told from what stands still: whoever judges for a responder asks for the PSN
+ * itself. */
 MUST_USE enum reach_verdict reach_judge(const struct reach_qp *qp,
                                         const struct reach_source *source,
                                         const struct reach_region *region,

@@ -141,8 +141,8 @@ struct block_answer {
     struct block_record records[BLOCK_RECORDS_MAX];
 };
 
-/* HELLO: what the requester has; WELCOME: the smaller of both sides' values. A WELCOME with a window of
- * 0 refuses. */
+/* HELLO: what the requester has; WELCOME: the smaller of both sides' values. A WELCOME with a
+ * window of 0 refuses. */
 struct block_hello {
     uint8_t gid_count;
     bool shared_receives; /* The sender's queue pair has a shared receive queue. */

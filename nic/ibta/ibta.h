@@ -38,9 +38,9 @@ bool departure_gather(struct qp *qp, struct work *work, uint32_t offset, uint32_
 void departure_seal(struct qp *qp, struct nic_departure *departure);
 /* The last packet of a request leaves for the first time. */
 void departure_count_request(struct qp *qp, const struct work *work);
-/* May the request at the cursor leave, as far as its memory and the queue pair go? One that fails before its first
- * packet waits for its turn to complete, behind those in flight. `gathered`: departure_gather comes
- * next, and judges a payload of one packet as well as this does. */
+/* May the request at the cursor leave, as far as its memory and the queue pair go? One that fails
+ * before its first packet waits for its turn to complete, behind those in flight. `gathered`:
+ * departure_gather comes next, and judges a payload of one packet as well as this does. */
 bool departure_may_begin(struct qp *qp, bool gathered);
 /* Does the request before the cursor wait to fail? Then the queue stands still. */
 bool departure_is_behind_failure(const struct qp *qp);

@@ -7,8 +7,8 @@
  *            memory, and writes where a message may go into a ring in the sender's memory, which
  *            the sender polls. The sender spreads the message over its queue pairs by WRITE, and
  *            ends each part by a WRITE with immediate of no bytes. The receiver then reads one byte
- *            through a queue pair that is connected to itself, and compares. A thread of each sleeps
- *            for events all the time. Usage: collective QPS
+ *            through a queue pair that is connected to itself, and compares. A thread of each
+ *            sleeps for events all the time. Usage: collective QPS
  */
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
@@ -70,7 +70,7 @@ static struct ibv_mr *data_mr, *ring_mr;
 static struct address mine, peer;
 static struct place ring[SLOTS];
 static uint8_t data[SLOTS][BYTES], flushed[1];
-static unsigned parts[SLOTS]; /* Of the message there: what is left to complete. */
+static unsigned parts[SLOTS]; /* What is left to complete of the message there. */
 
 static void load(void)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * judgement - an ordinary verbs program that makes mistakes on purpose, and says what became of them.
+ * judgement - an ordinary verbs program that makes mistakes on purpose, and says what came of them.
  *
- * Goal    What a device says of a connection must not depend on how it reaches the peer: by packets, by
- *         shared memory, by another protocol, recorded or not. tests/judgement/run compares what this
- *         program prints over each of them.
- * Method  Worlds of many pairs of RC queue pairs. In each pair the halves may not fit each other: first
- *         PSNs, path MTUs, READ depths, access rights, numbers, protection domains, keys, addresses,
- *         states. Half A then posts random requests, one by one or as a list. In a second round halves
- *         may have begun anew, or have changed their rights. A line for each half tells its completions,
- *         its state, and a sum of its memory. The seed decides everything. Both halves are in this
- *         process, or B's are in a child (--two).
+ * Goal    What a device says of a connection must not depend on how it reaches the peer: by
+ *         packets, by shared memory, by another protocol, recorded or not. tests/judgement/run
+ *         compares what this program prints over each of them.
+ * Method  Worlds of many pairs of RC queue pairs. In each pair the halves may not fit each other:
+ *         first PSNs, path MTUs, READ depths, access rights, numbers, protection domains, keys,
+ *         addresses, states. Half A then posts random requests, one by one or as a list. In a
+ *         second round halves may have begun anew, or have changed their rights. A line for each
+ *         half tells its completions, its state, and a sum of its memory. The seed decides
+ *         everything. Both halves are in this process, or B's are in a child (--two).
  */
 #include <getopt.h>
 #include <infiniband/verbs.h>
@@ -34,7 +34,7 @@
     (REQUESTS * SLOT_BYTES) /* A sends from it and reads into it; B receives into it. */
 #define OPEN_BYTES 16384    /* What B opens to A. */
 #define READ_BYTES_MAX                                                                             \
-    4096 /* Of the smallest MTU: a device may ask for more by several requests. */
+    4096 /* 16 packets of the smallest MTU: a device may ask for more by several requests. */
 #define NOBODY          5000 /* So much behind one of our queue pairs there is none. */
 #define GIVE_UP_SECONDS 60
 
@@ -51,7 +51,7 @@ enum {
         }                                                                                          \
     } while (0)
 
-/* -- The plan, which both processes draw from the same seed --------------------------------------*/
+/* -- The plan, which both processes draw from the same seed -------------------------------------*/
 
 struct request {
     enum ibv_wr_opcode opcode;
@@ -105,8 +105,8 @@ static unsigned draw_access(void)
     return IBV_ACCESS_LOCAL_WRITE | (once_in(4) ? (unsigned)draw(16) & all : all);
 }
 
-/* Memory that is READ is written by none, and each request has memory of A's of its own: otherwise the
- * order of accesses would be left open (IBTA 10.8.3.3). */
+/* Memory that is READ is written by none, and each request has memory of A's of its own: otherwise
+ * the order of accesses would be left open (IBTA 10.8.3.3). */
 static void draw_request(struct request *request, uint32_t slot)
 {
     static const enum ibv_wr_opcode opcodes[] = {
@@ -192,8 +192,8 @@ static void draw_plan(struct plan *plan)
         .receives = once_in(4) ? (uint32_t)draw(RECEIVES) : RECEIVES,
     };
     plan->mtu[B] = once_in(4) ? (enum ibv_mtu)(1 + draw(5)) : plan->mtu[A];
-    /* Whether a peer refuses more READs than it answers at a time is a matter of time, unless it answers
-     * none: when they come, some may be answered. */
+    /* Whether a peer refuses more READs than it answers at a time is a matter of time, unless it
+     * answers none: when they come, some may be answered. */
     plan->depth[A] = (uint8_t)(1 + draw(4));
     plan->depth[B] = once_in(8) ? 0 : (uint8_t)(plan->depth[A] + draw(2));
     for (int i = 0; i < ROUNDS; i++) {
@@ -201,7 +201,7 @@ static void draw_plan(struct plan *plan)
     }
 }
 
-/* -- A half --------------------------------------------------------------------------------------*/
+/* -- A half -------------------------------------------------------------------------------------*/
 
 struct device {
     struct ibv_context *context;
@@ -407,7 +407,7 @@ static void collect(struct half *half)
     }
 }
 
-/* -- Telling -------------------------------------------------------------------------------------*/
+/* -- Telling ------------------------------------------------------------------------------------*/
 
 static uint64_t sum(const uint8_t *bytes, size_t count)
 {
@@ -435,7 +435,7 @@ static void tell(FILE *out, uint64_t world, int pair, int round, const struct ha
     fprintf(out, "\n");
 }
 
-/* -- Worlds --------------------------------------------------------------------------------------*/
+/* -- Worlds -------------------------------------------------------------------------------------*/
 
 static int peer_fd = -1; /* The other process; -1: both halves are here. */
 

@@ -79,8 +79,8 @@ MUST_USE bool hello_ask_is_overdue(const struct hello_ask *ask, struct instant n
 void hello_ask_wait_on(struct hello_ask *ask, struct instant now);
 MUST_USE enum hello_outcome hello_ask_on_time(struct hello_ask *ask, struct instant now);
 
-/* True: the peer answered that it will not have blocks on this stream, which is RC from the PSN where
- * it stood. False: that is too late, or answers no question of this stream. */
+/* True: the peer answered that it will not have blocks on this stream, which is RC from the PSN
+ * where it stood. False: that is too late, or answers no question of this stream. */
 MUST_USE bool hello_ask_on_refusal(struct hello_ask *ask, uint32_t nonce, struct psn psn);
 /* True: the stream is blocks from now on. False: the WELCOME is too late, or answers no question of
  * this stream, or was agreed before. */
@@ -142,8 +142,8 @@ MUST_USE enum hello_verdict hello_judge(const struct hello_answer *answer,
                                         const struct hello_standing *standing);
 /* The verdict was HELLO_NEW or HELLO_AGAIN. */
 void hello_accept(struct hello_answer *answer, const struct hello_question *question);
-/* The verdict was another, and the queue pair executes requests: the peer is told that it has to go on
- * by RC, whose packets show what becomes of two halves that do not fit each other. */
+/* The verdict was another, and the queue pair executes requests: the peer is told that it has to go
+ * on by RC, whose packets show what becomes of two halves that do not fit each other. */
 void hello_refuse(struct hello_answer *answer, const struct hello_question *question);
 /* A request of RC came where the session would have begun: the peer fell back. Or reset. */
 void hello_drop(struct hello_answer *answer);
