@@ -206,7 +206,7 @@ static void measure_mode(struct lab_run *run, struct lant_fault_grid *grid, stru
 void lant_fault_grid_run(struct lab_run *run, struct lant_fault_grid *grid,
                          const struct lant_fault_plan *plan)
 {
-    const uint32_t lines = LANT_FAULT_SIZES * LANT_FAULT_DISTRIBUTIONS * LANT_FAULT_MODES;
+    const uint32_t lines = (uint32_t)LANT_FAULT_SIZES * LANT_FAULT_DISTRIBUTIONS * LANT_FAULT_MODES;
     memset(grid, 0, sizeof(*grid));
     for (uint32_t line = 0; line < lines && run->failure[0] == '\0'; line++) {
         const uint32_t mode = line % LANT_FAULT_MODES, rest = line / LANT_FAULT_MODES;
@@ -245,7 +245,7 @@ void lant_fault_draw(struct lab_run *run, const struct lant_fault_grid *grid,
                      const struct lant_fault_plan *plan, lant_fault_value value,
                      lant_fault_expected expected)
 {
-    const uint32_t lines = LANT_FAULT_SIZES * LANT_FAULT_DISTRIBUTIONS * LANT_FAULT_MODES;
+    const uint32_t lines = (uint32_t)LANT_FAULT_SIZES * LANT_FAULT_DISTRIBUTIONS * LANT_FAULT_MODES;
     for (uint32_t line = 0; line < lines; line++) {
         const uint32_t mode = line % LANT_FAULT_MODES, rest = line / LANT_FAULT_MODES;
         const uint32_t size = rest / LANT_FAULT_DISTRIBUTIONS;

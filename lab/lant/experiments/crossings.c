@@ -42,7 +42,7 @@ static void draw(struct lab_run *run, const struct lant_fault_grid *grid)
     lab_add_mark(figure, LAB_NOTHING, 1, "ECC is as fast");
     lab_add_mark(figure, PRINTED, 1, "5.3.3: 64K, 2M");
     lab_add_mark(figure, 3e-7, 1, "5.3.3: small, L");
-    for (uint32_t i = 0; i < LANT_FAULT_SIZES * LANT_FAULT_DISTRIBUTIONS; i++) {
+    for (uint32_t i = 0; i < (uint32_t)LANT_FAULT_SIZES * LANT_FAULT_DISTRIBUTIONS; i++) {
         const uint32_t size = i / LANT_FAULT_DISTRIBUTIONS;
         const uint32_t distribution = i % LANT_FAULT_DISTRIBUTIONS;
         struct lab_series *series = lab_add_curve(run, "%s %s", lant_fault_size_names[size],
