@@ -200,8 +200,9 @@ static void to_iovecs(const struct segment *segments, uint32_t count, struct iov
 /* `moved`: what the kernel said about `bytes`. */
 static bool all_moved(struct shm_link *link, ssize_t moved, uint32_t bytes)
 {
-    /* Whatever else is said is not of this memory alone: a filter's errno may be any. */
-    if (moved < 0 && errno != EFAULT && errno != ENOMEM) {
+    /* Whatever else is said is not of this memory alone: a filter's errno may be any. EIO is what
+     * a descriptor says of memory that is not there. */
+    if (moved < 0 && errno != EFAULT && errno != EIO && errno != ENOMEM) {
         link->direct_refused = true;
     }
     return moved == (ssize_t)bytes;
