@@ -334,6 +334,14 @@ int __wrap_open64(const char *path, int flags, mode_t mode)
     return fails(CALLER, "open64", -1) ? -1 : __real_open64(path, flags, mode);
 }
 
+int __real_openat64(int at, const char *path, int flags, ...);
+int __wrap_openat64(int at, const char *path, int flags, mode_t mode);
+
+int __wrap_openat64(int at, const char *path, int flags, mode_t mode)
+{
+    return fails(CALLER, "openat64", -1) ? -1 : __real_openat64(at, path, flags, mode);
+}
+
 int __wrap_fcntl64(int fd, int command, void *argument)
 {
     /* Flags of a descriptor that is there are always known. */
