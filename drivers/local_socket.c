@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
+#include "drivers/shortage.h"
 #include "drivers/uncancelled.h"
 #include "drivers/user.h"
 
@@ -76,10 +77,11 @@ uid_t local_user(int socket)
     return user_is_named(user) ? user : USER_UNKNOWN;
 }
 
-/* Strangers, who may be many, cost no look at files. errno is EPERM for them. */
+/* Strangers, who may be many, cost no look at files. errno is EPERM for them; where the kernel had
+ * too little to say who it is, it stays. */
 static bool is_ours(uid_t user)
 {
-    errno = EPERM;
+    errno = user == USER_UNKNOWN && shortage_is(errno) ? errno : EPERM;
     return user == geteuid() && user_is_named(user);
 }
 

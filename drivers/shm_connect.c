@@ -21,6 +21,7 @@
 #include "drivers/local_socket.h"
 #include "drivers/share.h"
 #include "drivers/shm_internal.h"
+#include "drivers/shortage.h"
 #include "drivers/uncancelled.h"
 #include "drivers/user.h"
 
@@ -218,10 +219,11 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
         return false;
     }
     const bool other = only != 0 && pid != only;
+    errno = 0;
     /* Who listened as our user may have changed its user since. */
     if (other || (pid != 0 && user_of_process(pid, NULL) != geteuid())) {
         local_close(link->socket);
-        errno = other ? ECONNREFUSED : EPERM;
+        errno = other ? ECONNREFUSED : shortage_is(errno) ? errno : EPERM;
         return false;
     }
     link->pid = pid;
