@@ -373,6 +373,21 @@ void faults_settle(struct faults *faults)
     }
 }
 
+const struct faults_packet *faults_each_held(const struct faults *faults, uint64_t *at)
+{
+    const struct queue *queue = &faults->queue;
+    uint64_t place = *at < queue->first ? queue->first : *at;
+    while (place != queue->end) {
+        const struct held *held = held_at(queue, place);
+        place += held->bytes;
+        if (!held->taken) {
+            *at = place;
+            return &held->packet;
+        }
+    }
+    return NULL;
+}
+
 struct instant faults_deadline(struct faults *faults)
 {
     struct instant deadline = INSTANT_NEVER;

@@ -91,5 +91,8 @@ void faults_settle(struct faults *faults);
 /* When the next held packet is due, if none passes; INSTANT_NEVER: none is held. NULL has none. */
 struct instant faults_deadline(struct faults *faults);
 uint32_t faults_held(const struct faults *faults);
+/* The held packets one after the other, from *at, which starts at 0 and moves on. NULL: there are
+ * no more. */
+const struct faults_packet *faults_each_held(const struct faults *faults, uint64_t *at);
 
 #endif

@@ -300,6 +300,18 @@ static void test_held_packets_against_a_list(void **state)
     faults_close(faults);
 }
 
+/* One after the other: those with the numbers from `first` on. */
+static void expect_held(const struct faults *faults, uint64_t first, uint64_t end)
+{
+    const struct faults_packet *packet;
+    uint64_t at = 0;
+    while ((packet = faults_each_held(faults, &at)) != NULL) {
+        assert_memory_equal(packet->bytes, &first, sizeof(first));
+        first++;
+    }
+    assert_int_equal(first, end);
+}
+
 /* As much as it says, again and again round the ring; then the packet is still the caller's. */
 static void test_holds_so_much(void **state)
 {
@@ -315,6 +327,7 @@ static void test_holds_so_much(void **state)
         }
         const uint64_t room = FAULTS_HELD_BYTES / (FAULTS_HELD_COST + sizeof(bytes) + 63);
         assert_true(in - out >= room - 1 && (in - out) * sizeof(bytes) < FAULTS_HELD_BYTES);
+        expect_held(faults, out, in);
         /* What was taken is not overwritten before it is settled. */
         for (const uint64_t half = out + (in - out) / 2; out < half; out++) {
             const struct faults_packet *packet = faults_due(faults, (struct instant){1});
@@ -323,13 +336,16 @@ static void test_holds_so_much(void **state)
             faults_take(faults);
         }
         assert_false(hold_bytes(faults, bytes, sizeof(bytes), decision, 0));
+        expect_held(faults, out, in);
         faults_settle(faults);
+        expect_held(faults, out, in);
     }
     faults_close(faults); /* With packets held: nothing leaks. */
     /* A fault that holds nothing has no room, and no need of it. */
     faults = open_spec("drop=1");
     assert_false(hold(faults, 1, decision, 0));
     assert_null(faults_due(faults, INSTANT_NEVER));
+    expect_held(faults, 0, 0);
     assert_int_equal(faults_deadline(NULL).ns, UINT64_MAX);
     faults_close(faults);
 }

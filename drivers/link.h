@@ -2,8 +2,10 @@
  *
  * link - the way to one peer address, as nic_path.link names it.
  *
- * Each port embeds a struct link at the head of its own link type. A link lives as long as the live
- * NIC: queue pairs may refer to it at any time, so a peer that goes away only marks it lost.
+ * Each port embeds a struct link at the head of its own link type, and has a link_table of them. A
+ * link is there as long as anybody holds it: a queue pair's path, an address handle, a fan's way,
+ * another link's way. Then it is idle, and goes soon (live_links.c). A peer that goes away only
+ * marks it lost.
  */
 #ifndef DRIVERS_LINK_H
 #define DRIVERS_LINK_H
@@ -23,17 +25,27 @@ struct link {
     enum link_kind kind;
     struct gid peer;
     struct gid self;
+    int slot;               /* The peer's process; LOCAL_NO_SLOT: it has only one. */
+    uint8_t hop_limit;      /* LINK_UDP, to a multicast group: by so many hops; 0: not beyond this
+                               machine, or unicast. */
     bool lost;              /* The peer process is gone: what is sent here vanishes. */
+    bool wanted;            /* While idle links go: this one is named by a packet that waits. */
+    bool connected;         /* A connected queue pair's path has led here (LINK_UDP). */
+    uint32_t holders;       /* 0: idle. */
+    uint32_t ways;          /* So many other links lead by this one, too (udp_ways.c). */
+    struct link *stem;      /* The link that it is a way of, and goes with; or itself. */
     struct instant look_at; /* Lost: when to look for it again. */
     uint32_t number;        /* LINK_UDP: nic_path.peer; 0: none. */
-    bool connected;         /* A connected queue pair's path has led here (LINK_UDP). */
     struct list parked;     /* Queue pairs waiting for room (their nic_park nodes). */
+    struct list waiting;    /* In live.waiting: there may be such queue pairs. */
+    struct list member;     /* In its table: of all, or of those that are idle. */
+    struct link *next;      /* In its bucket. */
     /* live_stopped.c: does the peer read what we send? */
     struct link_reading {
-        struct instant at; /* When we looked the last time; 0 ns: never. */
-        uint32_t mark;     /* Shared memory: how much had been sent by then. */
-        bool unread;       /* UDP: something lay in the peer's socket. */
-        uint8_t blind;     /* UDP: so many looks in a row failed for want of something. */
+        struct instant at;      /* When we looked the last time; 0 ns: never. */
+        uint32_t mark;          /* Shared memory: how much had been sent by then. */
+        bool unread;            /* UDP: something lay in the peer's socket. */
+        uint8_t blind;          /* UDP: so many looks in a row failed for want of something. */
     } reading;
 };
 

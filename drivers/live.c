@@ -208,8 +208,7 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     list_init(&live->cm_lookups);
     live->driver = LIVE_WATCHED;
     lock_init(&live->lock);
-    live->nowhere = (struct link){.kind = LINK_NOWHERE, .lost = true};
-    list_init(&live->nowhere.parked);
+    live_begin_links(live);
     if (!open_ports(live, error, error_bytes) || !make_nic(live, error, error_bytes) ||
         !open_observers(live, error, error_bytes) || !open_manager(live, error, error_bytes)) {
         const int reason = errno;
@@ -344,10 +343,10 @@ void live_close(struct live *live)
     live_cm_close(live);
     capture_close(live->capture);
     faults_close(live->faults);
+    live_forget_paths(live);
     if (live->shm != NULL) {
         shm_port_close(live->shm);
     }
-    live_forget_paths(live);
     udp_port_close(&live->udp);
     address_release(&live->addresses);
     unwatch(live);

@@ -137,12 +137,17 @@ int live_make_blocks(struct live *live, struct qp *qp, const struct nic_path *pa
 struct instant live_now(struct live *live);
 
 /* (locked) Finds the way to a queue pair at path->destination and fills path->link and
- * path->window_bytes. A destination that is the link-local name of a loopback address becomes that
- * address (destination_by_alias). STATUS_INVALID: no port reaches it. */
+ * path->window_bytes. The link is held until live_release. A destination that is the link-local
+ * name of a loopback address becomes that address (destination_by_alias). STATUS_INVALID: no port
+ * reaches it. */
 MUST_USE enum status live_resolve(struct live *live, struct nic_path *path,
                                   uint32_t destination_qpn);
 /* (locked) The same for datagrams, to any queue pair there, or to a multicast group. */
 MUST_USE enum status live_resolve_datagrams(struct live *live, struct nic_path *path);
+
+/* (locked) Nobody uses the path any more, but for datagrams that were posted: the way to the peer
+ * goes when it was the last one. A path without a link is none. */
+void live_release(struct live *live, const struct nic_path *path);
 
 /* (locked) There is a UD queue pair, which shows its program what IP headers vary in: from now on
  * the sockets tell it. */

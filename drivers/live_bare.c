@@ -22,6 +22,8 @@ struct live *live_bare_make(const struct gid *gids, uint32_t count)
     list_init(&live->services.node);
     list_init(&live->services.claims);
     list_init(&live->services.questions);
+    live_begin_links(live);
+    link_table_init(&live->udp.links);
     list_init(&live->cm_parked);
     list_init(&live->cm_lookups);
     lock_init(&live->lock);

@@ -12,7 +12,7 @@
 #include "drivers/capture.h"
 #include "drivers/faults.h"
 #include "drivers/interface_watch.h"
-#include "drivers/link.h"
+#include "drivers/link_table.h"
 #include "drivers/live.h"
 #include "drivers/live_cm.h"
 #include "drivers/lock.h"
@@ -26,6 +26,9 @@
 /* Response packets that one READ request asks for at most: the world that fetches the data in one
  * go is not away for long. */
 #define LIVE_READ_PACKETS 512
+
+/* Links that blocks may go over, at most. */
+#define LIVE_NUMBERS_MAX 1024
 
 /* Who drives the NIC. */
 enum live_driver {
@@ -70,8 +73,10 @@ struct live {
         uint64_t waited_ns;      /* ... and no further for so long, ... */
         struct instant looked;   /* ... when we last looked. */
     } full;
-    struct live_fan *fans; /* live_paths.c */
-    struct link nowhere;   /* Datagrams to a slot that no process has. */
+    struct link_table fans;                      /* live_paths.c */
+    struct link nowhere;                         /* Datagrams to a slot that no process has. */
+    struct list waiting;                         /* Links that queue pairs may be parked on. */
+    uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: those that links have (nic_path.peer). */
     struct live_listener listener;
     struct rdma_cm *cm; /* What programs connect with (live_cm.h). */
     struct services services;
@@ -104,8 +109,6 @@ struct live {
     bool parked;               /* Queue pairs may be waiting for room on their link. */
     bool polled_since_flush;   /* A program's round came after its last posting. */
     bool deferred;             /* The last round received but left sending to the next. */
-    uint32_t block_peers;      /* Links that blocks may go over: struct nic_path, peer. */
-    uint32_t udp_links;        /* Peers reached over UDP, and groups joined. */
     uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
     uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
     uint32_t polls_to_believe; /* So many of those, and we believe that the program polls. */
@@ -187,15 +190,28 @@ void live_settle_locked(struct live *live);
 /* live_paths.c: what is said where no link leads to the peer, for the errno of the last try: a
  * shortage that may pass (STATUS_FULL), or that the peer is out of reach (STATUS_INVALID). */
 MUST_USE enum status live_unreachable(int reason);
-/* live_paths.c: the way to QP 1 of a process, for one management datagram: answers go to whoever
- * asks, so nothing is kept. STATUS_INVALID: no port reaches it. */
+/* live_paths.c: the way to QP 1 of a process, for one management datagram that is sent at once:
+ * answers go to whoever asks, so nothing is kept, and the link is not held. STATUS_INVALID: no port
+ * reaches it. */
 MUST_USE enum status live_resolve_management(struct live *live, struct nic_path *path,
                                              uint32_t slot);
 /* Is the peer one that none of the wires we may use ever leads to? Then the user is told why. */
 MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 /* The link to the process that has the queue pair. */
 struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
+/* An idle fan goes; all of them. */
+void live_drop_fan(struct live *live, struct link *fan);
 void live_forget_paths(struct live *live);
+
+/* live_links.c: there are no links yet. */
+void live_begin_links(struct live *live);
+/* One holder less. The link stays until links are swept, which live_release does as
+ * well; never while a packet is on its way from an engine to a port. */
+void live_let_go(struct live *live, struct link *link);
+void live_sweep_links(struct live *live);
+/* A number for a link that blocks may go over; 0: all are taken. */
+uint32_t live_free_number(const struct live *live);
+void live_take_number(struct live *live, struct link *link, uint32_t number);
 
 /* live_explain.c: what stands in the way to a peer is said, once. True: it is known why no ring
  * leads there. */

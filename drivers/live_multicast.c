@@ -35,10 +35,8 @@ static enum status attach(struct live *live, const struct gid *group, struct qp 
     status = udp_port_join(&live->udp, group);
     if (status != STATUS_OK) {
         CHECK(nic_detach(live->nic, group, qp) == STATUS_OK);
-        return status;
     }
-    live->udp_links++; /* A reason for pollers to look at sockets. */
-    return STATUS_OK;
+    return status;
 }
 
 enum status live_attach(struct live *live, const struct gid *group, struct qp *qp)
@@ -53,7 +51,6 @@ enum status live_detach(struct live *live, const struct gid *group, struct qp *q
     const enum status status = nic_detach(live->nic, &here, qp);
     if (status == STATUS_OK && !nic_has_group(live->nic, &here)) {
         udp_port_leave(&live->udp, &here);
-        live->udp_links--;
     }
     return status;
 }

@@ -25,10 +25,9 @@
 #define CROWDED_NS      100000000
 #define CROWDED_LOOK_NS 50000
 
-/* The way to all processes that share one peer address. */
+/* The way to all processes that share one peer address. It holds the links of its ways. */
 struct live_fan {
     struct link link;
-    struct live_fan *next;
     struct live_way {
         struct link *link;      /* NULL: not looked for yet. */
         struct instant look_at; /* If it may be better found. */
@@ -52,31 +51,24 @@ static void use_address(struct nic_path *path)
 
 /* -- Over UDP -----------------------------------------------------------------------------------*/
 
-static struct link *use_udp(struct live *live, struct link *link)
+static bool is_known(struct live *live, const struct nic_path *path, int slot)
 {
-    live->udp_links += link != NULL;
-    return link;
+    return udp_port_known_link(&live->udp, &path->source, &path->destination, slot) != NULL;
 }
 
 /* A loopback address that nobody shares belongs to one process; of others we cannot know. */
 static struct link *link_to_lone(struct live *live, const struct nic_path *path)
 {
-    struct link *link =
-        udp_port_known_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
-    if (link != NULL || !inet_is_loopback_ipv4(path->destination.bytes) ||
-        share_exists(&path->destination)) {
-        return link;
+    if (!is_known(live, path, LOCAL_NO_SLOT) &&
+        (!inet_is_loopback_ipv4(path->destination.bytes) || share_exists(&path->destination))) {
+        return NULL;
     }
     return udp_port_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
 }
 
 static struct link *udp_link_to(struct live *live, const struct nic_path *path, uint32_t slot)
 {
-    struct link *link =
-        udp_port_known_link(&live->udp, &path->source, &path->destination, (int)slot);
-    if (link == NULL) {
-        link = link_to_lone(live, path);
-    }
+    struct link *link = is_known(live, path, (int)slot) ? NULL : link_to_lone(live, path);
     return link != NULL ? link
                         : udp_port_link(&live->udp, &path->source, &path->destination, (int)slot);
 }
@@ -183,16 +175,14 @@ static void explain_shm_only(struct live *live, const struct nic_path *path, uin
     }
 }
 
-/* The first links are for blocks; later ones are those of a program that reaches a whole network. A
- * peer that is to be asked one day is probed now: it answers if it is a nonic. */
+/* The first links are for blocks; while they last, others are those of a program that reaches a
+ * whole network. A peer that is to be asked one day is probed now: it answers if it is a nonic. */
 static uint32_t peer_of(struct live *live, struct link *link)
 {
-    if (link->number != 0 || live->block_peers == nic_limits(live->nic)->block.peers) {
-        return link->number;
-    }
-    struct nic_ways *ways = nic_peer_ways(live->nic, live->block_peers + 1);
+    const uint32_t number = link->number != 0 ? 0 : live_free_number(live);
+    struct nic_ways *ways = nic_peer_ways(live->nic, number);
     if (ways != NULL && udp_port_offer_ways(&live->udp, link, ways)) {
-        link->number = ++live->block_peers;
+        live_take_number(live, link, number);
         udp_flow_probe(&live->udp, CONTAINER_OF(link, struct udp_link, link));
     }
     return link->number;
@@ -216,7 +206,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
         return live_unreachable(reason);
     }
     errno = 0;
-    link = use_udp(live, udp_link_to(live, path, slot));
+    link = udp_link_to(live, path, slot);
     reason = errno;
     if (link == NULL) {
         live_explain_no_udp(live, &path->source, &path->destination);
@@ -228,6 +218,16 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     path->window_bytes = udp_port_window_bytes(&live->udp);
     path->peer = peer_of(live, link);
     return STATUS_OK;
+}
+
+/* Not held: it stays until links are swept the next time. */
+static struct link *shm_link_for_now(struct live *live, const struct nic_path *path, uint32_t slot)
+{
+    struct link *link = shm_link_to(live, path, slot);
+    if (link != NULL) {
+        live_let_go(live, link);
+    }
+    return link;
 }
 
 /* An address of ours that UDP leads to the peer from. */
@@ -244,7 +244,7 @@ bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t sl
 {
     const struct nic_path path = {.source = live->addresses.entries[0].gid, .destination = *peer};
     const bool shm_only = live->config.wire == LIVE_WIRE_SHM;
-    if ((!shm_only && has_family_of(live, peer)) || shm_link_to(live, &path, slot) != NULL) {
+    if ((!shm_only && has_family_of(live, peer)) || shm_link_for_now(live, &path, slot) != NULL) {
         return false;
     }
     if (shm_only) {
@@ -257,7 +257,8 @@ bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t sl
 /* Over UDP it reaches whoever reads the peer's common socket, which hands it on. */
 enum status live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot)
 {
-    path->link = shm_link_to(live, path, slot);
+    live_sweep_links(live);
+    path->link = shm_link_for_now(live, path, slot);
     if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
         (void)live_explain_no_ring(live, &path->destination, slot, errno == EPERM);
     } else if (path->link == NULL) {
@@ -269,23 +270,38 @@ enum status live_resolve_management(struct live *live, struct nic_path *path, ui
 
 /* -- Datagrams ----------------------------------------------------------------------------------*/
 
-static struct live_fan *fan_of(struct live *live, const struct nic_path *path)
+/* Held; NULL: no memory. */
+static struct link *fan_of(struct live *live, const struct nic_path *path)
 {
-    for (struct live_fan *fan = live->fans; fan != NULL; fan = fan->next) {
-        if (gid_equal(&fan->link.peer, &path->destination) &&
-            gid_equal(&fan->link.self, &path->source)) {
-            return fan;
+    const struct link_name name = {
+        .self = &path->source, .peer = &path->destination, .slot = LOCAL_NO_SLOT};
+    struct link *link = link_table_find(&live->fans, &name);
+    if (link == NULL) {
+        struct live_fan *fan = calloc(1, sizeof(*fan));
+        if (fan == NULL) {
+            return NULL;
+        }
+        link = &fan->link;
+        link_init(link, LINK_FAN, &name);
+        if (!link_table_add(&live->fans, link)) {
+            free(fan);
+            return NULL;
         }
     }
-    struct live_fan *fan = calloc(1, sizeof(*fan));
-    if (fan != NULL) {
-        fan->link =
-            (struct link){.kind = LINK_FAN, .peer = path->destination, .self = path->source};
-        list_init(&fan->link.parked);
-        fan->next = live->fans;
-        live->fans = fan;
+    link_table_hold(&live->fans, link);
+    return link;
+}
+
+void live_drop_fan(struct live *live, struct link *link)
+{
+    struct live_fan *fan = CONTAINER_OF(link, struct live_fan, link);
+    link_table_remove(&live->fans, link);
+    for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+        if (fan->ways[i].link != NULL) {
+            live_let_go(live, fan->ways[i].link);
+        }
     }
-    return fan;
+    free(fan);
 }
 
 /* Whether packets go there at all. */
@@ -307,11 +323,10 @@ enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
     path->link = shm_link_of_datagrams(live, path);
     int reason = errno;
     if (path->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
-        path->link = use_udp(live, link_to_lone(live, path));
+        path->link = link_to_lone(live, path);
     }
     if (path->link == NULL && is_reachable(live, path)) {
-        struct live_fan *fan = fan_of(live, path);
-        path->link = fan == NULL ? NULL : &fan->link;
+        path->link = fan_of(live, path);
         reason = ENOMEM;
     }
     if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
@@ -330,7 +345,7 @@ static struct link *look_for(struct live *live, struct live_fan *fan, uint32_t s
         link = shm_port_link(live->shm, &path.destination, (int)slot);
     }
     if (link == NULL && live->config.wire != LIVE_WIRE_SHM) {
-        link = use_udp(live, udp_link_to(live, &path, slot));
+        link = udp_link_to(live, &path, slot);
     }
     return link;
 }
@@ -349,6 +364,9 @@ struct link *live_fan_link(struct live *live, struct link *base, uint32_t destin
     if (found == NULL && way->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
         (void)live_explain_no_ring(live, &base->peer, slot, errno == EPERM);
     }
+    if (way->link != NULL) {
+        live_let_go(live, way->link);
+    }
     way->link = found != NULL ? found : &live->nowhere;
     way->look_at = instant_after(live->now, LOOK_AGAIN_NS);
     return way->link;
@@ -356,9 +374,9 @@ struct link *live_fan_link(struct live *live, struct link *base, uint32_t destin
 
 void live_forget_paths(struct live *live)
 {
-    while (live->fans != NULL) {
-        struct live_fan *fan = live->fans;
-        live->fans = fan->next;
-        free(fan);
+    struct link *link;
+    while ((link = link_table_next(&live->fans, NULL)) != NULL) {
+        live_drop_fan(live, link);
     }
+    link_table_close(&live->fans);
 }

@@ -2,7 +2,8 @@
  *
  * Goal    A link-local name leads where its address does, for connections and for datagrams, and is
  *         told to nobody; addresses come before names in the GID table; no way of UDP leads from
- *         one version of IP to the other; a ring is for connections from the first address.
+ *         one version of IP to the other; a ring is for connections from the first address; a link
+ *         goes soon after the last path that it was found for.
  * Method  A live NIC without its thread at two shared loopback addresses, over UDP; others over
  *         shared memory, which are their own peers.
  */
@@ -43,18 +44,24 @@ static void assert_gid(const struct gid *gid, struct gid expected)
 }
 
 /* At this host's address and the next one's. */
-static struct live *claim(enum live_wire wire, unsigned host)
+static struct live *claim_for(enum live_wire wire, enum nic_transport transport, unsigned host)
 {
     char device[64], error[256];
     const unsigned number = (uint8_t)getpid();
     snprintf(device, sizeof(device), "127.61.%u.%u,127.61.%u.%u", number, host, number, host + 1);
-    const struct live_config config = {.wire = wire, .device = device, .batch = 1};
+    const struct live_config config = {
+        .wire = wire, .transport = transport, .device = device, .batch = 1};
     struct live *claimed = live_claim(&config, error, sizeof(error));
     if (claimed == NULL) {
         fail_msg("%s", error);
     }
     live_now(claimed);
     return claimed;
+}
+
+static struct live *claim(enum live_wire wire, unsigned host)
+{
+    return claim_for(wire, NIC_TRANSPORT_RC, host);
 }
 
 static int open_live(void **state)
@@ -164,6 +171,67 @@ static void test_rings_are_for_the_first_address(void **state)
     }
 }
 
+/* -- Who is gone is gone ------------------------------------------------------------------------*/
+
+/* More than there are numbers for links that blocks may go over. */
+#define PEERS (LIVE_NUMBERS_MAX + 200)
+
+/* Another one for each number, that nobody has. */
+static struct gid stranger(uint8_t network, uint32_t number)
+{
+    return (struct gid){{[10] = 0xff, 0xff, network, 200, (uint8_t)(number >> 8), (uint8_t)number}};
+}
+
+static struct nic_path connect_to(struct live *own, struct gid peer)
+{
+    struct nic_path path = {.source = own->addresses.entries[0].gid, .destination = peer};
+    assert_int_equal(live_resolve(own, &path, 0x10001), STATUS_OK);
+    return path;
+}
+
+static void test_connections_that_go(void **state)
+{
+    (void)state;
+    struct live *own = claim_for(LIVE_WIRE_UDP, NIC_TRANSPORT_AUTO, RING_HOST);
+    const struct nic_path kept = connect_to(own, stranger(10, 0));
+    for (uint32_t i = 1; i < PEERS; i++) {
+        const struct nic_path path = connect_to(own, stranger(10, i));
+        assert_true(path.peer != 0 && path.peer != kept.peer);
+        live_release(own, &path);
+        assert_in_range(own->udp.links.count, 1, 1 + 2 * LINKS_IDLE);
+        assert_int_equal(own->udp.links.count, own->udp.peers);
+    }
+    const struct nic_path again = connect_to(own, stranger(10, 0));
+    assert_ptr_equal(again.link, kept.link);
+    assert_int_equal(again.peer, kept.peer);
+    live_release(own, &again);
+    live_release(own, &kept);
+    live_close(own);
+}
+
+/* Datagrams to an address that several processes may share choose a link each. */
+static void test_address_handles_that_go(void **state)
+{
+    (void)state;
+    struct nic_path kept = {.source = address(FIRST_HOST), .destination = stranger(10, 0)};
+    assert_int_equal(live_resolve_datagrams(live, &kept), STATUS_OK);
+    const struct link *way = live_fan_link(live, kept.link, 0x30001);
+    for (uint32_t i = 1; i < 2000; i++) {
+        struct nic_path path = {.source = address(FIRST_HOST),
+                                .destination = stranger(i % 2 ? 10 : 127, i)};
+        assert_int_equal(live_resolve_datagrams(live, &path), STATUS_OK);
+        struct link *link = path.link;
+        if (link->kind == LINK_FAN) {
+            assert_non_null(live_fan_link(live, link, (i & 0xff) << 16));
+        }
+        live_release(live, &path);
+        assert_in_range(live->fans.count, 1, 1 + 2 * LINKS_IDLE);
+        assert_in_range(live->udp.links.count, 1, 1 + 5 * LINKS_IDLE);
+    }
+    assert_ptr_equal(live_fan_link(live, kept.link, 0x30001), way);
+    live_release(live, &kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +240,8 @@ int main(void)
         cmocka_unit_test(test_managers_know_addresses_only),
         cmocka_unit_test(test_versions_of_ip_do_not_mix),
         cmocka_unit_test(test_rings_are_for_the_first_address),
+        cmocka_unit_test(test_connections_that_go),
+        cmocka_unit_test(test_address_handles_that_go),
     };
     return cmocka_run_group_tests(tests, open_live, close_live);
 }

@@ -138,7 +138,8 @@ static void check_time_if_late(struct live *live)
 static bool go_round(struct live *live)
 {
     live->now = clock_now();
-    const bool look_at_udp = live->udp_links > 0 || ++live->rounds_without_udp >= ROUNDS_PER_UDP;
+    const bool look_at_udp =
+        udp_port_is_used(&live->udp) || ++live->rounds_without_udp >= ROUNDS_PER_UDP;
     live->rounds_without_udp = look_at_udp ? 0 : live->rounds_without_udp;
     const uint32_t received = live_receive(live, quantum(live), look_at_udp);
     if (received == 0) {
@@ -197,7 +198,7 @@ static void take_over_from_thread(struct live *live)
 {
     live->driver = LIVE_POLLED;
     /* Sockets that nobody polls, because no peer is reached over them, stay with the thread. */
-    watch_udp(live, live->udp_links == 0);
+    watch_udp(live, !udp_port_is_used(&live->udp));
     set_awake(live);
     live_wake(live);
 }
@@ -258,7 +259,8 @@ void live_progress(struct live *live, bool armed)
         live->idle_polls == 0) {
         live->now = clock_now();
     }
-    count = live_receive(live, quantum(live), live->udp_links > 0);
+    const bool look_at_udp = udp_port_is_used(&live->udp) || !live->udp_watched;
+    count = live_receive(live, quantum(live), look_at_udp);
     if (count == 0) {
         note_idle(live);
         live->idle_polls++;
@@ -451,7 +453,8 @@ static void rest(struct live *live)
     if (nic_next_qp(live->nic) == NULL) {
         /* Room on a full ring announces itself to nobody, be it for queue pairs or for packets that
          * were held. */
-        const bool waiting = (live->shm != NULL && shm_port_has_waiting(live->shm)) ||
+        const bool waiting = !list_empty(&live->waiting) ||
+                             (live->shm != NULL && shm_port_has_waiting(live->shm)) ||
                              udp_port_has_waiting(&live->udp) || !live->udp_watched ||
                              instant_reached(live->now, faults_deadline(live->faults));
         live->parked = waiting;

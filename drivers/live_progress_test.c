@@ -34,7 +34,7 @@ static int open_live(void **state)
     if (live == NULL) {
         fail_msg("%s", error);
     }
-    live->udp_links = 1; /* As if a peer were reached over UDP: the socket is looked at. */
+    live->udp.peers = 1; /* As if a peer were reached over UDP: the socket is looked at. */
     stranger = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     return stranger < 0;
 }

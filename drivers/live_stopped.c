@@ -48,14 +48,15 @@ static bool unread_in_ring(struct live *live, struct link *link, struct instant 
  * said. */
 static bool look_at_socket(const struct live *live, const struct udp_link *link)
 {
-    if (link->slot != LOCAL_NO_SLOT && !share_has_slot(&link->link.peer, (uint32_t)link->slot)) {
+    if (link->link.slot != LOCAL_NO_SLOT &&
+        !share_has_slot(&link->link.peer, (uint32_t)link->link.slot)) {
         return false;
     }
     errno = 0;
-    for (uint32_t i = 0; link->slot != LOCAL_NO_SLOT && i < live->addresses.count; i++) {
+    for (uint32_t i = 0; link->link.slot != LOCAL_NO_SLOT && i < live->addresses.count; i++) {
         const struct address *address = &live->addresses.entries[i];
         if (live->addresses.shared && gid_equal(&address->gid, &link->link.peer)) {
-            return share_has_unread(address->share, (uint32_t)link->slot);
+            return share_has_unread(address->share, (uint32_t)link->link.slot);
         }
     }
     return udp_unread_at(&link->link.peer);

@@ -283,6 +283,30 @@ static void look_again(struct live *live, struct link *link)
     }
 }
 
+/* Until there is room. */
+static void park(struct live *live, struct qp *qp, struct link *link)
+{
+    nic_park(live->nic, qp, &link->parked, live->now);
+    if (list_empty(&link->waiting)) {
+        list_append(&live->waiting, &link->waiting);
+    }
+    live->parked = true;
+}
+
+/* Queue pairs parked on links that have room again become ready. */
+static void unpark(struct live *live)
+{
+    struct list *next;
+    for (struct list *node = live->waiting.next; node != &live->waiting; node = next) {
+        struct link *link = CONTAINER_OF(node, struct link, waiting);
+        next = node->next;
+        if (list_empty(&link->parked) || live_has_room(live, link)) {
+            list_remove(node);
+            nic_unpark(live->nic, &link->parked);
+        }
+    }
+}
+
 /* One queue pair's turn. Returns how many packets it sent. */
 static uint32_t serve(struct live *live, struct qp *qp)
 {
@@ -298,8 +322,7 @@ static uint32_t serve(struct live *live, struct qp *qp)
             look_again(live, link);
         }
         if (link != NULL && !live_has_room(live, link)) {
-            nic_park(live->nic, qp, &link->parked, live->now);
-            live->parked = true;
+            park(live, qp, link);
             return turn;
         }
         if (!nic_next_packet(live->nic, qp, live->now, &departure)) {
@@ -341,10 +364,7 @@ uint32_t live_transmit(struct live *live)
     live->posts.holds = 0;
     live->fetched_bytes = 0;
     const bool one_by_one = live->config.batch == 1;
-    if (live->shm != NULL) {
-        shm_port_unpark(live->shm, live->nic);
-    }
-    udp_port_unpark(&live->udp, live->nic, live->now);
+    unpark(live);
     struct qp *qp;
     uint32_t sent = 0;
     for (uint32_t turns = 0; turns < TURNS_MAX && live->fetched_bytes < FETCHED_MAX &&

@@ -94,6 +94,8 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
     port->self = *self;
     port->slot = slot;
     list_init(&port->callers);
+    list_init(&port->dirty);
+    link_table_init(&port->links);
     port->listener = port->board_fd = -1;
     port->epoll = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
     if (!user_is_named(geteuid())) {
@@ -117,13 +119,9 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
     return port;
 }
 
-void shm_link_lose(struct shm_port *port, struct shm_link *link)
+static void hang_up(struct shm_port *port, struct shm_link *link)
 {
-    if (link->link.lost) {
-        return;
-    }
     link->link.lost = true;
-    port->counters.packets_lost += shm_link_unread(link);
     unwatch_and_close(port, link->socket);
     user_process_close(&link->process);
     link->socket = -1;
@@ -133,6 +131,26 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
         munmap((void *)(uintptr_t)link->board, sizeof(*link->board));
         link->board = NULL;
     }
+}
+
+void shm_link_lose(struct shm_port *port, struct shm_link *link)
+{
+    if (!link->link.lost) {
+        port->counters.packets_lost += shm_link_unread(link);
+        hang_up(port, link);
+    }
+}
+
+/* The peer reads what is in its ring before it takes note that we are gone. */
+void shm_port_drop(struct shm_port *port, struct link *base)
+{
+    struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
+    link_table_remove(&port->links, base);
+    list_remove(&link->dirty);
+    if (!base->lost) {
+        hang_up(port, link);
+    }
+    free(link);
 }
 
 void shm_inbound_break(struct shm_port *port, struct shm_inbound *inbound)
@@ -166,12 +184,11 @@ void shm_port_close(struct shm_port *port)
     while (!list_empty(&port->callers)) {
         drop_caller(port, CONTAINER_OF(port->callers.next, struct shm_caller, node), true);
     }
-    while (port->links != NULL) {
-        struct shm_link *link = port->links;
-        port->links = link->next;
-        shm_link_lose(port, link);
-        free(link);
+    struct link *link;
+    while ((link = link_table_next(&port->links, NULL)) != NULL) {
+        shm_port_drop(port, link);
     }
+    link_table_close(&port->links);
     while (port->inbound_count > 0) {
         shm_inbound_close(port, port->inbound_count - 1);
     }
@@ -188,8 +205,10 @@ void shm_port_close(struct shm_port *port)
 
 void shm_port_forget(struct shm_port *port)
 {
-    for (struct shm_link *link = port->links; link != NULL; link = link->next) {
-        link->link.lost = true;
+    struct link *base = NULL;
+    while ((base = link_table_next(&port->links, base)) != NULL) {
+        struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
+        base->lost = true;
         link->socket = -1;
         link->process = (struct user_process){-1, -1};
         link->ring = NULL;
@@ -212,7 +231,7 @@ int shm_port_fd(const struct shm_port *port)
 static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
 {
     link->watch = SHM_WATCH_LINK;
-    const struct local_name name = shm_name(SHM_LAYOUT, &link->link.peer, link->slot);
+    const struct local_name name = shm_name(SHM_LAYOUT, &link->link.peer, link->link.slot);
     pid_t pid;
     link->socket = local_dial(&name, &pid);
     if (link->socket < 0) {
@@ -281,31 +300,48 @@ bool shm_link_revive(struct shm_port *port, struct link *base)
     return !base->lost || (link->pid != 0 && shm_connect(port, link, link->pid));
 }
 
-struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot)
+/* NULL: nobody is there. */
+static struct link *make_link(struct shm_port *port, const struct link_name *name)
 {
-    struct shm_link *link = port->links;
-    while (link != NULL && (link->slot != slot || !gid_equal(&link->link.peer, peer))) {
-        link = link->next;
-    }
-    if (link != NULL) {
-        /* The process may have gone and another one come to its address. */
-        const bool alive = !link->link.lost || shm_connect(port, link, 0);
-        return alive ? &link->link : NULL;
-    }
-    link = calloc(1, sizeof(*link));
+    struct shm_link *link = calloc(1, sizeof(*link));
     if (link == NULL) {
         return NULL;
     }
-    link->link = (struct link){.kind = LINK_SHM, .peer = *peer, .self = port->self, .lost = true};
-    link->slot = slot;
-    list_init(&link->link.parked);
-    if (!shm_connect(port, link, 0)) {
+    link_init(&link->link, LINK_SHM, name);
+    link->link.lost = true;
+    list_init(&link->dirty);
+    if (!link_table_add(&port->links, &link->link)) {
         free(link);
         return NULL;
     }
-    link->next = port->links;
-    port->links = link;
+    if (!shm_connect(port, link, 0)) {
+        const int reason = errno;
+        shm_port_drop(port, &link->link);
+        errno = reason;
+        return NULL;
+    }
     return &link->link;
+}
+
+struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot)
+{
+    const struct link_name name = {.self = &port->self, .peer = peer, .slot = slot};
+    struct link *link = link_table_find(&port->links, &name);
+    if (link == NULL) {
+        link = make_link(port, &name);
+    } else if (link->lost && !shm_connect(port, CONTAINER_OF(link, struct shm_link, link), 0)) {
+        /* The process may have gone, and no other one come to its address. */
+        return NULL;
+    }
+    if (link != NULL) {
+        link_table_hold(&port->links, link);
+    }
+    return link;
+}
+
+struct link_table *shm_port_links(struct shm_port *port)
+{
+    return &port->links;
 }
 
 /* -- Both ways ----------------------------------------------------------------------------------*/
@@ -321,7 +357,7 @@ void shm_link_tell_of_udp(struct link *base)
 
 bool shm_port_has_links(const struct shm_port *port)
 {
-    return port->links != NULL;
+    return port->links.count > 0;
 }
 
 /* The ring through which the peer of a link sends to us; NULL if there is none. */
@@ -330,7 +366,7 @@ static const struct shm_inbound *find_inbound(const struct shm_port *port,
 {
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         const struct shm_inbound *inbound = port->inbound[i];
-        if (inbound->slot == link->slot && !inbound->hung_up && !inbound->broken &&
+        if (inbound->slot == link->link.slot && !inbound->hung_up && !inbound->broken &&
             gid_equal(&inbound->source, &link->link.peer)) {
             return inbound;
         }

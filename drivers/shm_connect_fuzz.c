@@ -26,6 +26,7 @@
 
 #define MAPS_MAX 64
 #define PEERS    3
+#define IDLE_MAX 2
 
 static struct {
     struct input *input;
@@ -339,14 +340,16 @@ static void speak(struct input *input)
 
 static void check(void)
 {
-    const struct shm_port *port = world.port;
+    struct shm_port *port = world.port;
     CHECK(port->inbound_count <= world.made);
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         const struct shm_inbound *inbound = port->inbound[i];
         CHECK(fake_socket_of(inbound->socket)->open && inbound->ring != NULL);
         CHECK(inbound->slot >= LOCAL_NO_SLOT && inbound->slot < SHARE_SLOTS);
     }
-    for (const struct shm_link *link = port->links; link != NULL; link = link->next) {
+    struct link *base = NULL;
+    while ((base = link_table_next(&port->links, base)) != NULL) {
+        const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
         CHECK(link->link.lost == (link->ring == NULL));
         CHECK(link->link.lost || fake_socket_of(link->socket)->open);
         CHECK(!link->link.lost || link->board == NULL);
@@ -357,6 +360,16 @@ static void close_inbound(uint8_t which)
 {
     if (world.port->inbound_count > 0) {
         shm_inbound_close(world.port, which % world.port->inbound_count);
+    }
+}
+
+/* Few idle links stay. */
+static void release(struct link *link)
+{
+    link_table_release(&world.port->links, link);
+    struct link *idle = link_table_first_idle(&world.port->links);
+    if (world.port->links.idle_count > IDLE_MAX) {
+        shm_port_drop(world.port, idle);
     }
 }
 
@@ -375,6 +388,7 @@ static void step(struct input *input)
         if (link != NULL) {
             shm_link_tell_of_udp(link);
             (void)shm_link_is_answered_by_ring(world.port, link);
+            release(link);
         }
         break;
     }

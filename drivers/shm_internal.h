@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "drivers/link_table.h"
 #include "drivers/local_socket.h"
 #include "drivers/shm_layout.h"
 #include "drivers/shm_port.h"
@@ -24,7 +25,6 @@ enum shm_watch {
 struct shm_link {
     struct link link;
     enum shm_watch watch;
-    int slot;                      /* The peer's; LOCAL_NO_SLOT: it has its address alone. */
     int socket;                    /* Doorbell out; the board and the hang-up in. -1 when lost. */
     pid_t pid;                     /* The peer, as we see it; 0: unknown. */
     struct user_process process;   /* shm_direct.c: the peer; all -1: not needed so far. */
@@ -36,12 +36,11 @@ struct shm_link {
     uint64_t data_freed;           /* Payload bytes up to here are free again. */
     uint64_t data_end[SHM_SLOTS];  /* data_tail behind each slot's payload. */
     uint32_t windows;              /* Opened so far. */
-    bool dirty;                    /* Written since the last flush, ... */
+    struct list dirty;             /* In port->dirty: written since the last flush, ... */
     bool unplaced;                 /* ... and not placed records alone. */
     bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
     bool revived;                  /* It was lost, and looked for again. */
     bool udp_too;                  /* Queue pairs of ours reach the peer over UDP as well. */
-    struct shm_link *next;
 };
 
 /* A peer's way to us: it produces, we consume. */
@@ -77,12 +76,12 @@ struct shm_port {
     int listener, epoll;
     int board_fd; /* Read-only, for peers. */
     struct shm_board *board;
-    struct shm_link *links;
+    struct link_table links;
+    struct list dirty;   /* Links that were written into since the last flush. */
     struct list callers; /* The oldest first. */
     uint32_t caller_count;
     struct shm_inbound **inbound;
     uint32_t inbound_count, inbound_max;
-    bool any_dirty;
     uint64_t withdrawals; /* From the board, so far. */
     uint32_t domains;     /* Numbered so far. */
     uint32_t states;      /* The newest number of a queue pair's publication on the board. */

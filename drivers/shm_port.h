@@ -7,7 +7,8 @@
  *            so.
  * Outputs    Records for the sink; a doorbell for consumers that sleep.
  * Ownership  Rings are memfds passed over abstract sockets: nothing has a name that could stay
- *            behind. Links live until shm_port_close.
+ *            behind. Who asks for a link holds it (link_table.h). A peer that goes takes the rings
+ *            with it.
  * Threads    One caller at a time.
  * Time       Not used.
  * Units      Bytes, packets.
@@ -24,7 +25,7 @@
 #include <sys/types.h>
 
 #include "base/check.h"
-#include "drivers/link.h"
+#include "drivers/link_table.h"
 #include "nic/nic.h"
 
 struct shm_port;
@@ -62,9 +63,12 @@ void shm_port_serve(struct shm_port *port);
 void shm_port_accept(struct shm_port *port);
 
 /* The link to the process with that GID and slot (or to ourselves), LOCAL_NO_SLOT if it has the GID
- * alone; NULL if no nonic process of our user is there, or, with EAGAIN, its queue of callers is
+ * alone, held once more; NULL if no nonic process of our user is there, or, with EAGAIN, its queue of callers is
  * full: then it may have a place soon. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
+struct link_table *shm_port_links(struct shm_port *port);
+/* An idle link goes. What was sent by it is still read. */
+void shm_port_drop(struct shm_port *port, struct link *link);
 
 /* Looks for the peer of a link that was lost: its process may be there, and have had no memory, or
  * no descriptor, for our ring when it was greeted. What was in that ring is lost. False: nobody is
@@ -159,8 +163,7 @@ void shm_port_wake(struct shm_port *port);
 /* Does the peer look at its rings by itself right now? */
 bool shm_link_peer_awake(const struct link *link);
 
-/* Queue pairs parked on links that have room again become ready. */
-void shm_port_unpark(struct shm_port *port, struct nic *nic);
+/* Is a doorbell still to be rung? */
 bool shm_port_has_waiting(const struct shm_port *port);
 
 /* -- What peers may reach by themselves ---------------------------------------------------------*/

@@ -671,6 +671,32 @@ static void test_garbage_in_the_ring(void **state)
     assert_true(taken > 1000 && lost > 100);
 }
 
+/* A link that nobody holds goes, and its ring with it, once what is in it was read. Whoever comes
+ * again finds a new one. */
+static void test_link_that_goes(void **state)
+{
+    struct bench *bench = *state;
+    struct link_table *links = shm_port_links(bench->a);
+    for (int lap = 0; lap < 100; lap++) {
+        transmit(bench);
+        link_table_release(links, bench->link);
+        assert_int_equal(links->idle_count, 1);
+        shm_port_drop(bench->a, bench->link); /* No bell was rung: that it hangs up is enough. */
+        assert_int_equal(links->count, 0);
+        assert_false(shm_port_has_waiting(bench->a));
+        serve(bench);
+        assert_int_equal(bench->b->inbound_count, 1);
+        while (shm_port_receive(bench->b, 64, compare, bench, NULL) > 0) {
+        }
+        assert_int_equal(bench->received, bench->sent);
+        assert_int_equal(bench->b->inbound_count, 0);
+        bench->link = shm_port_link(bench->a, &bench->gids[1], LOCAL_NO_SLOT);
+        assert_non_null(bench->link);
+        serve(bench);
+    }
+    assert_int_equal(shm_port_counters(bench->a)->packets_lost, 0);
+}
+
 #define SHM_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -693,6 +719,7 @@ int main(void)
         SHM_TEST(test_many_silent_callers),
         SHM_TEST(test_lost_packets_are_counted),
         SHM_TEST(test_garbage_in_the_ring),
+        SHM_TEST(test_link_that_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,9 +118,10 @@ static void publish(struct shm_port *port, struct shm_link *link, struct shm_slo
     link->data_end[link->tail & SLOT_MASK] = link->data_tail;
     link->tail++;
     atomic_store_explicit(&slot->sequence, link->tail, memory_order_release);
-    link->dirty = true;
     link->unplaced |= !(flags & SHM_SLOT_PLACED);
-    port->any_dirty = true;
+    if (list_empty(&link->dirty)) {
+        list_append(&port->dirty, &link->dirty);
+    }
 }
 
 /* Room in the data ring for a payload; its place is noted in the slot. Payload starts on cache
@@ -303,21 +304,22 @@ static bool urgent(struct shm_link *link)
 
 bool shm_port_flush(struct shm_port *port)
 {
-    if (!port->any_dirty) {
+    if (list_empty(&port->dirty)) {
         return true;
     }
-    port->any_dirty = false;
     /* Pairs with the fence in shm_port_sleep: either we see that the consumer sleeps, or it sees
      * what we published. */
     atomic_thread_fence(memory_order_seq_cst);
-    for (struct shm_link *link = port->links; link != NULL; link = link->next) {
-        if (link->dirty) {
-            link->dirty = !link->link.lost && urgent(link) && !ring_doorbell(link);
-            link->unplaced &= link->dirty;
-            port->any_dirty |= link->dirty;
+    struct list *next;
+    for (struct list *node = port->dirty.next; node != &port->dirty; node = next) {
+        struct shm_link *link = CONTAINER_OF(node, struct shm_link, dirty);
+        next = node->next;
+        if (link->link.lost || !urgent(link) || ring_doorbell(link)) {
+            link->unplaced = false;
+            list_remove(&link->dirty);
         }
     }
-    return !port->any_dirty;
+    return list_empty(&port->dirty);
 }
 
 bool shm_link_peer_awake(const struct link *base)
@@ -327,26 +329,9 @@ bool shm_link_peer_awake(const struct link *base)
            atomic_load_explicit(&link->board->asleep, memory_order_relaxed) == 0;
 }
 
-void shm_port_unpark(struct shm_port *port, struct nic *nic)
-{
-    for (struct shm_link *link = port->links; link != NULL; link = link->next) {
-        if (!list_empty(&link->link.parked) && shm_link_has_room(&link->link)) {
-            nic_unpark(nic, &link->link.parked);
-        }
-    }
-}
-
 bool shm_port_has_waiting(const struct shm_port *port)
 {
-    if (port->any_dirty) {
-        return true;
-    }
-    for (const struct shm_link *link = port->links; link != NULL; link = link->next) {
-        if (!list_empty(&link->link.parked)) {
-            return true;
-        }
-    }
-    return false;
+    return !list_empty(&port->dirty);
 }
 
 /* -- Consuming ----------------------------------------------------------------------------------*/

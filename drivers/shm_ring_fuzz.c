@@ -63,10 +63,10 @@ static void make_live(void)
 
 static void make_port(void)
 {
-    target.link.link =
-        (struct link){.kind = LINK_SHM, .peer = target.nic.peer, .self = target.nic.self};
-    list_init(&target.link.link.parked);
-    target.link.slot = LOCAL_NO_SLOT;
+    const struct link_name name = {
+        .self = &target.nic.self, .peer = &target.nic.peer, .slot = LOCAL_NO_SLOT};
+    link_init(&target.link.link, LINK_SHM, &name);
+    list_init(&target.link.dirty);
     target.link.socket = -1;
     target.link.ring = &shared.out;
     target.link.board = &shared.board;
@@ -82,10 +82,12 @@ static void make_port(void)
                                     .epoll = -1,
                                     .board_fd = -1,
                                     .board = &target.own,
-                                    .links = &target.link,
                                     .inbound = target.inbounds,
                                     .inbound_count = 1,
                                     .inbound_max = 1};
+    list_init(&target.port.dirty);
+    link_table_init(&target.port.links);
+    CHECK(link_table_add(&target.port.links, &target.link.link));
 }
 
 static void make(void)
@@ -98,8 +100,7 @@ static void make(void)
     }
     memset(&target.link, 0, offsetof(struct shm_link, data_end));
     target.link.windows = 0;
-    target.link.dirty = target.link.unplaced = target.link.direct_refused = false;
-    target.link.next = NULL;
+    target.link.unplaced = target.link.direct_refused = false;
     target.tail = target.data = 0;
     target.own.asleep = 0;
     nic_target_make(&target.nic, &target.link.link, 0, 0);
@@ -110,6 +111,8 @@ static void make(void)
 
 static void drop(void)
 {
+    link_table_remove(&target.port.links, &target.link.link);
+    link_table_close(&target.port.links);
     live_bare_drop(target.live);
     nic_target_drop(&target.nic);
     hostile_note(0, offsetof(struct shm_ring, slots));
@@ -254,7 +257,9 @@ static void sleep_and_wake(void)
 {
     (void)!shm_port_sleep(&target.port);
     shm_port_wake(&target.port);
-    shm_port_unpark(&target.port, target.nic.nic);
+    if (shm_link_has_room(&target.link.link)) {
+        nic_unpark(target.nic.nic, &target.link.link.parked);
+    }
     (void)shm_link_is_alive(&target.link.link);
     (void)shm_link_peer_awake(&target.link.link);
     (void)shm_link_has_read(&target.link.link, shm_link_mark(&target.link.link));

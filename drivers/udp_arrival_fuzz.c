@@ -176,15 +176,11 @@ static void make_port(void)
 
 static void drop_port(void)
 {
-    struct udp_port *port = &world.live->udp;
-    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
-        struct udp_link *link = port->buckets[i];
-        while (link != NULL) {
-            struct udp_link *next = link->next;
-            free(link);
-            link = next;
-        }
+    struct link *link;
+    while ((link = link_table_next(&world.live->udp.links, NULL)) != NULL) {
+        udp_port_drop(&world.live->udp, link);
     }
+    link_table_close(&world.live->udp.links);
 }
 
 static void make(struct input *input)
@@ -379,13 +375,13 @@ static void receive_letter(struct input *input)
 static uint32_t count_links(void)
 {
     uint32_t count = 0;
-    for (size_t i = 0; i < COUNT_OF(world.live->udp.buckets); i++) {
-        for (const struct udp_link *link = world.live->udp.buckets[i]; link != NULL;
-             link = link->next) {
-            CHECK(link->sent - link->confirmed <= link->sent);
-            count++;
-        }
+    struct link *base = NULL;
+    while ((base = link_table_next(&world.live->udp.links, base)) != NULL) {
+        const struct udp_link *link = CONTAINER_OF_CONST(base, struct udp_link, link);
+        CHECK(link->sent - link->confirmed <= link->sent);
+        count++;
     }
+    CHECK(count == world.live->udp.links.count);
     return count;
 }
 
@@ -431,7 +427,6 @@ static void pass_time(uint64_t ns)
     if (instant_reached(world.live->now, nic_deadline(world.nic.nic))) {
         nic_on_time(world.nic.nic, world.live->now);
     }
-    udp_port_unpark(&world.live->udp, world.nic.nic, world.live->now);
 }
 
 static void pull(void)

@@ -83,9 +83,9 @@ static void send_probe(struct udp_port *port, struct udp_link *link, uint8_t opc
                                .sent = sent,
                                .link_slot = (uint16_t)link_slot,
                                .sender_slot = (uint16_t)own_slot(port)};
-    if (link->slot != LOCAL_NO_SLOT) {
+    if (link->link.slot != LOCAL_NO_SLOT) {
         /* Some queue pair of the process: that is how it finds its way. */
-        probe.destination_qpn = (uint32_t)link->slot * SHARE_QPN_SPAN + SOME_QPN;
+        probe.destination_qpn = (uint32_t)link->link.slot * SHARE_QPN_SPAN + SOME_QPN;
     }
     roce_probe_encode(&probe, bytes);
     udp_port_transmit_headers(port, link, bytes, sizeof(bytes));
@@ -96,7 +96,7 @@ void udp_flow_probe(struct udp_port *port, struct udp_link *link)
     struct udp_link *trunk = link->trunk;
     trunk->probed = trunk->sent;
     port->counters.probes_sent++;
-    send_probe(port, link, ROCE_OPCODE_PROBE, trunk->sent, trunk->slot);
+    send_probe(port, link, ROCE_OPCODE_PROBE, trunk->sent, trunk->link.slot);
 }
 
 /* The way of the newest packet between its addresses: what leaves by another may be lost for ever,
@@ -129,7 +129,6 @@ static bool has_room(struct udp_port *port, struct udp_link *link, struct instan
         return true;
     }
     if (waits(port, link, now)) {
-        port->anyone_waiting = true;
         return false;
     }
     if (link->answers == UDP_ANSWERS_UNKNOWN) {
@@ -167,7 +166,6 @@ bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant 
 {
     struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
     if (UNLIKELY(port->blocked)) {
-        port->anyone_waiting = true;
         return false;
     }
     return has_room(port, link, now) &&
@@ -220,22 +218,7 @@ bool udp_flow_on_datagram(struct udp_port *port, const struct gid *source,
     return true;
 }
 
-void udp_port_unpark(struct udp_port *port, struct nic *nic, struct instant now)
-{
-    if (!port->anyone_waiting) {
-        return;
-    }
-    port->anyone_waiting = false;
-    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
-        for (struct udp_link *link = port->buckets[i]; link != NULL; link = link->next) {
-            if (!list_empty(&link->link.parked) && udp_link_has_room(port, &link->link, now)) {
-                nic_unpark(nic, &link->link.parked);
-            }
-        }
-    }
-}
-
 bool udp_port_has_waiting(const struct udp_port *port)
 {
-    return port->anyone_waiting || port->blocked;
+    return port->blocked;
 }

@@ -139,21 +139,22 @@ struct link *udp_port_group_link(struct udp_port *port, const struct gid *source
     /* Whoever receives, it is not one peer with one buffer: nobody is asked how full it is. */
     link->answers = UDP_ANSWERS_NO;
     const struct address *address = address_for(port, group);
-    return prepare_sender(link->fd, inet_is_ipv4(group->bytes), address->interface_index)
-               ? &link->link
-               : NULL;
+    if (!prepare_sender(link->fd, inet_is_ipv4(group->bytes), address->interface_index)) {
+        return NULL;
+    }
+    link_table_hold(&port->links, &link->link);
+    return &link->link;
 }
 
 void udp_groups_steer(struct udp_port *port)
 {
-    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
-        for (struct udp_link *link = port->buckets[i]; link != NULL; link = link->next) {
-            const struct address *address =
-                link->to_group ? address_for(port, &link->link.peer) : NULL;
-            if (address != NULL) {
-                (void)prepare_sender(link->fd, inet_is_ipv4(link->link.peer.bytes),
-                                     address->interface_index);
-            }
+    struct link *base = NULL;
+    while ((base = link_table_next(&port->links, base)) != NULL) {
+        const struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
+        const struct address *address = link->to_group ? address_for(port, &base->peer) : NULL;
+        if (address != NULL) {
+            (void)prepare_sender(link->fd, inet_is_ipv4(base->peer.bytes),
+                                 address->interface_index);
         }
     }
 }

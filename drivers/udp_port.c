@@ -132,17 +132,20 @@ void udp_port_show_variants(struct udp_port *port)
     }
 }
 
+static struct udp_link *udp_link_of(struct link *link)
+{
+    return CONTAINER_OF(link, struct udp_link, link);
+}
+
 static void note_markable(struct udp_link *link, int fd)
 {
-    for (; link != NULL; link = link->next) {
-        if (link->fd == fd) {
-            link->ecn = link->socket_ecn = UDP_ECT_0;
-        }
-        if (link->unmarked != NULL && link->unmarked->fd == fd) {
-            link->unmarked->socket_ecn = UDP_ECT_0;
-        }
-        udp_ways_note_markable(link->ways, fd);
+    if (link->fd == fd) {
+        link->ecn = link->socket_ecn = UDP_ECT_0;
     }
+    if (link->unmarked != NULL && link->unmarked->fd == fd) {
+        link->unmarked->socket_ecn = UDP_ECT_0;
+    }
+    udp_ways_note_markable(link->ways, fd);
 }
 
 /* Packets that are in the batch already may leave either way. */
@@ -160,8 +163,9 @@ void udp_port_serve_connections(struct udp_port *port, const struct gid *self)
     }
     port->markable[index] = true;
     choose_told(port);
-    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
-        note_markable(port->buckets[i], address->fd);
+    struct link *link = NULL;
+    while ((link = link_table_next(&port->links, link)) != NULL) {
+        note_markable(udp_link_of(link), address->fd);
     }
     for (uint32_t i = 0; i < UDP_PASSING_MAX; i++) {
         note_markable(&port->passing[i], address->fd);
@@ -173,6 +177,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
 {
     memset(port, 0, sizeof(*port));
     port->addresses = addresses;
+    link_table_init(&port->links);
     port->segmenting = true;
     port->ports = 1;
     port->groups_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
@@ -224,20 +229,25 @@ static void close_groups(struct udp_port *port)
     }
 }
 
+static void drop_all(struct udp_port *port)
+{
+    struct link *link = NULL;
+    while ((link = link_table_next(&port->links, link)) != NULL) {
+        udp_ways_rest(udp_link_of(link));
+    }
+    while ((link = link_table_next(&port->links, NULL)) != NULL) {
+        udp_port_drop(port, link);
+    }
+    link_table_close(&port->links);
+}
+
 void udp_port_close(struct udp_port *port)
 {
     close_groups(port);
     udp_senders_close(port);
-    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
-        struct udp_link *link = port->buckets[i];
-        while (link != NULL) {
-            struct udp_link *next = link->next;
-            udp_ways_free(link->ways);
-            free(link->unmarked);
-            free(link);
-            link = next;
-        }
-        port->buckets[i] = NULL;
+    if (port->addresses != NULL) {
+        port->batch_count = 0; /* Whoever closes has flushed it, or wants it no more. */
+        drop_all(port);
     }
     free(port->passing);
     free(port->layout);
@@ -254,14 +264,14 @@ void udp_port_close(struct udp_port *port)
 
 void udp_port_forget_sockets(struct udp_port *port)
 {
-    for (size_t i = 0; i < COUNT_OF(port->buckets); i++) {
-        for (struct udp_link *link = port->buckets[i]; link != NULL; link = link->next) {
-            link->fd = -1;
-            if (link->unmarked != NULL) {
-                link->unmarked->fd = -1;
-            }
-            udp_ways_forget_sockets(link->ways);
+    struct link *base = NULL;
+    while ((base = link_table_next(&port->links, base)) != NULL) {
+        struct udp_link *link = udp_link_of(base);
+        link->fd = -1;
+        if (link->unmarked != NULL) {
+            link->unmarked->fd = -1;
         }
+        udp_ways_forget_sockets(link->ways);
     }
     udp_senders_forget(port);
     for (uint32_t i = 0; i < port->group_count; i++) {
@@ -307,15 +317,6 @@ uint64_t udp_port_bad_icrc(const struct udp_port *port)
 
 /* -- Links --------------------------------------------------------------------------------------*/
 
-static uint32_t bucket_of(const struct gid *destination, int slot)
-{
-    uint32_t hash = 2166136261u ^ (uint32_t)slot;
-    for (size_t i = 0; i < sizeof(destination->bytes); i++) {
-        hash = (hash ^ destination->bytes[i]) * 16777619u;
-    }
-    return hash % 256;
-}
-
 static void aim(struct udp_link *link, const struct address *address)
 {
     const union socket_address to =
@@ -332,23 +333,6 @@ static const struct address *address_of(const struct udp_port *port, const struc
         }
     }
     return NULL;
-}
-
-static bool leads_to(const struct udp_link *link, const struct gid *source,
-                     const struct gid *destination, int slot, uint8_t hop_limit)
-{
-    return link->slot == slot && link->hop_limit == hop_limit &&
-           gid_equal(&link->link.peer, destination) && gid_equal(&link->link.self, source);
-}
-
-static struct udp_link *known_link(const struct udp_port *port, const struct gid *source,
-                                   const struct gid *destination, int slot, uint8_t hop_limit)
-{
-    struct udp_link *link = port->buckets[bucket_of(destination, slot)];
-    while (link != NULL && !leads_to(link, source, destination, slot, hop_limit)) {
-        link = link->next;
-    }
-    return link;
 }
 
 /* The address of ours to send from; NULL: none, or without UDP, or of another family than the
@@ -368,55 +352,83 @@ void udp_init_link(const struct udp_port *port, struct udp_link *link,
                    uint8_t hop_limit)
 {
     const bool markable = port->markable[address - port->addresses->entries];
+    const struct link_name name = {
+        .self = &address->gid, .peer = destination, .slot = slot, .hop_limit = hop_limit};
     memset(link, 0, sizeof(*link));
-    link->link = (struct link){.kind = LINK_UDP, .peer = *destination, .self = address->gid};
-    list_init(&link->link.parked);
+    link_init(&link->link, LINK_UDP, &name);
     memcpy(link->flow.source, address->gid.bytes, 16);
     memcpy(link->flow.destination, destination->bytes, 16);
     link->flow.source_port = ROCE_UDP_PORT;
     link->flow.destination_port = ROCE_UDP_PORT;
     link->fd = address->fd;
-    link->slot = slot;
-    link->hop_limit = hop_limit;
     link->ecn = link->socket_ecn = markable ? UDP_ECT_0 : 0;
     link->trunk = link;
     aim(link, address);
 }
 
-struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
-                               const struct gid *destination, int slot, uint8_t hop_limit)
+static struct udp_link *make_link(struct udp_port *port, const struct link_name *name)
 {
-    const struct address *address = source_towards(port, source, destination);
-    if (address == NULL) {
-        return NULL;
-    }
-    struct udp_link *known = known_link(port, source, destination, slot, hop_limit);
-    if (known != NULL) {
-        return known;
-    }
-    struct udp_link *link = malloc(sizeof(*link));
+    const struct address *address = source_towards(port, name->self, name->peer);
+    struct udp_link *link = address == NULL ? NULL : malloc(sizeof(*link));
     if (link == NULL) {
         return NULL;
     }
-    udp_init_link(port, link, address, destination, slot, hop_limit);
-    struct udp_link **bucket = &port->buckets[bucket_of(destination, slot)];
-    link->next = *bucket;
-    *bucket = link;
+    udp_init_link(port, link, address, name->peer, name->slot, name->hop_limit);
+    if (!link_table_add(&port->links, &link->link)) {
+        free(link);
+        return NULL;
+    }
+    port->peers += !inet_is_multicast(name->peer->bytes);
     return link;
+}
+
+struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
+                               const struct gid *destination, int slot, uint8_t hop_limit)
+{
+    const struct link_name name = {
+        .self = source, .peer = destination, .slot = slot, .hop_limit = hop_limit};
+    struct link *known = link_table_find(&port->links, &name);
+    return known != NULL ? udp_link_of(known) : make_link(port, &name);
 }
 
 struct link *udp_port_known_link(struct udp_port *port, const struct gid *source,
                                  const struct gid *destination, int slot)
 {
-    struct udp_link *link = known_link(port, source, destination, slot, 0);
-    return link == NULL ? NULL : &link->link;
+    const struct link_name name = {.self = source, .peer = destination, .slot = slot};
+    return link_table_find(&port->links, &name);
 }
 
 struct link *udp_port_link(struct udp_port *port, const struct gid *source,
                            const struct gid *destination, int slot)
 {
     struct udp_link *link = udp_find_link(port, source, destination, slot, 0);
-    return link == NULL ? NULL : &link->link;
+    if (link == NULL) {
+        return NULL;
+    }
+    link_table_hold(&port->links, &link->link);
+    return &link->link;
+}
+
+void udp_port_release(struct udp_port *port, struct link *link)
+{
+    link_table_release(&port->links, link);
+    if (link->holders == 0) {
+        udp_ways_rest(udp_link_of(link));
+    }
+}
+
+/* Packets of the batch refer to it. */
+void udp_port_drop(struct udp_port *port, struct link *base)
+{
+    struct udp_link *link = udp_link_of(base);
+    if (port->batch_count > 0) {
+        udp_port_flush(port);
+    }
+    udp_ways_free(link->ways);
+    link_table_remove(&port->links, base);
+    port->peers -= !inet_is_multicast(base->peer.bytes);
+    free(link->unmarked);
+    free(link);
 }
 
 /* Packets of the batch refer to links, so they leave before theirs leads elsewhere. */
@@ -435,20 +447,22 @@ static struct udp_link *next_passing(struct udp_port *port)
 struct link *udp_port_passing_link(struct udp_port *port, const struct gid *source,
                                    const struct gid *destination, int slot)
 {
+    const struct link_name name = {.self = source, .peer = destination, .slot = slot};
     const struct address *address = source_towards(port, source, destination);
     if (address == NULL) {
         return NULL;
     }
-    struct udp_link *link = known_link(port, source, destination, slot, 0);
-    for (uint32_t i = 0; i < UDP_PASSING_MAX && link == NULL; i++) {
-        if (leads_to(&port->passing[i], source, destination, slot, 0)) {
-            link = &port->passing[i];
+    struct link *known = link_table_find(&port->links, &name);
+    for (uint32_t i = 0; i < UDP_PASSING_MAX && known == NULL; i++) {
+        if (link_has_name(&port->passing[i].link, &name)) {
+            known = &port->passing[i].link;
         }
     }
-    if (link == NULL) {
-        link = next_passing(port);
-        udp_init_link(port, link, address, destination, slot, 0);
-        link->answers = UDP_ANSWERS_NO; /* An answer would not find it. */
+    if (known != NULL) {
+        return known;
     }
+    struct udp_link *link = next_passing(port);
+    udp_init_link(port, link, address, destination, slot, 0);
+    link->answers = UDP_ANSWERS_NO; /* An answer would not find it. */
     return &link->link;
 }

@@ -6,8 +6,8 @@
  *            (UDP_GRO).
  * Inputs     udp_port_transmit and udp_port_flush; udp_port_receive.
  * Outputs    Datagrams on the wire; to the sink, datagrams whose ICRC is right.
- * Ownership  The sockets are the address set's. Links live until udp_port_close; only what this
- *            program asks for makes one, never what comes in.
+ * Ownership  The sockets are the address set's. Who asks for a link holds it (link_table.h), and
+ *            what comes in makes none.
  * Threads    One caller at a time.
  * Time       Not used.
  * Units      Bytes.
@@ -28,7 +28,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "drivers/address.h"
-#include "drivers/link.h"
+#include "drivers/link_table.h"
 #include "nic/nic.h"
 #include "nic/ways.h"
 #include "wire/icrc.h"
@@ -68,11 +68,9 @@ enum udp_answers {
 
 struct udp_link {
     struct link link;
-    int slot;                  /* The peer's process; LOCAL_NO_SLOT: it has only one. */
     uint8_t answers;           /* enum udp_answers. */
     uint8_t unanswered;        /* Windows in a row that opened without an answer; stops at 250. */
-    bool to_group;             /* To a multicast group, ... */
-    uint8_t hop_limit;         /* ... by so many hops; 0: not beyond this machine, or unicast. */
+    bool to_group;             /* To a multicast group. */
     uint8_t ecn;               /* The bits of what leaves here: 0, or ECT(0), ... */
     uint8_t socket_ecn;        /* ... and those that the socket sets if it is told nothing. */
     uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
@@ -90,7 +88,6 @@ struct udp_link {
     int fd;
     bool in_flush;                      /* While a flush finds the packets of each link together: */
     uint32_t first_packet, last_packet; /* its first and newest one in the batch. */
-    struct udp_link *next;              /* In its bucket. */
 };
 
 /* udp_ways.c: the ways of a link. What leaves by way 0, with the link's own ECN bits, leaves by the
@@ -163,7 +160,8 @@ struct udp_port {
     uint32_t receive_bytes; /* Receive buffer the kernel granted. */
     bool markable[ADDRESS_MAX]; /* Packets from there may be marked (udp_port_serve_connections). */
     struct udp_counters counters;
-    struct udp_link *buckets[256];
+    struct link_table links;
+    uint32_t peers;           /* Links that lead to one. */
     struct udp_link *passing; /* UDP_PASSING_MAX of them, */
     uint32_t passing_next;    /* ... of which this is the next one to lead to somebody else. */
     struct udp_flow flows[UDP_FLOWS];
@@ -176,7 +174,6 @@ struct udp_port {
     uint32_t fruitful_looks;       /* Calls of udp_port_receive in a row that brought something. */
     uint32_t order[UDP_BATCH_MAX]; /* The batch link by link, during a flush. */
     bool answering;                /* The batch holds an answer that a peer may be waiting for. */
-    bool anyone_waiting;           /* Queue pairs may be parked on links without room. */
     uint8_t *arena;                /* Headers, pads and ICRCs of a flush; bounced payloads. */
     uint8_t *tails;                /* The rest of long headers, UDP_TAIL_BYTES a packet. */
     uint8_t *receive_buffer;
@@ -213,13 +210,16 @@ void udp_port_close(struct udp_port *port);
 /* The sockets are closed, and their numbers soon another file's: no link uses them any more. */
 void udp_port_forget_sockets(struct udp_port *port);
 
-/* The link from one of our GIDs to a peer's process; LOCAL_NO_SLOT: it has but one. NULL if they
- * are of different families. */
+/* The link from one of our GIDs to a peer's process, held once more; LOCAL_NO_SLOT: it has but one.
+ * NULL if they are of different families. */
 struct link *udp_port_link(struct udp_port *port, const struct gid *source,
                            const struct gid *destination, int slot);
-/* The same if it was asked for before, else NULL. */
+/* The same if there is one, else NULL. Not held for it. */
 struct link *udp_port_known_link(struct udp_port *port, const struct gid *source,
                                  const struct gid *destination, int slot);
+void udp_port_release(struct udp_port *port, struct link *link);
+/* An idle link goes, when what is in the batch has left. */
+void udp_port_drop(struct udp_port *port, struct link *link);
 
 /* A link for what is sent now and needs no memory of the peer: an answer, a management datagram.
  * Whoever causes those may be anybody, with any source address, so nothing is allocated: if the
@@ -253,7 +253,7 @@ static inline bool udp_link_suits(const struct link *base, enum nic_ecn ecn)
 const struct inet_flow *udp_link_flow(const struct link *link);
 
 /* udp_multicast.c: the link from one of our GIDs to a multicast group, over at most `hop_limit` - 1
- * routers; 0: to programs of this machine only. NULL if they are of different families. */
+ * routers; 0: to programs of this machine only. Held; NULL if they are of different families. */
 struct link *udp_port_group_link(struct udp_port *port, const struct gid *source,
                                  const struct gid *group, uint8_t hop_limit);
 /* An address has come back on another interface: what is sent to groups leaves by it. */
@@ -329,14 +329,13 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
 /* Room for one more packet: what is in flight to the peer fits its receive buffer. */
 bool udp_link_has_room(struct udp_port *port, struct link *link, struct instant now);
 
-/* Queue pairs parked on links that have room again become ready. */
-void udp_port_unpark(struct udp_port *port, struct nic *nic, struct instant now);
+/* What found no room in a send buffer is still to leave. */
 bool udp_port_has_waiting(const struct udp_port *port);
 /* Has the peer answered a probe, and not been silent for seconds since? */
 bool udp_link_answers(const struct link *link);
 
 /* udp_port.c, for udp_multicast.c: buffers and options of a socket bound, or to be bound, to the
- * port's UDP port; a link, found or made. */
+ * port's UDP port; a link, found or made, which is not held for it. */
 bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4);
 struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
                                const struct gid *destination, int slot, uint8_t hop_limit);
@@ -346,7 +345,8 @@ void udp_forbid_fragments(int fd, bool ipv4);
 void udp_init_link(const struct udp_port *port, struct udp_link *link,
                    const struct address *address, const struct gid *destination, int slot,
                    uint8_t hop_limit);
-/* udp_ways.c, for udp_port.c. */
+/* udp_ways.c, for udp_port.c: nobody holds the link any more, so it leads by no other. */
+void udp_ways_rest(struct udp_link *link);
 void udp_ways_free(struct udp_ways *ways);
 void udp_ways_forget_sockets(struct udp_ways *ways);
 /* udp_ways.c, for udp_flow.c: the NIC has a number for its next challenge. */
@@ -381,6 +381,12 @@ bool udp_flow_on_datagram(struct udp_port *port, const struct gid *source,
 uint32_t udp_port_window_bytes(const struct udp_port *port);
 /* ... and all of them together, to one peer, without overflowing its receive buffer. */
 uint32_t udp_port_safe_bytes(const struct udp_port *port);
+
+/* Is anybody reached over UDP, or any group joined? */
+static inline bool udp_port_is_used(const struct udp_port *port)
+{
+    return port->peers + port->group_count > 0;
+}
 
 uint32_t udp_port_fd_count(const struct udp_port *port);
 int udp_port_fd(const struct udp_port *port, uint32_t index);

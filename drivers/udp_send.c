@@ -351,7 +351,7 @@ static void put_variant(const struct udp_port *port, struct udp_layout *layout,
     const bool ipv4 = link->to.ss_family == AF_INET;
     const int level = ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
     const int traffic_class = variant.traffic_class | link->ecn;
-    const int hops = link->to_group ? link->hop_limit : variant.hop_limit;
+    const int hops = link->to_group ? link->link.hop_limit : variant.hop_limit;
     const uint32_t flow = htonl(variant.flow_label);
     if (traffic_class != link->socket_ecn) {
         add_control(layout, message, level, ipv4 ? IP_TOS : IPV6_TCLASS, &traffic_class,
@@ -381,7 +381,8 @@ static void lay_message(struct udp_port *port, struct udp_layout *layout, uint32
     if (count > 1) {
         ask_for_segments(layout, message, first->total_bytes);
     }
-    if (UNLIKELY((first->link->hop_limit | (first->link->ecn ^ first->link->socket_ecn)) != 0 ||
+    if (UNLIKELY((first->link->link.hop_limit | (first->link->ecn ^ first->link->socket_ecn)) !=
+                     0 ||
                  !inet_variant_is_plain(first->variant))) {
         put_variant(port, layout, message, first->link, first->variant);
     }

@@ -302,25 +302,64 @@ static struct nic_path path_of(const struct udp_link *link)
     return (struct nic_path){.source = link->link.self, .destination = link->link.peer};
 }
 
-/* A pair of addresses is a link like any other: a socket of the peer's, whose buffer is counted. */
+/* A pair of addresses is a link like any other: a socket of the peer's, whose buffer is counted. It
+ * stays as long as it is one. */
 static struct udp_link *pair_of(struct udp_port *port, struct udp_link *link,
                                 const struct nic_way *way)
 {
     struct udp_link *pair =
-        leads_there(port, way) ? udp_find_link(port, &way->source, &way->destination, link->slot, 0)
-                               : NULL;
+        leads_there(port, way)
+            ? udp_find_link(port, &way->source, &way->destination, link->link.slot, 0)
+            : NULL;
     port->counters.ways_missed += pair == NULL;
     return pair != NULL ? pair : link;
+}
+
+static void leave_pairs(struct udp_link *link)
+{
+    struct udp_ways *ways = link->ways;
+    for (uint32_t i = 1; i < ways->pair_count; i++) {
+        ways->pairs[i]->link.ways--;
+    }
+    ways->pair_count = 0;
+    ways->taught = NOTHING_YET;
+}
+
+/* What a branch counts for remembers it as the newest. */
+static void forget_branch(const struct udp_link *branch)
+{
+    struct udp_ways *ways = branch->trunk->ways;
+    if (ways != NULL && ways->newest == branch) {
+        ways->newest = NULL;
+    }
+}
+
+void udp_ways_rest(struct udp_link *link)
+{
+    struct udp_ways *ways = link->ways;
+    for (uint32_t ecn = 0; ecn < 2 && ways != NULL; ecn++) {
+        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
+            if (ways->branches[ecn][i] != NULL) {
+                forget_branch(ways->branches[ecn][i]);
+                ways->branches[ecn][i]->trunk = link;
+            }
+        }
+    }
+    if (ways != NULL) {
+        leave_pairs(link);
+    }
 }
 
 static void find_pairs(struct udp_port *port, struct udp_link *link)
 {
     struct udp_ways *ways = link->ways;
     const struct nic_path path = path_of(link);
+    leave_pairs(link);
     ways->pair_count = (uint8_t)nic_ways_pairs(ways->told);
     for (uint32_t i = 1; i < ways->pair_count; i++) {
         const struct nic_way way = nic_ways_at(ways->told, &path, i);
         ways->pairs[i] = pair_of(port, link, &way);
+        ways->pairs[i]->link.ways++;
     }
 }
 
@@ -335,7 +374,8 @@ static void aim_branch(struct udp_port *port, struct udp_link *link, struct udp_
     const struct address *address = &port->addresses->entries[index];
     const bool own_port = way.port > 0 || (pair != link && is_steered(port->addresses, address));
     const struct udp_sender *sender = own_port ? sender_of(port, index, way.port) : NULL;
-    udp_init_link(port, branch, address, &pair->link.peer, pair->slot, 0);
+    udp_init_link(port, branch, address, &pair->link.peer, pair->link.slot, 0);
+    branch->link.stem = &link->link;
     branch->trunk = pair;
     branch->ecn = ecn_capable ? UDP_ECT_0 : 0;
     if (sender != NULL) {
@@ -355,6 +395,7 @@ static void follow_peer(struct udp_port *port, struct udp_link *link)
     for (uint32_t ecn = 0; ecn < 2; ecn++) {
         for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
             if (ways->branches[ecn][i] != NULL) {
+                forget_branch(ways->branches[ecn][i]);
                 aim_branch(port, link, ways->branches[ecn][i], i, ecn);
             }
         }
@@ -376,9 +417,10 @@ static struct link *unmarked_link(struct udp_link *link)
         link->unmarked->ecn = 0;
         link->unmarked->ways = NULL;
         link->unmarked->unmarked = NULL;
-        link->unmarked->next = NULL;
         link->unmarked->in_flush = false;
         list_init(&link->unmarked->link.parked);
+        list_init(&link->unmarked->link.waiting);
+        list_init(&link->unmarked->link.member);
     }
     return &link->unmarked->link;
 }

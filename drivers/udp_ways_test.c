@@ -804,6 +804,49 @@ static void test_pair_without_a_route(void **state)
     assert_int_equal(bench->a.port.counters.ways_missed, 1);
 }
 
+static uint32_t drop_idle(struct udp_port *port)
+{
+    struct link *link = link_table_first_idle(&port->links), *next;
+    for (; link != NULL; link = next) {
+        next = link_table_next(&port->links, link);
+        link->lost = true; /* As one of too many. */
+        if (link_table_spares(&port->links, link)) {
+            udp_port_drop(port, link);
+        }
+    }
+    return port->links.count;
+}
+
+/* Links that are a way of each other stay as long as either is held, and go together. */
+static void test_links_that_are_ways_go(void **state)
+{
+    struct bench *bench = *state;
+    struct udp_port *port = &bench->a.port;
+    struct nic_ways other_ways = {0};
+    const struct gid *other_self = &bench->a.addresses.entries[1].gid;
+    const struct gid *other_peer = &bench->b.addresses.entries[1].gid;
+    struct link *other = udp_port_link(port, other_self, other_peer, bench->link->slot);
+    const struct nic_path other_path = {.source = *other_self, .destination = *other_peer};
+    assert_true(udp_port_offer_ways(port, other, &other_ways));
+    learn(bench, other_peer, 1);
+    assert_true(nic_ways_learn(&other_ways, &other_path, &bench->path.destination, 1));
+    for (int lap = 0; lap < 3; lap++) {
+        /* By the other link. */
+        transmit(bench, 1, false, bench->sent % 89 + ROCE_BTH_BYTES, 100);
+        (void)udp_port_way(port, other, 1, NIC_ECN_NOT);
+        assert_int_equal(bench->link->ways + other->ways, 2);
+        udp_port_release(port, bench->link);
+        assert_int_equal(drop_idle(port), 2); /* The other one leads by it. */
+        bench->link =
+            udp_port_link(port, &bench->path.source, &bench->path.destination, bench->link->slot);
+    }
+    udp_port_flush(port);
+    expect_all(bench);
+    udp_port_release(port, other);
+    udp_port_release(port, bench->link);
+    assert_int_equal(drop_idle(port), 0);
+}
+
 /* Each address of the peer's is a socket with a buffer of its own; when one is full, whoever sends
  * next might be to send there. */
 static void test_each_pair_has_a_window(void **state)
@@ -816,7 +859,6 @@ static void test_each_pair_has_a_window(void **state)
         transmit(bench, 1, false, bench->sent % 89 + ROCE_BTH_BYTES, 0);
         assert_in_range(bench->sent, 1, 1000);
     }
-    assert_true(udp_port_has_waiting(&bench->a.port));
     udp_port_flush(&bench->a.port);
     expect_all(bench);
     expect_all(bench);
@@ -992,6 +1034,7 @@ int main(void)
         PAIR_TEST(test_pairs_of_addresses),
         PAIR_TEST(test_pair_without_a_route),
         PAIR_TEST(test_each_pair_has_a_window),
+        PAIR_TEST(test_links_that_are_ways_go),
         cmocka_unit_test(test_devices_that_are_none),
         cmocka_unit_test(test_each_address_sends_by_its_interface), /* The last: elsewhere. */
     };

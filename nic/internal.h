@@ -49,6 +49,7 @@ struct nic {
     struct instant now;     /* What the world said last: completions are stamped with it. */
     bool turns_taken;       /* The world knows who may go on: nic_unready was called. */
     struct list cqs_to_notify;
+    struct list datagram_qps; /* UD. */
     struct list qps_with_events, cqs_with_events, srqs_with_events;
     struct roce_packet departing; /* What nic_departure.packet points at. */
     struct multicast_table multicast;
@@ -125,6 +126,7 @@ struct qp {
     union {
         struct rc_responder rc;
         struct uc_responder uc;
+        struct list ud; /* In nic.datagram_qps. */
     } in;
     struct timer_node timer;
     void *context;

@@ -36,6 +36,21 @@ struct srq *nic_each_srq(const struct nic *nic, uint32_t *at)
     return NULL;
 }
 
+const struct nic_path *nic_each_datagram(const struct nic *nic, struct nic_datagram_at *at)
+{
+    const struct list *node = at->qp == NULL ? nic->datagram_qps.next : &at->qp->in.ud;
+    while (node != &nic->datagram_qps) {
+        const struct qp *qp = CONTAINER_OF_CONST(node, struct qp, in.ud);
+        at->position = at->qp == qp ? at->position + 1 : qp->sends.next;
+        at->qp = qp;
+        if (at->position != qp->sends.tail) {
+            return send_queue_at(&qp->sends, at->position)->datagram.path;
+        }
+        node = node->next;
+    }
+    return NULL;
+}
+
 const struct gid *nic_group_of(const struct nic *nic, const struct qp *qp)
 {
     const struct multicast_table *table = &nic->multicast;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * inventory - what a NIC has, one after the other, for who closes a device with objects in use.
+ * inventory - what a NIC has, one after the other, for who closes a device with objects in use, and
+ * for who looks which ways to peers are still in use.
  *
  * Purpose    A kernel destroys with a device whatever was made on it. Programs may still hold the
  *            objects, so that they are made useless instead, and go when they are destroyed.
- * Inputs     A position, which starts at 0; each call moves it on.
+ * Inputs     A position, which starts at 0 ({0}); each call moves it on.
  * Outputs    The next object; NULL: there are no more.
  * Ownership  None.
  * Threads    One caller at a time; nothing is made or destroyed between two calls.
@@ -21,6 +22,14 @@ struct qp *nic_each_qp(const struct nic *nic, uint32_t *at);
 struct region *nic_each_region(const struct nic *nic, uint32_t *at);
 /* Those that XRC requests can name. */
 struct srq *nic_each_srq(const struct nic *nic, uint32_t *at);
+
+/* The paths of the datagrams that wait in send queues: each has a copy of its address handle's,
+ * which may be gone. */
+struct nic_datagram_at {
+    const struct qp *qp; /* NULL: the start. */
+    uint32_t position;
+};
+const struct nic_path *nic_each_datagram(const struct nic *nic, struct nic_datagram_at *at);
 
 /* A multicast group that the queue pair is attached to; NULL: none. */
 const struct gid *nic_group_of(const struct nic *nic, const struct qp *qp);

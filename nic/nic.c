@@ -72,6 +72,7 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     block_nic_init(nic, at);
     nic->next_srqn = nic->next_qpn;
     list_init(&nic->cqs_to_notify);
+    list_init(&nic->datagram_qps);
     list_init(&nic->qps_with_events);
     list_init(&nic->cqs_with_events);
     list_init(&nic->srqs_with_events);

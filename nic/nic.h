@@ -99,6 +99,8 @@ void nic_note_answers(struct nic *nic, uint32_t peer, bool answers);
 /* By which addresses and ports it is reached: the world fills in its part when it makes the link.
  * NULL: this NIC speaks no blocks, or there are fewer such links. */
 struct nic_ways *nic_peer_ways(struct nic *nic, uint32_t peer);
+/* The link is gone, and another one may get its number. */
+void nic_forget_peer(struct nic *nic, uint32_t peer);
 
 /* -- Arrival ------------------------------------------------------------------------------------
  * The world checks what only it can (the ICRC), and hands over the frame:

@@ -228,6 +228,9 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
     qp->number = draw_qpn(nic);
     nic->qps[qp->number & nic->qp_mask] = qp;
     nic->qp_count++;
+    if (qp->type == QP_UD) {
+        list_append(&nic->datagram_qps, &qp->in.ud);
+    }
     count_users(qp, 1);
     *result = qp;
     return STATUS_OK;
@@ -244,6 +247,9 @@ void qp_destroy(struct qp *qp)
         nic->last_posted = NULL;
     }
     list_remove(&qp->event_link);
+    if (qp->type == QP_UD) {
+        list_remove(&qp->in.ud);
+    }
     window_forget_owner(&nic->regions, qp);
     nic->qps[qp->number & nic->qp_mask] = NULL;
     nic->qp_count--;

@@ -106,6 +106,7 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
     struct live *live = live_of(ibv->context);
     live_lock(live);
     ah_of(ibv)->pd->users--;
+    live_release(live, &ah_of(ibv)->path);
     live_unlock(live);
     object_free(ibv->context, ah_of(ibv));
     return 0;

@@ -263,7 +263,9 @@ static void destroy_core(struct live *live, struct qp *core)
     live_withdraw_qp(live, core);
     free(qp_take_resources(core));
     free(qp_take_blocks(core));
+    const struct nic_path path = *qp_path(core);
     qp_destroy(core);
+    live_release(live, &path);
 }
 
 /* Whose allocator a queue pair's block is from: a receiver of XRC only shows its domain, which may
@@ -430,6 +432,35 @@ static int resolve(struct live *live, const struct qp *core, const struct ibv_ah
                        : status_errno(live_resolve(live, &attributes->path, qpn & 0xffffff));
 }
 
+/* Where the path leads is known. */
+static int modify_resolved(struct live *live, struct verbs_qp *qp,
+                           const struct qp_attributes *attributes, uint32_t mask)
+{
+    if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) &&
+        attributes->max_reads_in <= live_limits()->reads_per_qp &&
+        qp_lacks_resources(qp->core, attributes->max_reads_in)) {
+        const int reason = make_resources(qp->core, attributes);
+        if (reason != 0) {
+            return reason;
+        }
+    }
+    /* Blocks have no FLUSH: a queue pair made for it keeps to RC (docs/decisions/0033). */
+    if ((mask & QP_ATTR_AV) && qp_state_of(qp->core) == QP_INIT && !qp_ex_flushes(qp)) {
+        const int reason = live_make_blocks(live, qp->core, &attributes->path);
+        if (reason != 0) {
+            return reason;
+        }
+    }
+    live_flush(live);
+    /* Off the board while the change is made, so that no local peer acts on what was. */
+    live_withdraw_qp(live, qp->core);
+    const enum status status = qp_modify(qp->core, attributes, mask, live_now(live));
+    live_publish_qp(live, qp->core);
+    live_flush(live);
+    return status_errno(status);
+}
+
+/* The queue pair holds the way to its peer as long as that is its path. */
 static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ibv_qp_attr *attr,
                          uint32_t mask)
 {
@@ -442,28 +473,14 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
             return reason;
         }
     }
-    if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) &&
-        attributes.max_reads_in <= live_limits()->reads_per_qp &&
-        qp_lacks_resources(qp->core, attributes.max_reads_in)) {
-        const int reason = make_resources(qp->core, &attributes);
-        if (reason != 0) {
-            return reason;
-        }
+    const struct nic_path before = *qp_path(qp->core);
+    const int reason = modify_resolved(live, qp, &attributes, mask);
+    if (reason != 0) {
+        live_release(live, &attributes.path);
+    } else if ((mask & QP_ATTR_AV) || qp_path(qp->core)->link == NULL) {
+        live_release(live, &before);
     }
-    /* Blocks have no FLUSH: a queue pair made for it keeps to RC (docs/decisions/0033). */
-    if ((mask & QP_ATTR_AV) && qp_state_of(qp->core) == QP_INIT && !qp_ex_flushes(qp)) {
-        const int reason = live_make_blocks(live, qp->core, &attributes.path);
-        if (reason != 0) {
-            return reason;
-        }
-    }
-    live_flush(live);
-    /* Off the board while the change is made, so that no local peer acts on what was. */
-    live_withdraw_qp(live, qp->core);
-    const enum status status = qp_modify(qp->core, &attributes, mask, live_now(live));
-    live_publish_qp(live, qp->core);
-    live_flush(live);
-    return status_errno(status);
+    return reason;
 }
 
 EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)

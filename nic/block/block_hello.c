@@ -27,6 +27,12 @@ struct nic_ways *nic_peer_ways(struct nic *nic, uint32_t peer)
                : &nic->block_peers[peer - 1].ways;
 }
 
+void nic_forget_peer(struct nic *nic, uint32_t peer)
+{
+    CHECK(peer != 0 && peer <= nic->limits.block.peers);
+    nic->block_peers[peer - 1] = (struct block_peer){0};
+}
+
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;

@@ -128,6 +128,57 @@ static void test_grh(void **state)
     assert_int_equal(ibv_destroy_qp(world.receiver), 0);
 }
 
+static struct ibv_ah *handle_to(struct api *api, union ibv_gid gid)
+{
+    struct ibv_ah_attr attr = {
+        .is_global = 1, .grh = {.dgid = gid, .hop_limit = 64}, .port_num = 1};
+    struct ibv_ah *ah = ibv_create_ah(api->pd, &attr);
+    assert_non_null(ah);
+    return ah;
+}
+
+static void set_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+    struct ibv_qp_attr attr = {.qp_state = state};
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+}
+
+/* A message has its own copy of the way: it waits in the queue when its handle and many others have
+ * been destroyed, and arrives. */
+static void test_handles_gone_before_their_messages(void **state)
+{
+    struct api *api = *state;
+    const char *wire = getenv("NONIC_WIRE");
+    if (wire != NULL && strcmp(wire, "shm") == 0) {
+        return; /* Nobody is at other addresses. */
+    }
+    struct ibv_qp *qp = api_create_qp(api, IBV_QPT_UD, api->cqs[0], NULL);
+    union ibv_gid other = api->gid;
+    api_connect(api, qp, qp);
+    set_state(qp, IBV_QPS_SQD);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(api_post_receive(qp, api_sge(api->mrs[1], 0, 100)), 0);
+        struct ibv_ah *ah = handle_to(api, api->gid);
+        struct ibv_sge sge = api_sge(api->mrs[0], 0, 8);
+        struct ibv_send_wr *bad, wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+        wr.wr.ud.ah = ah;
+        wr.wr.ud.remote_qpn = qp->qp_num;
+        wr.wr.ud.remote_qkey = 0x11111111;
+        assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+        assert_int_equal(ibv_destroy_ah(ah), 0);
+    }
+    for (uint32_t i = 0; i < 1000; i++) {
+        other.raw[14] = (uint8_t)(i / 200);
+        other.raw[15] = (uint8_t)(1 + i % 200);
+        assert_int_equal(ibv_destroy_ah(handle_to(api, other)), 0);
+    }
+    set_state(qp, IBV_QPS_RTS);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(api_expect(api->cqs[0], IBV_WC_SUCCESS).opcode, IBV_WC_RECV);
+    }
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 /* UC and RC: what only RC takes is left out for UC. */
 static void connect_to(struct ibv_qp *qp, const struct ibv_global_route *route, uint32_t qpn)
 {
@@ -281,6 +332,8 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_grh, api_open, api_close),
+        cmocka_unit_test_setup_teardown(test_handles_gone_before_their_messages, api_open,
+                                        api_close),
         cmocka_unit_test_setup_teardown(test_connection, api_open, api_close),
         cmocka_unit_test_setup_teardown(test_connection_on_the_wire, api_open, api_close),
     };

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_links - who is gone is gone: when a link that nobody holds goes.
+ *
+ * live_resolve and its like hold the link that they find for a path; live_release lets go of it
+ * where the path ends. A link that nobody holds is idle. It may still be named by a datagram that
+ * waits in a send queue (its address handle may be destroyed by then), and by a packet that the
+ * fault injector holds; so some idle links are kept, and before others go, these packets are looked
+ * at. No message costs anything for it (docs/decisions/0038).
+ */
+#include "drivers/live_internal.h"
+#include "nic/inventory.h"
+
+void live_begin_links(struct live *live)
+{
+    live->nowhere = (struct link){.kind = LINK_NOWHERE, .lost = true, .stem = &live->nowhere};
+    list_init(&live->nowhere.parked);
+    list_init(&live->nowhere.waiting);
+    list_init(&live->waiting);
+    link_table_init(&live->fans);
+}
+
+/* NULL: it is no port's, and stays. */
+static struct link_table *table_of(struct live *live, const struct link *link)
+{
+    switch (link->kind) {
+    case LINK_UDP: return &live->udp.links;
+    case LINK_SHM: return live->shm == NULL ? NULL : shm_port_links(live->shm);
+    case LINK_FAN: return &live->fans;
+    case LINK_NOWHERE: break;
+    }
+    return NULL;
+}
+
+void live_let_go(struct live *live, struct link *link)
+{
+    struct link_table *table = table_of(live, link);
+    if (table == NULL) {
+        return;
+    }
+    if (link->kind == LINK_UDP) {
+        udp_port_release(&live->udp, link);
+    } else {
+        link_table_release(table, link);
+    }
+}
+
+/* Packets that wait, which nobody holds a link for. */
+static void mark_wanted(struct live *live, bool wanted)
+{
+    struct nic_datagram_at at = {0};
+    const struct nic_path *path;
+    while ((path = nic_each_datagram(live->nic, &at)) != NULL) {
+        ((struct link *)path->link)->wanted = wanted;
+    }
+    uint64_t place = 0;
+    const struct faults_packet *held;
+    while (live->faults != NULL && (held = faults_each_held(live->faults, &place)) != NULL) {
+        held->link->stem->wanted = wanted;
+    }
+}
+
+/* Another link gets the number. */
+static void free_number(struct live *live, struct link *link)
+{
+    if (link->number != 0) {
+        nic_forget_peer(live->nic, link->number);
+        live->numbers[link->number / 64] &= ~(UINT64_C(1) << link->number % 64);
+    }
+}
+
+uint32_t live_free_number(const struct live *live)
+{
+    const uint32_t most = nic_limits(live->nic)->block.peers;
+    CHECK(most <= LIVE_NUMBERS_MAX);
+    for (uint32_t number = 1; number <= most; number++) {
+        if ((live->numbers[number / 64] >> number % 64 & 1) == 0) {
+            return number;
+        }
+    }
+    return 0;
+}
+
+void live_take_number(struct live *live, struct link *link, uint32_t number)
+{
+    live->numbers[number / 64] |= UINT64_C(1) << number % 64;
+    link->number = number;
+}
+
+/* A queue pair that waits for room here was led elsewhere meanwhile. */
+static void drop(struct live *live, struct link *link)
+{
+    nic_unpark(live->nic, &link->parked);
+    list_remove(&link->waiting);
+    switch (link->kind) {
+    case LINK_UDP:
+        free_number(live, link);
+        udp_port_drop(&live->udp, link);
+        break;
+    case LINK_SHM: shm_port_drop(live->shm, link); break;
+    case LINK_FAN: live_drop_fan(live, link); break;
+    case LINK_NOWHERE: break;
+    }
+}
+
+static void sweep_table(struct live *live, struct link_table *table)
+{
+    struct link *link = link_table_first_idle(table), *next;
+    for (; link != NULL; link = next) {
+        next = link_table_next(table, link);
+        if (link_table_spares(table, link)) {
+            drop(live, link);
+        }
+    }
+    link_table_note_swept(table);
+}
+
+/* Fans first: they hold others. */
+static void sweep(struct live *live)
+{
+    mark_wanted(live, true);
+    sweep_table(live, &live->fans);
+    sweep_table(live, &live->udp.links);
+    if (live->shm != NULL) {
+        sweep_table(live, shm_port_links(live->shm));
+    }
+    mark_wanted(live, false);
+}
+
+void live_sweep_links(struct live *live)
+{
+    if (link_table_is_crowded(&live->fans) || link_table_is_crowded(&live->udp.links) ||
+        (live->shm != NULL && link_table_is_crowded(shm_port_links(live->shm)))) {
+        sweep(live);
+    }
+}
+
+void live_release(struct live *live, const struct nic_path *path)
+{
+    /* A child of fork has the links that its parent had then. */
+    if (path->link != NULL && !live->inherited) {
+        live_let_go(live, path->link);
+        live_sweep_links(live);
+    }
+}
