@@ -12,6 +12,7 @@
 
 #include "base/instant.h"
 #include "base/list.h"
+#include "drivers/udp_unread.h"
 #include "nic/types.h"
 
 enum link_kind {
@@ -46,6 +47,9 @@ struct link {
         uint32_t mark;          /* Shared memory: how much had been sent by then. */
         bool unread;            /* UDP: something lay in the peer's socket. */
         uint8_t blind;          /* UDP: so many looks in a row failed for want of something. */
+        bool unmet;             /* UDP: likewise the look for its owner. */
+        struct instant met_at;  /* UDP, on this machine: when we looked whose the peer's socket */
+        struct udp_owner owner; /* is, and whose. */
     } reading;
 };
 

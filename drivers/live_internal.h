@@ -230,7 +230,10 @@ void live_explain_other_version(struct live *live);
 void live_explain_no_udp(struct live *live, const struct gid *source,
                          const struct gid *destination);
 
-/* live_stopped.c: transport timers that are due. */
+/* live_stopped.c: a queue pair connects by that link over UDP. A peer on this machine is known by
+ * its socket from now on. */
+void live_meet_peer(struct live *live, struct link *link);
+/* Transport timers that are due. */
 void live_check_retries(struct live *live);
 
 /* live_progress.c */

@@ -213,6 +213,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
         return live_unreachable(reason);
     }
     link->connected = true;
+    live_meet_peer(live, link);
     udp_port_serve_connections(&live->udp, &path->source);
     path->link = link;
     path->window_bytes = udp_port_window_bytes(&live->udp);

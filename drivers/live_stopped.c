@@ -12,6 +12,7 @@
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/shortage.h"
+#include "drivers/socket_address.h"
 #include "drivers/udp_unread.h"
 
 /* One look at /proc serves all queue pairs of a link for so long. */
@@ -43,6 +44,21 @@ static bool unread_in_ring(struct live *live, struct link *link, struct instant 
     return true;
 }
 
+/* When somebody connects. What is at the address later may be a stranger's socket. */
+void live_meet_peer(struct live *live, struct link *link)
+{
+    struct link_reading *reading = &link->reading;
+    if (reading->met_at.ns != 0 &&
+        !instant_reached(live->now, instant_after(reading->met_at, LOOK_NS))) {
+        return;
+    }
+    reading->met_at = live->now;
+    struct udp_owner owner;
+    const bool found = address_is_local(link->peer.bytes) && udp_find_owner(&link->peer, &owner);
+    reading->unmet = !found && shortage_is(errno);
+    reading->owner = found ? owner : (struct udp_owner){.inode = 0};
+}
+
 /* The sockets of an address that processes share outlive them, unread datagrams and all. Of our own
  * address we know which one the peer reads. False with an errno that shortage_is: it cannot be
  * said. */
@@ -59,12 +75,20 @@ static bool look_at_socket(const struct live *live, const struct udp_link *link)
             return share_has_unread(address->share, (uint32_t)link->link.slot);
         }
     }
-    return udp_unread_at(&link->link.peer);
+    const struct link_reading *reading = &link->link.reading;
+    if (reading->owner.inode == 0) {
+        errno = reading->unmet ? EAGAIN : 0;
+        return false;
+    }
+    return udp_unread_at(&link->link.peer, &reading->owner, link->link.slot != LOCAL_NO_SLOT);
 }
 
 static bool look_once(struct live *live, struct link *link)
 {
     struct link_reading *reading = &link->reading;
+    if (reading->unmet) {
+        live_meet_peer(live, link);
+    }
     errno = 0;
     const bool unread = look_at_socket(live, CONTAINER_OF(link, struct udp_link, link));
     const bool blind = !unread && shortage_is(errno);

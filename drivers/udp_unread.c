@@ -29,36 +29,68 @@ static void print_address(const struct gid *peer, char text[64])
     }
 }
 
+/* What is looked for, and what was found. */
+struct search {
+    char address[64];
+    const struct udp_owner *owner; /* Whose socket has unread datagrams; NULL: any socket. */
+    bool shared;
+    bool found;
+    struct udp_owner finding;
+};
+
+static bool is_it(const struct search *search, const char *address, unsigned long unread,
+                  const struct udp_owner *found)
+{
+    const struct udp_owner *owner = search->owner;
+    return strcmp(address, search->address) == 0 &&
+           (owner == NULL || (unread > 0 && found->uid == owner->uid &&
+                              (search->shared || found->inode == owner->inode)));
+}
+
 /* 0 or an errno: the list cannot be read. */
-static int look_for(const char *list, const char *wanted, bool *unread)
+static int look_for(const char *list, struct search *search)
 {
     char line[512], address[64];
     FILE *file = fopen(list, "re");
     if (file == NULL) {
         return errno;
     }
-    while (!*unread && fgets(line, sizeof(line), file) != NULL) {
-        unsigned long waiting;
-        *unread = sscanf(line, " %*u: %63s %*s %*x %*x:%lx", address, &waiting) == 2 &&
-                  waiting > 0 && strcmp(address, wanted) == 0;
+    while (!search->found && fgets(line, sizeof(line), file) != NULL) {
+        unsigned long unread;
+        struct udp_owner *found = &search->finding;
+        search->found = sscanf(line, " %*u: %63s %*s %*x %*x:%lx %*x:%*x %*x %u %*u %lu", address,
+                               &unread, &found->uid, &found->inode) == 4 &&
+                        is_it(search, address, unread, found);
     }
     const int reason = ferror(file) ? EAGAIN : 0;
     fclose(file);
     return reason;
 }
 
-bool udp_unread_at(const struct gid *peer)
+static void look(const struct gid *peer, struct search *search)
 {
     const char *list = inet_is_ipv4(peer->bytes) ? "/proc/net/udp" : "/proc/net/udp6";
-    char wanted[64];
-    bool unread = false;
     int reason = 0;
-    print_address(peer, wanted);
+    print_address(peer, search->address);
     const int cancellation = uncancelled_begin();
-    for (int look = 0; look < LOOKS && !unread && reason == 0; look++) {
-        reason = look_for(list, wanted, &unread);
+    for (int looks = 0; looks < LOOKS && !search->found && reason == 0; looks++) {
+        reason = look_for(list, search);
     }
     uncancelled_end(cancellation);
     errno = reason;
-    return unread;
+}
+
+bool udp_find_owner(const struct gid *peer, struct udp_owner *owner)
+{
+    struct search search = {.owner = NULL};
+    look(peer, &search);
+    *owner = search.finding;
+    return search.found;
+}
+
+bool udp_unread_at(const struct gid *peer, const struct udp_owner *owner, bool shared)
+{
+    struct search search = {.owner = owner, .shared = shared};
+    look(peer, &search);
+    return search.found;
 }

@@ -10,11 +10,23 @@
 
 #include <stdbool.h>
 
+#include "base/check.h"
 #include "nic/types.h"
 
-/* Is there a socket at the RoCEv2 port of that address, in our network namespace, with datagrams
- * nobody has read? Where several processes share the address: of any of theirs. False with an errno
+/* A socket of this machine, and whose it is, as the kernel numbers both. */
+struct udp_owner {
+    unsigned uid;
+    unsigned long inode; /* 0: none. */
+};
+
+/* A socket at the RoCEv2 port of that address, in our network namespace: any of them where several
+ * processes share the address. False: there is none; or, with an errno that shortage_is, it cannot
+ * be said just now. */
+MUST_USE bool udp_find_owner(const struct gid *peer, struct udp_owner *owner);
+
+/* Does the owner's socket there have datagrams that nobody has read? If `shared`, any socket of the
+ * user's there, since they are those of all processes that share the address. False with an errno
  * that shortage_is: it cannot be said just now. */
-bool udp_unread_at(const struct gid *peer);
+bool udp_unread_at(const struct gid *peer, const struct udp_owner *owner, bool shared);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Unread datagrams are seen at the very address and port, for IPv4 and IPv6, and no others.
+ * Goal    Unread datagrams are seen at the very address and port, for IPv4 and IPv6, in the very
+ *         socket that was there before, and no others.
  * Method  Sockets of this test, in the kernel's own list.
  */
 #include <setjmp.h>
@@ -68,25 +69,35 @@ static void read_from(int fd)
     assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), 6);
 }
 
+static struct udp_owner owner_at(const struct gid *gid)
+{
+    struct udp_owner owner;
+    assert_true(udp_find_owner(gid, &owner));
+    assert_int_equal(owner.uid, geteuid());
+    return owner;
+}
+
 static void test_unread_until_all_is_read(void **state)
 {
     (void)state;
     const struct gid gid = gid_of(1);
     const union any_address address = address_of(&gid, ROCE_UDP_PORT);
-    assert_false(udp_unread_at(&gid)); /* Nobody is there. */
+    struct udp_owner owner;
+    assert_false(udp_find_owner(&gid, &owner)); /* Nobody is there. */
     const int fd = open_at(&address);
-    assert_false(udp_unread_at(&gid));
+    owner = owner_at(&gid);
+    assert_false(udp_unread_at(&gid, &owner, false));
     send_to(&address);
     send_to(&address);
-    assert_true(udp_unread_at(&gid));
+    assert_true(udp_unread_at(&gid, &owner, false));
     read_from(fd);
-    assert_true(udp_unread_at(&gid));
+    assert_true(udp_unread_at(&gid, &owner, false));
     read_from(fd);
-    assert_false(udp_unread_at(&gid));
+    assert_false(udp_unread_at(&gid, &owner, false));
     send_to(&address);
-    assert_true(udp_unread_at(&gid));
+    assert_true(udp_unread_at(&gid, &owner, false));
     close(fd); /* With its owner, what is unread is gone. */
-    assert_false(udp_unread_at(&gid));
+    assert_false(udp_unread_at(&gid, &owner, false));
 }
 
 static void test_other_sockets(void **state)
@@ -97,14 +108,38 @@ static void test_other_sockets(void **state)
     const union any_address another_port = address_of(&gid, ROCE_UDP_PORT + 1);
     const union any_address another_address = address_of(&other, ROCE_UDP_PORT);
     const int fds[] = {open_at(&here), open_at(&another_port), open_at(&another_address)};
+    const struct udp_owner owner = owner_at(&gid), others = owner_at(&other);
     send_to(&another_port);
-    assert_false(udp_unread_at(&gid));
+    assert_false(udp_unread_at(&gid, &owner, false));
     send_to(&another_address);
-    assert_false(udp_unread_at(&gid));
-    assert_true(udp_unread_at(&other));
+    assert_false(udp_unread_at(&gid, &owner, false));
+    assert_true(udp_unread_at(&other, &others, false));
     for (int i = 0; i < 3; i++) {
         close(fds[i]);
     }
+}
+
+/* Whoever takes the address of a process that ended is not that process: neither another program of
+ * its user nor a program of another one. */
+static void test_stranger_at_the_same_address(void **state)
+{
+    (void)state;
+    const struct gid gid = gid_of(6);
+    const union any_address address = address_of(&gid, ROCE_UDP_PORT);
+    int fd = open_at(&address);
+    const struct udp_owner owner = owner_at(&gid);
+    close(fd);
+    fd = open_at(&address);
+    send_to(&address);
+    const struct udp_owner stranger = owner_at(&gid);
+    assert_true(stranger.inode != owner.inode);
+    assert_false(udp_unread_at(&gid, &owner, false));
+    assert_true(udp_unread_at(&gid, &stranger, false));
+    const struct udp_owner of_another_user = {.uid = stranger.uid + 1, .inode = stranger.inode};
+    for (int shared = 0; shared < 2; shared++) {
+        assert_false(udp_unread_at(&gid, &of_another_user, shared));
+    }
+    close(fd);
 }
 
 /* An address that processes share has several sockets: any of them counts. */
@@ -120,9 +155,10 @@ static void test_shared_address(void **state)
         assert_int_equal(setsockopt(fds[i], SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);
         assert_int_equal(bind(fds[i], &address.any, sizeof(address.v4)), 0);
     }
-    assert_false(udp_unread_at(&gid));
+    const struct udp_owner owner = owner_at(&gid);
+    assert_false(udp_unread_at(&gid, &owner, true));
     send_to(&address);
-    assert_true(udp_unread_at(&gid));
+    assert_true(udp_unread_at(&gid, &owner, true));
     for (int i = 0; i < 4; i++) {
         close(fds[i]);
     }
@@ -140,11 +176,12 @@ static void test_ipv6(void **state)
         close(fd);
         skip(); /* No IPv6, or another program has the only loopback address. */
     }
-    assert_false(udp_unread_at(&gid));
+    const struct udp_owner owner = owner_at(&gid);
+    assert_false(udp_unread_at(&gid, &owner, false));
     send_to(&address);
-    assert_true(udp_unread_at(&gid));
+    assert_true(udp_unread_at(&gid, &owner, false));
     read_from(fd);
-    assert_false(udp_unread_at(&gid));
+    assert_false(udp_unread_at(&gid, &owner, false));
     close(fd);
 }
 
@@ -185,6 +222,7 @@ static void test_while_others_come_and_go(void **state)
         fds[i] = open_at(&other_address);
     }
     const int fd = open_at(&address);
+    const struct udp_owner owner = owner_at(&gid);
     send_to(&address);
     const pid_t busy = fork();
     if (busy == 0) {
@@ -192,7 +230,7 @@ static void test_while_others_come_and_go(void **state)
     }
     int missed = 0;
     for (int i = 0; i < LOOKS; i++) {
-        missed += !udp_unread_at(&gid);
+        missed += !udp_unread_at(&gid, &owner, false);
     }
     kill(busy, SIGKILL);
     waitpid(busy, NULL, 0);
@@ -206,8 +244,11 @@ static void test_while_others_come_and_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unread_until_all_is_read), cmocka_unit_test(test_other_sockets),
-        cmocka_unit_test(test_shared_address),           cmocka_unit_test(test_ipv6),
+        cmocka_unit_test(test_unread_until_all_is_read),
+        cmocka_unit_test(test_other_sockets),
+        cmocka_unit_test(test_shared_address),
+        cmocka_unit_test(test_ipv6),
+        cmocka_unit_test(test_stranger_at_the_same_address),
         cmocka_unit_test(test_while_others_come_and_go),
     };
     return cmocka_run_group_tests_name("udp_unread", tests, NULL, NULL);
