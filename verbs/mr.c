@@ -180,33 +180,35 @@ static bool withdraw(struct live *live, struct verbs_mr *mr)
     return free_of_windows;
 }
 
-/* Takes the lock, once no local peer is reaching into the region. False: it is bound to windows, or
- * a peer does not come out. */
-static bool lock_withdrawn(struct live *live, struct verbs_mr *mr)
+/* (locked) The handle that the region was registered with, which may go with the lock, if `mr` is
+ * another one: any handle takes the region away. NULL: it is gone. */
+static struct verbs_mr *owner_of(struct live *live, struct verbs_mr *mr)
 {
-    live_lock(live);
-    if (!withdraw(live, mr)) {
-        return false;
+    if (!mr->imported) {
+        return mr->gone ? NULL : mr;
     }
-    if (live_settled(live)) {
-        return true;
-    }
-    live_unlock(live);
-    const bool settled = live_settle(live);
-    live_lock(live);
-    /* Windows may have been bound meanwhile. */
-    return settled && mr->core.windows == 0;
-}
-
-/* The handle that a region was registered with; NULL: there is no such region. */
-static struct verbs_mr *find_registered(struct live *live, uint32_t key)
-{
-    live_lock(live);
-    struct region *region = region_find(nic_regions(live_nic(live)), key);
-    live_unlock(live);
+    struct region *region = region_find(nic_regions(live_nic(live)), mr->ibv.handle);
     return region == NULL || region->kind != REGION_MEMORY
                ? NULL
                : CONTAINER_OF(region, struct verbs_mr, core);
+}
+
+/* Takes the lock, once no local peer is reaching into the region. NULL: it is gone. Not *clear: it
+ * is bound to windows, or a peer does not come out. */
+static struct verbs_mr *lock_withdrawn(struct live *live, struct verbs_mr *mr, bool *clear)
+{
+    bool settled = true;
+    live_lock(live);
+    struct verbs_mr *owner = owner_of(live, mr);
+    if (owner != NULL && withdraw(live, owner) && !live_settled(live)) {
+        live_unlock(live);
+        settled = live_settle(live);
+        live_lock(live);
+        /* Meanwhile windows may have been bound, or another thread took the region away. */
+        owner = owner_of(live, mr);
+    }
+    *clear = settled && owner != NULL && owner->core.windows == 0;
+    return owner;
 }
 
 static void give_up(struct verbs_mr *mr)
@@ -222,19 +224,18 @@ static void give_up(struct verbs_mr *mr)
 static int deregister(struct verbs_mr *mr)
 {
     struct live *live = live_of(mr->ibv.context);
-    struct verbs_mr *owner = mr->imported ? find_registered(live, mr->ibv.handle) : mr;
+    enum status status = STATUS_BUSY;
+    bool clear, forsaken = false;
+    struct verbs_mr *owner = lock_withdrawn(live, mr, &clear);
     if (owner == NULL) {
-        return EINVAL;
+        status = mr->gone ? STATUS_OK : STATUS_INVALID;
+    } else if (clear) {
+        status = region_remove(nic_regions(live_nic(live)), &owner->core);
+        owner->gone = status == STATUS_OK;
+        forsaken = owner->gone && owner->forsaken;
     }
-    if (owner->gone) {
-        return 0;
-    }
-    const bool withdrawn = lock_withdrawn(live, owner);
-    const enum status status =
-        withdrawn ? region_remove(nic_regions(live_nic(live)), &owner->core) : STATUS_BUSY;
     live_unlock(live);
-    owner->gone = status == STATUS_OK;
-    if (owner->gone && owner->forsaken) {
+    if (forsaken) {
         give_up(owner);
     }
     return status_errno(status);
@@ -281,10 +282,13 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 EXPORT void ibv_unimport_mr(struct ibv_mr *ibv)
 {
     struct verbs_mr *mr = mr_of(ibv);
-    if (mr->imported || mr->gone) {
+    struct live *live = live_of(ibv->context);
+    live_lock(live);
+    const bool over = mr->imported || mr->gone;
+    mr->forsaken = !over;
+    live_unlock(live);
+    if (over) {
         give_up(mr);
-    } else {
-        mr->forsaken = true;
     }
 }
 
@@ -302,7 +306,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     const bool domain = flags & IBV_REREG_MR_CHANGE_PD;
     const bool rights = flags & IBV_REREG_MR_CHANGE_ACCESS;
     if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || flags == 0 || (domain && pd == NULL) ||
-        mr->imported || mr->gone || (translation && (memory == NULL || bytes == 0))) {
+        mr->imported || (translation && (memory == NULL || bytes == 0))) {
         return rereg_failure(EINVAL);
     }
     if (is_closed(ibv->context)) {
@@ -320,9 +324,9 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     }
     struct live *live = live_of(ibv->context);
     /* While windows are bound to it the region stays as it is, published too. */
-    const bool withdrawn = lock_withdrawn(live, mr);
-    enum status status = STATUS_BUSY;
-    if (withdrawn) {
+    bool clear;
+    enum status status = lock_withdrawn(live, mr, &clear) == NULL ? STATUS_INVALID : STATUS_BUSY;
+    if (clear) {
         status = region_change(&mr->core, domain ? pd_core(pd) : mr->core.pd, &request, translation,
                                domain, rights);
         live_publish_region(live, &mr->core);

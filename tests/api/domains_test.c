@@ -7,6 +7,7 @@
 #include "tests/api/api.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,6 +316,48 @@ static void test_imported_region_goes(void **state)
     ibv_unimport_mr(own);
 }
 
+/* -- Two threads --------------------------------------------------------------------------------*/
+
+struct deregistration {
+    pthread_barrier_t *start;
+    struct ibv_mr *mr;
+    int answer;
+};
+
+static void *take_away(void *argument)
+{
+    struct deregistration *one = argument;
+    pthread_barrier_wait(one->start);
+    one->answer = ibv_dereg_mr(one->mr);
+    return NULL;
+}
+
+/* Each by a handle of its own, at the same time: the region goes once, and whoever comes late is
+ * told so. What the library reads of the other thread's handle is still there (sanitizers). */
+static void test_region_goes_by_two_handles_at_once(void **state)
+{
+    struct api *api = *state;
+    pthread_barrier_t start;
+    assert_int_equal(pthread_barrier_init(&start, NULL, 2), 0);
+    for (int lap = 0; lap < 2000; lap++) {
+        struct deregistration own = {.start = &start}, other = {.start = &start};
+        own.mr = ibv_reg_mr(api->pd, api->memory[1], 64, IBV_ACCESS_LOCAL_WRITE);
+        assert_non_null(own.mr);
+        other.mr = ibv_import_mr(api->pd, own.mr->handle);
+        assert_non_null(other.mr);
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, take_away, &other), 0);
+        take_away(&own);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(own.answer, 0); /* By this one, or by the other one before. */
+        assert_true(other.answer == 0 || other.answer == EINVAL);
+        if (other.answer != 0) {
+            ibv_unimport_mr(other.mr);
+        }
+    }
+    pthread_barrier_destroy(&start);
+}
+
 /* ibv_import_mr(3), ibv_import_dm(3): a handle may go before the others, and any one of them takes
  * the object away. */
 static void test_first_handle_goes_first(void **state)
@@ -440,6 +483,7 @@ int main(void)
         RC_TEST(test_pool_of_another_domain),
         RC_TEST(test_import),
         RC_TEST(test_imported_region_goes),
+        RC_TEST(test_region_goes_by_two_handles_at_once),
         RC_TEST(test_first_handle_goes_first),
         RC_TEST(test_handles_of_a_domain),
         RC_TEST(test_import_of_strangers),
