@@ -291,6 +291,22 @@ def mpi_rows():
 
 
 # name, unit, nonic, other, whose, how the ratio is held: ('<=' or '>=', bound) or None.
+last_visits = {}
+
+
+def visits(wire, what, count=3000):
+    """What a server has after so many clients that came and went, each a process."""
+    done = subprocess.run([nonic(), 'run', '--wire', wire, '--', os.path.join(build, 'tests', 'hostile', 'visitors'),
+                           str(count)], capture_output=True, text=True, timeout=900)
+    last_visits[wire] = json.loads(done.stdout)
+    return last_visits[wire]['after'][what]
+
+
+def before_visits(wire, what):
+    """What the server of the last row had before them."""
+    return last_visits[wire]['before'][what]
+
+
 ROWS = [
     ('8 B send latency, shm', 'us', lambda: perftest('shm', 'ib_send_lat', '-s', '8', '-n', '100000')[4],
      lambda: ucx('posix,cma,self', 'tag_lat', 8, 200000)[1], 'UCX shared memory, tag', ('<=', 1.5)),
@@ -349,6 +365,10 @@ ROWS = [
      lambda: 1024, '1 KB', ('<=', 1)),
     ('connections: 51,200, made and connected', 's', lambda: connections('shm', 51200, 'setup_s'),
      lambda: 10, 'ten seconds', ('<=', 1)),
+    *[(f'{text} after 3,000 clients, {wire}', unit, lambda w=wire, f=what: visits(w, f),
+       lambda w=wire, f=what: before_visits(w, f), 'before them', ('<=', most))
+      for wire in ('shm', 'udp')
+      for text, unit, what, most in (('8 B to itself', 'us', 'latency_us', 1.5), ('memory', 'KB', 'kilobytes', 1.1))],
     *mpi_rows(),
     ('lab: packets, 4-port crossbar', 'M/s', lambda: crossbar('packets_per_s', 4, 1000000) / 1e6,
      lambda: ns3(4, 1000000) / 1e6, 'ns-3', ('>=', 5)),
@@ -374,4 +394,4 @@ ROWS = [
 
 
 def lower_is_better(unit):
-    return unit in ('us', 'ns', 's', 'B')
+    return unit in ('us', 'ns', 's', 'B', 'KB')
