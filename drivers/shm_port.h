@@ -63,7 +63,8 @@ void shm_port_serve(struct shm_port *port);
 void shm_port_accept(struct shm_port *port);
 
 /* The link to the process with that GID and slot (or to ourselves), LOCAL_NO_SLOT if it has the GID
- * alone, held once more; NULL if no nonic process of our user is there, or, with EAGAIN, its queue of callers is
+ * alone, held once more; NULL if no nonic process of our user is there, or, with EAGAIN, its queue
+ * of callers is
  * full: then it may have a place soon. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 struct link_table *shm_port_links(struct shm_port *port);
