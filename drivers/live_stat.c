@@ -19,7 +19,7 @@
 #define WISH_BYTES_MAX (1u << 18)
 
 #define PORT_LINES   12
-#define CM_LINES     11
+#define CM_LINES     12
 #define DIRECT_LINES 10
 #define SHM_LINES    4
 #define LINES_MAX    (COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES + SHM_LINES)
@@ -40,6 +40,7 @@ static void collect_cm(const struct rdma_cm *manager, struct stat_line lines[CM_
         {"cm_out_of_state", cm.out_of_state},
         {"cm_crowded_out", cm.crowded_out},
         {"cm_stale_connection", cm.stale},
+        {"cm_unafforded", cm.unafforded},
         {"cm_no_listener", ids.no_listener},
         {"cm_backlog_full", ids.backlog_full},
     };

@@ -252,7 +252,7 @@ static void wish(struct program *program, struct input *input)
         (void)!rdma_id_connect(cm, id, &said);
         return;
     case 6: accept_or_name(program, input, id); return;
-    case 7: (void)!rdma_id_establish(cm, id); return;
+    case 7: (void)!rdma_id_establish(cm, id, program->now); return;
     case 8: (void)!rdma_id_note_established(cm, id); return;
     case 9: (void)!rdma_id_reject(cm, id, CM_REASON_CONSUMER, text, take(input)); return;
     case 10: (void)!rdma_id_disconnect(cm, id, program->now); return;
@@ -488,7 +488,7 @@ static void advance(struct program *program, struct input *input)
     case RDMA_ID_ROUTED: (void)!rdma_id_connect(cm, id, &said); return;
     case RDMA_ID_REQUESTED: accept_or_name(program, input, id); return;
     case RDMA_ID_CONNECTING:
-        if (rdma_id_establish(cm, id) == STATUS_OK) {
+        if (rdma_id_establish(cm, id, program->now) == STATUS_OK) {
             return;
         }
         advance_peer(program, &id->connection, input);

@@ -313,7 +313,7 @@ static void establish(struct world *world, struct end *end)
         release(world, end);
         return;
     }
-    if (rdma_id_establish(&node->cm, end->id) == STATUS_OK) {
+    if (rdma_id_establish(&node->cm, end->id, now_of(world)) == STATUS_OK) {
         REQUIRE(world, ++end->established == 1);
         end->waiting = false;
         world->successes++;

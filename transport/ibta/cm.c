@@ -17,6 +17,11 @@
 /* Twice the packet lifetime of RoCE and the peer's time to acknowledge: 4.096 us * 2^17. */
 #define TIMEWAIT_CODE 17
 
+/* Nothing tells whether an RTU arrived. The peer asks for it by a second REP, but one that does not
+ * know whether we hear it may send no third: so it comes unasked as well, after 0.25, 0.75 and
+ * 1.75 s. */
+#define RTU_COPIES 3
+
 /* A farewell that nobody waits for is repeated a few times only. */
 #define FAREWELL_TRIES 3
 
@@ -157,6 +162,38 @@ void cm_become_idle(struct cm_connection *connection)
 
 /* -- Sending ------------------------------------------------------------------------------------*/
 
+/* Anybody can send a request from an address that is not its own: what we say to one that asked
+ * goes to somebody who may not have. Until it has proved that it hears us it gets no more than three
+ * times what it sent (as QUIC has it, RFC 9000, 8.1). Two parts of three are the manager's, and all
+ * its messages are of one size; the third is left to what the NIC sends once a queue pair is made. */
+#define CREDIT_PER_REQUEST (2 * CM_MAD_BYTES)
+
+/* Answers on behalf of no connection: one, and two copies. */
+#define STRAY_COPIES 2
+/* To peers that hear us. */
+#define COPIES 3
+
+void cm_credit(struct cm_connection *connection)
+{
+    if (connection->credit <= UINT16_MAX - CREDIT_PER_REQUEST) {
+        connection->credit += CREDIT_PER_REQUEST;
+    }
+}
+
+/* Before each message of a connection is sent: it is paid for. */
+static bool pay(struct cm *cm, struct cm_connection *connection)
+{
+    if (!connection->unproven) {
+        return true;
+    }
+    if (connection->credit < CM_MAD_BYTES) {
+        cm->counters.unafforded++;
+        return false;
+    }
+    connection->credit -= CM_MAD_BYTES;
+    return true;
+}
+
 void cm_post_again(struct cm *cm, struct cm_connection *connection)
 {
     if (list_empty(&connection->out)) {
@@ -176,8 +213,8 @@ void cm_post(struct cm *cm, struct cm_connection *connection, enum cm_attribute 
     cm_post_again(cm, connection);
 }
 
-void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
-                   const struct cm_message *message)
+static void post_alone(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
+                       const struct cm_message *message, uint8_t copies)
 {
     if (cm->stray_tail - cm->stray_head == CM_STRAYS_MAX) {
         cm->counters.crowded_out++;
@@ -187,11 +224,21 @@ void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destin
     memcpy(letter->source, source, 16);
     memcpy(letter->destination, destination, 16);
     letter->process = 0;
+    letter->copies = copies;
     cm_encode(message, letter->bytes);
 }
 
-static void write_letter(const struct cm_connection *connection, struct cm_letter *letter)
+void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
+                   const struct cm_message *message)
 {
+    post_alone(cm, source, destination, message, STRAY_COPIES);
+}
+
+/* A copy of a paid message is paid for, too. */
+static void write_letter(struct cm_connection *connection, struct cm_letter *letter)
+{
+    const bool copied = !connection->unproven || connection->credit >= CM_MAD_BYTES;
+    letter->copies = connection->unproven ? copied : COPIES;
     memcpy(letter->source, connection->source, 16);
     memcpy(letter->destination, connection->destination, 16);
     letter->process = connection->process;
@@ -205,14 +252,16 @@ bool cm_next_message(struct cm *cm, struct cm_letter *letter)
         cm->counters.sent++;
         return true;
     }
-    struct list *node = list_pop(&cm->outbox);
-    if (node == NULL) {
-        return false;
+    struct list *node;
+    while ((node = list_pop(&cm->outbox)) != NULL) {
+        struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, out);
+        if (pay(cm, connection)) {
+            write_letter(connection, letter);
+            cm->counters.sent++;
+            return true;
+        }
     }
-    const struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, out);
-    write_letter(connection, letter);
-    cm->counters.sent++;
-    return true;
+    return false;
 }
 
 /* The connection goes: what it has to say last is sent on its own. */
@@ -222,6 +271,9 @@ static void detach_message(struct cm *cm, struct cm_connection *connection)
         return;
     }
     list_remove(&connection->out);
+    if (!pay(cm, connection)) {
+        return;
+    }
     if (cm->stray_tail - cm->stray_head == CM_STRAYS_MAX) {
         cm->counters.crowded_out++;
         return;
@@ -264,6 +316,7 @@ static void begin(struct cm *cm, struct cm_connection *connection, const uint8_t
     memcpy(connection->destination, destination, 16);
     cm_enlist(cm, connection);
     connection->asked = true;
+    connection->unproven = false;
     connection->refusals = 0;
     connection->remote_id = 0;
     connection->transaction_id = draw_transaction(cm, connection);
@@ -313,7 +366,8 @@ enum status cm_reply(struct cm *cm, struct cm_connection *connection, struct cm_
     return STATUS_OK;
 }
 
-enum status cm_confirm(struct cm *cm, struct cm_connection *connection, struct cm_message *rtu)
+enum status cm_confirm(struct cm *cm, struct cm_connection *connection, struct cm_message *rtu,
+                       struct instant now)
 {
     INVARIANTS(cm_connection_check(cm, connection));
     if (connection->state != CM_STATE_REP_RECEIVED) {
@@ -321,7 +375,7 @@ enum status cm_confirm(struct cm *cm, struct cm_connection *connection, struct c
     }
     cm_post(cm, connection, CM_RTU, rtu);
     connection->state = CM_STATE_ESTABLISHED;
-    cm_clear_deadline(connection);
+    cm_await(cm, connection, RTU_COPIES, now);
     INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
 }
@@ -333,9 +387,19 @@ enum status cm_note_established(struct cm *cm, struct cm_connection *connection)
         return STATUS_INVALID;
     }
     connection->state = CM_STATE_ESTABLISHED;
+    connection->unproven = false;
     cm_clear_deadline(connection);
     INVARIANTS(cm_connection_check(cm, connection));
     return STATUS_OK;
+}
+
+void cm_drop(struct cm *cm, struct cm_connection *connection)
+{
+    INVARIANTS(cm_connection_check(cm, connection));
+    CHECK(connection->state == CM_STATE_REQ_RECEIVED);
+    list_remove(&connection->out);
+    cm_become_idle(connection);
+    INVARIANTS(cm_connection_check(cm, connection));
 }
 
 enum status cm_reject(struct cm *cm, struct cm_connection *connection, enum cm_reason reason,
@@ -444,16 +508,19 @@ enum status cm_sidr_reply(struct cm *cm, struct cm_connection *connection, struc
 
 /* A peer that has not got our REP heeds a REJ of its REQ, but no DREQ; one that has, and has not
  * sent its RTU, heeds a REJ that names both IDs, as Linux sends it. */
-static void take_back_rep(struct cm *cm, const struct cm_connection *connection)
+static void take_back_rep(struct cm *cm, struct cm_connection *connection)
 {
     struct cm_message rej = {.transaction_id = connection->opened_by,
                              .attribute = CM_REJ,
                              .local_id = connection->local_id,
                              .remote_id = connection->remote_id,
-                             .rej = {.about = CM_ABOUT_REQ, .reason = CM_REASON_CONSUMER}};
-    cm_post_stray(cm, connection->source, connection->destination, &rej);
-    rej.rej.about = CM_ABOUT_OTHER;
-    cm_post_stray(cm, connection->source, connection->destination, &rej);
+                             .rej = {.reason = CM_REASON_CONSUMER}};
+    const enum cm_about abouts[] = {CM_ABOUT_REQ, CM_ABOUT_OTHER};
+    for (size_t i = 0; i < COUNT_OF(abouts) && pay(cm, connection); i++) {
+        rej.rej.about = (uint8_t)abouts[i];
+        post_alone(cm, connection->source, connection->destination, &rej,
+                   connection->unproven ? 0 : COPIES);
+    }
 }
 
 static void say_farewell(struct cm *cm, struct cm_connection *connection, struct instant now)

@@ -72,6 +72,8 @@ struct cm_connection {
     uint8_t state;      /* enum cm_state. */
     bool asked;         /* Ours was the REQ. */
     bool abandoned;     /* By its owner: only the farewell is left. */
+    bool unproven;      /* The peer asked, and has not said anything that only our answer told. */
+    uint16_t credit;    /* Unproven: bytes that may still be sent there. */
     uint8_t tries_left;
     uint8_t refusals; /* That may pass, as often as the program was not told of one. */
     uint8_t patience; /* The service timeout that our next MRA about a REP names. */
@@ -83,6 +85,7 @@ struct cm_connection {
 struct cm_letter {
     uint8_t source[16], destination[16];
     uint32_t process; /* As in the connection. */
+    uint8_t copies;   /* As many more of it may be sent unasked. */
     uint8_t bytes[CM_MAD_BYTES];
 };
 
@@ -101,6 +104,7 @@ struct cm_counters {
     uint64_t out_of_state; /* Not expected in the connection's state; mostly duplicates. */
     uint64_t crowded_out;  /* No memory for a new connection, or no room for a stray answer. */
     uint64_t stale;        /* A REQ or REP with a queue pair that is connected already. */
+    uint64_t unafforded;   /* Not sent: a peer that may not hear us has had its share. */
 };
 
 struct cm {
@@ -158,9 +162,12 @@ MUST_USE enum status cm_reply(struct cm *cm, struct cm_connection *connection,
                               struct cm_message *rep, struct instant now);
 /* REP_RECEIVED: ready to use. */
 MUST_USE enum status cm_confirm(struct cm *cm, struct cm_connection *connection,
-                                struct cm_message *rtu);
+                                struct cm_message *rtu, struct instant now);
 /* REP_SENT: the peer's first packet came, which is as good as its RTU. */
 MUST_USE enum status cm_note_established(struct cm *cm, struct cm_connection *connection);
+/* REQ_RECEIVED: nobody has time for it now. The connection is IDLE, and the peer, which hears
+ * nothing, asks again. */
+void cm_drop(struct cm *cm, struct cm_connection *connection);
 /* REQ_RECEIVED, REP_RECEIVED: refuses. The connection is IDLE. */
 MUST_USE enum status cm_reject(struct cm *cm, struct cm_connection *connection,
                                enum cm_reason reason, const void *private_data,
@@ -205,6 +212,11 @@ void cm_say_again(struct cm *cm, struct instant now);
 bool cm_next_copy(struct cm *cm, struct cm_letter *letter);
 /* A message was sent: what cm_say_again may repeat. */
 void cm_note_sent(struct cm *cm, const struct cm_letter *letter, struct instant now);
+
+/* The process `slot` behind the address `peer` is gone: what a kernel would send on its behalf about
+ * one of the connections with it, for cm_on_message. False: about none. */
+MUST_USE bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot,
+                           struct cm_letter *letter);
 
 /* The world had no room for a request that came: it is counted, and its sender repeats it. */
 void cm_note_crowded_out(struct cm *cm);

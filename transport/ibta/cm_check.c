@@ -59,7 +59,8 @@ void cm_connection_check(struct cm *cm, const struct cm_connection *connection)
 {
     const bool timed = !list_empty(&connection->timed);
     check_side(connection);
-    CHECK(timed == is_timed((enum cm_state)connection->state));
+    CHECK(timed == is_timed((enum cm_state)connection->state) ||
+          (connection->state == CM_STATE_ESTABLISHED && connection->asked));
     CHECK(!list_empty(&connection->by_qpn) ==
           (is_connected((enum cm_state)connection->state) && connection->remote_qpn != 0));
     CHECK(timed == (connection->deadline.ns != UINT64_MAX));

@@ -65,6 +65,9 @@ void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destin
 void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about about,
                  enum cm_reason reason, const void *private_data, size_t private_bytes);
 
+/* The peer has sent one more request: so much more may be sent to it. */
+void cm_credit(struct cm_connection *connection);
+
 /* Waits for an answer to what was just posted, repeating it up to `tries` times. */
 void cm_await(struct cm *cm, struct cm_connection *connection, uint8_t tries, struct instant now);
 void cm_set_deadline(struct cm *cm, struct cm_connection *connection, struct instant deadline);

@@ -15,7 +15,6 @@
 /* An answer is not acknowledged: several copies are sent, if it is recent enough to have been lost
  * without its receiver having asked again. Linux repeats a DREQ 4.2 s later if the peer made the
  * connection, 6.4 s if it did itself; others with CM_RESPONSE_TIMEOUT do so after 4.3 s. */
-#define COPIES    3
 #define RECENT_NS UINT64_C(7000000000)
 
 void cm_give_back(struct cm_connection *connection, struct cm_event *event)
@@ -64,7 +63,7 @@ void cm_say_again(struct cm *cm, struct instant now)
     for (uint32_t i = 0; i < CM_SAID_MAX; i++) {
         struct cm_said *said = &cm->said[i];
         const bool recent = said->at.ns != 0 && now.ns - said->at.ns < RECENT_NS;
-        said->copies = recent ? COPIES : 0;
+        said->copies = recent ? said->letter.copies : 0;
     }
 }
 

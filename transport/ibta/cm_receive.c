@@ -65,6 +65,9 @@ static void adopt(struct cm *cm, const struct arrival *arrival, struct cm_connec
     connection->opened_by = message->transaction_id;
     connection->remote_id = message->local_id;
     connection->state = (uint8_t)state;
+    connection->unproven = true;
+    connection->credit = 0;
+    cm_credit(connection);
     cm_enlist(cm, connection);
     list_append(cm_remote_bucket(cm, connection->remote_id, connection->destination),
                 &connection->by_remote);
@@ -127,8 +130,14 @@ static void on_repeated_req(struct cm *cm, const struct arrival *arrival,
 {
     cm->counters.out_of_state++;
     switch ((enum cm_state)connection->state) {
-    case CM_STATE_REQ_RECEIVED: send_mra(cm, connection, CM_ABOUT_REQ, CM_SERVICE_TIMEOUT); return;
-    case CM_STATE_REP_SENT: cm_post_again(cm, connection); return;
+    case CM_STATE_REQ_RECEIVED:
+        cm_credit(connection);
+        send_mra(cm, connection, CM_ABOUT_REQ, CM_SERVICE_TIMEOUT);
+        return;
+    case CM_STATE_REP_SENT:
+        cm_credit(connection);
+        cm_post_again(cm, connection);
+        return;
     case CM_STATE_DREQ_SENT:
     case CM_STATE_TIMEWAIT:
         /* Only a peer that never heard of our REP heeds it. */
@@ -198,6 +207,7 @@ static void on_sidr_req(struct cm *cm, const struct arrival *arrival)
     struct cm_connection *connection = cm_find_remote(cm, message->local_id, arrival->source, true);
     if (connection != NULL && connection->opened_by == message->transaction_id) {
         cm->counters.out_of_state++;
+        cm_credit(connection);
         if (connection->state == CM_STATE_SIDR_REP_SENT) {
             cm_post_again(cm, connection);
         }
@@ -474,6 +484,8 @@ static void dispatch(struct cm *cm, const struct arrival *arrival)
         return;
     }
     INVARIANTS(cm_connection_check(cm, connection));
+    /* It names our communication ID, which only our answer told. */
+    connection->unproven &= arrival->message->remote_id != connection->local_id;
     deliver(cm, arrival, connection);
     INVARIANTS(cm_connection_check(cm, connection));
 }

@@ -80,8 +80,9 @@ static void check_connection(const struct cm *cm, const struct cm_connection *co
     }
     /* Only who was asked is found by the peer's ID. */
     assert_true(list_empty(&connection->by_remote) || (!idle && !connection->asked));
-    assert_int_equal(!list_empty(&connection->timed), waits(connection->state));
-    assert_int_equal(connection->deadline.ns != UINT64_MAX, waits(connection->state));
+    const bool repeats_rtu = connection->state == CM_STATE_ESTABLISHED && connection->asked;
+    assert_true(repeats_rtu || !list_empty(&connection->timed) == waits(connection->state));
+    assert_int_equal(connection->deadline.ns != UINT64_MAX, !list_empty(&connection->timed));
     assert_false(instant_before(connection->deadline, cm->deadline));
     assert_true(!connection->abandoned || connection->state == CM_STATE_DREQ_SENT ||
                 connection->state == CM_STATE_TIMEWAIT);
@@ -200,6 +201,18 @@ static void expect_silence(struct pair *pair, int side)
     assert_int_equal(next(pair, side, &letter), 0);
 }
 
+/* All messages of a side go nowhere: how many. */
+static uint32_t take_all(struct pair *pair, int from)
+{
+    struct cm_letter letter;
+    uint32_t count = 0;
+    while (next(pair, from, &letter) != 0) {
+        cm_note_sent(&pair->sides[from].cm, &letter, pair->now);
+        count++;
+    }
+    return count;
+}
+
 static void lose(struct pair *pair, int from, enum cm_attribute attribute)
 {
     struct cm_letter letter;
@@ -277,7 +290,7 @@ static enum status reply(struct pair *pair, int s, struct cm_connection *connect
 static enum status confirm(struct pair *pair, int s, struct cm_connection *connection)
 {
     struct cm_message rtu = {.private_data = {'r', 't', 'u'}};
-    return cm_confirm(&pair->sides[s].cm, connection, &rtu);
+    return cm_confirm(&pair->sides[s].cm, connection, &rtu, pair->now);
 }
 
 static enum status sidr_reply(struct pair *pair, int s, struct cm_connection *connection)
@@ -720,10 +733,6 @@ static void test_release_in_every_state(void **state)
         if (farewells[f].said != 0) {
             assert_int_equal(deliver(pair, 0, farewells[f].said), farewells[f].peer);
         }
-        if (places[i].state == CM_STATE_REP_SENT) {
-            lose(pair, 0, CM_REJ);
-            lose(pair, 0, CM_DREQ); /* It will be repeated. */
-        }
         expect_silence(pair, 0);
         /* Whatever becomes of the farewell, the memory comes back once. */
         for (int waits = 0; !farewells[f].at_once && side->told[CM_EVENT_RELEASED] == 0; waits++) {
@@ -892,8 +901,10 @@ static void test_patience_grows(void **state)
     struct pair *pair = pair_make();
     request(pair, 0);
     assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
-    assert_int_equal(reply(pair, 1, pair->sides[1].event.connection), STATUS_OK);
+    struct cm_connection *answered = pair->sides[1].event.connection;
+    assert_int_equal(reply(pair, 1, answered), STATUS_OK);
     assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
+    answered->unproven = false; /* As an MRA would have it. */
     for (int code = CM_SERVICE_TIMEOUT_FIRST; code < CM_SERVICE_TIMEOUT + 3; code++) {
         struct cm_letter letter;
         struct cm_message mra;
@@ -959,7 +970,7 @@ static void test_last_words(void **state)
     static const struct {
         uint64_t age_ns;
         int copies;
-    } answers[] = {{100 * MS, 3}, {2000 * MS, 3}, {6500 * MS, 3}, {8000 * MS, 0}};
+    } answers[] = {{100 * MS, 2}, {2000 * MS, 2}, {6500 * MS, 2}, {8000 * MS, 0}};
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         const struct cm_message dreq = {.attribute = CM_DREQ, .local_id = 5, .remote_id = 6};
         give(pair, 0, &dreq);
@@ -1017,7 +1028,7 @@ static void test_exhaustion(void **state)
         enum cm_state to;
     } cases[] = {
         {ASKED(REQ_SENT), CM_RETRIES, 45, 70, CM_EVENT_UNREACHABLE, CM_STATE_IDLE},
-        {ANSWERED(REP_SENT), CM_RETRIES, 45, 70, CM_EVENT_UNREACHABLE, CM_STATE_IDLE},
+        {ANSWERED(REP_SENT), 1, 45, 70, CM_EVENT_UNREACHABLE, CM_STATE_IDLE},
         {ASKED(DREQ_SENT), CM_RETRIES, 45, 70, CM_EVENT_DISCONNECTED, CM_STATE_TIMEWAIT},
         {ASKED(SIDR_REQ_SENT), CM_RETRIES, 45, 70, CM_EVENT_UNREACHABLE, CM_STATE_IDLE},
         {ASKED(TIMEWAIT), 0, 0, 1, CM_EVENT_TIMEWAIT_OVER, CM_STATE_IDLE},
@@ -1062,6 +1073,7 @@ static void test_giving_up_is_said(void **state)
         struct cm_letter letter;
         struct cm_message message;
         if (!asked) {
+            ends.of[0]->unproven = false; /* An MRA came. */
             assert_int_equal(confirm(pair, 1, ends.of[1]), STATUS_OK);
             lose(pair, 1, CM_RTU);
         }
@@ -1077,6 +1089,143 @@ static void test_giving_up_is_said(void **state)
         assert_int_equal(message.rej.information[0], 0x11);
         assert_int_equal(give_between(pair, 1, letter.source, letter.destination, letter.bytes),
                          asked ? CM_EVENT_REJECTED : CM_EVENT_DISCONNECTED);
+        free(pair);
+    }
+}
+
+/* A stranger's request brings two messages at most, whatever becomes of it, and one more when it is
+ * repeated: the third part of three times what it sent is the NIC's. What the program wishes does
+ * not matter, nor how the process ends. */
+static void test_strangers_get_no_more_than_they_sent_threefold(void **state)
+{
+    (void)state;
+    enum ending {
+        WAITS,
+        LEAVES,
+        REJECTS,
+        DISCONNECTS,
+        ENDINGS,
+    };
+    for (int ending = 0; ending < ENDINGS; ending++) {
+        for (uint32_t asked = 1; asked <= 3; asked++) {
+            struct pair *pair = pair_make();
+            struct cm_letter letter, forged;
+            struct side *side = &pair->sides[0];
+            request(pair, 1);
+            assert_int_equal(next(pair, 1, &forged), CM_REQ);
+            give_between(pair, 0, forged.source, forged.destination, forged.bytes);
+            struct cm_connection *connection = side->event.connection;
+            assert_int_equal(ending == REJECTS
+                                 ? cm_reject(&side->cm, connection, CM_REASON_CONSUMER, NULL, 0)
+                                 : reply(pair, 0, connection),
+                             STATUS_OK);
+            uint32_t sent = take_all(pair, 0);
+            for (uint32_t i = 1; i < asked && ending != REJECTS; i++) {
+                give_between(pair, 0, forged.source, forged.destination, forged.bytes);
+                sent += take_all(pair, 0);
+            }
+            if (ending == LEAVES) {
+                (void)!cm_release(&side->cm, connection, pair->now);
+                cm_hurry(&side->cm, pair->now);
+            } else if (ending == DISCONNECTS) {
+                assert_int_equal(cm_disconnect(&side->cm, connection, pair->now), STATUS_OK);
+            }
+            sent += take_all(pair, 0);
+            for (int i = 0; i < 100 && cm_deadline(&side->cm).ns != UINT64_MAX; i++) {
+                wait_for(pair, 0);
+                sent += take_all(pair, 0);
+            }
+            cm_say_again(&side->cm, pair->now);
+            while (cm_next_copy(&side->cm, &letter)) {
+                sent++;
+            }
+            assert_in_range(sent, 1, 2 * (ending == REJECTS ? 1 : asked));
+            free(pair);
+        }
+    }
+}
+
+/* One whose RTU arrived has proved that it hears us: nothing is spared. */
+static void test_peers_that_hear_us_are_told_all(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    const struct ends ends = establish(pair, 1);
+    assert_int_equal(cm_disconnect(&pair->sides[0].cm, ends.of[0], pair->now), STATUS_OK);
+    uint32_t sent = take_all(pair, 0);
+    while (wait_for(pair, 0) == CM_EVENT_NONE) {
+        sent += take_all(pair, 0);
+    }
+    assert_int_equal(sent, 1 + CM_RETRIES);
+    assert_int_equal(pair->sides[0].cm.counters.unafforded, 0);
+    free(pair);
+}
+
+/* Its peer repeats its REP once only: an RTU comes unasked, too, and not for long. */
+static void test_rtu_is_repeated_unasked(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_connection *connection = request(pair, 0);
+    assert_int_equal(deliver(pair, 0, CM_REQ), CM_EVENT_REQUESTED);
+    assert_int_equal(reply(pair, 1, pair->sides[1].event.connection), STATUS_OK);
+    assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
+    assert_int_equal(confirm(pair, 0, connection), STATUS_OK);
+    lose(pair, 0, CM_RTU);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+        assert_int_equal(deliver(pair, 0, CM_RTU),
+                         i == 0 ? CM_EVENT_ESTABLISHED : CM_EVENT_NONE);
+    }
+    assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+    expect_silence(pair, 0);
+    assert_true(cm_deadline(&pair->sides[0].cm).ns == UINT64_MAX);
+    assert_int_equal(connection->state, CM_STATE_ESTABLISHED);
+    free(pair);
+}
+
+/* What is said on behalf of a process that is gone ends all that it had with us, once, and nothing
+ * of anybody else's. */
+static void test_gone_peers_are_spoken_for(void **state)
+{
+    (void)state;
+    static const struct {
+        enum cm_state from;
+        enum cm_event_kind event;
+    } ends_of[] = {
+        {CM_STATE_REQ_SENT, CM_EVENT_REJECTED},
+        {CM_STATE_REQ_RECEIVED, CM_EVENT_REJECTED},
+        {CM_STATE_REP_SENT, CM_EVENT_DISCONNECTED},
+        {CM_STATE_REP_RECEIVED, CM_EVENT_REJECTED},
+        {CM_STATE_ESTABLISHED, CM_EVENT_DISCONNECTED},
+        {CM_STATE_DREQ_SENT, CM_EVENT_DISCONNECTED},
+        {CM_STATE_TIMEWAIT, CM_EVENT_NONE},
+        {CM_STATE_SIDR_REQ_SENT, CM_EVENT_SIDR_REPLIED},
+        {CM_STATE_SIDR_REQ_RECEIVED, CM_EVENT_NONE},
+        {CM_STATE_SIDR_REP_SENT, CM_EVENT_NONE},
+    };
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        size_t e = 0;
+        while (ends_of[e].from != places[i].state) {
+            e++;
+        }
+        struct pair *pair = pair_make();
+        struct side *side = &pair->sides[0];
+        struct ends ends = reach(pair, places[i].state, places[i].asked);
+        const bool waits_for_id = ends.of[0]->remote_id == 0;
+        ends.of[0]->process = waits_for_id ? 2 : 0;
+        struct cm_letter letter;
+        assert_false(cm_speak_for(&side->cm, side->gid, 1, &letter));
+        assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 2, &letter));
+        const bool spoken = cm_speak_for(&side->cm, pair->sides[1].gid, 1, &letter);
+        assert_int_equal(spoken, ends_of[e].event != CM_EVENT_NONE);
+        if (spoken) {
+            assert_int_equal(
+                give_between(pair, 0, letter.source, letter.destination, letter.bytes),
+                ends_of[e].event);
+            assert_ptr_equal(side->event.connection, ends.of[0]);
+            assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 1, &letter));
+        }
         free(pair);
     }
 }
@@ -1819,6 +1968,10 @@ int main(void)
         cmocka_unit_test(test_farewells_cross),
         cmocka_unit_test(test_exhaustion),
         cmocka_unit_test(test_giving_up_is_said),
+        cmocka_unit_test(test_strangers_get_no_more_than_they_sent_threefold),
+        cmocka_unit_test(test_peers_that_hear_us_are_told_all),
+        cmocka_unit_test(test_rtu_is_repeated_unasked),
+        cmocka_unit_test(test_gone_peers_are_spoken_for),
         cmocka_unit_test(test_pace_of_repetitions),
         cmocka_unit_test(test_patience),
         cmocka_unit_test(test_patience_for_something_else),

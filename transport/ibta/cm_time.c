@@ -61,6 +61,10 @@ void cm_on_time(struct cm *cm, struct instant now, struct cm_event *event)
         struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, timed);
         next = node->next;
         if (instant_reached(now, connection->deadline)) {
+            if (connection->state == CM_STATE_ESTABLISHED && connection->tries_left == 0) {
+                cm_clear_deadline(connection); /* Enough RTUs. */
+                continue;
+            }
             if (connection->state == CM_STATE_TIMEWAIT || connection->tries_left == 0) {
                 /* Those that follow wait for the next call, due at once as `deadline` stays. */
                 give_up(cm, connection, now, event);

@@ -469,14 +469,14 @@ enum status rdma_id_accept(struct rdma_cm *manager, struct rdma_id *id,
     return status;
 }
 
-enum status rdma_id_establish(struct rdma_cm *manager, struct rdma_id *id)
+enum status rdma_id_establish(struct rdma_cm *manager, struct rdma_id *id, struct instant now)
 {
     INVARIANTS(rdma_id_check(manager, id));
     struct cm_message rtu = {0};
     if (id->state != RDMA_ID_CONNECTING) {
         return STATUS_INVALID;
     }
-    const enum status status = cm_confirm(&manager->cm, &id->connection, &rtu);
+    const enum status status = cm_confirm(&manager->cm, &id->connection, &rtu, now);
     if (status == STATUS_OK) {
         id->state = RDMA_ID_CONNECTED;
     }

@@ -246,7 +246,8 @@ MUST_USE enum status rdma_id_accept(struct rdma_cm *manager, struct rdma_id *id,
                                     const struct rdma_parameters *parameters, uint64_t uid,
                                     struct instant now);
 /* Active side, after CONNECT_RESPONSE: the queue pair is ready. */
-MUST_USE enum status rdma_id_establish(struct rdma_cm *manager, struct rdma_id *id);
+MUST_USE enum status rdma_id_establish(struct rdma_cm *manager, struct rdma_id *id,
+                                       struct instant now);
 /* The queue pair has received although no RTU came. */
 MUST_USE enum status rdma_id_note_established(struct rdma_cm *manager, struct rdma_id *id);
 MUST_USE enum status rdma_id_reject(struct rdma_cm *manager, struct rdma_id *id,

@@ -147,6 +147,19 @@ static void refuse(struct rdma_cm *manager, struct rdma_id *spare, bool datagram
     rdma_cm_give_id(manager, spare);
 }
 
+/* A program that is busy is asked again, by the peer, which gives up after a minute. Linux says no to
+ * datagrams, whose peers ask again by themselves. */
+static void put_off(struct rdma_cm *manager, struct rdma_id *spare, bool datagrams,
+                    struct instant now)
+{
+    if (datagrams) {
+        refuse(manager, spare, true, 0, CM_SIDR_REJECTED, now);
+        return;
+    }
+    cm_drop(&manager->cm, &spare->connection);
+    rdma_cm_give_id(manager, spare);
+}
+
 static void on_requested(struct rdma_cm *manager, const struct cm_event *event, bool datagrams,
                          struct instant now)
 {
@@ -175,7 +188,7 @@ static void on_requested(struct rdma_cm *manager, const struct cm_event *event, 
     }
     if (listener->backlog == 0) {
         manager->counters.backlog_full++;
-        refuse(manager, spare, datagrams, CM_REASON_NO_RESOURCES, CM_SIDR_REJECTED, now);
+        put_off(manager, spare, datagrams, now);
         return;
     }
     listener->backlog--;
