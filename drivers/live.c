@@ -238,7 +238,7 @@ static bool watch_all(struct live *live)
         }
     }
     live->udp_watched = true;
-    if (!watch(live, live->services.fd, EPOLLIN) ||
+    if (!watch(live, live->services.fd, EPOLLIN) || !live_cm_watch(live) ||
         !udp_port_watch_shared(&live->udp, live->poll_fd)) {
         return false;
     }

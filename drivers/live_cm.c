@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
+#include "drivers/presence.h"
 #include "drivers/random.h"
 #include "drivers/share_route.h"
 #include "drivers/shortage.h"
@@ -42,12 +44,19 @@ bool live_cm_open(struct live *live, uint64_t seed)
     rdma_cm_init(live->cm, seed, (uint8_t)(shared ? live->addresses.slot : 0), live_guid(live));
     live->cm->path_mtu_max = (uint8_t)live_active_mtu(live);
     live->cm_due = INSTANT_NEVER;
-    return services_open(&live->services, &self);
+    struct gid gids[ADDRESS_MAX];
+    for (uint32_t i = 0; i < live->addresses.count; i++) {
+        gids[i] = live->addresses.entries[i].gid;
+    }
+    live->presence = presence_open(gids, live->addresses.count, shared ? live->addresses.slot : 0);
+    return live->presence != NULL && services_open(&live->services, &self);
 }
 
 void live_cm_close(struct live *live)
 {
     services_close(&live->services);
+    presence_close(live->presence);
+    live->presence = NULL;
     live_cm_forget_routes(live);
     if (live->cm == NULL) {
         return;
@@ -326,6 +335,69 @@ bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
     return true;
 }
 
+/* -- Peers that are gone -------------------------------------------------------------------------*/
+
+/* Before a request goes to a process, and when one has come: from then on its end is heard of. */
+static void meet(struct live *live, const uint8_t peer[16], uint32_t slot)
+{
+    struct gid gid;
+    memcpy(gid.bytes, peer, 16);
+    if (live->presence != NULL) {
+        presence_meet(live->presence, &gid, slot);
+    }
+}
+
+static bool is_request(const uint8_t mad[CM_MAD_BYTES])
+{
+    const uint16_t attribute = load_be16(mad + 16);
+    return attribute == CM_REQ || attribute == CM_SIDR_REQ;
+}
+
+/* Its ID says which of the processes behind its address it is. */
+static void meet_requester(struct live *live, const struct live_mad *mad)
+{
+    struct cm_message message;
+    if (mad->bytes == CM_MAD_BYTES && is_request(mad->mad) &&
+        cm_decode(mad->mad, mad->bytes, &message) == CM_GOOD) {
+        meet(live, mad->source.bytes, message.local_id >> 24);
+    }
+}
+
+/* Without memory for what it leads to it is heard of later. */
+static void hear_of_gone(struct live *live)
+{
+    struct gid gid;
+    uint32_t slot;
+    struct cm_letter letter;
+    while (live->presence != NULL && presence_gone(live->presence, &gid, &slot)) {
+        while (live_cm_prepare(live) && cm_speak_for(&live->cm->cm, gid.bytes, slot, &letter)) {
+            rdma_cm_on_message(live->cm, letter.source, letter.destination, letter.bytes,
+                               sizeof(letter.bytes), live->now);
+        }
+        if (!live_cm_prepare(live)) {
+            return;
+        }
+        presence_forget(live->presence, &gid, slot);
+    }
+}
+
+void live_cm_serve_presence(struct live *live)
+{
+    presence_serve(live->presence);
+    hear_of_gone(live);
+    live_cm_settle(live);
+}
+
+bool live_cm_watch(struct live *live)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    if (live->presence == NULL) {
+        return true;
+    }
+    event.data.fd = presence_fd(live->presence);
+    return epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, event.data.fd, &event) == 0;
+}
+
 /* -- Going round --------------------------------------------------------------------------------*/
 
 /* Which of the processes behind the destination: the one that was found to serve the port, or the
@@ -419,6 +491,9 @@ void live_cm_settle(struct live *live)
     const bool answered = take_answers(live), put = put_questions(live);
     struct cm_letter letter;
     while (cm_next_message(&live->cm->cm, &letter)) {
+        if (is_request(letter.bytes)) {
+            meet(live, letter.destination, slot_for(&letter));
+        }
         send_letter(live, &letter);
         cm_note_sent(&live->cm->cm, &letter, live->now);
     }
@@ -441,6 +516,7 @@ void live_cm_settle(struct live *live)
 
 void live_cm_judge(struct live *live, const struct live_mad *mad)
 {
+    meet_requester(live, mad);
     rdma_cm_on_message(live->cm, mad->source.bytes, mad->destination.bytes, mad->mad, mad->bytes,
                        live->now);
 }
@@ -503,6 +579,7 @@ void live_cm_on_time(struct live *live)
     } else {
         services_on_time(&live->services, live->now);
         rdma_cm_on_time(live->cm, live->now);
+        hear_of_gone(live);
         live_cm_settle(live);
     }
     uncancelled_end(cancellation);

@@ -80,6 +80,7 @@ struct live {
     struct live_listener listener;
     struct rdma_cm *cm; /* What programs connect with (live_cm.h). */
     struct services services;
+    struct presence *presence; /* NULL: of no process's end is heard. */
     struct live_cm_listener cm_listener;
     struct list cm_parked, cm_lookups; /* live_cm_route.c: requests, and whom they are for. */
     uint32_t cm_parked_count;
@@ -249,6 +250,9 @@ MUST_USE bool live_cm_open(struct live *live, uint64_t seed);
 void live_cm_close(struct live *live);
 void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move);
 void live_cm_serve(struct live *live);
+/* Ends of processes that we are connected with: whether they can be heard of, and that one is. */
+MUST_USE bool live_cm_watch(struct live *live);
+void live_cm_serve_presence(struct live *live);
 /* The process ends: answers that a peer may not have got leave once more. */
 void live_cm_say_again(struct live *live);
 void live_cm_on_time(struct live *live);

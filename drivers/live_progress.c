@@ -19,6 +19,7 @@
 #include "drivers/clock.h"
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
+#include "drivers/presence.h"
 #include "drivers/stat_server.h"
 #include "drivers/uncancelled.h"
 
@@ -368,6 +369,8 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
             live_port_serve(live);
         } else if (events[i].data.fd == live->services.fd) {
             live_cm_serve(live);
+        } else if (live->presence != NULL && events[i].data.fd == presence_fd(live->presence)) {
+            live_cm_serve_presence(live);
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
         } else if (!live->addresses.shared || !live_receive_shared(live, events[i].data.fd)) {

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Each process listens under the names of its addresses, and whoever is connected with it keeps a
+ * connection to one of them. The connection ends with the process, or when it runs another program.
+ * But a child that it made without our knowledge may hold a copy of its end: so we also watch the
+ * process itself, by a pidfd. A process that is stopped ends neither.
+ */
+#include "drivers/presence.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "drivers/address.h"
+#include "drivers/descriptor.h"
+#include "drivers/local_socket.h"
+#include "drivers/uncancelled.h"
+
+#define BACKLOG 1024
+
+/* One for each thing that is watched; both descriptors of a process lead to the same. */
+struct watched {
+    struct list node; /* In hosts or guests; a name: in none. */
+    enum {
+        WATCHED_NAME,
+        WATCHED_HOST,  /* Whom we met. */
+        WATCHED_GUEST, /* Who met us, and hears from `socket` that we live. */
+    } kind;
+    int socket, process; /* -1: none. */
+    struct gid gid;
+    uint32_t slot;
+    bool gone;
+};
+
+struct presence {
+    int epoll;
+    uint32_t names_count;
+    struct watched names[ADDRESS_MAX];
+    struct list hosts, guests;
+};
+
+static bool watch(const struct presence *presence, int fd, struct watched *about)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = about};
+    return epoll_ctl(presence->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* Closing alone is not enough: a child may hold a copy. */
+static void unwatch(const struct presence *presence, struct watched *watched)
+{
+    int *const fds[] = {&watched->socket, &watched->process};
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        if (*fds[i] >= 0) {
+            epoll_ctl(presence->epoll, EPOLL_CTL_DEL, *fds[i], NULL);
+            local_close(*fds[i]);
+            *fds[i] = -1;
+        }
+    }
+}
+
+struct presence *presence_open(const struct gid *gids, uint32_t count, uint32_t slot)
+{
+    struct presence *presence = calloc(1, sizeof(*presence));
+    if (presence == NULL) {
+        return NULL;
+    }
+    list_init(&presence->hosts);
+    list_init(&presence->guests);
+    presence->epoll = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    if (presence->epoll < 0) {
+        free(presence);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count && i < ADDRESS_MAX; i++) {
+        struct watched *name = &presence->names[presence->names_count++];
+        const struct local_name at = local_name("lives/", &gids[i], (int)slot);
+        *name = (struct watched){.kind = WATCHED_NAME, .process = -1};
+        name->socket = local_listen(&at, BACKLOG);
+        if (name->socket >= 0 && !watch(presence, name->socket, name)) {
+            local_close(name->socket);
+            name->socket = -1;
+        }
+    }
+    return presence;
+}
+
+static void drop(const struct presence *presence, struct watched *watched)
+{
+    unwatch(presence, watched);
+    list_remove(&watched->node);
+    free(watched);
+}
+
+void presence_close(struct presence *presence)
+{
+    if (presence == NULL) {
+        return;
+    }
+    struct list *const lists[] = {&presence->hosts, &presence->guests};
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        while (!list_empty(lists[i])) {
+            drop(presence, CONTAINER_OF(lists[i]->next, struct watched, node));
+        }
+    }
+    for (uint32_t i = 0; i < presence->names_count; i++) {
+        unwatch(presence, &presence->names[i]);
+    }
+    local_close(presence->epoll);
+    free(presence);
+}
+
+int presence_fd(const struct presence *presence)
+{
+    return presence->epoll;
+}
+
+static struct watched *find(const struct presence *presence, const struct gid *gid, uint32_t slot)
+{
+    const struct list *head = &presence->hosts;
+    for (struct list *node = head->next; node != head; node = node->next) {
+        struct watched *host = CONTAINER_OF(node, struct watched, node);
+        if (host->slot == slot && gid_equal(&host->gid, gid)) {
+            return host;
+        }
+    }
+    return NULL;
+}
+
+/* -1: the system cannot, or does not see the process. */
+static int open_process(pid_t pid)
+{
+    return pid > 0 ? descriptor_own((int)syscall(SYS_pidfd_open, pid, 0)) : -1;
+}
+
+void presence_meet(struct presence *presence, const struct gid *gid, uint32_t slot)
+{
+    if (find(presence, gid, slot) != NULL) {
+        return;
+    }
+    pid_t pid;
+    const struct local_name name = local_name("lives/", gid, (int)slot);
+    const int fd = local_dial(&name, &pid);
+    struct watched *host = fd < 0 ? NULL : malloc(sizeof(*host));
+    if (host == NULL) {
+        local_close(fd);
+        return;
+    }
+    *host = (struct watched){.kind = WATCHED_HOST, .socket = fd, .gid = *gid, .slot = slot};
+    list_init(&host->node);
+    host->process = open_process(pid);
+    list_append(&presence->hosts, &host->node);
+    if (!watch(presence, fd, host) ||
+        (host->process >= 0 && !watch(presence, host->process, host))) {
+        drop(presence, host);
+    }
+}
+
+static void accept_guest(struct presence *presence, struct watched *name)
+{
+    const int fd = local_accept(name->socket);
+    struct watched *guest = fd < 0 ? NULL : malloc(sizeof(*guest));
+    if (guest == NULL) {
+        local_close(fd);
+        return;
+    }
+    *guest = (struct watched){.kind = WATCHED_GUEST, .socket = fd, .process = -1};
+    list_init(&guest->node);
+    list_append(&presence->guests, &guest->node);
+    if (!watch(presence, fd, guest)) {
+        drop(presence, guest);
+    }
+}
+
+/* A host may be told of by both its descriptors: it stays until it is forgotten. */
+void presence_serve(struct presence *presence)
+{
+    struct epoll_event events[32];
+    const int count = uncancelled_epoll(presence->epoll, events, COUNT_OF(events));
+    for (int i = 0; i < count; i++) {
+        struct watched *watched = events[i].data.ptr;
+        switch (watched->kind) {
+        case WATCHED_NAME: accept_guest(presence, watched); break;
+        case WATCHED_GUEST: drop(presence, watched); break;
+        case WATCHED_HOST:
+            watched->gone = true;
+            unwatch(presence, watched);
+            break;
+        }
+    }
+}
+
+bool presence_gone(const struct presence *presence, struct gid *gid, uint32_t *slot)
+{
+    const struct list *head = &presence->hosts;
+    for (const struct list *node = head->next; node != head; node = node->next) {
+        const struct watched *host = CONTAINER_OF_CONST(node, struct watched, node);
+        if (host->gone) {
+            *gid = host->gid;
+            *slot = host->slot;
+            return true;
+        }
+    }
+    return false;
+}
+
+void presence_forget(struct presence *presence, const struct gid *gid, uint32_t slot)
+{
+    struct watched *host = find(presence, gid, slot);
+    if (host != NULL) {
+        drop(presence, host);
+    }
+}
