@@ -153,6 +153,13 @@ static int resolve(struct cm_command *command, uint32_t handle, const void *from
     if (source.known && !inet_is_any(source.ip) && !address_is_local(source.ip)) {
         return errno != 0 ? errno : EADDRNOTAVAIL;
     }
+    /* A port that the program names is the id's alone, as one that it binds. */
+    if (source.known && source.port != 0 && rdma_id_is_idle(&id->core)) {
+        const int failure = bind_to(command, id, source);
+        if (failure != 0) {
+            return failure;
+        }
+    }
     return status_errno(
         rdma_id_resolve_address(cm_manager(command), &id->core, &source, &destination));
 }

@@ -392,7 +392,7 @@ void rdma_cm_on_nobody(struct rdma_cm *manager, struct rdma_id *id)
         resolve_route(manager, id);
         return;
     }
-    id->state = RDMA_ID_ROUTED;
+    id->state = RDMA_ID_DISCONNECTED;
     if (id->datagrams) {
         rdma_raise(manager, id, RDMA_EVENT_UNREACHABLE, CM_SIDR_UNSUPPORTED);
     } else {

@@ -51,7 +51,7 @@ enum rdma_id_state {
     RDMA_ID_CONNECTING,
     RDMA_ID_REQUESTED, /* A peer's request waits for the program's answer. */
     RDMA_ID_CONNECTED,
-    RDMA_ID_DISCONNECTED,
+    RDMA_ID_DISCONNECTED, /* Or never connected: an id asks for one connection in its life. */
     RDMA_ID_LISTENING,
 };
 

@@ -220,7 +220,7 @@ static void on_sidr_replied(struct rdma_cm *manager, struct rdma_id *id,
                             const struct cm_message *reply)
 {
     if (reply->sidr_rep.status != CM_SIDR_VALID) {
-        id->state = RDMA_ID_ROUTED;
+        id->state = RDMA_ID_DISCONNECTED;
         rdma_raise(manager, id, RDMA_EVENT_UNREACHABLE, reply->sidr_rep.status);
         return;
     }
@@ -256,7 +256,7 @@ static void on_event(struct rdma_cm *manager, const struct cm_event *event, stru
     case CM_EVENT_REJECTED: on_rejected(manager, id, event->message); return;
     case CM_EVENT_ESTABLISHED: rdma_raise(manager, id, RDMA_EVENT_ESTABLISHED, 0); return;
     case CM_EVENT_UNREACHABLE:
-        id->state = id->state == RDMA_ID_CONNECTING ? RDMA_ID_ROUTED : RDMA_ID_DISCONNECTED;
+        id->state = RDMA_ID_DISCONNECTED;
         rdma_raise(manager, id, RDMA_EVENT_UNREACHABLE, -RDMA_ETIMEDOUT);
         return;
     case CM_EVENT_DISCONNECTED:
