@@ -36,8 +36,7 @@ int cm_command_accept(struct cm_command *command)
         return ENOENT;
     }
     if (!in.conn_param.valid) {
-        return status_errno(
-            rdma_id_establish(cm_manager(command), &id->core, cm_now(command)));
+        return status_errno(rdma_id_establish(cm_manager(command), &id->core, cm_now(command)));
     }
     struct rdma_parameters parameters;
     cm_read_parameters(&in.conn_param, &parameters);

@@ -237,10 +237,8 @@ int main(int count, char **arguments)
         return be_peer(arguments);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_client_is_killed),
-        cmocka_unit_test(test_client_that_asked_is_killed),
-        cmocka_unit_test(test_server_is_killed),
-        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_client_is_killed), cmocka_unit_test(test_client_that_asked_is_killed),
+        cmocka_unit_test(test_server_is_killed), cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_another_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

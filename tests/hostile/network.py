@@ -1,4 +1,5 @@
 """What anybody on the network can send, and what interfaces do: floods, forged packets, small MTUs."""
+import contextlib
 import os
 import re
 import select
@@ -17,7 +18,7 @@ ROCE_PORT = 4791
 IP_PKTINFO, IP_MTU_DISCOVER, IP_PMTUDISC_DO = 8, 10, 2  # Linux' own; Python does not name them.
 UD_SEND_ONLY, PROBE = 0x64, 0xc0
 CM_QKEY = 0x80010000
-DREQ = 0x15
+REQ, DREQ = 0x10, 0x15
 
 
 class Forger:
@@ -180,6 +181,50 @@ def unfragmented():
 
 
 # An ICMP message as a router would send it: the packet from 10.77.0.1 was too large, only 600 bytes pass.
+def request(source, target, port):
+    """A REQ for a reliable connection to a port of RDMA_PS_TCP, with the addresses of librdmacm (annex A11)."""
+    gids = [bytes(10) + b'\xff\xff' + socket.inet_aton(ip) for ip in (source, target)]
+    req = struct.pack('>IIQQQ', 77, 0, 0x01060000 | port, 1, 0)
+    req += struct.pack('>IIII', 78 << 8, 0, 20 << 3, 20 << 3 | 7)
+    req += struct.pack('>HBBHH', 0xffff, 3 << 4 | 7, 15 << 4, 0xffff, 0xffff) + gids[0] + gids[1]
+    req = (req + bytes([0, 0, 0, 0, 0, 64, 0, 18 << 3])).ljust(140, b'\0')
+    addresses = b''.join(bytes(12) + socket.inet_aton(ip) for ip in (source, target))
+    mad = bytes([1, 7, 2, 3]) + bytes(4) + struct.pack('>QHHI', 99, REQ, 0, 0)
+    mad += req + bytes([0, 0x40]) + struct.pack('>H', 45000) + addresses
+    return struct.pack('>II', CM_QKEY, 1) + mad.ljust(256, b'\0')
+
+
+def amplified():
+    """One request from a forged address to a program that accepts: who has the address gets no more than three
+    times its bytes, however long the program waits, and when it ends."""
+    stranger, target, port = '127.9.9.9', harness.shared_address(), free_port()
+    server = start(['rping', '-s', '-P', '-a', target, '-p', port], 'udp', ['--device', target])
+    received = 0
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ear:
+            ear.bind((stranger, ROCE_PORT))
+            ear.settimeout(1)
+
+            def listens():
+                with open('/proc/net/unix') as names:
+                    return f'/{port}/' in names.read()
+            if not wait_until(listens):
+                raise Failure('the server does not listen')
+            time.sleep(0.2)
+            Forger(target).send(stranger, bth(UD_SEND_ONLY, 1, 1), request(stranger, target, int(port)))
+            end = time.time() + 6
+            while time.time() < end:
+                if time.time() > end - 2:
+                    server.terminate()
+                with contextlib.suppress(socket.timeout):
+                    received += len(ear.recv(9000)) + 28
+    finally:
+        server.kill()
+        server.communicate()
+    if not 308 <= received <= 3 * 308:
+        raise Failure(f'308 bytes brought {received} to somebody else')
+
+
 TOO_LARGE = """
 import socket, struct
 def checksum(data):
@@ -236,6 +281,7 @@ def small_loopback(wire, options, mtu, active):
 def tests():
     test('a flood of probes from forged addresses', lambda: flood(send_probe, 'udp_datagrams_received'))
     test('a flood of management datagrams from forged addresses', lambda: flood(send_farewell, 'cm_sent'))
+    test('a request from a forged address is not amplified', amplified)
     test('packets are not fragmented and number themselves from 0', unfragmented)
     test('a forged ICMP message that packets are too large', forged_icmp)
     for wire in ('shm', 'udp'):

@@ -1174,8 +1174,7 @@ static void test_rtu_is_repeated_unasked(void **state)
     lose(pair, 0, CM_RTU);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
-        assert_int_equal(deliver(pair, 0, CM_RTU),
-                         i == 0 ? CM_EVENT_ESTABLISHED : CM_EVENT_NONE);
+        assert_int_equal(deliver(pair, 0, CM_RTU), i == 0 ? CM_EVENT_ESTABLISHED : CM_EVENT_NONE);
     }
     assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
     expect_silence(pair, 0);
@@ -1220,9 +1219,8 @@ static void test_gone_peers_are_spoken_for(void **state)
         const bool spoken = cm_speak_for(&side->cm, pair->sides[1].gid, 1, &letter);
         assert_int_equal(spoken, ends_of[e].event != CM_EVENT_NONE);
         if (spoken) {
-            assert_int_equal(
-                give_between(pair, 0, letter.source, letter.destination, letter.bytes),
-                ends_of[e].event);
+            assert_int_equal(give_between(pair, 0, letter.source, letter.destination, letter.bytes),
+                             ends_of[e].event);
             assert_ptr_equal(side->event.connection, ends.of[0]);
             assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 1, &letter));
         }
