@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
@@ -335,69 +334,6 @@ bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
     return true;
 }
 
-/* -- Peers that are gone -------------------------------------------------------------------------*/
-
-/* Before a request goes to a process, and when one has come: from then on its end is heard of. */
-static void meet(struct live *live, const uint8_t peer[16], uint32_t slot)
-{
-    struct gid gid;
-    memcpy(gid.bytes, peer, 16);
-    if (live->presence != NULL) {
-        presence_meet(live->presence, &gid, slot);
-    }
-}
-
-static bool is_request(const uint8_t mad[CM_MAD_BYTES])
-{
-    const uint16_t attribute = load_be16(mad + 16);
-    return attribute == CM_REQ || attribute == CM_SIDR_REQ;
-}
-
-/* Its ID says which of the processes behind its address it is. */
-static void meet_requester(struct live *live, const struct live_mad *mad)
-{
-    struct cm_message message;
-    if (mad->bytes == CM_MAD_BYTES && is_request(mad->mad) &&
-        cm_decode(mad->mad, mad->bytes, &message) == CM_GOOD) {
-        meet(live, mad->source.bytes, message.local_id >> 24);
-    }
-}
-
-/* Without memory for what it leads to it is heard of later. */
-static void hear_of_gone(struct live *live)
-{
-    struct gid gid;
-    uint32_t slot;
-    struct cm_letter letter;
-    while (live->presence != NULL && presence_gone(live->presence, &gid, &slot)) {
-        while (live_cm_prepare(live) && cm_speak_for(&live->cm->cm, gid.bytes, slot, &letter)) {
-            rdma_cm_on_message(live->cm, letter.source, letter.destination, letter.bytes,
-                               sizeof(letter.bytes), live->now);
-        }
-        if (!live_cm_prepare(live)) {
-            return;
-        }
-        presence_forget(live->presence, &gid, slot);
-    }
-}
-
-void live_cm_serve_presence(struct live *live)
-{
-    presence_serve(live->presence);
-    hear_of_gone(live);
-    live_cm_settle(live);
-}
-
-bool live_cm_watch(struct live *live)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-    if (live->presence == NULL) {
-        return true;
-    }
-    event.data.fd = presence_fd(live->presence);
-    return epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, event.data.fd, &event) == 0;
-}
-
 /* -- Going round --------------------------------------------------------------------------------*/
 
 /* Which of the processes behind the destination: the one that was found to serve the port, or the
@@ -491,9 +427,7 @@ void live_cm_settle(struct live *live)
     const bool answered = take_answers(live), put = put_questions(live);
     struct cm_letter letter;
     while (cm_next_message(&live->cm->cm, &letter)) {
-        if (is_request(letter.bytes)) {
-            meet(live, letter.destination, slot_for(&letter));
-        }
+        live_cm_meet_server(live, &letter, slot_for(&letter));
         send_letter(live, &letter);
         cm_note_sent(&live->cm->cm, &letter, live->now);
     }
@@ -516,7 +450,7 @@ void live_cm_settle(struct live *live)
 
 void live_cm_judge(struct live *live, const struct live_mad *mad)
 {
-    meet_requester(live, mad);
+    live_cm_meet_requester(live, mad);
     rdma_cm_on_message(live->cm, mad->source.bytes, mad->destination.bytes, mad->mad, mad->bytes,
                        live->now);
 }
@@ -579,7 +513,7 @@ void live_cm_on_time(struct live *live)
     } else {
         services_on_time(&live->services, live->now);
         rdma_cm_on_time(live->cm, live->now);
-        hear_of_gone(live);
+        live_cm_hear_of_gone(live);
         live_cm_settle(live);
     }
     uncancelled_end(cancellation);

@@ -250,9 +250,13 @@ MUST_USE bool live_cm_open(struct live *live, uint64_t seed);
 void live_cm_close(struct live *live);
 void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move);
 void live_cm_serve(struct live *live);
-/* Ends of processes that we are connected with: whether they can be heard of, and that one is. */
+/* live_cm_gone.c: before a request goes to a process, and when one has come. From then on its end is
+ * heard of. */
+void live_cm_meet_server(struct live *live, const struct cm_letter *letter, uint32_t slot);
+void live_cm_meet_requester(struct live *live, const struct live_mad *mad);
 MUST_USE bool live_cm_watch(struct live *live);
 void live_cm_serve_presence(struct live *live);
+void live_cm_hear_of_gone(struct live *live);
 /* The process ends: answers that a peer may not have got leave once more. */
 void live_cm_say_again(struct live *live);
 void live_cm_on_time(struct live *live);

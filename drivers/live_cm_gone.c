@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_cm_gone - the ends of processes that we are connected with, or about to be.
+ */
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "drivers/live_internal.h"
+#include "drivers/presence.h"
+
+static void meet(struct live *live, const uint8_t peer[16], uint32_t slot)
+{
+    struct gid gid;
+    memcpy(gid.bytes, peer, 16);
+    if (live->presence != NULL) {
+        presence_meet(live->presence, &gid, slot);
+    }
+}
+
+static bool is_request(const uint8_t mad[CM_MAD_BYTES])
+{
+    const uint16_t attribute = load_be16(mad + 16);
+    return attribute == CM_REQ || attribute == CM_SIDR_REQ;
+}
+
+void live_cm_meet_server(struct live *live, const struct cm_letter *letter, uint32_t slot)
+{
+    if (is_request(letter->bytes)) {
+        meet(live, letter->destination, slot);
+    }
+}
+
+/* Its ID says which of the processes behind its address it is. */
+void live_cm_meet_requester(struct live *live, const struct live_mad *mad)
+{
+    struct cm_message message;
+    if (mad->bytes == CM_MAD_BYTES && is_request(mad->mad) &&
+        cm_decode(mad->mad, mad->bytes, &message) == CM_GOOD) {
+        meet(live, mad->source.bytes, message.local_id >> 24);
+    }
+}
+
+/* Without memory for what it leads to it is heard of later. */
+void live_cm_hear_of_gone(struct live *live)
+{
+    struct gid gid;
+    uint32_t slot;
+    struct cm_letter letter;
+    while (live->presence != NULL && presence_gone(live->presence, &gid, &slot)) {
+        while (live_cm_prepare(live) && cm_speak_for(&live->cm->cm, gid.bytes, slot, &letter)) {
+            rdma_cm_on_message(live->cm, letter.source, letter.destination, letter.bytes,
+                               sizeof(letter.bytes), live->now);
+        }
+        if (!live_cm_prepare(live)) {
+            return;
+        }
+        presence_forget(live->presence, &gid, slot);
+    }
+}
+
+void live_cm_serve_presence(struct live *live)
+{
+    presence_serve(live->presence);
+    live_cm_hear_of_gone(live);
+    live_cm_settle(live);
+}
+
+bool live_cm_watch(struct live *live)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    if (live->presence == NULL) {
+        return true;
+    }
+    event.data.fd = presence_fd(live->presence);
+    return epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, event.data.fd, &event) == 0;
+}
