@@ -14,6 +14,7 @@
 #include "drivers/shortage.h"
 #include "drivers/socket_address.h"
 #include "drivers/udp_unread.h"
+#include "drivers/uncancelled.h"
 
 /* One look at /proc serves all queue pairs of a link for so long. */
 #define LOOK_NS 50000000
@@ -54,7 +55,9 @@ void live_meet_peer(struct live *live, struct link *link)
     }
     reading->met_at = live->now;
     struct udp_owner owner;
+    const int cancellation = uncancelled_begin();
     const bool found = address_is_local(link->peer.bytes) && udp_find_owner(&link->peer, &owner);
+    uncancelled_end(cancellation);
     reading->unmet = !found && shortage_is(errno);
     reading->owner = found ? owner : (struct udp_owner){.inode = 0};
 }

@@ -9,6 +9,7 @@
 #ifndef DRIVERS_RANDOM_H
 #define DRIVERS_RANDOM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,11 +17,21 @@
 
 #include "base/prng.h"
 #include "drivers/clock.h"
+#include "drivers/uncancelled.h"
 
-/* `count` is 8 at most. May be a cancellation point. */
+/* Numbers that nobody can guess; false: the kernel gives none. No cancellation point. */
+static inline bool random_secret(void *bytes, size_t count)
+{
+    const int cancellation = uncancelled_begin();
+    const bool drawn = getrandom(bytes, count, GRND_NONBLOCK) == (ssize_t)count;
+    uncancelled_end(cancellation);
+    return drawn;
+}
+
+/* `count` is 8 at most. No cancellation point. */
 static inline void random_draw(void *bytes, size_t count)
 {
-    if (getrandom(bytes, count, 0) != (ssize_t)count) {
+    if (!random_secret(bytes, count)) {
         struct prng generator;
         prng_init(&generator, clock_now().ns ^ (uint64_t)getpid() << 32);
         const uint64_t drawn = prng_next(&generator);

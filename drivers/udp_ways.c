@@ -12,7 +12,6 @@
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
@@ -207,16 +206,11 @@ static void fill(const struct udp_port *port, const struct address *self, struct
     }
 }
 
-static bool draw(uint64_t *drawn)
-{
-    return getrandom(drawn, sizeof(*drawn), GRND_NONBLOCK) == (ssize_t)sizeof(*drawn);
-}
-
 /* What probes say was sent cannot be guessed: who repeats it has received one. */
 static void count_from_anywhere(struct udp_link *link)
 {
     uint64_t drawn;
-    if (draw(&drawn)) {
+    if (random_secret(&drawn, sizeof(drawn))) {
         link->sent = link->probed = link->confirmed = drawn;
         link->answers = UDP_ANSWERS_UNKNOWN;
     }
@@ -276,7 +270,7 @@ void udp_ways_note_markable(struct udp_ways *ways, int fd)
 void udp_ways_draw(const struct udp_ways *ways)
 {
     uint64_t drawn;
-    if (UNLIKELY(ways->told->random == 0) && draw(&drawn)) {
+    if (UNLIKELY(ways->told->random == 0) && random_secret(&drawn, sizeof(drawn))) {
         ways->told->random = drawn;
     }
 }
