@@ -52,16 +52,22 @@ struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion
     return old;
 }
 
-void cq_forget_qp(struct cq *cq, uint32_t qpn)
+struct cq_forgotten cq_forget_qp(struct cq *cq, uint32_t qpn)
 {
     INVARIANTS(cq_check(cq));
+    struct cq_forgotten forgotten = {0};
     uint32_t to = cq->head;
     for (uint32_t from = cq->head; from != cq->tail; from++) {
         const struct completion *completion = &cq->ring[from & cq->mask];
         if (completion->qpn != qpn) {
             cq->ring[to++ & cq->mask] = *completion;
+        } else if (completion_is_receive(completion)) {
+            forgotten.receives++;
+        } else {
+            forgotten.sends++;
         }
     }
     cq->tail = to;
     INVARIANTS(cq_check(cq));
+    return forgotten;
 }

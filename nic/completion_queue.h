@@ -26,7 +26,7 @@ struct completion {
     uint32_t bytes;     /* Received or read; for UD with the 40 bytes of GRH. */
     uint32_t immediate; /* Untouched wire bytes, or the invalidated key. */
     uint32_t qpn;
-    uint32_t source_qpn;   /* UD receives. */
+    uint32_t source_qpn;   /* UD receives. XRC receives: the number of their shared queue. */
     uint8_t status;        /* enum completion_status. */
     uint8_t kind;          /* enum completion_kind. */
     uint8_t flags;         /* enum completion_flag. */
@@ -77,6 +77,12 @@ static inline void cq_check(const struct cq *cq)
     CHECK(cq_count(cq) <= cq->capacity);
     CHECK(cq->arming <= CQ_ARMED_NEXT);
     CHECK(cq->overrun || !cq->overrun_told);
+}
+
+static inline bool completion_is_receive(const struct completion *completion)
+{
+    return completion->kind == COMPLETION_RECEIVE ||
+           completion->kind == COMPLETION_RECEIVE_WRITE_IMMEDIATE;
 }
 
 /* What arming "solicited only" waits for: a receive whose sender asked for it, or any failure. */
@@ -148,8 +154,11 @@ static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t c
  * (IBTA 11.4.2.2). */
 void cq_arm(struct cq *cq, bool solicited_only);
 
-/* Forgets what is queued about one queue pair. */
-void cq_forget_qp(struct cq *cq, uint32_t qpn);
+/* Forgets what is queued about one queue pair; of what, how many. */
+struct cq_forgotten {
+    uint32_t sends, receives;
+};
+struct cq_forgotten cq_forget_qp(struct cq *cq, uint32_t qpn);
 
 /* Moves what is queued into a new ring of cq_ring_entries(capacity), and returns the old one, which
  * is the caller's again. The caller has judged that `capacity` is at least cq_count. */

@@ -43,7 +43,9 @@ void qp_complete_receive(struct qp *qp, uint32_t srqn, const struct completion *
     /* The program may have destroyed the shared queue meanwhile: then there is nobody to tell. */
     const struct srq *srq = nic_find_srq(qp->nic, srqn);
     if (srq != NULL) {
-        push(qp, srq->cq, completion);
+        struct completion named = *completion;
+        named.source_qpn = srqn;
+        push(qp, srq->cq, &named);
     }
 }
 
@@ -75,11 +77,19 @@ void qp_complete_work(struct qp *qp, struct work *work, enum completion_status s
     push(qp, qp->send_cq, &completion);
 }
 
+/* Its slot keeps the status: that tells which of the requests before it had no completion. */
+static void fail_oldest(struct qp *qp, enum completion_status status)
+{
+    struct work *work = send_queue_at(&qp->sends, qp->sends.head);
+    work->status = (uint8_t)status;
+    qp_complete_work(qp, work, status);
+}
+
 void qp_flush_sends(struct qp *qp)
 {
     qp->send_epoch++;
     while (qp->sends.head != qp->sends.tail) {
-        qp_complete_work(qp, send_queue_at(&qp->sends, qp->sends.head), COMPLETION_FLUSHED);
+        fail_oldest(qp, COMPLETION_FLUSHED);
     }
     qp->sends.next = qp->sends.tail;
 }
@@ -156,8 +166,8 @@ void qp_fail_work(struct qp *qp, struct work *work, enum completion_status statu
     nic_count(qp->nic, COUNTER_send_err);
     /* Requests before the failed one have no verdict of their own: they are flushed in order. */
     while (work != NULL && qp->sends.head != qp->sends.tail) {
-        struct work *oldest = send_queue_at(&qp->sends, qp->sends.head);
-        qp_complete_work(qp, oldest, oldest == work ? status : COMPLETION_FLUSHED);
+        const struct work *oldest = send_queue_at(&qp->sends, qp->sends.head);
+        fail_oldest(qp, oldest == work ? status : COMPLETION_FLUSHED);
         if (oldest == work) {
             break;
         }

@@ -6,6 +6,7 @@
  */
 #include "nic/engine.h"
 #include "nic/internal.h"
+#include "nic/slots.h"
 
 #define ATTR_MIGRATION (QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE)
 
@@ -184,16 +185,21 @@ static void copy_values(struct qp_attributes *to, const struct qp_attributes *fr
 #undef COPY_IF
 }
 
-/* A queue pair that starts anew does not speak of what it was before: nobody could tell the two
- * apart by its number (IBTA 10.3.1.1 lets completions go; hardware does it so). */
-static void forget_completions(struct qp *qp)
+uint32_t qp_forget_completions(struct qp *qp)
 {
-    if (qp->type != QP_XRC_TARGET) {
-        cq_forget_qp(qp->send_cq, qp->number);
+    struct cq *const queues[] = {
+        qp->type == QP_XRC_TARGET ? NULL : qp->send_cq,
+        qp->receive_cq == qp->send_cq ? NULL : qp->receive_cq,
+    };
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < COUNT_OF(queues); i++) {
+        if (queues[i] != NULL) {
+            const struct cq_forgotten forgotten = cq_forget_qp(queues[i], qp->number);
+            slots_give_back(qp, forgotten.receives);
+            count += forgotten.sends + forgotten.receives;
+        }
     }
-    if (qp->receive_cq != NULL && qp->receive_cq != qp->send_cq) {
-        cq_forget_qp(qp->receive_cq, qp->number);
-    }
+    return count;
 }
 
 /* Everything posted and half done is forgotten without a completion (IBTA 10.3.1.1). */
@@ -208,7 +214,10 @@ static void reset(struct qp *qp)
     while (receive_queue_first(&qp->receives) != NULL) {
         receive_queue_drop(&qp->receives);
     }
-    forget_completions(qp);
+    /* A queue pair that starts anew does not speak of what it was before: nobody could tell the two
+     * apart by its number (IBTA 10.3.1.1 lets completions go; hardware does it so). */
+    qp_forget_completions(qp);
+    slots_reset(qp);
     qp->current = NULL;
     qp->last_words = false;
     qp->spoilt = false;

@@ -7,6 +7,7 @@
 #include "nic/block/streams.h"
 #include "nic/engine.h"
 #include "nic/internal.h"
+#include "nic/slots.h"
 
 /* What follows a send request in its slot: SGEs or inline bytes, and for UD the path. */
 static uint32_t send_tail_bytes(enum qp_type type, const struct qp_capacity *capacity)
@@ -250,6 +251,7 @@ void qp_destroy(struct qp *qp)
     if (qp->type == QP_UD) {
         list_remove(&qp->in.ud);
     }
+    slots_reset(qp);
     window_forget_owner(&nic->regions, qp);
     nic->qps[qp->number & nic->qp_mask] = NULL;
     nic->qp_count--;

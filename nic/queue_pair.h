@@ -146,6 +146,9 @@ MUST_USE enum status qp_post_sends(struct qp *qp, const struct send_request *req
 MUST_USE enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
                                      uint32_t sge_count);
 
+/* Takes its completions out of the completion queues; returns how many there were. */
+uint32_t qp_forget_completions(struct qp *qp);
+
 uint32_t qp_number(const struct qp *qp);
 
 /* Bytes that the send request that was posted last is to carry; 0: none, or there is no such. */

@@ -29,7 +29,7 @@ void receive_queue_init(struct receive_queue *queue, uint32_t limit, uint32_t sg
     queue->slot_bytes = (uint32_t)slot_bytes(sge_max);
     queue->mask = (uint32_t)(power_of_two(limit) - 1);
     queue->limit = limit;
-    queue->sge_max = (uint16_t)sge_max;
+    queue->sge_max = (uint8_t)sge_max;
 }
 
 enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id, const struct sge *sges,

@@ -29,8 +29,9 @@ struct receive_queue {
     uint32_t slot_bytes;
     uint32_t mask;
     uint32_t limit; /* The program's max_wr. */
-    uint16_t sge_max;
+    uint8_t sge_max;
     bool newest_first;
+    uint16_t unpolled;   /* Kept by nic/slots.c only: posted, and no completion polled. */
     uint32_t head, tail; /* Free-running. */
 };
 

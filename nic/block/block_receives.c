@@ -5,6 +5,7 @@
  * before.
  */
 #include "nic/block/block_receiver.h"
+#include "nic/slots.h"
 
 static struct receive *copy_of(struct block_taken *taken)
 {
@@ -196,6 +197,8 @@ static void drop(struct qp *qp, uint64_t wr_id)
     };
     if (qp->state == QP_ERR) {
         qp_complete_receive(qp, 0, &completion);
+    } else {
+        slots_give_back(qp, 1);
     }
 }
 

@@ -199,6 +199,7 @@ struct send_queue {
     uint32_t head;       /* Oldest not completed. */
     uint32_t next;       /* Being transmitted. */
     uint32_t tail;       /* First free. */
+    uint32_t polled; /* Kept by nic/slots.c only: behind the newest whose end the program polled. */
 };
 
 /* Memory for `limit` requests with `tail_bytes` behind each. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/slots.h"
+
+#include "nic/internal.h"
+
+/* -- Sends --------------------------------------------------------------------------------------*/
+
+enum status slots_post_sends(struct qp *qp, const struct send_request *requests, uint32_t count)
+{
+    const struct send_queue *sends = &qp->sends;
+    return count > sends->limit - (sends->tail - sends->polled)
+               ? STATUS_FULL
+               : qp_post_sends(qp, requests, count);
+}
+
+/* A completion stands for the oldest request that has one, and for all before it. Their slots are
+ * as they were, since nothing was posted into them. */
+static void polled_send(struct qp *qp)
+{
+    struct send_queue *sends = &qp->sends;
+    bool visible = false;
+    while (!visible && sends->polled != sends->head) {
+        const struct work *work = send_queue_at(sends, sends->polled++);
+        visible = qp->signal_all || (work->flags & WORK_SIGNALED) != 0 ||
+                  work->status != COMPLETION_SUCCESS;
+    }
+}
+
+/* -- Receives -----------------------------------------------------------------------------------*/
+
+/* A queue without slots of its own is refused for that. */
+static bool is_full(const struct receive_queue *queue)
+{
+    CHECK(queue->limit <= UINT16_MAX);
+    return queue->limit != 0 && queue->unpolled >= queue->limit;
+}
+
+static void note_posted(struct receive_queue *queue, enum status status)
+{
+    if (status == STATUS_OK) {
+        queue->unpolled++;
+    }
+}
+
+static void give_back(struct receive_queue *queue, uint32_t receives)
+{
+    const uint32_t given = receives < queue->unpolled ? receives : queue->unpolled;
+    queue->unpolled = (uint16_t)(queue->unpolled - given);
+}
+
+enum status slots_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
+                               uint32_t sge_count)
+{
+    struct receive_queue *queue = &qp->receives;
+    if (is_full(queue)) {
+        return STATUS_FULL;
+    }
+    const enum status status = qp_post_receive(qp, wr_id, sges, sge_count);
+    note_posted(queue, status);
+    return status;
+}
+
+enum status slots_post_shared(struct srq *srq, uint64_t wr_id, const struct sge *sges,
+                              uint32_t sge_count)
+{
+    if (is_full(&srq->queue)) {
+        return STATUS_FULL;
+    }
+    const enum status status = srq_post_receive(srq, wr_id, sges, sge_count);
+    note_posted(&srq->queue, status);
+    return status;
+}
+
+/* Where a receive was posted; NULL: that queue is gone. `srqn`: of XRC. */
+static struct receive_queue *queue_of(struct nic *nic, struct qp *qp, uint32_t srqn)
+{
+    const bool xrc = qp == NULL || qp->type == QP_XRC_TARGET;
+    struct srq *srq = xrc ? nic_find_srq(nic, srqn) : qp->srq;
+    if (srq != NULL) {
+        return &srq->queue;
+    }
+    return xrc ? NULL : &qp->receives;
+}
+
+static void polled_receive(struct nic *nic, struct qp *qp, const struct completion *completion)
+{
+    struct receive_queue *queue = queue_of(nic, qp, completion->source_qpn);
+    if (queue != NULL) {
+        give_back(queue, 1);
+    }
+}
+
+void slots_give_back(struct qp *qp, uint32_t receives)
+{
+    struct receive_queue *queue = queue_of(qp->nic, qp, qp->srqn);
+    if (queue != NULL) {
+        give_back(queue, receives);
+    }
+}
+
+/* -- Both ---------------------------------------------------------------------------------------*/
+
+void slots_polled(struct nic *nic, const struct completion *completions, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct qp *qp = nic_find_qp(nic, completions[i].qpn);
+        if (completion_is_receive(&completions[i])) {
+            polled_receive(nic, qp, &completions[i]);
+        } else if (qp != NULL) {
+            polled_send(qp);
+        }
+    }
+}
+
+void slots_reset(struct qp *qp)
+{
+    qp->sends.polled = qp->sends.tail;
+    qp->receives.unpolled = 0;
+    if (qp->current != NULL && qp->current == qp->taken) {
+        slots_give_back(qp, 1);
+    }
+}
