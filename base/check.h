@@ -23,6 +23,7 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 #endif
 #define INVARIANTS(call) (IS_CHECKED ? (void)(call) : (void)0)
 
+#define ALWAYS_INLINE       inline __attribute__((always_inline))
 #define MUST_USE            __attribute__((warn_unused_result))
 #define LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)

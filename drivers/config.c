@@ -18,6 +18,12 @@ static const char *value_of(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+static bool is_on(const char *name)
+{
+    const char *value = value_of(name);
+    return value != NULL && strcmp(value, "0") != 0;
+}
+
 /* The number of the word; -1: it is none of them. */
 static int word_of(const char *text, const char *const words[], int count)
 {
@@ -62,12 +68,12 @@ static bool parse_number(const char *text, uint32_t usual, uint32_t most, uint32
 bool live_config_from_environment(struct live_config *config, char *error, size_t error_bytes)
 {
     const char *wire = value_of("NONIC_WIRE");
-    const char *stats = value_of("NONIC_STATS");
     *config = (struct live_config){
         .device = value_of("NONIC_DEVICE"),
         .capture = value_of("NONIC_CAPTURE"),
         .fault = value_of("NONIC_FAULT"),
-        .stats = stats != NULL && strcmp(stats, "0") != 0,
+        .stats = is_on("NONIC_STATS"),
+        .strict = is_on("NONIC_STRICT"),
     };
     if (!parse_wire(wire, &config->wire)) {
         snprintf(error, error_bytes, "--wire (NONIC_WIRE) is '%s'; valid are auto, udp and shm",

@@ -394,6 +394,11 @@ void live_describe_ports(const struct live *live, struct live_ports *ports)
     };
 }
 
+bool live_is_strict(const struct live *live)
+{
+    return live->config.strict;
+}
+
 bool live_is_shared(const struct live *live)
 {
     return live->addresses.shared;

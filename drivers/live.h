@@ -44,6 +44,7 @@ struct live_config {
      * program that may wait for one another. 1: one by one, without prefetching. */
     uint32_t batch;
     uint32_t paths; /* NONIC_PATHS=1..16: source ports of each address at a time; 0: usual. */
+    bool strict;    /* NONIC_STRICT=1: what hardware refuses is refused (verbs/strict.h). */
 };
 
 /* False: `error` says which variable is wrong and what it may be. */
@@ -66,6 +67,9 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
 /* The same, as the environment says. */
 struct live *live_claim_from_environment(char *error, size_t error_bytes);
 bool live_start(struct live *live, char *error, size_t error_bytes);
+
+/* Is the program to be refused what hardware refuses? */
+bool live_is_strict(const struct live *live);
 
 /* Do other processes share our address? Then they count on our thread from live_claim on, so it is
  * to be started at once. */

@@ -43,6 +43,11 @@ static void print_help(void)
         "  --fault SPEC           misbehave: drop=P,dup=P,reorder=P,corrupt=P,delay=TIME:P,\n"
         "                         seed=N,dir=tx|rx|both; P is a probability such as 0.01 or the\n"
         "                         position of a packet such as #3\n"
+        "  --strict               refuse what hardware refuses and nonic tolerates: slots of "
+        "queues\n"
+        "                         whose completions nobody polled, objects of two contexts, GIDs "
+        "of\n"
+        "                         two families, ...; a line on stderr names the rule and the cure\n"
         "  --stats                print the NIC's counters when the program ends\n"
         "  --help                 print this\n\n"
         "Programs that are linked statically, built for another C library than glibc, or gain\n"
@@ -133,6 +138,31 @@ static int execute(char **program)
     return reason == ENOENT ? 127 : 126;
 }
 
+/* What options say, and how the library is told: an option without a value says 1. */
+struct setting {
+    int option;
+    const char *variable, *value;
+};
+
+static struct setting *find_setting(struct setting *settings, int option)
+{
+    while (settings->option != 0 && settings->option != option) {
+        settings++;
+    }
+    return settings->option == 0 ? NULL : settings;
+}
+
+static void tell_library(const struct setting *settings)
+{
+    for (; settings->option != 0; settings++) {
+        if (settings->option == 'c') {
+            set_capture(settings->value);
+        } else {
+            set_or_clear(settings->variable, settings->value);
+        }
+    }
+}
+
 int command_run(int argc, char **argv)
 {
     static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
@@ -141,41 +171,35 @@ int command_run(int argc, char **argv)
                                             {"paths", required_argument, NULL, 'p'},
                                             {"capture", required_argument, NULL, 'c'},
                                             {"fault", required_argument, NULL, 'f'},
+                                            {"strict", no_argument, NULL, 'S'},
                                             {"stats", no_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    const char *wire = NULL, *device = NULL, *capture = NULL, *fault = NULL, *stats = NULL;
-    const char *paths = NULL, *transport = NULL;
+    struct setting settings[] = {
+        {'w', "NONIC_WIRE", NULL},   {'t', "NONIC_TRANSPORT", NULL}, {'d', "NONIC_DEVICE", NULL},
+        {'p', "NONIC_PATHS", NULL},  {'f', "NONIC_FAULT", NULL},     {'c', "NONIC_CAPTURE", NULL},
+        {'S', "NONIC_STRICT", NULL}, {'s', "NONIC_STATS", NULL},     {0, NULL, NULL}};
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
-        switch (option) {
-        case 'w': wire = optarg; break;
-        case 't': transport = optarg; break;
-        case 'd': device = optarg; break;
-        case 'p': paths = optarg; break;
-        case 'c': capture = optarg; break;
-        case 'f': fault = optarg; break;
-        case 's': stats = "1"; break;
-        case 'h': print_help(); return 0;
-        default:
+        struct setting *setting = find_setting(settings, option);
+        if (option == 'h') {
+            print_help();
+            return 0;
+        }
+        if (setting == NULL) {
             fprintf(stderr,
                     "nonic: valid options of 'run' are --wire, --transport, --device, --paths, "
-                    "--capture, --fault, --stats, --help\n");
+                    "--capture, --fault, --strict, --stats, --help\n");
             return EXIT_USAGE;
         }
+        setting->value = optarg != NULL ? optarg : "1";
     }
     if (optind == argc) {
         fprintf(stderr,
                 "nonic: which program? usage: nonic run [OPTIONS] [--] PROGRAM [ARGS...]\n");
         return EXIT_USAGE;
     }
-    set_or_clear("NONIC_WIRE", wire);
-    set_or_clear("NONIC_TRANSPORT", transport);
-    set_or_clear("NONIC_DEVICE", device);
-    set_or_clear("NONIC_PATHS", paths);
-    set_capture(capture);
-    set_or_clear("NONIC_FAULT", fault);
-    set_or_clear("NONIC_STATS", stats);
+    tell_library(settings);
     struct live_config config;
     char error[600];
     if (!live_config_from_environment(&config, error, sizeof(error))) {

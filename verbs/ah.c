@@ -8,6 +8,7 @@
 
 #include "drivers/shortage.h"
 #include "verbs/internal.h"
+#include "verbs/strict.h"
 
 static bool all_zero(const uint8_t *bytes, size_t count)
 {
@@ -22,6 +23,10 @@ static bool all_zero(const uint8_t *bytes, size_t count)
 int path_find_lid(struct live *live, struct ibv_ah_attr *attr)
 {
     struct gid gid;
+    const int reason = strict_judge_address(live, attr);
+    if (reason != 0) {
+        return reason;
+    }
     if (attr->is_global || attr->dlid == 0) {
         return 0;
     }

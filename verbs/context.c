@@ -73,7 +73,7 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
     }
     context->verbs.sz = sizeof(context->verbs);
     ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
-    context_fill_slots(&context->verbs);
+    context_fill_slots(&context->verbs, live_is_strict(live));
     pthread_mutex_lock(&contexts.mutex);
     atomic_init(&context->holders, 1);
     context->number = ++contexts.last_number;
@@ -230,7 +230,7 @@ static int query_clock(struct ibv_context *context, struct ibv_values_ex *values
     return 0;
 }
 
-void context_fill_slots(struct verbs_context *verbs)
+void context_fill_slots(struct verbs_context *verbs, bool strict)
 {
     verbs->query_port = port_query;
     verbs->advise_mr = mr_advise;
@@ -271,9 +271,9 @@ void context_fill_slots(struct verbs_context *verbs)
     ops->alloc_mw = mw_alloc;
     ops->bind_mw = bind_mw;
     ops->dealloc_mw = mw_dealloc;
-    ops->poll_cq = cq_poll_wc;
+    ops->poll_cq = strict ? cq_poll_wc_strictly : cq_poll_wc;
     ops->req_notify_cq = cq_request_notify;
-    ops->post_srq_recv = post_srq_recv;
-    ops->post_send = post_send;
-    ops->post_recv = post_recv;
+    ops->post_srq_recv = strict ? post_srq_recv_strictly : post_srq_recv;
+    ops->post_send = strict ? post_send_strictly : post_send;
+    ops->post_recv = strict ? post_recv_strictly : post_recv;
 }

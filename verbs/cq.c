@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "verbs/internal.h"
+#include "verbs/strict.h"
 
 /* -- All of them --------------------------------------------------------------------------------*/
 
@@ -53,6 +54,9 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
 {
     if (entries == 0 || entries > live_limits()->cq_entries || vector != 0) {
         return fail(EINVAL);
+    }
+    if (!STRICT_JOINS(context, channel) || !STRICT_JOINS(context, parent)) {
+        return NULL;
     }
     struct verbs_cq *cq = object_make(context, sizeof(*cq));
     if (cq == NULL) {
@@ -183,8 +187,8 @@ static void to_wc(const struct completion *completion, struct ibv_wc *wc)
 }
 
 /* What is there, or what one round of the NIC brings; locked. */
-static uint32_t poll_locked(struct live *live, struct verbs_cq *cq, struct completion *out,
-                            uint32_t count)
+static ALWAYS_INLINE uint32_t poll_locked(struct live *live, struct verbs_cq *cq,
+                                          struct completion *out, uint32_t count)
 {
     const bool armed = cq->core.arming != CQ_NOT_ARMED;
     const uint32_t found = cq_poll(&cq->core, out, count);
@@ -196,7 +200,8 @@ static uint32_t poll_locked(struct live *live, struct verbs_cq *cq, struct compl
     return cq_poll(&cq->core, out, count);
 }
 
-int cq_poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
+/* Made twice, like the calls that post. */
+static ALWAYS_INLINE int poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *wc, bool strict)
 {
     struct verbs_cq *cq = cq_of(ibv);
     struct live *live = live_of(ibv->context);
@@ -208,6 +213,9 @@ int cq_poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
         const uint32_t most = left < COUNT_OF(completions) ? left : COUNT_OF(completions);
         const uint32_t found = total == 0 ? poll_locked(live, cq, completions, most)
                                           : cq_poll(&cq->core, completions, most);
+        if (strict) {
+            slots_polled(live_nic(live), completions, found);
+        }
         for (uint32_t i = 0; i < found; i++) {
             to_wc(&completions[i], &wc[total++]);
         }
@@ -218,6 +226,16 @@ int cq_poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
     const bool overrun = cq->core.overrun && total == 0;
     live_unlock(live);
     return overrun ? -1 : total;
+}
+
+int cq_poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
+{
+    return poll_wc(ibv, count, wc, false);
+}
+
+int cq_poll_wc_strictly(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
+{
+    return poll_wc(ibv, count, wc, true);
 }
 
 int cq_request_notify(struct ibv_cq *ibv, int solicited_only)
@@ -245,15 +263,16 @@ static void show_current(struct verbs_cq *cq)
     cq->ex.wr_id = cq->current.wr_id;
 }
 
-static int ex_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+static ALWAYS_INLINE int ex_poll(struct ibv_cq_ex *ex, bool first, bool strict)
 {
     struct verbs_cq *cq = ex_of(ex);
     struct live *live = live_of(ex->context);
-    if (attr->comp_mask != 0) {
-        return EINVAL;
-    }
     live_lock(live);
-    const uint32_t found = poll_locked(live, cq, &cq->current, 1);
+    const uint32_t found =
+        first ? poll_locked(live, cq, &cq->current, 1) : cq_poll(&cq->core, &cq->current, 1);
+    if (strict) {
+        slots_polled(live_nic(live), &cq->current, found);
+    }
     live_unlock(live);
     if (found == 0) {
         return ENOENT;
@@ -262,18 +281,24 @@ static int ex_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
     return 0;
 }
 
+static int ex_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    return attr->comp_mask != 0 ? EINVAL : ex_poll(ex, true, false);
+}
+
+static int ex_start_poll_strictly(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    return attr->comp_mask != 0 ? EINVAL : ex_poll(ex, true, true);
+}
+
 static int ex_next_poll(struct ibv_cq_ex *ex)
 {
-    struct verbs_cq *cq = ex_of(ex);
-    struct live *live = live_of(ex->context);
-    live_lock(live);
-    const uint32_t found = cq_poll(&cq->core, &cq->current, 1);
-    live_unlock(live);
-    if (found == 0) {
-        return ENOENT;
-    }
-    show_current(cq);
-    return 0;
+    return ex_poll(ex, false, false);
+}
+
+static int ex_next_poll_strictly(struct ibv_cq_ex *ex)
+{
+    return ex_poll(ex, false, true);
 }
 
 /* The completion was copied out: there is nothing to give back. */
@@ -371,8 +396,9 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
         return NULL;
     }
     struct ibv_cq_ex *ex = &cq->ex;
-    ex->start_poll = ex_start_poll;
-    ex->next_poll = ex_next_poll;
+    const bool strict = live_is_strict(live_of(context));
+    ex->start_poll = strict ? ex_start_poll_strictly : ex_start_poll;
+    ex->next_poll = strict ? ex_next_poll_strictly : ex_next_poll;
     ex->end_poll = ex_end_poll;
     ex->read_opcode = ex_read_opcode;
     ex->read_vendor_err = ex_read_vendor_err;

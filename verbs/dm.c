@@ -9,6 +9,7 @@
 
 #include "base/align.h"
 #include "verbs/internal.h"
+#include "verbs/strict.h"
 
 #define WORD_BYTES    4
 #define LOG_ALIGN_MAX 12
@@ -216,6 +217,9 @@ struct ibv_mr *dm_register(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset
     }
     const struct region_request request = {
         .address = (uintptr_t)(memory->bytes + offset), .bytes = bytes, .access = wanted};
+    if (!STRICT_JOINS(pd->context, dm)) {
+        return NULL;
+    }
     if (!add_region(memory)) {
         return fail(EINVAL);
     }

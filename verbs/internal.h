@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "drivers/live.h"
 #include "nic/nic.h"
+#include "nic/slots.h"
 #include "verbs/newer.h"
 
 /* What programs and their libraries bind to; everything else of the shared object is hidden. */
@@ -319,7 +320,7 @@ static inline void object_free(struct ibv_context *context, void *object)
 }
 
 /* context.c: fills the slots programs call without a symbol. */
-void context_fill_slots(struct verbs_context *verbs);
+void context_fill_slots(struct verbs_context *verbs, bool strict);
 
 /* event.c: called by the NIC, locked, from any thread. */
 void event_on_async(void *unused, const struct nic_event *event);
@@ -387,6 +388,10 @@ void post_note_time(struct live *live, const struct qp *qp);
 int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+/* The same by the rules of verbs/strict.h. */
+int post_send_strictly(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int post_recv_strictly(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int post_srq_recv_strictly(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /* The window bind a request asks for; 0 or errno. */
 int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey,
                  struct window_bind *bind);
@@ -397,6 +402,7 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
                size_t attr_bytes);
 int cq_poll_wc(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+int cq_poll_wc_strictly(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int cq_request_notify(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);

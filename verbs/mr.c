@@ -13,6 +13,7 @@
 
 #include "verbs/internal.h"
 #include "verbs/newer.h"
+#include "verbs/strict.h"
 
 #define ACCESS_KNOWN                                                                               \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
@@ -311,6 +312,9 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     }
     if (is_closed(ibv->context)) {
         return rereg_failure(EBADF);
+    }
+    if (domain && !STRICT_JOINS(ibv->context, pd)) {
+        return rereg_failure(EINVAL);
     }
     if (mr->device_memory != NULL || mr->null_pages != NULL) {
         return rereg_failure(EOPNOTSUPP);

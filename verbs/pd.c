@@ -11,6 +11,7 @@
 #include "base/align.h"
 #include "verbs/blocks.h"
 #include "verbs/internal.h"
+#include "verbs/strict.h"
 
 /* -- Protection domains -------------------------------------------------------------------------*/
 
@@ -214,6 +215,9 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
     const bool allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
     if (attr->pd == NULL || (allocators && (attr->alloc == NULL || attr->free == NULL))) {
         return fail(EINVAL);
+    }
+    if (!STRICT_JOINS(context, attr->pd) || !STRICT_JOINS(context, attr->td)) {
+        return NULL;
     }
     struct verbs_pd *pd = object_make(context, sizeof(*pd));
     if (pd == NULL) {

@@ -4,6 +4,7 @@
  */
 #include "verbs/internal.h"
 #include "verbs/newer.h"
+#include "verbs/strict.h"
 
 _Static_assert(sizeof(struct sge) == sizeof(struct ibv_sge), "SGEs are passed through");
 _Static_assert(offsetof(struct sge, bytes) == offsetof(struct ibv_sge, length), "SGE length");
@@ -95,12 +96,21 @@ static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
                : 0;
 }
 
-static int post_one(struct verbs_qp *qp, struct ibv_send_wr *wr)
+/* The handle of a datagram is judged with `strict` only. */
+static bool names_foreign_handle(struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+    return qp->qp_type == IBV_QPT_UD && wr->wr.ud.ah != NULL &&
+           ah_of(wr->wr.ud.ah)->pd != qp_pd(qp_of(qp)->core);
+}
+
+/* Each call that posts is made twice: with `strict` and without. A message pays for neither. */
+static ALWAYS_INLINE int post_one(struct verbs_qp *qp, struct ibv_send_wr *wr, bool strict)
 {
     struct send_request request;
     int reason = translate(&qp->ex.qp_base, wr, &request);
     if (reason == 0) {
-        reason = status_errno(qp_post_send(qp->core, &request));
+        reason = status_errno(strict ? slots_post_sends(qp->core, &request, 1)
+                                     : qp_post_send(qp->core, &request));
     }
     if (reason == 0 && wr->opcode == IBV_WR_BIND_MW) {
         wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
@@ -116,15 +126,17 @@ void post_note_time(struct live *live, const struct qp *qp)
     }
 }
 
-int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static ALWAYS_INLINE int post_requests(struct ibv_qp *ibv, struct ibv_send_wr *wr,
+                                       struct ibv_send_wr **bad, bool strict)
 {
     struct live *live = live_of(ibv->context);
     int reason = 0;
     live_lock(live);
     post_note_time(live, qp_of(ibv)->core);
     for (; wr != NULL; wr = wr->next) {
-        reason = post_one(qp_of(ibv), wr);
-        if (reason != 0) {
+        reason =
+            strict && names_foreign_handle(ibv, wr) ? EINVAL : post_one(qp_of(ibv), wr, strict);
+        if (UNLIKELY(reason != 0)) {
             *bad = wr;
             break;
         }
@@ -134,14 +146,39 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
     return reason;
 }
 
+int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+    return post_requests(ibv, wr, bad, false);
+}
+
+int post_send_strictly(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+    const int reason = post_requests(ibv, wr, bad, true);
+    return reason == EINVAL && names_foreign_handle(ibv, *bad)
+               ? strict_refuse(STRICT_AH_DOMAIN)
+               : strict_if_full(reason, STRICT_SEND_SLOTS);
+}
+
 static int receive_count(const struct ibv_recv_wr *wr)
 {
     return wr->num_sge < 0 || wr->num_sge > NIC_SGE_MAX ? -1 : wr->num_sge;
 }
 
+static ALWAYS_INLINE enum status post_receive(struct qp *qp, struct srq *srq, uint64_t wr_id,
+                                              const struct sge *sges, uint32_t count, bool strict)
+{
+    if (qp != NULL) {
+        return strict ? slots_post_receive(qp, wr_id, sges, count)
+                      : qp_post_receive(qp, wr_id, sges, count);
+    }
+    return strict ? slots_post_shared(srq, wr_id, sges, count)
+                  : srq_post_receive(srq, wr_id, sges, count);
+}
+
 /* Into a queue pair's own queue, or a shared one: the other is NULL, which the compiler knows. */
-static inline int post_receives(struct ibv_context *context, struct qp *qp, struct srq *srq,
-                                struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static ALWAYS_INLINE int post_receives(struct ibv_context *context, struct qp *qp, struct srq *srq,
+                                       struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
+                                       bool strict)
 {
     struct live *live = live_of(context);
     enum status status = STATUS_OK;
@@ -152,9 +189,8 @@ static inline int post_receives(struct ibv_context *context, struct qp *qp, stru
     for (; wr != NULL; wr = wr->next) {
         const int count = receive_count(wr);
         const struct sge *sges = sges_of(wr->sg_list);
-        status = count < 0    ? STATUS_INVALID
-                 : qp != NULL ? qp_post_receive(qp, wr->wr_id, sges, (uint32_t)count)
-                              : srq_post_receive(srq, wr->wr_id, sges, (uint32_t)count);
+        status = count < 0 ? STATUS_INVALID
+                           : post_receive(qp, srq, wr->wr_id, sges, (uint32_t)count, strict);
         if (status != STATUS_OK) {
             *bad = wr;
             break;
@@ -169,12 +205,24 @@ static inline int post_receives(struct ibv_context *context, struct qp *qp, stru
 
 int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-    return post_receives(ibv->context, qp_of(ibv)->core, NULL, wr, bad);
+    return post_receives(ibv->context, qp_of(ibv)->core, NULL, wr, bad, false);
+}
+
+int post_recv_strictly(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+    return strict_if_full(post_receives(ibv->context, qp_of(ibv)->core, NULL, wr, bad, true),
+                          STRICT_RECEIVE_SLOTS);
 }
 
 int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-    return post_receives(ibv->context, NULL, &srq_of(ibv)->core, wr, bad);
+    return post_receives(ibv->context, NULL, &srq_of(ibv)->core, wr, bad, false);
+}
+
+int post_srq_recv_strictly(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+    return strict_if_full(post_receives(ibv->context, NULL, &srq_of(ibv)->core, wr, bad, true),
+                          STRICT_SRQ_SLOTS);
 }
 
 int bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
@@ -192,11 +240,13 @@ int bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
     struct live *live = live_of(ibv->context);
     live_lock(live);
     post_note_time(live, qp_of(ibv)->core);
-    reason = status_errno(qp_post_send(qp_of(ibv)->core, &request));
+    const bool strict = live_is_strict(live);
+    reason = status_errno(strict ? slots_post_sends(qp_of(ibv)->core, &request, 1)
+                                 : qp_post_send(qp_of(ibv)->core, &request));
     if (reason == 0) {
         mw->rkey = rkey;
     }
     live_posted(live, qp_of(ibv)->core);
     live_unlock(live);
-    return reason;
+    return strict ? strict_if_full(reason, STRICT_SEND_SLOTS) : reason;
 }

@@ -8,6 +8,7 @@
 #include "base/align.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
+#include "verbs/strict.h"
 #include "wire/inet.h"
 
 /* -- Creation -----------------------------------------------------------------------------------*/
@@ -61,6 +62,14 @@ static bool complete(const struct ingredients *from)
     return from->pd != NULL && from->attr->send_cq != NULL && from->attr->recv_cq != NULL;
 }
 
+static bool on_one_context(const struct ingredients *from)
+{
+    const struct ibv_qp_init_attr *attr = from->attr;
+    return STRICT_JOINS(from->context, from->pd) && STRICT_JOINS(from->context, from->xrcd) &&
+           STRICT_JOINS(from->context, attr->send_cq) &&
+           STRICT_JOINS(from->context, attr->recv_cq) && STRICT_JOINS(from->context, attr->srq);
+}
+
 static int judge_ingredients(const struct ingredients *from)
 {
     const struct nic_limits *limits = live_limits();
@@ -73,7 +82,7 @@ static int judge_ingredients(const struct ingredients *from)
         (cap->max_recv_wr > limits->receives_per_qp || cap->max_recv_sge > limits->sges)) {
         return EINVAL;
     }
-    return complete(from) ? 0 : EINVAL;
+    return complete(from) && on_one_context(from) ? 0 : EINVAL;
 }
 
 static struct qp_request request_of(const struct ingredients *from, enum qp_type type)
@@ -256,7 +265,8 @@ EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
 
 /* -- Destruction --------------------------------------------------------------------------------*/
 
-static void destroy_core(struct live *live, struct qp *core)
+/* Returns how many completions were taken out. */
+static uint32_t destroy_core(struct live *live, struct qp *core)
 {
     /* The last acknowledgement may still wait for something to travel with. */
     live_flush(live);
@@ -264,8 +274,10 @@ static void destroy_core(struct live *live, struct qp *core)
     free(qp_take_resources(core));
     free(qp_take_blocks(core));
     const struct nic_path path = *qp_path(core);
+    const uint32_t forgotten = live_is_strict(live) ? qp_forget_completions(core) : 0;
     qp_destroy(core);
     live_release(live, &path);
+    return forgotten;
 }
 
 /* Whose allocator a queue pair's block is from: a receiver of XRC only shows its domain, which may
@@ -279,11 +291,15 @@ static struct ibv_pd *owner_of_block(const struct verbs_qp *qp)
 static void withdraw(struct verbs_qp *qp)
 {
     struct live *live = live_of(qp->ex.qp_base.context);
+    uint32_t forgotten = 0;
     live_lock(live);
     if (qp->ex.qp_base.qp_type != IBV_QPT_XRC_RECV || xrc_target_drop(qp)) {
-        destroy_core(live, qp->core);
+        forgotten = destroy_core(live, qp->core);
     }
     unlock_settled(live);
+    if (forgotten != 0) {
+        strict_refuse(STRICT_DESTROYED);
+    }
 }
 
 /* Whose block is to be given back: this one's, for a target with several handles perhaps another

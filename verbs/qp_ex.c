@@ -8,6 +8,7 @@
 
 #include "verbs/internal.h"
 #include "verbs/newer.h"
+#include "verbs/strict.h"
 
 /* A request under construction. */
 struct draft {
@@ -323,13 +324,15 @@ static void settle(struct builder *builder, struct draft *made, struct sge *inli
     }
 }
 
-static int post_all(struct verbs_qp *qp, struct builder *builder)
+static ALWAYS_INLINE int post_all(struct verbs_qp *qp, struct builder *builder, bool strict)
 {
     for (uint32_t i = 0; i < builder->count; i++) {
         settle(builder, &builder->drafts[i], &builder->inlined[i]);
         builder->requests[i] = builder->drafts[i].request;
     }
-    const enum status status = qp_post_sends(qp->core, builder->requests, builder->count);
+    const enum status status = strict
+                                   ? slots_post_sends(qp->core, builder->requests, builder->count)
+                                   : qp_post_sends(qp->core, builder->requests, builder->count);
     for (uint32_t i = 0; i < builder->count && status == STATUS_OK; i++) {
         if (builder->drafts[i].mw != NULL) {
             builder->drafts[i].mw->rkey = builder->drafts[i].request.bind.key;
@@ -338,21 +341,47 @@ static int post_all(struct verbs_qp *qp, struct builder *builder)
     return status_errno(status);
 }
 
-static int wr_complete(struct ibv_qp_ex *ex)
+/* What went wrong so far; else the domains of the datagrams' handles are judged. */
+static int judge_handles(const struct verbs_qp *qp)
+{
+    const struct builder *builder = qp->builder;
+    int reason = builder->reason;
+    for (uint32_t i = 0; i < builder->count && reason == 0; i++) {
+        const struct nic_path *path = builder->drafts[i].request.path;
+        if (path != NULL &&
+            CONTAINER_OF_CONST(path, struct verbs_ah, path)->pd != qp_pd(qp->core)) {
+            reason = strict_refuse(STRICT_AH_DOMAIN);
+        }
+    }
+    return reason;
+}
+
+/* Made twice, like the calls that post. */
+static ALWAYS_INLINE int complete(struct ibv_qp_ex *ex, bool strict)
 {
     struct verbs_qp *qp = ex_of(ex);
     struct builder *builder = qp->builder;
     struct live *live = live_of(ex->qp_base.context);
-    int reason = builder->reason;
+    int reason = strict ? judge_handles(qp) : builder->reason;
     if (reason == 0 && builder->count > 0) {
         live_lock(live);
         post_note_time(live, qp->core);
-        reason = post_all(qp, builder);
+        reason = post_all(qp, builder, strict);
         live_posted(live, qp->core);
         live_unlock(live);
     }
     pthread_mutex_unlock(&builder->mutex);
     return reason;
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+    return complete(ex, false);
+}
+
+static int wr_complete_strictly(struct ibv_qp_ex *ex)
+{
+    return strict_if_full(complete(ex, true), STRICT_SEND_SLOTS);
 }
 
 /* -- Making and freeing -------------------------------------------------------------------------*/
@@ -368,6 +397,7 @@ static uint64_t offered_by(enum ibv_qp_type type)
 
 static void fill_operations(struct ibv_qp_ex *ex)
 {
+    const bool strict = live_is_strict(live_of(ex->qp_base.context));
     ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
     ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
     ex->wr_bind_mw = wr_bind_mw;
@@ -386,7 +416,7 @@ static void fill_operations(struct ibv_qp_ex *ex)
     ex->wr_set_sge = wr_set_sge;
     ex->wr_set_sge_list = wr_set_sge_list;
     ex->wr_start = wr_start;
-    ex->wr_complete = wr_complete;
+    ex->wr_complete = strict ? wr_complete_strictly : wr_complete;
     ex->wr_abort = wr_abort;
     ex->wr_atomic_write = wr_atomic_write;
     CONTAINER_OF(ex, struct qp_ex_45, ex)->wr_flush = wr_flush;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "verbs/internal.h"
+#include "verbs/strict.h"
 
 /* -- All of them --------------------------------------------------------------------------------*/
 
@@ -122,7 +123,6 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-    (void)context;
     const uint32_t xrc_mask = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
     const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | xrc_mask;
     const enum ibv_srq_type type =
@@ -133,11 +133,17 @@ struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_a
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd == NULL) {
         return fail(EINVAL);
     }
+    if (!STRICT_JOINS(context, attr->pd)) {
+        return NULL;
+    }
     if (type == IBV_SRQT_BASIC) {
         return create(attr->pd, attr->srq_context, &attr->attr, NULL);
     }
     if ((attr->comp_mask & xrc_mask) != xrc_mask || attr->xrcd == NULL || attr->cq == NULL) {
         return fail(EINVAL);
+    }
+    if (!STRICT_JOINS(context, attr->xrcd) || !STRICT_JOINS(context, attr->cq)) {
+        return NULL;
     }
     const struct xrc_part xrc = {.xrcd = attr->xrcd, .cq = attr->cq};
     return create(attr->pd, attr->srq_context, &attr->attr, &xrc);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "verbs/internal.h"
+#include "verbs/strict.h"
 
 /* -- Domains ------------------------------------------------------------------------------------*/
 
@@ -265,6 +266,9 @@ struct ibv_qp *xrc_open_qp(struct ibv_context *context, struct ibv_qp_open_attr 
     }
     if (attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT)) {
         return fail(EOPNOTSUPP);
+    }
+    if (!STRICT_JOINS(context, attr->xrcd)) {
+        return NULL;
     }
     struct verbs_qp *qp = object_make(context, sizeof(*qp));
     if (qp == NULL) {

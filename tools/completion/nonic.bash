@@ -7,7 +7,7 @@
 _nonic_options() {
     case "$1" in
     run) echo --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
-        --fault=fault --stats --help ;;
+        --fault=fault --strict --stats --help ;;
     info) echo --json --wire=auto,udp,shm --device=interface --paths=number --help ;;
     stat) echo --json --all --connections --watch=number --help ;;
     'lab list') echo --json ;;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verbs/strict.h"
+
+#include <stdio.h>
+
+#include "wire/inet.h"
+
+struct rule {
+    const char *name, *wrong, *cure;
+    int reason;
+};
+
+#define RULE_TEXTS(name, text, reason, wrong, cure, source) {text, wrong, cure, reason},
+static const struct rule rules[] = {STRICT_RULES(RULE_TEXTS)};
+
+int strict_refuse(enum strict_rule rule)
+{
+    static atomic_bool told[STRICT_RULE_COUNT];
+    const struct rule *broken = &rules[rule];
+    if (!atomic_exchange(&told[rule], true)) {
+        char text[512];
+        snprintf(text, sizeof(text), "strict, rule %s: %s; %s", broken->name, broken->wrong,
+                 broken->cure);
+        process_complain(text);
+    }
+    return broken->reason;
+}
+
+bool strict_joins(struct ibv_context *context, struct ibv_context *other)
+{
+    if (!live_is_strict(live_of(context)) || context_of(context)->file == context_of(other)->file) {
+        return true;
+    }
+    errno = strict_refuse(STRICT_CONTEXTS);
+    return false;
+}
+
+int strict_judge_address(struct live *live, const struct ibv_ah_attr *attr)
+{
+    struct live_gid own;
+    if (!live_is_strict(live)) {
+        return 0;
+    }
+    if (!attr->is_global) {
+        return strict_refuse(STRICT_GRH);
+    }
+    const uint8_t *peer = attr->grh.dgid.raw;
+    const bool mixed = live_gid(live, attr->grh.sgid_index, &own) && !inet_is_multicast(peer) &&
+                       inet_is_ipv4(own.gid.bytes) != inet_is_ipv4(peer);
+    return mixed ? strict_refuse(STRICT_GID_FAMILIES) : 0;
+}
