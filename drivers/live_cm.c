@@ -158,8 +158,7 @@ static void explain_unreachable(struct live *live)
     }
 }
 
-/* One after the other, so that no two connections of this process have the same. */
-static uint16_t next_port(struct live *live)
+uint16_t live_cm_source_port(struct live *live)
 {
     if (live->cm_ports == 0) {
         random_draw(&live->cm_ports, sizeof(live->cm_ports));
@@ -205,17 +204,13 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
     struct rdma_address *source = &route->source;
     const bool multicast = inet_is_multicast(to);
     *source = id->source;
-    if (!source->known || inet_is_any(source->ip)) {
+    if (inet_is_any(source->ip)) {
         if (multicast && live->config.device == NULL) {
             memcpy(source->ip, gid_towards(live, to)->bytes, 16);
         } else if (!choose_source(live, &id->destination, source->ip)) {
             return shortage_is(errno) ? errno : ENETUNREACH;
         }
-        source->known = true;
-        source->ipv6 = id->destination.ipv6;
         source->scope_id = id->destination.scope_id;
-    } else if (inet_is_ipv4(source->ip) != inet_is_ipv4(to)) {
-        return EAFNOSUPPORT;
     }
     if (!multicast && !address_is_local(to) && !is_usable(live, source->ip)) {
         if (errno != 0) {
@@ -223,9 +218,6 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
         }
         explain_unreachable(live);
         return ENODEV;
-    }
-    if (source->port == 0) {
-        source->port = next_port(live);
     }
     live_cm_gid_for(live, source->ip, route->source_gid);
     route->path_mtu = (uint8_t)path_mtu_to(live, to);

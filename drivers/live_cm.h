@@ -41,6 +41,9 @@ void live_cm_give_back(struct live *live, struct rdma_event *event);
 int live_cm_claim(struct live *live, uint16_t port_space, struct rdma_address *address,
                   bool ipv6_only, struct service **service);
 
+/* A port for an id that connects from any: another one than that of the last 16383 such ids. */
+uint16_t live_cm_source_port(struct live *live);
+
 /* Peers find it from now on: 0 or an errno. */
 int live_cm_offer(struct live *live, struct service *service);
 

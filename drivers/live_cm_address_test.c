@@ -69,13 +69,15 @@ static struct live *open_live(const char *device)
 /* Asks for the way to 10.1.2.`last`; what came of it. */
 static enum rdma_event_kind resolve(struct live *live, struct rdma_id *id, uint8_t last)
 {
-    static const struct rdma_address none;
+    const struct rdma_address any = {
+        .ip = {[10] = 0xff, 0xff}, .port = live_cm_source_port(live), .known = true};
     const struct rdma_address to = {
         .ip = {[10] = 0xff, 0xff, 10, 1, 2, last}, .port = 7, .known = true};
     memset(id, 0, sizeof(*id));
     rdma_id_init(id, &channel, RDMA_PORT_SPACE_TCP, 1);
     assert_true(live_cm_prepare(live));
-    assert_int_equal(rdma_id_resolve_address(live_cm(live), id, &none, &to), STATUS_OK);
+    assert_int_equal(rdma_id_bind(id, &any, any.ip), STATUS_OK);
+    assert_int_equal(rdma_id_resolve_address(live_cm(live), id, &to), STATUS_OK);
     live_cm_settle(live);
     struct rdma_event *event = rdma_channel_take(live_cm(live), &channel);
     assert_non_null(event);

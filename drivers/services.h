@@ -47,7 +47,8 @@ struct service;
 MUST_USE bool services_open(struct services *services, const struct service_owner *self);
 void services_close(struct services *services);
 
-/* The port is ours, and nobody finds us by it yet. 0 or an errno: EADDRINUSE, EMFILE, ENOMEM.
+/* The port is ours, and nobody finds us by it yet. 0 or an errno: EMFILE, ENOMEM; as with Linux
+ * EADDRINUSE if another has the port at the address, EADDRNOTAVAIL if it or we want any address.
  * `port` 0: any free one, written to *chosen. */
 int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
                    bool ipv6_only, uint16_t port, uint16_t *chosen, struct service **service);

@@ -137,7 +137,13 @@ static int take_door(struct services *services, int *door, const struct service_
                               answer.magic == SERVICES_MAGIC_DOOR;
         errno = 0;
         const bool given = answered && has_name(*door, name);
-        failure = given ? 0 : received <= 0 ? EAGAIN : shortage_is(errno) ? errno : EADDRINUSE;
+        const bool any =
+            received == (ssize_t)sizeof(answer) && answer.magic == SERVICES_MAGIC_OWNER;
+        failure = given                ? 0
+                  : any                ? EADDRNOTAVAIL
+                  : received <= 0      ? EAGAIN
+                  : shortage_is(errno) ? errno
+                                       : EADDRINUSE;
         if (!given && count == 1) {
             local_close(*door);
             *door = -1; /* The claim closes what it has. */
@@ -154,7 +160,7 @@ static int hold_together(struct services *services, int *door, const struct serv
     const struct service *holder = holder_here(name, &fd);
     if (holder != NULL) {
         *door = holder->any ? -1 : descriptor_own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-        return holder->any ? EADDRINUSE : *door < 0 ? EMFILE : 0;
+        return holder->any ? EADDRNOTAVAIL : *door < 0 ? EMFILE : 0;
     }
     for (int i = 0; i < DOOR_TRIES && (failure == EADDRINUSE || failure == EAGAIN); i++) {
         failure = bind_name(door, name);
@@ -168,7 +174,7 @@ static int hold_together(struct services *services, int *door, const struct serv
             }
         }
     }
-    return failure == EAGAIN ? EADDRINUSE : failure;
+    return failure == EAGAIN ? EADDRNOTAVAIL : failure; /* Bound to any address, and silent. */
 }
 
 /* -- Claims -------------------------------------------------------------------------------------*/
@@ -202,8 +208,11 @@ static int claim_any(struct service *service, enum scope scope, bool ipv6_only, 
     service->any = true;
     service->names[0] = services_name(scope, port_space, any, port);
     service->names[1] = services_name(SCOPE_ANY_IPV4, port_space, any, port);
-    const int failure = bind_name(&service->doors[0], &service->names[0]);
-    return failure != 0 || !both ? failure : bind_name(&service->doors[1], &service->names[1]);
+    int failure = bind_name(&service->doors[0], &service->names[0]);
+    if (failure == 0 && both) {
+        failure = bind_name(&service->doors[1], &service->names[1]);
+    }
+    return failure == EADDRINUSE ? EADDRNOTAVAIL : failure;
 }
 
 static int claim_one(struct service *service, const uint8_t address[16], uint16_t port_space,
@@ -251,7 +260,7 @@ int services_claim(struct services *services, uint16_t port_space, const uint8_t
         random_draw(&random, sizeof(random));
         *chosen = (uint16_t)(FREE_PORT_FIRST + random % FREE_PORT_COUNT);
         const int failure = claim(services, port_space, address, ipv6_only, *chosen, service);
-        if (failure != EADDRINUSE) {
+        if (failure != EADDRINUSE && failure != EADDRNOTAVAIL) {
             return failure;
         }
     }

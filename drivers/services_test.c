@@ -119,7 +119,7 @@ static void test_claim_find_release(void **state)
     close_services(both[1]);
 }
 
-/* Who may have a port beside whom, as with TCP. */
+/* Who may have a port beside whom, as with TCP; and why not, as with Linux' rdma_cm. */
 static void test_conflicts(void **state)
 {
     (void)state;
@@ -130,24 +130,24 @@ static void test_conflicts(void **state)
     } cases[] = {
         {here4, here4, false, false, EADDRINUSE},
         {here4, there4, false, false, 0},
-        {any4, any4, false, false, EADDRINUSE},
-        {any4, here4, false, false, EADDRINUSE},
-        {here4, any4, false, false, EADDRINUSE},
-        {any6, any6, false, false, EADDRINUSE},
-        {any6, any4, false, false, EADDRINUSE},
-        {any4, any6, false, false, EADDRINUSE},
+        {any4, any4, false, false, EADDRNOTAVAIL},
+        {any4, here4, false, false, EADDRNOTAVAIL},
+        {here4, any4, false, false, EADDRNOTAVAIL},
+        {any6, any6, false, false, EADDRNOTAVAIL},
+        {any6, any4, false, false, EADDRNOTAVAIL},
+        {any4, any6, false, false, EADDRNOTAVAIL},
         {any6, any4, true, false, 0},
         {any4, any6, false, true, 0},
-        {any6, any6, true, false, EADDRINUSE},
-        {any6, any6, false, true, EADDRINUSE},
-        {any6, here4, false, false, EADDRINUSE},
-        {here4, any6, false, false, EADDRINUSE},
+        {any6, any6, true, false, EADDRNOTAVAIL},
+        {any6, any6, false, true, EADDRNOTAVAIL},
+        {any6, here4, false, false, EADDRNOTAVAIL},
+        {here4, any6, false, false, EADDRNOTAVAIL},
         {any6, here4, true, false, 0},
         {here4, any6, false, true, 0},
         {here6, any4, false, false, 0},
         {any4, here6, false, false, 0},
-        {here6, any6, false, true, EADDRINUSE},
-        {any6, here6, true, false, EADDRINUSE},
+        {here6, any6, false, true, EADDRNOTAVAIL},
+        {any6, here6, true, false, EADDRNOTAVAIL},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct services *both[] = {open_services(1), open_services(2)};
@@ -477,8 +477,8 @@ static void test_owner_in_another_process(void **state)
     struct service *service;
     struct child owner = start_owner(9, true);
     assert_int_equal(find_alone(services, here4, PORT), 9);
-    assert_int_equal(claim(services, any4, PORT, &service), EADDRINUSE);
-    assert_int_equal(claim(services, here4, PORT, &service), EADDRINUSE);
+    assert_int_equal(claim(services, any4, PORT, &service), EADDRNOTAVAIL);
+    assert_int_equal(claim(services, here4, PORT, &service), EADDRNOTAVAIL);
     reap(&owner);
     assert_int_equal(find_alone(services, here4, PORT), 0);
     assert_int_equal(claim(services, any4, PORT, &service), 0);
@@ -493,7 +493,7 @@ static void test_owners_of_one_address_each(void **state)
     struct services *services = open_services(1);
     struct service *there, *any;
     struct child owner = start_owner_of(here4, 0, 9, true);
-    assert_int_equal(claim(services, any4, PORT, &any), EADDRINUSE);
+    assert_int_equal(claim(services, any4, PORT, &any), EADDRNOTAVAIL);
     assert_int_equal(claim(services, here4, PORT, &there), EADDRINUSE);
     assert_int_equal(claim(services, there4, PORT, &there), 0);
     assert_int_equal(find_alone(services, here4, PORT), 9);
@@ -507,7 +507,7 @@ static void test_owners_of_one_address_each(void **state)
     holder = NULL;
     assert_int_equal(find_alone(services, here4, PORT), 8);
     services_release(there);
-    assert_int_equal(claim(services, any4, PORT, &any), EADDRINUSE);
+    assert_int_equal(claim(services, any4, PORT, &any), EADDRNOTAVAIL);
     reap(&later);
     assert_int_equal(claim(services, any4, PORT, &any), 0);
     close_services(services);
@@ -629,7 +629,7 @@ static void test_port_of_another_user(void **state)
         struct child owner = start_owner_of(addresses[i], NOBODY, 9, true);
         assert_int_equal(find_alone(services, here4, PORT), 9);
         assert_int_equal(find_alone(services, there4, PORT), i == 0 ? 9 : 0);
-        assert_int_equal(claim(services, any4, PORT, &service), EADDRINUSE);
+        assert_int_equal(claim(services, any4, PORT, &service), EADDRNOTAVAIL);
         assert_int_equal(claim(services, there4, PORT, &service), EADDRINUSE);
         assert_int_equal(claim(services, here4, PORT, &service), EADDRINUSE);
         reap(&owner);

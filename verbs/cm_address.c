@@ -3,6 +3,7 @@
  * cm_address - commands that bind ids to addresses, listen there, and find the way to peers.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/status.h"
 #include "drivers/socket_address.h"
@@ -44,7 +45,59 @@ static int claim_at_once(const struct cm_command *command, struct cm_id *id,
     return failure;
 }
 
-static int bind_to(const struct cm_command *command, struct cm_id *id, struct rdma_address address)
+/* Is the port another id's of this process that may share it, which `id` may not? */
+static int check_sharers(const struct cm_id *id, const struct rdma_address *address)
+{
+    uint32_t at = 0;
+    const struct cm_id *other;
+    while ((other = cm_handle_each(&at, CM_HANDLE_ID)) != NULL) {
+        const struct rdma_address *its = &other->core.source;
+        if (other == id || !other->reuse_address || other->service != NULL ||
+            other->core.port_space != id->core.port_space || its->port != address->port) {
+            continue;
+        }
+        if (inet_is_any(its->ip) || inet_is_any(address->ip)) {
+            return EADDRNOTAVAIL;
+        }
+        if (memcmp(its->ip, address->ip, 16) == 0) {
+            return EADDRINUSE;
+        }
+    }
+    return 0;
+}
+
+/* Ids that may share their port do so until one listens. A port of somebody who shares nothing, or
+ * listens, is not theirs. */
+static int share_port(const struct cm_command *command, struct cm_id *id,
+                      struct rdma_address *address)
+{
+    const int failure = claim_port(command, id, address);
+    if (failure == 0) {
+        give_up_port(id);
+    }
+    return failure;
+}
+
+/* The port of an id that connects from any port is not claimed: no peer asks for it. */
+static int take_port(const struct cm_command *command, struct cm_id *id,
+                     struct rdma_address *address, bool connects)
+{
+    if (address->port == 0 && connects) {
+        address->port = live_cm_source_port(command->file->live);
+        return 0;
+    }
+    if (address->port == 0) {
+        return claim_at_once(command, id, address);
+    }
+    if (id->reuse_address) {
+        return share_port(command, id, address);
+    }
+    const int failure = check_sharers(id, address);
+    return failure != 0 ? failure : claim_at_once(command, id, address);
+}
+
+static int bind_to(const struct cm_command *command, struct cm_id *id, struct rdma_address address,
+                   bool connects)
 {
     if (!rdma_id_is_idle(&id->core)) {
         return EINVAL;
@@ -52,11 +105,9 @@ static int bind_to(const struct cm_command *command, struct cm_id *id, struct rd
     if (!inet_is_any(address.ip) && !address_is_local(address.ip)) {
         return errno != 0 ? errno : EADDRNOTAVAIL;
     }
-    if (!id->reuse_address || address.port == 0) {
-        const int failure = claim_at_once(command, id, &address);
-        if (failure != 0) {
-            return failure;
-        }
+    const int failure = take_port(command, id, &address, connects);
+    if (failure != 0) {
+        return failure;
     }
     uint8_t gid[16];
     live_cm_gid_for(command->file->live, address.ip, gid);
@@ -74,7 +125,7 @@ static int bind_sockaddr(struct cm_command *command, uint32_t handle, const void
     if (!cm_read_address(sockaddr, bytes, &address)) {
         return EAFNOSUPPORT;
     }
-    return bind_to(command, id, address);
+    return bind_to(command, id, address, false);
 }
 
 int cm_command_bind_ip(struct cm_command *command)
@@ -122,7 +173,7 @@ int cm_command_listen(struct cm_command *command)
     int failure = 0;
     if (rdma_id_is_idle(&id->core)) {
         const struct rdma_address any = {.ip = {[10] = 0xff, [11] = 0xff}, .known = true};
-        failure = bind_to(command, id, any);
+        failure = bind_to(command, id, any, false);
     }
     if (failure == 0) {
         failure = rdma_id_is_bound(&id->core) ? offer(command, id) : EINVAL;
@@ -138,6 +189,17 @@ int cm_command_listen(struct cm_command *command)
 
 /* -- Resolving ----------------------------------------------------------------------------------*/
 
+/* Linux binds an id before it looks for the way: where the program says, or to any address. */
+static int bind_source(const struct cm_command *command, struct cm_id *id,
+                       const struct rdma_address *source, bool ipv6)
+{
+    struct rdma_address any = {.known = true, .ipv6 = ipv6};
+    if (!ipv6) {
+        any.ip[10] = any.ip[11] = 0xff;
+    }
+    return bind_to(command, id, source->known ? *source : any, true);
+}
+
 static int resolve(struct cm_command *command, uint32_t handle, const void *from, size_t from_bytes,
                    const void *to, size_t to_bytes)
 {
@@ -150,18 +212,13 @@ static int resolve(struct cm_command *command, uint32_t handle, const void *from
     if (!cm_read_address(to, to_bytes, &destination)) {
         return EAFNOSUPPORT;
     }
-    if (source.known && !inet_is_any(source.ip) && !address_is_local(source.ip)) {
-        return errno != 0 ? errno : EADDRNOTAVAIL;
-    }
-    /* A port that the program names is the id's alone, as one that it binds. */
-    if (source.known && source.port != 0 && rdma_id_is_idle(&id->core)) {
-        const int failure = bind_to(command, id, source);
+    if (rdma_id_is_idle(&id->core)) {
+        const int failure = bind_source(command, id, &source, destination.ipv6);
         if (failure != 0) {
             return failure;
         }
     }
-    return status_errno(
-        rdma_id_resolve_address(cm_manager(command), &id->core, &source, &destination));
+    return status_errno(rdma_id_resolve_address(cm_manager(command), &id->core, &destination));
 }
 
 int cm_command_resolve_ip(struct cm_command *command)

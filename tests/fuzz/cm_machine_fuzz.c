@@ -231,7 +231,6 @@ static void wish(struct program *program, struct input *input)
         create(program, input, i);
         return;
     }
-    const struct rdma_address none = {0};
     struct rdma_address to;
     struct rdma_parameters said;
     static const uint8_t text[256];
@@ -243,7 +242,7 @@ static void wish(struct program *program, struct input *input)
         return;
     case 2:
         to = address(input);
-        (void)!rdma_id_resolve_address(cm, id, &none, &to);
+        (void)!rdma_id_resolve_address(cm, id, &to);
         return;
     case 3: (void)!rdma_id_resolve_route(cm, id); return;
     case 4: (void)!rdma_id_listen(cm, id, take(input) % 4); return;
@@ -463,10 +462,8 @@ static void advance(struct program *program, struct input *input)
     struct rdma_cm *cm = &program->cm;
     const int i = take(input) % IDS;
     struct rdma_id *id = program->ids[i];
-    const struct rdma_address none = {0},
-                              to = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2},
-                                    .port = 1,
-                                    .known = true};
+    const struct rdma_address to = {
+        .ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}, .port = 1, .known = true};
     struct rdma_parameters said = {.qpn = 5};
     if (id == NULL) {
         create(program, input, i);
@@ -482,8 +479,14 @@ static void advance(struct program *program, struct input *input)
         }
     }
     switch ((enum rdma_id_state)id->state) {
-    case RDMA_ID_IDLE: (void)!rdma_id_resolve_address(cm, id, &none, &to); return;
-    case RDMA_ID_BOUND: (void)!rdma_id_listen(cm, id, 8); return;
+    case RDMA_ID_IDLE: (void)!rdma_id_bind(id, &to, gids[0]); return;
+    case RDMA_ID_BOUND:
+        if (take(input) % 2 == 0) {
+            (void)!rdma_id_resolve_address(cm, id, &to);
+        } else {
+            (void)!rdma_id_listen(cm, id, 8);
+        }
+        return;
     case RDMA_ID_RESOLVED: (void)!rdma_id_resolve_route(cm, id); return;
     case RDMA_ID_ROUTED: (void)!rdma_id_connect(cm, id, &said); return;
     case RDMA_ID_REQUESTED: accept_or_name(program, input, id); return;

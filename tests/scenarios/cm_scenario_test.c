@@ -259,11 +259,13 @@ static void begin(struct world *world, uint32_t n)
     const struct node *to =
         &world->nodes[(n + 1 + prng_below(&world->sim.prng, world->node_count - 1)) %
                       world->node_count];
-    struct rdma_address none = {0}, peer = {.port = PORT, .known = true};
+    const struct rdma_address any = {.known = true};
+    struct rdma_address peer = {.port = PORT, .known = true};
     /* Now and then to where nobody listens. */
     peer.port = (uint16_t)(peer.port + (prng_below(&world->sim.prng, 12) == 0));
     memcpy(peer.ip, to->ip, 16);
-    REQUIRE(world, rdma_id_resolve_address(&node->cm, id, &none, &peer) == STATUS_OK);
+    REQUIRE(world, rdma_id_bind(id, &any, any.ip) == STATUS_OK);
+    REQUIRE(world, rdma_id_resolve_address(&node->cm, id, &peer) == STATUS_OK);
     if (prng_below(&world->sim.prng, 8) == 0) {
         plan(world, whim(world), ERRAND_RELEASE, number); /* Changes its mind, whenever. */
     }

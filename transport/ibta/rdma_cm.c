@@ -205,16 +205,11 @@ static void set_loopback(struct rdma_address *address)
 }
 
 enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
-                                    const struct rdma_address *source,
                                     const struct rdma_address *destination)
 {
     INVARIANTS(rdma_id_check(manager, id));
-    if (id->state != RDMA_ID_IDLE && id->state != RDMA_ID_BOUND) {
+    if (id->state != RDMA_ID_BOUND || id->source.ipv6 != destination->ipv6) {
         return STATUS_INVALID;
-    }
-    id->was_bound = id->state == RDMA_ID_BOUND;
-    if (source->known && !id->was_bound) {
-        id->source = *source;
     }
     id->destination = *destination;
     if (inet_is_any(id->destination.ip)) {
@@ -259,10 +254,7 @@ void rdma_cm_on_no_route(struct rdma_cm *manager, struct rdma_id *id, int failur
 {
     INVARIANTS(rdma_id_check(manager, id));
     if (awaits_route(manager, id)) {
-        id->state = id->was_bound ? RDMA_ID_BOUND : RDMA_ID_IDLE;
-        if (!id->was_bound) {
-            id->source = (struct rdma_address){.known = false};
-        }
+        id->state = RDMA_ID_BOUND;
         rdma_raise(manager, id, RDMA_EVENT_ADDR_ERROR, -failure);
     }
 }

@@ -109,7 +109,6 @@ struct rdma_id {
     bool datagrams;               /* A UD queue pair: service ID resolution instead of REQ. */
     bool unreliable;              /* UC instead of RC. */
     bool alive;                   /* Not yet released by the program. */
-    bool was_bound;               /* RESOLVING: it was BOUND. */
     struct rdma_address source, destination;
     uint8_t source_gid[16], peer_gid[16];
     bool has_path; /* Both GIDs are known. */
@@ -233,9 +232,9 @@ MUST_USE enum status rdma_id_set_ipv6_only(struct rdma_id *id, bool ipv6_only);
 /* The address is the program's to use: the world has made sure. */
 MUST_USE enum status rdma_id_bind(struct rdma_id *id, const struct rdma_address *address,
                                   const uint8_t gid[16]);
-/* A destination of any address is this machine's loopback address, as with TCP. */
+/* BOUND, and should there be no way, again. A destination of any address is this machine's loopback
+ * address, as with TCP. INVALID also: an address of another family than the id's. */
 MUST_USE enum status rdma_id_resolve_address(struct rdma_cm *manager, struct rdma_id *id,
-                                             const struct rdma_address *source,
                                              const struct rdma_address *destination);
 MUST_USE enum status rdma_id_resolve_route(struct rdma_cm *manager, struct rdma_id *id);
 MUST_USE enum status rdma_id_listen(struct rdma_cm *manager, struct rdma_id *id, uint32_t backlog);

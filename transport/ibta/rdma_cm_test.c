@@ -297,11 +297,22 @@ static struct rdma_id *listen_on(struct pair *pair, int n, uint16_t port_space, 
     return listen_at(pair, n, port_space, &address, backlog);
 }
 
+/* An id that is not bound is bound to any address, as an id of a program is. */
+static enum status resolve_from_any(struct node *node, struct rdma_id *id,
+                                    const struct rdma_address *destination)
+{
+    const struct rdma_address any = {.known = true, .ipv6 = destination->ipv6};
+    if (rdma_id_is_idle(id)) {
+        assert_int_equal(rdma_id_bind(id, &any, node->ip), STATUS_OK);
+    }
+    return rdma_id_resolve_address(&node->cm, id, destination);
+}
+
 static void resolve_address(struct pair *pair, int n, struct rdma_id *id, uint16_t port)
 {
-    const struct rdma_address none = {0}, peer = address_of(&pair->nodes[!n], port);
+    const struct rdma_address peer = address_of(&pair->nodes[!n], port);
     prepare(&pair->nodes[n]);
-    assert_int_equal(rdma_id_resolve_address(&pair->nodes[n].cm, id, &none, &peer), STATUS_OK);
+    assert_int_equal(resolve_from_any(&pair->nodes[n], id, &peer), STATUS_OK);
     settle(pair);
 }
 
@@ -693,7 +704,7 @@ static void test_unreachable(void **state)
     }
 }
 
-/* Address resolution fails: the id is what it was before, and may try again. */
+/* Address resolution fails: the id is bound, and may try again. */
 static void test_address_errors(void **state)
 {
     (void)state;
@@ -701,21 +712,25 @@ static void test_address_errors(void **state)
         struct pair *pair = pair_make();
         struct node *node = &pair->nodes[0];
         struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
-        const struct rdma_address here = address_of(node, 7), none = {0};
+        const struct rdma_address here = address_of(node, 7);
+        struct rdma_address other = here;
+        other.ipv6 = !here.ipv6;
+        assert_int_equal(rdma_id_resolve_address(&node->cm, id, &here), STATUS_INVALID);
         if (bound) {
             assert_int_equal(rdma_id_bind(id, &here, node->ip), STATUS_OK);
             assert_int_equal(rdma_id_bind(id, &here, node->ip), STATUS_INVALID);
         }
         node->mute = true;
         resolve_address(pair, 0, id, PORT);
-        assert_int_equal(rdma_id_resolve_address(&node->cm, id, &none, &here), STATUS_INVALID);
+        assert_int_equal(rdma_id_resolve_address(&node->cm, id, &here), STATUS_INVALID);
         enum rdma_question question;
         assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
         assert_int_equal(question, RDMA_QUESTION_ADDRESS);
         rdma_cm_on_no_route(&node->cm, id, 101);
         assert_int_equal(expect(pair, 0, RDMA_EVENT_ADDR_ERROR).status, -101);
-        assert_int_equal(id->state, bound ? RDMA_ID_BOUND : RDMA_ID_IDLE);
-        assert_int_equal(id->source.known, bound);
+        assert_int_equal(id->state, RDMA_ID_BOUND);
+        assert_int_equal(id->source.port, bound ? 7 : 0);
+        assert_int_equal(rdma_id_resolve_address(&node->cm, id, &other), STATUS_INVALID);
         node->mute = false;
         resolve_address(pair, 0, id, PORT);
         expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
@@ -1079,9 +1094,9 @@ static void test_answers_after_release(void **state)
             id = route(pair, 0, RDMA_PORT_SPACE_TCP, PORT);
             assert_int_equal(rdma_id_connect(&node->cm, id, &parameters), STATUS_OK);
         } else {
-            const struct rdma_address none = {0}, peer = address_of(&pair->nodes[1], PORT);
+            const struct rdma_address peer = address_of(&pair->nodes[1], PORT);
             id = create(pair, 0, RDMA_PORT_SPACE_TCP);
-            assert_int_equal(rdma_id_resolve_address(&node->cm, id, &none, &peer), STATUS_OK);
+            assert_int_equal(resolve_from_any(node, id, &peer), STATUS_OK);
         }
         assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
         rdma_id_release(&node->cm, id, pair->now);
@@ -1176,12 +1191,10 @@ static void test_destination_of_any_address(void **state)
         {.port = PORT, .known = true, .ipv6 = true}};
     static const uint8_t loopbacks[2][16] = {{[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1},
                                              {[15] = 1}};
-    const struct rdma_address none = {0};
     for (int ipv6 = 0; ipv6 < 2; ipv6++) {
         struct pair *pair = pair_make();
         struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
-        assert_int_equal(rdma_id_resolve_address(&pair->nodes[0].cm, id, &none, &anys[ipv6]),
-                         STATUS_OK);
+        assert_int_equal(resolve_from_any(&pair->nodes[0], id, &anys[ipv6]), STATUS_OK);
         assert_memory_equal(id->destination.ip, loopbacks[ipv6], 16);
         settle(pair);
         expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
@@ -1259,9 +1272,9 @@ static void test_stock_exhaustion(void **state)
     struct pair *pair = pair_make();
     struct node *node = &pair->nodes[0];
     struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
-    const struct rdma_address none = {0}, peer = address_of(&pair->nodes[1], PORT);
+    const struct rdma_address peer = address_of(&pair->nodes[1], PORT);
     enum rdma_question question;
-    assert_int_equal(rdma_id_resolve_address(&node->cm, id, &none, &peer), STATUS_OK);
+    assert_int_equal(resolve_from_any(node, id, &peer), STATUS_OK);
     for (int round = 0; round < 2; round++) {
         drain(node);
         assert_ptr_equal(rdma_cm_next_question(&node->cm, &question), id);
