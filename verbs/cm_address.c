@@ -123,7 +123,7 @@ static int bind_sockaddr(struct cm_command *command, uint32_t handle, const void
         return ENOENT;
     }
     if (!cm_read_address(sockaddr, bytes, &address)) {
-        return EAFNOSUPPORT;
+        return EINVAL;
     }
     return bind_to(command, id, address, false);
 }
@@ -210,7 +210,7 @@ static int resolve(struct cm_command *command, uint32_t handle, const void *from
     }
     (void)cm_read_address(from, from_bytes, &source); /* May be none. */
     if (!cm_read_address(to, to_bytes, &destination)) {
-        return EAFNOSUPPORT;
+        return EINVAL;
     }
     if (rdma_id_is_idle(&id->core)) {
         const int failure = bind_source(command, id, &source, destination.ipv6);

@@ -93,7 +93,10 @@ int cm_command_notify(struct cm_command *command)
         return ENOENT;
     }
     if (in.event != IBV_EVENT_COMM_EST) {
-        return 0;
+        return EINVAL; /* Another path is never loaded, so there is none to go to. */
+    }
+    if (id->core.connection.state == CM_STATE_ESTABLISHED) {
+        return EISCONN;
     }
     return status_errno(rdma_id_note_established(cm_manager(command), &id->core));
 }

@@ -99,6 +99,9 @@ static int set_id_option(struct cm_id *id, uint32_t name, const uint8_t *value, 
         if (bytes != sizeof(number)) {
             return EINVAL;
         }
+        if (!rdma_id_is_idle(&id->core) && (number == 0 || id->core.state == RDMA_ID_LISTENING)) {
+            return EINVAL;
+        }
         id->reuse_address = number != 0;
         return 0;
     case RDMA_OPTION_ID_AFONLY:

@@ -16,7 +16,7 @@ static int join(struct cm_command *command, uint32_t handle, const void *sockadd
         return ENOENT;
     }
     if (!cm_read_address(sockaddr, bytes, &group)) {
-        return EAFNOSUPPORT;
+        return EINVAL;
     }
     /* Before the group is joined: nobody could name it to leave it. */
     if (command->out_bytes < sizeof(struct rdma_ucm_create_id_resp)) {

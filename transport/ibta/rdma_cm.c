@@ -367,7 +367,7 @@ static bool awaits_server(struct rdma_cm *manager, struct rdma_id *id)
            has_stock_for_answer(manager, id);
 }
 
-/* With or without a server there is a route: who connects asks for the server again. */
+/* With or without a server there is a route: who connects asks for the server. */
 static void resolve_route(struct rdma_cm *manager, struct rdma_id *id)
 {
     id->state = RDMA_ID_ROUTED;
@@ -520,14 +520,13 @@ enum status rdma_id_reject(struct rdma_cm *manager, struct rdma_id *id, enum cm_
 enum status rdma_id_disconnect(struct rdma_cm *manager, struct rdma_id *id, struct instant now)
 {
     INVARIANTS(rdma_id_check(manager, id));
-    if (id->datagrams || (id->state != RDMA_ID_CONNECTED && id->state != RDMA_ID_DISCONNECTED)) {
+    if (!rdma_id_has_connection(id)) {
         return STATUS_INVALID;
     }
-    if (id->state == RDMA_ID_DISCONNECTED && id->connection.state == CM_STATE_IDLE) {
-        return STATUS_OK;
-    }
-    INVARIANTS(rdma_id_check(manager, id));
-    return cm_disconnect(&manager->cm, &id->connection, now);
+    /* With Linux it is no error that there is nothing to end. */
+    const bool ends = !id->datagrams && id->connection.state != CM_STATE_IDLE &&
+                      (id->state == RDMA_ID_CONNECTED || id->state == RDMA_ID_DISCONNECTED);
+    return ends ? cm_disconnect(&manager->cm, &id->connection, now) : STATUS_OK;
 }
 
 enum status rdma_id_tell(struct rdma_cm *manager, struct rdma_id *id, enum rdma_event_kind kind,
@@ -633,7 +632,8 @@ void rdma_id_release(struct rdma_cm *manager, struct rdma_id *id, struct instant
 enum status rdma_multicast_join(struct rdma_cm *manager, struct rdma_multicast *multicast,
                                 struct rdma_id *id, const struct rdma_address *group, uint64_t uid)
 {
-    if (!id->datagrams || id->state == RDMA_ID_IDLE) {
+    const bool early = id->state == RDMA_ID_BOUND || id->state == RDMA_ID_RESOLVED;
+    if (!id->datagrams || !early || inet_is_any(id->source.ip)) {
         return STATUS_INVALID;
     }
     if (!stock_suffices(manager)) {

@@ -225,9 +225,9 @@ void rdma_id_init(struct rdma_id *id, struct rdma_channel *channel, uint16_t por
 /* Port space IB, before anything else: RC, UC or UD. The other spaces say it themselves. */
 void rdma_id_set_service(struct rdma_id *id, enum roce_service service);
 void rdma_id_set_type_of_service(struct rdma_id *id, uint8_t type_of_service);
-/* INVALID: not a code of 5 bits. 0: as the path says. */
+/* INVALID: not a code of 5 bits, or not RC. 0: as the path says. */
 MUST_USE enum status rdma_id_set_ack_timeout(struct rdma_id *id, uint8_t code);
-/* INVALID: it is bound already. */
+/* INVALID: it is neither unbound nor just bound. */
 MUST_USE enum status rdma_id_set_ipv6_only(struct rdma_id *id, bool ipv6_only);
 /* The address is the program's to use: the world has made sure. */
 MUST_USE enum status rdma_id_bind(struct rdma_id *id, const struct rdma_address *address,
@@ -271,6 +271,8 @@ bool rdma_id_is_idle(const struct rdma_id *id);  /* Neither bound nor on its way
 bool rdma_id_is_bound(const struct rdma_id *id); /* It has an address, and is not on its way. */
 /* It has resolved its route, or came with a peer's request: the path to the peer is known. */
 bool rdma_id_has_route(const struct rdma_id *id);
+/* It has connected or came with a peer's request, whatever became of that. */
+bool rdma_id_has_connection(const struct rdma_id *id);
 /* It has sent or received a request, or listens for them: peers may reach its queue pair. */
 bool rdma_id_expects_peer(const struct rdma_id *id);
 

@@ -22,7 +22,7 @@ void rdma_id_set_type_of_service(struct rdma_id *id, uint8_t type_of_service)
 
 enum status rdma_id_set_ack_timeout(struct rdma_id *id, uint8_t code)
 {
-    if (code > ACK_TIMEOUT_CODE_MAX) {
+    if (code > ACK_TIMEOUT_CODE_MAX || id->datagrams || id->unreliable) {
         return STATUS_INVALID;
     }
     id->ack_timeout = code;
@@ -32,7 +32,7 @@ enum status rdma_id_set_ack_timeout(struct rdma_id *id, uint8_t code)
 
 enum status rdma_id_set_ipv6_only(struct rdma_id *id, bool ipv6_only)
 {
-    if (!rdma_id_is_idle(id)) {
+    if (!rdma_id_is_idle(id) && !rdma_id_is_bound(id)) {
         return STATUS_INVALID;
     }
     id->ipv6_only = ipv6_only;
@@ -54,6 +54,11 @@ bool rdma_id_is_bound(const struct rdma_id *id)
 bool rdma_id_has_route(const struct rdma_id *id)
 {
     return id->has_path && id->state >= RDMA_ID_ROUTED && id->state != RDMA_ID_LISTENING;
+}
+
+bool rdma_id_has_connection(const struct rdma_id *id)
+{
+    return id->state >= RDMA_ID_FINDING && id->state != RDMA_ID_LISTENING;
 }
 
 bool rdma_id_expects_peer(const struct rdma_id *id)
