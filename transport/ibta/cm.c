@@ -32,8 +32,6 @@ void cm_init(struct cm *cm, uint64_t seed, uint8_t id_base, uint64_t ca_guid)
     memset(cm, 0, sizeof(*cm));
     prng_init(&cm->prng, seed);
     cm->id_base = (uint32_t)id_base << 24;
-    /* Anywhere, so that messages to an earlier process find nobody. */
-    cm->next_id = (uint32_t)prng_next(&cm->prng);
     cm->ca_guid = ca_guid;
     for (uint32_t i = 0; i < CM_BUCKETS; i++) {
         list_init(&cm->local[i]);
@@ -106,7 +104,7 @@ static bool id_is_taken(struct cm *cm, uint32_t id)
 void cm_enlist(struct cm *cm, struct cm_connection *connection)
 {
     do {
-        connection->local_id = cm->id_base | (cm->next_id++ & 0xffffffu);
+        connection->local_id = cm->id_base | (uint32_t)(prng_next(&cm->prng) >> 40);
     } while (connection->local_id == 0 || id_is_taken(cm, connection->local_id));
     list_append(cm_local_bucket(cm, connection->local_id), &connection->by_local);
 }

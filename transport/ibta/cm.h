@@ -110,7 +110,6 @@ struct cm_counters {
 struct cm {
     struct prng prng;
     uint32_t id_base;                  /* Upper 8 bits of our communication IDs. */
-    uint32_t next_id;                  /* Lower 24. */
     uint64_t ca_guid;                  /* Host byte order. */
     struct list local[CM_BUCKETS];     /* Connections by our communication ID ... */
     struct list remote[CM_BUCKETS];    /* ... and by the peer's, if the peer asked. */

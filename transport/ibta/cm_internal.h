@@ -51,7 +51,8 @@ struct cm_connection *cm_find_connected(struct cm *cm, uint32_t qpn, const uint8
 /* All invariants of a connection: at the entry and at the end of what is done to it. */
 void cm_connection_check(struct cm *cm, const struct cm_connection *connection);
 
-/* Gives a connection its communication ID. */
+/* Gives a connection its communication ID: drawn, since a peer that names it proves that it hears
+ * us, and messages to an earlier process find nobody. */
 void cm_enlist(struct cm *cm, struct cm_connection *connection);
 
 /* Puts `message` into the outbox, as the connection's. */

@@ -1855,15 +1855,19 @@ static void test_communication_ids(void **state)
     struct pair *pair = pair_make();
     struct cm *cm = &pair->sides[1].cm;
     /* The id is in this manager's range, never 0, never one in use. */
-    cm->next_id = UINT32_MAX;
-    struct cm_connection *first = request(pair, 1);
-    assert_int_equal(first->local_id, 0x01ffffff);
-    cm->next_id = 0x00ffffff;
-    struct cm_connection *second = request(pair, 1);
-    assert_int_equal(second->local_id, 0x01000000);
+    const struct prng before = cm->prng;
+    const uint32_t first = request(pair, 1)->local_id;
+    assert_int_equal(first >> 24, 1);
+    cm->prng = before;
+    const uint32_t second = request(pair, 1)->local_id;
+    assert_int_equal(second >> 24, 1);
+    assert_int_not_equal(second, first);
+    /* Nor does one tell the next: a stranger that knows its own guesses nobody else's. */
+    const uint32_t third = request(pair, 1)->local_id;
+    assert_true(third - second > 1000 && second - third > 1000);
     struct cm *zero = &pair->sides[0].cm;
-    zero->next_id = 0;
-    assert_int_equal(request(pair, 0)->local_id, 1);
+    zero->prng.state[1] = 0; /* The next number is 0. */
+    assert_int_not_equal(request(pair, 0)->local_id, 0);
     free(pair);
 }
 
