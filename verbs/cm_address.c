@@ -56,6 +56,9 @@ static int check_sharers(const struct cm_id *id, const struct rdma_address *addr
             other->core.port_space != id->core.port_space || its->port != address->port) {
             continue;
         }
+        if (its->ipv6 != address->ipv6 && (its->ipv6 ? other : id)->core.ipv6_only) {
+            continue;
+        }
         if (inet_is_any(its->ip) || inet_is_any(address->ip)) {
             return EADDRNOTAVAIL;
         }

@@ -188,6 +188,28 @@ static void test_two_processes(void **state)
     close(fd);
 }
 
+/* One that shares any IPv4 address, and one that wants any IPv6 address and no IPv4. */
+static void test_families_apart(void **state)
+{
+    (void)state;
+    const int fd = open_device(0);
+    const struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    const struct want any4 = {BIND, 0, true, false};
+    const int on = 1;
+    uint32_t first;
+    assert_int_equal(take(fd, &any4, &first), 0);
+    const uint32_t second = create_id(fd, RDMA_PS_TCP, 0x22);
+    assert_int_equal(bind_id(fd, second, &any6, sizeof(any6)), EADDRNOTAVAIL);
+    const struct rdma_ucm_set_option in = {.optval = (uintptr_t)&on,
+                                           .id = second,
+                                           .level = RDMA_OPTION_ID,
+                                           .optname = RDMA_OPTION_ID_AFONLY,
+                                           .optlen = sizeof(on)};
+    assert_int_equal(command(fd, RDMA_USER_CM_CMD_SET_OPTION, &in, sizeof(in), 0), 0);
+    assert_int_equal(bind_id(fd, second, &any6, sizeof(any6)), 0);
+    close(fd);
+}
+
 /* No port is any port: two ids never get the same. */
 static void test_any_port(void **state)
 {
@@ -256,9 +278,8 @@ int main(int count, char **arguments)
     }
     port = (uint16_t)(10000 + getpid() % 20000);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_ids),
-        cmocka_unit_test(test_two_processes),
-        cmocka_unit_test(test_any_port),
+        cmocka_unit_test(test_two_ids),        cmocka_unit_test(test_two_processes),
+        cmocka_unit_test(test_families_apart), cmocka_unit_test(test_any_port),
         cmocka_unit_test(test_no_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
