@@ -250,8 +250,8 @@ MUST_USE bool live_cm_open(struct live *live, uint64_t seed);
 void live_cm_close(struct live *live);
 void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move);
 void live_cm_serve(struct live *live);
-/* live_cm_gone.c: before a request goes to a process, and when one has come. From then on its end is
- * heard of. */
+/* live_cm_gone.c: before a request goes to a process, and when one has come. From then on its end
+ * is heard of. */
 void live_cm_meet_server(struct live *live, const struct cm_letter *letter, uint32_t slot);
 void live_cm_meet_requester(struct live *live, const struct live_mad *mad);
 MUST_USE bool live_cm_watch(struct live *live);

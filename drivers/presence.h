@@ -2,8 +2,8 @@
  *
  * presence - do the processes of this machine that we are connected with still live?
  *
- * Purpose    A process that is killed says no farewell, and no kernel here says it on its behalf: who
- *            is connected with it has to hear of its end from the system.
+ * Purpose    A process that is killed says no farewell, and no kernel here says it on its behalf: a
+ *            process that is connected with it has to hear of its end from the system.
  * Inputs     presence_meet with whoever a request goes to or comes from; presence_serve when the
  *            descriptor is readable.
  * Outputs    presence_gone, by address and slot.
@@ -12,8 +12,8 @@
  * Threads    One caller at a time.
  * Time       Not used: the system says it at once.
  * Units      None.
- * Limits     Processes of our user on this machine, in our network namespace. Others' ends are found
- *            by retries.
+ * Limits     Processes of our user on this machine, in our network namespace. Retries find the ends
+ *            of others.
  * Source     pidfd_open(2), unix(7); docs/decisions/0013.
  */
 #ifndef DRIVERS_PRESENCE_H

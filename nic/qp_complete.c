@@ -34,8 +34,8 @@ static void push(struct qp *qp, struct cq *cq, const struct completion *completi
     }
 }
 
-/* The program may have destroyed the shared queue meanwhile: then there is nobody to tell. A function
- * of its own, so that other receives need no room for the copy. */
+/* The program may have destroyed the shared queue meanwhile: then there is nobody to tell. A
+ * function of its own, so that other receives need no room for the copy. */
 static __attribute__((noinline)) void complete_xrc_receive(struct qp *qp, uint32_t srqn,
                                                            const struct completion *completion)
 {

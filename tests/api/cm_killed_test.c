@@ -21,7 +21,7 @@
 
 struct peer {
     pid_t pid;
-    int words; /* Of the peer: its port, or that it has come to the point. */
+    int words; /* What the peer says: its port, or that it has come to the point. */
 };
 
 /* -- The peer -----------------------------------------------------------------------------------*/

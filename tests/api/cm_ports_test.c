@@ -16,7 +16,7 @@
 
 #include "base/check.h"
 
-/* Of this run: others may run at the same time. */
+/* This run alone has them: others may run at the same time. */
 static uint16_t port;
 
 enum way {
@@ -26,7 +26,7 @@ enum way {
 
 struct want {
     enum way way;
-    uint8_t host; /* Of 127.0.0.0; 0: any address. */
+    uint8_t host; /* Behind 127.0.0.; 0: any address. */
     bool shares;
     bool listens;
 };
@@ -120,7 +120,7 @@ static void test_two_ids(void **state)
     close(fd);
 }
 
-/* Of ids that are bound and share, other processes know nothing until one listens. */
+/* Other processes know nothing of ids that are bound and share, until one listens. */
 static bool is_known(const struct want *want)
 {
     return !want->shares || want->listens;

@@ -161,9 +161,10 @@ void cm_become_idle(struct cm_connection *connection)
 /* -- Sending ------------------------------------------------------------------------------------*/
 
 /* Anybody can send a request from an address that is not its own: what we say to one that asked
- * goes to somebody who may not have. Until it has proved that it hears us it gets no more than three
- * times what it sent (as QUIC has it, RFC 9000, 8.1). Two parts of three are the manager's, and all
- * its messages are of one size; the third is left to what the NIC sends once a queue pair is made. */
+ * goes to somebody who may not have. Until it has proved that it hears us it gets no more than
+ * three times what it sent (as QUIC has it, RFC 9000, 8.1). Two parts of three are the manager's,
+ * and all its messages are of one size; the third is left to what the NIC sends once a queue pair
+ * is made. */
 #define CREDIT_PER_REQUEST (2 * CM_MAD_BYTES)
 
 /* Answers on behalf of no connection: one, and two copies. */

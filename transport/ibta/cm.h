@@ -212,8 +212,8 @@ bool cm_next_copy(struct cm *cm, struct cm_letter *letter);
 /* A message was sent: what cm_say_again may repeat. */
 void cm_note_sent(struct cm *cm, const struct cm_letter *letter, struct instant now);
 
-/* The process `slot` behind the address `peer` is gone: what a kernel would send on its behalf about
- * one of the connections with it, for cm_on_message. False: about none. */
+/* The process `slot` behind the address `peer` is gone: what a kernel would send on its behalf
+ * about one of the connections with it, for cm_on_message. False: about none. */
 MUST_USE bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot,
                            struct cm_letter *letter);
 

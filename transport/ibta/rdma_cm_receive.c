@@ -147,8 +147,8 @@ static void refuse(struct rdma_cm *manager, struct rdma_id *spare, bool datagram
     rdma_cm_give_id(manager, spare);
 }
 
-/* A program that is busy is asked again, by the peer, which gives up after a minute. Linux says no to
- * datagrams, whose peers ask again by themselves. */
+/* A program that is busy is asked again, by the peer, which gives up after a minute. Linux says no
+ * to datagrams, whose peers ask again by themselves. */
 static void put_off(struct rdma_cm *manager, struct rdma_id *spare, bool datagrams,
                     struct instant now)
 {
