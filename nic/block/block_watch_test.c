@@ -178,7 +178,7 @@ static void answer(struct bench *bench, bool missed)
 {
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
     const struct roce_packet packet = {
-        .opcode = ROCE_SERVICE_RC | ROCE_ACKNOWLEDGE,
+        .opcode = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE),
         .pkey = ROCE_DEFAULT_PKEY,
         .destination_qpn = qp_number(bench->qp),
         .psn = bench->psn - 1,
@@ -198,7 +198,7 @@ static void answer(struct bench *bench, bool missed)
 static void go_round(struct bench *bench, uint64_t takes_ns)
 {
     post(bench);
-    assert_int_equal(pull(bench).headers[0], ROCE_SERVICE_RC | ROCE_WRITE_ONLY);
+    assert_int_equal(pull(bench).headers[0], ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_WRITE_ONLY));
     bench->psn++;
     bench->now.ns += takes_ns;
     answer(bench, false);
