@@ -21,11 +21,24 @@ static bool is_libibverbs(const char *name)
            (base[strlen(stem)] == '\0' || base[strlen(stem)] == '.');
 }
 
+NEXT(dlopen)
+/* A library that is opened with RTLD_DEEPBIND calls libc's own dlopen. The loader knows a library
+ * also by each name that led it to its file: beside ours is a link of the name that programs ask
+ * for, and our DT_RPATH leads there first. */
+static void name_deeply(int flags)
+{
+    void *ours =
+        (flags & RTLD_DEEPBIND) ? next_dlopen()("libibverbs.so", RTLD_NOW | RTLD_NOLOAD) : NULL;
+    if (ours != NULL) {
+        dlclose(ours);
+    }
+}
+
 /* The call has to be the last thing done, so that it becomes a jump: the loader finds the caller,
  * whose search path and namespace count, by the address that it returns to. */
-NEXT(dlopen)
 EXPORT void *dlopen(const char *name, int flags)
 {
+    name_deeply(flags);
     return next_dlopen()(is_libibverbs(name) ? SONAME : name, flags);
 }
 
@@ -58,5 +71,6 @@ EXPORT void *dlmopen(Lmid_t namespace, const char *name, int flags)
     if (namespace == LM_ID_NEWLM && doubted(name) != NULL) {
         return open_apart(name, flags);
     }
+    name_deeply(flags);
     return next_dlmopen()(namespace, is_libibverbs(name) ? SONAME : name, flags);
 }

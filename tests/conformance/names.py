@@ -55,6 +55,8 @@ def tests():
         for name in *ANY_NAME, installed('librdmacm.so.1'):
             test(f'dlopen {name}, RTLD_DEEPBIND', opens, 'deepbind', name)
             test(f'dlmopen {name}, a new namespace', opens, 'apart', name, smoke=True)
+        for name in 'libibverbs.so', 'libibverbs.so.1', installed('librdmacm.so.1'):
+            test(f'dlopen {name} in a library opened with RTLD_DEEPBIND', opens, 'inside', name, smoke=True)
         test('dlopen of other libraries', others_untouched, smoke=True)
     test('Python: CDLL by both names', python, 'ctypes.CDLL("libibverbs.so.1")\nv = ctypes.CDLL("libibverbs.so")', smoke=True)
     test('Python: CDLL of find_library', python, 'v = ctypes.CDLL(ctypes.util.find_library("ibverbs"))')

@@ -2,7 +2,8 @@
  *
  * opens - opens libibverbs, or a library that is linked with it, and counts the devices.
  *
- * Usage: opens dlopen|deepbind|base|apart NAME. `base` and `apart` are the namespaces of dlmopen.
+ * Usage: opens dlopen|deepbind|inside|base|apart NAME. `base` and `apart` are the namespaces of
+ * dlmopen; `inside`, a library that is opened with RTLD_DEEPBIND opens it.
  * It finds libraries beside itself (RUNPATH).
  */
 #include <dlfcn.h>
@@ -14,6 +15,11 @@ static void *open_library(const char *way, const char *name)
 {
     if (strcmp(way, "base") == 0 || strcmp(way, "apart") == 0) {
         return dlmopen(way[0] == 'b' ? LM_ID_BASE : LM_ID_NEWLM, name, RTLD_NOW);
+    }
+    if (strcmp(way, "inside") == 0) {
+        void *opener = dlopen("opener.so", RTLD_NOW | RTLD_DEEPBIND), *(*open)(const char *) = NULL;
+        *(void **)&open = opener == NULL ? NULL : dlsym(opener, "opener_open");
+        return open == NULL ? NULL : open(name);
     }
     return dlopen(name, RTLD_NOW | (strcmp(way, "deepbind") == 0 ? RTLD_DEEPBIND : 0));
 }
