@@ -44,7 +44,8 @@ EXPORT void *dlopen(const char *name, int flags)
 
 NEXT(dlmopen)
 /* Nothing is preloaded into a new namespace. This library is loaded into it first, once more, for
- * the library to come to be linked with; without such a user it goes again. */
+ * the library to come, whose calls are bound at once if they can be: without a user this one goes
+ * again. */
 static void *open_apart(const char *name, int flags)
 {
     Dl_info here;
@@ -61,7 +62,10 @@ static void *open_apart(const char *name, int flags)
     if (is_libibverbs(name)) {
         return ours;
     }
-    void *opened = next_dlmopen()(apart, name, flags);
+    void *opened = next_dlmopen()(apart, name, (flags & ~RTLD_LAZY) | RTLD_NOW);
+    if (opened == NULL) {
+        opened = next_dlmopen()(apart, name, flags);
+    }
     dlclose(ours);
     return opened;
 }

@@ -20,8 +20,8 @@ def installed(name):
     return next(line.split()[-1] for line in cache.splitlines() if line.split()[:1] == [name])
 
 
-def opens(way, name, program=None):
-    said = alone([program or program_of('opens'), way, name], 'auto')
+def opens(way, name, *opener, program=None):
+    said = alone([program or program_of('opens'), way, name, *opener], 'auto')
     if f'1 devices, from {harness.arguments.build}/' not in said:
         raise Failure(said)
 
@@ -32,8 +32,8 @@ def others_untouched():
         program = shutil.copy(program_of('opens'), directory)
         shutil.copy(installed('librdmacm.so.1'), f'{directory}/libbeside.so')
         for way in 'dlopen', 'base':
-            opens(way, 'libbeside.so', program)
-        opens('apart', f'{directory}/libbeside.so', program)
+            opens(way, 'libbeside.so', program=program)
+        opens('apart', f'{directory}/libbeside.so', program=program)
     for name in 'libibverbs.so1', 'libibverbs.sole', 'mylibibverbs.so', 'libibverbs.so.1/none':
         process = harness.start([program_of('opens'), 'dlopen', name], 'auto')
         said = harness.finish(process, 60)
@@ -55,8 +55,10 @@ def tests():
         for name in *ANY_NAME, installed('librdmacm.so.1'):
             test(f'dlopen {name}, RTLD_DEEPBIND', opens, 'deepbind', name)
             test(f'dlmopen {name}, a new namespace', opens, 'apart', name, smoke=True)
-        for name in 'libibverbs.so', 'libibverbs.so.1', installed('librdmacm.so.1'):
-            test(f'dlopen {name} in a library opened with RTLD_DEEPBIND', opens, 'inside', name, smoke=True)
+        opener = program_of('opener.so')
+        test('dlopen libibverbs.so where RTLD_DEEPBIND was used', opens, 'deepbind', 'libibverbs.so', opener, smoke=True)
+        for name in 'libibverbs.so', '/nowhere/libibverbs.so':
+            test(f'dlopen {name} in a new namespace', opens, 'apart', name, opener)
         test('dlopen of other libraries', others_untouched, smoke=True)
     test('Python: CDLL by both names', python, 'ctypes.CDLL("libibverbs.so.1")\nv = ctypes.CDLL("libibverbs.so")', smoke=True)
     test('Python: CDLL of find_library', python, 'v = ctypes.CDLL(ctypes.util.find_library("ibverbs"))')

@@ -2,8 +2,8 @@
  *
  * opens - opens libibverbs, or a library that is linked with it, and counts the devices.
  *
- * Usage: opens dlopen|deepbind|inside|base|apart NAME. `base` and `apart` are the namespaces of
- * dlmopen; `inside`, a library that is opened with RTLD_DEEPBIND opens it.
+ * Usage: opens dlopen|deepbind|base|apart NAME [OPENER]. `base` and `apart` are the namespaces of
+ * dlmopen. A library OPENER (opener.c) is opened in that way, and opens NAME.
  * It finds libraries beside itself (RUNPATH).
  */
 #include <dlfcn.h>
@@ -14,19 +14,24 @@
 static void *open_library(const char *way, const char *name)
 {
     if (strcmp(way, "base") == 0 || strcmp(way, "apart") == 0) {
-        return dlmopen(way[0] == 'b' ? LM_ID_BASE : LM_ID_NEWLM, name, RTLD_NOW);
+        return dlmopen(way[0] == 'b' ? LM_ID_BASE : LM_ID_NEWLM, name, RTLD_LAZY);
     }
-    if (strcmp(way, "inside") == 0) {
-        void *opener = dlopen("opener.so", RTLD_NOW | RTLD_DEEPBIND), *(*open)(const char *) = NULL;
-        *(void **)&open = opener == NULL ? NULL : dlsym(opener, "opener_open");
-        return open == NULL ? NULL : open(name);
-    }
-    return dlopen(name, RTLD_NOW | (strcmp(way, "deepbind") == 0 ? RTLD_DEEPBIND : 0));
+    return dlopen(name, RTLD_LAZY | (strcmp(way, "deepbind") == 0 ? RTLD_DEEPBIND : 0));
+}
+
+static void *open_by(void *opener, const char *name)
+{
+    void *(*open)(const char *) = NULL;
+    *(void **)&open = opener == NULL ? NULL : dlsym(opener, "opener_open");
+    return open == NULL ? NULL : open(name);
 }
 
 int main(int argc, char **argv)
 {
-    void *library = argc == 3 ? open_library(argv[1], argv[2]) : NULL;
+    void *library = argc < 3 ? NULL : open_library(argv[1], argv[argc - 1]);
+    if (argc == 4) {
+        library = open_by(library, argv[2]);
+    }
     struct ibv_device **(*list)(int *) = NULL;
     if (library != NULL) {
         *(void **)&list = dlvsym(library, "ibv_get_device_list", "IBVERBS_1.1");
