@@ -197,7 +197,7 @@ static uint64_t counter(const struct run *run, uint32_t node, enum nic_counter w
 
 static void reap(struct run *run)
 {
-    struct completion completion;
+    struct completion completion = {0};
     for (uint32_t node = 0; node < 2; node++) {
         while (cq_poll(&run->ends[node].cq, &completion, 1) == 1) {
             if (completion.status != COMPLETION_SUCCESS) {
