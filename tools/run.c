@@ -109,23 +109,29 @@ static bool try_library(const char *library)
     return false;
 }
 
+/* In front of what the variable has, with a colon between the two. */
+static void put_before(const char *variable, const char *value)
+{
+    const char *before = getenv(variable);
+    char *both;
+    if (before == NULL || before[0] == '\0') {
+        setenv(variable, value, 1);
+    } else if (asprintf(&both, "%s:%s", value, before) >= 0) {
+        setenv(variable, both, 1);
+        free(both);
+    }
+}
+
 bool preload_library(void)
 {
     char library[PATH_MAX];
     if (!find_library(library, sizeof(library)) || !try_library(library)) {
         return false;
     }
-    const char *before = getenv("LD_PRELOAD");
-    if (before == NULL || before[0] == '\0') {
-        setenv("LD_PRELOAD", library, 1);
-        return true;
-    }
-    char *both = malloc(strlen(library) + strlen(before) + 2);
-    if (both != NULL) {
-        sprintf(both, "%s:%s", library, before);
-        setenv("LD_PRELOAD", both, 1);
-        free(both);
-    }
+    put_before("LD_PRELOAD", library);
+    /* gcc's AddressSanitizer refuses to start if its runtime is not the first library of all. What the
+     * user says of this, stands behind it and counts. */
+    put_before("ASAN_OPTIONS", "verify_asan_link_order=0");
     return true;
 }
 
