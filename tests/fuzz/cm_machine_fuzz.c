@@ -88,8 +88,10 @@ static void check_connection(const struct cm *cm, const struct cm_connection *co
     const bool idle = connection->state == CM_STATE_IDLE;
     CHECK(list_empty(&connection->by_local) == idle);
     CHECK(list_empty(&connection->by_remote) || (!idle && !connection->asked));
-    CHECK(list_empty(&connection->timed) != waits(connection->state));
-    CHECK((connection->deadline.ns != UINT64_MAX) == waits(connection->state));
+    const bool timed = !list_empty(&connection->timed);
+    const bool repeats_rtu = connection->state == CM_STATE_ESTABLISHED && connection->asked;
+    CHECK(repeats_rtu || timed == waits(connection->state));
+    CHECK((connection->deadline.ns != UINT64_MAX) == timed);
     CHECK(!instant_before(connection->deadline, cm->deadline));
 }
 
