@@ -91,14 +91,20 @@ bool expect_event(int fd, uint32_t kind, struct rdma_ucm_event_resp *event)
     return true;
 }
 
-bool find_way(int fd, uint32_t id, const union place *to)
+bool find_address(int fd, uint32_t id, const union place *to)
 {
     struct rdma_ucm_event_resp event;
     struct rdma_ucm_resolve_addr address = {.id = id, .timeout_ms = 2000, .dst_size = bytes_of(to)};
-    const struct rdma_ucm_resolve_route route = {.id = id, .timeout_ms = 2000};
     memcpy(&address.dst_addr, to, sizeof(*to));
     ZERO(command(fd, RDMA_USER_CM_CMD_RESOLVE_ADDR, &address, sizeof(address), 0));
-    if (!expect_event(fd, ADDR_RESOLVED, &event)) {
+    return expect_event(fd, ADDR_RESOLVED, &event);
+}
+
+bool find_way(int fd, uint32_t id, const union place *to)
+{
+    struct rdma_ucm_event_resp event;
+    const struct rdma_ucm_resolve_route route = {.id = id, .timeout_ms = 2000};
+    if (!find_address(fd, id, to)) {
         return false;
     }
     ZERO(command(fd, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0));

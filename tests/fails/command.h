@@ -46,6 +46,7 @@ uint32_t listen_at(int fd, union place place, uint16_t *port);
 /* False: an event came that says that something failed. */
 bool expect_event(int fd, uint32_t kind, struct rdma_ucm_event_resp *event);
 /* False: likewise. */
+bool find_address(int fd, uint32_t id, const union place *to);
 bool find_way(int fd, uint32_t id, const union place *to);
 /* Nothing is exchanged before the other side answers. */
 void ask_to_connect(int fd, uint32_t id);

@@ -72,7 +72,7 @@ static bool join_and_leave(const struct program *p, int fd, bool by_address)
     struct rdma_ucm_join_ip_mcast join_ip = {.response = (uintptr_t)&out, .uid = 5, .id = id};
     memcpy(&join.addr, &group, sizeof(group));
     memcpy(&join_ip.addr, &group, sizeof(group));
-    bool good = find_way(fd, id, &group);
+    bool good = find_address(fd, id, &group);
     if (good) {
         ZERO(by_address
                  ? command(fd, RDMA_USER_CM_CMD_JOIN_IP_MCAST, &join_ip, sizeof(join_ip),
