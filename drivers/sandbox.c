@@ -27,8 +27,7 @@ bool sandbox_answers(int epoll, char *error, size_t error_bytes)
         const long room = needed[i].number == SYS_epoll_wait ? 1 : 0;
         /* An address of a length that is nowhere would be a fault to valgrind. */
         void *place = needed[i].number == SYS_accept4 ? NULL : &nothing;
-        if (syscall(needed[i].number, epoll, place, room, 0L, NULL, 0) < 0 &&
-            errno != ENOTSOCK) {
+        if (syscall(needed[i].number, epoll, place, room, 0L, NULL, 0) < 0 && errno != ENOTSOCK) {
             const int reason = errno;
             snprintf(error, error_bytes, "the system refuses %s, which nonic needs: %s",
                      needed[i].name, strerror(reason));
