@@ -129,8 +129,8 @@ bool preload_library(void)
         return false;
     }
     put_before("LD_PRELOAD", library);
-    /* gcc's AddressSanitizer refuses to start if its runtime is not the first library of all. What the
-     * user says of this, stands behind it and counts. */
+    /* gcc's AddressSanitizer refuses to start if its runtime is not the first library of all. What
+     * the user says of this, stands behind it and counts. */
     put_before("ASAN_OPTIONS", "verify_asan_link_order=0");
     return true;
 }
