@@ -158,20 +158,23 @@ void presence_meet(struct presence *presence, const struct gid *gid, uint32_t sl
     }
 }
 
+/* To close a guest's socket would say that we have ended. So one for whom there is no memory waits
+ * to be accepted, and one that the system will not watch stays until we close. */
 static void accept_guest(struct presence *presence, struct watched *name)
 {
-    const int fd = local_accept(name->socket);
-    struct watched *guest = fd < 0 ? NULL : malloc(sizeof(*guest));
+    struct watched *guest = malloc(sizeof(*guest));
     if (guest == NULL) {
-        local_close(fd);
         return;
     }
-    *guest = (struct watched){.kind = WATCHED_GUEST, .socket = fd, .process = -1};
+    *guest = (struct watched){.kind = WATCHED_GUEST, .process = -1};
+    guest->socket = local_accept(name->socket);
+    if (guest->socket < 0) {
+        free(guest);
+        return;
+    }
     list_init(&guest->node);
     list_append(&presence->guests, &guest->node);
-    if (!watch(presence, fd, guest)) {
-        drop(presence, guest);
-    }
+    (void)watch(presence, guest->socket, guest);
 }
 
 /* A host may be told of by both its descriptors: it stays until it is forgotten. */
