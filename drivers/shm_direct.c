@@ -148,7 +148,7 @@ static bool open_window(struct shm_port *port, struct shm_link *link,
 {
     const struct thread *thread = own_thread(port);
     const struct shm_reach reach = reach_of(link, departure, right);
-    struct shm_grant grant;
+    struct shm_grant grant = {0};
     enum reach_verdict verdict;
     bool looked_up = false, again;
     if (!find_memory(link, thread)) {
