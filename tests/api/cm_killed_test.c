@@ -31,6 +31,107 @@ static void say(int words, uint16_t word)
     assert_int_equal(write(words, &word, sizeof(word)), sizeof(word));
 }
 
+/* What the two tell each other of their queue pairs. */
+struct address {
+    union ibv_gid gid;
+    uint32_t number;
+};
+
+/* Twice as many receives: an ACK's credits are rounded down, and hold back nothing. */
+#define MESSAGES 100
+#define RECEIVES (2 * MESSAGES)
+
+static struct ibv_qp *create_qp(struct api *api, struct ibv_cq *cq)
+{
+    struct ibv_qp_init_attr init = {.send_cq = cq,
+                                    .recv_cq = cq,
+                                    .qp_type = IBV_QPT_RC,
+                                    .sq_sig_all = 1,
+                                    .cap = {.max_send_wr = MESSAGES,
+                                            .max_recv_wr = RECEIVES,
+                                            .max_send_sge = 1,
+                                            .max_recv_sge = 1}};
+    struct ibv_qp *qp = ibv_create_qp(api->pd, &init);
+    assert_non_null(qp);
+    return qp;
+}
+
+/* An RC queue pair to that one. */
+static void lead(struct ibv_qp *qp, const struct address *to)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    assert_int_equal(
+        ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+        0);
+    attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = to->number,
+        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = to->gid, .hop_limit = 1}}};
+    assert_int_equal(ibv_modify_qp(qp, &attr,
+                                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                                       IBV_QP_MIN_RNR_TIMER),
+                     0);
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7};
+    assert_int_equal(ibv_modify_qp(qp, &attr,
+                                   IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+                                       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                       IBV_QP_MAX_QP_RD_ATOMIC),
+                     0);
+}
+
+static struct address address_of(const struct api *api, const struct ibv_qp *qp)
+{
+    return (struct address){api->gid, qp->qp_num};
+}
+
+/* A client that is established stops its parent, sends messages, and dies; another process lets the
+ * parent go on. The messages and the end are then there at once. */
+static void send_and_die(int words)
+{
+    void *state;
+    struct address to;
+    assert_int_equal(api_open(&state), 0);
+    struct api *api = state;
+    struct ibv_cq *cq = ibv_create_cq(api->context, MESSAGES, NULL, NULL, 0);
+    struct ibv_qp *qp = create_qp(api, cq);
+    const struct address from = address_of(api, qp);
+    assert_int_equal(write(words, &from, sizeof(from)), sizeof(from));
+    assert_int_equal(read(STDIN_FILENO, &to, sizeof(to)), sizeof(to));
+    lead(qp, &to);
+    const pid_t parent = getppid(), self = getpid();
+    assert_int_equal(kill(parent, SIGSTOP), 0);
+    if (fork() == 0) {
+        while (kill(self, 0) == 0 && usleep(1000) == 0) {
+            char path[64], text[256] = "";
+            snprintf(path, sizeof(path), "/proc/%d/stat", self);
+            FILE *stat = fopen(path, "r");
+            const bool ended = stat == NULL || fgets(text, sizeof(text), stat) == NULL ||
+                               strstr(text, ") Z ") != NULL;
+            if (stat != NULL) {
+                fclose(stat);
+            }
+            if (ended) {
+                break;
+            }
+        }
+        usleep(100000);
+        kill(parent, SIGCONT);
+        _exit(0);
+    }
+    for (int i = 0; i < MESSAGES; i++) {
+        assert_int_equal(api_post(qp, IBV_WR_SEND, api_sge(api->mrs[0], 0, 64), 0, 0), 0);
+    }
+    struct ibv_wc wc;
+    for (int i = 0; i < 30; i++) { /* All of it leaves. */
+        assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+        usleep(1000);
+    }
+    kill(self, SIGKILL);
+}
+
 /* Asks, and goes on until it is at the point. */
 static void be_client(const char *point, uint16_t port, int words)
 {
@@ -44,6 +145,9 @@ static void be_client(const char *point, uint16_t port, int words)
         assert_int_equal(accept_id(fd, id, 0x22, false), 0);
     }
     say(words, 1);
+    if (getenv("SEND_AND_DIE") != NULL) {
+        send_and_die(words);
+    }
 }
 
 static void be_server(const char *point, int words)
@@ -151,6 +255,38 @@ static void test_client_is_killed(void **state)
     }
 }
 
+/* What a client has sent before it ended comes before its end: a program that disconnects then has all
+ * of it. */
+static void test_words_come_before_the_end(void **state)
+{
+    struct api *api = *state;
+    struct peer peer;
+    struct address from;
+    const int fd = open_device(0);
+    struct ibv_cq *cq = ibv_create_cq(api->context, RECEIVES, NULL, NULL, 0);
+    struct ibv_qp *qp = create_qp(api, cq);
+    const struct address here = address_of(api, qp);
+    setenv("SEND_AND_DIE", "1", 1);
+    const uint32_t id = serve(fd, "established", &peer);
+    unsetenv("SEND_AND_DIE");
+    assert_int_equal(read(peer.words, &from, sizeof(from)), sizeof(from));
+    lead(qp, &from);
+    for (int i = 0; i < RECEIVES; i++) {
+        assert_int_equal(api_post_receive(qp, api_sge(api->mrs[0], 0, 64)), 0);
+    }
+    assert_int_equal(write(order_pipe[1], &here, sizeof(here)), sizeof(here));
+    assert_int_equal(expect(fd, RDMA_EVENT_DISCONNECTED).id, id);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    for (int i = 0; i < MESSAGES; i++) {
+        api_expect(cq, IBV_WC_SUCCESS);
+    }
+    bury(&peer);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    close(fd);
+}
+
 /* The program has not accepted, and is not told: it finds nobody to accept. */
 static void test_client_that_asked_is_killed(void **state)
 {
@@ -237,8 +373,11 @@ int main(int count, char **arguments)
         return be_peer(arguments);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_client_is_killed), cmocka_unit_test(test_client_that_asked_is_killed),
-        cmocka_unit_test(test_server_is_killed), cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_client_is_killed),
+        cmocka_unit_test(test_client_that_asked_is_killed),
+        cmocka_unit_test_setup_teardown(test_words_come_before_the_end, api_open, api_close),
+        cmocka_unit_test(test_server_is_killed),
+        cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_another_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
