@@ -52,7 +52,9 @@ void live_cm_hear_of_gone(struct live *live)
     uint32_t slot;
     struct cm_letter letter;
     while (live->presence != NULL && presence_gone(live->presence, &gid, &slot)) {
-        while (live_cm_prepare(live) && cm_speak_for(&live->cm->cm, gid.bytes, slot, &letter)) {
+        uint32_t at = 0;
+        while (live_cm_prepare(live) &&
+               cm_speak_for(&live->cm->cm, gid.bytes, slot, &at, &letter)) {
             rdma_cm_on_message(live->cm, letter.source, letter.destination, letter.bytes,
                                sizeof(letter.bytes), live->now);
         }

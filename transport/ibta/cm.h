@@ -213,8 +213,9 @@ bool cm_next_copy(struct cm *cm, struct cm_letter *letter);
 void cm_note_sent(struct cm *cm, const struct cm_letter *letter, struct instant now);
 
 /* The process `slot` behind the address `peer` is gone: what a kernel would send on its behalf
- * about one of the connections with it, for cm_on_message. False: about none. */
-MUST_USE bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot,
+ * about one of the connections with it, for cm_on_message. `at`: 0 at first, then where the last
+ * call ended. False: about none that is left. */
+MUST_USE bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot, uint32_t *at,
                            struct cm_letter *letter);
 
 /* The world had no room for a request that came: it is counted, and its sender repeats it. */

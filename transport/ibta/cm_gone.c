@@ -78,11 +78,11 @@ static bool is_of(const struct cm_connection *connection, const uint8_t peer[16]
     return its == slot && memcmp(connection->destination, peer, 16) == 0;
 }
 
-bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot,
+bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot, uint32_t *at,
                   struct cm_letter *letter)
 {
-    for (uint32_t i = 0; i < CM_BUCKETS; i++) {
-        const struct list *head = &cm->local[i];
+    for (; *at < CM_BUCKETS; (*at)++) {
+        const struct list *head = &cm->local[*at];
         for (const struct list *node = head->next; node != head; node = node->next) {
             const struct cm_connection *connection =
                 CONTAINER_OF_CONST(node, struct cm_connection, by_local);

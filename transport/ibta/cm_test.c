@@ -1214,15 +1214,18 @@ static void test_gone_peers_are_spoken_for(void **state)
         const bool waits_for_id = ends.of[0]->remote_id == 0;
         ends.of[0]->process = waits_for_id ? 2 : 0;
         struct cm_letter letter;
-        assert_false(cm_speak_for(&side->cm, side->gid, 1, &letter));
-        assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 2, &letter));
-        const bool spoken = cm_speak_for(&side->cm, pair->sides[1].gid, 1, &letter);
+        uint32_t at[3] = {0};
+        assert_false(cm_speak_for(&side->cm, side->gid, 1, &at[0], &letter));
+        assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 2, &at[1], &letter));
+        const bool spoken = cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &letter);
         assert_int_equal(spoken, ends_of[e].event != CM_EVENT_NONE);
         if (spoken) {
             assert_int_equal(give_between(pair, 0, letter.source, letter.destination, letter.bytes),
                              ends_of[e].event);
             assert_ptr_equal(side->event.connection, ends.of[0]);
-            assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 1, &letter));
+            assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &letter));
+            at[2] = 0;
+            assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &letter));
         }
         free(pair);
     }
