@@ -318,9 +318,10 @@ ROWS = [
      lambda: perftest('shm', 'ib_write_lat', '-s', '8', '-n', '100000')[7],
      lambda: perftest('shm', 'ib_write_lat', '-s', '8', '-n', '100000')[4], 'its own median', ('<=', 5)),
     *[(f'{text} read latency, shm, passive target', 'us',
-       lambda s=size: perftest('shm', 'ib_read_lat', '-s', str(s), '-n', '5000')[4],
-       lambda s=size: ucx('posix,cma,self', 'ucp_get', s, 5000)[1], 'UCX shared memory, get', None)
-      for text, size in (('8 B', 8), ('4 KB', 4096), ('64 KB', 65536), ('1 MB', MB))],
+       lambda s=size, n=count: perftest('shm', 'ib_read_lat', '-s', str(s), '-n', str(n))[4],
+       lambda s=size, n=count: ucx('posix,cma,self', 'ucp_get', s, n)[1], 'UCX shared memory, get', None)
+      for text, size, count in (('8 B', 8, 100000), ('4 KB', 4096, 100000), ('64 KB', 65536, 20000),
+                                ('1 MB', MB, 5000))],
     ('1 MB read bandwidth, shm', 'GB/s',
      lambda: perftest('shm', 'ib_read_bw', '-s', str(MB), '-n', '8000')[3] * MB / 1e9,
      lambda: raw('memcpy'), 'memcpy through a ring', ('>=', 0.7)),

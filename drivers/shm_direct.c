@@ -101,22 +101,22 @@ static bool find_memory(struct shm_link *link, const struct thread *thread)
 /* Bytes of the peer's memory, or what the kernel says. Through the descriptor the kernel copies
  * each byte twice: many are read by number, and count if the process of that number is still
  * there. */
-static ssize_t copy_in(const struct shm_port *port, const struct shm_link *link,
+static ssize_t copy_in(const struct thread *thread, const struct shm_link *link,
                        const struct iovec *local, uint32_t pieces, uint64_t memory, uint32_t bytes)
 {
-    const struct iovec remote = {(void *)(uintptr_t)memory, bytes};
-    const bool may_trace = own_thread(port)->may_trace;
-    if (may_trace && (bytes < BY_NUMBER_BYTES || link->process.end < 0)) {
-        return syscall(SYS_preadv, link->process.memory, local, (long)pieces, (long)memory, 0L);
+    const struct user_process *process = &link->process;
+    if (thread->may_trace && (bytes < BY_NUMBER_BYTES || process->end < 0)) {
+        return syscall(SYS_preadv, process->memory, local, (long)pieces, (long)memory, 0L);
     }
+    const struct iovec remote = {(void *)(uintptr_t)memory, bytes};
     const ssize_t read = process_vm_readv(link->pid, local, pieces, &remote, 1, 0);
-    return may_trace && !user_process_is_there(&link->process) ? 0 : read;
+    return thread->may_trace && !user_process_is_there(process) ? 0 : read;
 }
 
 /* Does the peer's queue pair expect the packet? That is looked up while no packet of ours is under
  * way to it. If it did once, it does ever after, until either of the two is modified: nobody else
  * sends there, and this packet is alone. */
-static bool look_up_expected(const struct shm_port *port, const struct shm_link *link,
+static bool look_up_expected(const struct thread *thread, const struct shm_link *link,
                              const struct nic_departure *departure, const struct shm_grant *grant)
 {
     if (!shm_link_has_read(&link->link, link->tail)) {
@@ -125,7 +125,7 @@ static bool look_up_expected(const struct shm_port *port, const struct shm_link 
     uint32_t expected;
     const struct iovec local = {&expected, sizeof(expected)};
     const uint64_t place = shm_board_expected(link->board, grant);
-    if (copy_in(port, link, &local, 1, place, sizeof(expected)) != sizeof(expected) ||
+    if (copy_in(thread, link, &local, 1, place, sizeof(expected)) != sizeof(expected) ||
         expected != departure->psn) {
         return false;
     }
@@ -143,10 +143,9 @@ static void begin_window(const struct thread *thread, struct shm_link *link)
 /* Opens the window and judges. The caller closes it in any case. A window is good for one system
  * call: whoever sees this thread stopped in that call takes the window for over (shm_window.c). So
  * behind a look-up another one is opened, and all is judged again. */
-static bool open_window(struct shm_port *port, struct shm_link *link,
+static bool open_window(struct shm_port *port, struct shm_link *link, const struct thread *thread,
                         const struct nic_departure *departure, uint32_t right, uint64_t *memory)
 {
-    const struct thread *thread = own_thread(port);
     const struct shm_reach reach = reach_of(link, departure, right);
     struct shm_grant grant = {0};
     enum reach_verdict verdict;
@@ -164,7 +163,7 @@ static bool open_window(struct shm_port *port, struct shm_link *link,
         again = false;
         if (verdict == REACH_ALLOWED && UNLIKELY(qp_agreed(departure->qp) != grant.state)) {
             verdict = REACH_OTHER_PSN;
-            again = !looked_up && look_up_expected(port, link, departure, &grant);
+            again = !looked_up && look_up_expected(thread, link, departure, &grant);
             looked_up = true;
         }
     } while (again);
@@ -225,13 +224,13 @@ static uint32_t cut_tail(struct iovec *pieces, uint32_t count)
     return count + 1;
 }
 
-static ssize_t copy_out(const struct shm_port *port, const struct shm_link *link,
+static ssize_t copy_out(const struct thread *thread, const struct shm_link *link,
                         const struct nic_departure *departure, uint64_t memory)
 {
     struct iovec local[NIC_SEGMENT_MAX + 1];
     struct iovec remote[2] = {{(void *)(uintptr_t)memory, departure->payload_bytes}};
     to_iovecs(departure->segments, departure->segment_count, local);
-    if (!own_thread(port)->may_trace) {
+    if (!thread->may_trace) {
         return process_vm_writev(link->pid, local, departure->segment_count, remote,
                                  cut_tail(remote, 1), 0);
     }
@@ -247,8 +246,9 @@ bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_d
         !within_reach(link, departure->segments, departure->segment_count)) {
         return false;
     }
-    const bool opened = open_window(port, link, departure, ACCESS_REMOTE_WRITE, &memory);
-    const bool written = opened && all_moved(link, copy_out(port, link, departure, memory),
+    const struct thread *thread = own_thread(port);
+    const bool opened = open_window(port, link, thread, departure, ACCESS_REMOTE_WRITE, &memory);
+    const bool written = opened && all_moved(link, copy_out(thread, link, departure, memory),
                                              departure->payload_bytes);
     close_window(link);
     count(port, opened, written);
@@ -271,10 +271,11 @@ bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_d
         return false;
     }
     to_iovecs(segments, segment_count, local);
-    const bool opened = open_window(port, link, departure, ACCESS_REMOTE_READ, &memory);
+    const struct thread *thread = own_thread(port);
+    const bool opened = open_window(port, link, thread, departure, ACCESS_REMOTE_READ, &memory);
     const bool read =
         opened &&
-        all_moved(link, copy_in(port, link, local, segment_count, memory, bytes), bytes) &&
+        all_moved(link, copy_in(thread, link, local, segment_count, memory, bytes), bytes) &&
         shm_board_is_owned(link->board);
     close_window(link);
     count(port, opened, read);
