@@ -398,6 +398,7 @@ static bool take_answers(struct live *live)
         }
         if (found &&
             !live_is_out_of_reach(live, &owner.gid, owner.slot < 0 ? 0 : (uint32_t)owner.slot)) {
+            live_cm_look_for_gone(live);
             answer_found(live, context, &owner);
         } else {
             rdma_cm_on_nobody(live->cm, context);

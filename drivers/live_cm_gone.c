@@ -13,6 +13,36 @@
 #define DATAGRAMS_A_ROUND   64
 #define DATAGRAM_ROUNDS_MAX 1024
 
+/* Without memory for what it leads to it is heard of later. */
+void live_cm_hear_of_gone(struct live *live)
+{
+    struct gid gid;
+    uint32_t slot;
+    struct cm_letter letter;
+    while (live->presence != NULL && presence_gone(live->presence, &gid, &slot)) {
+        uint32_t at = 0;
+        while (live_cm_prepare(live) &&
+               cm_speak_for(&live->cm->cm, gid.bytes, slot, &at, &letter)) {
+            rdma_cm_on_message(live->cm, letter.source, letter.destination, letter.bytes,
+                               sizeof(letter.bytes), live->now);
+        }
+        if (!live_cm_prepare(live)) {
+            return;
+        }
+        presence_forget(live->presence, &gid, slot);
+    }
+}
+
+/* A name may be that of a process whose end nobody has looked at. Its successor would be taken for
+ * it. */
+void live_cm_look_for_gone(struct live *live)
+{
+    if (live->presence != NULL) {
+        presence_serve(live->presence);
+        live_cm_hear_of_gone(live);
+    }
+}
+
 static void meet(struct live *live, const uint8_t peer[16], uint32_t slot)
 {
     struct gid gid;
@@ -41,27 +71,8 @@ void live_cm_meet_requester(struct live *live, const struct live_mad *mad)
     struct cm_message message;
     if (mad->bytes == CM_MAD_BYTES && is_request(mad->mad) &&
         cm_decode(mad->mad, mad->bytes, &message) == CM_GOOD) {
+        live_cm_look_for_gone(live);
         meet(live, mad->source.bytes, message.local_id >> 24);
-    }
-}
-
-/* Without memory for what it leads to it is heard of later. */
-void live_cm_hear_of_gone(struct live *live)
-{
-    struct gid gid;
-    uint32_t slot;
-    struct cm_letter letter;
-    while (live->presence != NULL && presence_gone(live->presence, &gid, &slot)) {
-        uint32_t at = 0;
-        while (live_cm_prepare(live) &&
-               cm_speak_for(&live->cm->cm, gid.bytes, slot, &at, &letter)) {
-            rdma_cm_on_message(live->cm, letter.source, letter.destination, letter.bytes,
-                               sizeof(letter.bytes), live->now);
-        }
-        if (!live_cm_prepare(live)) {
-            return;
-        }
-        presence_forget(live->presence, &gid, slot);
     }
 }
 

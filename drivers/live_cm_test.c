@@ -2,7 +2,8 @@
  *
  * Goal    Management datagrams that come to an address which processes share: what a peer changes
  *         meanwhile is not judged, and requests for ports that nobody serves keep no others off. No
- *         thread is cancelled while it is inside.
+ *         thread is cancelled while it is inside. A process that comes to the name of a dead one is
+ *         not taken for it.
  * Method  A live NIC without its thread at a shared loopback address; arrivals are made by hand,
  *         and time is the test's.
  */
@@ -19,11 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "drivers/clock.h"
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
+#include "drivers/presence.h"
 
 #define PORT        7000
 #define MS          UINT64_C(1000000)
@@ -303,6 +306,55 @@ static void test_no_thread_is_cancelled_inside(void **state)
     live_close(visited);
 }
 
+/* -- Peers that end -----------------------------------------------------------------------------*/
+
+/* A process that lives under that name until it is killed. */
+static pid_t start_process(const struct gid *gid)
+{
+    int ready[2];
+    char word = 0;
+    assert_int_equal(pipe(ready), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        word = presence_open(gid, 1, 0) != NULL;
+        (void)!write(ready[1], &word, 1);
+        pause();
+    }
+    assert_int_equal(read(ready[0], &word, 1), 1);
+    assert_int_equal(word, 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void kill_process(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Its request is read before the end of its predecessor. */
+static void test_successor_of_a_dead_requester(void **state)
+{
+    (void)state;
+    struct live *live = open_live();
+    struct live_mad mad = {.bytes = CM_MAD_BYTES, .source = sender_of(1)};
+    make_request(live, PORT, mad.mad);
+    const pid_t first = start_process(&mad.source);
+    live_cm_meet_requester(live, &mad);
+    kill_process(first);
+    const pid_t second = start_process(&mad.source);
+    live_cm_meet_requester(live, &mad);
+    live_cm_serve_presence(live);
+    kill_process(second);
+    struct gid gid;
+    uint32_t slot;
+    presence_serve(live->presence);
+    assert_true(presence_gone(live->presence, &gid, &slot));
+    assert_true(gid_equal(&gid, &mad.source));
+    live_close(live);
+}
+
 int main(void)
 {
     space = (uint16_t)(0x8000 | (getpid() & 0x7fff));
@@ -313,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_repeated_request),
         cmocka_unit_test(test_flood_of_requests),
         cmocka_unit_test(test_no_thread_is_cancelled_inside),
+        cmocka_unit_test(test_successor_of_a_dead_requester),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -254,6 +254,7 @@ void live_cm_serve(struct live *live);
  * is heard of. */
 void live_cm_meet_server(struct live *live, const struct cm_letter *letter, uint32_t slot);
 void live_cm_meet_requester(struct live *live, const struct live_mad *mad);
+void live_cm_look_for_gone(struct live *live);
 MUST_USE bool live_cm_watch(struct live *live);
 void live_cm_serve_presence(struct live *live);
 void live_cm_hear_of_gone(struct live *live);
