@@ -550,7 +550,7 @@ static void run(void)
 /* Both sides go on serving until both are done; then all messages must have arrived. */
 static void settle(int fd)
 {
-    uint32_t sent[QPS_MAX], expected[QPS_MAX];
+    uint32_t sent[QPS_MAX] = {0}, expected[QPS_MAX];
     for (int q = 0; q < qps; q++) {
         sent[q] = connections[q].sent;
     }
@@ -565,7 +565,7 @@ static void settle(int fd)
             }
         }
     }
-    uint64_t ours[QPS_MAX], theirs[QPS_MAX];
+    uint64_t ours[QPS_MAX] = {0}, theirs[QPS_MAX];
     for (int q = 0; q < qps; q++) {
         ours[q] = connections[q].counter;
     }
