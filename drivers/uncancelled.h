@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "drivers/initialised.h"
+
 static inline ssize_t uncancelled_write(int fd, const void *bytes, size_t count)
 {
     return syscall(SYS_write, fd, bytes, count);
@@ -101,10 +103,12 @@ static inline void uncancelled_sleep(long ns)
     (void)syscall(SYS_nanosleep, &pause, NULL);
 }
 
-/* For longer stretches, of calls that cannot be told apart, and that nobody makes often. */
+/* For longer stretches, of calls that cannot be told apart, and that nobody makes often. What they
+ * give to the C library is unchecked, too. */
 static inline int uncancelled_begin(void)
 {
     int before;
+    unchecked_begin();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     return before;
 }
@@ -114,6 +118,7 @@ static inline void uncancelled_end(int before)
 {
     const int reason = errno;
     pthread_setcancelstate(before, NULL);
+    unchecked_end();
     errno = reason;
 }
 

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "drivers/initialised.h"
 #include "verbs/sysfs.h"
 #include "verbs/virtual_file.h"
 
@@ -83,12 +84,14 @@ bool interpose_leads(int at, const char **path, char whole[SYSFS_PATH_BYTES]);
     __extension__({                                                                                \
         struct sysfs_node node;                                                                    \
         char whole_[SYSFS_PATH_BYTES];                                                             \
+        unchecked_begin();                                                                         \
         const bool ours_ = interpose_answers(at, &(path), follow, &node);                          \
         __typeof__(theirs) answer_ = ours_ ? (ours) : (theirs);                                    \
         if (UNLIKELY(!ours_ && answer_ == (failed) && errno == ENOENT) &&                          \
             interpose_leads(at, &(path), whole_)) {                                                \
             answer_ = interpose_answers(AT_FDCWD, &(path), follow, &node) ? (ours) : (theirs);     \
         }                                                                                          \
+        unchecked_end();                                                                           \
         answer_;                                                                                   \
     })
 

@@ -20,11 +20,16 @@ EXPORT int fchdir(int fd)
 {
     char path[SYSFS_PATH_BYTES];
     struct sysfs_node node;
+    int result;
+    unchecked_begin();
     if (LIKELY(!virtual_descriptor_path(fd, path))) {
-        return next_fchdir()(fd);
+        result = next_fchdir()(fd);
+    } else {
+        sysfs_find(path, true, &node);
+        result = virtual_enter(&node);
     }
-    sysfs_find(path, true, &node);
-    return virtual_enter(&node);
+    unchecked_end();
+    return result;
 }
 
 /* The kernel has said that the working directory is not there. */

@@ -17,12 +17,15 @@ static int corrected(int fd, int result, struct stat *status)
     if (result != 0) {
         return result;
     }
+    unchecked_begin();
     if (interpose_is_cm(fd)) {
         sysfs_find("/dev/infiniband/rdma_cm", true, &node);
-        return virtual_status(&node, status);
+        result = virtual_status(&node, status);
+    } else {
+        virtual_descriptor_status(fd, status);
     }
-    virtual_descriptor_status(fd, status);
-    return 0;
+    unchecked_end();
+    return result;
 }
 
 #define STAT(name, type, follow)                                                                   \

@@ -36,7 +36,10 @@ static _Atomic uint64_t cookies[FILES_MAX];
 static bool find_cookie(int fd, uint64_t *cookie)
 {
     socklen_t bytes = sizeof(*cookie);
-    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, cookie, &bytes) == 0 && bytes == sizeof(*cookie);
+    unchecked_begin();
+    const bool found = getsockopt(fd, SOL_SOCKET, SO_COOKIE, cookie, &bytes) == 0;
+    unchecked_end();
+    return found && bytes == sizeof(*cookie);
 }
 
 int netlink_socket_open(int type)

@@ -73,6 +73,9 @@ static void in_child(void)
     if (process.live != NULL) {
         live_forked(process.live);
     }
+    if (held_for_fork) {
+        unchecked_end(); /* live_lock began that; the lock is a new one. */
+    }
     pthread_mutex_init(&process.mutex, NULL);
     blocks_in_child();
     cm_device_in_child();
