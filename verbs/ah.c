@@ -177,6 +177,7 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct
     attr->is_global = 1;
     attr->grh.sgid_index = (uint8_t)index;
     attr->grh.hop_limit = 64;
+    initialised(attr, sizeof(*attr));
     return 0;
 }
 

@@ -32,6 +32,7 @@ EXPORT void *ibv_alloc_buf(struct ibv_pd *pd, size_t bytes, struct ibv_buf **buf
     }
     *made = (struct ibv_buf){.pd = pd, .memory = memory, .bytes = bytes};
     *buffer = made;
+    initialised(buffer, sizeof(*buffer));
     return memory;
 }
 

@@ -25,6 +25,7 @@ int cm_write_out(const struct cm_command *command, uint64_t response, const void
         return EFAULT;
     }
     memcpy((void *)(uintptr_t)response, from, bytes);
+    initialised((const void *)(uintptr_t)response, bytes);
     return 0;
 }
 

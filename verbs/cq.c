@@ -225,6 +225,7 @@ static ALWAYS_INLINE int poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *w
     }
     const bool overrun = cq->core.overrun && total == 0;
     live_unlock(live);
+    initialised(wc, (size_t)total * sizeof(*wc));
     return overrun ? -1 : total;
 }
 

@@ -45,6 +45,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *count)
     }
     if (count != NULL) {
         *count = here ? 1 : 0;
+        initialised(count, sizeof(*count));
     }
     return list;
 }
@@ -122,6 +123,7 @@ void device_describe(struct live *live, struct ibv_device_attr *attr)
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     device_describe(live_of(context), attr);
+    initialised(attr, sizeof(*attr));
     return 0;
 }
 
@@ -154,6 +156,7 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
     full.phys_port_cnt_ex = 1;
     memset(attr, 0, attr_bytes);
     memcpy(attr, &full, attr_bytes < sizeof(full) ? attr_bytes : sizeof(full));
+    initialised(attr, attr_bytes);
     return 0;
 }
 
@@ -231,6 +234,7 @@ int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
     full.active_speed_ex = full.attr.active_speed;
     memset(attr, 0, attr_bytes);
     memcpy(attr, &full, attr_bytes < sizeof(full) ? attr_bytes : sizeof(full));
+    initialised(attr, attr_bytes);
     return 0;
 }
 
@@ -253,6 +257,7 @@ EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint
     const unsigned lanes = attr.active_width == LANES_8 ? 8 : 4;
     const unsigned lane_gbps = attr.active_speed == HDR ? 50 : 25;
     *speed = (uint64_t)lanes * lane_gbps * 10;
+    initialised(speed, sizeof(*speed));
     return 0;
 }
 
@@ -264,6 +269,7 @@ EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, 
         return -1;
     }
     *pkey = 0xffff;
+    initialised(pkey, sizeof(*pkey));
     return 0;
 }
 
@@ -304,16 +310,20 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, u
     if (find_gid(context, port, (uint32_t)index, &found)) {
         memcpy(gid->raw, found.gid.bytes, sizeof(gid->raw));
     }
+    initialised(gid, sizeof(*gid));
     return 0;
 }
 
-static void fill_entry(const struct live_gid *found, uint32_t index, struct ibv_gid_entry *entry)
+static void fill_entry(const struct live_gid *found, uint32_t index, struct ibv_gid_entry *entry,
+                       size_t entry_bytes)
 {
+    memset(entry, 0, entry_bytes);
     *entry = (struct ibv_gid_entry){.gid_index = index,
                                     .port_num = 1,
                                     .gid_type = IBV_GID_TYPE_ROCE_V2,
                                     .ndev_ifindex = found->interface_index};
     memcpy(entry->gid.raw, found->gid.bytes, sizeof(entry->gid.raw));
+    initialised(entry, entry_bytes);
 }
 
 EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
@@ -326,8 +336,7 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_
     if (!find_gid(context, port, index, &found)) {
         return in_gid_table(port, index) ? ENODATA : EINVAL;
     }
-    memset(entry, 0, entry_bytes);
-    fill_entry(&found, index, entry);
+    fill_entry(&found, index, entry, entry_bytes);
     return 0;
 }
 
@@ -352,8 +361,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
             return -EINVAL;
         }
         uint8_t *at = (uint8_t *)entries + count++ * entry_bytes;
-        memset(at, 0, entry_bytes);
-        fill_entry(&found, i, (struct ibv_gid_entry *)(void *)at);
+        fill_entry(&found, i, (struct ibv_gid_entry *)(void *)at, entry_bytes);
     }
     return (ssize_t)count;
 }
@@ -369,5 +377,6 @@ int gid_query_type(struct ibv_context *context, uint8_t port, unsigned int index
     /* What sysfs says of an empty entry counts as a GID of the first kind. */
     struct live_gid found;
     *type = find_gid(context, port, index, &found) ? 1 : 0;
+    initialised(type, sizeof(*type));
     return 0;
 }

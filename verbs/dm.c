@@ -63,6 +63,7 @@ static int copy_from(void *to, struct ibv_dm *dm, uint64_t offset, size_t bytes)
         return EFAULT;
     }
     memcpy(to, memory->bytes + offset, bytes);
+    initialised(to, bytes); /* Peers may have written it. */
     return 0;
 }
 

@@ -122,6 +122,8 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, vo
     }
     *cq = (struct ibv_cq *)(void *)&found->ex;
     *cq_context = found->ex.cq_context;
+    initialised(cq, sizeof(*cq));
+    initialised(cq_context, sizeof(*cq_context));
     return 0;
 }
 
@@ -368,6 +370,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *ibv, struct ibv_async_event *
         found = take_oldest(context, out);
         pthread_mutex_unlock(&context->mutex);
     }
+    initialised(out, sizeof(*out));
     return 0;
 }
 

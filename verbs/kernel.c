@@ -72,6 +72,7 @@ EXPORT int ibv_read_sysfs_file(const char *directory, const char *file, char *bu
     } else {
         return -1;
     }
+    initialised(buffer, (size_t)count + 1);
     return (int)count;
 }
 
@@ -95,6 +96,7 @@ EXPORT void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *to, struct ib_uverbs_
     to->static_rate = from->static_rate;
     to->is_global = from->is_global;
     to->port_num = from->port_num;
+    initialised(to, sizeof(*to));
 }
 
 EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *to, struct ib_uverbs_qp_attr *from)
@@ -127,6 +129,7 @@ EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *to, struct ib_uverbs_
     to->rnr_retry = from->rnr_retry;
     to->alt_port_num = from->alt_port_num;
     to->alt_timeout = from->alt_timeout;
+    initialised(to, sizeof(*to));
 }
 
 EXPORT void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *to, struct ib_user_path_rec *from)
@@ -150,6 +153,7 @@ EXPORT void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *to, struct ib_us
     to->packet_life_time_selector = from->packet_life_time_selector;
     to->packet_life_time = from->packet_life_time;
     to->preference = from->preference;
+    initialised(to, sizeof(*to));
 }
 
 EXPORT void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *to, struct ibv_sa_path_rec *from)
@@ -173,4 +177,5 @@ EXPORT void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *to, struct ibv_sa
     to->packet_life_time_selector = from->packet_life_time_selector;
     to->packet_life_time = from->packet_life_time;
     to->preference = from->preference;
+    initialised(to, sizeof(*to));
 }

@@ -59,6 +59,16 @@ static struct ibv_mr *show(struct verbs_mr *mr)
     return &mr->ibv;
 }
 
+/* MemorySanitizer: peers and the NIC may write into the region at any time from now on, and a
+ * program may look for what they wrote without a completion. A region of the whole address space
+ * has the program's stacks: there, only what requests name counts (post_note_landing). */
+static void note_writable(const struct region_request *request)
+{
+    if ((request->access & ACCESS_LOCAL_WRITE) && !request->whole_space) {
+        initialised((const void *)(uintptr_t)request->address, request->bytes);
+    }
+}
+
 struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *request)
 {
     struct verbs_mr *mr = object_make(pd->context, sizeof(*mr));
@@ -82,6 +92,7 @@ struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *reque
         object_free(pd->context, mr);
         return fail(status_errno(status));
     }
+    note_writable(request);
     return show(mr);
 }
 
@@ -339,6 +350,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     if (status != STATUS_OK) {
         return rereg_failure(status_errno(status));
     }
+    note_writable(&request);
     if (domain) {
         ibv->pd = pd;
     }

@@ -250,6 +250,7 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 /* Programs' own allocators are called without the lock: they may do anything. */
 static void *take_from_program(struct verbs_pd *pd, size_t bytes, enum memory_kind kind)
 {
+    initialised_arguments(5);
     void *memory = pd == NULL || pd->alloc == NULL
                        ? IBV_ALLOCATOR_USE_DEFAULT
                        : pd->alloc(&pd->ibv, pd->pd_context, bytes, 64, kind);
@@ -299,6 +300,7 @@ void memory_give(struct ibv_pd *ibv, void *block, const struct memory *memory,
 {
     struct verbs_pd *pd = memory->lent ? pd_of(ibv) : NULL;
     if (memory->from_program) {
+        initialised_arguments(4);
         pd->free(&pd->ibv, pd->pd_context, block, kind);
     } else if (kind == MEMORY_CQ) {
         free(block);

@@ -126,6 +126,37 @@ void post_note_time(struct live *live, const struct qp *qp)
     }
 }
 
+void post_note_landing(struct live *live, const struct pd *pd, const struct sge *sges,
+                       uint32_t count)
+{
+    const struct region_table *regions = nic_regions(live_nic(live));
+    struct segment segment;
+    for (uint32_t i = 0; i < count; i++) {
+        if (region_judge(regions, sges[i].key, pd, NULL, sges[i].address, sges[i].bytes,
+                         ACCESS_LOCAL_WRITE, &segment) == REACH_ALLOWED) {
+            initialised((const void *)(uintptr_t)segment.address, segment.bytes);
+        }
+    }
+}
+
+static void note_results(struct live *live, const struct qp *qp, const struct ibv_send_wr *wr)
+{
+    for (; wr != NULL; wr = wr->next) {
+        if (work_kind_in(work_kinds(WORK_BRINGS_DATA), wr->opcode) && wr->num_sge > 0) {
+            post_note_landing(live, qp_pd(qp), sges_of(wr->sg_list), (uint32_t)wr->num_sge);
+        }
+    }
+}
+
+static void note_receives(struct live *live, const struct pd *pd, const struct ibv_recv_wr *wr)
+{
+    for (; wr != NULL; wr = wr->next) {
+        if (wr->num_sge > 0) {
+            post_note_landing(live, pd, sges_of(wr->sg_list), (uint32_t)wr->num_sge);
+        }
+    }
+}
+
 static ALWAYS_INLINE int post_requests(struct ibv_qp *ibv, struct ibv_send_wr *wr,
                                        struct ibv_send_wr **bad, bool strict)
 {
@@ -133,11 +164,15 @@ static ALWAYS_INLINE int post_requests(struct ibv_qp *ibv, struct ibv_send_wr *w
     int reason = 0;
     live_lock(live);
     post_note_time(live, qp_of(ibv)->core);
+    if (initialised_is_noted()) {
+        note_results(live, qp_of(ibv)->core, wr);
+    }
     for (; wr != NULL; wr = wr->next) {
         reason =
             strict && names_foreign_handle(ibv, wr) ? EINVAL : post_one(qp_of(ibv), wr, strict);
         if (UNLIKELY(reason != 0)) {
             *bad = wr;
+            initialised(bad, sizeof(*bad));
             break;
         }
     }
@@ -186,6 +221,9 @@ static ALWAYS_INLINE int post_receives(struct ibv_context *context, struct qp *q
     if (qp != NULL) {
         post_note_time(live, qp);
     }
+    if (initialised_is_noted()) {
+        note_receives(live, qp != NULL ? qp_pd(qp) : srq->pd, wr);
+    }
     for (; wr != NULL; wr = wr->next) {
         const int count = receive_count(wr);
         const struct sge *sges = sges_of(wr->sg_list);
@@ -193,6 +231,7 @@ static ALWAYS_INLINE int post_receives(struct ibv_context *context, struct qp *q
                            : post_receive(qp, srq, wr->wr_id, sges, (uint32_t)count, strict);
         if (status != STATUS_OK) {
             *bad = wr;
+            initialised(bad, sizeof(*bad));
             break;
         }
     }

@@ -208,6 +208,7 @@ static struct verbs_qp *create(struct ingredients *from)
     }
     qp_fill_public(shown, &used, qp);
     programs->cap = granted(qp->core, used.srq != NULL);
+    initialised(&programs->cap, sizeof(programs->cap));
     return qp;
 }
 
@@ -540,6 +541,8 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
         .qp_type = ibv->qp_type,
         .sq_sig_all = qp_signals_all(qp->core),
     };
+    initialised(attr, sizeof(*attr));
+    initialised(init, sizeof(*init));
     return 0;
 }
 

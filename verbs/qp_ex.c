@@ -324,11 +324,25 @@ static void settle(struct builder *builder, struct draft *made, struct sge *inli
     }
 }
 
+static void note_results(const struct verbs_qp *qp, const struct builder *builder)
+{
+    for (uint32_t i = 0; i < builder->count; i++) {
+        const struct send_request *request = &builder->requests[i];
+        if (work_kind_in(work_kinds(WORK_BRINGS_DATA), request->kind)) {
+            post_note_landing(live_of(qp->ex.qp_base.context), qp_pd(qp->core), request->sges,
+                              request->sge_count);
+        }
+    }
+}
+
 static ALWAYS_INLINE int post_all(struct verbs_qp *qp, struct builder *builder, bool strict)
 {
     for (uint32_t i = 0; i < builder->count; i++) {
         settle(builder, &builder->drafts[i], &builder->inlined[i]);
         builder->requests[i] = builder->drafts[i].request;
+    }
+    if (initialised_is_noted()) {
+        note_results(qp, builder);
     }
     const enum status status = strict
                                    ? slots_post_sends(qp->core, builder->requests, builder->count)

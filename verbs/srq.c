@@ -156,6 +156,7 @@ int srq_get_number(struct ibv_srq *srq, uint32_t *number)
         return EINVAL;
     }
     *number = srq_of(srq)->core.number;
+    initialised(number, sizeof(*number));
     return 0;
 }
 
@@ -219,6 +220,7 @@ EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
                                   .max_sge = srq->core.queue.sge_max,
                                   .srq_limit = srq->core.limit_armed};
     live_unlock(live);
+    initialised(attr, sizeof(*attr));
     return 0;
 }
 
