@@ -255,8 +255,8 @@ static void test_client_is_killed(void **state)
     }
 }
 
-/* What a client has sent before it ended comes before its end: a program that disconnects then has all
- * of it. */
+/* Messages of a client that is killed come before its end: a program that disconnects then has all
+ * of them. */
 static void test_words_come_before_the_end(void **state)
 {
     struct api *api = *state;
