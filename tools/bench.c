@@ -3,11 +3,8 @@
  * nonic bench - measurements that need no foreign program: each is a program of nonic, beside
  * the library.
  */
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/nonic.h"
 
@@ -30,12 +27,5 @@ int command_bench(int argc, char **argv)
                         "[OPTIONS]\n");
         return EXIT_USAGE;
     }
-    char path[PATH_MAX], error[3 * PATH_MAX];
-    if (!find_part("nonic-connections", path, sizeof(path), error, sizeof(error))) {
-        fprintf(stderr, "nonic: %s\n", error);
-        return 1;
-    }
-    execv(path, argv + 1);
-    fprintf(stderr, "nonic: cannot run %s: %s\n", path, strerror(errno));
-    return 1;
+    return run_part("nonic-connections", argv + 1);
 }

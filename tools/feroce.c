@@ -2,12 +2,9 @@
  *
  * nonic feroce - which of its three parts is meant; starts the receiver, a program of its own.
  */
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "drivers/live.h"
 #include "tools/feroce.h"
@@ -72,7 +69,7 @@ static int receive(int argc, char **argv)
 {
     const char *device = NULL;
     bool own_library = true;
-    char path[PATH_MAX], error[3 * PATH_MAX];
+    char error[600];
     struct live_config config;
     take_device(argc, argv, &device, &own_library);
     if (device != NULL) {
@@ -82,16 +79,10 @@ static int receive(int argc, char **argv)
         fprintf(stderr, "nonic: %s\n", error);
         return EXIT_USAGE;
     }
-    if (!find_part(RECEIVER, path, sizeof(path), error, sizeof(error))) {
-        fprintf(stderr, "nonic: %s\n", error);
-        return 1;
-    }
     if (own_library && !preload_library()) {
         return 1;
     }
-    execv(path, argv);
-    fprintf(stderr, "nonic: cannot run %s: %s\n", path, strerror(errno));
-    return 1;
+    return run_part(RECEIVER, argv);
 }
 
 int command_feroce(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nonic lab - experiments under a virtual clock.
+ * nonic-lab - experiments under a virtual clock: the program that `nonic lab` becomes.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -494,7 +494,7 @@ static int lab_report_command(int argc, char **argv)
     return good ? 0 : 1;
 }
 
-int command_lab(int argc, char **argv)
+int main(int argc, char **argv)
 {
     static const struct {
         const char *name;

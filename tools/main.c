@@ -9,6 +9,13 @@
 #include "base/check.h"
 #include "tools/nonic.h"
 
+/* The laboratory is a program of its own, so that what runs programs has no models in it. */
+static int command_lab(int argc, char **argv)
+{
+    (void)argc;
+    return run_part("nonic-lab", argv);
+}
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);

@@ -13,13 +13,17 @@
 int command_run(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_stat(int argc, char **argv);
-int command_lab(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_feroce(int argc, char **argv);
 
 /* The full path of one of the command's parts, wherever it was built or installed. False: `error`
  * says why there is none that can be read (parts.c). */
 bool find_part(const char *name, char *path, size_t bytes, char *error, size_t error_bytes);
+
+/* Becomes one of the command's parts that are programs: it has these arguments, and its exit status
+ * is the command's. Returns only if it cannot be started: standard error says why, and 1 is the
+ * exit status (parts.c). */
+int run_part(const char *name, char **argv);
 
 /* Programs that are started from now on load nonic's libibverbs before any other. False: standard
  * error says why not (run.c). */

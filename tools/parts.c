@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * parts - where the command's other parts are: its library, its programs.
+ * parts - finds the command's other parts, its library and its programs, and starts the latter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,8 @@ bool find_part(const char *name, char *path, size_t bytes, char *error, size_t e
     self[count] = '\0';
     *strrchr(self, '/') = '\0';
     snprintf(error, error_bytes,
-             "%s is neither beside the command nor in ../lib/nonic; was it built?", name);
+             "%s is neither beside the command nor in ../lib/nonic; was it built and installed?",
+             name);
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         char candidate[2 * PATH_MAX];
         snprintf(candidate, sizeof(candidate), "%s%s/%s", self, places[i], name);
@@ -48,4 +49,16 @@ bool find_part(const char *name, char *path, size_t bytes, char *error, size_t e
         }
     }
     return false;
+}
+
+int run_part(const char *name, char **argv)
+{
+    char path[PATH_MAX], error[3 * PATH_MAX];
+    if (!find_part(name, path, sizeof(path), error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
+        return 1;
+    }
+    execv(path, argv);
+    fprintf(stderr, "nonic: cannot run %s: %s\n", path, strerror(errno));
+    return 1;
 }
