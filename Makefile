@@ -1,8 +1,9 @@
 # Everything is built by Meson; this file only names the things people want.
 PREFIX ?= /usr/local
 BUILD := build
+LTO := true
 
-.PHONY: all deps demo test test-all check interop bench install uninstall clean
+.PHONY: all dev deps demo test test-all check interop bench install uninstall clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) shipped programs
@@ -11,7 +12,11 @@ all: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja:
 	@dev/install-packages build
-	@meson setup -Db_lto=true $(BUILD)
+	@meson setup -Db_lto=$(LTO) $(BUILD)
+
+# For work on nonic: build-dev is not optimized across files, so that an edit takes a second (HACKING.md).
+dev:
+	@$(MAKE) --no-print-directory BUILD=build-dev LTO=false all
 
 deps:
 	@dev/install-packages build test demo bench
