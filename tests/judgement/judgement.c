@@ -589,14 +589,16 @@ int main(int argc, char **argv)
     NEED(world != NULL);
     world->here[A] = world->here[B] = true;
     FILE *out = file == NULL ? stdout : split(world, stdout, file);
+    const bool is_child = !world->here[A];
     struct device device;
     open_device(&device);
     for (uint64_t i = 0; i < worlds; i++) {
         run_world(world, seed + i, &device, out);
     }
     NEED(fflush(out) == 0);
+    free(world);
     int status = 0;
-    if (world->here[B] || peer_fd < 0) {
+    if (is_child || peer_fd < 0) {
         return 0;
     }
     NEED(wait(&status) > 0 && status == 0);
