@@ -13,7 +13,7 @@
 
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "wire/pcapng.h"
 #include "wire/roce_frame.h"
 
@@ -109,7 +109,7 @@ static void end(struct capture *capture, int reason)
     capture->ended = true;
     const int bytes =
         snprintf(text, sizeof(text), "nonic: the capture ends here: %s\n", strerror(reason));
-    (void)!uncancelled_write(STDERR_FILENO, text, (size_t)bytes);
+    (void)!system_write(STDERR_FILENO, text, (size_t)bytes);
 }
 
 void capture_flush(struct capture *capture)
@@ -124,7 +124,7 @@ void capture_flush(struct capture *capture)
     }
     while (written < capture->used && !capture->ended) {
         const ssize_t count =
-            uncancelled_write(capture->fd, capture->buffer + written, capture->used - written);
+            system_write(capture->fd, capture->buffer + written, capture->used - written);
         if (count == 0 || (count < 0 && errno != EINTR)) {
             end(capture, count == 0 ? ENOSPC : errno);
         }

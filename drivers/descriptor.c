@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 _Atomic uint64_t descriptor_bits[DESCRIPTORS_MAX / 64];
 _Atomic uint64_t descriptor_lent_bits[DESCRIPTORS_MAX / 64];
@@ -33,7 +33,7 @@ static int above_streams(int fd)
         return fd;
     }
     const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    uncancelled_close(fd);
+    system_close(fd);
     return moved;
 }
 
@@ -47,7 +47,7 @@ void descriptor_close(int fd)
     if (fd >= 0) {
         /* First: once it is closed, the number may be another thread's. */
         descriptor_clear_bit(descriptor_bits, fd);
-        uncancelled_close(fd);
+        system_close(fd);
     }
 }
 
@@ -60,7 +60,7 @@ void descriptor_take_back(int fd)
 {
     if (descriptor_is_lent(fd)) {
         descriptor_give_up(fd);
-        uncancelled_close(fd);
+        system_close(fd);
     }
 }
 
@@ -82,7 +82,7 @@ void descriptors_close_all(void)
     for (int word = 0; word <= highest / 64 && highest >= 0; word++) {
         uint64_t bits = atomic_exchange(&descriptor_bits[word], 0);
         while (bits != 0) {
-            uncancelled_close(word * 64 + __builtin_ctzll(bits));
+            system_close(word * 64 + __builtin_ctzll(bits));
             bits &= bits - 1;
         }
     }

@@ -39,7 +39,7 @@ extern _Atomic pid_t descriptor_owner;
  * standard streams, which programs, and messages of our own, write to. -1 with errno. */
 int descriptor_own(int fd);
 
-/* `fd` may be -1. No cancellation point (uncancelled.h); errno stays. */
+/* `fd` may be -1. No cancellation point (system.h); errno stays. */
 void descriptor_close(int fd);
 
 /* Returns `fd`, which may be -1. */

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 
 #include "drivers/descriptor.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* -- Opening ------------------------------------------------------------------------------------*/
 
@@ -67,7 +67,7 @@ static void ask(struct interface_watch *watch, enum interface_reading what)
                              ? rtnetlink_ask_addresses(bytes, watch->sequence)
                              : rtnetlink_ask_links(bytes, watch->sequence);
     watch->reading = (uint8_t)what;
-    watch->failed = uncancelled_send(watch->fd, bytes, count, MSG_DONTWAIT) != (ssize_t)count;
+    watch->failed = system_send(watch->fd, bytes, count, MSG_DONTWAIT) != (ssize_t)count;
 }
 
 static void begin(struct interface_watch *watch, const struct interfaces *known)

@@ -20,7 +20,7 @@
 #include "drivers/random.h"
 #include "drivers/sandbox.h"
 #include "drivers/stat_server.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* So long the end of a program waits for our thread, which others may hold up. */
 #define LEAVE_NS      2000000000u
@@ -309,7 +309,7 @@ static bool join(struct live *live)
         if (instant_reached(clock_now(), end)) {
             return false;
         }
-        uncancelled_sleep(LEAVE_STEP_NS);
+        system_sleep(LEAVE_STEP_NS);
     }
     live->started = false;
     return true;

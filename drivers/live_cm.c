@@ -13,7 +13,7 @@
 #include "drivers/share_route.h"
 #include "drivers/shortage.h"
 #include "drivers/socket_address.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "wire/inet.h"
 
 /* Source ports of ids that did not ask for one. */

@@ -7,7 +7,7 @@
 
 #include "drivers/clock.h"
 #include "drivers/live_internal.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* A peer inside its window that is not seen to be done has so long. */
 #define SETTLE_NS 3000000000u
@@ -85,7 +85,7 @@ static bool wait_until_settled(struct live *live, uint64_t withdrawal)
         if (wait != SHM_WAIT_ON || late) {
             return wait == SHM_WAIT_OVER;
         }
-        uncancelled_sleep(LOOK_NS);
+        system_sleep(LOOK_NS);
     }
 }
 

@@ -10,8 +10,8 @@
 
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
+#include "drivers/system.h"
 #include "drivers/taken.h"
-#include "drivers/uncancelled.h"
 
 /* The names of all sockets of the machine are looked through so often at most. */
 #define LOOK_NS UINT64_C(1000000000)

@@ -11,7 +11,7 @@
 #include "drivers/clock.h"
 #include "drivers/live_internal.h"
 #include "drivers/memory.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* So long a packet whose time has come waits for a peer that reads nothing from its full ring, and
  * others behind it: a peer that is stopped must not keep them for ever. One that waits its turn for
@@ -216,7 +216,7 @@ void live_drain_held(struct live *live)
     while (faults_held(live->faults) > 0 && !instant_reached(live->now, end)) {
         (void)live_flush_with_faults(live);
         if (faults_held(live->faults) > 0) {
-            uncancelled_sleep(LAST_LOOK_NS);
+            system_sleep(LAST_LOOK_NS);
         }
         live->now = clock_now();
     }

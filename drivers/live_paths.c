@@ -15,7 +15,7 @@
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/shortage.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* A process that was not there, or is gone, is looked for again after this long. */
 #define LOOK_AGAIN_NS 100000000
@@ -90,7 +90,7 @@ static bool wait_for_place(struct live *live, const struct gid *peer, struct ins
         *end = instant_after(now, CROWDED_NS);
     }
     shm_port_accept(live->shm);
-    uncancelled_sleep(CROWDED_LOOK_NS);
+    system_sleep(CROWDED_LOOK_NS);
     return true;
 }
 

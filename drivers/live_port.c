@@ -13,7 +13,7 @@
 
 #include "drivers/live_internal.h"
 #include "drivers/shortage.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* How long until a watch is asked for again that was not to be had. */
 #define AGAIN_NS 1000000000

@@ -21,7 +21,7 @@
 #include "drivers/local_socket.h"
 #include "drivers/presence.h"
 #include "drivers/stat_server.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* For what a program that ends has sent, when the device is slower than it. */
 #define LAST_WORDS_MS 200
@@ -73,7 +73,7 @@
 
 void live_wake(struct live *live)
 {
-    uncancelled_count_up(live->wake_fd, 1);
+    system_count_up(live->wake_fd, 1);
 }
 
 void live_notify(struct live *live)
@@ -350,7 +350,7 @@ static void pause_if_starved(struct live *live)
 {
     if (local_starved()) {
         lock_release(&live->lock);
-        uncancelled_sleep(STARVED_NS);
+        system_sleep(STARVED_NS);
         lock_take_unbiased(&live->lock);
         live->now = clock_now();
     }
@@ -389,7 +389,7 @@ static int wait_for_events(int fd, struct epoll_event *events, int room, uint64_
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     const int count = ppoll(&ready, 1, &timeout, NULL);
     if (count < 0 && errno != EINTR) {
-        uncancelled_sleep((long)(timeout_ns < REFUSED_NS ? timeout_ns : REFUSED_NS));
+        system_sleep((long)(timeout_ns < REFUSED_NS ? timeout_ns : REFUSED_NS));
     }
     return count == 0 ? 0 : epoll_wait(fd, events, room, 0);
 }

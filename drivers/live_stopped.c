@@ -13,8 +13,8 @@
 #include "drivers/local_socket.h"
 #include "drivers/shortage.h"
 #include "drivers/socket_address.h"
+#include "drivers/system.h"
 #include "drivers/udp_unread.h"
-#include "drivers/uncancelled.h"
 
 /* One look at /proc serves all queue pairs of a link for so long. */
 #define LOOK_NS 50000000

@@ -9,7 +9,7 @@
 
 #include "drivers/descriptor.h"
 #include "drivers/shortage.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "drivers/user.h"
 
 #define NAME_PREFIX "nonic/"

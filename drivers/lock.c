@@ -10,7 +10,7 @@
 #include <linux/membarrier.h>
 
 #include "drivers/initialised.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* A favourite that is inside is seldom there for longer than this many looks, unless the processor
  * was taken from it. */
@@ -50,7 +50,7 @@ static void wait_until_outside(const struct lock_seat *seat)
         if (looks < LOOKS) {
             __builtin_ia32_pause();
         } else {
-            uncancelled_sleep(PAUSE_NS);
+            system_sleep(PAUSE_NS);
         }
     }
 }
@@ -62,7 +62,7 @@ static void revoke_bias(struct lock *lock, const struct lock_seat *seat)
     if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
         /* A filter that came later, or a fork that lost the registration. */
         lock->may_be_biased = false;
-        uncancelled_sleep(STORE_NS);
+        system_sleep(STORE_NS);
     }
     wait_until_outside(seat);
 }

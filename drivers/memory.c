@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "drivers/guard.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* The kernel says nothing of the memory, but that it does not copy: it has none itself, or a filter
  * forbids the call. Then our own copy, which bears a fault, has to do. */
@@ -113,7 +113,7 @@ static bool flush(const struct nic_move *move)
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t start = move->flush.range.address & ~(page - 1);
     const uint64_t bytes = move->flush.range.address - start + move->flush.range.bytes;
-    return uncancelled_msync((void *)(uintptr_t)start, bytes) == 0;
+    return system_msync((void *)(uintptr_t)start, bytes) == 0;
 }
 
 enum nic_move_result memory_move(struct nic_move *move)

@@ -17,7 +17,7 @@
 #include "drivers/address.h"
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 #define BACKLOG 1024
 
@@ -181,7 +181,7 @@ static void accept_guest(struct presence *presence, struct watched *name)
 void presence_serve(struct presence *presence)
 {
     struct epoll_event events[32];
-    const int count = uncancelled_epoll(presence->epoll, events, COUNT_OF(events));
+    const int count = system_epoll(presence->epoll, events, COUNT_OF(events));
     for (int i = 0; i < count; i++) {
         struct watched *watched = events[i].data.ptr;
         switch (watched->kind) {

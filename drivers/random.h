@@ -17,7 +17,7 @@
 
 #include "base/prng.h"
 #include "drivers/clock.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 /* Numbers that nobody can guess; false: the kernel gives none. No cancellation point. */
 static inline bool random_secret(void *bytes, size_t count)

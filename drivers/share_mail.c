@@ -15,7 +15,7 @@
 #include "drivers/local_socket.h"
 #include "drivers/share.h"
 #include "drivers/shortage.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 #define LETTERS_BYTES (1 << 20)
 
@@ -111,7 +111,7 @@ bool share_letter_is_whole(const uint8_t *bytes, size_t count)
 size_t share_collect(struct share *share, void *letter, size_t bytes_max)
 {
     struct epoll_event event;
-    while (uncancelled_epoll(share->mail, &event, 1) == 1) {
+    while (system_epoll(share->mail, &event, 1) == 1) {
         if (event.data.fd == share->slot_listener) {
             if (!accept_couriers(share)) {
                 return 0;

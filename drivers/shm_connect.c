@@ -22,7 +22,7 @@
 #include "drivers/share.h"
 #include "drivers/shm_internal.h"
 #include "drivers/shortage.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "drivers/user.h"
 
 #define DIALS 3
@@ -520,7 +520,7 @@ static bool drain(int socket)
 {
     char bytes[16];
     for (;;) {
-        const ssize_t count = uncancelled_recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
+        const ssize_t count = system_recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
         if (count == 0) {
             return false;
         }
@@ -557,7 +557,7 @@ static void serve_link(struct shm_port *port, struct shm_link *link)
 void shm_port_serve(struct shm_port *port)
 {
     struct epoll_event events[32];
-    const int count = uncancelled_epoll(port->epoll, events, COUNT_OF(events));
+    const int count = system_epoll(port->epoll, events, COUNT_OF(events));
     bool called = false;
     for (int i = 0; i < count; i++) {
         enum shm_watch *about = events[i].data.ptr;

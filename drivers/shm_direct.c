@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "drivers/shm_internal.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "drivers/user.h"
 
 /* A look whether a process is there takes as long as 1 KB. */

@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "drivers/memory.h"
 #include "drivers/shm_internal.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 #define SLOT_MASK (SHM_SLOTS - 1)
 /* How far ahead of the consumer slots are asked for, and packets are looked at. */
@@ -243,8 +243,7 @@ static bool ring_doorbell(struct shm_link *link)
     }
     const char bell = 1;
     /* With no room for one more, there are bells that were not heard yet. */
-    if (uncancelled_send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ||
-        errno == EAGAIN) {
+    if (system_send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno == EAGAIN) {
         return true;
     }
     atomic_store_explicit(&link->ring->rung, 0, memory_order_relaxed);

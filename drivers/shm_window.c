@@ -24,7 +24,7 @@
 
 #include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 #define SPINS 1000
 
@@ -113,8 +113,8 @@ static bool is_stopped_behind_its_call(pid_t pid, uint32_t thread)
 static bool is_gone(const struct shm_inbound *inbound)
 {
     struct pollfd socket = {.fd = inbound->socket, .events = POLLRDHUP};
-    if (inbound->hung_up || (uncancelled_poll(&socket, 1, 0) > 0 &&
-                             (socket.revents & (POLLHUP | POLLERR | POLLNVAL)))) {
+    if (inbound->hung_up ||
+        (system_poll(&socket, 1, 0) > 0 && (socket.revents & (POLLHUP | POLLERR | POLLNVAL)))) {
         return true;
     }
     return inbound->pid > 0 && kill(inbound->pid, 0) != 0 && errno == ESRCH;

@@ -11,8 +11,8 @@
 
 #include "base/bytes.h"
 #include "drivers/clock.h"
+#include "drivers/system.h"
 #include "drivers/udp_port.h"
-#include "drivers/uncancelled.h"
 
 #define RECEIVE_BUFFER_BYTES (1 << 16)
 
@@ -275,7 +275,7 @@ uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_si
                                  void *context)
 {
     struct epoll_event events[8];
-    const int ready = uncancelled_epoll(port->groups_fd, events, COUNT_OF(events));
+    const int ready = system_epoll(port->groups_fd, events, COUNT_OF(events));
     uint32_t count = 0;
     for (int i = 0; i < ready; i++) {
         const struct address *group = &port->groups[events[i].data.u32];

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "wire/inet.h"
 #include "wire/roce.h"
 

@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "drivers/system.h"
 #include "drivers/udp_port.h"
-#include "drivers/uncancelled.h"
 
 /* One batch of the largest packets. */
 #define WAITING_BYTES_MAX ((size_t)UDP_BATCH_MAX * BLOCK_PACKET_BYTES_MAX)
@@ -145,7 +145,7 @@ void udp_port_drain(struct udp_port *port, int limit_ms)
     for (int waited_ms = 0; port->blocked && waited_ms < limit_ms; waited_ms += 10) {
         struct pollfd room = {.fd = port->waiting->parts[port->waiting->first].fd,
                               .events = POLLOUT};
-        (void)uncancelled_poll(&room, 1, 10);
+        (void)system_poll(&room, 1, 10);
         udp_send_waiting(port);
     }
 }

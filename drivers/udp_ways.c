@@ -17,8 +17,8 @@
 #include "drivers/descriptor.h"
 #include "drivers/random.h"
 #include "drivers/socket_address.h"
+#include "drivers/system.h"
 #include "drivers/udp_port.h"
-#include "drivers/uncancelled.h"
 
 /* RoCE's source ports: the upper quarter of all (IBTA A17.3.2.1). */
 #define SOURCE_PORT_FIRST 0xc000

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "drivers/descriptor.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 
 #define OVERFLOW_ID 65534      /* Unless an administrator has chosen another one. */
 #define USERS       UINT32_MAX /* All numbers but USER_UNKNOWN. */
@@ -26,11 +26,11 @@ static bool read_file(int at, const char *path, char *text, size_t text_bytes)
     size_t count = 0;
     ssize_t more = fd < 0 ? -1 : 1;
     while (more > 0 && count < text_bytes - 1) {
-        more = uncancelled_read(fd, text + count, text_bytes - 1 - count);
+        more = system_read(fd, text + count, text_bytes - 1 - count);
         count += more > 0 ? (size_t)more : 0;
     }
     if (fd >= 0) {
-        uncancelled_close(fd);
+        system_close(fd);
     }
     text[count] = '\0';
     uncancelled_end(cancellation);
@@ -106,7 +106,7 @@ static struct user_process hold(int directory, pid_t process)
 bool user_process_is_there(const struct user_process *held)
 {
     struct pollfd end = {.fd = held->end, .events = POLLIN};
-    return held->end >= 0 && uncancelled_poll(&end, 1, 0) == 0;
+    return held->end >= 0 && system_poll(&end, 1, 0) == 0;
 }
 
 void user_process_close(struct user_process *held)
@@ -129,7 +129,7 @@ uid_t user_of_process(pid_t process, struct user_process *held)
     if (directory >= 0) {
         /* Last: whosever memory that is, its process is there, and of this user, now. */
         user = user_in(directory);
-        uncancelled_close(directory);
+        system_close(directory);
     }
     uncancelled_end(cancellation);
     return user;

@@ -14,7 +14,7 @@
 
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "verbs/cm_internal.h"
 
 /* Descriptors above are not given out: nobody has so many. */
@@ -68,7 +68,7 @@ static void leave_device(const struct outside *outside)
 static void count_up(int fd, uint64_t count)
 {
     if (count > 0) {
-        uncancelled_count_up(fd, count);
+        system_count_up(fd, count);
     }
 }
 

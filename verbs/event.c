@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "verbs/internal.h"
 
 /* A program that has closed the descriptor, which is lent to it, is not woken any more. */
 static void count_up(int fd, uint64_t count)
 {
     if (descriptor_is_lent(fd)) {
-        uncancelled_count_up(fd, count);
+        system_count_up(fd, count);
     }
 }
 
@@ -36,7 +36,7 @@ static void take_back(const struct live *live, int fd)
 {
     uint64_t count;
     if (!live_is_inherited(live) && descriptor_is_lent(fd)) {
-        (void)!uncancelled_read_now(fd, &count, sizeof(count));
+        (void)!system_read_now(fd, &count, sizeof(count));
     }
 }
 

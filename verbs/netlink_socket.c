@@ -19,7 +19,7 @@
 
 #include "base/check.h"
 #include "drivers/shortage.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "verbs/nldev.h"
 #include "verbs/nldev_device.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "drivers/shortage.h"
-#include "drivers/uncancelled.h"
+#include "drivers/system.h"
 #include "verbs/blocks.h"
 #include "verbs/cm_device.h"
 #include "verbs/internal.h"

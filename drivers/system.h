@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * uncancelled - system calls that are no cancellation points.
+ * system - system calls that are no cancellation points.
  *
  * Purpose    The C library's write, close, poll and others end a thread that was cancelled
  *            (pthread_cancel). One that held a lock of ours would take it along, and the whole
@@ -12,8 +12,8 @@
  * Threads    Any; also signal handlers and children of fork.
  * Time       Nanoseconds, milliseconds where the call has them.
  */
-#ifndef DRIVERS_UNCANCELLED_H
-#define DRIVERS_UNCANCELLED_H
+#ifndef DRIVERS_SYSTEM_H
+#define DRIVERS_SYSTEM_H
 
 #include <errno.h>
 #include <poll.h>
@@ -28,18 +28,18 @@
 
 #include "drivers/initialised.h"
 
-static inline ssize_t uncancelled_write(int fd, const void *bytes, size_t count)
+static inline ssize_t system_write(int fd, const void *bytes, size_t count)
 {
     return syscall(SYS_write, fd, bytes, count);
 }
 
-static inline ssize_t uncancelled_read(int fd, void *bytes, size_t count)
+static inline ssize_t system_read(int fd, void *bytes, size_t count)
 {
     return syscall(SYS_read, fd, bytes, count);
 }
 
 /* What is there now: does not wait, though the descriptor's flags may say so. */
-static inline ssize_t uncancelled_read_now(int fd, void *bytes, size_t count)
+static inline ssize_t system_read_now(int fd, void *bytes, size_t count)
 {
     const struct iovec part = {bytes, count};
     return syscall(SYS_preadv2, fd, &part, 1L, -1L, -1L, (long)RWF_NOWAIT);
@@ -50,7 +50,7 @@ int __interceptor_close(int fd);
 #endif
 
 /* errno stays: mostly something failed before. */
-static inline void uncancelled_close(int fd)
+static inline void system_close(int fd)
 {
     const int reason = errno;
 #ifdef __SANITIZE_THREAD__
@@ -66,23 +66,23 @@ static inline void uncancelled_close(int fd)
     errno = reason;
 }
 
-static inline ssize_t uncancelled_send(int socket, const void *bytes, size_t count, int flags)
+static inline ssize_t system_send(int socket, const void *bytes, size_t count, int flags)
 {
     return syscall(SYS_sendto, socket, bytes, count, flags, NULL, 0);
 }
 
-static inline ssize_t uncancelled_recv(int socket, void *bytes, size_t count, int flags)
+static inline ssize_t system_recv(int socket, void *bytes, size_t count, int flags)
 {
     return syscall(SYS_recvfrom, socket, bytes, count, flags, NULL, NULL);
 }
 
-static inline int uncancelled_poll(struct pollfd *fds, uint32_t count, int timeout_ms)
+static inline int system_poll(struct pollfd *fds, uint32_t count, int timeout_ms)
 {
     return (int)syscall(SYS_poll, fds, (unsigned long)count, timeout_ms);
 }
 
 /* Waits for the device; a signal does not end that. */
-static inline int uncancelled_msync(void *pages, size_t bytes)
+static inline int system_msync(void *pages, size_t bytes)
 {
     long result;
     do {
@@ -92,12 +92,12 @@ static inline int uncancelled_msync(void *pages, size_t bytes)
 }
 
 /* What is ready now. */
-static inline int uncancelled_epoll(int fd, struct epoll_event *events, int room)
+static inline int system_epoll(int fd, struct epoll_event *events, int room)
 {
     return (int)syscall(SYS_epoll_wait, fd, events, room, 0);
 }
 
-static inline void uncancelled_sleep(long ns)
+static inline void system_sleep(long ns)
 {
     const struct timespec pause = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
     (void)syscall(SYS_nanosleep, &pause, NULL);
@@ -123,9 +123,9 @@ static inline void uncancelled_end(int before)
 }
 
 /* An eventfd that counts; `count` is not 0. */
-static inline void uncancelled_count_up(int fd, uint64_t count)
+static inline void system_count_up(int fd, uint64_t count)
 {
-    while (uncancelled_write(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
+    while (system_write(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
     }
 }
 
