@@ -33,11 +33,6 @@ struct local_name local_name(const char *purpose, const struct gid *gid, int slo
     return name;
 }
 
-void local_close(int fd)
-{
-    descriptor_close(fd);
-}
-
 static int open_socket(void)
 {
     return descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -140,7 +135,7 @@ int local_accept(int listener)
         if (fd < 0 || is_ours(peer_of(fd).uid)) {
             return fd;
         }
-        local_close(fd);
+        descriptor_close(fd);
     }
     errno = EAGAIN;
     return -1;

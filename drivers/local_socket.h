@@ -6,8 +6,8 @@
  *            is on the other side; descriptors along with a message.
  * Inputs     local_listen, local_dial, local_accept, local_send, local_receive.
  * Outputs    Sockets that keep message boundaries (SOCK_SEQPACKET) and never block.
- * Ownership  The caller's, of every descriptor returned, to be given back to local_close; noted as
- *            the NIC's (descriptor.h).
+ * Ownership  The caller's, of every descriptor returned, to be given to descriptor_close;
+ *            noted as the NIC's (descriptor.h).
  * Threads    Any. No call is a point where a program's thread may be cancelled: callers hold locks.
  * Time       Not used.
  * Units      Bytes.
@@ -73,8 +73,5 @@ MUST_USE bool local_send(int socket, const void *bytes, size_t count, const int 
  * sender was of another user when it sent. Of the descriptors that came along up to *fd_count are
  * kept, and that becomes their number. */
 MUST_USE ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
-
-/* Closes a descriptor that may be -1; errno stays. */
-void local_close(int fd);
 
 #endif

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 
 #define NOBODY    65534 /* A user without any rights. */
@@ -71,9 +72,9 @@ static void test_strangers_before_one_of_ours(void **state)
     assert_in_range(turns, STRANGERS / IN_A_TURN, STRANGERS);
     assert_int_equal(local_accept(listener), -1);
     assert_int_equal(poll(&waiting, 1, 0), 0);
-    local_close(accepted);
-    local_close(ours);
-    local_close(listener);
+    descriptor_close(accepted);
+    descriptor_close(ours);
+    descriptor_close(listener);
 }
 
 /* A child that listens as root, becomes another user when it was called, and answers. */
@@ -118,7 +119,7 @@ static void test_one_that_became_a_stranger(void **state)
     assert_int_equal(local_receive(fd, word, sizeof(word), &given, &count), -1);
     assert_int_equal(errno, EPERM);
     assert_int_equal(count, 0);
-    local_close(fd);
+    descriptor_close(fd);
 }
 
 /* One that runs as our user because its file says so, started by another user, is of our user. */
@@ -139,8 +140,8 @@ static void test_set_user_id(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_int_equal(local_receive(pair[0], word, sizeof(word), NULL, &count), sizeof(word));
-    local_close(pair[0]);
-    local_close(pair[1]);
+    descriptor_close(pair[0]);
+    descriptor_close(pair[1]);
 }
 
 int main(void)

@@ -55,7 +55,7 @@ static void unwatch(const struct presence *presence, struct watched *watched)
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         if (*fds[i] >= 0) {
             epoll_ctl(presence->epoll, EPOLL_CTL_DEL, *fds[i], NULL);
-            local_close(*fds[i]);
+            descriptor_close(*fds[i]);
             *fds[i] = -1;
         }
     }
@@ -80,7 +80,7 @@ struct presence *presence_open(const struct gid *gids, uint32_t count, uint32_t 
         *name = (struct watched){.kind = WATCHED_NAME, .process = -1};
         name->socket = local_listen(&at, BACKLOG);
         if (name->socket >= 0 && !watch(presence, name->socket, name)) {
-            local_close(name->socket);
+            descriptor_close(name->socket);
             name->socket = -1;
         }
     }
@@ -108,7 +108,7 @@ void presence_close(struct presence *presence)
     for (uint32_t i = 0; i < presence->names_count; i++) {
         unwatch(presence, &presence->names[i]);
     }
-    local_close(presence->epoll);
+    descriptor_close(presence->epoll);
     free(presence);
 }
 
@@ -145,7 +145,7 @@ void presence_meet(struct presence *presence, const struct gid *gid, uint32_t sl
     const int fd = local_dial(&name, &pid);
     struct watched *host = fd < 0 ? NULL : malloc(sizeof(*host));
     if (host == NULL) {
-        local_close(fd);
+        descriptor_close(fd);
         return;
     }
     *host = (struct watched){.kind = WATCHED_HOST, .socket = fd, .gid = *gid, .slot = slot};

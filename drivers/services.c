@@ -61,7 +61,7 @@ struct list services_opened = {&services_opened, &services_opened};
 static void close_fd(int *fd)
 {
     if (*fd >= 0) {
-        local_close(*fd);
+        descriptor_close(*fd);
         *fd = -1;
     }
 }
@@ -159,9 +159,7 @@ int services_dial(const struct service_name *name, uid_t *user)
         *user = local_user(fd);
         return fd;
     }
-    const int reason = errno;
-    local_close(fd);
-    errno = reason;
+    descriptor_close(fd);
     return -1;
 }
 
@@ -192,7 +190,7 @@ static int dial_owner(const struct question *question)
     const bool later = own < 0 && errno != ECONNREFUSED;
     const bool special = own >= 0 && may_be_believed(users[1], door >= 0, users[0]);
     const int reason = own < 0 ? errno : ECONNREFUSED;
-    local_close(special || later ? door : own);
+    descriptor_close(special || later ? door : own);
     errno = reason;
     return later ? -1 : special ? own : door;
 }
@@ -206,7 +204,7 @@ static void put(struct services *services, struct question *question, struct ins
     } else if (fd < 0 && errno == ECONNREFUSED) {
         note_nobody(services, question);
     } else {
-        local_close(fd);
+        descriptor_close(fd);
         question->retry_at = instant_after(now, RETRY_NS);
     }
 }
@@ -334,7 +332,7 @@ static void answer_at(const struct services *services, int listener, bool owner)
         } else {
             answer_at_door(listener, fd);
         }
-        local_close(fd);
+        descriptor_close(fd);
     }
 }
 
@@ -406,9 +404,7 @@ static bool ask_once(const struct service_name *name, struct service_owner *owne
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
         connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
         read_answer(fd, owner, 0) == REPLY_OWNER;
-    const int reason = errno;
-    local_close(fd);
-    errno = reason;
+    descriptor_close(fd);
     return answered;
 }
 

@@ -69,7 +69,7 @@ static int bind_name(int *fd, const struct service_name *name)
         return 0;
     }
     const int failure = errno;
-    local_close(*fd);
+    descriptor_close(*fd);
     *fd = -1;
     return failure;
 }
@@ -145,11 +145,11 @@ static int take_door(struct services *services, int *door, const struct service_
                   : shortage_is(errno) ? errno
                                        : EADDRINUSE;
         if (!given && count == 1) {
-            local_close(*door);
+            descriptor_close(*door);
             *door = -1; /* The claim closes what it has. */
         }
     }
-    local_close(asked);
+    descriptor_close(asked);
     return failure;
 }
 
@@ -196,7 +196,7 @@ void services_let_go(const struct services *services, int *descriptor, bool ours
         if (ours) {
             shutdown(fd, SHUT_RDWR);
         }
-        local_close(fd);
+        descriptor_close(fd);
     }
 }
 

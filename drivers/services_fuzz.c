@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/services_internal.h"
 #include "drivers/share.h"
@@ -62,7 +63,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags);
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-void __wrap_local_close(int fd);
+void __wrap_descriptor_close(int fd);
 int __wrap_local_accept_anybody(int listener);
 uid_t __wrap_local_user(int socket);
 pid_t __wrap_local_peer(int socket);
@@ -160,7 +161,7 @@ int __wrap_shutdown(int fd, int how)
     return 0;
 }
 
-void __wrap_local_close(int fd)
+void __wrap_descriptor_close(int fd)
 {
     fake_close(fd);
 }

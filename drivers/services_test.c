@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/services_internal.h"
 
@@ -533,15 +534,15 @@ static void test_holder_stopped(void **state)
 
 /* -- A holder that gives something else --------------------------------------------------------*/
 
-void __real_local_close(int fd);
-void __wrap_local_close(int fd);
+void __real_descriptor_close(int fd);
+void __wrap_descriptor_close(int fd);
 
 static int closed_twice;
 
-void __wrap_local_close(int fd)
+void __wrap_descriptor_close(int fd)
 {
     closed_twice += fd >= 0 && fcntl(fd, F_GETFD) < 0;
-    __real_local_close(fd);
+    __real_descriptor_close(fd);
 }
 
 /* Holds the door, and hands everybody who asks another descriptor. */

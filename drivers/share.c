@@ -66,7 +66,7 @@ static int bind_one(const struct sockaddr *address, socklen_t bytes, bool alone)
         set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
     }
     if (bind(fd, address, bytes) != 0) {
-        local_close(fd);
+        descriptor_close(fd);
         return -1;
     }
     set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
@@ -230,7 +230,7 @@ static enum outcome take_descriptors(struct share *share, int member)
         return OUTCOME_JOINED;
     }
     for (uint32_t i = 0; i < count; i++) {
-        local_close(fds[i]);
+        descriptor_close(fds[i]);
     }
     /* The kernel gives as many as we may have; no message at all: the last member went. */
     return received <= 0                ? OUTCOME_NOBODY
@@ -251,7 +251,7 @@ static enum outcome ask_member(struct share *share)
                                      : OUTCOME_FAILED;
     }
     const enum outcome outcome = take_descriptors(share, member);
-    local_close(member);
+    descriptor_close(member);
     return outcome;
 }
 
@@ -265,7 +265,7 @@ void share_admit(const struct share *share)
         const uint64_t magic = MAGIC_DESCRIPTORS;
         /* One that does not wait any more comes again. */
         (void)!local_send(newcomer, &magic, sizeof(magic), fds, FD_COUNT);
-        local_close(newcomer);
+        descriptor_close(newcomer);
     }
 }
 
@@ -366,14 +366,14 @@ bool share_join(struct share *share, const struct sockaddr *address, socklen_t b
 void share_leave(struct share *share)
 {
     /* The name goes first: whoever finds it may expect to be admitted. */
-    local_close(share->listener);
-    local_close(share->slot_listener);
-    local_close(share->mail);
+    descriptor_close(share->listener);
+    descriptor_close(share->slot_listener);
+    descriptor_close(share->mail);
     for (uint32_t i = 0; i < SHARE_COURIERS; i++) {
-        local_close(share->couriers[i].fd);
+        descriptor_close(share->couriers[i].fd);
     }
     for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
-        local_close(share->sockets[i]);
+        descriptor_close(share->sockets[i]);
     }
     share_forget(share);
 }
@@ -389,7 +389,7 @@ static bool anyone_at(const struct local_name *name)
     pid_t pid;
     const int fd = local_dial(name, &pid);
     const bool exists = fd >= 0 || errno != ECONNREFUSED;
-    local_close(fd);
+    descriptor_close(fd);
     return exists;
 }
 
@@ -426,7 +426,7 @@ int share_common_socket(const struct share *share)
 static void give_up_slots(struct share *const *shares, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        local_close(shares[i]->slot_listener);
+        descriptor_close(shares[i]->slot_listener);
         shares[i]->slot_listener = -1;
     }
 }
@@ -466,7 +466,7 @@ static bool held_by_strangers(const struct share *share)
         if (fd < 0 && errno == EPERM) {
             return true;
         }
-        local_close(fd);
+        descriptor_close(fd);
     }
     return false;
 }

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/share.h"
 #include "drivers/taken.h"
@@ -68,7 +69,7 @@ int __wrap_local_accept(int listener);
 bool __wrap_local_send(int socket, const void *bytes, size_t count, const int *fds,
                        uint32_t fd_count);
 ssize_t __wrap_local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
-void __wrap_local_close(int fd);
+void __wrap_descriptor_close(int fd);
 bool __wrap_taken_everywhere(char *text, size_t text_bytes);
 
 static struct fake_socket *ours(int fd)
@@ -297,7 +298,7 @@ ssize_t __wrap_local_receive(int socket, void *bytes, size_t count, int *fds, ui
     return choice % 8 == 4 ? choice >> 5 : (ssize_t)sizeof(magic);
 }
 
-void __wrap_local_close(int fd)
+void __wrap_descriptor_close(int fd)
 {
     fake_close(fd);
 }

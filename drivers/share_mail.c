@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 
 #include "base/bytes.h"
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/share.h"
 #include "drivers/shortage.h"
@@ -33,7 +34,7 @@ static struct share_courier *courier_to(struct share *share, uint32_t slot)
 
 static void dismiss(struct share_courier *courier)
 {
-    local_close(courier->fd);
+    descriptor_close(courier->fd);
     courier->fd = -1;
 }
 
@@ -87,7 +88,7 @@ static bool accept_couriers(struct share *share)
     for (int i = 0; i < SHARE_COURIERS && (fd = local_accept(share->slot_listener)) >= 0; i++) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.fd = fd};
         if (epoll_ctl(share->mail, EPOLL_CTL_ADD, fd, &event) != 0) {
-            local_close(fd);
+            descriptor_close(fd);
         }
         any = true;
     }
@@ -124,7 +125,7 @@ size_t share_collect(struct share *share, void *letter, size_t bytes_max)
             return (size_t)received;
         }
         if (received >= 0 || (errno != EAGAIN && errno != EINTR)) {
-            local_close(event.data.fd); /* Gone, or it talks nonsense. */
+            descriptor_close(event.data.fd); /* Gone, or it talks nonsense. */
         }
     }
     return 0;

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "base/prng.h"
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/share_route.h"
 #include "drivers/udp_port.h"
@@ -230,19 +231,19 @@ static void test_owner_changes(void **state)
     /* What the kernel does when a process ends. */
     struct epoll_event event;
     while (epoll_wait(share->mail, &event, 1, 0) == 1) {
-        local_close(event.data.fd);
+        descriptor_close(event.data.fd);
     }
-    local_close(share->slot_listener);
+    descriptor_close(share->slot_listener);
     for (int fd = 3; fd < 1024; fd++) { /* The accepted connection, too. */
         struct sockaddr_un name = {0};
         socklen_t bytes = sizeof(name);
         if (getsockname(fd, (struct sockaddr *)&name, &bytes) == 0 && name.sun_family == AF_UNIX &&
             strstr(name.sun_path + 1, "nonic/slot/") != NULL &&
             fd != pair.sets[0].entries[0].share->slot_listener) {
-            local_close(fd);
+            descriptor_close(fd);
         }
     }
-    local_close(share->mail);
+    descriptor_close(share->mail);
     share->mail = share->slot_listener = -1;
     send_packet(pair.fd, share->slot << 16 | 99, 2);
     read_of_other(&pair, &first);
@@ -255,8 +256,8 @@ static void test_owner_changes(void **state)
         if (share->slot == slot) {
             break;
         }
-        local_close(share->slot_listener);
-        local_close(share->mail);
+        descriptor_close(share->slot_listener);
+        descriptor_close(share->mail);
     }
     assert_int_equal(share->slot, slot);
     send_packet(pair.fd, slot << 16 | 99, 3);
@@ -329,7 +330,7 @@ static void test_wrong_letters(void **state)
         const int fd = local_dial(&name, &pid);
         assert_true(fd >= 0);
         assert_true(local_send(fd, bytes, count, NULL, 0));
-        local_close(fd);
+        descriptor_close(fd);
         while (has_packet(share->mail)) {
             assert_true(udp_port_serve_shared(pair.ports[1], share->mail, judge, &verdicts));
         }

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/share_route.h"
 #include "drivers/udp_port.h"
@@ -389,8 +390,8 @@ static void test_all_slots(void **state)
         assert_true(one->slot / SHARE_SOCKETS == i / SHARE_SOCKETS);
     }
     for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
-        local_close(shares[i].slot_listener);
-        local_close(shares[i].mail);
+        descriptor_close(shares[i].slot_listener);
+        descriptor_close(shares[i].mail);
     }
 }
 

@@ -39,7 +39,7 @@ static bool watch(struct shm_port *port, int fd, enum shm_watch *about)
 static void unwatch_and_close(const struct shm_port *port, int fd)
 {
     epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, NULL);
-    local_close(fd);
+    descriptor_close(fd);
 }
 
 static bool make_board(struct shm_port *port)
@@ -193,9 +193,9 @@ void shm_port_close(struct shm_port *port)
         shm_inbound_close(port, port->inbound_count - 1);
     }
     free(port->inbound);
-    local_close(port->listener);
-    local_close(port->epoll);
-    local_close(port->board_fd);
+    descriptor_close(port->listener);
+    descriptor_close(port->epoll);
+    descriptor_close(port->board_fd);
     if (port->board != NULL) {
         pthread_mutex_destroy(&port->board->owner.mutex);
         munmap(port->board, sizeof(*port->board));
@@ -241,7 +241,7 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
     errno = 0;
     /* Who listened as our user may have changed its user since. */
     if (other || (pid != 0 && user_of_process(pid, NULL) != geteuid())) {
-        local_close(link->socket);
+        descriptor_close(link->socket);
         errno = other ? ECONNREFUSED : shortage_is(errno) ? errno : EPERM;
         return false;
     }
@@ -249,7 +249,7 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
     void *map;
     const int fd = shm_memory_make("nonic-ring", sizeof(struct shm_ring), false, &map);
     if (fd < 0) {
-        local_close(link->socket);
+        descriptor_close(link->socket);
         return false;
     }
     link->ring = map;
@@ -261,9 +261,9 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
         .mark = shm_mark_of(sizeof(hello)), .source = port->self, .slot = port->slot};
     const bool sent = local_send(link->socket, &hello, sizeof(hello), &fd, 1) &&
                       watch(port, link->socket, &link->watch);
-    local_close(fd);
+    descriptor_close(fd);
     if (!sent) {
-        local_close(link->socket);
+        descriptor_close(link->socket);
         munmap(map, sizeof(struct shm_ring));
         return false;
     }
@@ -409,13 +409,13 @@ static void take_caller(struct shm_port *port, int fd)
 {
     struct shm_caller *caller = malloc(sizeof(*caller));
     if (caller == NULL) {
-        local_close(fd);
+        descriptor_close(fd);
         return;
     }
     *caller = (struct shm_caller){.watch = SHM_WATCH_CALLER, .socket = fd};
     list_init(&caller->node);
     if (!watch(port, fd, &caller->watch)) {
-        local_close(fd);
+        descriptor_close(fd);
         free(caller);
         return;
     }
@@ -475,7 +475,7 @@ static enum greeting greet(struct shm_port *port, int socket)
                        hello.slot >= LOCAL_NO_SLOT && hello.slot < SHARE_SLOTS;
     struct shm_ring *ring =
         sense ? shm_memory_map(fd, sizeof(struct shm_ring), PROT_READ | PROT_WRITE) : NULL;
-    local_close(fd);
+    descriptor_close(fd);
     struct shm_inbound *inbound = ring == NULL ? NULL : malloc(sizeof(*inbound));
     if (inbound == NULL) {
         if (ring != NULL) {
@@ -551,7 +551,7 @@ static void serve_link(struct shm_port *port, struct shm_link *link)
     } else if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) {
         shm_link_lose(port, link);
     }
-    local_close(fd);
+    descriptor_close(fd);
 }
 
 void shm_port_serve(struct shm_port *port)

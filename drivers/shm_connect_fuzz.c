@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/share.h"
 #include "drivers/shm_internal.h"
 #include "drivers/user.h"
@@ -51,7 +52,7 @@ uid_t __wrap_user_of_process(pid_t process, struct user_process *held);
 bool __wrap_local_send(int socket, const void *bytes, size_t count, const int *fds,
                        uint32_t fd_count);
 ssize_t __wrap_local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
-void __wrap_local_close(int fd);
+void __wrap_descriptor_close(int fd);
 int __wrap_descriptor_own(int fd);
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
@@ -143,7 +144,7 @@ ssize_t __wrap_local_receive(int socket, void *bytes, size_t count, int *fds, ui
     return (ssize_t)copied;
 }
 
-void __wrap_local_close(int fd)
+void __wrap_descriptor_close(int fd)
 {
     fake_close(fd);
 }

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
 
@@ -102,7 +103,7 @@ static void test_peer_that_ended(void **state)
     struct shm_port *port = open_port(&self);
     assert_null(shm_port_link(port, &peer, LOCAL_NO_SLOT));
     shm_port_close(port);
-    local_close(listener);
+    descriptor_close(listener);
     close(pair[0]);
     close(pair[1]);
 }

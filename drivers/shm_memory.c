@@ -64,15 +64,15 @@ int shm_memory_make(const char *name, size_t bytes, bool sealed_for_others, void
         given = sealed_for_others ? for_others(fd) : fd;
     }
     if (given >= 0 && fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) == 0) {
-        local_close(given == fd ? -1 : fd);
+        descriptor_close(given == fd ? -1 : fd);
         return given;
     }
     const int reason = errno;
     if (*map != MAP_FAILED) {
         munmap(*map, bytes);
     }
-    local_close(given == fd ? -1 : given);
-    local_close(fd);
+    descriptor_close(given == fd ? -1 : given);
+    descriptor_close(fd);
     errno = reason;
     return -1;
 }

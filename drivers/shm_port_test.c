@@ -20,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/prng.h"
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/share.h"
 #include "drivers/shm_internal.h"
@@ -551,8 +552,8 @@ static bool is_welcome(struct bench *bench, int32_t slot)
     serve(bench);
     const bool welcome = bench->b->inbound_count > before;
     assert_true(welcome != is_hung_up(caller));
-    local_close(caller);
-    local_close(ring);
+    descriptor_close(caller);
+    descriptor_close(ring);
     munmap(map, sizeof(*made));
     serve(bench);
     return welcome;
@@ -577,7 +578,7 @@ static void test_silent_caller(void **state)
     shm_port_close(bench->b);
     bench->b = NULL;
     assert_true(is_hung_up(caller));
-    local_close(caller);
+    descriptor_close(caller);
 }
 
 /* A process that calls and calls does not take all our descriptors, nor the place of those that say
@@ -597,7 +598,7 @@ static void test_many_silent_callers(void **state)
     }
     assert_true(is_welcome(bench, 0));
     for (uint32_t i = 0; i < COUNT_OF(callers); i++) {
-        local_close(callers[i]);
+        descriptor_close(callers[i]);
     }
     for (int i = 0; i < 16; i++) { /* 32 are served at a time. */
         serve(bench);

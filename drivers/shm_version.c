@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/shm_internal.h"
 
 /* Builds of layout 3, the first ones, had the GID alone in the name. */
@@ -31,7 +32,7 @@ static pid_t who_listens(uint32_t layout, const struct gid *gid, int slot)
     const struct local_name name = shm_name(layout, gid, slot);
     pid_t pid = 0;
     const int socket = local_dial(&name, &pid);
-    local_close(socket);
+    descriptor_close(socket);
     return socket >= 0 ? pid : 0;
 }
 
@@ -102,7 +103,7 @@ static pid_t who_has(const char *text)
     memcpy(name.address.sun_path + 1, text, bytes);
     name.bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
     const int socket = local_dial(&name, &pid);
-    local_close(socket);
+    descriptor_close(socket);
     return socket >= 0 ? pid : 0;
 }
 

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
 #include "drivers/system.h"
@@ -87,7 +88,7 @@ static void read_line(char *text, size_t text_bytes, const char *name, pid_t pid
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t count = fd < 0 ? 0 : read(fd, text, text_bytes - 1);
     text[count > 0 ? count : 0] = '\0';
-    local_close(fd);
+    descriptor_close(fd);
 }
 
 /* The thread is stopped, and has finished the system call that reaches into our memory. It was seen

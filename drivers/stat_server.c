@@ -26,7 +26,7 @@ int stat_server_open(void)
         return -1;
     }
     if (bind(fd, (const struct sockaddr *)&address, bytes) != 0 || listen(fd, 8) != 0) {
-        local_close(fd);
+        descriptor_close(fd);
         return -1;
     }
     return fd;
@@ -42,7 +42,7 @@ int stat_server_accept(int fd)
 {
     const int client = local_accept_anybody(fd);
     if (client >= 0 && !allowed(client)) {
-        local_close(client);
+        descriptor_close(client);
         return -1;
     }
     return client;
@@ -164,5 +164,5 @@ void stat_server_say(int client, const char *text, size_t bytes)
 
 void stat_server_close(int client)
 {
-    local_close(client);
+    descriptor_close(client);
 }
