@@ -17,6 +17,7 @@
 #include "drivers/local_socket.h"
 #include "drivers/random.h"
 #include "drivers/socket_address.h"
+#include "drivers/system.h"
 #include "drivers/taken.h"
 #include "wire/inet.h"
 #include "wire/roce.h"
@@ -50,7 +51,8 @@ static const char loopback[] = "lo";
 /* A socket on the RoCE port of `address`, or -1 with errno. */
 static int bind_socket(union socket_address *address)
 {
-    const int fd = descriptor_own(socket(address->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const int fd =
+        descriptor_own(system_socket(address->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return -1;
     }
@@ -97,14 +99,12 @@ static uint32_t interface_mtu(const char *name)
 {
     struct ifreq request = {0};
     snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int fd = descriptor_own(system_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return 0;
     }
     const bool good = ioctl(fd, SIOCGIFMTU, &request) == 0;
-    const int reason = errno;
-    close(fd);
-    errno = reason;
+    descriptor_close(fd);
     return good ? (uint32_t)request.ifr_mtu : 0;
 }
 

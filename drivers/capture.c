@@ -2,7 +2,6 @@
 #include "drivers/capture.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +58,7 @@ static void insert_pid(char *name, size_t bytes)
 /* The lock goes with the process, so a file that nobody writes any more is free to be replaced. */
 static int open_alone(const char *name)
 {
-    const int fd = descriptor_own(open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    const int fd = descriptor_own(system_create(name, 0, 0644));
     if (fd < 0) {
         return -1;
     }
@@ -92,7 +91,7 @@ struct capture *capture_open(const char *path, char *error, size_t error_bytes)
     struct stat status;
     capture->fd = fd;
     capture->ended = false;
-    capture->is_file = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    capture->is_file = system_status(fd, &status) == 0 && S_ISREG(status.st_mode);
     capture->written = 0;
     capture->flushed_ns = clock_unix_ns();
     static const struct pcapng_interface interface = {"nonic0", PCAPNG_LINK_IP, 9, NULL};

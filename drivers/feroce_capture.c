@@ -9,7 +9,9 @@
 
 #include "base/bytes.h"
 #include "drivers/clock.h"
+#include "drivers/descriptor.h"
 #include "drivers/feroce_internal.h"
+#include "drivers/system.h"
 #include "wire/pcapng.h"
 
 #define SENT_OTHERWISE                                                                             \
@@ -49,13 +51,12 @@ struct feroce_capture *feroce_capture_open(const struct feroce_port_config *conf
                                                                           : SENT_OTHERWISE};
     uint8_t header[PCAPNG_HEADER_BYTES_MAX];
     struct feroce_capture *capture = malloc(sizeof(*capture));
-    FILE *file = fopen(config->capture, "wbe");
-    if (capture == NULL || file == NULL) {
+    const int fd = capture == NULL ? -1 : system_create(config->capture, O_TRUNC, 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (file == NULL) {
         snprintf(error, error_bytes, "cannot write %s: %s", config->capture, strerror(errno));
+        descriptor_close(fd);
         free(capture);
-        if (file != NULL) {
-            (void)fclose(file);
-        }
         return NULL;
     }
     *capture = (struct feroce_capture){.file = file};

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "drivers/descriptor.h"
 #include "drivers/feroce_internal.h"
+#include "drivers/system.h"
 
 #define SOCKET_BYTES_WANTED (4 << 20)
 #define DATA_READS_MAX      2 /* One after the other, until messages have their turn. */
@@ -31,7 +31,7 @@ static int open_socket(const struct feroce_port *port, uint16_t udp_port, bool h
     const struct sockaddr_in self = {.sin_family = AF_INET,
                                      .sin_port = htons(udp_port),
                                      .sin_addr.s_addr = htonl(port->config.ip)};
-    const int fd = descriptor_own(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const int fd = descriptor_own(system_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         snprintf(error, error_bytes, "no UDP socket: %s", strerror(errno));
         return -1;
@@ -77,7 +77,7 @@ static bool open_raw(struct feroce_port *port, char *error, size_t error_bytes)
     if (!port->config.exact_ip) {
         return true;
     }
-    port->raw = descriptor_own(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW));
+    port->raw = descriptor_own(system_socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW));
     if (port->raw < 0) {
         snprintf(error, error_bytes, "--exact-ip needs CAP_NET_RAW: %s", strerror(errno));
         return false;

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "drivers/feroce_internal.h"
+#include "drivers/system.h"
 
 #define CALL_BYTES_MAX 65000
 #define ADDRESS_BYTES  4
@@ -306,8 +307,8 @@ static bool send_cm_raw(struct feroce_port *port, const struct inet_flow *flow, 
     const size_t count = sizeof(out) - 14;
     feroce_frame_encode(&frame, FEROCE_CM_BYTES, out);
     memcpy(out + FEROCE_FRAME_HEADERS_BYTES, bytes, FEROCE_CM_BYTES);
-    return sendto(port->raw, out + 14, count, 0, (const struct sockaddr *)(const void *)to,
-                  sizeof(*to)) == (ssize_t)count;
+    return system_send_to(port->raw, out + 14, count, (const struct sockaddr *)(const void *)to,
+                          sizeof(*to)) == (ssize_t)count;
 }
 
 void feroce_port_send_cm(struct feroce_port *port, const uint8_t bytes[FEROCE_CM_BYTES],
@@ -319,9 +320,9 @@ void feroce_port_send_cm(struct feroce_port *port, const uint8_t bytes[FEROCE_CM
     const uint16_t number = next_number(port);
     feroce_capture_sent(port, &flow, number, bytes, FEROCE_CM_BYTES, false);
     const bool sent = port->raw >= 0 ? send_cm_raw(port, &flow, number, bytes, &to)
-                                     : sendto(port->cm_out, bytes, FEROCE_CM_BYTES, 0,
-                                              (const struct sockaddr *)(const void *)&to,
-                                              sizeof(to)) == FEROCE_CM_BYTES;
+                                     : system_send_to(port->cm_out, bytes, FEROCE_CM_BYTES,
+                                                      (const struct sockaddr *)(const void *)&to,
+                                                      sizeof(to)) == FEROCE_CM_BYTES;
     if (!sent) {
         count_refused(port, 1);
     }

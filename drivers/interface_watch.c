@@ -39,8 +39,8 @@ bool interface_watch_open(struct interface_watch *watch, bool events)
     watch->reading = INTERFACE_READS_NOTHING;
     watch->sequence = 0;
     watch->at = watch->count = 0;
-    watch->fd =
-        descriptor_own(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+    watch->fd = descriptor_own(
+        system_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
     if (watch->fd < 0) {
         return false;
     }
@@ -125,7 +125,7 @@ static bool receive(struct interface_watch *watch)
     struct iovec part = {watch->bytes, sizeof(watch->bytes)};
     struct msghdr message = {
         .msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &part, .msg_iovlen = 1};
-    const ssize_t count = syscall(SYS_recvmsg, watch->fd, &message, MSG_DONTWAIT);
+    const ssize_t count = system_recv_message(watch->fd, &message, MSG_DONTWAIT);
     watch->at = watch->count = 0;
     if (count > 0) {
         watch->count = from.nl_pid == 0 ? (size_t)count : 0;

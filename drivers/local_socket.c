@@ -35,7 +35,7 @@ struct local_name local_name(const char *purpose, const struct gid *gid, int slo
 
 static int open_socket(void)
 {
-    return descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 int local_listen(const struct local_name *name, int backlog)
@@ -172,10 +172,7 @@ bool local_send(int socket, const void *bytes, size_t count, const int *fds, uin
     if (fd_count > 0) {
         put_control(&message, SCM_RIGHTS, fds, fd_count * sizeof(int));
     }
-    const int state = uncancelled_begin();
-    const bool sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count;
-    uncancelled_end(state);
-    return sent;
+    return system_send_message(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count;
 }
 
 /* Keeps up to `wanted` of the descriptors that came along. */
@@ -227,11 +224,9 @@ ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t 
                              .msg_controllen = sizeof(control.bytes)};
     const uint32_t wanted = *fd_count;
     *fd_count = 0;
-    const int state = uncancelled_begin();
-    const ssize_t received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const ssize_t received = system_recv_message(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (received < 0) {
         note_shortage(errno);
     }
-    uncancelled_end(state);
     return received < 0 || take_control(&message, fds, wanted, fd_count) ? received : -1;
 }

@@ -16,6 +16,7 @@
 #include "drivers/services_internal.h"
 #include "drivers/share.h"
 #include "drivers/socket_address.h"
+#include "drivers/system.h"
 #include "drivers/user.h"
 #include "wire/inet.h"
 
@@ -154,7 +155,7 @@ static void note_nobody(struct services *services, struct question *question)
 int services_dial(const struct service_name *name, uid_t *user)
 {
     const int fd =
-        descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
         *user = local_user(fd);
         return fd;
@@ -394,7 +395,7 @@ static enum reply read_answer(int fd, struct service_owner *owner, int flags)
 static bool ask_once(const struct service_name *name, struct service_owner *owner)
 {
     const struct timeval patience = {.tv_sec = ASK_SECONDS};
-    const int fd = descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const int fd = descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return false;
     }

@@ -17,6 +17,7 @@
 #include "drivers/random.h"
 #include "drivers/services_internal.h"
 #include "drivers/shortage.h"
+#include "drivers/system.h"
 #include "wire/inet.h"
 
 #define NAME_FORMAT "nonic/port/%04x/%u/"
@@ -64,7 +65,7 @@ static bool same_name(const struct service_name *a, const struct service_name *b
 /* 0 or an errno. */
 static int bind_name(int *fd, const struct service_name *name)
 {
-    *fd = descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    *fd = descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (*fd >= 0 && bind(*fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
         return 0;
     }

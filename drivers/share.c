@@ -22,8 +22,10 @@
 
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
+#include "drivers/lines.h"
 #include "drivers/local_socket.h"
 #include "drivers/random.h"
+#include "drivers/system.h"
 #include "drivers/taken.h"
 #include "drivers/user.h"
 #include "wire/roce.h"
@@ -55,7 +57,7 @@ static void set_option(int fd, int level, int name, int value)
 
 static int bind_one(const struct sockaddr *address, socklen_t bytes, bool alone)
 {
-    const int fd = descriptor_own(socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const int fd = descriptor_own(system_socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return -1;
     }
@@ -113,7 +115,7 @@ static bool is_ours(const struct share *share, uint64_t inode)
 {
     for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
         struct stat status;
-        if (fstat(share->sockets[i], &status) == 0 && status.st_ino == inode) {
+        if (system_status(share->sockets[i], &status) == 0 && status.st_ino == inode) {
             return true;
         }
     }
@@ -121,14 +123,14 @@ static bool is_ours(const struct share *share, uint64_t inode)
 }
 
 /* How many lines of the list are ours; `*others` becomes true at one that is not. */
-static uint32_t look_at_list(const struct share *share, const struct sockaddr *address, FILE *list,
-                             bool *others)
+static uint32_t look_at_list(const struct share *share, const struct sockaddr *address,
+                             struct lines *list, bool *others)
 {
     char text[64], local[64], line[512];
     unsigned long inode;
     uint32_t ours = 0;
     kernel_text(address, text, sizeof(text));
-    while (fgets(line, sizeof(line), list) != NULL) {
+    while (lines_next(list, line, sizeof(line))) {
         /* Number, addresses, state, queues, timer, retransmissions, user, timeout. */
         if (sscanf(line, "%*s %63s %*s %*s %*s %*s %*s %*s %*s %lu", local, &inode) == 2 &&
             strcmp(local, text) == 0) {
@@ -149,12 +151,13 @@ bool share_is_disturbed(const struct share *share, const struct sockaddr *addres
     const char *name = address->sa_family == AF_INET ? "/proc/net/udp" : "/proc/net/udp6";
     bool others = false;
     for (int looks = 0; looks < LOOKS_MAX && !others; looks++) {
-        FILE *list = fopen(name, "re");
-        if (list == NULL) {
+        struct lines list;
+        lines_open(&list, AT_FDCWD, name);
+        if (list.error != 0) {
             return false; /* Nothing to look at. */
         }
-        const uint32_t ours = look_at_list(share, address, list, &others);
-        fclose(list);
+        const uint32_t ours = look_at_list(share, address, &list, &others);
+        (void)lines_close(&list);
         if (ours == SHARE_SOCKETS + 1) {
             break;
         }

@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,20 +41,17 @@ static struct {
     uint64_t began_ns, now_ns;
     uint32_t callers; /* That wait to be accepted. */
     char list[8192];
+    size_t list_read;
     bool running; /* Else all this is the fuzzer's own. */
 } world;
 
 /* -- The kernel ---------------------------------------------------------------------------------*/
 
-int __real_socket(int family, int type, int protocol);
-int __wrap_socket(int family, int type, int protocol);
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
 int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t bytes);
-int __real_fstat64(int fd, struct stat *status);
-int __wrap_fstat64(int fd, struct stat *status);
 int __wrap_ioctl(int fd, unsigned long what, ...);
-FILE *__real_fopen64(const char *path, const char *mode);
-FILE *__wrap_fopen64(const char *path, const char *mode);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_usleep(useconds_t us);
 int __wrap_usleep(useconds_t us);
@@ -88,14 +86,6 @@ static bool refuses(int first)
     return choice >= 0xe0;
 }
 
-int __wrap_socket(int family, int type, int protocol)
-{
-    if (!world.running) {
-        return __real_socket(family, type, protocol);
-    }
-    return refuses(EMFILE) ? -1 : fake_open();
-}
-
 int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes)
 {
     (void)address;
@@ -111,17 +101,6 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
     (void)bytes;
     ours(fd);
     return name == SO_ATTACH_REUSEPORT_CBPF && refuses(ENOMEM) ? -1 : 0;
-}
-
-int __wrap_fstat64(int fd, struct stat *status)
-{
-    if (fake_socket_of(fd) == NULL) {
-        return __real_fstat64(fd, status);
-    }
-    ours(fd);
-    memset(status, 0, sizeof(*status));
-    status->st_ino = (ino_t)fd;
-    return 0;
 }
 
 int __wrap_ioctl(int fd, unsigned long what, ...)
@@ -142,11 +121,8 @@ static void list_one(FILE *list, int inode, const char *rest)
 }
 
 /* Each of ours, mostly; the choice says what is wrong with the list. */
-FILE *__wrap_fopen64(const char *path, const char *mode)
+static long open_list(void)
 {
-    if (!world.running) {
-        return __real_fopen64(path, mode);
-    }
     const uint8_t choice = take(world.input);
     FILE *list = fmemopen(world.list, sizeof(world.list), "w");
     CHECK(list != NULL);
@@ -163,7 +139,47 @@ FILE *__wrap_fopen64(const char *path, const char *mode)
         list_one(list, 7, raw);
     }
     fclose(list);
-    return choice == 0xff ? NULL : fmemopen(world.list, strlen(world.list), "r");
+    world.list_read = 0;
+    errno = ENOENT;
+    return choice == 0xff ? -1 : fake_open();
+}
+
+static long read_list(int fd, void *bytes, size_t count)
+{
+    const size_t left = strlen(world.list) - world.list_read;
+    const size_t read = count < left ? count : left;
+    ours(fd);
+    memcpy(bytes, world.list + world.list_read, read);
+    world.list_read += read;
+    return (long)read;
+}
+
+static long tell_status(int fd, struct stat *status)
+{
+    ours(fd);
+    memset(status, 0, sizeof(*status));
+    status->st_ino = (ino_t)fd;
+    return 0;
+}
+
+long __wrap_syscall(long number, ...)
+{
+    va_list arguments;
+    va_start(arguments, number);
+    const long a = va_arg(arguments, long), b = va_arg(arguments, long),
+               c = va_arg(arguments, long), d = va_arg(arguments, long);
+    va_end(arguments);
+    if (!world.running) {
+        return __real_syscall(number, a, b, c, d);
+    }
+    switch (number) {
+    case SYS_socket: return refuses(EMFILE) ? -1 : fake_open();
+    case SYS_openat: return open_list();
+    case SYS_read: return read_list((int)a, (void *)b, (size_t)c);
+    case SYS_newfstatat: return tell_status((int)a, (struct stat *)c);
+    default: break;
+    }
+    UNREACHABLE("a system call without a fake");
 }
 
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)

@@ -12,6 +12,7 @@
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
+#include "drivers/system.h"
 
 /* What peers ask for: nobody can shrink it under their feet. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
@@ -47,13 +48,14 @@ static int for_others(int fd)
     }
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    return descriptor_own(open(path, O_RDONLY | O_CLOEXEC));
+    return descriptor_own(system_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
 }
 
 int shm_memory_make(const char *name, size_t bytes, bool sealed_for_others, void **map)
 {
-    const int fd =
-        descriptor_may_grow_to(bytes) ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    const int fd = descriptor_may_grow_to(bytes)
+                       ? descriptor_own(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING))
+                       : -1;
     if (fd < 0) {
         return -1;
     }
@@ -81,7 +83,7 @@ void *shm_memory_map(int fd, size_t bytes, int protection)
 {
     struct stat status;
     const int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &status) != 0 ||
+    if (seals < 0 || (seals & SEALS) != SEALS || system_status(fd, &status) != 0 ||
         status.st_size != (off_t)bytes) {
         return NULL;
     }

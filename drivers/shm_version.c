@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "drivers/descriptor.h"
+#include "drivers/lines.h"
 #include "drivers/shm_internal.h"
 
 /* Builds of layout 3, the first ones, had the GID alone in the name. */
@@ -51,10 +52,10 @@ static uint32_t layout_in(const char *line, const char *name)
 pid_t shm_find_other_layout(const struct gid *gid, int slot)
 {
     const pid_t first = who_listens(FIRST_LAYOUT, gid, slot);
-    FILE *list = first != 0 ? NULL : fopen("/proc/net/unix", "re");
-    if (list == NULL) {
+    if (first != 0) {
         return first;
     }
+    struct lines list;
     const struct local_name bare = shm_name(FIRST_LAYOUT, gid, slot);
     char line[512], name[sizeof(bare.address.sun_path)] = "";
     /* Without the zero in front and "nonic/". */
@@ -62,13 +63,14 @@ pid_t shm_find_other_layout(const struct gid *gid, int slot)
     const size_t bytes = bare.bytes - offsetof(struct sockaddr_un, sun_path) - prefix;
     memcpy(name, bare.address.sun_path + prefix, bytes);
     pid_t found = 0;
-    while (found == 0 && fgets(line, sizeof(line), list) != NULL) {
+    lines_open(&list, AT_FDCWD, "/proc/net/unix");
+    while (found == 0 && lines_next(&list, line, sizeof(line))) {
         const uint32_t layout = layout_in(line, name);
         if (layout != 0 && layout != SHM_LAYOUT) {
             found = who_listens(layout, gid, slot);
         }
     }
-    fclose(list);
+    (void)lines_close(&list);
     return found;
 }
 
@@ -109,12 +111,12 @@ static pid_t who_has(const char *text)
 
 pid_t shm_find_any_other_layout(void)
 {
-    FILE *list = fopen("/proc/net/unix", "re");
+    struct lines list;
     char line[512];
     pid_t found = 0;
     int tries = 0;
-    while (list != NULL && found == 0 && tries < TRIES_MAX &&
-           fgets(line, sizeof(line), list) != NULL) {
+    lines_open(&list, AT_FDCWD, "/proc/net/unix");
+    while (found == 0 && tries < TRIES_MAX && lines_next(&list, line, sizeof(line))) {
         const char *name = strstr(line, " @nonic/");
         line[strcspn(line, "\n")] = '\0';
         if (name != NULL && strstr(line, LISTENS) != NULL &&
@@ -123,8 +125,6 @@ pid_t shm_find_any_other_layout(void)
             found = who_has(name + 2);
         }
     }
-    if (list != NULL) {
-        fclose(list);
-    }
+    (void)lines_close(&list);
     return found;
 }

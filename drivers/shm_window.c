@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
+#include "drivers/lines.h"
 #include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
 #include "drivers/system.h"
@@ -80,15 +81,12 @@ bool shm_port_settled(struct shm_port *port, uint64_t withdrawal)
 
 /* -- Peers that take long -----------------------------------------------------------------------*/
 
-/* A line of /proc, or nothing. */
-static void read_line(char *text, size_t text_bytes, const char *name, pid_t pid, uint32_t thread)
+/* A file of the thread's in /proc, or nothing. */
+static void read_text(char *text, size_t text_bytes, const char *name, pid_t pid, uint32_t thread)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/task/%u/%s", pid, thread, name);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t count = fd < 0 ? 0 : read(fd, text, text_bytes - 1);
-    text[count > 0 ? count : 0] = '\0';
-    descriptor_close(fd);
+    lines_read(AT_FDCWD, path, text, text_bytes);
 }
 
 /* The thread is stopped, and has finished the system call that reaches into our memory. It was seen
@@ -98,13 +96,13 @@ static bool is_stopped_behind_its_call(pid_t pid, uint32_t thread)
 {
     char text[512];
     long number = -1;
-    read_line(text, sizeof(text), "syscall", pid, thread);
+    read_text(text, sizeof(text), "syscall", pid, thread);
     if (sscanf(text, "%ld", &number) != 1 ||
         (number != SYS_process_vm_readv && number != SYS_process_vm_writev &&
          number != SYS_preadv && number != SYS_pwritev)) {
         return false;
     }
-    read_line(text, sizeof(text), "stat", pid, thread);
+    read_text(text, sizeof(text), "stat", pid, thread);
     /* The name before the state may hold anything, but no later ')'. */
     const char *state = strrchr(text, ')');
     return state != NULL && strncmp(state, ") T", 3) == 0;

@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "drivers/descriptor.h"
 #include "drivers/shortage.h"
+#include "drivers/system.h"
 #include "wire/inet.h"
 #include "wire/roce.h"
 
@@ -68,12 +69,11 @@ bool address_is_local(const uint8_t ip[16])
         return own_scope(ip) != 0;
     }
     const union socket_address address = socket_address_of(ip, 0, 0);
-    const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int fd =
+        descriptor_own(system_socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const bool local = fd >= 0 && bind(fd, &address.any, socket_address_bytes(&address)) == 0;
     const int reason = local || !(shortage_is(errno) || errno == EADDRINUSE) ? 0 : errno;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     errno = reason;
     return local;
 }
@@ -83,12 +83,10 @@ bool address_leads(const uint8_t from[16], const uint8_t to[16])
     const uint32_t scope = inet_is_link_local(from) ? own_scope(from) : 0;
     const union socket_address here = socket_address_of(from, 0, scope);
     const union socket_address there = socket_address_of(to, ROCE_UDP_PORT, scope);
-    const int fd = socket(here.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int fd = descriptor_own(system_socket(here.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const bool leads = fd >= 0 && bind(fd, &here.any, socket_address_bytes(&here)) == 0 &&
                        connect(fd, &there.any, socket_address_bytes(&there)) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
+    descriptor_close(fd);
     return leads;
 }
 
@@ -96,15 +94,14 @@ bool address_towards(const uint8_t to[16], uint32_t scope, uint8_t from[16])
 {
     union socket_address address = socket_address_of(to, ROCE_UDP_PORT, scope);
     socklen_t bytes = socket_address_bytes(&address);
-    const int fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int fd =
+        descriptor_own(system_socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return false;
     }
     const bool found =
         connect(fd, &address.any, bytes) == 0 && getsockname(fd, &address.any, &bytes) == 0;
-    const int reason = errno;
-    close(fd);
-    errno = reason;
+    descriptor_close(fd);
     if (found) {
         socket_address_ip(&address, from);
     }

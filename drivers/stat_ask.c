@@ -11,8 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "drivers/descriptor.h"
+#include "drivers/lines.h"
 #include "drivers/local_socket.h"
 #include "drivers/stat_server.h"
+#include "drivers/system.h"
 #include "drivers/user.h"
 
 #define TEXT_BYTES     8192
@@ -59,11 +62,12 @@ static int pid_in(const char *line)
 
 size_t stat_find(struct stat_program **programs)
 {
-    FILE *sockets = fopen("/proc/net/unix", "re");
+    struct lines sockets;
     char line[512];
     size_t count = 0, room = 0;
     *programs = NULL;
-    while (sockets != NULL && fgets(line, sizeof(line), sockets) != NULL) {
+    lines_open(&sockets, AT_FDCWD, "/proc/net/unix");
+    while (lines_next(&sockets, line, sizeof(line))) {
         const int pid = pid_in(line);
         if (pid == 0) {
             continue;
@@ -78,9 +82,7 @@ size_t stat_find(struct stat_program **programs)
         }
         (*programs)[count++] = (struct stat_program){.pid = pid};
     }
-    if (sockets != NULL) {
-        fclose(sockets);
-    }
+    (void)lines_close(&sockets);
     return drop_copies(*programs, count);
 }
 
@@ -96,10 +98,8 @@ static int64_t now_ns(void)
 static void settle(struct stat_program *program, enum stat_outcome outcome)
 {
     program->outcome = outcome;
-    if (program->socket >= 0) {
-        close(program->socket);
-        program->socket = -1;
-    }
+    descriptor_close(program->socket);
+    program->socket = -1;
 }
 
 /* It has said all that is waited for. */
@@ -128,17 +128,18 @@ static void dial(struct stat_program *program)
                                STAT_SOCKET_PREFIX "%d", program->pid);
     const socklen_t length =
         (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd =
+        descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0) {
         return;
     }
     if (program->wish != NULL && !stat_server_wish_for(fd, program->wish)) {
-        close(fd);
+        descriptor_close(fd);
         return;
     }
     if (connect(fd, (const struct sockaddr *)&address, length) != 0) {
         const bool busy = errno == EAGAIN || errno == EINTR;
-        close(fd);
+        descriptor_close(fd);
         if (!busy) {
             settle(program, STAT_GONE);
         }

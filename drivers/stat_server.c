@@ -13,6 +13,7 @@
 
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
+#include "drivers/system.h"
 
 int stat_server_open(void)
 {
@@ -21,7 +22,7 @@ int stat_server_open(void)
                                STAT_SOCKET_PREFIX "%d", getpid());
     const socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
     const int fd =
-        descriptor_own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0) {
         return -1;
     }
@@ -55,7 +56,7 @@ bool stat_server_serves_root(int client)
 
 static bool say(int client, const char *text, size_t bytes)
 {
-    return send(client, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;
+    return system_send(client, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
 bool stat_server_answer(int client, const char *device, const struct stat_line *lines,

@@ -3,24 +3,23 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "drivers/lines.h"
+#include "drivers/system.h"
 #include "wire/roce.h"
 
 /* The kernel lists its own sockets, too. */
 static bool any_address_in(const char *path, const char *any)
 {
-    FILE *list = fopen(path, "re");
+    struct lines list;
     char line[512], local[64], wanted[64];
     bool found = false;
-    if (list == NULL) {
-        return false;
-    }
     snprintf(wanted, sizeof(wanted), "%s:%04X", any, ROCE_UDP_PORT);
-    while (!found && fgets(line, sizeof(line), list) != NULL) {
+    lines_open(&list, AT_FDCWD, path);
+    while (!found && lines_next(&list, line, sizeof(line))) {
         found = sscanf(line, "%*s %63s", local) == 1 && strcmp(local, wanted) == 0;
     }
-    fclose(list);
+    (void)lines_close(&list);
     return found;
 }
 
@@ -30,7 +29,7 @@ bool taken_everywhere(char *text, size_t text_bytes)
     if (!ipv4 && !any_address_in("/proc/net/udp6", "00000000000000000000000000000000")) {
         return false;
     }
-    if (access("/sys/module/rdma_rxe", F_OK) == 0) {
+    if (system_has("/sys/module/rdma_rxe")) {
         snprintf(
             text, text_bytes,
             "the kernel's rdma_rxe is loaded and has UDP port %d (%s:%d): modprobe -r rdma_rxe, "

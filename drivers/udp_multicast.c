@@ -9,10 +9,10 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
+#include "drivers/system.h"
 #include "drivers/udp_port.h"
 
 /* -- Receiving ----------------------------------------------------------------------------------*/
@@ -77,7 +77,8 @@ enum status udp_port_join(struct udp_port *port, const struct gid *group)
         return STATUS_FULL;
     }
     const bool ipv4 = inet_is_ipv4(group->bytes);
-    const int fd = descriptor_own(socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const int fd =
+        descriptor_own(system_socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd < 0) {
         return STATUS_FULL;
     }

@@ -6,7 +6,6 @@
 #include <netinet/udp.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -238,7 +237,7 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
         .msg_controllen = sizeof(port->told),
     };
     port->counters.receive_calls++;
-    const ssize_t received = syscall(SYS_recvmsg, address->fd, &message, MSG_DONTWAIT);
+    const ssize_t received = system_recv_message(address->fd, &message, MSG_DONTWAIT);
     /* ECONNREFUSED and its kin are about datagrams that we sent: look again. */
     *more = received >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
     if (received <= 0 || (message.msg_flags & MSG_TRUNC)) {

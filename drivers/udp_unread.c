@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "drivers/system.h"
+#include "drivers/lines.h"
 #include "wire/inet.h"
 #include "wire/roce.h"
 
@@ -51,20 +51,16 @@ static bool is_it(const struct search *search, const char *address, unsigned lon
 static int look_for(const char *list, struct search *search)
 {
     char line[512], address[64];
-    FILE *file = fopen(list, "re");
-    if (file == NULL) {
-        return errno;
-    }
-    while (!search->found && fgets(line, sizeof(line), file) != NULL) {
+    struct lines lines;
+    lines_open(&lines, AT_FDCWD, list);
+    while (!search->found && lines_next(&lines, line, sizeof(line))) {
         unsigned long unread;
         struct udp_owner *found = &search->finding;
         search->found = sscanf(line, " %*u: %63s %*s %*x %*x:%lx %*x:%*x %*x %u %*u %lu", address,
                                &unread, &found->uid, &found->inode) == 4 &&
                         is_it(search, address, unread, found);
     }
-    const int reason = ferror(file) ? EAGAIN : 0;
-    fclose(file);
-    return reason;
+    return lines_close(&lines);
 }
 
 static void look(const struct gid *peer, struct search *search)
@@ -72,11 +68,9 @@ static void look(const struct gid *peer, struct search *search)
     const char *list = inet_is_ipv4(peer->bytes) ? "/proc/net/udp" : "/proc/net/udp6";
     int reason = 0;
     print_address(peer, search->address);
-    const int cancellation = uncancelled_begin();
     for (int looks = 0; looks < LOOKS && !search->found && reason == 0; looks++) {
         reason = look_for(list, search);
     }
-    uncancelled_end(cancellation);
     errno = reason;
 }
 

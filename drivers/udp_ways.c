@@ -12,7 +12,6 @@
 #include <linux/filter.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "drivers/descriptor.h"
 #include "drivers/random.h"
@@ -99,7 +98,8 @@ static uint16_t bind_sender(int fd, const struct address *address)
 static int make_socket(const struct address_set *set, const struct address *address)
 {
     const bool ipv4 = inet_is_ipv4(address->gid.bytes);
-    const int fd = descriptor_own(socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const int fd =
+        descriptor_own(system_socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (fd >= 0 && is_steered(set, address) && !steer(fd, address)) {
         descriptor_close(fd);
         return -1;

@@ -6,70 +6,37 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "drivers/descriptor.h"
+#include "drivers/lines.h"
 #include "drivers/system.h"
 
 #define OVERFLOW_ID 65534      /* Unless an administrator has chosen another one. */
 #define USERS       UINT32_MAX /* All numbers but USER_UNKNOWN. */
-#define LINES_MAX   340        /* The kernel takes no more (user_namespaces(7)). */
 #define LINE_BYTES  64
-
-/* Whole; false: it cannot be read, or is longer. The caller's errno stays. */
-static bool read_file(int at, const char *path, char *text, size_t text_bytes)
-{
-    const int reason = errno;
-    const int cancellation = uncancelled_begin();
-    const int fd = openat(at, path, O_RDONLY | O_CLOEXEC);
-    size_t count = 0;
-    ssize_t more = fd < 0 ? -1 : 1;
-    while (more > 0 && count < text_bytes - 1) {
-        more = system_read(fd, text + count, text_bytes - 1 - count);
-        count += more > 0 ? (size_t)more : 0;
-    }
-    if (fd >= 0) {
-        system_close(fd);
-    }
-    text[count] = '\0';
-    uncancelled_end(cancellation);
-    errno = reason;
-    return more == 0;
-}
 
 static uid_t overflow_id(void)
 {
     char text[32];
     uid_t user = OVERFLOW_ID;
-    if (read_file(AT_FDCWD, "/proc/sys/kernel/overflowuid", text, sizeof(text))) {
-        (void)sscanf(text, "%u", &user);
-    }
+    lines_read(AT_FDCWD, "/proc/sys/kernel/overflowuid", text, sizeof(text));
+    (void)sscanf(text, "%u", &user);
     return user;
 }
 
 /* Ranges of a map do not overlap, and a child's lie within its parent's. */
-static uint64_t count_named(const char *map)
-{
-    uint64_t named = 0;
-    for (const char *line = map; line != NULL && *line != '\0';) {
-        uint32_t count;
-        named += sscanf(line, "%*u %*u %" SCNu32, &count) == 1 ? count : 0;
-        line = strchr(line, '\n');
-        line = line == NULL ? NULL : line + 1;
-    }
-    return named;
-}
-
-/* Not on the stack, which may be small. */
 static bool all_are_named(void)
 {
-    const size_t bytes = LINES_MAX * LINE_BYTES;
-    char *map = malloc(bytes);
-    const bool all = map != NULL && read_file(AT_FDCWD, "/proc/self/uid_map", map, bytes) &&
-                     count_named(map) == USERS;
-    free(map);
-    return all;
+    struct lines map;
+    char line[LINE_BYTES];
+    uint64_t named = 0;
+    lines_open(&map, AT_FDCWD, "/proc/self/uid_map");
+    while (lines_next(&map, line, sizeof(line))) {
+        uint32_t count;
+        named += sscanf(line, "%*u %*u %" SCNu32, &count) == 1 ? count : 0;
+    }
+    return lines_close(&map) == 0 && named == USERS;
 }
 
 bool user_is_named(uid_t user)
@@ -83,7 +50,7 @@ static uid_t user_in(int directory)
     char text[512]; /* A program's threads may have small stacks. */
     uid_t user;
     /* The file is longer; what is asked for stands near its beginning. */
-    (void)read_file(directory, "status", text, sizeof(text));
+    lines_read(directory, "status", text, sizeof(text));
     const char *line = strstr(text, "\nUid:");
     return line != NULL && sscanf(line, "\nUid: %*u %u", &user) == 1 && user_is_named(user)
                ? user
@@ -98,7 +65,7 @@ static struct user_process hold(int directory, pid_t process)
         return (struct user_process){-1, -1};
     }
     return (struct user_process){
-        .memory = descriptor_own(openat(directory, "mem", O_RDWR | O_CLOEXEC)),
+        .memory = descriptor_own(system_open(directory, "mem", O_RDWR | O_CLOEXEC)),
         .end = descriptor_own((int)syscall(SYS_pidfd_open, process, 0)),
     };
 }
@@ -120,8 +87,9 @@ uid_t user_of_process(pid_t process, struct user_process *held)
 {
     char path[32];
     snprintf(path, sizeof(path), "/proc/%d", process);
-    const int cancellation = uncancelled_begin();
-    const int directory = process > 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    const int directory =
+        process > 0 ? descriptor_own(system_open(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC))
+                    : -1;
     uid_t user = USER_UNKNOWN;
     if (held != NULL) {
         *held = hold(directory, process);
@@ -129,9 +97,8 @@ uid_t user_of_process(pid_t process, struct user_process *held)
     if (directory >= 0) {
         /* Last: whosever memory that is, its process is there, and of this user, now. */
         user = user_in(directory);
-        system_close(directory);
+        descriptor_close(directory);
     }
-    uncancelled_end(cancellation);
     return user;
 }
 

@@ -210,7 +210,7 @@ static int open_device(int flags)
     file->wait_fd = descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
     if (file->fd < 0 || file->fd >= FILES_MAX || file->wait_fd < 0) {
         const int reason = file->fd < FILES_MAX ? errno : EMFILE;
-        close(file->fd);
+        descriptor_close(file->fd);
         descriptor_close(file->wait_fd);
         free(file);
         errno = reason;

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "drivers/lines.h"
 #include "verbs/cm_internal.h"
 
 /* So often a destroy looks at a thread that could take the event now if it only had a processor,
@@ -28,12 +29,7 @@ static bool is_runnable(pid_t thread)
 {
     char path[64], text[256];
     snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0) {
-        close(fd);
-    }
-    text[bytes > 0 ? bytes : 0] = '\0';
+    lines_read(AT_FDCWD, path, text, sizeof(text));
     const char *name_end = strrchr(text, ')'); /* A thread may be called anything. */
     return name_end != NULL && strncmp(name_end, ") R", 3) == 0;
 }

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "drivers/descriptor.h"
+#include "drivers/system.h"
 #include "verbs/internal.h"
 
 static struct {
@@ -26,7 +26,7 @@ static struct {
 static bool identify(int fd, uint64_t *file)
 {
     struct stat status;
-    if (fd < 0 || fstat(fd, &status) != 0) {
+    if (fd < 0 || system_status(fd, &status) != 0) {
         return false;
     }
     *file = status.st_ino;
@@ -87,16 +87,15 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     int fd = memfd_create(DEVICE_NAME, MFD_CLOEXEC);
     if (fd < 0 && errno != EMFILE && errno != ENFILE) {
         /* An old kernel, or a filter: any other file with an inode of its own does, too. */
-        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        fd = system_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     }
     if (fd < 0) {
         return refuse(errno);
     }
     struct ibv_context *context = make(device, fd);
     if (context == NULL) {
-        const int reason = errno;
-        close(fd);
-        return fail(reason);
+        descriptor_close(fd);
+        return NULL;
     }
     return context;
 }

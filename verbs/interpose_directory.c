@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "drivers/system.h"
 #include "verbs/interpose.h"
 
 _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64),
@@ -60,7 +60,7 @@ static DIR *merged(DIR *kernel)
         return NULL;
     }
     snprintf(link, sizeof(link), "/proc/self/fd/%d", next_dirfd()(kernel));
-    const long bytes = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
+    const ssize_t bytes = system_read_link(AT_FDCWD, link, path, sizeof(path) - 1);
     path[bytes < 0 ? 0 : bytes] = '\0';
     if (LIKELY(!sysfs_plausible(path))) {
         return kernel;

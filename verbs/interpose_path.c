@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "drivers/system.h"
 #include "verbs/interpose.h"
 
 #define LINKS_MAX 40 /* As the kernel has it. */
@@ -20,8 +20,7 @@
 static bool kernel_has(const char *path)
 {
     const int before = errno;
-    const bool has =
-        syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+    const bool has = system_has(path) || (errno != ENOENT && errno != ENOTDIR);
     errno = before;
     return has;
 }
@@ -53,7 +52,7 @@ bool interpose_find(int at, const char **path, bool follow, struct sysfs_node *n
 
 static ssize_t read_link(int at, const char *path, char target[SYSFS_PATH_BYTES])
 {
-    const long bytes = syscall(SYS_readlinkat, at, path, target, SYSFS_PATH_BYTES - 1);
+    const ssize_t bytes = system_read_link(at, path, target, SYSFS_PATH_BYTES - 1);
     if (bytes >= 0) {
         target[bytes] = '\0';
     }
@@ -63,7 +62,7 @@ static ssize_t read_link(int at, const char *path, char target[SYSFS_PATH_BYTES]
 static bool find_device(int at, const char *path, dev_t *device)
 {
     struct stat status;
-    const bool found = syscall(SYS_newfstatat, at, path, &status, 0) == 0;
+    const bool found = system_status_of(at, path, &status) == 0;
     *device = found ? status.st_dev : 0;
     return found;
 }

@@ -14,10 +14,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "drivers/descriptor.h"
 #include "drivers/shortage.h"
 #include "drivers/system.h"
 #include "verbs/nldev.h"
@@ -46,21 +46,17 @@ int netlink_socket_open(int type)
 {
     uint64_t cookie;
     errno = 0;
-    const int fd = (int)syscall(SYS_socket, AF_NETLINK, type, NETLINK_USERSOCK);
+    const int fd = system_socket(AF_NETLINK, type, NETLINK_USERSOCK);
     if (fd >= 0 && fd < FILES_MAX && find_cookie(fd, &cookie) && cookie != 0) {
         atomic_store(&cookies[fd], cookie);
         return fd;
     }
-    const int reason = errno;
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (shortage_is(reason)) {
-        errno = reason; /* The kernel's own socket could say no other. */
-        return -1;
+    descriptor_close(fd);
+    if (shortage_is(errno)) {
+        return -1; /* The kernel's own socket could say no other. */
     }
     /* As without us: the kernel says what it makes of the protocol. */
-    return (int)syscall(SYS_socket, AF_NETLINK, type, NETLINK_RDMA);
+    return system_socket(AF_NETLINK, type, NETLINK_RDMA);
 }
 
 bool netlink_socket_is(int fd)
@@ -166,15 +162,15 @@ static bool deliver_one(int fd, const struct sockaddr_nl *own, const uint8_t *by
                                    .msg_namelen = sizeof(*own),
                                    .msg_iov = (struct iovec *)(uintptr_t)&part,
                                    .msg_iovlen = 1};
-    const long sent = syscall(SYS_sendmsg, fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    return sent == (long)count;
+    const ssize_t sent = system_send_message(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent == (ssize_t)count;
 }
 
 /* Half of an answer is none: a program would wait for its end for ever. */
 static void drain(int fd)
 {
     uint8_t byte;
-    while (syscall(SYS_recvfrom, fd, &byte, sizeof(byte), MSG_DONTWAIT, NULL, NULL) >= 0) {
+    while (system_recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) >= 0) {
     }
 }
 

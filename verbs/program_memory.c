@@ -12,7 +12,9 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "drivers/lines.h"
 #include "drivers/shortage.h"
+#include "drivers/system.h"
 #include "verbs/internal.h"
 
 /* A region beyond that is perhaps never used as a whole: its pages come when they are touched. */
@@ -26,9 +28,9 @@ struct mapping {
     char line[PATH_MAX + 128];
 };
 
-static bool read_mapping(FILE *maps, struct mapping *mapping)
+static bool read_mapping(struct lines *maps, struct mapping *mapping)
 {
-    while (fgets(mapping->line, sizeof(mapping->line), maps) != NULL) {
+    while (lines_next(maps, mapping->line, sizeof(mapping->line))) {
         int path = 0;
         if (sscanf(mapping->line, "%lx-%lx %4s %*x %*x:%*x %*u %n", &mapping->from, &mapping->to,
                    mapping->permissions, &path) == 3 &&
@@ -42,7 +44,7 @@ static bool read_mapping(FILE *maps, struct mapping *mapping)
 }
 
 /* Is every byte of [address, address + bytes) in a mapping that serves? */
-static bool all_served(FILE *maps, uint64_t address, uint64_t bytes,
+static bool all_served(struct lines *maps, uint64_t address, uint64_t bytes,
                        bool (*serves)(const struct mapping *))
 {
     const uint64_t end = address + bytes;
@@ -74,14 +76,10 @@ static bool writable(const struct mapping *mapping)
 
 static bool memory_mapped(uint64_t address, uint64_t bytes, bool write)
 {
-    FILE *maps = fopen("/proc/self/maps", "re");
-    if (maps == NULL) {
-        return true; /* No /proc: believe the program. */
-    }
-    const bool mapped = all_served(maps, address, bytes, write ? writable : readable);
-    const bool unknown = ferror(maps); /* Likewise. */
-    fclose(maps);
-    return mapped || unknown;
+    struct lines maps;
+    lines_open(&maps, AT_FDCWD, "/proc/self/maps");
+    const bool mapped = all_served(&maps, address, bytes, write ? writable : readable);
+    return lines_close(&maps) != 0 || mapped; /* No /proc: believe the program. */
 }
 
 bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write)
@@ -110,7 +108,8 @@ static bool is_kept(const char *path)
 {
     struct stat file;
     struct statfs system;
-    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode) || statfs(path, &system) != 0) {
+    if (system_status_of(AT_FDCWD, path, &file) != 0 || !S_ISREG(file.st_mode) ||
+        statfs(path, &system) != 0) {
         return false;
     }
     return system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC &&
@@ -124,13 +123,11 @@ static bool persists(const struct mapping *mapping)
 
 int program_memory_persists(uint64_t address, uint64_t bytes)
 {
-    FILE *maps = fopen("/proc/self/maps", "re");
-    if (maps == NULL) {
-        return errno;
-    }
+    struct lines maps;
+    lines_open(&maps, AT_FDCWD, "/proc/self/maps");
     errno = 0;
-    const bool all = all_served(maps, address, bytes, persists);
-    const int reason = shortage_is(errno) ? errno : ferror(maps) ? EIO : EINVAL;
-    fclose(maps);
-    return all ? 0 : reason;
+    const bool all = all_served(&maps, address, bytes, persists);
+    const int reason = shortage_is(errno) ? errno : EINVAL;
+    const int unread = lines_close(&maps);
+    return all ? 0 : unread != 0 ? unread : reason;
 }

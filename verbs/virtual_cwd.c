@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "drivers/system.h"
 #include "verbs/virtual_file.h"
 
 #define NAME_PREFIX "nonic:"
@@ -35,9 +36,8 @@ static bool read_cwd(char path[SYSFS_PATH_BYTES])
     if (syscall(SYS_getcwd, path, SYSFS_PATH_BYTES) >= 0 || errno != ENOENT) {
         return false;
     }
-    const long bytes =
-        syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/cwd", path, SYSFS_PATH_BYTES - 1);
-    const long suffix = sizeof(NAME_SUFFIX) - 1;
+    const ssize_t bytes = system_read_link(AT_FDCWD, "/proc/self/cwd", path, SYSFS_PATH_BYTES - 1);
+    const ssize_t suffix = sizeof(NAME_SUFFIX) - 1;
     if (bytes <= suffix || memcmp(path + bytes - suffix, NAME_SUFFIX, (size_t)suffix) != 0) {
         return false;
     }
@@ -81,12 +81,11 @@ static int make_nameless(const char *parent, const char *name)
     if (syscall(SYS_mkdirat, AT_FDCWD, path, 0700) != 0) {
         return -1;
     }
-    const long fd =
-        syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = system_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     const int reason = errno;
     syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
     errno = reason;
-    return (int)fd;
+    return fd;
 }
 
 static int enter(const char *name)

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "drivers/descriptor.h"
+#include "drivers/system.h"
 
 /* A descriptor's link in /proc is this and the path. */
 #define NAME_PREFIX "nonic:"
@@ -76,9 +76,8 @@ int virtual_status(const struct sysfs_node *node, struct stat *status)
     }
     struct stat above;
     const int before = errno;
-    /* Not by stat, which is our own and would come here where the kernel has no such directory. */
     const char *const mounted = strncmp(node->path, "/dev", 4) == 0 ? "/dev" : "/sys";
-    if (syscall(SYS_newfstatat, AT_FDCWD, mounted, &above, 0) != 0) {
+    if (system_status_of(AT_FDCWD, mounted, &above) != 0) {
         memset(&above, 0, sizeof(above));
         errno = before;
     }
@@ -159,11 +158,11 @@ static int reopen(int fd, int flags)
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     const int kept = O_CLOEXEC | O_NONBLOCK;
-    const int reader = open(path, O_RDONLY | (flags & kept));
+    const int reader = system_open(AT_FDCWD, path, O_RDONLY | (flags & kept));
     if (reader < 0) {
         return fd;
     }
-    close(fd);
+    descriptor_close(fd);
     return reader;
 }
 
@@ -183,12 +182,11 @@ static int make_descriptor(const char *path, const char *content, int flags)
         return -1;
     }
     errno = EIO; /* What a write says that is too short. */
-    if (write(fd, content, length) != (ssize_t)length || lseek(fd, 0, SEEK_SET) != 0 ||
+    if (system_write(fd, content, length) != (ssize_t)length || lseek(fd, 0, SEEK_SET) != 0 ||
         fchmod(fd, 0444) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
-        const int reason = errno;
-        close(fd);
-        return refuse(reason);
+        descriptor_close(fd);
+        return -1;
     }
     return reopen(fd, flags);
 }
@@ -218,7 +216,7 @@ static bool descriptor_path(int fd, char path[SYSFS_PATH_BYTES])
     char link[64], target[SYSFS_PATH_BYTES];
     const int before = errno;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    const ssize_t length = readlink(link, target, sizeof(target) - 1);
+    const ssize_t length = system_read_link(AT_FDCWD, link, target, sizeof(target) - 1);
     errno = before;
     const size_t prefix = sizeof(LINK_PREFIX) - 1, suffix = sizeof(LINK_SUFFIX) - 1;
     if (length < (ssize_t)(prefix + suffix) || memcmp(target, LINK_PREFIX, prefix) != 0) {

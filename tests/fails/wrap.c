@@ -216,7 +216,6 @@ __attribute__((destructor)) static void record_at_exit(void)
     }
 
 WRAP(int, -1, accept4, (int fd, void *name, void *bytes, int flags), (fd, name, bytes, flags))
-WRAP(int, -1, access, (const char *path, int mode), (path, mode))
 WRAP(void *, NULL, aligned_alloc, (size_t align, size_t bytes), (align, bytes))
 WRAP(int, -1, bind, (int fd, const void *name, socklen_t bytes), (fd, name, bytes))
 WRAP(void *, NULL, calloc, (size_t count, size_t bytes), (count, bytes))
@@ -228,7 +227,6 @@ WRAP(int, -1, eventfd, (unsigned int count, int flags), (count, flags))
 WRAP(int, -1, fchmod, (int fd, mode_t mode), (fd, mode))
 WRAP(FILE *, NULL, fdopen, (int fd, const char *mode), (fd, mode))
 WRAP(int, -1, flock, (int fd, int operation), (fd, operation))
-WRAP(FILE *, NULL, fopen64, (const char *path, const char *mode), (path, mode))
 WRAP(int, -1, fstat64, (int fd, void *status), (fd, status))
 WRAP(int, -1, ftruncate64, (int fd, off_t bytes), (fd, bytes))
 WRAP(int, -1, getifaddrs, (struct ifaddrs * *list), (list))
@@ -261,29 +259,11 @@ WRAP(ssize_t, -1, process_vm_writev,
 WRAP(ssize_t, -1, read, (int fd, void *bytes, size_t count), (fd, bytes, count))
 WRAP(void *, NULL, realloc, (void *memory, size_t bytes), (memory, bytes))
 WRAP(ssize_t, -1, recv, (int fd, void *bytes, size_t count, int flags), (fd, bytes, count, flags))
-WRAP(ssize_t, -1, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
-WRAP(ssize_t, -1, send, (int fd, const void *bytes, size_t count, int flags),
-     (fd, bytes, count, flags))
-WRAP(ssize_t, -1, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
 WRAP(int, -1, setsockopt, (int fd, int level, int name, const void *value, socklen_t bytes),
      (fd, level, name, value, bytes))
-WRAP(int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol))
 WRAP(int, -1, stat64, (const char *path, void *status), (path, status))
 WRAP(int, -1, statfs64, (const char *path, void *status), (path, status))
 WRAP(char *, NULL, strdup, (const char *text), (text))
-
-char *__real_fgets(char *line, int bytes, FILE *file);
-char *__wrap_fgets(char *line, int bytes, FILE *file);
-
-/* As when the kernel does not read on; glibc's ferror looks at this flag. */
-char *__wrap_fgets(char *line, int bytes, FILE *file)
-{
-    if (fails(CALLER, "fgets", -1)) {
-        file->_flags |= 0x20;
-        return NULL;
-    }
-    return __real_fgets(line, bytes, file);
-}
 
 int __real_getsockopt(int fd, int level, int name, void *value, void *bytes);
 int __wrap_getsockopt(int fd, int level, int name, void *value, void *bytes);
@@ -334,14 +314,6 @@ int __wrap_open64(const char *path, int flags, mode_t mode)
     return fails(CALLER, "open64", -1) ? -1 : __real_open64(path, flags, mode);
 }
 
-int __real_openat64(int at, const char *path, int flags, ...);
-int __wrap_openat64(int at, const char *path, int flags, mode_t mode);
-
-int __wrap_openat64(int at, const char *path, int flags, mode_t mode)
-{
-    return fails(CALLER, "openat64", -1) ? -1 : __real_openat64(at, path, flags, mode);
-}
-
 int __wrap_fcntl64(int fd, int command, void *argument)
 {
     /* Flags of a descriptor that is there are always known. */
@@ -384,8 +356,8 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 static bool cannot_fail(long number)
 {
     return number == SYS_close || number == SYS_gettid || number == SYS_tgkill ||
-           number == SYS_nanosleep || number == SYS_faccessat || number == SYS_readlinkat ||
-           number == SYS_getcwd || number == SYS_unlinkat;
+           number == SYS_nanosleep || number == SYS_readlinkat || number == SYS_getcwd ||
+           number == SYS_unlinkat;
 }
 
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
