@@ -52,12 +52,16 @@ int local_listen(const struct local_name *name, int backlog)
     return fd;
 }
 
-/* The kernel remembers which process called listen or connect on the other end. */
+/* The kernel remembers which process called listen or connect on the other end. A friend is not to
+ * be taken for a stranger because the kernel was short of memory once: it is asked again. */
 static struct ucred peer_of(int socket)
 {
     struct ucred peer;
     socklen_t bytes = sizeof(peer);
-    const bool known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+    bool known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+    if (!known && shortage_is(errno)) {
+        known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+    }
     return known ? peer : (struct ucred){.uid = USER_UNKNOWN};
 }
 

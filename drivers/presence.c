@@ -17,6 +17,7 @@
 #include "drivers/address.h"
 #include "drivers/descriptor.h"
 #include "drivers/local_socket.h"
+#include "drivers/shortage.h"
 #include "drivers/system.h"
 
 #define BACKLOG 1024
@@ -158,23 +159,28 @@ void presence_meet(struct presence *presence, const struct gid *gid, uint32_t sl
     }
 }
 
+/* One whose user the kernel does not tell just now is not one. */
+static bool is_stranger(int socket)
+{
+    errno = 0;
+    return local_user(socket) != geteuid() && !shortage_is(errno);
+}
+
 /* To close a guest's socket would say that we have ended. So one for whom there is no memory waits
  * to be accepted, and one that the system will not watch stays until we close. */
 static void accept_guest(struct presence *presence, struct watched *name)
 {
     struct watched *guest = malloc(sizeof(*guest));
-    if (guest == NULL) {
-        return;
-    }
-    *guest = (struct watched){.kind = WATCHED_GUEST, .process = -1};
-    guest->socket = local_accept(name->socket);
-    if (guest->socket < 0) {
+    const int socket = guest == NULL ? -1 : local_accept_anybody(name->socket);
+    if (socket < 0 || is_stranger(socket)) {
+        descriptor_close(socket);
         free(guest);
         return;
     }
+    *guest = (struct watched){.kind = WATCHED_GUEST, .socket = socket, .process = -1};
     list_init(&guest->node);
     list_append(&presence->guests, &guest->node);
-    (void)watch(presence, guest->socket, guest);
+    (void)watch(presence, socket, guest);
 }
 
 /* A host may be told of by both its descriptors: it stays until it is forgotten. */
