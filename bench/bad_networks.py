@@ -1,4 +1,5 @@
-"""What bench/bad-networks measures: programs of nonic and of TCP on networks that lose, overtake, queue and delay.
+"""The measurements of bench/bad-networks: programs of nonic and of TCP on networks that lose, overtake, queue and
+delay.
 
 A setting is a network that misbehaves in one way, or nonic's own --fault on the loopback. A kind is what carries
 the bytes: nonic's 'block', 'auto' or 'rc', or TCP by 'cubic' or 'bbr'. A measurement is a function of a kind, and
@@ -115,7 +116,7 @@ class Bench:
     def plain(self, lose=0, late=0):
         if self.without:
             return Loopback(f'drop={lose},reorder={late},seed=7')
-        # What is sent is carried by the sender's processor, all of it; the other one has time left.
+        # The sender's processor carries every packet; the receiver's has time left, so the detour runs there.
         network = self.network('plain', relay=measure.program('delay'), detour_processor=RECEIVER)
         network.misbehave(lose=lose, late=late)
         return network
@@ -213,7 +214,7 @@ class Bench:
         return sum(one['end']['sum_received']['bits_per_second'] / 8e6 for one in said)
 
     def stream(self, place, kind, args, during=None, options=None):
-        """What bench/stream says. `during` is called while it runs."""
+        """The output of bench/stream, decoded. `during` is called while it runs."""
         program = measure.program('stream')
         server = self.serve(place, 1, ['taskset', '-c', str(RECEIVER),
                                        *self.command(place, kind, [program, PORT], options)], PORT)
@@ -384,7 +385,7 @@ def line_rate(mtu):
 
 
 def rate(said, first):
-    """MB/s from so many seconds on."""
+    """MB/s from second `first` on."""
     slots = said['bytes'][round(first / said['slot_s']):]
     return sum(slots) / (len(slots) * said['slot_s']) / 1e6
 
@@ -399,7 +400,7 @@ def longest_pause(said):
 
 
 def shared(rates):
-    """What several flows have together, Jain's index, and their worst quarter of a second."""
+    """The rate of all flows together, Jain's index, and the flows' worst quarter of a second."""
     means = [statistics.mean(one) for one in rates]
     squares = sum(mean * mean for mean in means)
     return {'goodput': sum(means), 'jain': sum(means) ** 2 / (len(means) * squares) if squares else 0,

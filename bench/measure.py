@@ -1,4 +1,4 @@
-"""What bench/run and bench/compare measure: figures of nonic, and of what a user would pick instead."""
+"""The rows of bench/run and bench/compare: figures of nonic, and of what a user would pick instead."""
 import collections
 import functools
 import itertools
@@ -86,7 +86,7 @@ def window_rate(seconds):
 
 
 def fault_rows():
-    """What --fault costs that strikes nothing, and one that delays each packet of both sides."""
+    """The costs of a --fault that strikes nothing, and of one that delays each packet of both sides."""
     for wire in 'udp', 'shm':
         for text, size, count in (('64 KB', 65536, 30000), ('1 MB', MB, 3000)):
             def bandwidth(fault, w=wire, s=size, n=count):
@@ -133,7 +133,7 @@ def crossbar(what, ports, packets, switches=1):
 
 
 def hold(pending, delays):
-    """The laboratory's event queue: nanoseconds of an event among so many."""
+    """The laboratory's event queue: nanoseconds for one event while `pending` others wait."""
     return json.loads(subprocess.run(['taskset', '-c', '1', program('hold'), str(pending), delays],
                                      capture_output=True, text=True, check=True).stdout)['ns']
 
@@ -214,7 +214,7 @@ def ucx_endpoints(transports, qps, field='rate'):
 
 
 def front_end(pace, count):
-    """A detector's front end sends so many messages of 16 KB to its receiver, which compares every byte: GB/s."""
+    """A detector's front end sends `count` messages of 16 KB to its receiver, which compares every byte: GB/s."""
     command = [nonic(), 'feroce']
     with subprocess.Popen(['taskset', '-c', '0', *command, 'board', '--start', f'16384,{count}', '--pace', pace, '--once'],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as board:
@@ -295,7 +295,7 @@ last_visits = {}
 
 
 def visits(wire, what, count=3000):
-    """What a server has after so many clients that came and went, each a process."""
+    """Resources of a server after `count` clients came and went, each of them a process."""
     done = subprocess.run([nonic(), 'run', '--wire', wire, '--', os.path.join(build, 'tests', 'hostile', 'visitors'),
                            str(count)], capture_output=True, text=True, timeout=900)
     last_visits[wire] = json.loads(done.stdout)
@@ -303,7 +303,7 @@ def visits(wire, what, count=3000):
 
 
 def before_visits(wire, what):
-    """What the server of the last row had before them."""
+    """Resources of the server of the last row before the first client came."""
     return last_visits[wire]['before'][what]
 
 

@@ -26,7 +26,7 @@ FACTS = []
 
 
 class Absent(Exception):
-    """What a fact rests on is not in the sources."""
+    """The sources lack what a fact rests on."""
 
 
 def fact(section, says, nonic, otherwise=None):

@@ -1,4 +1,4 @@
-"""What the programs of tests/ that run others have in common: the command line, tests by name, which of them
+"""Shared by the programs of tests/ that run others: the command line, tests by name, which of them
 run side by side, sanitizers' reports, and how processes end.
 
 A test is a function that returns, or raises Failure or Skipped. `test` notes it; `summary` runs all that the
@@ -28,7 +28,7 @@ WIRES = {'shm': ['--wire', 'shm'], 'udp': ['--wire', 'udp'], 'block': ['--wire',
          'auto': ['--wire', 'auto']}
 ROCE = 'shm', 'udp'
 EACH_WIRE = *ROCE, 'block'
-# What is not a reliable connection, or looks at RoCE's packets, is the same over `udp` and over `block`.
+# Programs without reliable connections, or that look at RoCE's packets, run alike over `udp` and over `block`.
 NO_BLOCKS = r'\bU[CD]\b|\bXRC\b|_u[cd]_|\bu[cd]_|xsrq|multicast|mckey|udaddy|udpong|-M |--capture'
 BAD_NETWORK = 'drop=0.01,dup=0.01,reorder=0.01,corrupt=0.001,seed=7'
 arguments = None
@@ -50,7 +50,7 @@ class Skipped(Exception):
 
 
 class Place:
-    """What one running test has for itself."""
+    """The resources that one running test has for itself."""
 
     def __init__(self):
         self.environment = dict(os.environ)
@@ -118,7 +118,7 @@ def use_sanitizer(theirs=False):
 
 
 def sanitizer_environment(folder):
-    """What unmodified programs leak is theirs. Reports go to files, so that those of killed servers and of
+    """Leaks of unmodified programs are theirs. Reports go to files, so that those of killed servers and of
     children are found, too; UBSan knows no files beside ASan, and speaks among the output."""
     log = f'log_path={folder}/report'
     halt = 'halt_on_error=0:exitcode=0' if of_programs else 'halt_on_error=1'
@@ -138,8 +138,8 @@ def race_of_program(report):
 
 
 def take_reports(theirs=None):
-    """What sanitizers have said in this test since this was asked last, but for reports that match `theirs`:
-    bugs of the program, met inside our library."""
+    """The sanitizers' reports of this test since the last call, but for those that match `theirs`: bugs of the
+    program, met inside our library."""
     place = local.place
     said = []
     for path in sorted(glob.glob(os.path.join(place.reports, '*'))) if place.reports else []:
@@ -172,7 +172,7 @@ def shared_address():
 
 
 def environment(**more):
-    """What programs of this test find in their environment."""
+    """The environment of this test's programs."""
     return {**local.place.environment, **more}
 
 
@@ -433,7 +433,7 @@ def run_all():
     return results + [(one, run_one(one)) for one in noted if one.alone]
 
 
-# Two threads hand a buffer of so many bytes to nonic, which writes 32.
+# Two threads hand buffers that are too short to nonic, which writes 32 bytes.
 WRONG = """
 import ctypes, threading
 verbs, libc = ctypes.CDLL('libibverbs.so.1'), ctypes.CDLL(None)

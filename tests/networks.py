@@ -1,7 +1,7 @@
 """Bad networks without netem: namespaces around a router that loses, marks, queues, delays and overtakes.
 
 Packets are lost singly, as on a real network: the segmentation offloads of every cable are off, and the router
-drops in hook forward. What is left behind by a program that is killed is left behind by `private`: nothing.
+drops in hook forward. A program that is killed leaves nothing behind: its namespaces go with `private`.
 """
 import contextlib
 import itertools
@@ -95,7 +95,7 @@ class Network:
         self.inside = [['ip', 'netns', 'exec', name] for name in self.names]
         self.processes = []
         self.relays = {}  # By what they are for: the far cable, the detour of those that are overtaken.
-        self.relayed = {}  # What the last one of each has done.
+        self.relayed = {}  # The counts of the last one of each.
         self.dead = set()
         self.shares = {}
 
@@ -139,7 +139,7 @@ class Network:
         self.misbehave()
 
     def veth(self, one, name_one, other, name_other):
-        """A cable whose packets are single ones. What a relay takes up needs its checksum."""
+        """A cable whose packets are single ones. Packets that a relay takes up need their checksums."""
         ip('link', 'add', name_one, 'netns', one, 'mtu', str(self.mtu), 'type', 'veth', 'peer', 'name', name_other,
            'netns', other, 'mtu', str(self.mtu))
         checksums = ['tx', 'off'] if other == self.cable else []
@@ -278,9 +278,9 @@ class Network:
         self.processes.remove(process)
 
     def seen(self, packets=20000, path=0, ports=1, told_by=0):
-        """What single datagrams from end 0 to end 1 really suffer: shares lost, overtaken and marked, by how many
-        they are overtaken (median), and milliseconds of the shortest round trip. What arrived is told by a path that
-        must not be cut."""
+        """The faults that single datagrams from end 0 to end 1 really suffer: shares lost, overtaken and marked, by
+        how many they are overtaken (median), and milliseconds of the shortest round trip. The receiver reports over a
+        path that must not be cut."""
         server = self.start(1, [sys.executable, '-c', RECEIVER])
         try:
             server.stdout.readline()

@@ -1,4 +1,4 @@
-"""What only connections of the block transport have: that both ends come to speak it, and several ways at once."""
+"""Connections of the block transport: both ends come to speak it, and they use several ways at once."""
 import os
 import re
 import signal
@@ -16,8 +16,8 @@ SOAK = 'drop=0.01,dup=0.01,reorder=0.01,corrupt=0.01,seed='
 
 
 def spoken(run, tries=5):
-    """What programs say whose counters show that they had streams of blocks. Who does not answer within 20 ms, for
-    want of a processor say, is taken for a stranger that speaks RC alone: so it is not tried only once."""
+    """The output of programs whose counters show that they had streams of blocks. A peer that does not answer within
+    20 ms, for want of a processor say, is taken for a stranger that speaks RC alone: hence several tries."""
     for _ in range(tries):
         output = run()
         if re.search(r'^nonic: +block_streams [1-9]', output, re.M):

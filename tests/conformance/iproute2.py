@@ -24,7 +24,7 @@ print('untouched')
 
 
 def run(words, options=(), fails=False, inside=()):
-    """What `rdma` prints. What nonic says to people goes elsewhere."""
+    """The output of `rdma`. nonic's messages to people go elsewhere."""
     done = subprocess.run([*inside, harness.nonic(), 'run', *options, '--', 'rdma', *words], capture_output=True, text=True,
                           timeout=60, env=harness.environment(), stdin=subprocess.DEVNULL)
     if (done.returncode != 0) != fails or fails and 'not supported' not in done.stderr:

@@ -48,9 +48,9 @@ def give_ipv6(both, end):
 
 
 def slows(service, family='ip'):
-    """To less than half, once in three tries. What is left is far less on a quiet machine; where others take the
-    processor for milliseconds, CNPs are as late, and the rate rises meanwhile. Under a sanitizer they always are, and
-    what is sent says nothing: CNPs are sent and heeded, which `carried` looks at."""
+    """To less than half, once in three tries. The rate that is left is far less on a quiet machine; where others take
+    the processor for milliseconds, CNPs are as late, and the rate rises meanwhile. Under a sanitizer they always are,
+    and what is sent says nothing: CNPs are sent and heeded, which `carried` looks at."""
     for last in False, False, True:
         with Namespaces(4200) as both:
             devices = ['rdma0', 'rdma0'] if family == 'ip' else [give_ipv6(both, end) for end in (0, 1)]

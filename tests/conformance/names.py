@@ -27,7 +27,7 @@ def opens(way, name, *opener, program=None):
 
 
 def others_untouched():
-    """What is not libibverbs is opened as before: by the search path of whoever opens it, with the loader's errors."""
+    """Other libraries are opened as before: by the search path of the opener, with the loader's errors."""
     with tempfile.TemporaryDirectory() as directory:
         program = shutil.copy(program_of('opens'), directory)
         shutil.copy(installed('librdmacm.so.1'), f'{directory}/libbeside.so')

@@ -4,7 +4,7 @@ import random
 
 
 def pairs_of(row):
-    """What of two options meets in this row."""
+    """The pairs of options' values that meet in this row."""
     return {frozenset(pair) for pair in itertools.combinations(row.items(), 2)}
 
 

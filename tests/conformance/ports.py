@@ -1,5 +1,5 @@
-"""What becomes of a device when its interface goes down, loses its carrier or its address, and when all is well again:
-the events that programs get, what they see, and whether their connections go on."""
+"""A device whose interface goes down, loses its carrier or its address, and recovers: the events that programs get,
+what they see, and whether their connections go on."""
 import os
 import re
 import select
@@ -14,7 +14,7 @@ from namespaces import Namespaces, ip
 DEVICE = ['--device', 'rdma0']
 BOTH = ['--device', 'rdma0,rdma1']
 PORT_ERROR, PORT_ACTIVE, GIDS = 'IBV_EVENT_PORT_ERR', 'IBV_EVENT_PORT_ACTIVE', 'IBV_EVENT_GID_CHANGE'
-DOWN_S = 1.5  # So long a cable is cut under a transfer.
+DOWN_S = 1.5  # A cable is cut for this time under a transfer.
 
 
 class Watcher:

@@ -87,7 +87,7 @@ class Board:
     # -- The connection manager ----------------------------------------------------------------------
 
     def answer(self, asked):
-        """What the board does with a request, and its reply."""
+        """Carries out a request, and gives the board's reply."""
         ack, local = ACK, Side(asked.remote.qpn, ip=self.address)
         if asked.request == OPEN:
             local.qpn, self.next_qpn = self.next_qpn, self.next_qpn + 1

@@ -77,7 +77,7 @@ def pattern(word, count):
 
 
 class Stream:
-    """What a responder knows of one queue pair."""
+    """A responder's state of one queue pair."""
 
     def __init__(self, qpn, psn, memory):
         self.qpn, self.expected, self.memory = qpn, psn, memory
@@ -98,7 +98,7 @@ class Link:
         self.address, self.board, self.version = address, board, version
         self.cm = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.cm.bind((address, CM_PORT))
-        self.wrong = []  # What a board should not have sent.
+        self.wrong = []  # Faults of the packets that the board sent.
 
     def tell(self, octets):
         self.cm.sendto(octets, (self.board, CM_PORT))

@@ -57,7 +57,7 @@ class Receiver:
         self.qp.to_rts(self.attributes)
 
     def receive(self, count):
-        """How many bytes of so many messages were right, one after another; None: not all."""
+        """The number of right bytes in `count` messages, one after another; None: not all came."""
         taken = 0
         end = time.monotonic() + SECONDS
         while taken < count:

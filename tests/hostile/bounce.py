@@ -28,7 +28,8 @@ PEER, STRANGER = '127.5.5.5', '127.6.6.6'
 
 
 class Peer:
-    """Speaks blocks as far as it has to. What arrives is counted: at its own address, and at the stranger's."""
+    """Speaks blocks as far as it has to. It counts the packets that arrive: at its own address, and at the
+    stranger's."""
 
     def __init__(self, peer, stranger, victim):
         address, qpn, rkey, memory = victim.split()
@@ -106,7 +107,7 @@ def play(peer, stranger, role):
 
 
 def meet(role, options=()):
-    """What the peer has counted."""
+    """The peer's counts."""
     program = os.path.join(harness.arguments.build, 'tests', 'hostile', 'bounced')
     pipes = {'stdin': subprocess.PIPE, 'stdout': subprocess.PIPE, 'text': True}
     with Namespaces(ends=1) as net:
@@ -142,7 +143,7 @@ def names_a_stranger(role, *options):
 
 
 def asks_and_is_silent(*options):
-    """Who proves nothing gets at most three times what it has sent. The victim sends nothing by itself."""
+    """A peer that proves nothing gets at most three times what it has sent. The victim sends nothing by itself."""
     found = meet('liar', options)
     if found['data'] != 0 or found['back'] + found['astray'] > 3 * found['sent']:
         raise Failure(f'a silent peer got {found}')

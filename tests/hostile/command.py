@@ -1,4 +1,4 @@
-"""What the command `nonic` shows and runs: names that strangers hold, programs that nonic cannot enter."""
+"""The command `nonic` against names that strangers hold, and programs that nonic cannot enter."""
 import json
 import os
 import re
@@ -53,7 +53,7 @@ def need_root():
 
 
 def liar(user, count, first, full):
-    """A process of that user that holds so many names, once it does."""
+    """A process of `user` that holds `count` names; returns when it holds them."""
     text = (LIAR.replace('COUNT', str(count)).replace('FIRST', str(first)).replace('FULL', str(full))
             .replace('TEXT', repr(TEXT)))
     process = subprocess.Popen(['/usr/bin/python3', '-c', text], stdin=subprocess.DEVNULL,
@@ -63,7 +63,7 @@ def liar(user, count, first, full):
 
 
 def stat(args, user, seconds=60):
-    """What `nonic stat` says to this user, who is not to wait for ever."""
+    """The output of `nonic stat` for this user, who is not to wait for ever."""
     try:
         return subprocess.run([nonic(), 'stat', *args], capture_output=True, text=True, user=user,
                               timeout=seconds, errors='replace')
@@ -98,7 +98,7 @@ def strangers_are_left_out():
 
 
 def a_liar_is_cleaned(user, says):
-    """Whoever may be shown is shown without control characters, and only what can be a counter."""
+    """A process that may be shown is shown without control characters, and with possible counters only."""
     holder = liar(user, 2, 3100001, True)
     try:
         done = stat(['3100001', '3100002'], None)

@@ -1,4 +1,4 @@
-"""Who is gone is gone: peers and strangers that come and go leave nothing behind, and nobody takes their place."""
+"""Peers that are gone are gone: those that come and go leave nothing behind, and nobody takes their place."""
 import contextlib
 import json
 import os
@@ -30,7 +30,7 @@ def memory_of(pid):
 
 
 def grew(before, after, most):
-    """By more than so many KB. A sanitizer keeps what is freed."""
+    """By more than `most` KB. A sanitizer keeps memory that is freed, so it proves nothing."""
     return after - before > most and not harness.sanitizer
 
 
@@ -57,7 +57,7 @@ def write_from_everywhere(victim, qpn, network):
 
 
 def memory_after(server, count):
-    """... so many datagrams, which it says by the thousand."""
+    """KB that the server has when it has got `count` datagrams; it tells each thousand."""
     said = 0
     while said < count:
         line = server.stdout.readline()

@@ -1,4 +1,4 @@
-"""Who reaches memory that is not, or no longer, theirs: windows, boards, process ids, unmapped pages."""
+"""Nobody reaches memory that is not, or no longer, theirs: windows, boards, process ids, unmapped pages."""
 import contextlib
 import mmap
 import os
@@ -141,7 +141,7 @@ def device_info(wire, inside):
 
 
 def no_shared_memory(inside, reason):
-    """What can use UDP does; the rest says what is missing."""
+    """Wires that can use UDP do so; the others say what is missing."""
     output, status = device_info('auto', inside)
     if status or 'PORT_ACTIVE' not in output:
         raise Failure(f'auto: {status}\n{output}')

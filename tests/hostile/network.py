@@ -1,4 +1,4 @@
-"""What anybody on the network can send, and what interfaces do: floods, forged packets, small MTUs."""
+"""Attacks of anybody on the network, and accidents of interfaces: floods, forged packets, small MTUs."""
 import contextlib
 import os
 import re
@@ -161,8 +161,8 @@ while True:
 
 
 def unfragmented():
-    """What the ICRC covers of the IP header: Do not Fragment, and an identification that is 0 or, within
-    one segmented call, counts from there."""
+    """The IP header's fields that the ICRC covers: Do not Fragment, and an identification that is 0 or, within one
+    segmented call, counts from there."""
     with Cable() as cable:
         sniffer = subprocess.Popen([*cable.inside[1], sys.executable, '-c', SNIFFER], text=True,
                                    stdout=subprocess.PIPE)

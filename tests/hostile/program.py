@@ -1,4 +1,4 @@
-"""What programs do to themselves: exit in signal handlers, cancelled threads, forks, small stacks."""
+"""Programs that harm themselves: exit in signal handlers, cancelled threads, forks, small stacks."""
 import os
 import shutil
 import subprocess

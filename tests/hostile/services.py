@@ -1,5 +1,5 @@
-"""Who claims services of the connection manager, what comes in as management datagrams, and what a process
-that ends still says."""
+"""Claims on services of the connection manager, management datagrams that come in, and the last messages of a process
+that ends."""
 import os
 import random
 import re
@@ -134,7 +134,7 @@ def served_in_a_flood():
                 process.communicate()
 
 
-# -- What a process says last -------------------------------------------------------------------------
+# -- Last messages of a process -----------------------------------------------------------------------
 
 def last_words(server, client):
     """Both sides of a connection on a network that loses a tenth of all packets: both have to end."""

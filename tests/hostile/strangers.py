@@ -8,7 +8,7 @@ import harness
 from harness import Failure, Skipped, finish, free_port, start, test, wait_for_listener
 from namespaces import Namespaces
 
-OVERFLOW = 65534  # What a user namespace calls everybody whom it does not name.
+OVERFLOW = 65534  # The user that a user namespace shows for everybody whom it does not map.
 KNOCK = os.path.join(harness.arguments.build, 'tests', 'hostile', 'knock')
 
 

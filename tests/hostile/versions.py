@@ -1,5 +1,5 @@
-"""Two versions of nonic on one machine: they work together, or the user is told that they do not. What another
-version does is played by processes that hold its names and answer as it would."""
+"""Two versions of nonic on one machine: they work together, or the user is told that they do not. Processes play
+another version: they hold its names and answer as it would."""
 import random
 import socket
 import subprocess
@@ -11,7 +11,7 @@ from harness import Failure, finish, nonic, start, test
 OTHER_RINGS = 'speaks another version of shared memory'
 OWNER = (0x6e6f6e6963706f73).to_bytes(8, 'little')  # "nonicpos": how an answer of the owner of a port begins.
 
-# Holds the abstract names given, and says so much to whoever connects to one of them.
+# Holds the abstract names given, and says the bytes given to whoever connects to one of them.
 HOLD = """
 import select, socket, sys
 says = bytes.fromhex(sys.argv[1])

@@ -1,4 +1,4 @@
-"""What a person at a shell sees: a line is typed on a terminal, and completed."""
+"""The view of a person at a shell: a line is typed on a terminal, and completed."""
 import os
 import pty
 import re

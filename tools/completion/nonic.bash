@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# What a shell offers behind `nonic`. zsh reads this file as well (nonic.zsh): nothing here is bash's alone.
+# The words that a shell offers behind `nonic`. zsh reads this file as well (nonic.zsh): nothing here is bash's alone.
 # The options are those of `nonic COMMAND --help`; tests/install/run compares the two.
 
 # The options of a command; of those that take a value, which values there are, or of which kind they are.

@@ -122,11 +122,11 @@ field('uint16', 'read_queue', 'READ blocks at a time', base.DEC)
 field('ipv6', 'gid', 'GID')
 -- CXH.
 field('uint64', 'challenge', 'Number of the challenge', base.HEX)
--- What follows headers.
+-- Fields behind the headers.
 field('bytes', 'payload', 'Payload')
 field('bytes', 'pad', 'Pad')
 field('uint32', 'icrc', 'Invariant CRC', base.HEX)
--- What the capture says of the session.
+-- The session, as the capture shows it.
 field('uint32', 'stream', 'Stream', base.DEC)
 field('framenum', 'hello_frame', 'HELLO in', base.NONE, frametype.REQUEST)
 field('framenum', 'welcome_frame', 'WELCOME in', base.NONE, frametype.RESPONSE)
@@ -287,7 +287,7 @@ local function judge_single(packet)
     end
 end
 
--- What is wrong with a packet that has a BXH; nil: nothing.
+-- The fault of a packet that has a BXH; nil: none.
 local function judge(packet, mtu)
     local opcode = packet.opcode
     if opcode == SEND or opcode == WRITE then
@@ -658,7 +658,7 @@ end
 
 local before = DissectorTable.get('udp.port'):get_dissector(PORT)
 
--- What is not ours. Malformed bytes raise an error there, after they were marked; it is not this script's.
+-- Datagrams that are not ours. Malformed bytes raise an error there, after they were marked; it is not this script's.
 local function hand_on(tvb, pinfo, root)
     local good, used = pcall(before.call, before, tvb, pinfo, root)
     return good and used or tvb:captured_len()
