@@ -85,7 +85,8 @@ static void look_at_lists(void)
     (void)!udp_find_owner(&gid, &owner);
     (void)!taken_everywhere(text, sizeof(text));
     (void)shm_find_any_other_layout();
-    stat_forget(programs, stat_find(&programs));
+    const size_t count = stat_find(&programs);
+    stat_forget(programs, count);
 }
 
 /* Memory that others may only read has two descriptors for a moment. */
