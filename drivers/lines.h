@@ -78,7 +78,7 @@ static inline int lines_close(struct lines *lines)
 }
 
 /* As many bytes as there is room for, of all lines; "" if the text cannot be read. */
-static inline void lines_read(int at, const char *path, char *text, size_t bytes)
+static inline int lines_read(int at, const char *path, char *text, size_t bytes)
 {
     struct lines lines;
     size_t count = 0;
@@ -86,7 +86,7 @@ static inline void lines_read(int at, const char *path, char *text, size_t bytes
     while (lines_next(&lines, text + count, bytes - count)) {
         count += strlen(text + count);
     }
-    (void)lines_close(&lines);
+    return lines_close(&lines);
 }
 
 #endif

@@ -86,7 +86,7 @@ static void read_text(char *text, size_t text_bytes, const char *name, pid_t pid
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/task/%u/%s", pid, thread, name);
-    lines_read(AT_FDCWD, path, text, text_bytes);
+    (void)lines_read(AT_FDCWD, path, text, text_bytes);
 }
 
 /* The thread is stopped, and has finished the system call that reaches into our memory. It was seen

@@ -20,7 +20,7 @@ static uid_t overflow_id(void)
 {
     char text[32];
     uid_t user = OVERFLOW_ID;
-    lines_read(AT_FDCWD, "/proc/sys/kernel/overflowuid", text, sizeof(text));
+    (void)lines_read(AT_FDCWD, "/proc/sys/kernel/overflowuid", text, sizeof(text));
     (void)sscanf(text, "%u", &user);
     return user;
 }
@@ -50,7 +50,8 @@ static uid_t user_in(int directory)
     char text[512]; /* A program's threads may have small stacks. */
     uid_t user;
     /* The file is longer; what is asked for stands near its beginning. */
-    lines_read(directory, "status", text, sizeof(text));
+    const int reason = lines_read(directory, "status", text, sizeof(text));
+    errno = reason != 0 ? reason : errno;
     const char *line = strstr(text, "\nUid:");
     return line != NULL && sscanf(line, "\nUid: %*u %u", &user) == 1 && user_is_named(user)
                ? user
