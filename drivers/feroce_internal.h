@@ -84,7 +84,4 @@ void feroce_capture_flush(struct feroce_capture *capture);
 struct feroce_frame feroce_port_frame(const struct feroce_port *port, const struct inet_flow *flow,
                                       uint16_t identification);
 
-/* feroce_send.c: what faults held and release now. */
-void feroce_port_release(struct feroce_port *port, struct instant now);
-
 #endif

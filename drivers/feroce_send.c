@@ -204,7 +204,7 @@ static void push(struct feroce_port *port, const struct feroce_entry *entry)
 
 /* Behind a packet that is held stands whom it is for: meanwhile the queue pair may have been opened
  * by another host, to which its way leads then. Such a packet is lost. */
-void feroce_port_release(struct feroce_port *port, struct instant now)
+static void feroce_port_release(struct feroce_port *port, struct instant now)
 {
     const struct faults_packet *held;
     while (port->faults_out != NULL && (held = faults_due(port->faults_out, now)) != NULL) {

@@ -283,7 +283,5 @@ void live_port_on_time(struct live *live);
 /* live_stat.c: answers `nonic stat`. */
 void live_serve_stat(struct live *live);
 void live_print_stats(const struct live *live);
-/* Completion and event notifications that the engines have ready. */
-void live_notify(struct live *live);
 
 #endif

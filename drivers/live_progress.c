@@ -76,7 +76,8 @@ void live_wake(struct live *live)
     system_count_up(live->wake_fd, 1);
 }
 
-void live_notify(struct live *live)
+/* Completion and event notifications that the engines have ready. */
+static void live_notify(struct live *live)
 {
     struct cq *cq;
     while ((cq = nic_next_notification(live->nic)) != NULL) {

@@ -278,8 +278,9 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
     return true;
 }
 
-/* Who listens and hangs up may have been short of something just then. */
-bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
+/* `only`: the process that it has to be; 0: any. A process that listens and hangs up may have been
+ * short of something just then. */
+static bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
 {
     for (int tries = 0; tries < DIALS; tries++) {
         if (dial(port, link, only)) {

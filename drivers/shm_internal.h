@@ -90,8 +90,6 @@ struct shm_port {
 };
 
 /* shm_connect.c */
-/* `only`: the process that it has to be; 0: any. */
-bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only);
 void shm_link_lose(struct shm_port *port, struct shm_link *link);
 void shm_inbound_close(struct shm_port *port, uint32_t index);
 /* Nothing is taken from it any more, and its producer is told to leave. The ring stays until then,

@@ -76,7 +76,8 @@ static void check_window(const struct region *window)
           (offset <= region->bytes && window->bytes <= region->bytes - offset));
 }
 
-void region_check(const struct region_table *table, const struct region *region)
+/* Its key finds it; what it opens lies within what it may open. */
+static void region_check(const struct region_table *table, const struct region *region)
 {
     CHECK(table->slots[slot_of(table, region->key)] == region);
     CHECK(region->bytes <= UINT64_MAX - region->start);

@@ -187,9 +187,6 @@ MUST_USE enum reach_verdict region_judge_flush(const struct region_table *table,
                                                const struct region_flush *flush,
                                                struct region_range *range);
 
-/* Its key finds it; what it opens lies within what it may open. */
-void region_check(const struct region_table *table, const struct region *region);
-
 /* The entry whose key is exactly `key`, bound or not; NULL if there is none. */
 struct region *region_find(const struct region_table *table, uint32_t key);
 

@@ -26,7 +26,4 @@ uint32_t ctl_address_towards(uint32_t ip);
 /* Returns the exit status: 0 if the board says ACK, or was not asked anything. */
 int ctl_exchange(const struct ctl_wish *wish);
 
-/* In words, on one line. */
-void ctl_print(const struct feroce_cm *message);
-
 #endif

@@ -58,7 +58,8 @@ static const char *ack_name(uint8_t ack)
     }
 }
 
-void ctl_print(const struct feroce_cm *message)
+/* In words, on one line. */
+static void ctl_print(const struct feroce_cm *message)
 {
     char ip[TEXT_IP_BYTES];
     printf("%s: %s; board's QPN 0x%x, PSN %u, R_Key 0x%x, address 0x%llx, IP %s; ours 0x%x\n",

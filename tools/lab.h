@@ -106,7 +106,6 @@ void lab_figure_name(const struct lab_run *run, const struct lab_figure *figure,
                      size_t bytes);
 bool lab_draw_figure(const char *directory, const struct lab_run *run, uint32_t figure, char *error,
                      size_t error_bytes);
-void lab_write_escaped(FILE *to, const char *text);
 
 /* -- MPI ----------------------------------------------------------------------------------------*/
 

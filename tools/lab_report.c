@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "tools/lab.h"
 
-void lab_write_escaped(FILE *to, const char *text)
+static void lab_write_escaped(FILE *to, const char *text)
 {
     for (; *text != '\0'; text++) {
         switch (*text) {

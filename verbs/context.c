@@ -41,6 +41,8 @@ static void *refuse(int reason)
     return fail(reason);
 }
 
+static void context_fill_slots(struct verbs_context *verbs, bool strict);
+
 /* `fd` is the context's from now on, if there is one. */
 static struct ibv_context *make(struct ibv_device *device, int fd)
 {
@@ -229,7 +231,8 @@ static int query_clock(struct ibv_context *context, struct ibv_values_ex *values
     return 0;
 }
 
-void context_fill_slots(struct verbs_context *verbs, bool strict)
+/* Fills the slots that programs call without a symbol. */
+static void context_fill_slots(struct verbs_context *verbs, bool strict)
 {
     verbs->query_port = port_query;
     verbs->advise_mr = mr_advise;

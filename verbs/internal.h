@@ -320,9 +320,6 @@ static inline void object_free(struct ibv_context *context, void *object)
     context_release(context);
 }
 
-/* context.c: fills the slots programs call without a symbol. */
-void context_fill_slots(struct verbs_context *verbs, bool strict);
-
 /* event.c: called by the NIC, locked, from any thread. */
 void event_on_async(void *unused, const struct nic_event *event);
 void event_on_completion(void *unused, struct cq *cq);

@@ -48,7 +48,7 @@ void nldev_put_u64(struct nldev_out *out, uint16_t type, uint64_t value)
     nldev_put(out, type, &value, sizeof(value));
 }
 
-void nldev_put_text(struct nldev_out *out, uint16_t type, const char *text)
+static void nldev_put_text(struct nldev_out *out, uint16_t type, const char *text)
 {
     nldev_put(out, type, text, strlen(text) + 1);
 }

@@ -52,7 +52,6 @@ void nldev_put(struct nldev_out *out, uint16_t type, const void *value, size_t b
 void nldev_put_u8(struct nldev_out *out, uint16_t type, uint8_t value);
 void nldev_put_u32(struct nldev_out *out, uint16_t type, uint32_t value);
 void nldev_put_u64(struct nldev_out *out, uint16_t type, uint64_t value);
-void nldev_put_text(struct nldev_out *out, uint16_t type, const char *text);
 /* What is put between the two lies in one attribute. */
 size_t nldev_begin_nest(struct nldev_out *out, uint16_t type);
 void nldev_end_nest(struct nldev_out *out, size_t nest);

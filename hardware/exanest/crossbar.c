@@ -156,6 +156,48 @@ static void shift(struct exanest_crossbar *crossbar, uint32_t stalled, const str
     crossbar->resting = resting | crossbar->rest[0];
 }
 
+/* Who waits for what, and who sends where. */
+static void check_inputs(const struct exanest_crossbar *crossbar)
+{
+    uint32_t owned = 0, waiting = 0;
+    for (uint32_t i = 0; i < EXANEST_PORTS_MAX; i++) {
+        const uint32_t output = crossbar->output_of[i];
+        if ((crossbar->engaged & ~crossbar->discarding) >> i & 1) {
+            CHECK((owned >> output & 1) == 0); /* One packet at a time. */
+            owned |= 1u << output;
+        }
+        if (crossbar->waiting >> i & 1) {
+            CHECK(crossbar->requests[output] >> i & 1);
+        }
+    }
+    CHECK(owned == crossbar->busy);
+    for (uint32_t o = 0; o < EXANEST_PORTS_MAX; o++) {
+        CHECK((waiting & crossbar->requests[o]) == 0);
+        CHECK((crossbar->wanted >> o & 1) == (crossbar->requests[o] != 0));
+        waiting |= crossbar->requests[o];
+    }
+    CHECK(waiting == crossbar->waiting && (crossbar->waiting & crossbar->engaged) == 0);
+    CHECK((crossbar->discarding & ~crossbar->engaged) == 0);
+}
+
+static void exanest_crossbar_check(const struct exanest_crossbar *crossbar)
+{
+    check_inputs(crossbar);
+    uint32_t resting = 0;
+    for (uint32_t i = 0; i < crossbar->idle; i++) {
+        resting |= crossbar->rest[i];
+    }
+    CHECK(resting == crossbar->resting && (resting & crossbar->busy) == 0);
+    for (uint32_t o = 0; o < EXANEST_PORTS_MAX; o++) {
+        uint32_t words = 0;
+        for (uint32_t i = 0; i < crossbar->latency; i++) {
+            words += crossbar->full[i] >> o & 1;
+        }
+        CHECK(words == (uint8_t)(crossbar->tails[o] - crossbar->heads[o]));
+        CHECK(o < crossbar->ports || words == 0);
+    }
+}
+
 uint32_t exanest_crossbar_step(struct exanest_crossbar *crossbar, uint32_t offered,
                                const struct exanest_offer offers[], uint32_t ready)
 {
@@ -181,46 +223,4 @@ uint32_t exanest_crossbar_step(struct exanest_crossbar *crossbar, uint32_t offer
     shift(crossbar, stalled, &moves);
     INVARIANTS(exanest_crossbar_check(crossbar));
     return moves.taken;
-}
-
-/* Who waits for what, and who sends where. */
-static void check_inputs(const struct exanest_crossbar *crossbar)
-{
-    uint32_t owned = 0, waiting = 0;
-    for (uint32_t i = 0; i < EXANEST_PORTS_MAX; i++) {
-        const uint32_t output = crossbar->output_of[i];
-        if ((crossbar->engaged & ~crossbar->discarding) >> i & 1) {
-            CHECK((owned >> output & 1) == 0); /* One packet at a time. */
-            owned |= 1u << output;
-        }
-        if (crossbar->waiting >> i & 1) {
-            CHECK(crossbar->requests[output] >> i & 1);
-        }
-    }
-    CHECK(owned == crossbar->busy);
-    for (uint32_t o = 0; o < EXANEST_PORTS_MAX; o++) {
-        CHECK((waiting & crossbar->requests[o]) == 0);
-        CHECK((crossbar->wanted >> o & 1) == (crossbar->requests[o] != 0));
-        waiting |= crossbar->requests[o];
-    }
-    CHECK(waiting == crossbar->waiting && (crossbar->waiting & crossbar->engaged) == 0);
-    CHECK((crossbar->discarding & ~crossbar->engaged) == 0);
-}
-
-void exanest_crossbar_check(const struct exanest_crossbar *crossbar)
-{
-    check_inputs(crossbar);
-    uint32_t resting = 0;
-    for (uint32_t i = 0; i < crossbar->idle; i++) {
-        resting |= crossbar->rest[i];
-    }
-    CHECK(resting == crossbar->resting && (resting & crossbar->busy) == 0);
-    for (uint32_t o = 0; o < EXANEST_PORTS_MAX; o++) {
-        uint32_t words = 0;
-        for (uint32_t i = 0; i < crossbar->latency; i++) {
-            words += crossbar->full[i] >> o & 1;
-        }
-        CHECK(words == (uint8_t)(crossbar->tails[o] - crossbar->heads[o]));
-        CHECK(o < crossbar->ports || words == 0);
-    }
 }

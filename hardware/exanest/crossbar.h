@@ -107,6 +107,4 @@ static inline bool exanest_crossbar_idle(const struct exanest_crossbar *crossbar
     return any == 0;
 }
 
-void exanest_crossbar_check(const struct exanest_crossbar *crossbar);
-
 #endif

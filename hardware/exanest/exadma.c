@@ -100,8 +100,9 @@ void exanest_exadma_check(const struct exanest_exadma *exadma)
 
 /* -- Host ---------------------------------------------------------------------------------------*/
 
-void exanest_exadma_on_write_data(struct exanest_exadma *exadma, struct exanest_word data,
-                                  uint16_t strobe)
+/* A beat of write data, with WREADY; it goes where the address says. */
+static void exanest_exadma_on_write_data(struct exanest_exadma *exadma, struct exanest_word data,
+                                         uint16_t strobe)
 {
     CHECK(exanest_exadma_write_data_ready(exadma));
     const struct exanest_pending_effect effect =

@@ -99,10 +99,6 @@ static inline bool exanest_exadma_write_data_ready(const struct exanest_exadma *
         &exadma->list, exanest_scheduler_ready(&exadma->scheduler), exadma->control_full);
 }
 
-/* A beat of write data, with WREADY; it goes where the address says. */
-void exanest_exadma_on_write_data(struct exanest_exadma *exadma, struct exanest_word data,
-                                  uint16_t strobe);
-
 /* What a store waits for; the unit has the word from ANSWER on. */
 enum exanest_store_stage {
     EXANEST_STORE_ADDRESS,

@@ -102,6 +102,15 @@ static struct exanest_piece data_piece(struct exanest_serializer *serializer, ui
     return piece;
 }
 
+static void exanest_serializer_check(const struct exanest_serializer *serializer)
+{
+    exanest_fifo_check(&serializer->fifo);
+    CHECK(serializer->fifo.used <= EXANEST_FIFO_WORDS);
+    CHECK(!serializer->half_sent || serializer->fifo.visible > 0);
+    CHECK(serializer->line.compensation_every_ps == 0 ||
+          serializer->since_ps < serializer->line.compensation_every_ps);
+}
+
 bool exanest_serializer_next(struct exanest_serializer *serializer, uint32_t most,
                              struct exanest_piece *piece)
 {
@@ -125,15 +134,6 @@ bool exanest_serializer_next(struct exanest_serializer *serializer, uint32_t mos
     piece->free_ps += compensation(serializer, piece->free_ps);
     INVARIANTS(exanest_serializer_check(serializer));
     return true;
-}
-
-void exanest_serializer_check(const struct exanest_serializer *serializer)
-{
-    exanest_fifo_check(&serializer->fifo);
-    CHECK(serializer->fifo.used <= EXANEST_FIFO_WORDS);
-    CHECK(!serializer->half_sent || serializer->fifo.visible > 0);
-    CHECK(serializer->line.compensation_every_ps == 0 ||
-          serializer->since_ps < serializer->line.compensation_every_ps);
 }
 
 /* -- The deserializer ---------------------------------------------------------------------------*/
@@ -236,6 +236,14 @@ static void put_word(struct exanest_deserializer *deserializer, struct exanest_w
     }
 }
 
+static void exanest_deserializer_check(const struct exanest_deserializer *deserializer)
+{
+    exanest_fifo_check(&deserializer->fifo);
+    CHECK(deserializer->seen < EXANEST_PACKET_WORDS_MAX || deserializer->skipping);
+    CHECK(deserializer->expected == 0 || deserializer->seen <= deserializer->expected);
+    CHECK(deserializer->peak <= EXANEST_FIFO_PLACES);
+}
+
 void exanest_deserializer_on_piece(struct exanest_deserializer *deserializer,
                                    const struct exanest_piece *piece)
 {
@@ -280,12 +288,4 @@ bool exanest_deserializer_next_flow(struct exanest_deserializer *deserializer, u
     deserializer->told_off = deserializer->off;
     *flow = deserializer->off ? EXANEST_FLOW_XOFF : EXANEST_FLOW_XON;
     return true;
-}
-
-void exanest_deserializer_check(const struct exanest_deserializer *deserializer)
-{
-    exanest_fifo_check(&deserializer->fifo);
-    CHECK(deserializer->seen < EXANEST_PACKET_WORDS_MAX || deserializer->skipping);
-    CHECK(deserializer->expected == 0 || deserializer->seen <= deserializer->expected);
-    CHECK(deserializer->peak <= EXANEST_FIFO_PLACES);
 }

@@ -142,7 +142,6 @@ static inline bool exanest_serializer_due(const struct exanest_serializer *seria
 /* The line is free. False: there is nothing to send. `most`: 64-bit words, 1 or 2. */
 MUST_USE bool exanest_serializer_next(struct exanest_serializer *serializer, uint32_t most,
                                       struct exanest_piece *piece);
-void exanest_serializer_check(const struct exanest_serializer *serializer);
 
 struct exanest_deserializer_config {
     uint16_t xoff_free; /* XOFF when so many words or fewer are free. */
@@ -222,7 +221,5 @@ static inline void exanest_deserializer_taken(struct exanest_deserializer *deser
 {
     exanest_fifo_pop(&deserializer->fifo);
 }
-
-void exanest_deserializer_check(const struct exanest_deserializer *deserializer);
 
 #endif

@@ -17,7 +17,7 @@ uint16_t exanest_lanes(uint64_t va, uint32_t bytes, uint32_t index)
     return (uint16_t)mask;
 }
 
-void exanest_intake_check(const struct exanest_intake *intake)
+static void exanest_intake_check(const struct exanest_intake *intake)
 {
     CHECK(intake->words <= intake->expected && intake->expected <= EXANEST_PAYLOAD_WORDS_MAX);
     CHECK(intake->header_verdict < EXANEST_VERDICT_COUNT);

@@ -71,8 +71,6 @@ struct exanest_intake_step {
 struct exanest_intake_step exanest_intake_take(struct exanest_intake *intake,
                                                const struct exanest_beat *beat);
 
-void exanest_intake_check(const struct exanest_intake *intake);
-
 /* Which bytes of word `index` belong to the payload: bit k is byte k. */
 uint16_t exanest_lanes(uint64_t va, uint32_t bytes, uint32_t index);
 

@@ -18,7 +18,7 @@ void exanest_packetizer_init(struct exanest_packetizer *packetizer,
         .parameters = *parameters, .next_deadline = NEVER, .last = EXANEST_PACKETIZER_CHANNELS - 1};
 }
 
-void exanest_packetizer_check(const struct exanest_packetizer *packetizer)
+static void exanest_packetizer_check(const struct exanest_packetizer *packetizer)
 {
     uint32_t sending = 0;
     for (uint32_t c = 0; c < EXANEST_PACKETIZER_CHANNELS; c++) {

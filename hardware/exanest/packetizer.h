@@ -168,6 +168,4 @@ static inline bool exanest_packetizer_idle(const struct exanest_packetizer *pack
     return packetizer->count == 0 && packetizer->ready == 0 && packetizer->timed == 0;
 }
 
-void exanest_packetizer_check(const struct exanest_packetizer *packetizer);
-
 #endif

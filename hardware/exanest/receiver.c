@@ -35,7 +35,7 @@ static struct exanest_arrival *newest(struct exanest_receiver *receiver)
     return &receiver->ring[ring_index(receiver, receiver->arrivals - 1u)];
 }
 
-void exanest_receiver_check(const struct exanest_receiver *receiver)
+static void exanest_receiver_check(const struct exanest_receiver *receiver)
 {
     CHECK(receiver->arrivals <= receiver->parameters.arrivals);
     CHECK(receiver->writes <= receiver->parameters.write_words);

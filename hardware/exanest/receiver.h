@@ -174,6 +174,4 @@ static inline const struct exanest_context *exanest_receiver_context(
     return exanest_context_at(&receiver->table, place);
 }
 
-void exanest_receiver_check(const struct exanest_receiver *receiver);
-
 #endif

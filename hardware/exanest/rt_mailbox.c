@@ -14,7 +14,7 @@ void exanest_rt_mailbox_init(struct exanest_rt_mailbox *mailbox,
                          parameters->patience_cycles, parameters->replies);
 }
 
-void exanest_rt_mailbox_check(const struct exanest_rt_mailbox *mailbox)
+static void exanest_rt_mailbox_check(const struct exanest_rt_mailbox *mailbox)
 {
     CHECK(mailbox->responses <= mailbox->parameters.responses);
     CHECK(mailbox->requests <= mailbox->parameters.requests);

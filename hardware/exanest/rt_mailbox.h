@@ -123,6 +123,4 @@ static inline bool exanest_rt_mailbox_empty(const struct exanest_rt_mailbox *mai
     return mailbox->responses == 0 && mailbox->requests == 0;
 }
 
-void exanest_rt_mailbox_check(const struct exanest_rt_mailbox *mailbox);
-
 #endif

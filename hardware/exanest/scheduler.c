@@ -29,7 +29,7 @@ void exanest_scheduler_init(struct exanest_scheduler *scheduler,
     *scheduler = (struct exanest_scheduler){.config = *config};
 }
 
-void exanest_scheduler_check_counts(const struct exanest_scheduler *scheduler)
+static void exanest_scheduler_check_counts(const struct exanest_scheduler *scheduler)
 {
     CHECK((uint32_t)scheduler->count + scheduler->in_hand <= scheduler->config.entries);
     CHECK(scheduler->head < scheduler->config.entries);
@@ -77,7 +77,8 @@ void exanest_scheduler_unmap(struct exanest_scheduler *scheduler, uint32_t chann
     scheduler->channels &= (uint8_t) ~(1u << channel);
 }
 
-int exanest_scheduler_channel(const struct exanest_scheduler *scheduler, uint16_t pdid)
+/* -1: it has none. */
+static int exanest_scheduler_channel(const struct exanest_scheduler *scheduler, uint16_t pdid)
 {
     for (uint32_t left = scheduler->channels; left != 0; left &= left - 1) {
         const int channel = __builtin_ctz(left);

@@ -110,8 +110,6 @@ void exanest_scheduler_init(struct exanest_scheduler *scheduler,
 /* The driver gives a channel, which is an AXI ID and a context of the SMMU, to a domain. */
 void exanest_scheduler_map(struct exanest_scheduler *scheduler, uint32_t channel, uint16_t pdid);
 void exanest_scheduler_unmap(struct exanest_scheduler *scheduler, uint32_t channel);
-/* -1: it has none. */
-int exanest_scheduler_channel(const struct exanest_scheduler *scheduler, uint16_t pdid);
 
 /* i_enqueue_r: is there room for one more? The one in hand keeps its place. */
 static inline bool exanest_scheduler_ready(const struct exanest_scheduler *scheduler)
@@ -152,6 +150,5 @@ static inline bool exanest_scheduler_idle(const struct exanest_scheduler *schedu
 
 /* Walks through the FIFO: for tests. */
 void exanest_scheduler_check(const struct exanest_scheduler *scheduler);
-void exanest_scheduler_check_counts(const struct exanest_scheduler *scheduler);
 
 #endif

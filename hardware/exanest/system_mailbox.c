@@ -8,7 +8,7 @@ enum {
     QUEUE_MASK = 0xffff,
 };
 
-uint64_t exanest_system_tag_encode(const struct exanest_system_tag *tag)
+static uint64_t exanest_system_tag_encode(const struct exanest_system_tag *tag)
 {
     CHECK(tag->bytes < 512 && tag->source >> EXANEST_COORDINATE_BITS == 0);
     return tag->lap | (uint64_t)tag->bytes << 16 | (uint64_t)tag->source << 25 |
@@ -33,7 +33,7 @@ void exanest_system_mailbox_init(struct exanest_system_mailbox *mailbox,
                          parameters->patience_cycles, parameters->replies);
 }
 
-void exanest_system_mailbox_check(const struct exanest_system_mailbox *mailbox)
+static void exanest_system_mailbox_check(const struct exanest_system_mailbox *mailbox)
 {
     for (uint32_t q = 0; q < EXANEST_SYSTEM_QUEUES; q++) {
         const struct exanest_system_queue *queue = &mailbox->queues[q];

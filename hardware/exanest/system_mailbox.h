@@ -63,7 +63,6 @@ struct exanest_system_tag {
     bool notifies;   /* Bit 47: a completion notification. */
 };
 
-uint64_t exanest_system_tag_encode(const struct exanest_system_tag *tag);
 struct exanest_system_tag exanest_system_tag_decode(uint64_t word);
 
 /* What an arrived message comes to. */
@@ -154,7 +153,5 @@ static inline bool exanest_system_mailbox_idle(const struct exanest_system_mailb
 {
     return !mailbox->writing && exanest_replies_idle(&mailbox->replies);
 }
-
-void exanest_system_mailbox_check(const struct exanest_system_mailbox *mailbox);
 
 #endif

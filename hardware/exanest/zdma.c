@@ -13,7 +13,7 @@ enum {
 
 _Static_assert(EXANEST_ZDMA_OUTSTANDING_MAX == 1u << SLOT_BITS, "a slot's number fits");
 
-bool exanest_zdma_is_valid(const struct exanest_zdma_config *config)
+static bool exanest_zdma_is_valid(const struct exanest_zdma_config *config)
 {
     return config->coordinate >> EXANEST_COORDINATE_BITS == 0 &&
            config->packet >= EXANEST_WORD_BYTES && config->packet <= EXANEST_PAYLOAD_BYTES_MAX &&

@@ -183,8 +183,6 @@ struct exanest_zdma {
     struct exanest_zdma_arrival arrivals[EXANEST_ZDMA_ARRIVALS];
 };
 
-/* Could exanest_zdma_init take it? */
-MUST_USE bool exanest_zdma_is_valid(const struct exanest_zdma_config *config);
 void exanest_zdma_init(struct exanest_zdma *zdma, const struct exanest_zdma_config *config);
 
 /* Bit s: there is a slot s. */

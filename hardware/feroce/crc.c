@@ -9,7 +9,7 @@
 
 /* -- Matrices -----------------------------------------------------------------------------------*/
 
-struct feroce_matrix feroce_matrix_identity(void)
+static struct feroce_matrix feroce_matrix_identity(void)
 {
     struct feroce_matrix matrix;
     for (uint32_t j = 0; j < 32; j++) {
@@ -18,7 +18,8 @@ struct feroce_matrix feroce_matrix_identity(void)
     return matrix;
 }
 
-struct feroce_matrix feroce_matrix_step(void)
+/* M: 32 shifts of the register. */
+static struct feroce_matrix feroce_matrix_step(void)
 {
     struct feroce_matrix matrix = feroce_matrix_identity();
     for (uint32_t j = 0; j < 32; j++) {
@@ -128,7 +129,7 @@ static void check_mark(const struct feroce_crc *unit, const struct feroce_crc_ma
     CHECK(!mark->there || (mark->slices >= 1 && mark->slices <= unit->config.width_bytes / 4));
 }
 
-void feroce_crc_check(const struct feroce_crc *unit)
+static void feroce_crc_check(const struct feroce_crc *unit)
 {
     check_mark(unit, &unit->products_of);
     for (uint32_t i = 0; i < FEROCE_CRC_TREE_MAX; i++) {

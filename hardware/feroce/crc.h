@@ -59,9 +59,6 @@ static inline uint32_t feroce_matrix_apply(const struct feroce_matrix *matrix, u
     return sum;
 }
 
-struct feroce_matrix feroce_matrix_identity(void);
-/* M: 32 shifts of the register. */
-struct feroce_matrix feroce_matrix_step(void);
 /* What applies `second` and then `first`. */
 struct feroce_matrix feroce_matrix_product(const struct feroce_matrix *first,
                                            const struct feroce_matrix *second);
@@ -165,7 +162,5 @@ static inline uint32_t feroce_crc_cycles(const struct feroce_crc_config *config)
 {
     return 2u + config->tree_cycles;
 }
-
-void feroce_crc_check(const struct feroce_crc *unit);
 
 #endif

@@ -14,7 +14,8 @@ void forth_queue_reset(struct forth_queue *queue)
     queue->tail = queue->head = queue->pending = queue->released = 0;
 }
 
-void forth_queue_check(const struct forth_queue *queue)
+/* The pointers and the counts agree. */
+static void forth_queue_check(const struct forth_queue *queue)
 {
     CHECK(queue->released <= queue->pending && queue->pending <= FORTH_QUEUE_REQUESTS);
     CHECK(queue->head <= POINTER_MASK && queue->tail <= POINTER_MASK);

@@ -50,9 +50,6 @@ bool forth_queue_released(const struct forth_queue *queue);
 MUST_USE enum forth_verdict forth_queue_next(const struct forth_queue *queue,
                                              struct forth_request *request);
 
-/* The pointers and the counts agree. */
-void forth_queue_check(const struct forth_queue *queue);
-
 /* The request at the head has been served, or cannot be. */
 void forth_queue_advance(struct forth_queue *queue);
 

@@ -61,7 +61,7 @@ static uint32_t check_buffer(const struct lant_fault_injector *injector,
     return buffer->count;
 }
 
-void lant_fault_check(const struct lant_fault_injector *injector)
+static void lant_fault_check(const struct lant_fault_injector *injector)
 {
     uint64_t records = 0;
     for (uint32_t x = 0; x < LANT_FAULT_HOPS_MAX; x++) {

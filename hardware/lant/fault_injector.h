@@ -161,6 +161,4 @@ static inline bool lant_fault_idle(const struct lant_fault_injector *injector)
     return injector->counters.packets == injector->counters.answers;
 }
 
-void lant_fault_check(const struct lant_fault_injector *injector);
-
 #endif

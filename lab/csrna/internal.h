@@ -16,8 +16,6 @@
 void csrna_wake(struct csrna_nic *nic, uint64_t at_ps);
 void csrna_ring_push(struct csrna_ring *ring, uint32_t value);
 void csrna_queue_push(struct csrna_packets *queue, struct csrna_packet *packet);
-/* The WQEs of a visit have come: splits them into messages. */
-void csrna_split(struct csrna_nic *nic, uint32_t slot);
 /* A packet has all it needs; a request waits for the NIC's window. */
 void csrna_send(struct csrna_nic *nic, struct csrna_packet *packet);
 /* A read has been done. */

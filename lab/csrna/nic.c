@@ -147,7 +147,7 @@ static void scheduler_step(struct csrna_nic *nic)
 }
 
 /* The WQEs of a visit have come: splits the WQEs into messages. */
-void csrna_split(struct csrna_nic *nic, uint32_t slot)
+static void csrna_split(struct csrna_nic *nic, uint32_t slot)
 {
     struct qp_message messages[CSRNA_VISIT_WQES_MAX];
     for (uint32_t i = 0; i < nic->qps[slot].wqes; i++) {

@@ -34,7 +34,8 @@ struct exanest_fabric_config exanest_fabric_default(uint32_t x, uint32_t y, uint
 
 /* -- Places -------------------------------------------------------------------------------------*/
 
-struct exanest_place exanest_fabric_place(const struct exanest_fabric *fabric, uint32_t number)
+static struct exanest_place exanest_fabric_place(const struct exanest_fabric *fabric,
+                                                 uint32_t number)
 {
     const uint8_t *size = fabric->config.size;
     const uint32_t qfdb = number / EXANEST_FPGAS;

@@ -102,8 +102,7 @@ static inline struct exanest_fpga *exanest_fabric_fpga(struct exanest_fabric *fa
 /* Which FPGA of its QFDB is at an end, 0 or 1, of a link. */
 uint32_t exanest_fabric_end(uint32_t link, uint32_t end);
 
-/* Where an FPGA is; its number. */
-struct exanest_place exanest_fabric_place(const struct exanest_fabric *fabric, uint32_t number);
+/* The number of the FPGA at a place. */
 uint32_t exanest_fabric_number(const struct exanest_fabric *fabric, uint32_t coordinate);
 
 /* Software has given a unit of the FPGA something to do: cycles follow from the next edge on. */

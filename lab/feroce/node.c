@@ -9,7 +9,8 @@
 #include "lab/feroce/machine.h"
 #include "lab/feroce/node_internal.h"
 
-uint64_t feroce_edge_ps(const struct feroce_node *node, uint64_t at_ps)
+/* The first edge of the clock that is not before `at_ps`. */
+static uint64_t feroce_edge_ps(const struct feroce_node *node, uint64_t at_ps)
 {
     const uint64_t cycle_ps = node->timing.cycle_ps;
     return (at_ps + cycle_ps - 1) / cycle_ps * cycle_ps;

@@ -13,8 +13,6 @@ static inline uint64_t feroce_cycles_ps(const struct feroce_node *node, uint64_t
     return cycles * node->timing.cycle_ps;
 }
 
-/* The first edge of the clock that is not before `at_ps`. */
-uint64_t feroce_edge_ps(const struct feroce_node *node, uint64_t at_ps);
 /* The next edge at which the timers' round robin stands at queue pair `index`. */
 uint64_t feroce_turn_ps(const struct feroce_node *node, uint64_t at_ps, uint32_t index);
 bool feroce_is_2024(const struct feroce_node *node);

@@ -29,9 +29,6 @@
 
 /* -- What experiments share ---------------------------------------------------------------------*/
 
-/* The parameter "payload" in QWords. 0, and the run has failed, if no packet through the switch can
- * have it. */
-uint32_t forth_payload_qwords(struct lab_run *run);
 /* A row's id: the claim's, and which one. */
 const char *forth_row_id(char *id, const char *claim, const char *which, ...)
     __attribute__((format(printf, 3, 4)));

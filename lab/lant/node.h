@@ -220,7 +220,6 @@ void lant_node_packets_over(struct lant_node *node);
 /* node_input.c */
 void lant_node_on_frame(void *nodes, uint32_t index, struct lant_frame *frame);
 void lant_node_take_notifications(struct lant_node *node);
-void lant_node_take_held(struct lant_node *node);
 /* node.c */
 void lant_node_settle(struct lant_node *node);
 struct lant_visit *lant_node_visit(struct lant_node *node, sim_action act);

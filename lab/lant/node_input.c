@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+static void lant_node_take_held(struct lant_node *node);
+
 static const struct lant_costs *costs_of(const struct lant_node *node)
 {
     return &node->world->config.costs;
@@ -321,7 +323,7 @@ static void on_rdma_answer(struct sim *sim, struct sim_event *event)
 
 /* -- Arrival ------------------------------------------------------------------------------------*/
 
-void lant_node_take_held(struct lant_node *node)
+static void lant_node_take_held(struct lant_node *node)
 {
     while (!list_empty(&node->held)) {
         struct lant_visit *visit = CONTAINER_OF(node->held.next, struct lant_visit, place);

@@ -4,6 +4,8 @@
  */
 #include "lab/network/network.h"
 
+static void network_at_switch(struct network *network, struct network_packet *packet);
+
 static void on_switch(struct sim *sim, struct sim_event *event)
 {
     (void)sim;
@@ -87,7 +89,8 @@ static void drop(struct network *network, struct network_packet *packet)
     network_end(network, packet);
 }
 
-void network_at_switch(struct network *network, struct network_packet *packet)
+/* The packet is at a switch. */
+static void network_at_switch(struct network *network, struct network_packet *packet)
 {
     if (network->inputs != NULL) {
         network_at_input(network, packet);

@@ -156,16 +156,12 @@ double network_throughput(const struct network *network);
 /* node.c: the node makes its next packet, unless it is to stop. */
 void network_make(struct network *network, uint32_t node);
 void network_deliver(struct sim *sim, struct sim_event *event);
-/* Shows in the trace how many packets there are. */
-void network_show(struct network *network);
 /* A packet has come to an end, however. */
 void network_end(struct network *network, struct network_packet *packet);
 
 /* fabric.c: the packet leaves by `port` as `out`, and goes on from there. */
 void network_travel(struct network *network, struct network_packet *packet, uint32_t port,
                     struct sim_span out);
-/* The packet is at a switch. */
-void network_at_switch(struct network *network, struct network_packet *packet);
 
 /* inputs.c */
 void network_inputs_open(struct network *network);

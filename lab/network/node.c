@@ -66,6 +66,15 @@ static struct network_packet *take(struct network *network)
     return packet;
 }
 
+/* Shows in the trace how many packets there are. */
+static void network_show(struct network *network)
+{
+    if (UNLIKELY(network->trace != NULL)) {
+        sim_trace_value(network->trace, network->track, network->sim.now_ps,
+                        sim_pool_taken(&network->packets));
+    }
+}
+
 void network_make(struct network *network, uint32_t index)
 {
     struct network_node *node = &network->nodes[index];
@@ -99,14 +108,6 @@ void network_make(struct network *network, uint32_t index)
 }
 
 /* -- Sinks --------------------------------------------------------------------------------------*/
-
-void network_show(struct network *network)
-{
-    if (UNLIKELY(network->trace != NULL)) {
-        sim_trace_value(network->trace, network->track, network->sim.now_ps,
-                        sim_pool_taken(&network->packets));
-    }
-}
 
 void network_end(struct network *network, struct network_packet *packet)
 {

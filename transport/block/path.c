@@ -199,6 +199,19 @@ static void record(struct block_path *path, uint32_t bytes, struct instant now)
     }
 }
 
+static void block_path_check(const struct block_path *path)
+{
+    CHECK(path->record_count <= path->record_mask + 1);
+    CHECK(path->reordering >= 1 && path->reordering <= REORDERING_MOST);
+    CHECK(!path->arrived_known || psn_distance(path->arrived, path->next) > 0);
+    CHECK(!path->suspect || path->timeout_at.ns == UINT64_MAX);
+    if (path->record_count != 0) {
+        const struct path_record *newest = record_at(path, path->record_next - 1);
+        CHECK(psn_equal(psn_after(newest->first, newest->packets), path->next));
+        CHECK(newest->bytes_end == path->sent_bytes);
+    }
+}
+
 struct psn block_path_sent(struct block_path *path, uint32_t bytes, bool asks, struct instant now)
 {
     INVARIANTS(block_path_check(path));
@@ -563,17 +576,4 @@ void block_path_home_answers(struct block_path *path, struct instant now)
 {
     path->turns = 0;
     path->home_at = now;
-}
-
-void block_path_check(const struct block_path *path)
-{
-    CHECK(path->record_count <= path->record_mask + 1);
-    CHECK(path->reordering >= 1 && path->reordering <= REORDERING_MOST);
-    CHECK(!path->arrived_known || psn_distance(path->arrived, path->next) > 0);
-    CHECK(!path->suspect || path->timeout_at.ns == UINT64_MAX);
-    if (path->record_count != 0) {
-        const struct path_record *newest = record_at(path, path->record_next - 1);
-        CHECK(psn_equal(psn_after(newest->first, newest->packets), path->next));
-        CHECK(newest->bytes_end == path->sent_bytes);
-    }
 }

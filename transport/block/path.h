@@ -179,6 +179,4 @@ void block_path_home_tried(struct block_path *path, struct instant now);
 /* It was answered: the path takes its own way. */
 void block_path_home_answers(struct block_path *path, struct instant now);
 
-void block_path_check(const struct block_path *path);
-
 #endif

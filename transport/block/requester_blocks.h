@@ -103,8 +103,6 @@ void block_settle(struct block_requester *requester);
 uint32_t block_cost_of(const struct block_requester *requester, const struct work *work,
                        uint32_t index, uint64_t positions);
 
-/* Bytes in flight on all paths. */
-uint32_t block_flight(const struct block_requester *requester);
 /* The memory that a WRITE is for. */
 struct block_range block_range_of(const struct work *work);
 /* D of a message that begins now. */

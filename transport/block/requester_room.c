@@ -20,7 +20,8 @@ uint32_t block_cost_of(const struct block_requester *requester, const struct wor
     return cost;
 }
 
-uint32_t block_flight(const struct block_requester *requester)
+/* Bytes in flight on all paths. */
+static uint32_t block_flight(const struct block_requester *requester)
 {
     uint32_t flight = 0;
     for (uint32_t i = 0; i < requester->paths.count; i++) {

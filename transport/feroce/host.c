@@ -57,7 +57,8 @@ static bool is_requesting(const struct feroce_stream *stream)
     return stream->state == FEROCE_STREAM_OPENING || stream->state == FEROCE_STREAM_CLOSING;
 }
 
-void feroce_host_check(const struct feroce_host *host)
+/* What must hold between two calls. */
+static void feroce_host_check(const struct feroce_host *host)
 {
     uint32_t opening = 0;
     for (uint32_t i = 0; i < FEROCE_STREAMS_MAX; i++) {

@@ -165,7 +165,4 @@ struct instant feroce_host_deadline(const struct feroce_host *host);
 void feroce_host_on_time(struct feroce_host *host, struct instant now);
 MUST_USE bool feroce_host_next_event(struct feroce_host *host, struct feroce_host_event *event);
 
-/* What must hold between two calls. */
-void feroce_host_check(const struct feroce_host *host);
-
 #endif

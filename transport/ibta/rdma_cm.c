@@ -78,7 +78,7 @@ void rdma_channel_forget(struct rdma_channel *channel)
     list_remove(&channel->changed);
 }
 
-void rdma_note_changed(struct rdma_cm *manager, struct rdma_channel *channel)
+static void rdma_note_changed(struct rdma_cm *manager, struct rdma_channel *channel)
 {
     if (list_empty(&channel->changed)) {
         list_append(&manager->changed, &channel->changed);

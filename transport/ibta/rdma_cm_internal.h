@@ -33,6 +33,5 @@ struct rdma_event *rdma_raise(struct rdma_cm *manager, struct rdma_id *id,
                               enum rdma_event_kind kind, int status);
 /* All invariants of an id and of its connection. */
 void rdma_id_check(struct rdma_cm *manager, const struct rdma_id *id);
-void rdma_note_changed(struct rdma_cm *manager, struct rdma_channel *channel);
 
 #endif

@@ -42,7 +42,7 @@ struct lant_error_action lant_error_action(enum lant_error_kind kind, bool accel
 
 /* -- Invariants ---------------------------------------------------------------------------------*/
 
-void lant_errors_check(const struct lant_errors *errors)
+static void lant_errors_check(const struct lant_errors *errors)
 {
     CHECK(errors->reported <= errors->written);
     for (uint64_t i = 0; i < LANT_ERRORS_MAX; i++) {

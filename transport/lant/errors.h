@@ -105,6 +105,4 @@ static inline uint32_t lant_errors_count(const struct lant_errors *errors)
 /* `index` counts from the oldest record that is kept. */
 const struct lant_error *lant_errors_at(const struct lant_errors *errors, uint32_t index);
 
-void lant_errors_check(const struct lant_errors *errors);
-
 #endif

@@ -43,7 +43,7 @@ static uint32_t check_queue(const struct lant_inbound *inbound,
     return queue->count;
 }
 
-void lant_inbound_check(const struct lant_inbound *inbound)
+static void lant_inbound_check(const struct lant_inbound *inbound)
 {
     uint32_t records = inbound->free_count, entries = 0;
     CHECK((inbound->used & ~all_entries(inbound)) == 0);
@@ -75,8 +75,8 @@ static uint32_t find(const struct lant_inbound *inbound, uint32_t source, uint8_
     return NOWHERE;
 }
 
-enum lant_inbound_verdict lant_inbound_judge(const struct lant_inbound *inbound, uint32_t source,
-                                             uint8_t bus_id)
+static enum lant_inbound_verdict lant_inbound_judge(const struct lant_inbound *inbound,
+                                                    uint32_t source, uint8_t bus_id)
 {
     const bool known = find(inbound, source, bus_id) != NOWHERE;
     if (!known && inbound->used == all_entries(inbound)) {

@@ -101,9 +101,6 @@ static inline bool lant_inbound_holds(enum lant_inbound_verdict verdict)
     return verdict == LANT_INBOUND_HELD_ENTRY || verdict == LANT_INBOUND_HELD_RECORD;
 }
 
-enum lant_inbound_verdict lant_inbound_judge(const struct lant_inbound *inbound, uint32_t source,
-                                             uint8_t bus_id);
-
 /* Judges, and if the request need not wait, keeps `record` and says by which local ID the request
  * goes to memory. */
 enum lant_inbound_verdict lant_inbound_admit(struct lant_inbound *inbound,
@@ -129,7 +126,5 @@ static inline bool lant_inbound_idle(const struct lant_inbound *inbound)
 {
     return inbound->used == 0;
 }
-
-void lant_inbound_check(const struct lant_inbound *inbound);
 
 #endif

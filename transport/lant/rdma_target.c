@@ -24,7 +24,7 @@ static const struct lant_rdma_arrival *arrival_at(const struct lant_rdma_target 
     return &target->arrivals[(target->arrivals_first + nth) % LANT_ARRIVALS_MAX];
 }
 
-void lant_rdma_target_check(const struct lant_rdma_target *target)
+static void lant_rdma_target_check(const struct lant_rdma_target *target)
 {
     uint32_t held = 0, complete = 0;
     lant_registrations_check(&target->registrations);

@@ -169,6 +169,4 @@ static inline bool lant_rdma_target_idle(const struct lant_rdma_target *target)
            target->tombstones.count == 0 && target->arrivals_count == 0;
 }
 
-void lant_rdma_target_check(const struct lant_rdma_target *target);
-
 #endif

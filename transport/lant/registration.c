@@ -88,7 +88,8 @@ uint64_t lant_registrations_taken(const struct lant_registrations *registrations
 
 /* -- Invariants ---------------------------------------------------------------------------------*/
 
-void lant_registrations_check_row(const struct lant_registrations *registrations, uint32_t row)
+static void lant_registrations_check_row(const struct lant_registrations *registrations,
+                                         uint32_t row)
 {
     const struct lant_row *at = lant_registrations_row(registrations, row);
     const uint64_t *taken = taken_of(registrations, row);

@@ -136,6 +136,5 @@ void lant_registrations_touch(struct lant_registrations *registrations, uint64_t
 void lant_registrations_remove(struct lant_registrations *registrations, uint32_t row);
 
 void lant_registrations_check(const struct lant_registrations *registrations);
-void lant_registrations_check_row(const struct lant_registrations *registrations, uint32_t row);
 
 #endif

@@ -68,8 +68,8 @@ enum lant_shm_verdict lant_shm_room(const struct lant_shm *shm,
                : LANT_SHM_HELD_SEQUENCE;
 }
 
-enum lant_shm_verdict lant_shm_judge(const struct lant_shm *shm,
-                                     const struct lant_shm_request *request, uint64_t now)
+static enum lant_shm_verdict lant_shm_judge(const struct lant_shm *shm,
+                                            const struct lant_shm_request *request, uint64_t now)
 {
     const enum lant_shm_verdict shape = judge_shape(request);
     if (shape != LANT_SHM_ISSUED) {

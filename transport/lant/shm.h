@@ -225,8 +225,6 @@ static inline bool lant_shm_is_held(enum lant_shm_verdict verdict)
     return verdict >= LANT_SHM_HELD_ROW && verdict <= LANT_SHM_HELD_DONE;
 }
 
-enum lant_shm_verdict lant_shm_judge(const struct lant_shm *shm,
-                                     const struct lant_shm_request *request, uint64_t now);
 /* Judges, and takes the request unless it is held or refused. */
 enum lant_shm_verdict lant_shm_request(struct lant_shm *shm, const struct lant_shm_request *request,
                                        uint64_t now);
@@ -265,8 +263,6 @@ enum lant_shm_answer {
 };
 
 /* An R or B packet of class SHM. */
-enum lant_shm_answer lant_shm_judge_answer(const struct lant_shm *shm,
-                                           const struct lant_packet *packet);
 enum lant_shm_answer lant_shm_on_answer(struct lant_shm *shm, struct lant_errors *errors,
                                         const struct lant_packet *packet, uint64_t now);
 

@@ -33,8 +33,8 @@ static enum lant_shm_answer judge_nack(const struct lant_shm *shm, const struct 
     return row->attempt == shm->config.retries ? LANT_SHM_ANSWER_FAILS : LANT_SHM_ANSWER_RESENDS;
 }
 
-enum lant_shm_answer lant_shm_judge_answer(const struct lant_shm *shm,
-                                           const struct lant_packet *packet)
+static enum lant_shm_answer lant_shm_judge_answer(const struct lant_shm *shm,
+                                                  const struct lant_packet *packet)
 {
     const struct lant_footer *footer = &packet->footer;
     if (footer->class != LANT_CLASS_SHM || packet->header.destination != shm->config.node) {
@@ -67,8 +67,9 @@ enum lant_shm_answer lant_shm_judge_answer(const struct lant_shm *shm,
 
 /* -- The end of a request -----------------------------------------------------------------------*/
 
-void lant_shm_finish(struct lant_shm *shm, uint32_t i, enum lant_shm_done_kind kind,
-                     enum lant_response response, uint64_t data)
+/* Done or failed: the row is free. `data`: that of a load. */
+static void lant_shm_finish(struct lant_shm *shm, uint32_t i, enum lant_shm_done_kind kind,
+                            enum lant_response response, uint64_t data)
 {
     struct lant_shm_row *row = &shm->rows[i];
     const bool waits = row->early == LANT_SHM_EARLY_NOT_YET || row->early == LANT_SHM_EARLY_WAITS;

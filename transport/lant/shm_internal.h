@@ -74,9 +74,6 @@ void lant_shm_put_done(struct lant_shm *shm, const struct lant_shm_row *row,
                        enum lant_shm_done_kind kind, enum lant_response response, uint64_t data);
 /* Gives the timers of the bank that are free to the stores that wait for one. */
 void lant_shm_grant_early(struct lant_shm *shm);
-/* Done or failed: the row is free. `data`: that of a load. */
-void lant_shm_finish(struct lant_shm *shm, uint32_t row, enum lant_shm_done_kind kind,
-                     enum lant_response response, uint64_t data);
 
 /* -- The pending list (shm_pending.c) -----------------------------------------------------------*/
 

@@ -10,7 +10,7 @@ void lant_shm_target_init(struct lant_shm_target *target,
     lant_shm_recent_init(&target->recent, config->recent, config->lifetime, memory);
 }
 
-void lant_shm_target_check(const struct lant_shm_target *target)
+static void lant_shm_target_check(const struct lant_shm_target *target)
 {
     lant_exclusive_check(&target->exclusive);
     lant_shm_recent_check(&target->recent);

@@ -95,6 +95,4 @@ void lant_shm_refuse(uint32_t node, const struct lant_packet *request, enum lant
 uint64_t lant_shm_target_deadline(const struct lant_shm_target *target);
 void lant_shm_target_on_time(struct lant_shm_target *target, uint64_t now);
 
-void lant_shm_target_check(const struct lant_shm_target *target);
-
 #endif

@@ -13,7 +13,9 @@
 /* The start of a sender that begins at its own time. */
 #define START_PS UINT64_C(10000000)
 
-uint32_t forth_payload_qwords(struct lab_run *run)
+/* The parameter "payload" in QWords. 0, and the run has failed, if no packet through the switch can
+ * have it. */
+static uint32_t forth_payload_qwords(struct lab_run *run)
 {
     const uint32_t bytes = (uint32_t)lab_value(run, "payload");
     const uint32_t most = (uint32_t)lab_value(run, "crosspoint") - FORTH_OVERHEAD_WORDS;
