@@ -40,6 +40,7 @@
 #define LAB_MEMORIES_MAX   16
 #define LAB_TEXT_BYTES     160
 #define LAB_ID_BYTES       32
+#define LAB_FAILURE_BYTES  512
 
 /* -- Parameters ---------------------------------------------------------------------------------*/
 
@@ -171,6 +172,20 @@ struct lab_memory {
     uint64_t count, bytes;   /* How many there were, and what all of them took. */
 };
 
+/* A network and its traffic, which a run may be given as text (docs/topologies.md). */
+enum lab_text_kind {
+    LAB_TOPOLOGY,
+    LAB_PATTERN,
+    LAB_TRAFFIC,
+    LAB_TEXTS,
+};
+
+struct lab_text {
+    const char *name; /* A description, or the path of a file. NULL: nothing was given. */
+    const char *text; /* The contents of the file. NULL: `name` is a description. */
+    size_t bytes;
+};
+
 struct lab_experiment;
 
 struct lab_run {
@@ -178,8 +193,9 @@ struct lab_run {
     uint64_t seed;
     double values[LAB_PARAMETERS_MAX]; /* The values, by index in the experiment's parameters. */
     bool set[LAB_PARAMETERS_MAX];
-    bool used[LAB_PARAMETERS_MAX]; /* The experiment asked for the value of this parameter. */
-    bool judged;                   /* Rows are compared with the document. */
+    bool used[LAB_PARAMETERS_MAX];    /* The experiment asked for the value of this parameter. */
+    bool judged;                      /* Rows are compared with the document. */
+    struct lab_text texts[LAB_TEXTS]; /* The caller's, for as long as the run takes. */
     const char *trace_path, *capture_path; /* Files for the first world; NULL: none. */
     /* Called now and then with the progress of the run, 0..1; may be NULL. */
     void (*progress)(const struct lab_run *run, double share);
@@ -192,7 +208,8 @@ struct lab_run {
     uint64_t pending; /* The most events that were pending when a world ended. */
     uint32_t worlds;
     double wall_s;
-    char failure[LAB_TEXT_BYTES]; /* If not empty, the run itself went wrong, and this says how. */
+    char failure
+        [LAB_FAILURE_BYTES]; /* If not empty, the run itself went wrong, and this says how. */
 };
 
 struct lab_experiment {
@@ -205,6 +222,8 @@ struct lab_experiment {
     const struct lab_claim *claims;
     uint32_t claim_count;
     bool quick; /* A run takes a second or two. */
+    /* Fails the run if its texts are wrong. NULL: the experiment takes none. */
+    void (*judge_texts)(struct lab_run *run);
     void (*run)(struct lab_run *run);
     const char *explains; /* What the model explains about the document, and what it does not. */
 };
@@ -241,6 +260,9 @@ bool lab_set_all(struct lab_run *run, const char *assignments, char *error, size
 bool lab_next_alternative(const char **left, char *settings, size_t bytes);
 bool lab_set_value(struct lab_run *run, uint32_t index, double value, char *error,
                    size_t error_bytes);
+
+/* Whether the value was set, by name. */
+bool lab_is_set(const struct lab_run *run, const char *name);
 
 /* Runs it. False if the run went wrong, or if it is judged and a row is not as its claim says. */
 bool lab_execute(struct lab_run *run);

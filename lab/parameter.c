@@ -264,6 +264,11 @@ static uint32_t index_of(const struct lab_run *run, const char *name)
     return i;
 }
 
+bool lab_is_set(const struct lab_run *run, const char *name)
+{
+    return run->set[index_of(run, name)];
+}
+
 /* The parameter must be one of the experiment's: the experiment asks for it. */
 double lab_value(struct lab_run *run, const char *name)
 {

@@ -223,10 +223,20 @@ static bool open_named(struct request *request, struct text_word name, bool has_
         return true;
     }
     return (text_word_is(name, "uniform") && !has_arguments) ||
-           text_refuse(request->error, request->error_bytes,
-                       "\"%.*s\" is not uniform, permutation, transpose, bit-reverse, "
-                       "bit-complement, shuffle, tornado[:AxB], neighbour[:AxB] or hotspot:SHARE",
+           text_refuse(request->error, request->error_bytes, "\"%.*s\" is not " PATTERN_NAMES,
                        TEXT_WORD(name));
+}
+
+bool pattern_is_named(const char *text)
+{
+    const struct text_word name = {text, (uint32_t)strcspn(text, ":")};
+    for (size_t i = 0; i < COUNT_OF(named_maps); i++) {
+        if (text_word_is(name, named_maps[i].name)) {
+            return true;
+        }
+    }
+    return text_word_is(name, "uniform") || text_word_is(name, "permutation") ||
+           text_word_is(name, "hotspot");
 }
 
 bool pattern_open(struct pattern *pattern, const char *description, uint32_t nodes,

@@ -53,6 +53,12 @@ struct pattern {
     uint64_t most_load;            /* Matrix: the shares of the row that has most. */
 };
 
+/* Whether a text begins as a description does: with the name of a pattern. */
+bool pattern_is_named(const char *text);
+#define PATTERN_NAMES                                                                              \
+    "uniform, permutation, transpose, bit-reverse, bit-complement, shuffle, tornado[:AxB], "       \
+    "neighbour[:AxB] or hotspot:SHARE"
+
 /* Opens one of uniform, permutation, transpose, bit-reverse, bit-complement, shuffle, tornado,
  * neighbour, hotspot for 2 nodes or more. Only "permutation" draws from `prng`. False: nothing is
  * open, and `error` says what is wrong. Aborts without memory. */

@@ -184,6 +184,11 @@ static const struct named *named_as(struct text_word name)
     return NULL;
 }
 
+bool topology_is_named(const char *text)
+{
+    return named_as((struct text_word){text, (uint32_t)strcspn(text, ":@")}) != NULL;
+}
+
 bool topology_open(struct topology *topology, const char *description, char *error,
                    size_t error_bytes)
 {
@@ -195,9 +200,7 @@ bool topology_open(struct topology *topology, const char *description, char *err
     const bool has_extra = text_word_cut(&extra, ':', &list);
     const struct named *const found = named_as(name);
     if (found == NULL) {
-        return text_refuse(error, error_bytes,
-                           "\"%.*s\" is not star, all-to-all, fat-tree, torus or dragonfly",
-                           TEXT_WORD(name));
+        return text_refuse(error, error_bytes, "\"%.*s\" is not " TOPOLOGY_NAMES, TEXT_WORD(name));
     }
     if (!read_sizes(found, list, has_extra ? &extra : NULL, &sizes)) {
         return text_refuse(error, error_bytes, "\"%.40s\" is not %s", description, found->grammar);

@@ -124,6 +124,10 @@ enum {
     TOPOLOGY_LINK_GLOBAL,           /* Between the groups of a dragonfly. */
 };
 
+/* Whether a text begins as a description does: with the name of a topology. */
+bool topology_is_named(const char *text);
+#define TOPOLOGY_NAMES "star, all-to-all, fat-tree, torus or dragonfly"
+
 /* Opens a topology by its description: a name, its sizes, and perhaps what its links are like.
  * False: nothing is open, and `error` says what is wrong. Aborts without memory. */
 MUST_USE bool topology_open(struct topology *topology, const char *description, char *error,

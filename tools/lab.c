@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@ static void print_help(FILE *to)
         "       nonic lab show NAME [--json]\n"
         "       nonic lab run NAME [--seed N] [--repeat N] [--set PARAMETER=VALUE]... "
         "[--sweep PARAMETER=VALUES]...\n"
+        "                     [--topology FILE|WORDS] [--pattern FILE|WORDS] "
+        "[--traffic FILE]\n"
         "                     [--judge] [--stats] [--json] [--trace FILE.json|FILE.vcd] "
         "[--pcap FILE.pcapng]\n"
         "       nonic lab falsify [NAME|DOCUMENT]... [--quick] [--seed N] [--json]\n"
@@ -45,6 +48,13 @@ static void print_help(FILE *to)
         "                   link_latency=30, refresh=20us\n"
         "  --sweep K=...    a run for each of a,b,c or LOW..HIGH:xFACTOR or LOW..HIGH:+STEP;\n"
         "                   several sweep all combinations, on all cores (and MPI ranks)\n"
+        "  --topology T     network/random and network/soak: the network, as a file of nodes, "
+        "switches\n"
+        "                   and links, or in words: torus:4x4x4:2, fat-tree:16@100,20\n"
+        "  --pattern P      and who sends to whom: a file of flows, or in words: tornado, "
+        "hotspot:0.2\n"
+        "  --traffic FILE   or the messages of a trace (docs/topologies.md has the three "
+        "grammars)\n"
         "  --judge          compares rows with the document although --set or --sweep changes "
         "the model\n"
         "  --stats          what events, links, nodes and other parts take of memory\n"
@@ -182,7 +192,7 @@ static bool print(const struct lab_job *job, const struct lab_run *runs, char *e
 
 static int execute(const struct lab_job *job)
 {
-    char error[2 * LAB_TEXT_BYTES] = "";
+    char error[PATH_MAX + LAB_FAILURE_BYTES] = "";
     const uint32_t count = lab_job_points(job) * job->repeats;
     if (!can_write(job, error, sizeof(error))) {
         return usage_error(error);
@@ -203,28 +213,71 @@ static int execute(const struct lab_job *job)
     return status;
 }
 
+static bool take_text(struct lab_job *job, enum lab_text_kind kind, const char *name)
+{
+    char error[PATH_MAX + LAB_FAILURE_BYTES];
+    if (lab_text_read(&job->texts[kind], kind, name, error, sizeof(error))) {
+        return true;
+    }
+    (void)usage_error(error);
+    return false;
+}
+
+/* An option that takes a text, in front of enum lab_text_kind. */
+#define TEXT_OPTION 0x100
+
 /* The options of `lab run`. */
-static const struct option run_options[] = {{"seed", required_argument, NULL, 's'},
-                                            {"set", required_argument, NULL, 'k'},
-                                            {"sweep", required_argument, NULL, 'w'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"trace", required_argument, NULL, 't'},
-                                            {"pcap", required_argument, NULL, 'p'},
-                                            {"repeat", required_argument, NULL, 'r'},
-                                            {"judge", no_argument, NULL, 'J'},
-                                            {"stats", no_argument, NULL, 'm'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+static const struct option run_options[] = {
+    {"seed", required_argument, NULL, 's'},
+    {"set", required_argument, NULL, 'k'},
+    {"sweep", required_argument, NULL, 'w'},
+    {"json", no_argument, NULL, 'j'},
+    {"trace", required_argument, NULL, 't'},
+    {"pcap", required_argument, NULL, 'p'},
+    {"repeat", required_argument, NULL, 'r'},
+    {"topology", required_argument, NULL, TEXT_OPTION + LAB_TOPOLOGY},
+    {"pattern", required_argument, NULL, TEXT_OPTION + LAB_PATTERN},
+    {"traffic", required_argument, NULL, TEXT_OPTION + LAB_TRAFFIC},
+    {"judge", no_argument, NULL, 'J'},
+    {"stats", no_argument, NULL, 'm'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0}};
+
+/* Behind the options stands the experiment, which says what its sweeps are. */
+static int run_named(struct lab_job *job, char **words, int count, const char *const *sweeps,
+                     uint32_t sweep_count)
+{
+    char error[LAB_TEXT_BYTES];
+    if (count != 1) {
+        return usage_error("'lab run' takes the name of one experiment; 'nonic lab list' shows "
+                           "them");
+    }
+    job->experiment = find_or_say(words[0]);
+    if (job->experiment == NULL) {
+        return EXIT_USAGE;
+    }
+    for (uint32_t i = 0; i < sweep_count; i++) {
+        if (!lab_sweep_parse(job, sweeps[i], error, sizeof(error))) {
+            return usage_error(error);
+        }
+    }
+    return execute(job);
+}
 
 static int parse_and_run(struct lab_job *job, int argc, char **argv)
 {
     const char *sweeps[LAB_SWEEPS_MAX];
     uint32_t sweep_count = 0;
-    char error[LAB_TEXT_BYTES];
     int option;
     job->seed = 1;
     job->repeats = 1;
     while ((option = getopt_long(argc, argv, "h", run_options, NULL)) != -1) {
+        if (option >= TEXT_OPTION) {
+            if (!take_text(job, (enum lab_text_kind)(option - TEXT_OPTION), optarg)) {
+                return EXIT_USAGE;
+            }
+            continue;
+        }
         switch (option) {
         case 's':
             if (!parse_seed(optarg, &job->seed)) {
@@ -256,23 +309,11 @@ static int parse_and_run(struct lab_job *job, int argc, char **argv)
         case 'h': print_help(stdout); return 0;
         default:
             return usage_error("valid options of 'lab run' are --seed, --repeat, --set, --sweep, "
-                               "--judge, --stats, --json, --trace, --pcap, --help");
+                               "--topology, --pattern, --traffic, --judge, --stats, --json, "
+                               "--trace, --pcap, --help");
         }
     }
-    if (optind + 1 != argc) {
-        return usage_error("'lab run' takes the name of one experiment; 'nonic lab list' shows "
-                           "them");
-    }
-    job->experiment = find_or_say(argv[optind]);
-    if (job->experiment == NULL) {
-        return EXIT_USAGE;
-    }
-    for (uint32_t i = 0; i < sweep_count; i++) {
-        if (!lab_sweep_parse(job, sweeps[i], error, sizeof(error))) {
-            return usage_error(error);
-        }
-    }
-    return execute(job);
+    return run_named(job, argv + optind, argc - optind, sweeps, sweep_count);
 }
 
 static int lab_run_command(int argc, char **argv)

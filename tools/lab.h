@@ -33,6 +33,7 @@ struct lab_job {
     uint32_t set_count;
     struct lab_sweep sweeps[LAB_SWEEPS_MAX];
     uint32_t sweep_count;
+    struct lab_text texts[LAB_TEXTS];
     const char *trace_path, *capture_path;
     bool json;
     bool judge; /* Also where the parameters are not the document's. */
@@ -47,6 +48,19 @@ uint32_t lab_job_points(const struct lab_job *job);
 bool lab_job_prepare(const struct lab_job *job, uint32_t index, struct lab_run *run, char *error,
                      size_t error_bytes);
 void lab_job_free(struct lab_job *job);
+
+/* -- Networks and traffic from files (lab_texts.c) ----------------------------------------------*/
+
+/* The option's name, without its dashes. */
+const char *lab_text_name(enum lab_text_kind kind);
+/* Takes a description as it is, which has to stay; otherwise reads the file of this name. False: it
+ * cannot be read, and `error` says why. */
+bool lab_text_read(struct lab_text *text, enum lab_text_kind kind, const char *name, char *error,
+                   size_t error_bytes);
+void lab_text_free(struct lab_text *text);
+/* Gives a run the texts of its job. False: the experiment takes none, or they are wrong. */
+bool lab_texts_judge(const struct lab_job *job, struct lab_run *run, char *error,
+                     size_t error_bytes);
 
 /* -- Many runs (lab_cores.c) --------------------------------------------------------------------*/
 

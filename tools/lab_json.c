@@ -150,13 +150,18 @@ static json_t *memory_json(const struct lab_run *run)
                      "queue_bytes", (json_int_t)sizeof(struct sim));
 }
 
-static json_t *set_json(const struct lab_run *run)
+static json_t *set_json(const struct lab_job *job, const struct lab_run *run)
 {
     json_t *set = json_object();
     for (uint32_t i = 0; i < run->experiment->parameter_count; i++) {
         const struct lab_parameter *parameter = &run->experiment->parameters[i];
         if (run->set[i]) {
             json_object_set_new(set, parameter->name, value_json(parameter, run->values[i]));
+        }
+    }
+    for (uint32_t i = 0; i < LAB_TEXTS; i++) {
+        if (job->texts[i].name != NULL) {
+            json_object_set_new(set, lab_text_name(i), json_string(job->texts[i].name));
         }
     }
     return set;
@@ -171,7 +176,7 @@ static json_t *point_of_job(const struct lab_job *job, const struct lab_run *run
         json_pack("{s:s, s:I, s:I, s:s, s:I, s:f, s:b, s:o, s:o, s:o}", "experiment",
                   run->experiment->name, "seed", (json_int_t)run->seed, "repeats",
                   (json_int_t)job->repeats, "digest", digest, "events", (json_int_t)run->events,
-                  "wall_s", run->wall_s, "judged", run->judged, "set", set_json(run), "rows",
+                  "wall_s", run->wall_s, "judged", run->judged, "set", set_json(job, run), "rows",
                   rows_json(runs, job->repeats), "series", series_json(runs, job->repeats));
     if (job->stats) {
         json_object_set_new(object, "memory", memory_json(run));

@@ -74,6 +74,10 @@ void lab_print_experiment(FILE *to, const struct lab_experiment *experiment)
     fprintf(to, "%s: %s\n%s\n%s\n\n", experiment->name, experiment->what, experiment->document,
             experiment->explains);
     print_parameters(to, experiment);
+    if (experiment->judge_texts != NULL) {
+        fprintf(to, "It takes a network and traffic as text: --topology, --pattern, --traffic "
+                    "(docs/topologies.md).\n");
+    }
     print_claims(to, experiment);
 }
 
@@ -153,6 +157,11 @@ static void print_title(FILE *to, const struct lab_job *job, const struct lab_ru
         char value[48];
         lab_value_text(parameter, run->values[index], value, sizeof(value));
         fprintf(to, "%s %s=%s", i == 0 ? "  --" : ",", parameter->name, value);
+    }
+    for (uint32_t i = 0; i < LAB_TEXTS; i++) {
+        if (job->texts[i].name != NULL) {
+            fprintf(to, "\n%s: %s", lab_text_name(i), job->texts[i].name);
+        }
     }
     fprintf(to, "\n%-20s %-60s %14s %-10s %12s %s%-7s %-16s %s\n", "row", "what", "document", "is",
             job->repeats > 1 ? "nonic, mean" : "nonic", job->repeats > 1 ? "95 %      " : "",

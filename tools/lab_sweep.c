@@ -130,6 +130,9 @@ bool lab_job_prepare(const struct lab_job *job, uint32_t index, struct lab_run *
     uint32_t point = index / job->repeats;
     lab_prepare(run, job->experiment, job->seed + index % job->repeats);
     run->judged = job->judge || job->set_count + job->sweep_count == 0;
+    for (uint32_t i = 0; i < LAB_TEXTS; i++) {
+        run->judged &= job->judge || job->texts[i].name == NULL;
+    }
     for (uint32_t i = 0; i < job->set_count; i++) {
         if (!lab_set(run, job->sets[i], error, error_bytes)) {
             return false;
@@ -143,12 +146,15 @@ bool lab_job_prepare(const struct lab_job *job, uint32_t index, struct lab_run *
         }
         point /= sweep->count;
     }
-    return true;
+    return lab_texts_judge(job, run, error, error_bytes);
 }
 
 void lab_job_free(struct lab_job *job)
 {
     for (uint32_t i = 0; i < job->sweep_count; i++) {
         free(job->sweeps[i].values);
+    }
+    for (uint32_t i = 0; i < LAB_TEXTS; i++) {
+        lab_text_free(&job->texts[i]);
     }
 }

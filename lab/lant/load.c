@@ -134,7 +134,7 @@ struct lant_outcome lant_load_network(struct lab_run *run, const struct lant_siz
         outcome = (struct lant_outcome){
             .latency = sim_spread_mean(&network->latency) / LANT_CYCLE_PS,
             .carried = network_throughput(network),
-            .share = (double)network->warm_bytes / ((double)network->waits * packet_bytes),
+            .share = (double)network->warm_bytes[0] / ((double)network->waits * packet_bytes),
         };
         network_close(network);
     }

@@ -75,7 +75,7 @@ void network_travel(struct network *network, struct network_packet *packet, uint
             at_ps = there.head_ps;
             packet->lag_ps = (uint32_t)(there.tail_ps - there.head_ps);
         }
-        packet->event.act = packet->links == 1 ? on_first_switch : on_switch;
+        packet->event.act = packet->links == 1 && !network->departs ? on_first_switch : on_switch;
         packet->by = port;
         packet->port = port_at(network, way->peer, packet);
         packet->event.hint = &network->wires[packet->port];

@@ -20,15 +20,16 @@ static bool sizes_good(const struct network_config *config)
            bytes_of(config, config->most) <= NETWORK_BYTES_MAX;
 }
 
-/* A node sends by one port: its next packet waits for the one before. */
-static bool nodes_good(const struct topology *topology)
+/* A node with one port, to a switch, makes its next packet when that has the one before. */
+static bool any_departs(const struct topology *topology)
 {
     for (uint32_t node = 0; node < topology->nodes; node++) {
-        if (topology_degree(topology, node) != 1) {
-            return false;
+        if (topology_degree(topology, node) != 1 ||
+            topology_port_of(topology, node, 0)->peer < topology->nodes) {
+            return true;
         }
     }
-    return true;
+    return false;
 }
 
 static struct sim_output_kind kind_of(const struct network_config *config,
@@ -58,56 +59,103 @@ static bool make_kinds(struct network *network)
     return fit;
 }
 
+/* Errors in a file have its name in front of them. */
+bool network_refuse(struct network *network, enum lab_text_kind kind, const char *error)
+{
+    const struct lab_text *text = &network->config.texts[kind];
+    lab_fail(network->run, "%s%s%s", text->text != NULL ? text->name : "",
+             text->text != NULL ? ": " : "", error);
+    return false;
+}
+
 static bool open_topology(struct network *network)
 {
     const struct network_config *config = &network->config;
+    const struct lab_text *given = &config->texts[LAB_TOPOLOGY];
     char error[TOPOLOGY_ERROR_BYTES];
     struct topology *topology = &network->topology;
-    if (!topology_open(topology, config->topology, error, sizeof(error))) {
-        lab_fail(network->run, "%s", error);
-        return false;
+    const bool open =
+        given->text != NULL
+            ? topology_parse(topology, given->text, given->bytes, error, sizeof(error))
+            : topology_open(topology, given->name != NULL ? given->name : config->topology, error,
+                            sizeof(error));
+    if (!open) {
+        return network_refuse(network, LAB_TOPOLOGY, error);
     }
-    if (!nodes_good(topology)) {
-        lab_fail(network->run, "nodes of %s do not have one port each", config->topology);
-    } else if (!make_kinds(network)) {
+    network->departs = any_departs(topology);
+    if (!make_kinds(network)) {
         lab_fail(network->run, "a packet of %llu bytes takes more than 4 ms on a wire",
                  (unsigned long long)bytes_of(config, config->most));
-    } else {
-        return true;
+        topology_close(topology);
+        return false;
     }
-    topology_close(topology);
-    return false;
+    return true;
 }
 
 /* The generator is the pattern's own: what nodes draw does not depend on it. */
 static bool open_destinations(struct network *network)
 {
+    const struct lab_text *given = &network->config.texts[LAB_PATTERN];
+    const char *name = given->name != NULL ? given->name : network->config.destinations;
+    const uint32_t nodes = network->topology.nodes;
     struct prng prng;
     char error[TOPOLOGY_ERROR_BYTES];
     prng_init(&prng, network->run->seed);
-    if (network->config.destinations[0] == '\0' ||
-        pattern_open(&network->destinations, network->config.destinations, network->topology.nodes,
-                     &prng, error, sizeof(error))) {
-        return true;
-    }
-    lab_fail(network->run, "%s", error);
-    topology_close(&network->topology);
-    return false;
+    network->patterned = name[0] != '\0';
+    return !network->patterned ||
+           (given->text != NULL
+                ? pattern_parse(&network->destinations, given->text, given->bytes, nodes, error,
+                                sizeof(error))
+                : pattern_open(&network->destinations, name, nodes, &prng, error, sizeof(error))) ||
+           network_refuse(network, LAB_PATTERN, error);
 }
 
-/* A pattern may leave a node nobody to send to. */
-static bool sends(const struct network *network, uint32_t node)
+/* How much of the load a node offers. A pattern may leave a node nobody to send to. */
+static double share_of(const struct network *network, uint32_t node)
 {
-    return network->config.destinations[0] == '\0' ||
-           pattern_load(&network->destinations, node) > 0;
+    return network->patterned ? pattern_load(&network->destinations, node) : 1;
 }
 
-static uint64_t gap_ps(const struct network *network)
+static uint32_t class_of(const struct network *network, uint32_t node)
+{
+    return topology_port_of(&network->topology, node, 0)->link_class;
+}
+
+static uint64_t gap_ps(const struct network *network, uint32_t link_class, double share)
 {
     const struct network_config *config = &network->config;
     const double mean = (double)(bytes_of(config, config->least) + bytes_of(config, config->most));
-    const double byte_ps = (double)network->kinds[0].wire.byte_fs / 1000;
-    return config->load >= 1 ? 0 : (uint64_t)(mean / 2 * byte_ps / config->load);
+    const double byte_ps = (double)network->kinds[link_class].wire.byte_fs / 1000;
+    const double load = config->load * share;
+    return load >= 1 && !network->departs ? 0 : (uint64_t)(mean / 2 * byte_ps / load);
+}
+
+/* Where the links of nodes have one class, and all offer the same, one gap goes for all. */
+static void set_gaps(struct network *network)
+{
+    const uint32_t nodes = network->topology.nodes;
+    bool alike = true;
+    for (uint32_t node = 0; node < nodes; node++) {
+        const double share = share_of(network, node);
+        alike &= class_of(network, node) == 0 && (share <= 0 || share >= 1);
+    }
+    network->gap_ps = gap_ps(network, 0, 1);
+    if (alike) {
+        return;
+    }
+    network->gaps_ps = calloc(nodes, sizeof(network->gaps_ps[0]));
+    CHECK(network->gaps_ps != NULL);
+    for (uint32_t node = 0; node < nodes; node++) {
+        const double share = share_of(network, node);
+        network->gaps_ps[node] = share > 0 ? gap_ps(network, class_of(network, node), share) : 0;
+    }
+}
+
+static void close_described(struct network *network)
+{
+    topology_close(&network->topology);
+    pattern_close(&network->destinations);
+    network_replay_close(network);
 }
 
 static size_t packet_bytes(const struct network_config *config)
@@ -130,7 +178,9 @@ static void open_parts(struct network *network)
     }
 }
 
-bool network_open(struct network *network, struct lab_run *run, const struct network_config *config)
+/* Opens what the configuration and its texts describe. False: the run has failed. */
+static bool open_described(struct network *network, struct lab_run *run,
+                           const struct network_config *config)
 {
     *network = (struct network){.config = *config, .run = run};
     if (!sizes_good(config)) {
@@ -138,7 +188,30 @@ bool network_open(struct network *network, struct lab_run *run, const struct net
                  NETWORK_BYTES_MAX);
         return false;
     }
-    if (!open_topology(network) || !open_destinations(network)) {
+    if (!open_topology(network)) {
+        return false;
+    }
+    if (!open_destinations(network) || !network_replay_open(network)) {
+        close_described(network);
+        return false;
+    }
+    return true;
+}
+
+void network_judge_texts(struct lab_run *run)
+{
+    const struct network_config config = network_config_of(run);
+    struct network *network = calloc(1, sizeof(*network));
+    CHECK(network != NULL);
+    if (run->failure[0] == '\0' && open_described(network, run, &config)) {
+        close_described(network);
+    }
+    free(network);
+}
+
+bool network_open(struct network *network, struct lab_run *run, const struct network_config *config)
+{
+    if (!open_described(network, run, config)) {
         return false;
     }
     lab_world_begin(run, &network->sim, &network->trace, &network->capture, PCAPNG_LINK_USER0);
@@ -146,10 +219,10 @@ bool network_open(struct network *network, struct lab_run *run, const struct net
         network->track = sim_trace_track(network->trace, "network", 0, "packets under way", 32);
     }
     sim_errors_init(&network->errors, run->seed, config->bit_errors, 0);
-    network->gap_ps = gap_ps(network);
+    set_gaps(network);
     open_parts(network);
     for (uint32_t node = 0; node < network->topology.nodes; node++) {
-        if (sends(network, node)) {
+        if (share_of(network, node) > 0) {
             network_make(network, node);
         }
     }
@@ -173,8 +246,21 @@ double network_throughput(const struct network *network)
 {
     const struct network_config *config = &network->config;
     const double window_ps = (double)(config->stop_ps - config->warm_ps);
-    const double byte_ps = (double)network->kinds[0].wire.byte_fs / 1000;
-    return (double)network->warm_bytes * byte_ps / window_ps / network->topology.nodes;
+    double carried_ps = 0;
+    for (uint32_t i = 0; i < network->topology.link_count; i++) {
+        const double byte_ps = (double)network->kinds[i].wire.byte_fs / 1000;
+        carried_ps += (double)network->warm_bytes[i] * byte_ps;
+    }
+    return carried_ps / window_ps / network->topology.nodes;
+}
+
+double network_offered(const struct network *network)
+{
+    double shares = 0;
+    for (uint32_t node = 0; node < network->topology.nodes; node++) {
+        shares += share_of(network, node);
+    }
+    return network->config.load * (shares / network->topology.nodes);
 }
 
 /* -- The end ------------------------------------------------------------------------------------*/
@@ -206,10 +292,12 @@ static struct parts parts_of(const struct network *network)
     const struct sim_pool *packets = &network->packets;
     const uint64_t ports = topology->first_port[topology_vertices(topology)];
     const uint64_t inputs = network->inputs == NULL ? 0 : ports * sizeof(network->inputs[0]);
-    const bool patterned = network->config.destinations[0] != '\0';
+    const uint64_t gaps =
+        network->gaps_ps == NULL ? 0 : topology->nodes * sizeof(network->gaps_ps[0]);
     return (struct parts){
-        .nodes = topology->nodes * sizeof(network->nodes[0]) +
-                 (patterned ? pattern_bytes(&network->destinations) : 0),
+        .nodes = topology->nodes * sizeof(network->nodes[0]) + gaps +
+                 (network->patterned ? pattern_bytes(&network->destinations) : 0) +
+                 network_replay_bytes(network),
         .ports = ports * sizeof(network->wires[0]) + inputs,
         .topology = topology_bytes(topology),
         .packets = packets->used * (uint64_t)(packets->bytes + sizeof(packets->back[0])),
@@ -240,8 +328,8 @@ void network_close(struct network *network)
     tell_memory(network);
     lab_world_end(network->run, &network->sim, network->trace, network->capture);
     sim_pool_close(&network->packets);
-    topology_close(&network->topology);
-    pattern_close(&network->destinations);
+    close_described(network);
+    free(network->gaps_ps);
     free(network->inputs);
     free(network->wires);
     free(network->nodes);

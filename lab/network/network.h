@@ -9,13 +9,16 @@
  * Threads    One world, one thread.
  * Time       Picoseconds.
  * Units      Bytes; the load of a wire that is never idle is 1.
- * Limits     Nodes with one port each; packets of NETWORK_BYTES_MAX bytes.
+ * Limits     Packets of NETWORK_BYTES_MAX bytes.
  * Source     sim/topology.h, sim/parts/switch.h; docs/decisions/0019-network.md.
+ *
+ * Topology, pattern and traffic are those of the configuration, or texts that the run was given.
  *
  * A packet costs one event for each switch on its way and one for its delivery: what waits at an
  * output is not moved, since its times are known on arrival. Nor is there one for its source: a
  * node makes its next packet when the one before reaches the first switch. (Switches that queue at
- * their inputs decide when an output becomes free, and need one event more: inputs.c.)
+ * their inputs decide when an output becomes free, and need one event more: inputs.c. Where nodes
+ * have several ports, or links to other nodes, each packet's departure is an event, too.)
  */
 #ifndef LAB_NETWORK_NETWORK_H
 #define LAB_NETWORK_NETWORK_H
@@ -27,6 +30,7 @@
 #include "sim/pattern.h"
 #include "sim/pool.h"
 #include "sim/topology.h"
+#include "sim/traffic_trace.h"
 
 #define NETWORK_BYTES_MAX UINT16_MAX
 
@@ -49,7 +53,8 @@ enum network_arbiter {
 };
 
 struct network_config {
-    char topology[LAB_TEXT_BYTES]; /* As topology_open reads it. */
+    struct lab_text texts[LAB_TEXTS]; /* Those that were given hold instead of what follows. */
+    char topology[LAB_TEXT_BYTES];    /* As topology_open reads it. */
     /* Where the description does not say what links are like, the wire's kind does. */
     struct sim_wire_kind wire;
     enum sim_switching switching;
@@ -83,7 +88,8 @@ struct network_packet {
     uint16_t entropy;     /* What chooses among equal paths. */
     uint64_t born_ps;
     uint32_t source, number; /* The packet is the source's `number`th. */
-    uint32_t by;             /* Switches with input queues: the wire by which it came. */
+    uint32_t by;             /* Switches with input queues: the wire by which it came. At a node
+                              * that departs: the one by which it leaves. */
     uint16_t words;          /* The length of its payload. */
     uint8_t links;           /* Wires that it has been sent over. */
     bool spoilt;             /* A wire has flipped a bit of it. */
@@ -111,11 +117,34 @@ struct network_input {
     struct network *network;
 };
 
+/* What a node has sent of a trace. */
+struct network_replayer {
+    uint32_t message; /* Its next message, or its present one. UINT32_MAX: there is none. */
+    uint64_t sent;    /* Bytes of that. */
+};
+
+struct network_replayed {
+    uint32_t destination;
+    uint16_t words;
+};
+
+/* Messages that nodes send one after the other, each in packets of the largest size. */
+struct network_replay {
+    struct traffic_trace trace;     /* Without messages there is none. */
+    uint32_t *next;                 /* The same node's next message, by message. */
+    struct network_replayer *nodes; /* By node. */
+    uint64_t offered_bytes;         /* Payload of all messages, in words of 8 bytes. */
+    uint64_t delivered_bytes;
+};
+
 struct network {
     struct sim sim;
     struct network_config config;
     struct topology topology;
-    struct pattern destinations;                        /* If the configuration has some. */
+    struct pattern destinations; /* If there is one. */
+    bool patterned;              /* There is one. */
+    bool departs; /* A node has several ports, or a link to a node: departures are events. */
+    struct network_replay replay;
     struct sim_output_kind kinds[TOPOLOGY_CLASSES_MAX]; /* Outputs, by the class of their link. */
     struct sim_wire *wires; /* By port: the direction that leaves by it. */
     struct network_node *nodes;
@@ -126,13 +155,15 @@ struct network {
     uint32_t track; /* The trace's: packets under way. */
     struct sim_capture *capture;
     struct lab_run *run;
-    uint64_t gap_ps; /* The mean interval between two packets of a node; 0: none. */
+    uint64_t gap_ps;   /* The mean interval between two packets of a node; 0: none. */
+    uint64_t *gaps_ps; /* The same by node, where nodes differ; else NULL. */
     /* Every packet that was made is still on its way or one of the others. */
     uint64_t made, delivered, dropped, discarded, wrong, misled;
     uint64_t
         ledger; /* Names of packets: added when made, taken off when they have come to an end. */
     /* From warm_ps on: */
-    uint64_t warm_bytes;       /* Delivered. */
+    uint64_t warm_bytes[TOPOLOGY_CLASSES_MAX]; /* Delivered, by the class of the sender's link. */
+    uint64_t came_ps;                          /* When the newest of all was delivered. */
     uint64_t waited_ps, waits; /* From a packet's making to its first byte on the wire: the sum. */
     uint64_t links;            /* Wires passed by what was delivered, summed. */
     struct sim_spread latency; /* From a packet's making to its delivery. */
@@ -148,8 +179,10 @@ void network_close(struct network *network);
 
 /* What nodes, wires, topology and the packets that were under way at a time take in all. */
 uint64_t network_bytes(const struct network *network);
-/* The share of the time for which a node's wire carries what is delivered, on average. */
+/* The share of the time for which a node's wire carries what is delivered, on average; and what is
+ * offered. The wire of a node with several is its first one. */
 double network_throughput(const struct network *network);
+double network_offered(const struct network *network);
 
 /* -- Between the files --------------------------------------------------------------------------*/
 
@@ -163,6 +196,18 @@ void network_end(struct network *network, struct network_packet *packet);
 void network_travel(struct network *network, struct network_packet *packet, uint32_t port,
                     struct sim_span out);
 
+/* network.c: fails the run because of a text. Always false. */
+bool network_refuse(struct network *network, enum lab_text_kind kind, const char *error);
+
+/* replay.c: opens the trace that the run was given, if any. False: the run has failed. */
+bool network_replay_open(struct network *network);
+void network_replay_close(struct network *network);
+uint64_t network_replay_bytes(const struct network *network);
+/* When the node's next packet is there to be sent; UINT64_MAX: it has sent all. */
+uint64_t network_replay_time(const struct network *network, uint32_t node);
+/* Takes that packet's words off the node's message, and says where it goes. */
+struct network_replayed network_replay_take(struct network *network, uint32_t node);
+
 /* inputs.c */
 void network_inputs_open(struct network *network);
 void network_at_input(struct network *network, struct network_packet *packet);
@@ -171,6 +216,8 @@ void network_at_input(struct network *network, struct network_packet *packet);
 #define NETWORK_PARAMETER_COUNT 22
 extern const struct lab_parameter network_parameters[NETWORK_PARAMETER_COUNT];
 struct network_config network_config_of(struct lab_run *run);
+/* Fails the run if the texts that it was given are wrong, or contradict its settings. */
+void network_judge_texts(struct lab_run *run);
 
 static inline uint64_t network_name(const struct network_packet *packet)
 {

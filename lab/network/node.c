@@ -10,7 +10,7 @@
 static uint32_t choose_destination(struct network *network, uint32_t node)
 {
     const uint32_t nodes = network->topology.nodes;
-    if (network->config.destinations[0] != '\0') {
+    if (network->patterned) {
         return pattern_destination(&network->destinations, &network->sim.prng, node);
     }
     switch (network->config.pattern) {
@@ -28,22 +28,30 @@ static uint16_t choose_words(struct network *network)
                                     : least + prng_below(&network->sim.prng, most - least + 1));
 }
 
-/* When the node has its next packet: as soon as the wire is free, at equal intervals, or at random
- * ones. */
-static uint64_t choose_time(struct network *network, const struct network_node *node,
-                            const struct sim_wire *wire)
+static bool is_replayed(const struct network *network)
 {
-    if (network->gap_ps == 0) {
-        return sim_later(node->born_ps, wire->free_ps);
-    }
-    return node->born_ps + (network->config.regular
-                                ? network->gap_ps
-                                : sim_poisson_gap(&network->sim.prng, network->gap_ps));
+    return network->replay.trace.count > 0;
 }
 
-static void fill(struct network *network, struct network_packet *packet)
+/* When the node has its next packet: as soon as the wire is free, at equal intervals, at random
+ * ones, or when its trace says. */
+static uint64_t choose_time(struct network *network, uint32_t index, const struct sim_wire *wire)
 {
-    packet->words = choose_words(network);
+    const struct network_node *node = &network->nodes[index];
+    const uint64_t gap_ps = network->gaps_ps == NULL ? network->gap_ps : network->gaps_ps[index];
+    if (is_replayed(network)) {
+        return network_replay_time(network, index);
+    }
+    if (gap_ps == 0) {
+        return sim_later(node->born_ps, wire->free_ps);
+    }
+    return node->born_ps +
+           (network->config.regular ? gap_ps : sim_poisson_gap(&network->sim.prng, gap_ps));
+}
+
+static void fill(struct network *network, struct network_packet *packet, uint16_t words)
+{
+    packet->words = words;
     packet->bytes = (uint16_t)(8 * packet->words + network->config.frame_bytes);
     if (network->config.real_bytes) {
         sim_payload_fill(packet->payload, packet->words, packet->destination,
@@ -75,36 +83,75 @@ static void network_show(struct network *network)
     }
 }
 
-void network_make(struct network *network, uint32_t index)
+/* The packet goes to its wire now, or as soon as that is free. */
+static struct sim_span send(struct network *network, struct network_packet *packet, uint32_t port)
 {
-    struct network_node *node = &network->nodes[index];
-    const uint32_t port = network->topology.first_port[index];
     const struct sim_output_kind *kind = &network->kinds[network->topology.ports[port].link_class];
-    const uint64_t born_ps = choose_time(network, node, &network->wires[port]);
-    struct network_packet *packet = born_ps < network->config.stop_ps ? take(network) : NULL;
-    if (packet == NULL) {
-        return;
-    }
-    node->born_ps = packet->born_ps = born_ps;
-    packet->source = index;
-    packet->number = node->made++;
-    packet->destination = choose_destination(network, index);
-    packet->entropy = network->config.spread ? (uint16_t)prng_next(&network->sim.prng) : 0;
-    fill(network, packet);
+    const uint64_t born_ps = packet->born_ps;
+    const uint64_t from_ps = network->departs ? network->sim.now_ps : born_ps;
     const struct sim_span out =
-        sim_wire_send(&network->wires[port], born_ps, sim_wire_ps(&kind->wire, packet->bytes));
-    network->made++;
-    network->ledger += network_name(packet);
+        sim_wire_send(&network->wires[port], from_ps, sim_wire_ps(&kind->wire, packet->bytes));
     if (UNLIKELY(network->capture != NULL && network->config.real_bytes)) {
         sim_capture_packet(network->capture, out.head_ps, (const uint8_t *)packet->payload,
                            8ull * packet->words);
     }
-    network_show(network);
     if (born_ps >= network->config.warm_ps) {
         network->waited_ps += out.head_ps - born_ps;
         network->waits++;
     }
-    network_travel(network, packet, port, out);
+    return out;
+}
+
+/* A node that departs makes its next packet when the one before has its wire. */
+static void on_departure(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct network_packet *packet = CONTAINER_OF(event, struct network_packet, event);
+    struct network *network = packet->network;
+    const uint32_t source = packet->source, port = packet->by;
+    network_travel(network, packet, port, send(network, packet, port));
+    network_make(network, source);
+}
+
+static void depart(struct network *network, struct network_packet *packet)
+{
+    const struct topology *topology = &network->topology;
+    const uint32_t source = packet->source;
+    packet->by = topology->first_port[source] +
+                 topology_route(topology, source, packet->destination, packet->entropy);
+    packet->event.act = on_departure;
+    packet->event.hint = &network->wires[packet->by];
+    sim_schedule(&network->sim, &packet->event,
+                 sim_later(sim_later(packet->born_ps, network->sim.now_ps),
+                           network->wires[packet->by].free_ps));
+}
+
+void network_make(struct network *network, uint32_t index)
+{
+    struct network_node *node = &network->nodes[index];
+    const uint32_t port = network->topology.first_port[index];
+    const uint64_t born_ps = choose_time(network, index, &network->wires[port]);
+    struct network_packet *packet = born_ps < network->config.stop_ps ? take(network) : NULL;
+    if (packet == NULL) {
+        return;
+    }
+    const bool replayed = is_replayed(network);
+    const struct network_replayed taken =
+        replayed ? network_replay_take(network, index) : (struct network_replayed){.words = 0};
+    node->born_ps = packet->born_ps = born_ps;
+    packet->source = index;
+    packet->number = node->made++;
+    packet->destination = replayed ? taken.destination : choose_destination(network, index);
+    packet->entropy = network->config.spread ? (uint16_t)prng_next(&network->sim.prng) : 0;
+    fill(network, packet, replayed ? taken.words : choose_words(network));
+    network->made++;
+    network->ledger += network_name(packet);
+    network_show(network);
+    if (network->departs) {
+        depart(network, packet);
+    } else {
+        network_travel(network, packet, port, send(network, packet, port));
+    }
 }
 
 /* -- Sinks --------------------------------------------------------------------------------------*/
@@ -135,9 +182,13 @@ static bool right(struct network *network, const struct network_packet *packet, 
 static void count(struct network *network, const struct network_packet *packet)
 {
     const uint64_t now_ps = network->sim.now_ps;
+    const struct topology *topology = &network->topology;
     network->delivered++;
+    network->came_ps = now_ps;
+    network->replay.delivered_bytes += 8ull * packet->words;
     if (now_ps >= network->config.warm_ps && now_ps < network->config.stop_ps) {
-        network->warm_bytes += packet->bytes;
+        const uint32_t from = network->gaps_ps == NULL ? 0 : topology->first_port[packet->source];
+        network->warm_bytes[topology->ports[from].link_class] += packet->bytes;
     }
     if (packet->born_ps >= network->config.warm_ps) {
         network->links += packet->links;

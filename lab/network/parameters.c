@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lab/network/network.h"
 
@@ -90,8 +91,36 @@ static void describe(enum kind kind, uint64_t nodes, char *text, size_t bytes)
     UNREACHABLE("a topology outside its words");
 }
 
+/* Text holds instead of these parameters, so that nobody sets them in vain. */
+static const struct {
+    enum lab_text_kind kind;
+    const char *name;
+} replaced[] = {
+    {LAB_TOPOLOGY, "topology"}, {LAB_TOPOLOGY, "nodes"},   {LAB_PATTERN, "pattern"},
+    {LAB_TRAFFIC, "pattern"},   {LAB_TRAFFIC, "load"},     {LAB_TRAFFIC, "arrivals"},
+    {LAB_TRAFFIC, "least"},     {LAB_TRAFFIC, "duration"}, {LAB_TRAFFIC, "warm"},
+};
+
+static const char *const text_names[LAB_TEXTS] = {
+    [LAB_TOPOLOGY] = "topology", [LAB_PATTERN] = "pattern", [LAB_TRAFFIC] = "traffic"};
+
+static void judge_settings(struct lab_run *run)
+{
+    for (uint32_t i = 0; i < COUNT_OF(replaced); i++) {
+        if (run->texts[replaced[i].kind].name != NULL && lab_is_set(run, replaced[i].name)) {
+            lab_fail(run, "the %s that is given as text says what %s is: it cannot be set as well",
+                     text_names[replaced[i].kind], replaced[i].name);
+        }
+    }
+    if (run->texts[LAB_PATTERN].name != NULL && run->texts[LAB_TRAFFIC].name != NULL) {
+        lab_fail(run,
+                 "a trace of traffic says where packets go: a pattern cannot be given as well");
+    }
+}
+
 struct network_config network_config_of(struct lab_run *run)
 {
+    judge_settings(run);
     struct network_config config = {
         .wire = {.byte_fs = (uint64_t)llround(8e6 / lab_value(run, "rate")),
                  .latency_ps = ns(run, "link")},
@@ -113,6 +142,10 @@ struct network_config network_config_of(struct lab_run *run)
         .warm_ps = lab_ps(run, "warm"),
         .stop_ps = lab_ps(run, "duration"),
     };
+    if (run->texts[LAB_TRAFFIC].name != NULL) {
+        config.least = config.most; /* The length of a message says how long packets are. */
+    }
+    memcpy(config.texts, run->texts, sizeof(config.texts));
     describe((enum kind)lab_word(run, "topology"), whole(run, "nodes"), config.topology,
              sizeof(config.topology));
     return config;

@@ -38,6 +38,27 @@ static double length_ns(const struct network_config *config)
 
 /* -- One point ----------------------------------------------------------------------------------*/
 
+/* Its messages, if the run was given a trace. */
+static void add_messages(struct lab_run *run, const struct network *network)
+{
+    const struct network_replay *replay = &network->replay;
+    lab_judge_relative(lab_add_row(run, "NET-carried/trace", "B",
+                                   "of %u messages; latency %.0f ns, last at %.1f ns",
+                                   replay->trace.count,
+                                   sim_spread_mean(&network->latency) / PS_PER_NS,
+                                   (double)network->came_ps / PS_PER_NS),
+                       (double)replay->offered_bytes, (double)replay->delivered_bytes, 0);
+}
+
+static void add_load(struct lab_run *run, const struct network *network)
+{
+    const double latency_ns = sim_spread_mean(&network->latency) / PS_PER_NS;
+    lab_judge_relative(
+        lab_add_row(run, "NET-carried", "", "load carried; latency %.0f ns, 99 %% within %.0f ns",
+                    latency_ns, (double)sim_spread_percentile(&network->latency, 0.99) / PS_PER_NS),
+        network_offered(network), network_throughput(network), 0.02);
+}
+
 static void random_traffic(struct lab_run *run)
 {
     const struct network_config config = network_config_of(run);
@@ -45,11 +66,11 @@ static void random_traffic(struct lab_run *run)
     if (network == NULL) {
         return;
     }
-    const double latency_ns = sim_spread_mean(&network->latency) / PS_PER_NS;
-    lab_judge_relative(
-        lab_add_row(run, "NET-carried", "", "load carried; latency %.0f ns, 99 %% within %.0f ns",
-                    latency_ns, (double)sim_spread_percentile(&network->latency, 0.99) / PS_PER_NS),
-        config.load, network_throughput(network), 0.02);
+    if (network->replay.trace.count > 0) {
+        add_messages(run, network);
+    } else {
+        add_load(run, network);
+    }
     lab_judge_absolute(lab_add_row(run, "NET-dropped", "packets", "of %llu dropped",
                                    (unsigned long long)network->made),
                        0, (double)network->dropped, 0);
@@ -239,6 +260,7 @@ const struct lab_experiment network_random = {
                          "bit_errors duration=40 warm=10",
     NETWORK_CLAIMS(random_claims),
     .quick = true,
+    .judge_texts = network_judge_texts,
     .run = random_traffic,
     .explains = "A network carries what it is offered as long as its queues have room.",
 };
@@ -279,6 +301,7 @@ const struct lab_experiment network_soak = {
                          "bit_errors=1e-6 duration warm",
     NETWORK_CLAIMS(soak_claims),
     .quick = true,
+    .judge_texts = network_judge_texts,
     .run = soak,
     .explains =
         "Every packet comes to an end that has a counter: delivered as it was sent, dropped "
