@@ -54,7 +54,6 @@ struct block_limits {
     /* NIC_TRANSPORT_AUTO: what makes a connection move over. */
     uint32_t auto_losses;        /* Timeouts and NAKs of a sequence; 0: not for that. */
     uint64_t auto_round_trip_ns; /* A round trip so long; 0: not for that. */
-    bool insists;                /* For tests: NIC_TRANSPORT_BLOCK never falls back to RC. */
 };
 
 struct nic_limits {

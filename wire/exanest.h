@@ -31,7 +31,6 @@
 #define EXANEST_TIDS              1024u /* Transaction identifiers: 10 bits. */
 #define EXANEST_SEQUENCES         0x4000u
 #define EXANEST_PATHS_MAX         32u
-#define EXANEST_PDID_BITS         16
 
 /* 128 bits: bits 63..0 and 127..64. */
 struct exanest_word {

@@ -26,16 +26,6 @@ enum {
 #define REQUEST_ZEROS (BIT(63) | BIT(58) | BIT(57) | UINT64_C(0xff) << 42)
 #define HEADER_ZEROS  (BIT(55) | UINT64_C(0x1ff) << 42)
 
-static const char *const verdict_names[FORTH_VERDICT_COUNT] = {
-    "good", "wrong length", "reserved bits", "not a header", "not a credit", "wrong parity",
-};
-
-const char *forth_verdict_name(enum forth_verdict verdict)
-{
-    CHECK(verdict < FORTH_VERDICT_COUNT);
-    return verdict_names[verdict];
-}
-
 static bool length_good(uint64_t words)
 {
     return words >= 1 && words <= FORTH_WORDS_MAX;

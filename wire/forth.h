@@ -35,8 +35,6 @@ enum forth_verdict {
     FORTH_VERDICT_COUNT,
 };
 
-const char *forth_verdict_name(enum forth_verdict verdict);
-
 /* What an operation asks for; its packets carry it along. */
 struct forth_flags {
     bool remote_notification;

@@ -200,16 +200,3 @@ struct exanest_route exanest_route_word(const struct exanest_routing *routing, u
     }
     return exanest_route(routing, input, &header);
 }
-
-const char *exanest_route_verdict_name(enum exanest_route_verdict verdict)
-{
-    switch (verdict) {
-    case EXANEST_ROUTE_GOOD: return "good";
-    case EXANEST_ROUTE_BAD_HEADER: return "bad header";
-    case EXANEST_ROUTE_NOBODY: return "nobody has the address";
-    case EXANEST_ROUTE_SECOND_HOP: return "a second hop inside a QFDB";
-    case EXANEST_ROUTE_LOOP: return "a loop at the dead port";
-    case EXANEST_ROUTE_VERDICT_COUNT: break;
-    }
-    UNREACHABLE("no verdict of routing");
-}

@@ -126,6 +126,4 @@ struct exanest_route exanest_route(const struct exanest_routing *routing, uint32
 struct exanest_route exanest_route_word(const struct exanest_routing *routing, uint32_t input,
                                         struct exanest_word word);
 
-const char *exanest_route_verdict_name(enum exanest_route_verdict verdict);
-
 #endif

@@ -71,12 +71,6 @@ void exanest_scheduler_map(struct exanest_scheduler *scheduler, uint32_t channel
     scheduler->pdids[channel] = pdid;
 }
 
-void exanest_scheduler_unmap(struct exanest_scheduler *scheduler, uint32_t channel)
-{
-    CHECK(channel < EXANEST_AXI_IDS);
-    scheduler->channels &= (uint8_t) ~(1u << channel);
-}
-
 /* -1: it has none. */
 static int exanest_scheduler_channel(const struct exanest_scheduler *scheduler, uint16_t pdid)
 {

@@ -109,7 +109,6 @@ void exanest_scheduler_init(struct exanest_scheduler *scheduler,
 
 /* The driver gives a channel, which is an AXI ID and a context of the SMMU, to a domain. */
 void exanest_scheduler_map(struct exanest_scheduler *scheduler, uint32_t channel, uint16_t pdid);
-void exanest_scheduler_unmap(struct exanest_scheduler *scheduler, uint32_t channel);
 
 /* i_enqueue_r: is there room for one more? The one in hand keeps its place. */
 static inline bool exanest_scheduler_ready(const struct exanest_scheduler *scheduler)

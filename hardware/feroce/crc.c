@@ -89,19 +89,6 @@ uint32_t feroce_crc_after(const struct feroce_crc_formula *formula, uint32_t see
     return sum;
 }
 
-uint32_t feroce_crc_bytes(const struct feroce_crc_formula *formula, uint32_t width_bytes,
-                          uint32_t seed, const uint8_t *bytes, size_t count)
-{
-    uint32_t crc = seed;
-    for (size_t at = 0; at < count;) {
-        const size_t left = count - at, taken = left < width_bytes ? left : width_bytes;
-        const struct feroce_crc_word word = feroce_crc_word_of(bytes + at, taken, taken == left);
-        crc = feroce_crc_after(formula, crc, &word);
-        at += taken;
-    }
-    return crc;
-}
-
 void feroce_crc_mask(uint8_t *packet, size_t count)
 {
     for (size_t octet = 0; octet < count; octet++) {

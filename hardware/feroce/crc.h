@@ -93,10 +93,6 @@ struct feroce_crc_word feroce_crc_word_of(const uint8_t *bytes, size_t count, bo
 uint32_t feroce_crc_after(const struct feroce_crc_formula *formula, uint32_t seed,
                           const struct feroce_crc_word *word);
 
-/* The same after `count` bytes, a multiple of 4, in words of `width_bytes`. */
-uint32_t feroce_crc_bytes(const struct feroce_crc_formula *formula, uint32_t width_bytes,
-                          uint32_t seed, const uint8_t *bytes, size_t count);
-
 /* What leaves of a register at the frame's end: to be stored least significant octet first. */
 static inline uint32_t feroce_crc_finish(uint32_t crc)
 {

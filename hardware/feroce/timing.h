@@ -3,7 +3,7 @@
  * timing - what a packet takes in each server of the board, without stepping words.
  *
  * Purpose    The sums by which a world that moves whole packets knows what limits the board's rate.
- *            timing_test proves those of framer and ICRC against the stepped units.
+ *            timing_test proves that of the ICRC against the stepped unit.
  * Inputs     Lengths, widths, what a visit or a request costs.
  * Outputs    Cycles of the board's clock; picoseconds of the line.
  * Ownership  Values only.
@@ -23,11 +23,12 @@
 #include "wire/roce.h"
 
 #define FEROCE_FCS_BYTES       4u
-#define FEROCE_LINE_BYTES_MIN  64u /* A frame with its FCS is never shorter on the line. */
-#define FEROCE_LINE_GAP_BYTES  20u /* Preamble 8, gap 12. */
-#define FEROCE_STORE_CYCLES    2u  /* Memory write, beside the words (OC). */
-#define FEROCE_REWIND_CYCLES   2u  /* A visit that sets RD back. */
-#define FEROCE_GENERATE_CYCLES 2u  /* A message, beside its words. */
+#define FEROCE_LINE_BYTES_MIN  64u   /* A frame with its FCS is never shorter on the line. */
+#define FEROCE_LINE_GAP_BYTES  20u   /* Preamble 8, gap 12. */
+#define FEROCE_QUEUE_BYTES     8192u /* Room of a queue for whole packets. */
+#define FEROCE_STORE_CYCLES    2u    /* Memory write, beside the words (OC). */
+#define FEROCE_REWIND_CYCLES   2u    /* A visit that sets RD back. */
+#define FEROCE_GENERATE_CYCLES 2u    /* A message, beside its words. */
 
 /* -- Lengths ------------------------------------------------------------------------------------*/
 
@@ -55,7 +56,7 @@ static inline uint64_t feroce_generator_cycles(uint32_t frequency, uint32_t mess
     return period > words ? period : words;
 }
 
-/* Framer in, header producer: the packet is whole at the end. */
+/* Data in, a word in each cycle, and the header: the packet is whole at the end. */
 static inline uint32_t feroce_queue_cycles(uint32_t payload_bytes, uint32_t width_bytes, bool first,
                                            uint32_t request_cycles)
 {

@@ -3,7 +3,7 @@
  * Goal    The sums of timing.h are those of 6.1's table: they give the figures that the
  *         specification derives by arithmetic, and those that have a stepped unit agree with it.
  * Method  Each figure is computed from a packet or a message as the rows A3, A4, A7, A8, A15, A18,
- *         A20, A21 describe it; framer and ICRC are stepped beside the sums.
+ *         A20, A21 describe it; the ICRC's unit is stepped beside its sum.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,6 @@
 
 #include "base/prng.h"
 #include "hardware/feroce/crc.h"
-#include "hardware/feroce/framer.h"
 #include "hardware/feroce/timing.h"
 
 #define MESSAGE_BYTES 262144u
@@ -209,46 +208,6 @@ static void test_servers_hide(void **state)
     assert_true((uint64_t)feroce_send_cycles(frame, 8) * CLOCK_10G < line);
 }
 
-/* -- Against the framer -------------------------------------------------------------------------*/
-
-/* A source that has a word in each cycle and a sink that takes each word: a packet is whole
- * feroce_queue_cycles after the one before it, and the source is never held up. */
-static void test_framer(void **state)
-{
-    (void)state;
-    static struct feroce_framer framer;
-    for (uint32_t width = 8; width <= 128; width *= 4) {
-        const struct feroce_framer_config config = {.width_bytes = (uint16_t)width,
-                                                    .pmtu_bytes = PMTU};
-        struct prng prng;
-        prng_init(&prng, width);
-        feroce_framer_init(&framer, &config);
-        uint64_t whole = 0, now = 0, packets = 0;
-        uint32_t left = 0;
-        for (; packets < 500; now++) {
-            if (left == 0) {
-                left = 4 + 4 * (uint32_t)prng_below(&prng, 3 * PMTU / 4);
-            }
-            struct feroce_beat beat = {.last = left <= width,
-                                       .count = (uint8_t)(left < width ? left : width)};
-            assert_true(feroce_framer_ready(&framer));
-            assert_int_equal(feroce_framer_take(&framer, &beat), FEROCE_BEAT_GOOD);
-            left -= beat.count;
-            if (feroce_framer_offer(&framer, &beat)) {
-                feroce_framer_taken(&framer);
-            }
-            feroce_framer_step(&framer);
-            if (framer.counters.packets > packets) {
-                const uint32_t place = (framer.packet_head + framer.packet_count - 1u);
-                const uint32_t bytes = framer.packets[place % FEROCE_FRAMER_WORDS].bytes;
-                assert_int_equal(now + 1 - whole, feroce_queue_cycles(bytes, width, false, 6));
-                whole = now + 1;
-                packets++;
-            }
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,7 +215,7 @@ int main(void)
         cmocka_unit_test(test_channel),      cmocka_unit_test(test_visits),
         cmocka_unit_test(test_memory),       cmocka_unit_test(test_icrc_alone),
         cmocka_unit_test(test_icrc_latency), cmocka_unit_test(test_generator),
-        cmocka_unit_test(test_servers_hide), cmocka_unit_test(test_framer),
+        cmocka_unit_test(test_servers_hide),
     };
     return cmocka_run_group_tests_name("feroce_timing", tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  * Goal    What one end frames the other takes apart, and whatever goes wrong in between is named,
  *         costs itself alone, and is over at the next SOP.
  * Method  Streams of random frames, credits and idle words, at every byte alignment; then one thing
- *         spoilt at a time. Behaviours FNX-18 to FNX-21, FNX-29.
+ *         spoilt at a time. Behaviours FNX-18 to FNX-21, FNX-23, FNX-29.
  */
 #include <setjmp.h>
 #include <stdarg.h>

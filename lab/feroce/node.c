@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hardware/feroce/framer.h"
 #include "hardware/feroce/timing.h"
 #include "lab/feroce/machine.h"
 #include "lab/feroce/node_internal.h"
@@ -75,7 +74,7 @@ static bool has_place(const struct feroce_queue_server *queue)
     if (feroce_is_2024(queue->node)) {
         return queue->ready_count == 0;
     }
-    return queue->ready_bytes + next_bytes(queue) <= FEROCE_FRAMER_BYTES &&
+    return queue->ready_bytes + next_bytes(queue) <= FEROCE_QUEUE_BYTES &&
            queue->ready_count < FEROCE_READY_MAX;
 }
 

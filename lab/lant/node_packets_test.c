@@ -117,7 +117,8 @@ static bool note_answer(struct seen *seen, uint32_t node, struct lant_frame *fra
 }
 
 /* LNI-03: a length above 64, another than came, an unknown type, no F1: counted, and nothing is
- * written. Only the sender of an unknown type can be told. */
+ * written. LNI-14: nor is a payload with one wrong bit. Only the senders of the last two kinds can
+ * be told. */
 static void test_impossible_packets(void **state)
 {
     (void)state;
@@ -125,12 +126,13 @@ static void test_impossible_packets(void **state)
         enum lant_verdict verdict;
         uint32_t length, cut;
         uint8_t type;
-        bool answered;
-    } cases[] = {{LANT_LENGTH_WRONG, 65, 0, LANT_AW, false},
-                 {LANT_LENGTH_WRONG, 127, 0, LANT_AW, false},
-                 {LANT_LENGTH_WRONG, 2, 0, LANT_AW, false},
-                 {LANT_TYPE_UNKNOWN, 1, 0, 15, true},
-                 {LANT_SHORT, 1, 3, LANT_AW, false}};
+        enum lant_response response; /* LANT_OKAY: there is no answer. */
+    } cases[] = {{LANT_LENGTH_WRONG, 65, 0, LANT_AW, LANT_OKAY},
+                 {LANT_LENGTH_WRONG, 127, 0, LANT_AW, LANT_OKAY},
+                 {LANT_LENGTH_WRONG, 2, 0, LANT_AW, LANT_OKAY},
+                 {LANT_SHORT, 1, 3, LANT_AW, LANT_OKAY},
+                 {LANT_TYPE_UNKNOWN, 1, 0, 15, LANT_DECERR},
+                 {LANT_CRC_WRONG, 1, 0, LANT_AW, LANT_NACK_CRC}};
     for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
         const struct lant_node_config config = without_early();
         const struct lant_fabric_config fabric = line();
@@ -149,12 +151,13 @@ static void test_impossible_packets(void **state)
             frame->flits[0] = head_with_length(frame->flits[0], cases[i].length);
         }
         frame->count -= cases[i].cut;
+        frame->flits[2] ^= cases[i].verdict == LANT_CRC_WRONG;
         (void)lant_fabric_send(&seen->world.fabric, 0, frame, 0);
         run(seen);
         const struct lant_node *node = &seen->world.nodes[1];
         assert_int_equal(node->counters.verdicts[cases[i].verdict], 1);
-        assert_int_equal(seen->count, cases[i].answered);
-        assert_int_equal(seen->response, cases[i].answered ? LANT_DECERR : LANT_OKAY);
+        assert_int_equal(seen->count, cases[i].response != LANT_OKAY);
+        assert_int_equal(seen->response, cases[i].response);
         for (uint64_t at = 0; at < config.memory_bytes; at++) {
             assert_int_equal(node->memory[at], 0);
         }

@@ -85,8 +85,8 @@ void block_hello_begin(struct qp *qp, struct instant now)
 {
     (void)now;
     struct nic *nic = qp->nic;
-    const bool insists = nic->limits.block.transport == NIC_TRANSPORT_BLOCK &&
-                         (nic->limits.block.insists || block_peer_of(qp)->spoken);
+    const bool insists =
+        nic->limits.block.transport == NIC_TRANSPORT_BLOCK && block_peer_of(qp)->spoken;
     hello_ask_begin(&qp->block->ask, (uint32_t)prng_next(&nic->prng), rc_flow(qp).next, insists,
                     patience_ns(qp));
 }

@@ -12,7 +12,6 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "hardware/forth/config_space.h"
-#include "hardware/forth/lanes.h"
 #include "hardware/forth/link.h"
 #include "hardware/forth/registers.h"
 #include "hardware/forth/request_queue.h"
@@ -98,30 +97,22 @@ static void write_registers(struct host *host, struct input *input)
     (void)forth_sampler_read(&host->sampler);
 }
 
+#define LANES 2u
+
 struct wire {
-    struct forth_elastic elastic[FORTH_LANES];
-    struct forth_deskew deskew;
-    struct forth_aligner aligners[FORTH_LANES];
-    struct forth_receiver receivers[FORTH_LANES];
+    struct forth_aligner aligners[LANES];
+    struct forth_receiver receivers[LANES];
 };
 
 static void send_words(struct wire *wire, struct input *input)
 {
-    struct forth_word words[FORTH_LANES];
-    for (uint32_t lane = 0; lane < FORTH_LANES; lane++) {
+    for (uint32_t lane = 0; lane < LANES; lane++) {
         const uint8_t control = (uint8_t)take(input, 1);
         struct forth_word word = {.data = (uint32_t)take(input, 4), .control = control & 0xf};
         word = control & 0x10 ? FORTH_SOP_WORD : control & 0x20 ? FORTH_IDLE_WORD : word;
-        forth_elastic_put(&wire->elastic[lane], forth_align(&wire->aligners[lane], word));
-        words[lane] = forth_elastic_take(&wire->elastic[lane]);
-    }
-    forth_deskew_put(&wire->deskew, words);
-    while (forth_deskew_take(&wire->deskew, words)) {
-        for (uint32_t lane = 0; lane < FORTH_LANES; lane++) {
-            struct forth_receiver *receiver = &wire->receivers[lane];
-            if (forth_receive(receiver, words[lane]) == FORTH_RX_HEADER) {
-                CHECK(receiver->header.words >= 1 && receiver->header.words <= FORTH_WORDS_MAX);
-            }
+        struct forth_receiver *receiver = &wire->receivers[lane];
+        if (forth_receive(receiver, forth_align(&wire->aligners[lane], word)) == FORTH_RX_HEADER) {
+            CHECK(receiver->header.words >= 1 && receiver->header.words <= FORTH_WORDS_MAX);
         }
     }
 }
@@ -136,9 +127,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     forth_registers_init(&host.registers);
     forth_config_init(&host.config);
     memset(&host.sampler, 0, sizeof(host.sampler));
-    for (uint32_t lane = 0; lane < FORTH_LANES; lane++) {
-        forth_elastic_init(&wire.elastic[lane]);
-    }
     while (input.left > 0) {
         switch (take(&input, 1) % 4) {
         case 0: decode(&input); break;
