@@ -241,7 +241,7 @@ const struct receive *qp_take_shared(struct qp *qp, struct receive *copy);
 void qp_release_receive(struct qp *qp);
 uint8_t qp_credits(const struct qp *qp);
 
-/* -- ibta/xrc.c; NULL: no such shared receive queue. */
+/* -- srq.c; NULL: no such shared receive queue. */
 struct srq *nic_find_srq(const struct nic *nic, uint32_t number);
 
 #endif

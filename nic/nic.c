@@ -477,15 +477,3 @@ void nic_forget_cq(struct cq *cq)
     list_remove(&cq->event_link);
     cq->events = 0;
 }
-
-void nic_forget_srq(struct srq *srq)
-{
-    list_remove(&srq->event_link);
-    srq->events = 0;
-}
-
-enum status srq_post_receive(struct srq *srq, uint64_t wr_id, const struct sge *sges,
-                             uint32_t sge_count)
-{
-    return receive_queue_post(&srq->queue, wr_id, sges, sge_count);
-}

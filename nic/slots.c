@@ -5,14 +5,6 @@
 
 /* -- Sends --------------------------------------------------------------------------------------*/
 
-enum status slots_post_sends(struct qp *qp, const struct send_request *requests, uint32_t count)
-{
-    const struct send_queue *sends = &qp->sends;
-    return count > sends->limit - (sends->tail - sends->polled)
-               ? STATUS_FULL
-               : qp_post_sends(qp, requests, count);
-}
-
 /* A completion stands for the oldest request that has one, and for all before it. Their slots are
  * as they were, since nothing was posted into them. */
 static void polled_send(struct qp *qp)
@@ -28,47 +20,10 @@ static void polled_send(struct qp *qp)
 
 /* -- Receives -----------------------------------------------------------------------------------*/
 
-/* A queue without slots of its own is refused for that. */
-static bool is_full(const struct receive_queue *queue)
-{
-    CHECK(queue->limit <= UINT16_MAX);
-    return queue->limit != 0 && queue->unpolled >= queue->limit;
-}
-
-static void note_posted(struct receive_queue *queue, enum status status)
-{
-    if (status == STATUS_OK) {
-        queue->unpolled++;
-    }
-}
-
 static void give_back(struct receive_queue *queue, uint32_t receives)
 {
     const uint32_t given = receives < queue->unpolled ? receives : queue->unpolled;
     queue->unpolled = (uint16_t)(queue->unpolled - given);
-}
-
-enum status slots_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
-                               uint32_t sge_count)
-{
-    struct receive_queue *queue = &qp->receives;
-    if (is_full(queue)) {
-        return STATUS_FULL;
-    }
-    const enum status status = qp_post_receive(qp, wr_id, sges, sge_count);
-    note_posted(queue, status);
-    return status;
-}
-
-enum status slots_post_shared(struct srq *srq, uint64_t wr_id, const struct sge *sges,
-                              uint32_t sge_count)
-{
-    if (is_full(&srq->queue)) {
-        return STATUS_FULL;
-    }
-    const enum status status = srq_post_receive(srq, wr_id, sges, sge_count);
-    note_posted(&srq->queue, status);
-    return status;
 }
 
 /* Where a receive was posted; NULL: that queue is gone. `srqn`: of XRC. */

@@ -82,7 +82,7 @@ void rc_go_on(struct qp *qp);
 void rc_check_duties(const struct qp *qp);
 void rc_check(const struct qp *qp);
 
-/* -- rc_receive.c, xrc.c */
+/* -- rc_receive.c, rc_request.c, rc_refuse.c, xrc.c */
 bool rc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                   struct nic_move *move);
 void rc_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result);
