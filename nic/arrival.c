@@ -5,16 +5,9 @@
 #include "nic/arrival.h"
 
 #include "base/bytes.h"
-#include "nic/block/streams.h"
 #include "nic/engine.h"
 #include "nic/internal.h"
 #include "wire/cm.h"
-
-bool nic_drop(struct nic *nic, enum nic_counter reason)
-{
-    nic_count(nic, reason);
-    return false;
-}
 
 static enum nic_counter counter_of(enum roce_verdict verdict)
 {
@@ -58,13 +51,32 @@ bool nic_decode(struct nic *nic, const struct nic_frame *frame, struct nic_arriv
     return LIKELY(verdict == ROCE_GOOD) || nic_drop(nic, counter_of(verdict));
 }
 
+/* Whose frame it is that nobody has judged; NULL: nobody's. */
+static struct qp *named(const struct nic *nic, const struct nic_frame *frame)
+{
+    return frame->headers_bytes < ROCE_BTH_BYTES
+               ? NULL
+               : nic_find_qp(nic, load_be32(frame->headers + 4) & ROCE_24_BITS);
+}
+
+static void check_named(const struct nic *nic, const struct nic_frame *frame)
+{
+    const struct qp *qp = named(nic, frame);
+    if (qp != NULL) {
+        qp_check_duties(qp);
+    }
+}
+
 /* A frame that is no packet of RoCE: one of the block transport, or none at all. */
 static enum nic_arrived on_other(struct nic *nic, const struct nic_frame *frame,
                                  enum roce_verdict verdict, struct instant now,
                                  struct nic_move *move)
 {
     if (verdict == ROCE_UNKNOWN_OPCODE && block_is(frame->headers[0])) {
-        return block_on_frame(nic, frame, now, move);
+        INVARIANTS(check_named(nic, frame));
+        const enum nic_arrived arrived = engine_on_frame(nic, frame, now, move);
+        INVARIANTS(check_named(nic, frame));
+        return arrived;
     }
     nic_count(nic, counter_of(verdict));
     return NIC_DONE;
@@ -120,10 +132,7 @@ enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, s
 
 void *nic_frame_link(const struct nic *nic, const struct nic_frame *frame)
 {
-    if (frame->headers_bytes < ROCE_BTH_BYTES) {
-        return NULL;
-    }
-    const struct qp *qp = nic_find_qp(nic, load_be32(frame->headers + 4) & ROCE_24_BITS);
+    const struct qp *qp = named(nic, frame);
     return qp == NULL || qp->type == QP_UD ? NULL : qp->attributes.path.link;
 }
 
@@ -134,4 +143,16 @@ void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result r
     nic->now = now;
     engine_on_moved(move->qp, move, result, now);
     INVARIANTS(qp_check_duties(move->qp));
+}
+
+bool nic_next_held(struct nic *nic, struct nic_move *move)
+{
+    if (nic->holder == NULL) {
+        return false;
+    }
+    if (engine_next_held(nic->holder, move)) {
+        return true;
+    }
+    nic->holder = NULL;
+    return false;
 }

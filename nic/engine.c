@@ -1,10 +1,35 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * engine - the verbs of the seam as rows: what RC, the block transport, UC and UD do.
+ */
 #include "nic/engine.h"
 
 #include "nic/block/streams.h"
 #include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
-#include "nic/internal.h"
+
+/* The answer of a queue pair's engine; and the same for verbs without an answer. */
+#define ASK(qp, rc, block, uc, ud)                                                                 \
+    switch ((enum engine)(qp)->engine) {                                                           \
+    case ENGINE_RC: return rc;                                                                     \
+    case ENGINE_BLOCK: return block;                                                               \
+    case ENGINE_UC: return uc;                                                                     \
+    case ENGINE_UD: return ud;                                                                     \
+    }                                                                                              \
+    UNREACHABLE("an engine outside its enum")
+
+#define TELL(qp, rc, block, uc, ud)                                                                \
+    switch ((enum engine)(qp)->engine) {                                                           \
+    case ENGINE_RC: rc; return;                                                                    \
+    case ENGINE_BLOCK: block; return;                                                              \
+    case ENGINE_UC: uc; return;                                                                    \
+    case ENGINE_UD: ud; return;                                                                    \
+    }                                                                                              \
+    UNREACHABLE("an engine outside its enum")
+
+#define NOTHING ((void)0)
+/* Nobody tells it so. */
+#define NEVER UNREACHABLE("an engine that does not do this")
 
 enum engine engine_of_type(enum qp_type type)
 {
@@ -18,100 +43,98 @@ enum engine engine_of_type(enum qp_type type)
     UNREACHABLE("a type outside its enum");
 }
 
-/* -- Life ---------------------------------------------------------------------------------------*/
+/* -- Memory -------------------------------------------------------------------------------------*/
+
+size_t engine_nic_bytes(const struct nic_limits *limits)
+{
+    return block_nic_bytes(limits);
+}
+
+void engine_nic_init(struct nic *nic, void *memory)
+{
+    block_nic_init(nic, memory);
+}
 
 size_t engine_resources_bytes(uint32_t limit)
 {
     return rc_resources_bytes(limit);
 }
 
+struct rc_resource **engine_resources(struct qp *qp)
+{
+    ASK(qp, &qp->resources, block_resources(qp), &qp->resources, &qp->resources);
+}
+
+size_t engine_blocks_bytes(const struct nic_limits *limits)
+{
+    return block_streams_bytes(limits);
+}
+
+void engine_offer_blocks(struct qp *qp)
+{
+    TELL(qp, block_watch_begin(qp), NEVER, NEVER, NEVER);
+}
+
+void engine_give_blocks(struct qp *qp, void *memory)
+{
+    TELL(qp, block_give(qp, memory), NEVER, NEVER, NEVER);
+}
+
+void *engine_take_blocks(struct qp *qp)
+{
+    ASK(qp, NULL, block_take(qp), NULL, NULL);
+}
+
+/* -- Life ---------------------------------------------------------------------------------------*/
+
 void engine_start_receiving(struct qp *qp)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_start_receiving(qp); return;
-    case ENGINE_BLOCK: block_start_receiving(qp); return;
-    case ENGINE_UC: uc_start_receiving(qp); return;
-    case ENGINE_UD: ud_start_receiving(qp); return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_start_receiving(qp, qp->resources), block_start_receiving(qp),
+         uc_start_receiving(qp), ud_start_receiving(qp));
 }
 
 void engine_start_sending(struct qp *qp)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_BLOCK:
-    case ENGINE_RC: rc_start_sending(qp); return;
-    case ENGINE_UC:
-    case ENGINE_UD: unreliable_start_sending(qp); return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_start_sending(qp), rc_start_sending(qp), unreliable_start_sending(qp),
+         unreliable_start_sending(qp));
 }
 
+/* UC and UD look at the attributes each time. */
 void engine_retune(struct qp *qp, struct instant now)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_retune(qp, now); return;
-    case ENGINE_BLOCK: block_retune(qp, now); return;
-    case ENGINE_UC:
-    case ENGINE_UD: return; /* They look at the attributes each time. */
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_retune(qp, now), block_retune(qp, now), NOTHING, NOTHING);
 }
 
 bool engine_may_limit(const struct qp *qp, uint32_t reads)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: return rc_may_limit(qp, reads);
-    case ENGINE_BLOCK: return block_may_limit(qp, reads);
-    case ENGINE_UC:
-    case ENGINE_UD: return true; /* They have neither. */
-    }
-    UNREACHABLE("an engine outside its enum");
+    ASK(qp, rc_may_limit(qp, reads), block_may_limit(qp, reads), true, true);
 }
 
 void engine_limit(struct qp *qp, uint32_t reads)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_limit(qp, reads); return;
-    case ENGINE_BLOCK: block_limit(qp, reads); return;
-    case ENGINE_UC:
-    case ENGINE_UD: return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_limit(qp, reads), block_limit(qp, reads), NOTHING, NOTHING);
 }
 
 void engine_drain(struct qp *qp)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_drain(qp); return;
-    case ENGINE_BLOCK: block_drain(qp); return;
-    case ENGINE_UC:
-    case ENGINE_UD: unreliable_drain(qp); return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_drain(qp), block_drain(qp), unreliable_drain(qp), unreliable_drain(qp));
+}
+
+/* What RC, UC and UD have half received lies in the queue pair alone. */
+static void withdraw(struct qp *qp)
+{
+    TELL(qp, NOTHING, block_withdraw(qp), NOTHING, NOTHING);
 }
 
 void engine_withdraw(struct qp *qp)
 {
-    ecn_withdraw(qp);
-    switch ((enum engine)qp->engine) {
-    case ENGINE_BLOCK: block_withdraw(qp); return;
-    case ENGINE_RC:
-    case ENGINE_UC:
-    case ENGINE_UD: return; /* What is half received lies in the queue pair alone. */
-    }
-    UNREACHABLE("an engine outside its enum");
+    qp_forget_congestion(qp);
+    withdraw(qp);
 }
 
-enum qp_state engine_failed_state(const struct qp *qp)
+void engine_enter_error(struct qp *qp)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_BLOCK:
-    case ENGINE_RC: return QP_ERR;
-    case ENGINE_UC:
-    case ENGINE_UD: return QP_SQE;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, qp_enter_error(qp), block_enter_error(qp), qp_enter_error(qp), qp_enter_error(qp));
 }
 
 /* -- Arrival ------------------------------------------------------------------------------------*/
@@ -130,52 +153,44 @@ static bool rc_watched_on_packet(struct qp *qp, const struct nic_arrival *arriva
 bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                       struct nic_move *move)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: return rc_watched_on_packet(qp, arrival, now, move);
-    case ENGINE_BLOCK: return block_on_packet(qp, arrival, now, move);
-    case ENGINE_UC: return uc_on_packet(qp, arrival, now, move);
-    case ENGINE_UD: return ud_on_packet(qp, arrival, move);
-    }
-    UNREACHABLE("an engine outside its enum");
+    ASK(qp, rc_watched_on_packet(qp, arrival, now, move), block_on_packet(qp, arrival, now, move),
+        uc_on_packet(qp, arrival, now, move), ud_on_packet(qp, arrival, move));
+}
+
+enum nic_arrived engine_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                                 struct nic_move *move)
+{
+    return block_on_frame(nic, frame, now, move);
 }
 
 void engine_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_BLOCK: block_on_cnp(qp, arrival, now); return;
-    case ENGINE_RC:
-    case ENGINE_UC: ecn_on_cnp(qp, arrival, now); return;
-    case ENGINE_UD: nic_count(qp->nic, COUNTER_drop_wrong_service); return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, ecn_on_cnp(qp, arrival, now), block_on_cnp(qp, arrival, now),
+         ecn_on_cnp(qp, arrival, now), nic_count(qp->nic, COUNTER_drop_wrong_service));
 }
 
 void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
                      struct instant now)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_on_moved(qp, move, result); return;
-    case ENGINE_BLOCK: block_on_moved(qp, move, result, now); return;
-    case ENGINE_UC:
-    case ENGINE_UD: unreliable_on_moved(qp, move, result); return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_on_moved(qp, move, result), block_on_moved(qp, move, result, now),
+         unreliable_on_moved(qp, move, result), unreliable_on_moved(qp, move, result));
+}
+
+bool engine_next_held(struct qp *qp, struct nic_move *move)
+{
+    ASK(qp, false, block_next_held(qp, move), false, false);
 }
 
 /* -- Departure ----------------------------------------------------------------------------------*/
 
+static bool ready(const struct qp *qp)
+{
+    ASK(qp, rc_ready(qp), block_ready(qp), qp_has_sends(qp), qp_has_sends(qp));
+}
+
 bool engine_ready(const struct qp *qp)
 {
-    if (UNLIKELY(qp->cnp_due)) {
-        return true;
-    }
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: return rc_ready(qp);
-    case ENGINE_BLOCK: return block_ready(qp);
-    case ENGINE_UC:
-    case ENGINE_UD: return qp_has_sends(qp);
-    }
-    UNREACHABLE("an engine outside its enum");
+    return UNLIKELY(qp->cnp_due) || ready(qp);
 }
 
 static bool rc_watched_next_packet(struct qp *qp, struct instant now,
@@ -193,96 +208,52 @@ bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure 
     if (UNLIKELY(qp->cnp_due)) {
         ecn_next_cnp(qp, departure);
         /* Its time may be why it was listed, and it may leave the list now. */
-        qp_arm_timer(qp);
+        nic_arm_timer(qp, engine_deadline(qp));
         return true;
     }
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: return rc_watched_next_packet(qp, now, departure);
-    case ENGINE_BLOCK: return block_next_packet(qp, now, departure);
-    case ENGINE_UC: return uc_next_packet(qp, now, departure);
-    case ENGINE_UD: return ud_next_packet(qp, departure);
-    }
-    UNREACHABLE("an engine outside its enum");
+    ASK(qp, rc_watched_next_packet(qp, now, departure), block_next_packet(qp, now, departure),
+        uc_next_packet(qp, now, departure), ud_next_packet(qp, departure));
 }
 
 void engine_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_on_gather_failed(qp, departure); return;
-    case ENGINE_BLOCK: block_on_gather_failed(qp, departure); return;
-    case ENGINE_UC:
-    case ENGINE_UD: unreliable_on_gather_failed(qp); return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_on_gather_failed(qp, departure), block_on_gather_failed(qp, departure),
+         unreliable_on_gather_failed(qp), unreliable_on_gather_failed(qp));
 }
 
+/* Nobody waits for an answer to UC and UD. */
 void engine_on_blocked(struct qp *qp, struct instant now)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_on_blocked(qp, now); return;
-    case ENGINE_BLOCK: block_on_blocked(qp, now); return;
-    case ENGINE_UC:
-    case ENGINE_UD: return; /* Nobody waits for an answer. */
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_on_blocked(qp, now), block_on_blocked(qp, now), NOTHING, NOTHING);
 }
 
 bool engine_read_target(const struct nic_departure *departure, struct segment *segments,
                         uint32_t *count)
 {
-    switch ((enum engine)departure->qp->engine) {
-    case ENGINE_BLOCK:
-    case ENGINE_RC: return rc_read_target(departure, segments, count);
-    case ENGINE_UC:
-    case ENGINE_UD: break;
-    }
-    UNREACHABLE("an engine that sends no READs");
+    ASK(departure->qp, rc_read_target(departure, segments, count),
+        rc_read_target(departure, segments, count), (NEVER, false), (NEVER, false));
 }
 
 void engine_on_fetched(struct qp *qp, struct instant now)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_BLOCK:
-    case ENGINE_RC: rc_on_fetched(qp, now); return;
-    case ENGINE_UC:
-    case ENGINE_UD: break;
-    }
-    UNREACHABLE("an engine that sends no READs");
+    TELL(qp, rc_on_fetched(qp, now), block_on_fetched(qp, now), NEVER, NEVER);
 }
 
 void engine_on_placed(struct qp *qp, struct instant now)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_BLOCK:
-    case ENGINE_RC: rc_on_placed(qp, now); return;
-    case ENGINE_UC:
-    case ENGINE_UD: break;
-    }
-    UNREACHABLE("an engine whose WRITEs are not placed");
+    TELL(qp, rc_on_placed(qp, now), block_on_placed(qp, now), NEVER, NEVER);
 }
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 
 static struct instant protocol_deadline(const struct qp *qp)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: return rc_deadline(qp);
-    case ENGINE_BLOCK: return block_deadline(qp);
-    case ENGINE_UC:
-    case ENGINE_UD: return INSTANT_NEVER;
-    }
-    UNREACHABLE("an engine outside its enum");
+    ASK(qp, rc_deadline(qp), block_deadline(qp), INSTANT_NEVER, INSTANT_NEVER);
 }
 
 struct instant engine_deadline(const struct qp *qp)
 {
-    const struct instant due = protocol_deadline(qp);
-    if (LIKELY(!qp->paused)) {
-        return due;
-    }
-    const struct instant paced = ecn_deadline(qp);
-    /* The end of a wait for the peer's receives sets nothing going while the rate keeps it back. */
-    return rc_waits_for_receives(qp) || instant_before(paced, due) ? paced : due;
+    return ibta_deadline(qp, protocol_deadline(qp));
 }
 
 /* The deadline of a queue pair that pauses: the pause may be over. False: that is all there is. */
@@ -295,7 +266,7 @@ static bool paused_on_deadline(struct qp *qp, struct instant now)
     if (instant_reached(now, protocol_deadline(qp))) {
         return true;
     }
-    qp_arm_timer(qp);
+    nic_arm_timer(qp, engine_deadline(qp));
     return false;
 }
 
@@ -304,98 +275,59 @@ bool engine_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *o
     if (UNLIKELY(qp->paused) && !paused_on_deadline(qp, now)) {
         return false;
     }
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: return rc_on_deadline(qp, overdue);
-    case ENGINE_BLOCK: return block_on_deadline(qp, now, overdue);
-    case ENGINE_UC:
-    case ENGINE_UD: break;
+    ASK(qp, rc_on_deadline(qp, overdue), block_on_deadline(qp, now, overdue), (NEVER, false),
+        (NEVER, false));
+}
+
+static void rc_watched_on_timeout(struct qp *qp, struct instant now)
+{
+    rc_on_timeout(qp, now);
+    if (qp->watching != WATCH_NOTHING) {
+        block_watch(qp, now);
     }
-    UNREACHABLE("an engine without deadlines");
 }
 
 void engine_on_timeout(struct qp *qp, struct instant now)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC:
-        rc_on_timeout(qp, now);
-        if (qp->watching != WATCH_NOTHING) {
-            block_watch(qp, now);
-        }
-        return;
-    case ENGINE_BLOCK: block_on_timeout(qp, now); return;
-    case ENGINE_UC:
-    case ENGINE_UD: break;
-    }
-    UNREACHABLE("an engine without deadlines");
+    TELL(qp, rc_watched_on_timeout(qp, now), block_on_timeout(qp, now), NEVER, NEVER);
 }
 
 void engine_on_unread(struct qp *qp, struct instant now)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_on_unread(qp, now); return;
-    case ENGINE_BLOCK: block_on_unread(qp, now); return;
-    case ENGINE_UC:
-    case ENGINE_UD: break;
-    }
-    UNREACHABLE("an engine without deadlines");
+    TELL(qp, rc_on_unread(qp, now), block_on_unread(qp, now), NEVER, NEVER);
 }
 
 /* -- Looking ------------------------------------------------------------------------------------*/
 
 void engine_query(const struct qp *qp, struct qp_attributes *attributes)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_BLOCK:
-    case ENGINE_RC: rc_query(qp, attributes); return;
-    case ENGINE_UC:
-    case ENGINE_UD: return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_query(qp, attributes), rc_query(qp, attributes), NOTHING, NOTHING);
 }
 
 struct qp_flow engine_flow(const struct qp *qp)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_BLOCK:
-    case ENGINE_RC: return rc_flow(qp);
-    case ENGINE_UC:
-    case ENGINE_UD: break;
-    }
-    UNREACHABLE("an engine without a flow");
+    ASK(qp, rc_flow(qp), rc_flow(qp), (NEVER, (struct qp_flow){0}), (NEVER, (struct qp_flow){0}));
+}
+
+static void rc_watched_report(const struct qp *qp, struct qp_report *report)
+{
+    rc_report(qp, report);
+    block_watch_report(qp, report);
 }
 
 void engine_report(const struct qp *qp, struct qp_report *report)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC:
-        rc_report(qp, report);
-        block_watch_report(qp, report);
-        return;
-    case ENGINE_BLOCK: block_report(qp, report); return;
-    case ENGINE_UC:
-    case ENGINE_UD: return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_watched_report(qp, report), block_report(qp, report), NOTHING, NOTHING);
 }
 
 void engine_check_duties(const struct qp *qp)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_check_duties(qp); return;
-    case ENGINE_BLOCK: block_check_duties(qp); return;
-    case ENGINE_UC:
-    case ENGINE_UD: unreliable_check_duties(qp); return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    ecn_check_duties(qp);
+    TELL(qp, rc_check_duties(qp), block_check_duties(qp), unreliable_check_duties(qp),
+         unreliable_check_duties(qp));
 }
 
 void engine_check(const struct qp *qp)
 {
-    switch ((enum engine)qp->engine) {
-    case ENGINE_RC: rc_check(qp); return;
-    case ENGINE_BLOCK: block_check(qp); return;
-    case ENGINE_UC:
-    case ENGINE_UD: return;
-    }
-    UNREACHABLE("an engine outside its enum");
+    TELL(qp, rc_check(qp), block_check(qp), NOTHING, NOTHING);
 }

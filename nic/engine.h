@@ -3,10 +3,11 @@
  * engine - what a NIC asks of a protocol engine.
  *
  * Purpose    The seam between what every queue pair has (numbers, states, queues, keys, turns) and
- *            the protocol it speaks. engine.c alone names the engines: one exhaustive switch a
- *            verb, so that a compiler says where a new one is missing.
+ *            the protocol it speaks: the direction from the NIC down to its engines. These call
+ *            the NIC by nic/service.h. engine.c alone names the engines: each verb is a row with a
+ *            column for each of them, so that a compiler says where a new one is missing.
  * Inputs     A queue pair in the state that the verb is for; packets that were decoded.
- * Outputs    Moves, departures, deadlines; completions by way of qp_complete.c.
+ * Outputs    Moves, departures, deadlines; completions by way of nic/service.h.
  * Ownership  An engine's state lies in the queue pair (struct qp: in, out, resources).
  * Threads    The NIC's caller.
  * Time       An argument wherever it matters.
@@ -20,23 +21,27 @@
 #ifndef NIC_ENGINE_H
 #define NIC_ENGINE_H
 
-#include "nic/arrival.h"
-#include "nic/nic.h"
-
-/* Which protocol a queue pair speaks. XRC's two halves are halves of a reliable connection. */
-enum engine {
-    ENGINE_RC,
-    ENGINE_UC,
-    ENGINE_UD,
-    ENGINE_BLOCK, /* A reliable connection that may speak blocks: it was given memory for them. */
-};
+#include "nic/state.h"
 
 enum engine engine_of_type(enum qp_type type);
 
-/* -- Life: qp_modify's transitions --------------------------------------------------------------*/
+/* -- Memory -------------------------------------------------------------------------------------*/
 
+/* A NIC's, for all of its queue pairs. */
+size_t engine_nic_bytes(const struct nic_limits *limits);
+void engine_nic_init(struct nic *nic, void *memory);
 /* Memory for `limit` incoming READs and atomics, which the queue pair is given before RTR. */
 size_t engine_resources_bytes(uint32_t limit);
+/* Where the memory for READs and atomics of the peer is noted. */
+struct rc_resource **engine_resources(struct qp *qp);
+/* qp_offer_blocks, qp_give_blocks and qp_take_blocks of a queue pair that may. */
+size_t engine_blocks_bytes(const struct nic_limits *limits);
+void engine_offer_blocks(struct qp *qp);
+void engine_give_blocks(struct qp *qp, void *memory);
+void *engine_take_blocks(struct qp *qp);
+
+/* -- Life: qp_modify's transitions --------------------------------------------------------------*/
+
 void engine_start_receiving(struct qp *qp);
 void engine_start_sending(struct qp *qp);
 /* In SQD the program changed qp->attributes. */
@@ -47,11 +52,11 @@ bool engine_may_limit(const struct qp *qp, uint32_t reads);
 void engine_limit(struct qp *qp, uint32_t reads);
 /* From RTS to SQD: nothing more begins; qp_note_drained when all that was begun is done. */
 void engine_drain(struct qp *qp);
-/* The queue pair leaves all that comes in: it is reset, destroyed, or has entered the error state.
- */
+/* The queue pair leaves all that comes in: it is reset or destroyed. */
 void engine_withdraw(struct qp *qp);
-/* The state of a queue pair of which a send request failed: QP_ERR or QP_SQE. */
-enum qp_state engine_failed_state(const struct qp *qp);
+/* The world or the program has it enter the error state. An engine does so by itself with
+ * qp_enter_error (nic/service.h). */
+void engine_enter_error(struct qp *qp);
 
 /* -- Arrival ------------------------------------------------------------------------------------*/
 
@@ -59,10 +64,16 @@ enum qp_state engine_failed_state(const struct qp *qp);
  * move to make. */
 bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                       struct nic_move *move);
+/* A frame of the block transport; whose it is, and how it answers, is as with nic_on_packet. */
+enum nic_arrived engine_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                                 struct nic_move *move);
 /* A congestion notification for this queue pair, from anybody. */
 void engine_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now);
 void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
                      struct instant now);
+
+/* nic_next_held, of a queue pair that may have such payloads (nic.holder). */
+bool engine_next_held(struct qp *qp, struct nic_move *move);
 
 /* -- Departure ----------------------------------------------------------------------------------*/
 

@@ -6,7 +6,6 @@
 #include "base/align.h"
 #include "base/bits.h"
 #include "base/bytes.h"
-#include "nic/block/streams.h"
 #include "nic/engine.h"
 #include "nic/internal.h"
 
@@ -26,7 +25,7 @@ size_t nic_bytes(const struct nic_limits *limits)
            line_aligned(limits->attachments * sizeof(struct multicast_member)) +
            line_aligned(srq_slots(limits) * sizeof(struct srq *)) +
            line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct ecn_state)) +
-           block_nic_bytes(limits);
+           engine_nic_bytes(limits);
 }
 
 struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
@@ -69,7 +68,7 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     at += line_aligned(srq_slots(limits) * sizeof(struct srq *));
     nic->ecn = (struct ecn_state *)(void *)at;
     at += line_aligned((nic->qp_mask + 1) * sizeof(struct ecn_state));
-    block_nic_init(nic, at);
+    engine_nic_init(nic, at);
     nic->next_srqn = nic->next_qpn;
     list_init(&nic->cqs_to_notify);
     list_init(&nic->datagram_qps);
@@ -92,131 +91,6 @@ struct region_table *nic_regions(struct nic *nic)
 struct nic_counters *nic_counters(struct nic *nic)
 {
     return &nic->counters;
-}
-
-void nic_count(struct nic *nic, enum nic_counter counter)
-{
-    nic->counters.values[counter]++;
-}
-
-struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn)
-{
-    struct qp *qp = nic->qps[qpn & nic->qp_mask];
-    return qp != NULL && qp->number == qpn ? qp : NULL;
-}
-
-/* -- Who may have something to send -------------------------------------------------------------*/
-
-/* The ring is full of holes: closes them. */
-static void close_holes(struct ready_ring *ready)
-{
-    uint32_t to = ready->head;
-    for (uint32_t from = ready->head; from != ready->tail; from++) {
-        struct qp *qp = ready->slots[from & ready->mask];
-        if (qp != NULL) {
-            ready->slots[to & ready->mask] = qp;
-            qp->ready_at = to++;
-        }
-    }
-    ready->tail = to;
-}
-
-static void ready_append(struct ready_ring *ready, struct qp *qp)
-{
-    if (ready->head == ready->tail) {
-        /* From the start, where the ring's memory is warm. */
-        ready->head = ready->tail = 0;
-    } else if (ready->tail - ready->head > ready->mask) {
-        close_holes(ready);
-    }
-    qp->listing = QP_LISTED_READY;
-    qp->ready_at = ready->tail;
-    ready->slots[ready->tail++ & ready->mask] = qp;
-}
-
-static void skip_holes(struct ready_ring *ready)
-{
-    while (ready->head != ready->tail && ready->slots[ready->head & ready->mask] == NULL) {
-        ready->head++;
-    }
-}
-
-static void ready_remove(struct ready_ring *ready, const struct qp *qp)
-{
-    ready->slots[qp->ready_at & ready->mask] = NULL;
-    skip_holes(ready);
-}
-
-void nic_schedule(struct qp *qp)
-{
-    if (qp->listing == QP_LISTED_NOWHERE) {
-        ready_append(&qp->nic->ready, qp);
-    }
-}
-
-void nic_schedule_if_due(struct qp *qp)
-{
-    if (engine_ready(qp)) {
-        nic_schedule(qp);
-    }
-}
-
-void nic_unlist(struct qp *qp)
-{
-    if (qp->listing == QP_LISTED_READY) {
-        ready_remove(&qp->nic->ready, qp);
-    } else if (qp->listing == QP_LISTED_WAITING) {
-        list_remove(&qp->node);
-    }
-    qp->listing = QP_LISTED_NOWHERE;
-}
-
-struct qp *nic_next_qp(struct nic *nic)
-{
-    const struct ready_ring *ready = &nic->ready;
-    return ready->head == ready->tail ? NULL : ready->slots[ready->head & ready->mask];
-}
-
-const struct qp *nic_ready_qp(const struct nic *nic, uint32_t ahead)
-{
-    const struct ready_ring *ready = &nic->ready;
-    return ahead < ready->tail - ready->head ? ready->slots[(ready->head + ahead) & ready->mask]
-                                             : NULL;
-}
-
-void nic_unready(struct nic *nic, struct qp *qp)
-{
-    CHECK(qp->listing == QP_LISTED_READY);
-    ready_remove(&nic->ready, qp);
-    qp->listing = QP_LISTED_NOWHERE;
-    nic->turns_taken = true;
-}
-
-void nic_rotate(struct nic *nic, struct qp *qp)
-{
-    if (qp->listing == QP_LISTED_READY) {
-        ready_remove(&nic->ready, qp);
-        ready_append(&nic->ready, qp);
-    }
-}
-
-void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct instant now)
-{
-    CHECK(qp->listing == QP_LISTED_READY);
-    ready_remove(&nic->ready, qp);
-    list_append(waiting, &qp->node);
-    qp->listing = QP_LISTED_WAITING;
-    engine_on_blocked(qp, now);
-    INVARIANTS(qp_check_duties(qp));
-}
-
-void nic_unpark(struct nic *nic, struct list *waiting)
-{
-    struct list *node;
-    while ((node = list_pop(waiting)) != NULL) {
-        struct qp *qp = CONTAINER_OF(node, struct qp, node);
-        ready_append(&nic->ready, qp);
-    }
 }
 
 void *nic_qp_link(const struct qp *qp)
@@ -261,6 +135,14 @@ bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
     return true;
 }
 
+void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct instant now)
+{
+    (void)nic;
+    nic_enlist_waiting(qp, waiting);
+    engine_on_blocked(qp, now);
+    INVARIANTS(qp_check_duties(qp));
+}
+
 void nic_on_gather_failed(const struct nic_departure *departure)
 {
     engine_on_gather_failed(departure->qp, departure);
@@ -291,19 +173,6 @@ void nic_on_placed(const struct nic_departure *departure, struct instant now)
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 
-/* An acknowledgement moves the deadline later with every packet; the wheel is told only when it
- * fires, so that the usual case costs a comparison. */
-void qp_arm_timer(struct qp *qp)
-{
-    const struct instant deadline = engine_deadline(qp);
-    if (deadline.ns == UINT64_MAX) {
-        return;
-    }
-    if (!timer_is_set(&qp->timer) || instant_before(deadline, qp->timer.at)) {
-        timer_wheel_set(&qp->nic->timers, qp_timer_id(qp), &qp->timer, deadline);
-    }
-}
-
 struct instant nic_deadline(const struct nic *nic)
 {
     return timer_wheel_deadline(&nic->timers);
@@ -317,7 +186,7 @@ bool nic_next_overdue(struct nic *nic, struct instant now, struct nic_overdue *o
         struct qp *qp = nic->qps[id];
         timer_wheel_remove(&nic->timers, id, &qp->timer);
         if (!instant_reached(now, engine_deadline(qp))) {
-            qp_arm_timer(qp);
+            nic_arm_timer(qp, engine_deadline(qp));
         } else if (engine_on_deadline(qp, now, overdue)) {
             overdue->qp = qp;
             return true;
@@ -399,14 +268,6 @@ void nic_foresee(struct nic *nic, struct qp *qp)
 
 /* -- What programs are told ---------------------------------------------------------------------*/
 
-void qp_raise(struct qp *qp, enum nic_event_kind kind)
-{
-    if (qp->events == 0) {
-        list_append(&qp->nic->qps_with_events, &qp->event_link);
-    }
-    qp->events |= 1u << kind;
-}
-
 /* Takes the lowest event off a set; the object leaves its list when the set is empty. */
 static enum nic_event_kind take_event(uint32_t *events, struct list *link)
 {
@@ -453,7 +314,7 @@ bool nic_next_event(struct nic *nic, struct nic_event *event)
         event->qp = CONTAINER_OF(nic->qps_with_events.next, struct qp, event_link);
         event->kind = take_event(&event->qp->events, &event->qp->event_link);
         if (event->kind == NIC_EVENT_QP_FATAL && event->qp->state != QP_RESET) {
-            qp_enter_error(event->qp);
+            engine_enter_error(event->qp);
         }
         return true;
     }

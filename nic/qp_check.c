@@ -3,7 +3,6 @@
  * qp_check - what holds of a queue pair, and of a NIC, between two calls.
  */
 #include "nic/engine.h"
-#include "nic/ibta/ecn.h"
 #include "nic/internal.h"
 
 /* It is where it says it is: in the ring of those that may send, on a list of the world's. */
@@ -37,7 +36,6 @@ void qp_check_duties(const struct qp *qp)
 {
     check_listing(qp);
     check_queues(qp);
-    ecn_check_duties(qp);
     engine_check_duties(qp);
 }
 

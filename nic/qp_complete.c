@@ -2,7 +2,6 @@
  *
  * qp_complete - how work ends: completions, errors, flushing (IBTA 9.9, 10.3.1, 11.2.5).
  */
-#include "nic/engine.h"
 #include "nic/internal.h"
 
 /* A queue pair that loses a completion cannot go on: its program would wait for it for ever. Nor
@@ -162,7 +161,7 @@ void qp_enter_error(struct qp *qp)
     qp_raise(qp, NIC_EVENT_ENTERED_ERROR);
     qp_flush_sends(qp);
     qp_flush_receives(qp);
-    engine_withdraw(qp);
+    qp_forget_congestion(qp);
     if (qp->srq != NULL && qp->type != QP_XRC_TARGET) {
         qp_raise(qp, NIC_EVENT_LAST_WQE_REACHED);
     }
@@ -179,12 +178,12 @@ void qp_fail_work(struct qp *qp, struct work *work, enum completion_status statu
             break;
         }
     }
-    if (engine_failed_state(qp) == QP_ERR) {
+    if (qp->type == QP_UC || qp->type == QP_UD) {
+        qp->state = QP_SQE;
+        qp_flush_sends(qp);
+    } else {
         qp_enter_error(qp);
-        return;
     }
-    qp->state = QP_SQE;
-    qp_flush_sends(qp);
 }
 
 bool qp_fail_oldest(struct qp *qp)

@@ -4,9 +4,7 @@
  */
 #include <string.h>
 
-#include "nic/engine.h"
 #include "nic/internal.h"
-#include "nic/slots.h"
 
 uint32_t qp_kinds(enum qp_type type)
 {

@@ -243,7 +243,7 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
     }
     if (to == QP_ERR) {
         qp->last_words = false;
-        qp_enter_error(qp);
+        engine_enter_error(qp);
         INVARIANTS(qp_check(qp));
         return STATUS_OK;
     }

@@ -2,7 +2,6 @@
 #include "nic/queue_pair.h"
 
 #include "base/align.h"
-#include "nic/block/streams.h"
 #include "nic/engine.h"
 #include "nic/internal.h"
 #include "nic/slots.h"
@@ -52,7 +51,7 @@ size_t qp_resources_bytes(uint32_t max_reads_in)
 void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in)
 {
     CHECK(qp->state == QP_RESET || qp_lacks_resources(qp, max_reads_in));
-    struct rc_resource **resources = qp_resources(qp);
+    struct rc_resource **resources = engine_resources(qp);
     void *before = *resources;
     if (qp->state == QP_SQD) {
         rc_responder_move(&qp->in.rc, max_reads_in, memory);
@@ -71,45 +70,31 @@ bool qp_lacks_resources(const struct qp *qp, uint32_t max_reads_in)
 
 void *qp_take_resources(struct qp *qp)
 {
-    struct rc_resource **at = qp_resources(qp);
+    struct rc_resource **at = engine_resources(qp);
     void *resources = *at;
     *at = NULL;
     return resources;
-}
-
-struct rc_resource **qp_resources(struct qp *qp)
-{
-    return qp->engine == ENGINE_BLOCK ? block_resources(qp) : &qp->resources;
 }
 
 size_t qp_blocks_bytes(const struct nic *nic, enum qp_type type)
 {
     return type != QP_RC || nic->limits.block.transport == NIC_TRANSPORT_RC
                ? 0
-               : block_streams_bytes(&nic->limits);
+               : engine_blocks_bytes(&nic->limits);
 }
 
 void qp_offer_blocks(struct qp *qp)
 {
     CHECK(qp->state == QP_RESET || qp->state == QP_INIT);
     CHECK(qp->engine == ENGINE_RC && qp->nic->limits.block.transport == NIC_TRANSPORT_AUTO);
-    block_watch_begin(qp);
-}
-
-bool qp_lacks_blocks(const struct qp *qp)
-{
-    return qp->engine == ENGINE_RC && qp->watching != WATCH_NOTHING &&
-           (qp->state == QP_RTR || qp->state == QP_RTS || qp->state == QP_SQD);
+    engine_offer_blocks(qp);
 }
 
 void qp_give_blocks(struct qp *qp, void *memory)
 {
     CHECK(qp->state == QP_RESET || qp->state == QP_INIT || qp_lacks_blocks(qp));
     CHECK(qp->engine == ENGINE_RC);
-    struct rc_resource *resources = qp->resources;
-    qp->block = block_streams_init(&qp->nic->limits, memory);
-    qp->engine = ENGINE_BLOCK;
-    *qp_resources(qp) = resources;
+    engine_give_blocks(qp, memory);
     INVARIANTS(qp_check_duties(qp));
 }
 
@@ -120,10 +105,13 @@ void *qp_take_blocks(struct qp *qp)
         return NULL;
     }
     engine_withdraw(qp);
-    void *memory = qp->block;
-    qp->resources = *block_resources(qp);
-    qp->engine = ENGINE_RC;
-    return memory;
+    return engine_take_blocks(qp);
+}
+
+bool qp_places_early(const struct qp *qp)
+{
+    return (qp->engine == ENGINE_BLOCK || qp->watching != WATCH_NOTHING) &&
+           qp->nic->limits.block.place == BLOCK_PLACE_EARLY;
 }
 
 /* An XRC connection has two halves: one sends, the other receives from shared queues. */

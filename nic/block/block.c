@@ -18,19 +18,70 @@ static bool may_reply(const struct qp *qp)
     return may_send(qp) || qp->state == QP_RTR || (qp->state == QP_ERR && qp->last_words);
 }
 
+/* -- Its turn, its time -------------------------------------------------------------------------*/
+
+static bool requests_ready(const struct qp *qp)
+{
+    switch ((enum hello_asking)qp->block->ask.state) {
+    case HELLO_NOT_ASKED: return qp_has_sends(qp);
+    case HELLO_ASKED: return qp->block->ask.due;
+    case HELLO_AGREED: return qp->block->ask.due || block_send_ready(qp);
+    }
+    UNREACHABLE("a question outside its enum");
+}
+
+bool block_ready(const struct qp *qp)
+{
+    return (may_send(qp) && requests_ready(qp)) ||
+           (may_reply(qp) &&
+            (rc_responder_ready(&qp->in.rc) || hello_answer_due(&qp->block->answer) ||
+             (block_receives(qp) && block_receive_ready(qp))));
+}
+
+static struct instant earlier(struct instant a, struct instant b)
+{
+    return instant_before(a, b) ? a : b;
+}
+
+struct instant block_deadline(const struct qp *qp)
+{
+    if (!may_send(qp)) {
+        return INSTANT_NEVER;
+    }
+    const struct hello_ask *ask = &qp->block->ask;
+    switch ((enum hello_asking)ask->state) {
+    case HELLO_NOT_ASKED: return rc_deadline(qp);
+    case HELLO_ASKED: return hello_ask_deadline(ask);
+    case HELLO_AGREED: return earlier(hello_ask_deadline(ask), block_send_deadline(qp));
+    }
+    UNREACHABLE("a question outside its enum");
+}
+
+static void arm_timer(struct qp *qp)
+{
+    nic_arm_timer(qp, ibta_deadline(qp, block_deadline(qp)));
+}
+
+static void schedule_if_due(struct qp *qp)
+{
+    if (qp->cnp_due || block_ready(qp)) {
+        nic_schedule(qp);
+    }
+}
+
 /* Something has happened: what follows from it is due, or its time will come. A deadline that is
  * over is a reason to pull, not to wait. */
 void block_went_on(struct qp *qp, struct instant now)
 {
     if (qp->state == QP_ERR) {
-        nic_schedule_if_due(qp);
+        schedule_if_due(qp);
         return;
     }
     if (instant_reached(now, block_deadline(qp))) {
         nic_schedule(qp);
     } else {
-        qp_arm_timer(qp);
-        nic_schedule_if_due(qp);
+        arm_timer(qp);
+        schedule_if_due(qp);
     }
 }
 
@@ -43,7 +94,7 @@ static bool speaks_blocks(const struct nic_limits *limits)
 
 static size_t peers_bytes(const struct nic_limits *limits)
 {
-    return line_aligned(limits->block.peers * sizeof(struct block_peer));
+    return line_aligned(limits->block.peers * sizeof(struct nic_peer));
 }
 
 size_t block_nic_bytes(const struct nic_limits *limits)
@@ -56,7 +107,7 @@ void block_nic_init(struct nic *nic, void *memory)
     if (!speaks_blocks(&nic->limits)) {
         return;
     }
-    nic->block_peers = memory;
+    nic->peers = memory;
     block_shared_init(nic, (uint8_t *)memory + peers_bytes(&nic->limits));
 }
 
@@ -66,7 +117,7 @@ size_t block_streams_bytes(const struct nic_limits *limits)
            block_receive_bytes(limits);
 }
 
-struct block_streams *block_streams_init(const struct nic_limits *limits, void *memory)
+static struct block_streams *streams_init(const struct nic_limits *limits, void *memory)
 {
     struct block_streams *streams = memory;
     uint8_t *at = (uint8_t *)memory + line_aligned(sizeof(*streams));
@@ -78,15 +129,58 @@ struct block_streams *block_streams_init(const struct nic_limits *limits, void *
     return streams;
 }
 
-struct rc_resource **block_resources(struct qp *qp)
+void block_give(struct qp *qp, void *memory)
 {
-    return &qp->block->resources;
+    struct rc_resource *resources = qp->resources;
+    qp->block = streams_init(&qp->nic->limits, memory);
+    qp->block->resources = resources;
+    qp->engine = ENGINE_BLOCK;
 }
 
-bool qp_places_early(const struct qp *qp)
+void *block_take(struct qp *qp)
 {
-    return (qp->engine == ENGINE_BLOCK || qp->watching != WATCH_NOTHING) &&
-           qp->nic->limits.block.place == BLOCK_PLACE_EARLY;
+    void *memory = qp->block;
+    qp->resources = qp->block->resources;
+    qp->engine = ENGINE_RC;
+    return memory;
+}
+
+/* -- What RC does for a stream ------------------------------------------------------------------*/
+
+/* RC has been told something, and calls nothing of blocks. Here is seen whether the queue pair is
+ * in error now, and leaves what has come by blocks, and whether it has anything to pull. */
+static void after_rc(struct qp *qp, enum qp_state before)
+{
+    if (UNLIKELY(qp->state == QP_ERR && before != QP_ERR)) {
+        block_withdraw(qp);
+    }
+    if (qp->asks_turn) {
+        qp->asks_turn = false;
+        schedule_if_due(qp);
+    }
+}
+
+static bool rc_takes_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
+                            struct nic_move *move)
+{
+    const enum qp_state before = (enum qp_state)qp->state;
+    const bool moves = rc_on_packet(qp, arrival, now, move);
+    after_rc(qp, before);
+    return moves;
+}
+
+void block_on_fetched(struct qp *qp, struct instant now)
+{
+    const enum qp_state before = (enum qp_state)qp->state;
+    rc_on_fetched(qp, now);
+    after_rc(qp, before);
+}
+
+void block_on_placed(struct qp *qp, struct instant now)
+{
+    const enum qp_state before = (enum qp_state)qp->state;
+    rc_on_placed(qp, now);
+    after_rc(qp, before);
 }
 
 /* -- Life ---------------------------------------------------------------------------------------*/
@@ -94,7 +188,7 @@ bool qp_places_early(const struct qp *qp)
 void block_start_receiving(struct qp *qp)
 {
     struct block_streams *streams = qp->block;
-    rc_start_receiving(qp);
+    rc_start_receiving(qp, streams->resources);
     streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
     block_watch_begin(qp);
     streams->stays_rc = false;
@@ -106,7 +200,7 @@ void block_retune(struct qp *qp, struct instant now)
     block_hello_rethink(qp);
     if (block_sends(qp)) {
         block_send_retune(qp, now);
-        qp_arm_timer(qp);
+        arm_timer(qp);
     } else {
         rc_retune(qp, now);
     }
@@ -130,25 +224,15 @@ void block_drain(struct qp *qp)
 {
     if (!block_sends(qp)) {
         rc_drain(qp);
+        after_rc(qp, QP_SQD);
     } else if (block_send_drained(qp)) {
         qp_note_drained(qp);
     }
 }
 
-/* Who refused a request says so as often as it is asked, and needs its session for that. */
-void block_withdraw(struct qp *qp)
+struct rc_resource **block_resources(struct qp *qp)
 {
-    struct block_streams *streams = qp->block;
-    if (streams->answer.session) {
-        block_receive_withdraw(qp);
-    }
-    if (qp->state != QP_ERR || !qp->last_words) {
-        hello_drop(&streams->answer);
-    }
-    streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
-    if (qp->nic->holder == qp) {
-        qp->nic->holder = NULL;
-    }
+    return &qp->block->resources;
 }
 
 /* -- Arrival ------------------------------------------------------------------------------------*/
@@ -175,13 +259,13 @@ bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct in
     const uint32_t traits = roce_opcode(arrival->packet.opcode)->traits;
     if ((traits & ROCE_IS_RESPONSE) == 0) {
         return (!block_receives(qp) || is_for_rc(qp, arrival, traits)) &&
-               rc_on_packet(qp, arrival, now, move);
+               rc_takes_packet(qp, arrival, now, move);
     }
     if (block_sends(qp)) {
         /* All of RC was answered before the first block left. */
         return nic_drop(qp->nic, COUNTER_drop_rc_beside_blocks);
     }
-    const bool moves = rc_on_packet(qp, arrival, now, move);
+    const bool moves = rc_takes_packet(qp, arrival, now, move);
     block_watch(qp, now);
     return moves;
 }
@@ -200,6 +284,7 @@ void block_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct insta
 void block_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
                     struct instant now)
 {
+    const enum qp_state before = (enum qp_state)qp->state;
     switch ((enum move_action)move->action) {
     case MOVE_BLOCK_PLACE:
     case MOVE_BLOCK_ATOMIC:
@@ -216,71 +301,20 @@ void block_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_re
     case MOVE_REQUEST:
     case MOVE_ATOMIC:
     case MOVE_RESPONSE:
-    case MOVE_UNRELIABLE: rc_on_moved(qp, move, result); return;
+    case MOVE_UNRELIABLE:
+        rc_on_moved(qp, move, result);
+        after_rc(qp, before);
+        return;
     }
     UNREACHABLE("a move action outside its enum");
 }
 
-bool nic_next_held(struct nic *nic, struct nic_move *move)
+bool block_next_held(struct qp *qp, struct nic_move *move)
 {
-    struct qp *qp = nic->holder;
-    if (qp == NULL) {
-        return false;
-    }
-    if (qp->state != QP_ERR && block_receives(qp) && block_receive_next_held(qp, move)) {
-        return true;
-    }
-    nic->holder = NULL;
-    return false;
-}
-
-uint8_t block_way_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns)
-{
-    const struct block_peer *peer = block_peer_of(qp);
-    return peer == NULL ? 0 : nic_ways_turned(&peer->ways, path, paths, turns);
+    return qp->state != QP_ERR && block_receives(qp) && block_receive_next_held(qp, move);
 }
 
 /* -- Departure ----------------------------------------------------------------------------------*/
-
-void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_departure *departure)
-{
-    departure->path = &qp->attributes.path;
-    departure->destination_qpn = packet->destination_qpn;
-    departure->headers_bytes = (uint32_t)block_encode(packet, departure->headers);
-    departure->payload_bytes = packet->payload_bytes;
-    departure->pad_bytes = roce_pad_bytes(packet->payload_bytes);
-    if (packet->payload_bytes == 0) {
-        departure->segment_count = 0;
-    }
-    departure->way = 0;
-    /* What the controller sends less of when it is marked. */
-    const bool heeded = packet->opcode == BLOCK_SEND || packet->opcode == BLOCK_WRITE;
-    departure->ecn = heeded ? NIC_ECN_CAPABLE : NIC_ECN_NOT;
-    departure->alone = false;
-    departure->direct.kind = NIC_DIRECT_NONE;
-    departure->more_sends = qp_has_sends(qp);
-    departure->reply = packet->opcode == BLOCK_DATA || packet->opcode == BLOCK_ANSWER ||
-                       packet->opcode == BLOCK_WELCOME;
-    departure->psn = packet->tsn;
-}
-
-static bool requests_ready(const struct qp *qp)
-{
-    switch ((enum hello_asking)qp->block->ask.state) {
-    case HELLO_NOT_ASKED: return qp_has_sends(qp);
-    case HELLO_ASKED: return qp->block->ask.due;
-    case HELLO_AGREED: return qp->block->ask.due || block_send_ready(qp);
-    }
-    UNREACHABLE("a question outside its enum");
-}
-
-bool block_ready(const struct qp *qp)
-{
-    return (may_send(qp) && requests_ready(qp)) ||
-           (may_reply(qp) &&
-            (rc_responder_ready(&qp->in.rc) || hello_answer_due(&qp->block->answer) ||
-             (block_receives(qp) && block_receive_ready(qp))));
-}
 
 static bool next_reply(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
@@ -339,19 +373,23 @@ static bool next_packet(struct qp *qp, struct instant now, struct nic_departure 
 /* Who was listed because its time had come leaves the list now. */
 bool block_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
+    const enum qp_state before = (enum qp_state)qp->state;
     const bool found = (may_reply(qp) && block_challenge_next(qp, now, departure)) ||
                        next_packet(qp, now, departure);
+    after_rc(qp, before);
     if (qp->state != QP_ERR && qp->block->ask.state != HELLO_NOT_ASKED) {
-        qp_arm_timer(qp);
+        arm_timer(qp);
     }
     return found;
 }
 
 void block_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
 {
+    const enum qp_state before = (enum qp_state)qp->state;
     const uint8_t opcode = departure->headers[0];
     if (!block_is(opcode)) {
         rc_on_gather_failed(qp, departure);
+        after_rc(qp, before);
     } else if (opcode == BLOCK_DATA) {
         block_receive_on_gather_failed(qp, departure);
     } else {
@@ -374,29 +412,10 @@ void block_on_blocked(struct qp *qp, struct instant now)
     case HELLO_ASKED: hello_ask_blocked(ask, now); break;
     case HELLO_AGREED: block_send_on_blocked(qp, now); break;
     }
-    qp_arm_timer(qp);
+    arm_timer(qp);
 }
 
 /* -- Time ---------------------------------------------------------------------------------------*/
-
-static struct instant earlier(struct instant a, struct instant b)
-{
-    return instant_before(a, b) ? a : b;
-}
-
-struct instant block_deadline(const struct qp *qp)
-{
-    if (!may_send(qp)) {
-        return INSTANT_NEVER;
-    }
-    const struct hello_ask *ask = &qp->block->ask;
-    switch ((enum hello_asking)ask->state) {
-    case HELLO_NOT_ASKED: return rc_deadline(qp);
-    case HELLO_ASKED: return hello_ask_deadline(ask);
-    case HELLO_AGREED: return earlier(hello_ask_deadline(ask), block_send_deadline(qp));
-    }
-    UNREACHABLE("a question outside its enum");
-}
 
 bool block_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue)
 {
@@ -430,7 +449,9 @@ void block_on_timeout(struct qp *qp, struct instant now)
         block_hello_on_deadline(qp, now);
         block_went_on(qp, now);
     } else {
+        const enum qp_state before = (enum qp_state)qp->state;
         rc_on_timeout(qp, now);
+        after_rc(qp, before);
         block_watch(qp, now);
     }
 }

@@ -73,11 +73,15 @@ void block_shared_init(struct nic *nic, void *memory);
  * gathered before. */
 void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_departure *departure);
 
+/* -- block_end.c: as the services of these names (nic/service.h), and as block_enter_error. */
+void block_fail_work(struct qp *qp, struct work *work, enum completion_status status);
+bool block_fail_oldest(struct qp *qp);
+/* The stream's contexts, held payloads and taken receives are given back: reset, destruction, and
+ * entering the error state (whose answers go on: docs/block-transport.md, "Refusals"). */
+void block_receive_withdraw(struct qp *qp);
+
 /* Something happened to the queue pair: what follows is due, or its time will come. */
 void block_went_on(struct qp *qp, struct instant now);
-
-/* What is known of the NIC at the other end; NULL: the link is not one for blocks. */
-struct block_peer *block_peer_of(const struct qp *qp);
 
 /* The way that a path of ours takes which has left its way so often, of so many paths. */
 uint8_t block_way_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns);
@@ -119,8 +123,10 @@ void block_challenge_heard(const struct qp *qp);
 
 /* -- Trouble: block_watch.c ---------------------------------------------------------------------*/
 
-/* May blocks help a troubled stream, as far as the peer is concerned? (block_hello.c) */
-bool block_hello_may_help(const struct qp *qp, struct instant now);
+/* The way to the peer takes blocks. */
+bool block_fits(const struct qp *qp);
+/* May blocks help a troubled stream, as far as the peer is concerned? */
+bool block_may_help(const struct qp *qp, struct instant now);
 
 /* -- Our requests: block_send.c -----------------------------------------------------------------*/
 
@@ -175,9 +181,6 @@ void block_receive_limit_results(struct qp *qp, uint32_t reads);
 /* Was nothing executed since the session began, nor a shared receive taken? Then the session can be
  * given up, and nobody notices. */
 bool block_receive_untouched(const struct qp *qp);
-/* The stream's contexts, held payloads and taken receives are given back: reset, destruction, and
- * entering the error state (whose answers go on: docs/block-transport.md, "Refusals"). */
-void block_receive_withdraw(struct qp *qp);
 void block_receive_check(const struct qp *qp);
 
 #endif

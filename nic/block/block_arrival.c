@@ -100,7 +100,7 @@ static bool comes_from_peer(const struct qp *qp, const struct block_arrival *arr
     if (LIKELY(reach_is_peer(&path->destination, &arrival->source))) {
         return true;
     }
-    const struct block_peer *peer = block_peer_of(qp);
+    const struct nic_peer *peer = nic_peer_of(qp);
     return peer != NULL && has_terms(qp, &arrival->packet) &&
            nic_ways_connect(&peer->ways, path, &arrival->source, &arrival->destination);
 }
@@ -231,9 +231,7 @@ enum nic_arrived block_on_frame(struct nic *nic, const struct nic_frame *frame, 
         nic_count(nic, qp == NULL ? COUNTER_drop_unknown_qp : COUNTER_drop_unwanted_block);
         return NIC_DONE;
     }
-    INVARIANTS(qp_check_duties(qp));
     const bool moves = admits(qp, &arrival) && deliver(qp, &arrival, now, move);
     nic->holder = qp;
-    INVARIANTS(qp_check_duties(qp));
     return moves ? NIC_MOVES : NIC_DONE;
 }

@@ -21,7 +21,7 @@ static void seal(struct qp *qp, enum block_opcode opcode, uint64_t number, uint8
     departure->way = way;
 }
 
-static void next_response(struct qp *qp, struct block_peer *peer, struct nic_departure *departure)
+static void next_response(struct qp *qp, struct nic_peer *peer, struct nic_departure *departure)
 {
     uint8_t way = 0;
     while (!peer->responses[way].due) {
@@ -42,7 +42,7 @@ static bool has_session(const struct qp *qp)
 
 bool block_challenge_next(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
-    struct block_peer *peer = block_peer_of(qp);
+    struct nic_peer *peer = nic_peer_of(qp);
     if (LIKELY(peer == NULL ||
                (peer->responses_due == 0 && !nic_ways_may_challenge(&peer->ways, now))) ||
         !has_session(qp)) {
@@ -63,27 +63,27 @@ bool block_challenge_next(struct qp *qp, struct instant now, struct nic_departur
 
 void block_challenge_on_challenge(struct qp *qp, const struct block_arrival *arrival)
 {
-    struct block_peer *peer = block_peer_of(qp);
+    struct nic_peer *peer = nic_peer_of(qp);
     if (peer == NULL) {
         return;
     }
     const uint8_t way =
         nic_ways_back(&peer->ways, &qp->attributes.path, &arrival->source, &arrival->destination);
     peer->responses_due = (uint8_t)(peer->responses_due + !peer->responses[way].due);
-    peer->responses[way] = (struct block_response){arrival->packet.challenge, true};
+    peer->responses[way] = (struct peer_response){arrival->packet.challenge, true};
     nic_schedule(qp);
 }
 
 void block_challenge_on_response(struct qp *qp, const struct block_arrival *arrival)
 {
-    struct block_peer *peer = block_peer_of(qp);
+    struct nic_peer *peer = nic_peer_of(qp);
     const bool fits = peer != NULL && nic_ways_on_response(&peer->ways, arrival->packet.challenge);
     nic_count(qp->nic, fits ? COUNTER_challenges_proven : COUNTER_drop_stale_response);
 }
 
 void block_challenge_heard(const struct qp *qp)
 {
-    struct block_peer *peer = block_peer_of(qp);
+    struct nic_peer *peer = nic_peer_of(qp);
     if (peer != NULL) {
         nic_ways_heard(&peer->ways);
     }

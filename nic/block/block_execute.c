@@ -64,7 +64,7 @@ static bool refuse_read(struct qp *qp, const struct block_read *read,
  * answered a probe from there gets none, as if the network had lost them, and asks again. */
 static bool withholds_data(struct qp *qp, const struct block_read *read)
 {
-    struct block_peer *peer = block_peer_of(qp);
+    struct nic_peer *peer = nic_peer_of(qp);
     if (LIKELY(peer == NULL || peer->answers) ||
         nic_ways_is_named(&peer->ways, block_way_back(qp, read->path))) {
         return false;

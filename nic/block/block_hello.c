@@ -7,32 +7,6 @@
 #include "nic/block/block.h"
 #include "transport/common/timing.h"
 
-struct block_peer *block_peer_of(const struct qp *qp)
-{
-    const uint32_t peer = qp->attributes.path.peer;
-    return peer == 0 || peer > qp->nic->limits.block.peers ? NULL : &qp->nic->block_peers[peer - 1];
-}
-
-void nic_note_answers(struct nic *nic, uint32_t peer, bool answers)
-{
-    if (nic->block_peers != NULL && peer != 0 && peer <= nic->limits.block.peers) {
-        nic->block_peers[peer - 1].answers = answers;
-    }
-}
-
-struct nic_ways *nic_peer_ways(struct nic *nic, uint32_t peer)
-{
-    return nic->block_peers == NULL || peer == 0 || peer > nic->limits.block.peers
-               ? NULL
-               : &nic->block_peers[peer - 1].ways;
-}
-
-void nic_forget_peer(struct nic *nic, uint32_t peer)
-{
-    CHECK(peer != 0 && peer <= nic->limits.block.peers);
-    nic->block_peers[peer - 1] = (struct block_peer){0};
-}
-
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -40,34 +14,21 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 
 static uint32_t path_count(const struct qp *qp)
 {
-    return smaller(qp->nic->limits.block.paths, nic_ways_count(&block_peer_of(qp)->ways));
+    return smaller(qp->nic->limits.block.paths, nic_ways_count(&nic_peer_of(qp)->ways));
 }
 
 /* -- Asking -------------------------------------------------------------------------------------*/
 
-/* The way to the peer takes blocks. */
-static bool fits(const struct qp *qp)
-{
-    const struct block_peer *peer = block_peer_of(qp);
-    return peer != NULL && nic_ways_fit(&peer->ways, qp->mtu_bytes);
-}
-
-bool block_hello_may_help(const struct qp *qp, struct instant now)
-{
-    const struct block_peer *peer = block_peer_of(qp);
-    return fits(qp) && peer->answers && !instant_before(now, peer->silent_until);
-}
-
 bool block_hello_wants(struct qp *qp, struct instant now)
 {
     struct block_streams *streams = qp->block;
-    if (streams->stays_rc || qp->state != QP_RTS || !qp_has_sends(qp) || !fits(qp)) {
+    if (streams->stays_rc || qp->state != QP_RTS || !qp_has_sends(qp) || !block_fits(qp)) {
         return false;
     }
-    const bool silent = instant_before(now, block_peer_of(qp)->silent_until);
+    const bool silent = instant_before(now, nic_peer_of(qp)->silent_until);
     switch (qp->nic->limits.block.transport) {
     case NIC_TRANSPORT_RC: return false;
-    case NIC_TRANSPORT_AUTO: return qp->watching == WATCH_TROUBLED && block_hello_may_help(qp, now);
+    case NIC_TRANSPORT_AUTO: return qp->watching == WATCH_TROUBLED && block_may_help(qp, now);
     case NIC_TRANSPORT_BLOCK: streams->stays_rc = silent; return !silent;
     }
     UNREACHABLE("a transport outside its enum");
@@ -86,7 +47,7 @@ void block_hello_begin(struct qp *qp, struct instant now)
     (void)now;
     struct nic *nic = qp->nic;
     const bool insists =
-        nic->limits.block.transport == NIC_TRANSPORT_BLOCK && block_peer_of(qp)->spoken;
+        nic->limits.block.transport == NIC_TRANSPORT_BLOCK && nic_peer_of(qp)->spoken;
     hello_ask_begin(&qp->block->ask, (uint32_t)prng_next(&nic->prng), rc_flow(qp).next, insists,
                     patience_ns(qp));
 }
@@ -102,7 +63,7 @@ static void seal_hello(struct qp *qp, struct block_packet *packet, struct nic_de
 /* One that begins something: it names our addresses. */
 static void seal_offer(struct qp *qp, struct block_packet *packet, struct nic_departure *departure)
 {
-    const struct nic_ways *ways = &block_peer_of(qp)->ways;
+    const struct nic_ways *ways = &nic_peer_of(qp)->ways;
     packet->destination_qpn = qp->attributes.destination_qpn;
     packet->hello.gid_count = ways->own_count;
     __builtin_memcpy(packet->hello.gids, ways->own, ways->own_count * sizeof(struct gid));
@@ -113,7 +74,7 @@ static void seal_offer(struct qp *qp, struct block_packet *packet, struct nic_de
 void block_hello_rethink(struct qp *qp)
 {
     struct block_streams *streams = qp->block;
-    if (block_peer_of(qp) != NULL) {
+    if (nic_peer_of(qp) != NULL) {
         return;
     }
     streams->answer.due = streams->answer.refuses = false;
@@ -142,7 +103,7 @@ bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *d
     };
     seal_offer(qp, &packet, departure);
     hello_ask_sent(ask, now);
-    qp_arm_timer(qp);
+    nic_arm_timer(qp, hello_ask_deadline(ask));
     nic_count(qp->nic, COUNTER_hello_sent);
     return true;
 }
@@ -154,13 +115,13 @@ void block_hello_on_deadline(struct qp *qp, struct instant now)
     case HELLO_GOES_ON: return;
     case HELLO_FALLS_BACK:
         nic_count(qp->nic, COUNTER_hello_unanswered);
-        block_peer_of(qp)->silent_until = instant_after(now, HELLO_SILENCE_NS);
+        nic_peer_of(qp)->silent_until = instant_after(now, HELLO_SILENCE_NS);
         streams->stays_rc = qp->nic->limits.block.transport == NIC_TRANSPORT_BLOCK;
         block_watch_begin(qp);
         return;
     case HELLO_FAILS:
         nic_count(qp->nic, COUNTER_retry_exceeded_err);
-        qp_fail_work(qp, send_queue_at(&qp->sends, qp->sends.head), COMPLETION_RETRY_EXCEEDED);
+        block_fail_work(qp, send_queue_at(&qp->sends, qp->sends.head), COMPLETION_RETRY_EXCEEDED);
         return;
     }
     UNREACHABLE("an outcome outside its enum");
@@ -170,7 +131,7 @@ void block_hello_on_deadline(struct qp *qp, struct instant now)
  * are left out, as if it had one. */
 static void learn_ways(struct qp *qp, const struct block_hello *hello)
 {
-    struct nic_ways *ways = &block_peer_of(qp)->ways;
+    struct nic_ways *ways = &nic_peer_of(qp)->ways;
     struct gid gids[BLOCK_GIDS_MAX];
     __builtin_memcpy(gids, hello->gids, sizeof(gids));
     ways->blocks = true;
@@ -202,7 +163,6 @@ static void on_refusal(struct qp *qp, const struct block_hello *hello)
     nic_count(qp->nic, COUNTER_hello_declined);
     qp->block->stays_rc = true;
     block_watch_begin(qp);
-    nic_schedule_if_due(qp);
 }
 
 void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, struct instant now)
@@ -219,13 +179,12 @@ void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, 
         nic_count(qp->nic, COUNTER_drop_stale_welcome);
         return;
     }
-    block_peer_of(qp)->spoken = true;
+    nic_peer_of(qp)->spoken = true;
     learn_ways(qp, hello);
     streams->sending = terms_of(qp, hello, hello->shared_receives);
     streams->sending.trip_ns = hello_ask_trip_ns(&streams->ask, now);
     nic_count(qp->nic, COUNTER_block_streams);
     block_send_begin(qp, &streams->sending, now);
-    nic_schedule_if_due(qp);
 }
 
 /* -- Answering ----------------------------------------------------------------------------------*/
@@ -234,7 +193,8 @@ static struct hello_standing standing_of(const struct qp *qp)
 {
     const struct rc_responder *rc = &qp->in.rc;
     return (struct hello_standing){
-        .serves = (qp->state == QP_RTR || qp->state == QP_RTS || qp->state == QP_SQD) && fits(qp),
+        .serves =
+            (qp->state == QP_RTR || qp->state == QP_RTS || qp->state == QP_SQD) && block_fits(qp),
         .between = rc->incoming.kind == INCOMING_NONE && psn_equal(rc->moved, rc->expected),
         .executed = block_receives(qp) && !block_receive_untouched(qp),
         .expected = rc_responder_expected(rc),

@@ -75,24 +75,6 @@ bool block_receive_untouched(const struct qp *qp)
            !receiver->current && receiver->open_count == 0;
 }
 
-void block_receive_withdraw(struct qp *qp)
-{
-    struct block_receiver *receiver = receiver_of(qp);
-    if (receiver->stream.contexts == NULL) {
-        return; /* There was no session. */
-    }
-    block_responder_withdraw(&receiver->stream);
-    block_drop_receives(qp);
-    if (qp->state != QP_ERR || !qp->last_words) {
-        receiver->stream.answer_due = false;
-        receiver->reads_count = 0;
-        receiver->results_due = 0;
-        for (uint32_t i = 0; i < receiver->results_limit; i++) {
-            receiver->results[i].due = false;
-        }
-    }
-}
-
 void block_receive_check(const struct qp *qp)
 {
     const struct block_receiver *receiver = receiver_of(qp);

@@ -719,8 +719,8 @@ static void replies_leave_a_way_back_that_is_dead(void **state)
     struct bench *bench = calloc(1, sizeof(*bench));
     bench_make(bench, &(struct bench_config){.held = 4});
     bench_speak_blocks(bench, 0, 0);
-    struct block_peer peer = {.ways = {.ports = 16}};
-    bench->nic->block_peers = &peer;
+    struct nic_peer peer = {.ways = {.ports = 16}};
+    bench->nic->peers = &peer;
     bench->nic->limits.block.peers = 1;
     bench->qp->attributes.path.peer = 1;
     receiver_of(bench->qp)->path_count = 4;

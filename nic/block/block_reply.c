@@ -17,7 +17,7 @@ bool block_refuse(struct qp *qp, const struct block_refusal *refusal)
     } else if (refusal->status == BLOCK_STATUS_ACCESS) {
         qp_raise(qp, NIC_EVENT_QP_ACCESS_ERROR);
     }
-    qp_enter_error(qp);
+    block_enter_error(qp);
     nic_schedule(qp);
     return false;
 }
@@ -50,7 +50,7 @@ bool block_refuse_data(struct qp *qp, uint32_t number, enum nic_counter counter)
     block_responder_refuse_read(&receiver_of(qp)->stream, number);
     qp->last_words = true;
     qp_raise(qp, NIC_EVENT_QP_ACCESS_ERROR);
-    qp_enter_error(qp);
+    block_enter_error(qp);
     nic_schedule(qp);
     return false;
 }

@@ -38,7 +38,7 @@ static struct block_requester_config config_of(const struct qp *qp)
         /* What is in flight has to count for something, also without payload. */
         .packet_cost = cost != 0 ? cost : BLOCK_PAYLOAD_HEADERS_BYTES_MAX,
         .link_window_bytes = attributes->path.window_bytes,
-        .far_window_bytes = block_peer_of(qp) == NULL ? 0 : block_peer_of(qp)->ways.grant_bytes,
+        .far_window_bytes = nic_peer_of(qp) == NULL ? 0 : nic_peer_of(qp)->ways.grant_bytes,
         .retry_limit = attributes->retry_count,
         .rnr_limit = attributes->rnr_retry,
         .reads_max = attributes->max_reads_out,
@@ -81,9 +81,14 @@ static void collect(struct qp *qp)
            work->status == COMPLETION_SUCCESS) {
         qp_complete_work(qp, work, COMPLETION_SUCCESS);
     }
-    if (!qp_fail_oldest(qp) && qp->state == QP_SQD && block_send_drained(qp)) {
+    if (!block_fail_oldest(qp) && qp->state == QP_SQD && block_send_drained(qp)) {
         qp_note_drained(qp);
     }
+}
+
+static void arm_timer(struct qp *qp)
+{
+    nic_arm_timer(qp, block_send_deadline(qp));
 }
 
 /* Requests are done, or one failed: completions come to be, and others may follow. */
@@ -91,8 +96,7 @@ static void go_on(struct qp *qp)
 {
     collect(qp);
     if (qp->state != QP_ERR) {
-        qp_arm_timer(qp);
-        nic_schedule_if_due(qp);
+        arm_timer(qp);
     }
 }
 
@@ -278,14 +282,14 @@ bool block_send_next(struct qp *qp, struct instant now, struct nic_departure *de
     if (qp->state == QP_ERR) {
         return false;
     }
-    qp_arm_timer(qp);
+    arm_timer(qp);
     if (!found) {
         return false;
     }
     departure->segment_count = 0;
     uint64_t value = 0;
     if (!gather(qp, &out, departure, &value)) {
-        qp_fail_work(qp, out.work, COMPLETION_LOCAL_PROTECTION);
+        block_fail_work(qp, out.work, COMPLETION_LOCAL_PROTECTION);
         return false;
     }
     describe(qp, &out, value, &packet);
@@ -302,7 +306,7 @@ void block_send_on_gather_failed(struct qp *qp, const struct nic_departure *depa
 {
     struct work *work = block_requester_work_of(requester_of(qp), &qp->sends, departure->psn);
     if (work != NULL) {
-        qp_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
+        block_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
     }
 }
 
@@ -310,7 +314,7 @@ void block_send_on_blocked(struct qp *qp, struct instant now)
 {
     if (block_send_ready(qp) && (qp->state == QP_RTS || qp->state == QP_SQD)) {
         block_requester_blocked(requester_of(qp), &qp->sends, qp->state == QP_SQD, now);
-        qp_arm_timer(qp);
+        arm_timer(qp);
     }
 }
 
@@ -341,8 +345,8 @@ void block_send_on_answer(struct qp *qp, const struct block_arrival *arrival, st
     const struct block_progress progress =
         block_requester_on_answer(requester_of(qp), &qp->sends, &arrival->packet, arrival->at, now);
     count_failure(qp, &progress);
-    if (block_peer_of(qp) != NULL) {
-        block_peer_of(qp)->ways.far = requester_of(qp)->far;
+    if (nic_peer_of(qp) != NULL) {
+        nic_peer_of(qp)->ways.far = requester_of(qp)->far;
     }
     go_on(qp);
 }
@@ -391,7 +395,7 @@ bool block_send_on_data(struct qp *qp, const struct block_arrival *arrival, stru
         move->prefix_bytes = sizeof(original);
         __builtin_memcpy(move->prefix, &original, sizeof(original));
     }
-    qp_arm_timer(qp);
+    arm_timer(qp);
     return true;
 }
 
@@ -439,7 +443,7 @@ void block_send_on_timeout(struct qp *qp, struct instant now)
     if (progress.verdict == BLOCK_FAILED) {
         nic_count(qp->nic, COUNTER_retry_exceeded_err);
         if (progress.work == NULL) {
-            qp_fail_work(qp, NULL, COMPLETION_RETRY_EXCEEDED);
+            block_fail_work(qp, NULL, COMPLETION_RETRY_EXCEEDED);
         } else {
             collect(qp);
         }

@@ -33,15 +33,15 @@ static bool is_over(struct instant since, uint64_t ns, struct instant now)
  * sent before it, one does not know which copy is acknowledged. */
 void block_watch_departure(struct qp *qp, const struct nic_departure *departure, struct instant now)
 {
-    struct block_peer *peer = block_peer_of(qp);
+    struct nic_peer *peer = nic_peer_of(qp);
     const struct psn psn = psn_of(departure->psn);
     if (peer == NULL || departure->reply || qp->resending ||
         !psn_equal(psn_after(psn, 1), rc_requester_standing(&qp->out.rc).next)) {
         return;
     }
-    struct block_trips *trips = &peer->trips;
+    struct peer_trips *trips = &peer->trips;
     if (trips->samples == SAMPLES && is_over(trips->at, STALE_NS, now)) {
-        *trips = (struct block_trips){0};
+        *trips = (struct peer_trips){0};
     }
     if (trips->samples < SAMPLES && (trips->qpn == 0 || is_over(trips->at, VAIN_NS, now))) {
         trips->qpn = qp->number;
@@ -50,7 +50,7 @@ void block_watch_departure(struct qp *qp, const struct nic_departure *departure,
     }
 }
 
-static void end_sample(struct block_trips *trips, struct instant now)
+static void end_sample(struct peer_trips *trips, struct instant now)
 {
     const uint64_t took_ns = now.ns - trips->at.ns;
     trips->shortest_ns =
@@ -62,11 +62,11 @@ static void end_sample(struct block_trips *trips, struct instant now)
 
 static void look_at_trips(struct qp *qp, struct psn unacked, struct instant now)
 {
-    struct block_peer *peer = block_peer_of(qp);
+    struct nic_peer *peer = nic_peer_of(qp);
     if (peer == NULL) {
         return;
     }
-    struct block_trips *trips = &peer->trips;
+    struct peer_trips *trips = &peer->trips;
     if (trips->qpn == qp->number && psn_distance(trips->psn, unacked) > 0) {
         end_sample(trips, now);
     }
@@ -79,7 +79,7 @@ static void look_at_trips(struct qp *qp, struct psn unacked, struct instant now)
 static void note_loss(struct qp *qp)
 {
     const uint32_t limit = qp->nic->limits.block.auto_losses;
-    struct block_peer *peer = block_peer_of(qp);
+    struct nic_peer *peer = nic_peer_of(qp);
     if (peer != NULL && peer->trips.qpn == qp->number) {
         peer->trips.qpn = 0;
     }
@@ -90,10 +90,22 @@ static void note_loss(struct qp *qp)
 
 /* -- What follows from it -----------------------------------------------------------------------*/
 
+bool block_fits(const struct qp *qp)
+{
+    const struct nic_peer *peer = nic_peer_of(qp);
+    return peer != NULL && nic_ways_fit(&peer->ways, qp->mtu_bytes);
+}
+
+bool block_may_help(const struct qp *qp, struct instant now)
+{
+    const struct nic_peer *peer = nic_peer_of(qp);
+    return block_fits(qp) && peer->answers && !instant_before(now, peer->silent_until);
+}
+
 /* Who asks gets memory for blocks first. */
 static void ask_for_memory(struct qp *qp, struct instant now)
 {
-    if (qp->engine == ENGINE_RC && block_hello_may_help(qp, now)) {
+    if (qp->engine == ENGINE_RC && block_may_help(qp, now)) {
         qp_raise(qp, NIC_EVENT_WANTS_BLOCKS);
     }
 }
@@ -124,7 +136,7 @@ void block_watch_report(const struct qp *qp, struct qp_report *report)
     if (qp->watching == WATCH_NOTHING) {
         return;
     }
-    const struct block_peer *peer = block_peer_of(qp);
+    const struct nic_peer *peer = nic_peer_of(qp);
     report->losses = qp->losses;
     report->round_trip_ns = peer == NULL ? 0 : peer->trips.shortest_ns;
 }

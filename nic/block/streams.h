@@ -1,46 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * streams - the block transport's part of the NIC's seam: what engine.c, arrival.c and the files
- * that make NICs and queue pairs ask of nic/block/. What each does: nic/engine.h.
+ * streams - the block transport's part of the NIC's seam: what nic/engine.c asks of nic/block/.
+ * What each function does: nic/engine.h.
  */
 #ifndef NIC_BLOCK_STREAMS_H
 #define NIC_BLOCK_STREAMS_H
 
-#include "nic/engine.h"
-#include "nic/internal.h"
-#include "nic/ways.h"
-
-/* Round trips over a link, taken from packets of RC that watch, one at a time (block_watch.c). */
-struct block_trips {
-    uint32_t qpn; /* Whose packet `psn` is measured; 0: nobody's. */
-    struct psn psn;
-    struct instant at; /* When that left, or the last sample ended. */
-    uint64_t shortest_ns;
-    uint8_t samples;
-};
-
-/* A challenge that came and is to be responded to, by the way that it came. */
-struct block_response {
-    uint64_t number;
-    bool due;
-};
-
-/* What is known of the NIC at the other end of a link. */
-struct block_peer {
-    struct block_trips trips;
-    bool answers;                /* Probes: it wants what is sent to the path's own address. */
-    bool spoken;                 /* It has welcomed a HELLO. */
-    struct instant silent_until; /* It was asked and did not answer: not asked again before. */
-    struct nic_ways ways;
-    struct block_response responses[NIC_WAY_GIDS_MAX + 1]; /* By the way's pair of addresses. */
-    uint8_t responses_due;
-};
+#include "nic/service.h"
 
 /* -- Memory: a NIC's (0 bytes: none of its queue pairs speaks blocks), a queue pair's. */
 size_t block_nic_bytes(const struct nic_limits *limits);
 void block_nic_init(struct nic *nic, void *memory);
 size_t block_streams_bytes(const struct nic_limits *limits);
-struct block_streams *block_streams_init(const struct nic_limits *limits, void *memory);
+void block_give(struct qp *qp, void *memory);
+void *block_take(struct qp *qp);
 struct rc_resource **block_resources(struct qp *qp);
 
 /* -- The seam's verbs. */
@@ -50,15 +23,20 @@ bool block_may_limit(const struct qp *qp, uint32_t reads);
 void block_limit(struct qp *qp, uint32_t reads);
 void block_drain(struct qp *qp);
 void block_withdraw(struct qp *qp);
+/* qp_enter_error, and the queue pair leaves what has come by blocks in part. */
+void block_enter_error(struct qp *qp);
 bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                      struct nic_move *move);
 void block_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now);
 void block_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
                     struct instant now);
+bool block_next_held(struct qp *qp, struct nic_move *move);
 bool block_ready(const struct qp *qp);
 bool block_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
 void block_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
 void block_on_blocked(struct qp *qp, struct instant now);
+void block_on_fetched(struct qp *qp, struct instant now);
+void block_on_placed(struct qp *qp, struct instant now);
 struct instant block_deadline(const struct qp *qp);
 bool block_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue);
 void block_on_timeout(struct qp *qp, struct instant now);

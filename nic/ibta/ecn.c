@@ -95,7 +95,7 @@ bool ecn_holds_back(struct qp *qp, struct instant now)
     qp->limited = dcqcn_limits(limiter, policy_of(qp), now);
     qp->paused = qp->limited && !instant_reached(now, dcqcn_due(limiter));
     if (qp->paused) {
-        qp_arm_timer(qp);
+        nic_arm_timer(qp, ecn_deadline(qp));
     }
     return qp->paused;
 }
@@ -122,16 +122,6 @@ void ecn_on_deadline(struct qp *qp, struct instant now)
 }
 
 /* -- Both ---------------------------------------------------------------------------------------*/
-
-void ecn_withdraw(struct qp *qp)
-{
-    qp->cnp_due = false;
-    qp->paused = false;
-    if (qp->limited) {
-        qp->limited = false;
-        state_of(qp)->limiter = (struct dcqcn){0};
-    }
-}
 
 uint64_t ecn_rate(const struct qp *qp)
 {

@@ -18,7 +18,7 @@
 #ifndef NIC_IBTA_ECN_H
 #define NIC_IBTA_ECN_H
 
-#include "nic/internal.h"
+#include "nic/service.h"
 
 /* A router met congestion on the packet's way: both bits of the field (RFC 3168). */
 static inline bool ecn_is_marked(const struct nic_arrival *arrival)
@@ -40,9 +40,6 @@ bool ecn_on_sent(struct qp *qp, uint32_t payload_bytes, struct instant now);
 /* Only if qp->paused. */
 struct instant ecn_deadline(const struct qp *qp);
 void ecn_on_deadline(struct qp *qp, struct instant now);
-
-/* The queue pair is reset, destroyed, or has entered the error state. */
-void ecn_withdraw(struct qp *qp);
 
 /* Bytes a second; 0: not limited. */
 uint64_t ecn_rate(const struct qp *qp);

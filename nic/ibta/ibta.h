@@ -6,8 +6,7 @@
 #ifndef NIC_IBTA_IBTA_H
 #define NIC_IBTA_IBTA_H
 
-#include "nic/engine.h"
-#include "nic/internal.h"
+#include "nic/service.h"
 
 /* What a finished memory move does. */
 enum move_action {
@@ -51,18 +50,26 @@ bool qp_execute_local(struct qp *qp, const struct work *work);
 
 /* -- rc.c: life, time and completion of a reliable connection. */
 size_t rc_resources_bytes(uint32_t limit);
-void rc_start_receiving(struct qp *qp);
+void rc_start_receiving(struct qp *qp, struct rc_resource *resources);
 void rc_start_sending(struct qp *qp);
 void rc_retune(struct qp *qp, struct instant now);
 void rc_drain(struct qp *qp);
 bool rc_may_limit(const struct qp *qp, uint32_t reads);
 void rc_limit(struct qp *qp, uint32_t reads);
 bool rc_ready(const struct qp *qp);
+/* ... if there is anything to pull: most acknowledgements leave nothing to do. */
+void rc_schedule_if_due(struct qp *qp);
 void rc_on_blocked(struct qp *qp, struct instant now);
 struct instant rc_deadline(const struct qp *qp);
+void rc_arm_timer(struct qp *qp);
+/* The deadline of a connection that pauses, and would have the deadline `due` if it did not. The
+ * end of a wait for the peer's receives sets nothing going while the rate keeps it back. */
+struct instant rc_paced_deadline(const struct qp *qp, struct instant due);
+static inline struct instant ibta_deadline(const struct qp *qp, struct instant due)
+{
+    return LIKELY(!qp->paused) ? due : rc_paced_deadline(qp, due);
+}
 bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue);
-/* After an RNR NAK, for as long as that says, and until its turn then. */
-bool rc_waits_for_receives(const struct qp *qp);
 /* Its rate keeps back what is to be sent again. */
 void rc_postpone(struct qp *qp, struct instant now);
 void rc_on_timeout(struct qp *qp, struct instant now);

@@ -5,12 +5,50 @@
  *
  * Source: IBTA Vol. 1, 9.7.6 (retries), 9.9 (errors), 10.3.1 (states).
  */
+#include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
 #include "transport/common/timing.h"
 
 static bool sends(const struct qp *qp)
 {
     return qp->state == QP_RTS || qp->state == QP_SQD;
+}
+
+/* -- Its turn, its time -------------------------------------------------------------------------*/
+
+bool rc_ready(const struct qp *qp)
+{
+    return qp_has_sends(qp) || rc_responder_ready(&qp->in.rc);
+}
+
+void rc_schedule_if_due(struct qp *qp)
+{
+    if (UNLIKELY(qp->engine == ENGINE_BLOCK)) {
+        qp->asks_turn = true; /* Which stream has something is not known here. */
+    } else if (qp->cnp_due || rc_ready(qp)) {
+        nic_schedule(qp);
+    }
+}
+
+struct instant rc_deadline(const struct qp *qp)
+{
+    return sends(qp) ? rc_requester_deadline(&qp->out.rc) : INSTANT_NEVER;
+}
+
+static bool waits_for_receives(const struct qp *qp)
+{
+    return qp->type != QP_UC && sends(qp) && rc_requester_pauses(&qp->out.rc);
+}
+
+struct instant rc_paced_deadline(const struct qp *qp, struct instant due)
+{
+    const struct instant paced = ecn_deadline(qp);
+    return waits_for_receives(qp) || instant_before(paced, due) ? paced : due;
+}
+
+void rc_arm_timer(struct qp *qp)
+{
+    nic_arm_timer(qp, ibta_deadline(qp, rc_deadline(qp)));
 }
 
 /* -- Life ---------------------------------------------------------------------------------------*/
@@ -20,12 +58,12 @@ size_t rc_resources_bytes(uint32_t limit)
     return limit == 0 ? 0 : rc_resource_entries(limit) * sizeof(struct rc_resource);
 }
 
-void rc_start_receiving(struct qp *qp)
+void rc_start_receiving(struct qp *qp, struct rc_resource *resources)
 {
     const struct qp_attributes *attributes = &qp->attributes;
     qp->mtu_bytes = (uint16_t)path_mtu_bytes(attributes->path_mtu);
     rc_responder_init(&qp->in.rc, psn_of(attributes->psn.receive), qp->mtu_bytes,
-                      attributes->max_reads_in, *qp_resources(qp));
+                      attributes->max_reads_in, resources);
 }
 
 static struct rc_requester_config config_of(const struct qp *qp)
@@ -58,7 +96,7 @@ void rc_retune(struct qp *qp, struct instant now)
     if (!psn_equal(standing.unacked, standing.next)) {
         rc_requester_blocked(&qp->out.rc, now);
     }
-    qp_arm_timer(qp);
+    rc_arm_timer(qp);
 }
 
 bool rc_may_limit(const struct qp *qp, uint32_t reads)
@@ -72,11 +110,6 @@ void rc_limit(struct qp *qp, uint32_t reads)
 }
 
 /* -- Departure ----------------------------------------------------------------------------------*/
-
-bool rc_ready(const struct qp *qp)
-{
-    return qp_has_sends(qp) || rc_responder_ready(&qp->in.rc);
-}
 
 /* Is a request in flight, or does one wait to leave? While the queue drains, only one that has
  * begun: nobody gives up for the others. */
@@ -92,21 +125,11 @@ void rc_on_blocked(struct qp *qp, struct instant now)
 {
     if (qp_has_sends(qp) && sends(qp) && waits(qp)) {
         rc_requester_blocked(&qp->out.rc, now);
-        qp_arm_timer(qp);
+        rc_arm_timer(qp);
     }
 }
 
 /* -- Time ---------------------------------------------------------------------------------------*/
-
-struct instant rc_deadline(const struct qp *qp)
-{
-    return sends(qp) ? rc_requester_deadline(&qp->out.rc) : INSTANT_NEVER;
-}
-
-bool rc_waits_for_receives(const struct qp *qp)
-{
-    return qp->type != QP_UC && sends(qp) && rc_requester_pauses(&qp->out.rc);
-}
 
 bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue)
 {
@@ -135,7 +158,7 @@ void rc_postpone(struct qp *qp, struct instant now)
 void rc_on_unread(struct qp *qp, struct instant now)
 {
     rc_requester_wait_on(&qp->out.rc, now);
-    qp_arm_timer(qp);
+    rc_arm_timer(qp);
 }
 
 void rc_on_timeout(struct qp *qp, struct instant now)
@@ -148,7 +171,7 @@ void rc_on_timeout(struct qp *qp, struct instant now)
     }
     nic_count(qp->nic, COUNTER_completer_retry_err);
     nic_schedule(qp);
-    qp_arm_timer(qp);
+    rc_arm_timer(qp);
 }
 
 /* -- Completing ---------------------------------------------------------------------------------*/
@@ -188,8 +211,8 @@ void rc_go_on(struct qp *qp)
 {
     rc_collect(qp);
     if (qp->state != QP_ERR) {
-        qp_arm_timer(qp);
-        nic_schedule_if_due(qp);
+        rc_arm_timer(qp);
+        rc_schedule_if_due(qp);
     }
 }
 

@@ -90,7 +90,7 @@ static bool on_response(struct qp *qp, const struct nic_arrival *arrival, struct
     if (!place_response(qp, packet, &progress, operation == ROCE_ATOMIC_ACKNOWLEDGE, move)) {
         return false;
     }
-    qp_arm_timer(qp);
+    rc_arm_timer(qp);
     return true;
 }
 
@@ -152,7 +152,7 @@ static void request_moved(struct qp *qp, const struct nic_move *move, enum nic_m
     if (move->completes) {
         qp_finish_receive(qp, move, true);
     }
-    nic_schedule_if_due(qp);
+    rc_schedule_if_due(qp);
 }
 
 static void atomic_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result)
@@ -177,7 +177,7 @@ static void response_moved(struct qp *qp, const struct nic_move *move, enum nic_
     if (UNLIKELY(departure_is_behind_failure(qp))) {
         nic_schedule(qp); /* What is in flight may have left it to a request that failed to ask. */
     } else {
-        nic_schedule_if_due(qp);
+        rc_schedule_if_due(qp);
     }
 }
 

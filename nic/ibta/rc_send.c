@@ -231,7 +231,7 @@ bool rc_next_request(struct qp *qp, bool draining, struct instant now,
     departure->alone = out.alone;
     note_direct(&out, departure);
     departure->more_sends = qp->sends.next != qp->sends.tail;
-    qp_arm_timer(qp);
+    rc_arm_timer(qp);
     return true;
 }
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * block_end - a queue pair with streams of blocks ends: reset, destruction, the error state.
+ */
+#include "nic/block/block_receiver.h"
+
+void block_receive_withdraw(struct qp *qp)
+{
+    struct block_receiver *receiver = receiver_of(qp);
+    if (receiver->stream.contexts == NULL) {
+        return; /* There was no session. */
+    }
+    block_responder_withdraw(&receiver->stream);
+    block_drop_receives(qp);
+    if (qp->state != QP_ERR || !qp->last_words) {
+        receiver->stream.answer_due = false;
+        receiver->reads_count = 0;
+        receiver->results_due = 0;
+        for (uint32_t i = 0; i < receiver->results_limit; i++) {
+            receiver->results[i].due = false;
+        }
+    }
+}
+
+/* Who refused a request says so as often as it is asked, and needs its session for that. */
+void block_withdraw(struct qp *qp)
+{
+    struct block_streams *streams = qp->block;
+    if (streams->answer.session) {
+        block_receive_withdraw(qp);
+    }
+    if (qp->state != QP_ERR || !qp->last_words) {
+        hello_drop(&streams->answer);
+    }
+    streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
+    if (qp->nic->holder == qp) {
+        qp->nic->holder = NULL;
+    }
+}
+
+void block_enter_error(struct qp *qp)
+{
+    if (qp->state != QP_ERR) {
+        qp_enter_error(qp);
+        block_withdraw(qp);
+    }
+}
+
+void block_fail_work(struct qp *qp, struct work *work, enum completion_status status)
+{
+    const bool in_error = qp->state == QP_ERR;
+    qp_fail_work(qp, work, status);
+    if (!in_error) {
+        block_withdraw(qp);
+    }
+}
+
+bool block_fail_oldest(struct qp *qp)
+{
+    if (!qp_fail_oldest(qp)) {
+        return false;
+    }
+    block_withdraw(qp);
+    return true;
+}

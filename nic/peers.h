@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * peers - what is known of the NIC at the other end of a link (nic_path.peer).
+ */
+#ifndef NIC_PEERS_H
+#define NIC_PEERS_H
+
+#include "nic/ways.h"
+#include "transport/common/psn.h"
+
+/* Round trips over a link, taken from packets of RC that watch, one at a time (block_watch.c). */
+struct peer_trips {
+    uint32_t qpn; /* Whose packet `psn` is measured; 0: nobody's. */
+    struct psn psn;
+    struct instant at; /* When that left, or the last sample ended. */
+    uint64_t shortest_ns;
+    uint8_t samples;
+};
+
+/* A challenge that came and is to be responded to, by the way that it came. */
+struct peer_response {
+    uint64_t number;
+    bool due;
+};
+
+struct nic_peer {
+    struct peer_trips trips;
+    bool answers;                /* Probes: it wants what is sent to the path's own address. */
+    bool spoken;                 /* It has welcomed a HELLO. */
+    struct instant silent_until; /* It was asked and did not answer: not asked again before. */
+    struct nic_ways ways;
+    struct peer_response responses[NIC_WAY_GIDS_MAX + 1]; /* By the way's pair of addresses. */
+    uint8_t responses_due;
+};
+
+#endif
