@@ -419,6 +419,7 @@ void live_forked(struct live *live)
         live->shm = NULL;
     }
     live->listener = (struct live_listener){0};
+    live->owner = (struct live_owner){0};
     live->started = false;
     live->inherited = true;
     /* Whoever held it is not here. */
@@ -458,4 +459,9 @@ struct instant live_now(struct live *live)
 void live_listen(struct live *live, const struct live_listener *listener)
 {
     live->listener = *listener;
+}
+
+void live_set_owner(struct live *live, const struct live_owner *owner)
+{
+    live->owner = *owner;
 }

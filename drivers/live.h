@@ -196,20 +196,26 @@ MUST_USE bool live_settled(struct live *live);
  * peer is stopped inside, which the program was told; no memory may be given back. */
 MUST_USE bool live_settle(struct live *live);
 
-/* Called, locked and by whichever thread made progress, for each notification and event. Set once
- * by verbs before live_start. They may only queue and wake. */
+/* Called, locked and by whichever thread made progress, for each notification and event. They may
+ * only queue and wake. */
 struct live_listener {
-    void (*on_completion_event)(void *context, struct cq *cq);
-    void (*on_async_event)(void *context, const struct nic_event *event);
+    void (*on_completion_event)(struct cq *cq);
+    void (*on_async_event)(const struct nic_event *event);
     /* What became of the port and of the GID table, which show it already: interfaces_change. */
-    void (*on_port_change)(void *context, uint32_t changes);
-    void (*on_leaving)(void *context); /* Called by our thread before it stops; not locked. */
-    /* Called, locked, by our thread: what is told to another process, root's or of our user, that
-     * wishes for it, as lines (stat_server.h). Returns their length; 0: the wish is unknown;
-     * SIZE_MAX: it is known, but cannot be granted just now. */
-    size_t (*on_wish)(struct live *live, const char *wish, bool root, char *text, size_t bytes);
-    void *context;
+    void (*on_port_change)(uint32_t changes);
 };
+/* (locked) By the library that makes objects, before it makes the first. */
 void live_listen(struct live *live, const struct live_listener *listener);
+
+/* Called by our thread. */
+struct live_owner {
+    void (*on_leaving)(void); /* Before it stops; not locked. */
+    /* Locked: what is told to another process, root's or of our user, that wishes for it, as lines
+     * (stat_server.h). Returns their length; 0: the wish is unknown; SIZE_MAX: it is known, but
+     * cannot be granted just now. */
+    size_t (*on_wish)(struct live *live, const char *wish, bool root, char *text, size_t bytes);
+};
+/* By who claimed the NIC, before live_start. */
+void live_set_owner(struct live *live, const struct live_owner *owner);
 
 #endif

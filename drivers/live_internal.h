@@ -78,6 +78,7 @@ struct live {
     struct list waiting;                         /* Links that queue pairs may be parked on. */
     uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: those that links have (nic_path.peer). */
     struct live_listener listener;
+    struct live_owner owner;
     struct rdma_cm *cm; /* What programs connect with (live_cm.h). */
     struct services services;
     struct presence *presence; /* NULL: of no process's end is heard. */

@@ -167,7 +167,7 @@ static void tell(struct live *live, uint32_t changes)
 {
     publish(live);
     if (changes != 0 && live->listener.on_port_change != NULL) {
-        live->listener.on_port_change(live->listener.context, changes);
+        live->listener.on_port_change(changes);
     }
 }
 

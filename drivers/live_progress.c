@@ -82,7 +82,7 @@ static void live_notify(struct live *live)
     struct cq *cq;
     while ((cq = nic_next_notification(live->nic)) != NULL) {
         if (live->listener.on_completion_event != NULL) {
-            live->listener.on_completion_event(live->listener.context, cq);
+            live->listener.on_completion_event(cq);
         }
     }
     struct nic_event event;
@@ -96,7 +96,7 @@ static void live_notify(struct live *live)
                 (void)live_give_blocks(live, event.qp);
             }
         } else if (live->listener.on_async_event != NULL) {
-            live->listener.on_async_event(live->listener.context, &event);
+            live->listener.on_async_event(&event);
         }
     }
 }
@@ -537,8 +537,8 @@ void *live_thread(void *argument)
         lock_take_unbiased(&live->lock);
     }
     lock_release(&live->lock);
-    if (live->listener.on_leaving != NULL) {
-        live->listener.on_leaving(live->listener.context);
+    if (live->owner.on_leaving != NULL) {
+        live->owner.on_leaving();
     }
     take_leave(live);
     live_finish(live);

@@ -154,7 +154,7 @@ static bool grant_wish(struct live *live, int client)
     if (!stat_server_wish(client, wish)) {
         return true;
     }
-    if (wish[0] == '\0' || live->listener.on_wish == NULL) {
+    if (wish[0] == '\0' || live->owner.on_wish == NULL) {
         return false;
     }
     char *text = malloc(WISH_BYTES_MAX);
@@ -162,7 +162,7 @@ static bool grant_wish(struct live *live, int client)
         return true;
     }
     const size_t bytes =
-        live->listener.on_wish(live, wish, stat_server_serves_root(client), text, WISH_BYTES_MAX);
+        live->owner.on_wish(live, wish, stat_server_serves_root(client), text, WISH_BYTES_MAX);
     if (bytes != SIZE_MAX) {
         stat_server_say(client, text, bytes);
     }

@@ -2,7 +2,6 @@
  *
  * abi_check - the layouts programs were compiled with, and the numbers the NIC shares with them.
  */
-#include "verbs/cm_newer.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 
@@ -62,9 +61,6 @@ SIZE(ibv_qp_attr, 144);
 SIZE(ibv_qp_init_attr, 64);
 SIZE(ibv_qp_init_attr_ex, 136);
 SIZE(ibv_gid_entry, 32);
-SIZE(cm_resolve_ib_service, 88);
-SIZE(cm_write_event, 320);
-OFFSET(cm_write_event, param, 16);
 SIZE(port_attr_49, 56);
 OFFSET(port_attr_49, active_speed_ex, 52);
 SIZE(mr_init_attr_59, 72);

@@ -47,7 +47,6 @@ static const struct gid gids[] = {{.bytes = {[10] = 0xff, [11] = 0xff, [12] = 12
 
 /* -- What is below ------------------------------------------------------------------------------*/
 
-struct live *process_live_started(void);
 enum status __wrap_live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot);
 void __wrap_live_transmit_mad(struct live *live, const struct nic_path *path,
                               const uint8_t mad[CM_MAD_BYTES]);

@@ -314,9 +314,8 @@ void cm_device_close(int fd)
     leave_device(&outside);
 }
 
-void cm_device_leave(void *unused)
+void cm_device_leave(void)
 {
-    (void)unused;
     for (int fd = 0; files_open > 0 && fd < FILES_MAX; fd++) {
         struct cm_file *file = hold(fd);
         if (file != NULL) {

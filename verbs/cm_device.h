@@ -27,6 +27,6 @@ bool cm_device_was(int fd);
 void cm_device_in_child(void);
 
 /* The program ends: likewise for all of them. Called by the NIC's thread. */
-void cm_device_leave(void *unused);
+void cm_device_leave(void);
 
 #endif

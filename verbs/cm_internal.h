@@ -6,14 +6,17 @@
 #ifndef VERBS_CM_INTERNAL_H
 #define VERBS_CM_INTERNAL_H
 
+#include <errno.h>
+#include <infiniband/verbs.h>
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_cm.h>
 #include <stdatomic.h>
 
+#include "base/list.h"
 #include "drivers/live_cm.h"
 #include "verbs/cm_newer.h"
-#include "verbs/internal.h"
+#include "verbs/process.h"
 
 /* An event channel. */
 struct cm_file {

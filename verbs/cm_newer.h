@@ -7,6 +7,7 @@
 #define VERBS_CM_NEWER_H
 
 #include <rdma/rdma_user_cm.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -45,5 +46,9 @@ struct cm_write_event {
         uint64_t argument;
     } param;
 };
+
+_Static_assert(sizeof(struct cm_resolve_ib_service) == 88, "as librdmacm has it");
+_Static_assert(sizeof(struct cm_write_event) == 320, "as librdmacm has it");
+_Static_assert(offsetof(struct cm_write_event, param) == 16, "as librdmacm has it");
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "drivers/descriptor.h"
 #include "drivers/system.h"
+#include "verbs/describe.h"
 #include "verbs/internal.h"
 
 static struct {
@@ -46,7 +47,7 @@ static void context_fill_slots(struct verbs_context *verbs, bool strict);
 /* `fd` is the context's from now on, if there is one. */
 static struct ibv_context *make(struct ibv_device *device, int fd)
 {
-    struct live *live = process_live_started();
+    struct live *live = library_open();
     if (live == NULL) {
         return NULL;
     }

@@ -161,10 +161,21 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 
 /* -- Polling ------------------------------------------------------------------------------------*/
 
+/* A request ended with a local QP operation error, which has one cause: said once. */
+static void explain_depth(void)
+{
+    static bool explained;
+    if (!__atomic_exchange_n(&explained, true, __ATOMIC_RELAXED)) {
+        process_complain(
+            "a READ, atomic or FLUSH cannot be sent by a queue pair whose max_rd_atomic is 0: it "
+            "needs at least 1 (ibv_modify_qp, initiator_depth of rdma_conn_param)");
+    }
+}
+
 static void explain(const struct completion *completion)
 {
     if (UNLIKELY(completion->status == COMPLETION_LOCAL_QP_OPERATION)) {
-        process_explain_depth();
+        explain_depth();
     }
 }
 

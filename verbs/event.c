@@ -75,9 +75,8 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
     return 0;
 }
 
-void event_on_completion(void *unused, struct cq *core)
+void event_on_completion(struct cq *core)
 {
-    (void)unused;
     struct verbs_cq *cq = CONTAINER_OF(core, struct verbs_cq, core);
     if (cq->ex.channel == NULL || is_closed(cq->ex.context)) {
         return;
@@ -219,9 +218,8 @@ static void on_qp_event(struct verbs_qp *qp, struct ibv_async_event *event)
     queue_event(context_of(qp->ex.qp_base.context), event, qp);
 }
 
-void event_on_async(void *unused, const struct nic_event *from)
+void event_on_async(const struct nic_event *from)
 {
-    (void)unused;
     struct ibv_async_event event = {.event_type = (enum ibv_event_type)from->kind};
     if (from->qp != NULL && qp_type_of(from->qp) == QP_XRC_TARGET) {
         const struct verbs_qp *holder = qp_context(from->qp);
@@ -288,9 +286,8 @@ static void tell_port_change(void *state, struct context *context)
     }
 }
 
-void event_on_port_change(void *unused, uint32_t changes)
+void event_on_port_change(uint32_t changes)
 {
-    (void)unused;
     context_each(tell_port_change, &changes);
 }
 

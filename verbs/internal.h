@@ -18,15 +18,10 @@
 #include "nic/nic.h"
 #include "nic/slots.h"
 #include "verbs/newer.h"
+#include "verbs/process.h"
 
 /* What programs and their libraries bind to; everything else of the shared object is hidden. */
 #define EXPORT __attribute__((visibility("default")))
-
-#define DEVICE_NAME      "nonic0"
-#define HARDWARE_VERSION 1
-/* The GID table has room for addresses that come later, as that of every RoCE device; entries
- * behind the last address are empty. */
-#define GID_TABLE_ENTRIES 16
 
 /* Device memory of a process. */
 #define DM_BYTES_MAX ((size_t)1 << 20)
@@ -247,14 +242,9 @@ static inline void *fail(int reason)
     return NULL;
 }
 
-/* process.c: this process's NIC, claimed when first asked for; NULL with errno. */
-struct live *process_live(void);
-/* Likewise, with its progress thread running. */
-struct live *process_live_started(void);
-/* Tells people why a program gets no device, which its own messages do not say. errno stays. */
-void process_complain(const char *reason);
-/* A request ended with a local QP operation error, which has one cause: said once. */
-void process_explain_depth(void);
+/* library.c: this process's NIC with its thread running, which tells this library what happens;
+ * NULL with errno. */
+struct live *library_open(void);
 
 /* In a child of fork: whoever was in these files' parts is not there. */
 void context_in_child(void);
@@ -274,10 +264,6 @@ void srq_each(void (*visit)(void *state, const struct verbs_srq *srq), void *sta
 int gid_query_type(struct ibv_context *context, uint8_t port, unsigned int index,
                    unsigned int *type);
 const char *opcode_text(enum ibv_wr_opcode opcode);
-
-/* device.c: the device and its port, without a context. */
-void device_describe(struct live *live, struct ibv_device_attr *attr);
-void port_describe(struct live *live, struct ibv_port_attr *attr);
 
 /* closing.c: an object of the context is made or gone. The context stays until then. False, EBADF:
  * it was closed. */
@@ -321,9 +307,9 @@ static inline void object_free(struct ibv_context *context, void *object)
 }
 
 /* event.c: called by the NIC, locked, from any thread. */
-void event_on_async(void *unused, const struct nic_event *event);
-void event_on_completion(void *unused, struct cq *cq);
-void event_on_port_change(void *unused, uint32_t changes);
+void event_on_async(const struct nic_event *event);
+void event_on_completion(struct cq *cq);
+void event_on_port_change(uint32_t changes);
 /* Withdraws what is queued about an object and waits until what was delivered is acknowledged. */
 void event_forget(struct context *context, const void *object);
 void channel_forget(struct verbs_channel *channel, struct verbs_cq *cq);

@@ -14,8 +14,9 @@
 #include <sys/sysmacros.h>
 
 #include "nic/counters.h"
-#include "verbs/internal.h"
+#include "verbs/describe.h"
 #include "verbs/nldev_objects.h"
+#include "verbs/process.h"
 #include "verbs/sysfs_values.h"
 
 /* What a look found; too much for a stack. */

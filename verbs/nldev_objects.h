@@ -15,6 +15,8 @@
 #ifndef VERBS_NLDEV_OBJECTS_H
 #define VERBS_NLDEV_OBJECTS_H
 
+#include <sys/types.h>
+
 #include "verbs/nldev.h"
 
 #define NLDEV_OBJECTS_MAX 1024
@@ -25,6 +27,19 @@
 #define NLDEV_TOTAL "total"
 
 struct live;
+
+/* Where objects of this process's NIC `live` are put. */
+struct objects_collection {
+    struct live *live;
+    pid_t pid;
+    struct nldev_resource *to;
+    size_t room;
+    uint64_t total;
+    struct nldev_resource spare; /* The place of those for which there is no room. */
+};
+
+/* One more, of that number. Returns its place. */
+struct nldev_resource *objects_add(struct objects_collection *collection, uint64_t number);
 
 /* (locked) Puts objects of this process to `to`, as far as there is `*room`, which shrinks. Returns
  * how many there are. */

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "drivers/stat_ask.h"
-#include "verbs/internal.h"
 #include "verbs/nldev_objects.h"
+#include "verbs/process.h"
 
 /* A reader would take what it sees for all there is. */
 static void complain_of_silence(const struct stat_program *programs, size_t count)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * process - this process's NIC: made when a program first asks for devices, gone when it ends.
- *
- * Nothing happens before that: a preloaded library reaches every child of a program, and most never
- * call verbs. A child of fork gets a NIC of its own.
+ * process - nothing happens before a program asks for devices: a preloaded library reaches every
+ * child of a program, and most never call verbs.
  */
+#include "verbs/process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "drivers/initialised.h"
 #include "drivers/shortage.h"
 #include "drivers/system.h"
-#include "verbs/blocks.h"
 #include "verbs/cm_device.h"
-#include "verbs/internal.h"
 #include "verbs/nldev_objects.h"
 
 static struct {
@@ -21,22 +23,23 @@ static struct {
     pid_t owner;  /* The process that made `live`. */
     bool refused; /* It could not be made: said once. */
 } process = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static _Atomic(const struct process_library *) attached;
+
+void process_attach(const struct process_library *library)
+{
+    atomic_store(&attached, library);
+}
+
+const struct process_library *process_attached(void)
+{
+    return atomic_load(&attached);
+}
 
 void process_complain(const char *reason)
 {
     const int before = errno;
     fprintf(stderr, "nonic: %s\n", reason);
     errno = before;
-}
-
-void process_explain_depth(void)
-{
-    static bool explained;
-    if (!__atomic_exchange_n(&explained, true, __ATOMIC_RELAXED)) {
-        process_complain(
-            "a READ, atomic or FLUSH cannot be sent by a queue pair whose max_rd_atomic is 0: it "
-            "needs at least 1 (ibv_modify_qp, initiator_depth of rdma_conn_param)");
-    }
 }
 
 /* A child's copy of its parent's NIC is never touched: its threads are not here, and its sockets
@@ -70,6 +73,7 @@ static void in_parent(void)
  * held is free. */
 static void in_child(void)
 {
+    const struct process_library *library = process_attached();
     if (process.live != NULL) {
         live_forked(process.live);
     }
@@ -77,13 +81,16 @@ static void in_child(void)
         unchecked_end(); /* live_lock began that; the lock is a new one. */
     }
     pthread_mutex_init(&process.mutex, NULL);
-    blocks_in_child();
     cm_device_in_child();
-    context_in_child();
-    cq_in_child();
-    dm_in_child();
-    pd_in_child();
-    srq_in_child();
+    if (library != NULL) {
+        library->in_child();
+    }
+}
+
+static void *fail(int reason)
+{
+    errno = reason;
+    return NULL;
 }
 
 /* A shortage may pass: the next time there may be more. Everything else stays as it is, and is said
@@ -115,12 +122,8 @@ static struct live *claim(void)
     if (live == NULL) {
         return refuse(error, errno);
     }
-    const struct live_listener listener = {.on_completion_event = event_on_completion,
-                                           .on_async_event = event_on_async,
-                                           .on_port_change = event_on_port_change,
-                                           .on_leaving = cm_device_leave,
-                                           .on_wish = objects_tell};
-    live_listen(live, &listener);
+    const struct live_owner owner = {.on_leaving = cm_device_leave, .on_wish = objects_tell};
+    live_set_owner(live, &owner);
     if (!share(live, error, sizeof(error))) {
         const int reason = errno;
         live_close(live);

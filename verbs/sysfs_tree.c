@@ -7,7 +7,7 @@
  */
 #include <stddef.h>
 
-#include "verbs/internal.h"
+#include "verbs/describe.h"
 #include "verbs/sysfs_values.h"
 
 #define DIRECTORY(called, of)                                                                      \

@@ -14,7 +14,8 @@
 
 #include "drivers/shortage.h"
 #include "nic/counters.h"
-#include "verbs/internal.h"
+#include "verbs/describe.h"
+#include "verbs/process.h"
 
 /* Always true: how values end. */
 __attribute__((format(printf, 2, 3))) static bool says(char value[SYSFS_VALUE_BYTES],
@@ -73,36 +74,6 @@ bool value_phys_state(char value[SYSFS_VALUE_BYTES])
                                     names[attr.phys_state < COUNT_OF(names) ? attr.phys_state : 0]);
 }
 
-static unsigned lane_count(uint8_t width)
-{
-    switch (width) {
-    case 2: return 4;
-    case 4: return 8;
-    case 8: return 12;
-    case 16: return 2;
-    default: return 1;
-    }
-}
-
-/* Tenths of a Gb/s a lane, and its name. */
-static unsigned lane_speed(uint8_t speed, const char **name)
-{
-    static const struct {
-        uint8_t code;
-        unsigned tenths;
-        const char *name;
-    } speeds[] = {{1, 25, " SDR"},   {2, 50, " DDR"},   {4, 100, " QDR"},  {8, 100, " FDR10"},
-                  {16, 140, " FDR"}, {32, 250, " EDR"}, {64, 500, " HDR"}, {128, 1000, " NDR"}};
-    for (size_t i = 0; i < COUNT_OF(speeds); i++) {
-        if (speeds[i].code == speed) {
-            *name = speeds[i].name;
-            return speeds[i].tenths;
-        }
-    }
-    *name = "";
-    return 0;
-}
-
 bool value_rate(char value[SYSFS_VALUE_BYTES])
 {
     struct ibv_port_attr attr;
@@ -110,8 +81,8 @@ bool value_rate(char value[SYSFS_VALUE_BYTES])
         return false;
     }
     const char *name;
-    const unsigned lanes = lane_count(attr.active_width);
-    const unsigned tenths = lanes * lane_speed(attr.active_speed, &name);
+    const unsigned lanes = port_lanes(attr.active_width);
+    const unsigned tenths = lanes * port_lane_speed(attr.active_speed, &name);
     return says(value, "%u%s Gb/sec (%uX%s)\n", tenths / 10, tenths % 10 != 0 ? ".5" : "", lanes,
                 name);
 }
