@@ -11,7 +11,7 @@
  *            then the NIC lets them be.
  * Inputs     descriptor_own behind the call that made one, descriptor_close instead of close;
  *            likewise descriptor_lend and descriptor_take_back. The program's calls, by
- *            verbs/interpose_descriptor.c.
+ *            kernel/interpose_descriptor.c.
  * Outputs    descriptor_is_owned, descriptor_is_lent, descriptors_close_all.
  * Ownership  The opener's, as ever.
  * Threads    Any; also signal handlers and children of fork.

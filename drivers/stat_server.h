@@ -10,8 +10,8 @@
  * closed.
  *
  * A client that has given its socket the name "nonic-wish/WORD/..." is told what the word stands
- * for instead, as text that verbs makes and understands (verbs/nldev_objects.h), or the usual if it
- * stands for nothing. So a wish is there when the client is, and nobody waits for one.
+ * for instead, as text that kernel/ makes and understands (kernel/nldev_objects.h), or the usual
+ * if it stands for nothing. So a wish is there when the client is, and nobody waits for one.
  */
 #ifndef DRIVERS_STAT_SERVER_H
 #define DRIVERS_STAT_SERVER_H

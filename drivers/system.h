@@ -3,7 +3,7 @@
  * system - system calls past the C library.
  *
  * Purpose    Some of the C library's functions are no way for us to call the system:
- *            - What verbs/ interposes (close, open, socket, sendmsg ...) is verbs' own in our
+ *            - What kernel/ interposes (close, open, socket, sendmsg ...) is kernel's own in our
  *              library: a call would come out in the room above.
  *            - write, poll and others end a thread that was cancelled (pthread_cancel). One that
  *              held a lock of ours would take it along, and the whole program with it. Switching

@@ -13,7 +13,7 @@
 
 #include "drivers/descriptor.h"
 #include "drivers/system.h"
-#include "verbs/describe.h"
+#include "kernel/describe.h"
 #include "verbs/internal.h"
 
 static struct {

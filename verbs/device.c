@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs/describe.h"
+#include "kernel/describe.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 

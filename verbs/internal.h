@@ -15,10 +15,10 @@
 #include "base/list.h"
 #include "drivers/initialised.h"
 #include "drivers/live.h"
+#include "kernel/process.h"
 #include "nic/nic.h"
 #include "nic/slots.h"
 #include "verbs/newer.h"
-#include "verbs/process.h"
 
 /* What programs and their libraries bind to; everything else of the shared object is hidden. */
 #define EXPORT __attribute__((visibility("default")))

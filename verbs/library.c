@@ -7,10 +7,10 @@
  * is of the NIC that is asked about counts. Nor does what is left of a context that was closed,
  * which a kernel would have destroyed (closing.c).
  */
+#include "kernel/nldev_objects.h"
 #include "nic/inventory.h"
 #include "verbs/blocks.h"
 #include "verbs/internal.h"
-#include "verbs/nldev_objects.h"
 
 static bool is_of(const struct objects_collection *collection, const struct ibv_context *context)
 {

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "verbs/cm_newer.h"
+#include "kernel/cm_newer.h"
 
 #define GUARD_BYTES 64
 #define NOBODY      0x7fffffff /* A handle that was never given. */

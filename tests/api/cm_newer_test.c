@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs/cm_newer.h"
+#include "kernel/cm_newer.h"
 
 #define NOBODY   0x7fffffff /* A handle that was never given. */
 #define ARGUMENT UINT64_C(0x55667788aabbccdd)

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "verbs/nldev.h"
+#include "kernel/nldev.h"
 
 #define PORT_ID 77
 #define ROOM    (8 * NLDEV_DATAGRAM_BYTES)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * describe - what the device and its port are: for verbs, sysfs and netlink, which say the same.
+ *
+ * Purpose    One place for each fact that several ways lead to.
+ * Inputs     A NIC, as it is now.
+ * Outputs    The structures of ibv_query_device and ibv_query_port.
+ * Ownership  The caller's.
+ * Threads    Any; not with the live lock held.
+ * Time       Not used.
+ * Units      Of infiniband/verbs.h.
+ * Source     ibv_query_device(3), ibv_query_port(3).
+ */
+#ifndef KERNEL_DESCRIBE_H
+#define KERNEL_DESCRIBE_H
+
+#include <infiniband/verbs.h>
+
+#define DEVICE_NAME      "nonic0"
+#define HARDWARE_VERSION 1
+/* The GID table has room for addresses that come later, as that of every RoCE device; entries
+ * behind the last address are empty. */
+#define GID_TABLE_ENTRIES 16
+
+struct live;
+
+void device_describe(struct live *live, struct ibv_device_attr *attr);
+void port_describe(struct live *live, struct ibv_port_attr *attr);
+
+/* The lanes that `active_width` of a port stands for. */
+unsigned int port_lanes(uint8_t width);
+/* The speed of a lane, in units of 100 Mb/s, and the name that Linux adds to it. 0 and "": it is
+ * unknown. */
+unsigned int port_lane_speed(uint8_t speed, const char **name);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * sysfs - walks the tree of virtual files as a kernel walks a path.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "kernel/sysfs.h"
+
+#define DEPTH_MAX 16 /* Levels of the tree: "/" is the first. */
+#define LINKS_MAX 8  /* The kernel follows 40; ours lead nowhere near that. */
+
+struct walk {
+    const struct sysfs_entry *stack[DEPTH_MAX]; /* The directories from the root to here. */
+    uint32_t depth;
+    char rest[SYSFS_PATH_BYTES]; /* The path behind this node. */
+    uint32_t links;
+};
+
+static const struct sysfs_entry *here(const struct walk *walk)
+{
+    return walk->stack[walk->depth - 1];
+}
+
+/* -- Names --------------------------------------------------------------------------------------*/
+
+/* Finds `name` in a directory: false if it is not there. */
+static bool find_child(const struct sysfs_entry *directory, const char *name, size_t length,
+                       struct sysfs_node *child)
+{
+    for (const struct sysfs_entry *e = directory->entries; e != NULL && e->name != NULL; e++) {
+        if (strncmp(e->name, name, length) == 0 && e->name[length] == '\0') {
+            child->entry = e;
+            child->kind = e->kind;
+            return true;
+        }
+    }
+    const struct sysfs_table *table = directory->table;
+    const uint32_t count = table == NULL ? 0 : table->count();
+    for (uint32_t i = 0; i < count; i++) {
+        char candidate[SYSFS_NAME_BYTES];
+        if (table->name(i, candidate) && strncmp(candidate, name, length) == 0 &&
+            candidate[length] == '\0') {
+            child->entry = NULL;
+            child->table = table;
+            child->index = i;
+            child->kind = table->kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The path of the directory where the walk stands; "" for the root. */
+static size_t path_of(const struct walk *walk, char path[SYSFS_PATH_BYTES])
+{
+    size_t length = 0;
+    path[0] = '\0';
+    for (uint32_t i = 1; i < walk->depth; i++) {
+        length +=
+            (size_t)snprintf(path + length, SYSFS_PATH_BYTES - length, "/%s", walk->stack[i]->name);
+    }
+    return length;
+}
+
+static void set_path(const struct walk *walk, const char *name, size_t length,
+                     struct sysfs_node *node)
+{
+    const size_t at = path_of(walk, node->path);
+    snprintf(node->path + at, SYSFS_PATH_BYTES - at, "/%.*s", (int)length, name);
+}
+
+/* -- Steps --------------------------------------------------------------------------------------*/
+
+static void absent(struct sysfs_node *node, int error)
+{
+    node->kind = SYSFS_ABSENT;
+    node->error = error;
+}
+
+/* The kernel goes on from here: with the path as the program gave it, unless a link of ours was in
+ * it. */
+static void leave_to_kernel(const struct walk *walk, const char *rest, struct sysfs_node *node)
+{
+    node->kind = SYSFS_KERNEL;
+    node->path[0] = '\0';
+    if (walk->links > 0) {
+        const size_t at = path_of(walk, node->path);
+        snprintf(node->path + at, SYSFS_PATH_BYTES - at, "/%s", rest);
+    }
+}
+
+/* Puts the target of a link in front of what is left. */
+static bool follow_link(struct walk *walk, const struct sysfs_node *link, const char *rest,
+                        struct sysfs_node *node)
+{
+    char target[SYSFS_VALUE_BYTES];
+    char joined[SYSFS_PATH_BYTES];
+    if (++walk->links > LINKS_MAX) {
+        absent(node, ELOOP);
+        return false;
+    }
+    if (!sysfs_read(link, target)) {
+        absent(node, errno);
+        return false;
+    }
+    const size_t length = strlen(target);
+    if (length + strlen(rest) + 2 > sizeof(joined)) {
+        absent(node, ENAMETOOLONG);
+        return false;
+    }
+    memcpy(joined, target, length);
+    strcpy(joined + length, rest);
+    if (joined[0] == '/') {
+        walk->depth = 1;
+    }
+    strcpy(walk->rest, joined);
+    return true;
+}
+
+/* The last component was reached, or something that has nothing below it. */
+static void arrive(const struct walk *walk, const char *name, size_t length, const char *rest,
+                   struct sysfs_node *node)
+{
+    if (node->kind != SYSFS_DIRECTORY && rest[0] == '/') {
+        absent(node, ENOTDIR);
+        return;
+    }
+    set_path(walk, name, length, node);
+}
+
+/* The walk ended in a directory. */
+static void arrive_here(const struct walk *walk, struct sysfs_node *node)
+{
+    node->kind = SYSFS_DIRECTORY;
+    node->entry = here(walk);
+    if (path_of(walk, node->path) == 0) {
+        strcpy(node->path, "/");
+    }
+}
+
+/* Takes one component of the path: false when `node` is the answer. */
+static bool step(struct walk *walk, bool follow, struct sysfs_node *node)
+{
+    const char *name = walk->rest + strspn(walk->rest, "/");
+    const size_t length = strcspn(name, "/");
+    const char *rest = name + length;
+    if (length == 0) {
+        arrive_here(walk, node);
+        return false;
+    }
+    if (length <= 2 && strncmp(name, "..", length) == 0) {
+        walk->depth -= length == 2 && walk->depth > 1;
+        memmove(walk->rest, rest, strlen(rest) + 1);
+        return true;
+    }
+    if (!find_child(here(walk), name, length, node)) {
+        if (here(walk)->shared) {
+            leave_to_kernel(walk, name, node);
+        } else {
+            absent(node, ENOENT);
+        }
+        return false;
+    }
+    if (node->kind == SYSFS_LINK && (follow || rest[0] == '/')) {
+        return follow_link(walk, node, rest, node);
+    }
+    if (node->kind != SYSFS_DIRECTORY) {
+        arrive(walk, name, length, rest, node);
+        return false;
+    }
+    CHECK(walk->depth < DEPTH_MAX);
+    walk->stack[walk->depth++] = node->entry;
+    memmove(walk->rest, rest, strlen(rest) + 1);
+    return true;
+}
+
+void sysfs_find(const char *path, bool follow, struct sysfs_node *node)
+{
+    node->kind = SYSFS_KERNEL;
+    node->path[0] = '\0';
+    const size_t length = strlen(path);
+    if (length >= SYSFS_PATH_BYTES) {
+        return;
+    }
+    struct walk walk = {.depth = 1};
+    walk.stack[0] = &sysfs_root;
+    memcpy(walk.rest, path, length + 1);
+    while (step(&walk, follow, node)) {
+    }
+}
+
+/* -- What is there ------------------------------------------------------------------------------*/
+
+bool sysfs_read(const struct sysfs_node *node, char value[SYSFS_VALUE_BYTES])
+{
+    if (node->entry == NULL) {
+        return node->table->value(node->index, value);
+    }
+    if (node->entry->value != NULL) {
+        return node->entry->value(value);
+    }
+    snprintf(value, SYSFS_VALUE_BYTES, "%s", node->entry->text);
+    return true;
+}
+
+bool sysfs_shared(const struct sysfs_node *node)
+{
+    return node->kind == SYSFS_DIRECTORY && node->entry->shared;
+}
+
+enum sysfs_kind sysfs_list(const struct sysfs_node *node, uint32_t index,
+                           char name[SYSFS_NAME_BYTES])
+{
+    uint32_t i = 0;
+    for (const struct sysfs_entry *e = node->entry->entries; e != NULL && e->name != NULL; e++) {
+        if (i++ == index) {
+            snprintf(name, SYSFS_NAME_BYTES, "%s", e->name);
+            return e->kind;
+        }
+    }
+    const struct sysfs_table *table = node->entry->table;
+    if (table != NULL && index - i < table->count() && table->name(index - i, name)) {
+        return table->kind;
+    }
+    return SYSFS_ABSENT;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * sysfs_values - what the virtual files hold.
+ */
+#include "kernel/sysfs_values.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+#include "drivers/shortage.h"
+#include "kernel/describe.h"
+#include "kernel/process.h"
+#include "nic/counters.h"
+
+/* Always true: how values end. */
+__attribute__((format(printf, 2, 3))) static bool says(char value[SYSFS_VALUE_BYTES],
+                                                       const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, SYSFS_VALUE_BYTES, format, arguments);
+    va_end(arguments);
+    return true;
+}
+
+/* -- The device and its port --------------------------------------------------------------------*/
+
+bool value_guid(char value[SYSFS_VALUE_BYTES])
+{
+    struct live *live = process_live();
+    if (live == NULL) {
+        return false;
+    }
+    const uint64_t guid = live_guid(live);
+    return says(value, "%04x:%04x:%04x:%04x\n", (unsigned)(guid >> 48),
+                (unsigned)(guid >> 32 & 0xffff), (unsigned)(guid >> 16 & 0xffff),
+                (unsigned)(guid & 0xffff));
+}
+
+static bool find_port(struct ibv_port_attr *attr)
+{
+    struct live *live = process_live();
+    if (live == NULL) {
+        return false;
+    }
+    port_describe(live, attr);
+    return true;
+}
+
+bool value_state(char value[SYSFS_VALUE_BYTES])
+{
+    static const char *const names[] = {"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
+    struct ibv_port_attr attr;
+    return find_port(&attr) && says(value, "%d: %s\n", attr.state, names[attr.state]);
+}
+
+bool value_phys_state(char value[SYSFS_VALUE_BYTES])
+{
+    static const char *const names[] = {"<unknown>",
+                                        "Sleep",
+                                        "Polling",
+                                        "Disabled",
+                                        "PortConfigurationTraining",
+                                        "LinkUp",
+                                        "LinkErrorRecovery",
+                                        "Phy Test"};
+    struct ibv_port_attr attr;
+    return find_port(&attr) && says(value, "%d: %s\n", attr.phys_state,
+                                    names[attr.phys_state < COUNT_OF(names) ? attr.phys_state : 0]);
+}
+
+bool value_rate(char value[SYSFS_VALUE_BYTES])
+{
+    struct ibv_port_attr attr;
+    if (!find_port(&attr)) {
+        return false;
+    }
+    const char *name;
+    const unsigned lanes = port_lanes(attr.active_width);
+    const unsigned tenths = lanes * port_lane_speed(attr.active_speed, &name);
+    return says(value, "%u%s Gb/sec (%uX%s)\n", tenths / 10, tenths % 10 != 0 ? ".5" : "", lanes,
+                name);
+}
+
+#define PORT_VALUE(name, format, attribute)                                                        \
+    bool value_##name(char value[SYSFS_VALUE_BYTES])                                               \
+    {                                                                                              \
+        struct ibv_port_attr attr;                                                                 \
+        return find_port(&attr) && says(value, format "\n", attr.attribute);                       \
+    }
+
+PORT_VALUE(lid, "0x%x", lid)
+PORT_VALUE(sm_lid, "0x%x", sm_lid)
+PORT_VALUE(sm_sl, "%d", sm_sl)
+PORT_VALUE(lid_mask_count, "%d", lmc)
+PORT_VALUE(cap_mask, "0x%08x", port_cap_flags)
+
+/* -- Locality -----------------------------------------------------------------------------------*/
+
+bool value_local_cpulist(char value[SYSFS_VALUE_BYTES])
+{
+    const int count = get_nprocs_conf();
+    return count == 1 ? says(value, "0\n") : says(value, "0-%d\n", count - 1);
+}
+
+/* Words of 32 processors, the highest first. */
+bool value_local_cpus(char value[SYSFS_VALUE_BYTES])
+{
+    const int count = get_nprocs_conf();
+    size_t at = 0;
+    for (int word = (count - 1) / 32; word >= 0 && at + 16 < SYSFS_VALUE_BYTES; word--) {
+        const int in_word = count - word * 32 < 32 ? count - word * 32 : 32;
+        const uint32_t mask = in_word == 32 ? UINT32_MAX : (1u << in_word) - 1;
+        at += (size_t)sprintf(value + at, at == 0 ? "%x" : ",%08x", mask);
+    }
+    strcpy(value + at, "\n");
+    return true;
+}
+
+/* -- GIDs ---------------------------------------------------------------------------------------*/
+
+static uint32_t gid_entries(void)
+{
+    return GID_TABLE_ENTRIES;
+}
+
+/* False: the entry is empty, and what Linux says to that. */
+static bool gid_at(uint32_t index, struct live_gid *gid)
+{
+    struct live *live = process_live();
+    if (live == NULL) {
+        return false;
+    }
+    live_port_refresh(live);
+    errno = EINVAL;
+    return live_gid(live, index, gid);
+}
+
+static bool number_name(uint32_t index, char name[SYSFS_NAME_BYTES])
+{
+    snprintf(name, SYSFS_NAME_BYTES, "%" PRIu32, index);
+    return true;
+}
+
+static bool gid_value(uint32_t index, char value[SYSFS_VALUE_BYTES])
+{
+    /* An empty entry is 16 zeros. */
+    struct live_gid gid = {0};
+    if (!gid_at(index, &gid) && errno != EINVAL) {
+        return false;
+    }
+    const uint8_t *g = gid.gid.bytes;
+    return says(value, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n",
+                g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8], g[9], g[10], g[11], g[12],
+                g[13], g[14], g[15]);
+}
+
+static bool gid_type(uint32_t index, char value[SYSFS_VALUE_BYTES])
+{
+    struct live_gid gid;
+    return gid_at(index, &gid) && says(value, "RoCE v2\n");
+}
+
+static bool gid_netdev(uint32_t index, char value[SYSFS_VALUE_BYTES])
+{
+    struct live_gid gid;
+    char name[IF_NAMESIZE];
+    errno = 0;
+    if (!gid_at(index, &gid) || if_indextoname(gid.interface_index, name) == NULL) {
+        errno = shortage_is(errno) ? errno : EINVAL; /* As the kernel where an interface is gone. */
+        return false;
+    }
+    return says(value, "%s\n", name);
+}
+
+const struct sysfs_table gids_table = {SYSFS_FILE, gid_entries, number_name, gid_value};
+const struct sysfs_table gid_types_table = {SYSFS_FILE, gid_entries, number_name, gid_type};
+const struct sysfs_table gid_netdevs_table = {SYSFS_FILE, gid_entries, number_name, gid_netdev};
+
+/* That of the first address stands for all. */
+static uint32_t netdev_count(void)
+{
+    return 1;
+}
+
+static bool netdev_name(uint32_t index, char name[SYSFS_NAME_BYTES])
+{
+    _Static_assert(SYSFS_NAME_BYTES >= IF_NAMESIZE, "names of interfaces are names of files");
+    (void)index;
+    struct live *live = process_live();
+    const int before = errno;
+    const bool named = live != NULL && if_indextoname(live_interface(live), name) != NULL;
+    if (!named && !shortage_is(errno)) {
+        errno = before; /* It is gone: a directory that is read ends. */
+    }
+    return named;
+}
+
+static bool netdev_link(uint32_t index, char value[SYSFS_VALUE_BYTES])
+{
+    char name[SYSFS_NAME_BYTES];
+    return netdev_name(index, name) && says(value, "/sys/class/net/%s", name);
+}
+
+const struct sysfs_table netdev_table = {SYSFS_LINK, netdev_count, netdev_name, netdev_link};
+
+/* -- Counters -----------------------------------------------------------------------------------*/
+
+static bool snapshot(struct nic_counters *counters)
+{
+    struct live *live = process_live();
+    if (live == NULL) {
+        return false;
+    }
+    live_lock(live);
+    *counters = *nic_counters(live_nic(live));
+    live_unlock(live);
+    return true;
+}
+
+static uint32_t hw_counter_count(void)
+{
+    return COUNTER_COUNT;
+}
+
+static bool hw_counter_name(uint32_t index, char name[SYSFS_NAME_BYTES])
+{
+    snprintf(name, SYSFS_NAME_BYTES, "%s", nic_counter_name((enum nic_counter)index));
+    return true;
+}
+
+static bool hw_counter(uint32_t index, char value[SYSFS_VALUE_BYTES])
+{
+    struct nic_counters counters;
+    return snapshot(&counters) && says(value, "%" PRIu64 "\n", counters.values[index]);
+}
+
+const struct sysfs_table hw_counters_table = {SYSFS_FILE, hw_counter_count, hw_counter_name,
+                                              hw_counter};
+
+/* Those of IBTA's PortCounters that a NIC without a physical layer of its own can count. */
+static const struct {
+    const char *name;
+    enum nic_counter first, last; /* Their sum. */
+    uint32_t unit;                /* Octets are counted in words of four. */
+} port_counters[] = {
+    {"port_rcv_data", COUNTER_rcvd_bytes, COUNTER_rcvd_bytes, 4},
+    {"port_rcv_errors", COUNTER_drop_short, COUNTER_drop_wrong_icrc, 1},
+    {"port_rcv_packets", COUNTER_rcvd_pkts, COUNTER_rcvd_pkts, 1},
+    {"port_xmit_data", COUNTER_sent_bytes, COUNTER_sent_bytes, 4},
+    {"port_xmit_packets", COUNTER_sent_pkts, COUNTER_sent_pkts, 1},
+};
+
+static uint32_t port_counter_count(void)
+{
+    return COUNT_OF(port_counters);
+}
+
+static bool port_counter_name(uint32_t index, char name[SYSFS_NAME_BYTES])
+{
+    snprintf(name, SYSFS_NAME_BYTES, "%s", port_counters[index].name);
+    return true;
+}
+
+static bool port_counter(uint32_t index, char value[SYSFS_VALUE_BYTES])
+{
+    struct nic_counters counters;
+    if (!snapshot(&counters)) {
+        return false;
+    }
+    uint64_t sum = 0;
+    for (uint32_t i = port_counters[index].first; i <= port_counters[index].last; i++) {
+        sum += counters.values[i];
+    }
+    return says(value, "%" PRIu64 "\n", sum / port_counters[index].unit);
+}
+
+const struct sysfs_table port_counters_table = {SYSFS_FILE, port_counter_count, port_counter_name,
+                                                port_counter};
