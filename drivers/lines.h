@@ -3,7 +3,7 @@
  * lines - a text that the kernel writes (/proc), line by line.
  *
  * Purpose    The C library's streams allocate, end a cancelled thread, and have a descriptor that a
- *            program may close meanwhile (descriptor.h). And fopen() is verbs' own (system.h).
+ *            program may close meanwhile (descriptor.h). And fopen() is kernel's own (system.h).
  * Inputs     lines_open, then lines_next until it is false, then lines_close, also if there was
  *            nothing to open.
  * Outputs    Each line with its end, '\n'; of a line that is longer than there is room for a part,
