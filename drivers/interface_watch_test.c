@@ -61,13 +61,13 @@ static void test_first_reading(void **state)
 {
     struct bench *bench = *state;
     assert_true(bench->interfaces.addresses[0].present);
-    assert_int_equal(interfaces_port(&bench->interfaces), INTERFACES_PORT_IS_ACTIVE);
+    assert_int_equal(interfaces_port(&bench->interfaces), LIVE_PORT_ACTIVE);
     assert_int_equal(next_change(bench), 0);
     assert_true(own_network_set_address(ADDRESS, false));
     assert_true(own_network_set_up(false));
     assert_true(interface_watch_read(&bench->watch, &bench->interfaces));
     assert_false(bench->interfaces.addresses[0].present);
-    assert_int_equal(interfaces_port(&bench->interfaces), INTERFACES_PORT_DISABLED);
+    assert_int_equal(interfaces_port(&bench->interfaces), LIVE_PORT_DISABLED);
 }
 
 /* Each one although all are over before anybody looks. */
@@ -78,11 +78,11 @@ static void test_changes_in_order(void **state)
     assert_true(own_network_set_up(true));
     assert_true(own_network_set_address(ADDRESS, false));
     assert_true(own_network_set_address(ADDRESS, true));
-    assert_int_equal(next_change(bench), INTERFACES_PORT_ERR);
-    assert_int_equal(next_change(bench), INTERFACES_PORT_ACTIVE);
-    assert_int_equal(next_change(bench), INTERFACES_GID_CHANGE);
+    assert_int_equal(next_change(bench), LIVE_CHANGE_PORT_DOWN);
+    assert_int_equal(next_change(bench), LIVE_CHANGE_PORT_UP);
+    assert_int_equal(next_change(bench), LIVE_CHANGE_GIDS);
     assert_false(bench->interfaces.addresses[0].present);
-    assert_int_equal(next_change(bench), INTERFACES_GID_CHANGE);
+    assert_int_equal(next_change(bench), LIVE_CHANGE_GIDS);
     assert_true(bench->interfaces.addresses[0].present);
     assert_int_equal(next_change(bench), 0);
 }
@@ -105,11 +105,11 @@ static void test_overrun(void **state)
         count++;
     }
     assert_true(count < 100);
-    assert_true((all & INTERFACES_GID_CHANGE) != 0 && (all & INTERFACES_PORT_ERR) != 0);
+    assert_true((all & LIVE_CHANGE_GIDS) != 0 && (all & LIVE_CHANGE_PORT_DOWN) != 0);
     assert_false(bench->interfaces.addresses[0].present);
-    assert_int_equal(interfaces_port(&bench->interfaces), INTERFACES_PORT_DISABLED);
+    assert_int_equal(interfaces_port(&bench->interfaces), LIVE_PORT_DISABLED);
     assert_true(own_network_set_up(true)); /* And so on. */
-    assert_int_equal(next_change(bench), INTERFACES_PORT_ACTIVE);
+    assert_int_equal(next_change(bench), LIVE_CHANGE_PORT_UP);
 }
 
 /* One address with two prefixes, of which one goes. */
@@ -146,9 +146,9 @@ static void test_without_events(void **state)
     assert_true(interface_watch_read(&bench->watch, &bench->interfaces));
     assert_true(own_network_set_up(false));
     assert_int_equal(next_change(bench), 0);
-    assert_int_equal(interfaces_port(&bench->interfaces), INTERFACES_PORT_IS_ACTIVE);
+    assert_int_equal(interfaces_port(&bench->interfaces), LIVE_PORT_ACTIVE);
     assert_true(interface_watch_read(&bench->watch, &bench->interfaces));
-    assert_int_equal(interfaces_port(&bench->interfaces), INTERFACES_PORT_DISABLED);
+    assert_int_equal(interfaces_port(&bench->interfaces), LIVE_PORT_DISABLED);
 }
 
 #define WATCH_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)

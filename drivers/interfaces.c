@@ -5,14 +5,14 @@
 
 #include "wire/inet.h"
 
-enum interfaces_port interfaces_port(const struct interfaces *interfaces)
+enum live_port interfaces_port(const struct interfaces *interfaces)
 {
-    enum interfaces_port best = INTERFACES_PORT_DISABLED;
+    enum live_port best = LIVE_PORT_DISABLED;
     for (uint32_t i = 0; i < interfaces->count; i++) {
         const struct interface_address *address = &interfaces->addresses[i];
-        const enum interfaces_port port = !address->up       ? INTERFACES_PORT_DISABLED
-                                          : address->carrier ? INTERFACES_PORT_IS_ACTIVE
-                                                             : INTERFACES_PORT_POLLING;
+        const enum live_port port = !address->up       ? LIVE_PORT_DISABLED
+                                    : address->carrier ? LIVE_PORT_ACTIVE
+                                                       : LIVE_PORT_POLLING;
         best = port < best ? port : best;
     }
     return best;
@@ -20,12 +20,12 @@ enum interfaces_port interfaces_port(const struct interfaces *interfaces)
 
 static bool is_active(const struct interfaces *interfaces)
 {
-    return interfaces_port(interfaces) == INTERFACES_PORT_IS_ACTIVE;
+    return interfaces_port(interfaces) == LIVE_PORT_ACTIVE;
 }
 
 static uint32_t port_change(bool before, bool now)
 {
-    return before == now ? 0 : now ? INTERFACES_PORT_ACTIVE : INTERFACES_PORT_ERR;
+    return before == now ? 0 : now ? LIVE_CHANGE_PORT_UP : LIVE_CHANGE_PORT_DOWN;
 }
 
 static void set_link(struct interfaces *interfaces, const struct rtnetlink_message *message)
@@ -47,7 +47,7 @@ static uint32_t remove_link(struct interfaces *interfaces, uint32_t interface_in
     for (uint32_t i = 0; i < interfaces->count; i++) {
         struct interface_address *address = &interfaces->addresses[i];
         if (address->interface_index == interface_index) {
-            changes |= address->present && !address->unlisted ? INTERFACES_GID_CHANGE : 0;
+            changes |= address->present && !address->unlisted ? LIVE_CHANGE_GIDS : 0;
             address->present = address->unlisted;
             address->up = address->carrier = false;
             address->interface_index = address->unlisted ? interface_index : 0;
@@ -104,7 +104,7 @@ static uint32_t add_address(struct interfaces *interfaces, const struct rtnetlin
     const bool moved = address->interface_index != message->interface_index;
     address->interface_index = message->interface_index;
     address->present = true;
-    return INTERFACES_GID_CHANGE | (moved ? INTERFACES_DOUBT : 0);
+    return LIVE_CHANGE_GIDS | (moved ? INTERFACES_DOUBT : 0);
 }
 
 /* It may still have it, with another prefix, or another interface has it, too. */
@@ -117,7 +117,7 @@ static uint32_t remove_address(struct interfaces *interfaces,
         return 0;
     }
     address->present = false;
-    return INTERFACES_GID_CHANGE | INTERFACES_DOUBT;
+    return LIVE_CHANGE_GIDS | INTERFACES_DOUBT;
 }
 
 uint32_t interfaces_apply(struct interfaces *interfaces, const struct rtnetlink_message *message)
@@ -161,7 +161,7 @@ uint32_t interfaces_replace(struct interfaces *known, const struct interfaces *f
     uint32_t changes = port_change(is_active(known), is_active(fresh));
     for (uint32_t i = 0; i < known->count; i++) {
         changes |=
-            known->addresses[i].present != fresh->addresses[i].present ? INTERFACES_GID_CHANGE : 0;
+            known->addresses[i].present != fresh->addresses[i].present ? LIVE_CHANGE_GIDS : 0;
     }
     *known = *fresh;
     return changes;

@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nic/types.h"
 #include "wire/rtnetlink.h"
+#include "world/world.h"
 
 #define INTERFACES_ADDRESSES_MAX 16
 
@@ -40,22 +40,11 @@ struct interfaces {
     uint32_t count;
 };
 
-/* In the order in which a NIC would tell them. */
-enum interfaces_change {
-    INTERFACES_PORT_ERR = 1 << 0,    /* The port was active and is not any more. */
-    INTERFACES_PORT_ACTIVE = 1 << 1, /* It was not and is now. */
-    INTERFACES_GID_CHANGE = 1 << 2,  /* An address came or went. */
-    INTERFACES_DOUBT = 1 << 3,       /* The message does not tell all: everything is to be read. */
-};
+/* Beside enum live_change: the message does not tell all, everything is to be read. */
+#define INTERFACES_DOUBT (1u << 3)
 
-/* One of several interfaces is enough, as where Linux bonds them. */
-enum interfaces_port {
-    INTERFACES_PORT_IS_ACTIVE,
-    INTERFACES_PORT_POLLING,  /* Switched on, without a carrier. */
-    INTERFACES_PORT_DISABLED, /* Switched off, or gone. */
-};
-
-/* Takes one message of what the kernel tells by itself. Returns enum interfaces_change, or'ed. */
+/* Takes one message of what the kernel tells by itself. Returns enum live_change, or'ed, and
+ * INTERFACES_DOUBT. */
 uint32_t interfaces_apply(struct interfaces *interfaces, const struct rtnetlink_message *message);
 
 /* Is it about an address of these, or an interface that one is on? */
@@ -69,6 +58,6 @@ void interfaces_read(struct interfaces *fresh, const struct rtnetlink_message *m
 /* It has ended. Returns as interfaces_apply. */
 uint32_t interfaces_replace(struct interfaces *known, const struct interfaces *fresh);
 
-enum interfaces_port interfaces_port(const struct interfaces *interfaces);
+enum live_port interfaces_port(const struct interfaces *interfaces);
 
 #endif

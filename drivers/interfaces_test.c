@@ -66,15 +66,15 @@ static void test_port(void **state)
     (void)state;
     struct interfaces interfaces;
     setup(&interfaces);
-    assert_int_equal(interfaces_port(&interfaces), INTERFACES_PORT_IS_ACTIVE);
+    assert_int_equal(interfaces_port(&interfaces), LIVE_PORT_ACTIVE);
     assert_int_equal(link_is(&interfaces, 7, false, false), 0); /* Nobody's. */
     assert_int_equal(link_is(&interfaces, 2, false, true), 0);
-    assert_int_equal(interfaces_port(&interfaces), INTERFACES_PORT_IS_ACTIVE);
-    assert_int_equal(link_is(&interfaces, 3, true, false), INTERFACES_PORT_ERR);
-    assert_int_equal(interfaces_port(&interfaces), INTERFACES_PORT_POLLING);
+    assert_int_equal(interfaces_port(&interfaces), LIVE_PORT_ACTIVE);
+    assert_int_equal(link_is(&interfaces, 3, true, false), LIVE_CHANGE_PORT_DOWN);
+    assert_int_equal(interfaces_port(&interfaces), LIVE_PORT_POLLING);
     assert_int_equal(link_is(&interfaces, 3, false, false), 0);
-    assert_int_equal(interfaces_port(&interfaces), INTERFACES_PORT_DISABLED);
-    assert_int_equal(link_is(&interfaces, 2, true, true), INTERFACES_PORT_ACTIVE);
+    assert_int_equal(interfaces_port(&interfaces), LIVE_PORT_DISABLED);
+    assert_int_equal(link_is(&interfaces, 2, true, true), LIVE_CHANGE_PORT_UP);
     assert_int_equal(link_is(&interfaces, 2, true, true), 0); /* Said again. */
 }
 
@@ -83,7 +83,7 @@ static void test_addresses(void **state)
     (void)state;
     struct interfaces interfaces;
     setup(&interfaces);
-    const uint32_t gone = INTERFACES_GID_CHANGE | INTERFACES_DOUBT;
+    const uint32_t gone = LIVE_CHANGE_GIDS | INTERFACES_DOUBT;
     assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS, 2, A), 0);
     assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 3, A),
                      0); /* Another interface's. */
@@ -93,7 +93,7 @@ static void test_addresses(void **state)
     assert_false(interfaces.addresses[A].present);
     assert_true(interfaces.addresses[A_TOO].present && interfaces.addresses[B].present);
     assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 2, A), 0);
-    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS, 2, A), INTERFACES_GID_CHANGE);
+    assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS, 2, A), LIVE_CHANGE_GIDS);
     assert_true(interfaces.addresses[A].present);
 }
 
@@ -104,15 +104,15 @@ static void test_address_that_moves(void **state)
     struct interfaces interfaces;
     setup(&interfaces);
     assert_int_equal(apply(&interfaces, RTNETLINK_LINK_GONE, 7, NOBODY), 0);
-    assert_int_equal(apply(&interfaces, RTNETLINK_LINK_GONE, 2, NOBODY), INTERFACES_GID_CHANGE);
+    assert_int_equal(apply(&interfaces, RTNETLINK_LINK_GONE, 2, NOBODY), LIVE_CHANGE_GIDS);
     assert_false(interfaces.addresses[A].present || interfaces.addresses[A_TOO].present);
     assert_true(interfaces.addresses[B].present);
-    assert_int_equal(link_is(&interfaces, 3, false, false), INTERFACES_PORT_ERR);
+    assert_int_equal(link_is(&interfaces, 3, false, false), LIVE_CHANGE_PORT_DOWN);
     assert_int_equal(link_is(&interfaces, 2, true, true), 0); /* The number's next owner. */
     assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS, 8, A),
-                     INTERFACES_GID_CHANGE | INTERFACES_DOUBT);
+                     LIVE_CHANGE_GIDS | INTERFACES_DOUBT);
     assert_int_equal(interfaces.addresses[A].interface_index, 8);
-    assert_int_equal(link_is(&interfaces, 8, true, true), INTERFACES_PORT_ACTIVE);
+    assert_int_equal(link_is(&interfaces, 8, true, true), LIVE_CHANGE_PORT_UP);
 }
 
 /* Another interface may have the same link-local address, which is not the same for that. */
@@ -128,13 +128,12 @@ static void test_link_local(void **state)
     memcpy(interfaces.addresses[A].gid.bytes, there.address, 16);
     assert_false(interfaces_concern(&interfaces, &there));
     gone.interface_index = 2;
-    assert_int_equal(interfaces_apply(&interfaces, &gone),
-                     INTERFACES_GID_CHANGE | INTERFACES_DOUBT);
+    assert_int_equal(interfaces_apply(&interfaces, &gone), LIVE_CHANGE_GIDS | INTERFACES_DOUBT);
     assert_int_equal(interfaces_apply(&interfaces, &there), 0);
     assert_false(interfaces.addresses[A].present);
     there.interface_index = 2;
     assert_true(interfaces_concern(&interfaces, &there));
-    assert_int_equal(interfaces_apply(&interfaces, &there), INTERFACES_GID_CHANGE);
+    assert_int_equal(interfaces_apply(&interfaces, &there), LIVE_CHANGE_GIDS);
     assert_true(interfaces.addresses[A].present);
 }
 
@@ -150,7 +149,7 @@ static void test_loopback(void **state)
     interfaces_begin(&fresh, &interfaces);
     assert_true(fresh.addresses[A].present);
     assert_false(fresh.addresses[A_TOO].present);
-    assert_int_equal(apply(&interfaces, RTNETLINK_LINK_GONE, 2, NOBODY), INTERFACES_GID_CHANGE);
+    assert_int_equal(apply(&interfaces, RTNETLINK_LINK_GONE, 2, NOBODY), LIVE_CHANGE_GIDS);
     assert_true(interfaces.addresses[A].present && !interfaces.addresses[A_TOO].present);
     assert_int_equal(interfaces.addresses[A].interface_index, 2);
 }
@@ -211,13 +210,13 @@ static void test_reading(void **state)
     read_link(&fresh, 2, false);
     read_link(&fresh, 3, true);
     assert_int_equal(interfaces_replace(&interfaces, &fresh),
-                     INTERFACES_PORT_ERR | INTERFACES_GID_CHANGE);
+                     LIVE_CHANGE_PORT_DOWN | LIVE_CHANGE_GIDS);
     assert_int_equal(interfaces.addresses[B].interface_index, 4);
     interfaces_begin(&fresh, &interfaces);
     read_address(&fresh, 2, A);
     read_address(&fresh, 4, B);
     read_link(&fresh, 4, true);
-    assert_int_equal(interfaces_replace(&interfaces, &fresh), INTERFACES_PORT_ACTIVE);
+    assert_int_equal(interfaces_replace(&interfaces, &fresh), LIVE_CHANGE_PORT_UP);
     assert_false(interfaces.addresses[A_TOO].present);
 }
 

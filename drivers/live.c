@@ -59,11 +59,6 @@ static const struct nic_limits limits = {
               .auto_round_trip_ns = 1000000},
 };
 
-const struct nic_limits *live_limits(void)
-{
-    return &limits;
-}
-
 /* -- Opening ------------------------------------------------------------------------------------*/
 
 static uint64_t random_seed(void)
@@ -392,6 +387,11 @@ void live_describe_ports(const struct live *live, struct live_ports *ports)
         .receive_bytes = live->udp.receive_bytes,
         .window_bytes = udp_port_window_bytes(&live->udp),
     };
+}
+
+bool live_has_memory_wire(const struct live *live)
+{
+    return live->shm != NULL;
 }
 
 bool live_is_strict(const struct live *live)

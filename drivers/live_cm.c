@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "drivers/live_cm.h"
+#include "world/manager.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ bool live_cm_prepare(struct live *live)
         rdma_cm_give_event(cm, event);
     }
     while (live->cm_listener.make_id != NULL && rdma_cm_wants_id(cm)) {
-        struct rdma_id *id = live->cm_listener.make_id(live->cm_listener.context);
+        struct rdma_id *id = live->cm_listener.make_id();
         if (id == NULL) {
             return false;
         }
@@ -269,6 +269,11 @@ int live_cm_offer(struct live *live, struct service *service)
     return services_offer(&live->services, service);
 }
 
+void live_cm_unclaim(struct service *service)
+{
+    services_release(service);
+}
+
 /* -- Local identifiers --------------------------------------------------------------------------*/
 
 /* Does only this machine reach the device? */
@@ -427,11 +432,11 @@ void live_cm_settle(struct live *live)
     struct rdma_id *id;
     while ((id = rdma_cm_next_released(live->cm)) != NULL) {
         services_forget(&live->services, id);
-        listener->on_released(listener->context, id);
+        listener->on_released(id);
     }
     struct rdma_channel *channel;
     while ((channel = rdma_cm_next_changed(live->cm)) != NULL) {
-        listener->on_changed(listener->context, channel);
+        listener->on_changed(channel);
     }
     live->cm_due = due(live);
     if (!answered || !put) {

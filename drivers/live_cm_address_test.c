@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
 #include "tests/own_network.h"
+#include "world/manager.h"
 
 static bool make_interfaces(void)
 {
@@ -28,24 +28,21 @@ static bool make_interfaces(void)
 }
 
 /* For a request that never comes. */
-static struct rdma_id *make_id(void *context)
+static struct rdma_id *make_id(void)
 {
     static struct rdma_id ids[8];
     static size_t made;
-    (void)context;
     assert_true(made < COUNT_OF(ids));
     return &ids[made++];
 }
 
-static void ignore_released(void *context, struct rdma_id *id)
+static void ignore_released(struct rdma_id *id)
 {
-    (void)context;
     (void)id;
 }
 
-static void ignore_changed(void *context, struct rdma_channel *channel)
+static void ignore_changed(struct rdma_channel *channel)
 {
-    (void)context;
     (void)channel;
 }
 

@@ -14,10 +14,11 @@
 #include "drivers/interface_watch.h"
 #include "drivers/link_table.h"
 #include "drivers/live.h"
-#include "drivers/live_cm.h"
 #include "drivers/lock.h"
+#include "drivers/services.h"
 #include "drivers/shm_port.h"
 #include "drivers/udp_port.h"
+#include "world/manager.h"
 
 /* A READ that is fetched takes one copy; one that is answered by packets takes two, and so does
  * every READ behind it until nothing is in flight. From so many bytes on, waiting for that is
@@ -61,7 +62,7 @@ struct live {
         atomic_bool told;      /* What follows is kept up to date by `watch`. */
         _Atomic uint32_t gids; /* A bit for each address that is there. */
         _Atomic uint32_t interface_indices[ADDRESS_MAX];
-        _Atomic uint8_t state; /* enum interfaces_port. */
+        _Atomic uint8_t state; /* enum live_port. */
     } port;                    /* What is seen of `interfaces` without the lock. */
     struct udp_port udp;
     struct shm_port *shm;    /* NULL: not wanted, or not to be had. */
@@ -79,7 +80,7 @@ struct live {
     uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: those that links have (nic_path.peer). */
     struct live_listener listener;
     struct live_owner owner;
-    struct rdma_cm *cm; /* What programs connect with (live_cm.h). */
+    struct rdma_cm *cm; /* What programs connect with (world/manager.h). */
     struct services services;
     struct presence *presence; /* NULL: of no process's end is heard. */
     struct live_cm_listener cm_listener;

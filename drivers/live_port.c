@@ -108,9 +108,9 @@ uint32_t live_interface(const struct live *live)
     return atomic_load(&live->port.interface_indices[0]);
 }
 
-enum interfaces_port live_port_state(const struct live *live)
+enum live_port live_port_state(const struct live *live)
 {
-    return (enum interfaces_port)atomic_load(&live->port.state);
+    return (enum live_port)atomic_load(&live->port.state);
 }
 
 /* -- Reading and hearing ------------------------------------------------------------------------*/
@@ -132,6 +132,7 @@ static void name_addresses(struct live *live)
 void live_port_begin(struct live *live)
 {
     _Static_assert(INTERFACES_ADDRESSES_MAX >= ADDRESS_MAX, "each address has its place");
+    _Static_assert(LIVE_GIDS_MAX >= ADDRESS_MAX, "and its GID");
     live->interfaces.count = live->addresses.count;
     for (uint32_t i = 0; i < live->addresses.count; i++) {
         const struct address *address = &live->addresses.entries[i];

@@ -25,7 +25,7 @@ static int claim_port(const struct cm_command *command, struct cm_id *id,
 
 static void give_up_port(struct cm_id *id)
 {
-    services_release(id->service);
+    live_cm_unclaim(id->service);
     id->service = NULL;
 }
 

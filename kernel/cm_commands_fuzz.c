@@ -21,12 +21,12 @@
 #include <unistd.h>
 
 #include "drivers/live_bare.h"
-#include "drivers/live_cm.h"
 #include "drivers/local_socket.h"
 #include "drivers/share.h"
 #include "kernel/cm_device.h"
 #include "kernel/cm_internal.h"
 #include "tests/fuzz/fake_world.h"
+#include "world/manager.h"
 
 #define FILES   2
 #define LETTERS 4

@@ -12,7 +12,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "drivers/clock.h"
 #include "drivers/descriptor.h"
 #include "drivers/system.h"
 #include "kernel/cm_internal.h"
@@ -153,9 +152,8 @@ static void count_down(int fd)
 }
 
 /* Called, locked, when events came or went. */
-static void on_changed(void *unused, struct rdma_channel *channel)
+static void on_changed(struct rdma_channel *channel)
 {
-    (void)unused;
     struct cm_file *file = CONTAINER_OF(channel, struct cm_file, channel);
     const bool wanted = rdma_channel_peek(channel) != NULL;
     if (wanted && !file->readable) {
@@ -181,16 +179,14 @@ struct cm_id *cm_id_make(void)
     return id;
 }
 
-static struct rdma_id *make_id(void *unused)
+static struct rdma_id *make_id(void)
 {
-    (void)unused;
     struct cm_id *id = cm_id_make();
     return id == NULL ? NULL : &id->core;
 }
 
-static void on_released(void *unused, struct rdma_id *core)
+static void on_released(struct rdma_id *core)
 {
-    (void)unused;
     free(CONTAINER_OF(core, struct cm_id, core));
 }
 
@@ -244,7 +240,7 @@ void cm_id_destroy(struct live *live, struct cm_id *id)
         free(multicast);
     }
     if (id->service != NULL) {
-        services_release(id->service);
+        live_cm_unclaim(id->service);
         id->service = NULL;
     }
     cm_handle_give(id->core.handle);

@@ -14,9 +14,9 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
-#include "drivers/live_cm.h"
 #include "kernel/cm_newer.h"
 #include "kernel/process.h"
+#include "world/manager.h"
 
 /* An event channel. */
 struct cm_file {

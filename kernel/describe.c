@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "drivers/address.h"
-#include "drivers/live.h"
+#include "world/world.h"
 
 /* Nobody's: the number Soft-RoCE goes by, too. */
 #define VENDOR_ID 0xffffff
@@ -55,7 +54,7 @@ void device_describe(struct live *live, struct ibv_device_attr *attr)
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
-_Static_assert(GID_TABLE_ENTRIES >= ADDRESS_MAX, "every address has an entry");
+_Static_assert(GID_TABLE_ENTRIES >= LIVE_GIDS_MAX, "every address has an entry");
 
 enum {
     LANES_4 = 2,
@@ -105,10 +104,9 @@ enum {
  * the machine. It would take NDR for a port of two paths, and read by two queue pairs at once. */
 static void describe_lanes(const struct live *live, struct ibv_port_attr *attr)
 {
-    struct live_ports ports;
-    live_describe_ports(live, &ports);
-    attr->active_width = ports.shm ? LANES_8 : LANES_4;
-    attr->active_speed = ports.shm ? HDR : EDR;
+    const bool memory = live_has_memory_wire(live);
+    attr->active_width = memory ? LANES_8 : LANES_4;
+    attr->active_speed = memory ? HDR : EDR;
 }
 
 /* As Linux' Soft-RoCE says it: a port that is switched off is disabled, and one without a carrier
@@ -116,12 +114,12 @@ static void describe_lanes(const struct live *live, struct ibv_port_attr *attr)
 static void describe_state(const struct live *live, struct ibv_port_attr *attr)
 {
     switch (live_port_state(live)) {
-    case INTERFACES_PORT_IS_ACTIVE:
+    case LIVE_PORT_ACTIVE:
         attr->state = IBV_PORT_ACTIVE;
         attr->phys_state = LINK_UP;
         return;
-    case INTERFACES_PORT_POLLING: attr->phys_state = POLLING; break;
-    case INTERFACES_PORT_DISABLED: attr->phys_state = DISABLED; break;
+    case LIVE_PORT_POLLING: attr->phys_state = POLLING; break;
+    case LIVE_PORT_DISABLED: attr->phys_state = DISABLED; break;
     }
     attr->state = IBV_PORT_DOWN;
 }

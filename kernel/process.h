@@ -14,8 +14,8 @@
 #ifndef KERNEL_PROCESS_H
 #define KERNEL_PROCESS_H
 
-#include "drivers/live.h"
 #include "kernel/nldev.h"
+#include "world/world.h"
 
 /* This process's NIC, claimed when first asked for; NULL with errno. */
 struct live *process_live(void);

@@ -64,9 +64,9 @@ static const char *gid_remark(const struct live *live, uint32_t index)
 static const char *port_text(const struct live *live)
 {
     switch (live_port_state(live)) {
-    case INTERFACES_PORT_IS_ACTIVE: return "active";
-    case INTERFACES_PORT_POLLING: return "down: the interface has no carrier";
-    case INTERFACES_PORT_DISABLED: break;
+    case LIVE_PORT_ACTIVE: return "active";
+    case LIVE_PORT_POLLING: return "down: the interface has no carrier";
+    case LIVE_PORT_DISABLED: break;
     }
     return "down: the interface is switched off";
 }

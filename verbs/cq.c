@@ -52,7 +52,7 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
                                struct ibv_comp_channel *channel, uint32_t vector,
                                struct ibv_pd *parent)
 {
-    if (entries == 0 || entries > live_limits()->cq_entries || vector != 0) {
+    if (entries == 0 || entries > limits_of(context)->cq_entries || vector != 0) {
         return fail(EINVAL);
     }
     if (!STRICT_JOINS(context, channel) || !STRICT_JOINS(context, parent)) {
@@ -133,7 +133,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 
 EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
-    if (cqe <= 0 || (uint32_t)cqe > live_limits()->cq_entries) {
+    if (cqe <= 0 || (uint32_t)cqe > limits_of(ibv->context)->cq_entries) {
         return EINVAL;
     }
     struct verbs_cq *cq = cq_of(ibv);

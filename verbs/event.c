@@ -270,11 +270,11 @@ static void queue_port_event(struct context *context, enum ibv_event_type type)
 static void tell_port_change(void *state, struct context *context)
 {
     static const struct {
-        enum interfaces_change change;
+        enum live_change change;
         enum ibv_event_type type;
-    } events[] = {{INTERFACES_PORT_ERR, IBV_EVENT_PORT_ERR},
-                  {INTERFACES_PORT_ACTIVE, IBV_EVENT_PORT_ACTIVE},
-                  {INTERFACES_GID_CHANGE, IBV_EVENT_GID_CHANGE}};
+    } events[] = {{LIVE_CHANGE_PORT_DOWN, IBV_EVENT_PORT_ERR},
+                  {LIVE_CHANGE_PORT_UP, IBV_EVENT_PORT_ACTIVE},
+                  {LIVE_CHANGE_GIDS, IBV_EVENT_GID_CHANGE}};
     const uint32_t *changes = state;
     if (live_is_inherited(context->live)) {
         return; /* What it counts on is its parent's. */

@@ -14,11 +14,11 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "drivers/initialised.h"
-#include "drivers/live.h"
 #include "kernel/process.h"
 #include "nic/nic.h"
 #include "nic/slots.h"
 #include "verbs/newer.h"
+#include "world/world.h"
 
 /* What programs and their libraries bind to; everything else of the shared object is hidden. */
 #define EXPORT __attribute__((visibility("default")))
@@ -231,6 +231,11 @@ static inline struct verbs_qp *qp_of(struct ibv_qp *qp)
 static inline struct live *live_of(struct ibv_context *context)
 {
     return context_of(context)->live;
+}
+
+static inline const struct nic_limits *limits_of(struct ibv_context *context)
+{
+    return nic_limits(live_nic(live_of(context)));
 }
 
 /* -- Between the files --------------------------------------------------------------------------*/

@@ -72,7 +72,7 @@ static bool on_one_context(const struct ingredients *from)
 
 static int judge_ingredients(const struct ingredients *from)
 {
-    const struct nic_limits *limits = live_limits();
+    const struct nic_limits *limits = limits_of(from->context);
     const struct ibv_qp_cap *cap = &from->attr->cap;
     if (cap->max_send_wr > limits->sends_per_qp || cap->max_send_sge > limits->sges ||
         cap->max_inline_data > limits->inline_bytes) {
@@ -454,7 +454,7 @@ static int modify_resolved(struct live *live, struct verbs_qp *qp,
                            const struct qp_attributes *attributes, uint32_t mask)
 {
     if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) &&
-        attributes->max_reads_in <= live_limits()->reads_per_qp &&
+        attributes->max_reads_in <= nic_limits(live_nic(live))->reads_per_qp &&
         qp_lacks_resources(qp->core, attributes->max_reads_in)) {
         const int reason = make_resources(qp->core, attributes);
         if (reason != 0) {

@@ -48,9 +48,9 @@ void srq_in_child(void)
 
 /* -- Creation -----------------------------------------------------------------------------------*/
 
-static bool within_limits(const struct ibv_srq_attr *attr)
+static bool within_limits(struct ibv_context *context, const struct ibv_srq_attr *attr)
 {
-    const struct nic_limits *limits = live_limits();
+    const struct nic_limits *limits = limits_of(context);
     return attr->max_wr > 0 && attr->max_wr <= limits->receives_per_srq &&
            attr->max_sge <= limits->sges;
 }
@@ -81,7 +81,7 @@ static int create_core(struct live *live, struct ibv_pd *pd, const struct ibv_sr
 static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *attr,
                               const struct xrc_part *xrc)
 {
-    if (!within_limits(attr)) {
+    if (!within_limits(pd->context, attr)) {
         return fail(EINVAL);
     }
     if (attr->max_sge == 0) {
@@ -163,7 +163,7 @@ int srq_get_number(struct ibv_srq *srq, uint32_t *number)
 /* All or nothing, judged by what the queue will be. 0 or errno. */
 static int resize(struct verbs_srq *srq, const struct ibv_srq_attr *attr, bool arm)
 {
-    if (attr->max_wr == 0 || attr->max_wr > live_limits()->receives_per_srq) {
+    if (attr->max_wr == 0 || attr->max_wr > limits_of(srq->ibv.context)->receives_per_srq) {
         return EINVAL;
     }
     struct memory memory;

@@ -42,11 +42,11 @@ static uint32_t present(const struct interfaces *interfaces)
 static void check_changes(uint32_t changes, const struct interfaces *before,
                           const struct interfaces *after)
 {
-    const bool was = interfaces_port(before) == INTERFACES_PORT_IS_ACTIVE;
-    const bool is = interfaces_port(after) == INTERFACES_PORT_IS_ACTIVE;
-    CHECK(((changes & INTERFACES_PORT_ERR) != 0) == (was && !is));
-    CHECK(((changes & INTERFACES_PORT_ACTIVE) != 0) == (!was && is));
-    CHECK(((changes & INTERFACES_GID_CHANGE) != 0) == (present(before) != present(after)));
+    const bool was = interfaces_port(before) == LIVE_PORT_ACTIVE;
+    const bool is = interfaces_port(after) == LIVE_PORT_ACTIVE;
+    CHECK(((changes & LIVE_CHANGE_PORT_DOWN) != 0) == (was && !is));
+    CHECK(((changes & LIVE_CHANGE_PORT_UP) != 0) == (!was && is));
+    CHECK(((changes & LIVE_CHANGE_GIDS) != 0) == (present(before) != present(after)));
     CHECK(after->addresses[0].present); /* Loopback. */
 }
 
