@@ -207,6 +207,35 @@ static void test_memo(void **state)
     }
 }
 
+/* Sizes and identifications of one entry that differ in any bit have their own prefixes, and what
+ * stands behind the memo stays as it is. */
+static void test_memo_tells_apart(void **state)
+{
+    (void)state;
+    static struct {
+        struct icrc_memo memo;
+        uint8_t behind[UDP_PAYLOAD_BYTES_MAX];
+    } all;
+    static const uint8_t zeros[sizeof(all.behind)];
+    struct sample sample;
+    struct prng prng;
+    prng_init(&prng, 7);
+    randomize(&sample, &prng, true);
+
+    for (unsigned round = 0; round < 16 * 16 * 16; round++) {
+        const uint16_t turn = (uint16_t)(1u << round % 16);
+        const uint16_t identification = (uint16_t)prng_next(&prng), other = identification ^ turn;
+        /* The entry is one of 64, by the sum. */
+        const size_t bytes = 1000 + prng_below(&prng, 1000);
+        const size_t bytes_of_other = bytes + (uint16_t)(identification - other) % 64;
+        assert_int_equal(icrc_remembered_prefix(&all.memo, &sample.flow, identification, bytes),
+                         icrc_prefix(&sample.flow, identification, bytes));
+        assert_int_equal(icrc_remembered_prefix(&all.memo, &sample.flow, other, bytes_of_other),
+                         icrc_prefix(&sample.flow, other, bytes_of_other));
+    }
+    assert_memory_equal(all.behind, zeros, sizeof(zeros));
+}
+
 static void test_masked_and_covered_bits_of_the_bth(void **state)
 {
     (void)state;
@@ -296,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_against_model),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_memo),
+        cmocka_unit_test(test_memo_tells_apart),
         cmocka_unit_test(test_masked_and_covered_bits_of_the_bth),
         cmocka_unit_test(test_solves_every_length),
         cmocka_unit_test(test_accepts_nothing_else),

@@ -89,6 +89,20 @@ static void test_any_address(void **state)
     }
 }
 
+/* The first ten bits decide. */
+static void test_link_local_addresses(void **state)
+{
+    (void)state;
+    uint8_t address[16] = {0xfe, 0x80, [15] = 1};
+    assert_true(inet_is_link_local(address));
+    for (unsigned bit = 0; bit < 128; bit++) {
+        address[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(inet_is_link_local(address), bit >= 8 && bit != 14 && bit != 15);
+        address[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    assert_false(inet_is_link_local(ipv4_flow.source));
+}
+
 /* A name and its address make each other; no other bit may differ. Other addresses have no name. */
 static void test_loopback_aliases(void **state)
 {
@@ -298,11 +312,17 @@ static void test_variant(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mapped_addresses), cmocka_unit_test(test_multicast_addresses),
-        cmocka_unit_test(test_any_address),      cmocka_unit_test(test_loopback_aliases),
-        cmocka_unit_test(test_group_stand_ins),  cmocka_unit_test(test_literal_ipv4),
-        cmocka_unit_test(test_literal_ipv6),     cmocka_unit_test(test_ipv4_checksum),
-        cmocka_unit_test(test_ipv6_checksum),    cmocka_unit_test(test_invariant),
+        cmocka_unit_test(test_mapped_addresses),
+        cmocka_unit_test(test_multicast_addresses),
+        cmocka_unit_test(test_any_address),
+        cmocka_unit_test(test_loopback_aliases),
+        cmocka_unit_test(test_link_local_addresses),
+        cmocka_unit_test(test_group_stand_ins),
+        cmocka_unit_test(test_literal_ipv4),
+        cmocka_unit_test(test_literal_ipv6),
+        cmocka_unit_test(test_ipv4_checksum),
+        cmocka_unit_test(test_ipv6_checksum),
+        cmocka_unit_test(test_invariant),
         cmocka_unit_test(test_variant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

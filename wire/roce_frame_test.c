@@ -110,7 +110,7 @@ static void test_join(void **state)
             }
         }
         for (size_t payload = 4090; payload <= 4100; payload++) {
-            compare_join(ipv6, 44, payload);
+            compare_join(ipv6, 52, payload);
         }
     }
 }
