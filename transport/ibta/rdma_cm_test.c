@@ -993,6 +993,30 @@ static void test_migrate(void **state)
     pair_free(pair);
 }
 
+/* An id has the events that it will be told of: not those of others on its channel; without a
+ * channel it has none. */
+static void test_has_events(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_TCP);
+    struct rdma_id *other = create(pair, 0, RDMA_PORT_SPACE_TCP);
+    const struct rdma_id alone = {0};
+    assert_false(rdma_id_has_events(&alone));
+    assert_false(rdma_id_has_events(id));
+    resolve_address(pair, 0, other, PORT);
+    assert_true(rdma_id_has_events(other));
+    assert_false(rdma_id_has_events(id));
+    resolve_address(pair, 0, id, PORT);
+    assert_true(rdma_id_has_events(id));
+    assert_ptr_equal(expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED).id, other);
+    assert_false(rdma_id_has_events(other));
+    assert_true(rdma_id_has_events(id));
+    expect(pair, 0, RDMA_EVENT_ADDR_RESOLVED);
+    assert_false(rdma_id_has_events(id));
+    pair_free(pair);
+}
+
 /* Which channels' readiness may have changed is said once for each. */
 static void test_changed_channels(void **state)
 {
@@ -1163,9 +1187,12 @@ static void test_options(void **state)
     rdma_id_set_service(id, ROCE_SERVICE_RC);
     assert_true(!id->datagrams && !id->unreliable);
     rdma_id_set_type_of_service(id, 0xb8);
+    assert_int_equal(rdma_id_set_ack_timeout(id, 32), STATUS_INVALID);
+    assert_false(id->ack_timeout_set);
     assert_int_equal(rdma_id_set_ack_timeout(id, 31), STATUS_OK);
     assert_int_equal(rdma_id_set_ack_timeout(id, 21), STATUS_OK);
     assert_int_equal(rdma_id_set_ack_timeout(id, 32), STATUS_INVALID);
+    assert_true(id->ack_timeout_set && id->ack_timeout == 21);
     rdma_id_set_service(id, ROCE_SERVICE_UC);
     assert_int_equal(rdma_id_set_ack_timeout(id, 20), STATUS_INVALID);
     resolve_address(pair, 0, id, PORT);
@@ -1454,6 +1481,28 @@ static void test_multicast(void **state)
     pair_free(pair);
 }
 
+/* An id may join when it has an address, until it listens. */
+static void test_multicast_states(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct node *node = &pair->nodes[0];
+    const struct rdma_address here = address_of(node, PORT);
+    const struct rdma_address group = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 239, [15] = 1},
+                                       .known = true};
+    struct rdma_multicast multicast;
+    struct rdma_id *id = create(pair, 0, RDMA_PORT_SPACE_UDP);
+    assert_int_equal(rdma_id_bind(id, &here, node->ip), STATUS_OK);
+    prepare(node);
+    assert_int_equal(rdma_multicast_join(&node->cm, &multicast, id, &group, 7), STATUS_OK);
+    rdma_multicast_leave(&node->cm, &multicast);
+    assert_int_equal(rdma_id_listen(&node->cm, id, 1), STATUS_OK);
+    prepare(node);
+    assert_int_equal(rdma_multicast_join(&node->cm, &multicast, id, &group, 7), STATUS_INVALID);
+    expect_silence(pair);
+    pair_free(pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1476,6 +1525,7 @@ int main(void)
         cmocka_unit_test(test_requests_refused),
         cmocka_unit_test(test_lids_mean_nothing),
         cmocka_unit_test(test_migrate),
+        cmocka_unit_test(test_has_events),
         cmocka_unit_test(test_changed_channels),
         cmocka_unit_test(test_listener_goes_with_requests_pending),
         cmocka_unit_test(test_release_with_events_pending),
@@ -1490,6 +1540,7 @@ int main(void)
         cmocka_unit_test(test_no_id_for_a_request),
         cmocka_unit_test(test_datagrams),
         cmocka_unit_test(test_multicast),
+        cmocka_unit_test(test_multicast_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

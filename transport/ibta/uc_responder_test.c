@@ -98,11 +98,29 @@ static void test_verdicts(void **state)
     assert_int_equal(uc_responder_judge(&responder, &packet), UC_VERDICT_EXECUTE);
 }
 
+/* A packet that was dropped is the last one that is behind us: the next message is in order. */
+static void test_next_after_a_drop(void **state)
+{
+    (void)state;
+    struct uc_responder responder;
+    uc_responder_init(&responder, psn_of(10), MTU);
+    struct roce_packet packet = {.opcode = ROCE_OPCODE(ROCE_SERVICE_UC, ROCE_SEND_LAST),
+                                 .psn = 0xffffff,
+                                 .payload_bytes = 1};
+    uc_responder_abandon(&responder, &packet);
+    packet.opcode = ROCE_OPCODE(ROCE_SERVICE_UC, ROCE_SEND_ONLY);
+    packet.psn = 0;
+    assert_int_equal(uc_responder_judge(&responder, &packet), UC_VERDICT_EXECUTE);
+    packet.psn = 1;
+    assert_int_equal(uc_responder_judge(&responder, &packet), UC_VERDICT_EXECUTE_ANEW);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_or_not_at_all),
         cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_next_after_a_drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
