@@ -58,6 +58,7 @@ static void make(struct model *model, uint64_t seed)
 /* The chain is what the model says, but for what was forgotten. */
 static void compare(struct model *model)
 {
+    uint32_t used = 0;
     for (uint32_t i = 0; i < STREAMS; i++) {
         const struct block_chain *chain = &model->chains[i];
         block_chain_check(&model->contexts, chain);
@@ -69,7 +70,9 @@ static void compare(struct model *model)
             count += model->there[i][at];
         }
         assert_int_equal(chain->count, count);
+        used += count - chain->reserve_used;
     }
+    assert_int_equal(model->contexts.used, used);
 }
 
 /* What the table forgot in favour of another. */

@@ -357,6 +357,22 @@ static void a_refusal_is_repeated(void **state)
     end(bench);
 }
 
+/* Of READs that were refused an answer names the oldest. */
+static void the_oldest_refused_read_is_named(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    mark(bench, 6, 1);
+    block_responder_refuse_read(&bench->responder, BASE + 5);
+    block_responder_refuse_read(&bench->responder, BASE + 3);
+    block_responder_refuse_read(&bench->responder, BASE + 4);
+    const struct block_answer said = answer(bench);
+    assert_int_equal(said.status, BLOCK_STATUS_ACCESS);
+    assert_int_equal(said.record_count, 1);
+    check_record(&said.records[0], 3, BLOCK_STATE_REFUSED, 0);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +384,7 @@ int main(void)
         cmocka_unit_test(each_path_that_asks_is_echoed),
         cmocka_unit_test(strangers_and_the_far_away_change_nothing),
         cmocka_unit_test(a_refusal_is_repeated),
+        cmocka_unit_test(the_oldest_refused_read_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
