@@ -105,7 +105,13 @@ static void play(struct bench *bench, uint64_t from, uint64_t to)
             assert_true(block_path_room(&bench->path[path], at(now)) > 0);
             send(bench, path, now);
         } else {
-            assert_true(block_paths_room_at(&bench->paths, at(now)).ns > now);
+            uint64_t first = UINT64_MAX;
+            for (int n = 0; n < PATHS; n++) {
+                const uint64_t room = block_path_room_at(&bench->path[n], at(now)).ns;
+                first = room < first ? room : first;
+            }
+            assert_true(first > now);
+            assert_true(block_paths_room_at(&bench->paths, at(now)).ns == first);
         }
     }
 }

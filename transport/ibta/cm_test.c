@@ -978,10 +978,13 @@ static void test_last_words(void **state)
         cm_note_sent(&side->cm, &letter, pair->now);
         pair->now = instant_after(pair->now, answers[i].age_ns);
         cm_say_again(&side->cm, pair->now);
+        const struct cm_counters before = side->cm.counters;
         for (copies = 0; cm_next_copy(&side->cm, &letter); copies++) {
             assert_int_equal(load_be16(letter.bytes + 16), CM_DREP);
         }
         assert_int_equal(copies, answers[i].copies);
+        assert_int_equal(side->cm.counters.sent - before.sent, copies);
+        assert_int_equal(side->cm.counters.retransmitted - before.retransmitted, copies);
         pair->now = instant_after(pair->now, 10000 * MS);
     }
     free(pair);
@@ -1217,9 +1220,11 @@ static void test_gone_peers_are_spoken_for(void **state)
         uint32_t at[3] = {0};
         assert_false(cm_speak_for(&side->cm, side->gid, 1, &at[0], &letter));
         assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 2, &at[1], &letter));
+        memset(&letter, 0xa5, sizeof(letter)); /* Nothing of it remains. */
         const bool spoken = cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &letter);
         assert_int_equal(spoken, ends_of[e].event != CM_EVENT_NONE);
         if (spoken) {
+            assert_true(letter.process == 2 && letter.copies == 0);
             assert_int_equal(give_between(pair, 0, letter.source, letter.destination, letter.bytes),
                              ends_of[e].event);
             assert_ptr_equal(side->event.connection, ends.of[0]);
