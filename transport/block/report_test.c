@@ -357,7 +357,7 @@ static void a_refusal_is_repeated(void **state)
     end(bench);
 }
 
-/* Of READs that were refused an answer names the oldest. */
+/* Goal: an answer names the oldest READ that was refused. */
 static void the_oldest_refused_read_is_named(void **state)
 {
     (void)state;
