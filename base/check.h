@@ -13,9 +13,9 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 #define CHECK(condition)  ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition))
 #define UNREACHABLE(what) check_failed(__FILE__, __LINE__, "unreachable: " what)
 
-/* What an engine says of its own state where a call begins and where it ends, such as
- * INVARIANTS(cq_check(cq)). Called in builds for tests (NONIC_CHECKED: what tests link, and all of
- * a sanitized build); compiled, but never called, in what ships. */
+/* An engine's check of its own state, called where a call begins and where it ends:
+ * INVARIANTS(cq_check(cq)). The call is made in builds for tests (NONIC_CHECKED: the objects that
+ * tests link, and all of a sanitized build). The builds that ship compile it, but never call it. */
 #ifdef NONIC_CHECKED
 #define IS_CHECKED 1
 #else

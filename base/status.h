@@ -2,8 +2,8 @@
  *
  * status - what a caller is told when a request to us cannot be carried out.
  *
- * Returned alone; results go to trailing out-parameters, written only on STATUS_OK. What a peer did
- * wrong is never a status: it is a verdict with a counter.
+ * Functions return it alone. Results go to trailing out-parameters, which are written only on
+ * STATUS_OK. An error of a peer is never a status: it is a verdict with a counter.
  */
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * hold - what an event costs in the laboratory's queue, among so many. Prints one JSON object.
+ * hold - the cost of an event in the laboratory's queue, by the number of events in it. Prints one
+ * JSON object.
  */
 #include "bench/hold.h"
 

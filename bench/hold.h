@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * hold - the world that event queues are compared in: so many events are pending, and each that is
- * run is scheduled again ("hold", Jones, "An empirical comparison of priority-queue and event-set
- * implementations", 1986). Included from C and from C++.
+ * hold - the world in which event queues are compared: a fixed number of events are pending, and
+ * each event that runs is scheduled again ("hold", Jones, "An empirical comparison of
+ * priority-queue and event-set implementations", 1986). Included from C and from C++.
  */
 #ifndef BENCH_HOLD_H
 #define BENCH_HOLD_H

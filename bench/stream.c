@@ -38,7 +38,7 @@
         exit(1);                                                                                   \
     } while (0)
 
-/* What each side tells the other. */
+/* Each side sends this to the other one. */
 struct address {
     uint32_t qpn, rkey;
     uint64_t memory;
@@ -236,7 +236,7 @@ static void note(double began, double posted, double at)
     }
 }
 
-/* What completes after this wakes us; what has completed before is polled before we sleep. */
+/* A completion that comes after this wakes us. Earlier ones are polled before we sleep. */
 static void sleep_until_one(struct connection *c)
 {
     struct ibv_cq *cq;

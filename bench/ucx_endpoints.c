@@ -3,8 +3,8 @@
  * ucx_endpoints - what UCX makes of many endpoints, beside `nonic bench connections`.
  *
  * One initiator puts to (or gets from) 64 bytes of its own for every endpoint, round robin, in the
- * memory of a few peers that poll. Every number of endpoints is measured in fresh processes; where
- * it cannot be reached the point says why.
+ * memory of a few peers that poll. Every number of endpoints is measured in fresh processes. If a
+ * number cannot be reached, its point says why.
  *
  * Every endpoint is created from the initiator's one worker to the one worker of a peer. Over tcp
  * each has a connection of its own (files/qp: one socket at each end). Over posix and sysv each has
@@ -21,8 +21,8 @@
  *
  * The latency is that of one operation and its flush. bytes_per_qp is the growth of the resident
  * memory of all processes by set-up and a first operation, shared pages counted once; resident/qp
- * counts them every time they are mapped, and tables/qp are page tables, in neither. What the
- * kernel holds otherwise, such as buffers of sockets, is not counted.
+ * counts them every time they are mapped, and tables/qp are page tables, in neither. Other memory
+ * of the kernel, such as buffers of sockets, is not counted.
  */
 #include "bench/ucx_endpoints.h"
 

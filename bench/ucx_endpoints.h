@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the processes of ucx_endpoints have in common.
+ * Types and functions that the processes of ucx_endpoints share.
  */
 #pragma once
 
