@@ -2,8 +2,8 @@
  *
  * faults - a fault element: what happens to packets, datagrams and other whole units.
  *
- * Purpose    Decides of one unit after the other whether a fault strikes it. What the fault does to
- *            the unit is the business of whoever asks.
+ * Purpose    Decides of one unit after the other whether a fault strikes it. The caller carries the
+ *            fault out.
  * Inputs     The probability of each fault; the world's generator, so that a seed decides.
  * Outputs    sim_fault_strikes; how often each fault struck, by name.
  * Ownership  A value without memory of its own. Zeroed memory makes no faults.

@@ -16,9 +16,9 @@
 #define PART_MASK  (SIM_PARTS - 1)
 #define LINE_BYTES 64
 #define NONE       UINT64_MAX
-/* So many slots are fetched at a time. */
+/* The number of slots that are fetched at a time. */
 #define FETCHED 4u
-/* So many events at the end of a slot are looked at for the place of another one. */
+/* The most events at the end of a slot that are looked at for the place of another one. */
 #define LOOKS_MAX 8
 
 static void parts_init(struct sim_parts *parts)
@@ -224,10 +224,10 @@ static struct list *wheel_first(struct sim *sim)
     return NULL;
 }
 
-/* -- What is opened -----------------------------------------------------------------------------
+/* -- The parts that are opened ------------------------------------------------------------------
  *
- * While there are events in `times` they come before all others, and those in `slot` before those
- * in the wheel. The part of `times` is one of the slot in `slot`. */
+ * While `times` has events, they come before all others. Events in `slot` come before those in the
+ * wheel. The part of `times` is one of the slot in `slot`. */
 
 static void close_times(struct sim *sim)
 {

@@ -9,7 +9,7 @@
 
 #define DIMENSIONS_MAX 18u
 
-/* What a named pattern is opened with. */
+/* The arguments with which a named pattern is opened. */
 struct request {
     struct pattern *pattern;
     struct text_word arguments; /* Behind the name's ':'. */

@@ -10,8 +10,8 @@
  * Threads    After it was opened it does not change; the generator is the caller's.
  * Time       A destination costs the same for all, but for a matrix the logarithm of its row.
  * Units      Nodes by number, from 0 on.
- * Limits     TOPOLOGY_NODES_MAX nodes, PATTERN_FLOWS_MAX flows of a matrix. What a description or
- *            a text has wrong is refused with an error that says so.
+ * Limits     TOPOLOGY_NODES_MAX nodes, PATTERN_FLOWS_MAX flows of a matrix. A wrong description or
+ *            text is refused with an error that says what is wrong.
  * Source     Dally, Towles, "Principles and Practices of Interconnection Networks" (2004), table
  *            3.1: the permutations, tornado and neighbour among them.
  */
@@ -76,7 +76,7 @@ uint32_t pattern_destination(const struct pattern *pattern, struct prng *prng, u
  * 1, or 0 if it is silent. */
 double pattern_load(const struct pattern *pattern, uint32_t self);
 
-/* What it takes of memory, beside the struct itself. */
+/* Its memory, beside the struct itself. */
 size_t pattern_bytes(const struct pattern *pattern);
 
 #endif

@@ -42,7 +42,7 @@ static inline void sim_pool_give(struct sim_pool *pool, void *object)
     pool->back[pool->depth++] = object;
 }
 
-/* What the pool takes at most: the objects, and the stack. */
+/* The most memory that the pool takes: the objects, and the stack. */
 static inline size_t sim_pool_bytes(const struct sim_pool *pool)
 {
     return pool->mapped + pool->count * sizeof(pool->back[0]);

@@ -2,8 +2,9 @@
  *
  * text - lines of words, and errors that name the line.
  *
- * What people write for the laboratory has one form: words with blanks between them, one statement
- * a line, and a comment behind a '#'. A word points into the text and does not end in a 0.
+ * All files that people write for the laboratory have one form: words with blanks between them, one
+ * statement a line, and a comment behind a '#'. A word points into the text and does not end in a
+ * 0.
  */
 #ifndef SIM_TEXT_H
 #define SIM_TEXT_H

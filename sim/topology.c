@@ -225,7 +225,7 @@ void topology_close(struct topology *topology)
     memset(topology, 0, sizeof(*topology));
 }
 
-/* -- What is asked ------------------------------------------------------------------------------*/
+/* -- Questions ----------------------------------------------------------------------------------*/
 
 void topology_default_link(struct topology *topology, uint32_t byte_fs, uint64_t latency_ps)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * topology - who is joined with whom, and which way a packet goes.
+ * topology - which vertices are joined, and which way a packet goes.
  *
  * Purpose    A network as a value: end nodes, switches, the links between their ports, and for
  *            every vertex and destination the port by which a packet leaves.
@@ -11,13 +11,13 @@
  * Threads    After it was opened it does not change: any number of threads may ask for routes.
  * Time       A route costs the same however large the network is.
  * Units      Femtoseconds a byte, picoseconds, bytes.
- * Limits     The TOPOLOGY_..._MAX below. Whatever exceeds them, or is not a network in which every
- *            node reaches every other, is refused with an error that says so.
- *            Deadlock: with queues that drop, or grow, nothing can. With credits, a fat tree (up,
- *            then down), a star and all-to-all cannot either; a torus in the order of its
- *            dimensions needs two virtual channels a ring, and a dragonfly one virtual channel
- *            before the global link and another behind it, with detours two on global links as
- *            well. Of a graph from text nothing is known, unless it is a tree.
+ * Limits     The TOPOLOGY_..._MAX below. A network that exceeds them, or in which not every node
+ *            reaches every other, is refused with an error that says so. Deadlock: with queues that
+ *            drop, or grow, nothing can. With credits, a fat tree (up, then down), a star and
+ *            all-to-all cannot either; a torus in the order of its dimensions needs two virtual
+ *            channels a ring, and a dragonfly one virtual channel before the global link and
+ *            another behind it, with detours two on global links as well. Of a graph from text
+ *            nothing is known, unless it is a tree.
  * Source     Leiserson, "Fat-trees" (1985); Petrini, Vanneschi, "k-ary n-trees" (1997); Dally,
  *            Seitz, "Deadlock-free message routing" (1987); Kim, Dally, Scott, Abts,
  *            "Technology-driven, highly-scalable dragonfly topology" (2008), Valiant's detours
@@ -51,7 +51,7 @@
 #define TOPOLOGY_SETS_MAX      65535u     /* Different sets of ports among which entropy chooses. */
 #define TOPOLOGY_SET_PORTS_MAX (1u << 24) /* All of them together. */
 
-/* What links of one class have in common. */
+/* Properties that links of one class share. */
 struct topology_link {
     uint32_t byte_fs;    /* How long a byte takes to pass: 80,000 at 100 Gb/s. Never 0. */
     uint64_t latency_ps; /* From the last bit sent to the last bit received. */
@@ -105,7 +105,7 @@ struct topology {
     struct topology_link links[TOPOLOGY_CLASSES_MAX];
     size_t bytes;
 
-    /* What routes are made of. */
+    /* The parts of which routes are made. */
     uint32_t *labels; /* One a vertex; NULL where nobody asks. */
     uint32_t digit_count;
     struct topology_digit digits[TOPOLOGY_DIGITS_MAX];
@@ -149,12 +149,12 @@ uint32_t topology_route(const struct topology *topology, uint32_t vertex, uint32
                         uint32_t entropy);
 
 /* The same at a packet's first switch, `vertex`, if the packet takes a detour (Valiant): in a
- * dragonfly, if the destination is in another group, any of the switch's global links. What follows
- * is topology_route's. Elsewhere, what topology_route says. */
+ * dragonfly, if the destination is in another group, any of the switch's global links.
+ * topology_route gives the ports after that one. In other networks this is topology_route. */
 uint32_t topology_detour(const struct topology *topology, uint32_t vertex, uint32_t destination,
                          uint32_t entropy);
 
-/* What it takes of memory, beside the struct itself. */
+/* Its memory, beside the struct itself. */
 size_t topology_bytes(const struct topology *topology);
 
 static inline uint32_t topology_vertices(const struct topology *topology)

@@ -25,7 +25,7 @@ struct topology_end {
 /* Takes memory. The degrees follow, vertex by vertex, by topology_set_degree. */
 void topology_reserve(struct topology *topology, uint32_t nodes, uint32_t switches,
                       uint32_t port_count);
-/* The next vertex has so many ports. */
+/* Says how many ports a vertex has. Vertices come in order. */
 static inline void topology_set_degree(struct topology *topology, uint32_t vertex, uint32_t degree)
 {
     topology->first_port[vertex + 1] = topology->first_port[vertex] + degree;
@@ -44,7 +44,7 @@ uint32_t topology_label(const struct topology *topology, uint32_t first, uint32_
 
 /* -- Named topologies ---------------------------------------------------------------------------*/
 
-/* What stands behind the name: "8x8x8:4" is a list of three and an extra of 4. */
+/* The sizes behind the name: "8x8x8:4" is a list of three and an extra of 4. */
 struct topology_sizes {
     uint32_t list[TOPOLOGY_DIGITS_MAX];
     uint32_t count;

@@ -11,7 +11,7 @@ static uint32_t digit_of(const struct topology_digit *digit, uint32_t label)
     return label >> digit->shift & digit->mask;
 }
 
-/* What two labels differ in, the port at the last switch left out. */
+/* The difference of two labels, without the port at the last switch. */
 static uint32_t difference_of(const struct topology *topology, uint32_t here, uint32_t there)
 {
     return (here ^ there) & topology->above[0];

@@ -26,7 +26,7 @@ struct topology_table {
     uint32_t set_count;
 };
 
-/* What is needed while the table is made. */
+/* State that is needed while the table is made. */
 struct search {
     struct topology *topology;
     struct topology_table *table;

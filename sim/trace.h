@@ -29,7 +29,7 @@ struct sim_trace;
  * file cannot be written. */
 struct sim_trace *sim_trace_open(const char *path, char *error, size_t error_bytes);
 
-/* A track of spans, or (bits > 0) of values of so many bits, in a group ("node 0", "transmitter").
+/* A track of spans, or (bits > 0) of values of `bits` bits, in a group ("node 0", "transmitter").
  * The number after the name, if not negative, is appended to the group. */
 uint32_t sim_trace_track(struct sim_trace *trace, const char *group, int number, const char *name,
                          uint32_t bits);

@@ -27,7 +27,7 @@ enum sim_payload_verdict {
     SIM_PAYLOAD_LATER,   /* Some payloads before it are missing. */
 };
 
-/* What a sink knows about one flow. */
+/* A sink's knowledge of one flow. */
 struct sim_sink {
     uint64_t expected; /* The next number. */
     uint64_t good, wrong_bytes, earlier, missing;
@@ -43,8 +43,8 @@ enum sim_payload_verdict sim_sink_judge(struct sim_sink *sink, const uint64_t *p
 /* The time to the next arrival of a Poisson process with this mean. */
 uint64_t sim_poisson_gap(struct prng *prng, uint64_t mean_ps);
 
-/* Where a packet of `self` goes among `nodes`: uniform over the others; with `unbalance` (0..1) so
- * much of the load more to the node opposite. */
+/* The destination of a packet of `self` among `nodes`: uniform over the others. The share
+ * `unbalance` (0 to 1) of the packets goes to the node opposite, beside its uniform part. */
 uint32_t sim_destination(struct prng *prng, uint32_t self, uint32_t nodes, double unbalance);
 
 #endif

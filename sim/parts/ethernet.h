@@ -11,11 +11,11 @@
  *            must not move; nothing is allocated after sim_port_open.
  * Threads    One world, one thread.
  * Time       Picoseconds.
- * Units      Bytes of a frame: from the destination address to the FCS; 64 at least, what is
- *            shorter is padded. On the line 8 of preamble come before it, and a gap of 12 and
+ * Units      Bytes of a frame: from the destination address to the FCS. A shorter frame than 64 is
+ *            padded. On the line 8 bytes of preamble come before it, and a gap of 12 and
  *            `extra_bytes` behind it.
  * Limits     The highest class goes first, as 802.1Q has it by default; within a class, first come,
- *            first served. What a line spoils is found out at the far end by the FCS.
+ *            first served. The far end notices by the FCS which frames a line has spoilt.
  * Source     IEEE 802.3, Annexes 31B and 31D; 802.1Q 8.6.8.1. The formats: wire/pause.h.
  *
  * A pause is heard when the last bit of its frame has come. It begins at the next frame boundary
@@ -50,10 +50,11 @@
 #define SIM_ETHERNET_PAUSE_BYTES                                                                   \
     (SIM_ETHERNET_PREAMBLE_BYTES + SIM_ETHERNET_BYTES_MIN + SIM_ETHERNET_GAP_BYTES)
 
-/* What the lines of one kind have in common. */
+/* Properties that the lines of one kind share. */
 struct sim_ethernet_kind {
     struct sim_wire_kind wire; /* Its rate; its latency is the cable's. */
-    uint64_t fec_ps;           /* What forward error correction adds to a pass of the line. */
+    uint64_t fec_ps;           /* The time that forward error correction adds to a pass of the
+                                * line. */
     uint32_t extra_bytes;      /* A longer gap behind every frame. */
 };
 
@@ -86,10 +87,10 @@ struct sim_frame {
     uint32_t ingress;      /* which it entered by this port. */
     /* The user's; the parts change nothing but ECT to CE. */
     uint32_t bytes;
-    uint32_t destination; /* What switches go by. */
+    uint32_t destination; /* Switches choose the output by it. */
     uint8_t class;
     uint8_t ecn; /* enum sim_ecn */
-    /* What the line that it is on does to it; on_begin may set them. */
+    /* Errors that the line makes in this frame; on_begin may set them. */
     bool lost, spoilt;
     /* When it passed the end of the line: in on_begin the near one, in on_frame the far one. The
      * head is the preamble's first bit, the tail is the FCS's last one. */
@@ -108,7 +109,7 @@ static inline void sim_frame_open(struct sim_frame *frame, uint32_t bytes, uint3
     list_init(&frame->node);
 }
 
-/* What a frame of so many bytes, at least 64, takes of a line in all. */
+/* The bytes of a line's time that a frame of `bytes` bytes (64 or more) takes in all. */
 static inline uint64_t sim_ethernet_line_bytes(const struct sim_ethernet_kind *kind, uint64_t bytes)
 {
     return SIM_ETHERNET_PREAMBLE_BYTES + bytes + SIM_ETHERNET_GAP_BYTES + kind->extra_bytes;
@@ -137,7 +138,7 @@ static inline uint64_t sim_ethernet_quanta_ps(const struct sim_ethernet_kind *ki
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
-/* What a port's user is told. Any of these may send frames and pauses. */
+/* A port calls its user by these. Any of them may send frames and pauses. */
 struct sim_port_calls {
     /* A good frame has come, and is the user's again. */
     void (*on_frame)(struct sim_port *port, struct sim_frame *frame);
@@ -168,7 +169,7 @@ struct sim_port {
     struct sim_ethernet_kind kind;
     const struct sim_port_calls *calls;
     struct sim_port *peer;
-    uint64_t notice_ps; /* on_frame comes so long after the head or tail. */
+    uint64_t notice_ps; /* The time between the head or tail and on_frame. */
     /* Pauses to which it listens; all, when it was opened. */
     bool hears_link;
     uint8_t hears_classes;

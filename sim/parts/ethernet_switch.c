@@ -220,8 +220,8 @@ static void on_ready(struct sim *sim, struct sim_event *event)
     cut_or_store(CONTAINER_OF(frame->port, struct sim_switch_port, port), frame);
 }
 
-/* The head has been here for `delay_ps`. What came by a slower line than the one that it leaves by
- * has to wait, so that its tail will be there in time. */
+/* The head has been here for `delay_ps`. A frame that came by a slower line than the one by which
+ * it leaves has to wait, so that its tail will be there in time. */
 static void on_frame(struct sim_port *port, struct sim_frame *frame)
 {
     struct sim_switch_port *input = CONTAINER_OF(port, struct sim_switch_port, port);

@@ -2,8 +2,9 @@
  *
  * ethernet_switch - a switch of Ethernet with queues at its outputs, flow control and ECN.
  *
- * Purpose    Passes frames on; asks senders to pause when what they sent takes too much room (PFC
- *            or LFC, by input); marks frames where a queue is long (ECN); drops what finds no room.
+ * Purpose    Passes frames on; asks senders to pause when their frames take too much room (PFC or
+ *            LFC, by input); marks frames where a queue is long (ECN); drops frames that find no
+ *            room.
  * Inputs     Frames and pauses from the lines of its ports (sim/parts/ethernet.h).
  * Outputs    The same frames on other lines; pauses; counters; what it dropped, by on_loss.
  * Ownership  The switch owns its ports; frames are their users'. Nothing is allocated later on.
@@ -12,8 +13,8 @@
  * Units      Bytes of frames, FCS included, without preamble and gap.
  * Limits     A frame that cuts through takes no room. Each class of an input has room and
  *            thresholds of its own (with LFC, and without flow control, all classes together); each
- *            class of an output has a queue of its own. What comes in spoilt is found when it is
- *            stored, and is passed on when it cuts through.
+ *            class of an output has a queue of its own. The switch notices a spoilt frame when it
+ *            stores it, and passes it on when it cuts through.
  * Source     IEEE 802.1Qbb (PFC), 802.3 Annex 31B; RFC 3168 (ECN). Headroom: sim_headroom_of.
  *
  * A frame cuts through if its output is idle when its head has been in the switch for `delay_ps`:
@@ -23,7 +24,7 @@
  * the sender, and again in half its time as long as they are above xon; at or below xon quanta 0
  * goes.
  *
- * How to use it: fill a kind, sim_ethernet_switch_open with so many ports, join each
+ * How to use it: fill a kind, sim_ethernet_switch_open with the number of ports, join each
  * &sim_ethernet_switch->ports[i].port with the port of a NIC or of another switch, and change
  * ports[i].limits where an input is to be different, before its first frame. A frame leaves by the
  * port outputs[frame->destination], or by the port of that number if `outputs` is NULL.
@@ -40,7 +41,7 @@
 
 /* -- Headroom -----------------------------------------------------------------------------------*/
 
-/* What may still come, in bytes of the line, after an input has asked for a pause. */
+/* The bytes of the line that may still come after an input has asked for a pause. */
 struct sim_headroom {
     uint64_t cable;    /* Both passes of the line: its latency, */
     uint64_t fec;      /* and forward error correction. */
@@ -64,11 +65,11 @@ enum sim_flow_control {
     SIM_PFC,
 };
 
-/* What holds of what came in by one port. */
+/* Limits for the frames that came in by one port. */
 struct sim_input_limits {
     enum sim_flow_control flow;
     uint64_t xoff_bytes, xon_bytes; /* Thresholds; xon is not above xoff. */
-    uint64_t room_bytes;            /* What finds less is dropped. */
+    uint64_t room_bytes;            /* A frame that finds less is dropped. */
 };
 
 struct sim_ethernet_switch_kind {
@@ -104,7 +105,7 @@ struct sim_switch_port {
     struct sim_input_limits limits;
     struct sim_lane lanes[PAUSE_CLASSES];
     struct sim_event refresh;
-    /* What is leaving takes room of this lane until it is out. NULL: it cut through. */
+    /* The frame that is leaving takes room of this lane until it is out. NULL: it cut through. */
     struct sim_lane *leaving;
     uint32_t leaving_ingress;
     uint64_t leaving_bytes;

@@ -37,12 +37,12 @@ struct packet {
 struct host {
     struct sim_port port;
     uint32_t index;
-    /* It sends so many frames, one after the other, each when the one before begins. */
+    /* It sends `left` frames, one after the other, each when the one before begins. */
     uint32_t left, made, bytes, destination;
     uint8_t class;
     enum sim_ecn ecn;
     const uint32_t *sizes; /* By number; NULL: all have `bytes`. */
-    /* What came to it. */
+    /* The frames that came to it. */
     uint32_t expected[HOSTS_MAX][PAUSE_CLASSES]; /* By source and class: the least next number. */
     uint32_t came, marked;
     uint64_t times_ps[COMES_MAX];
@@ -247,7 +247,7 @@ static void test_whole_otherwise(void **state)
     net_close(net);
 }
 
-/* What comes by a line of a tenth of the rate cuts through as late as its tail needs. */
+/* A frame that comes by a line of a tenth of the rate cuts through as late as its tail needs. */
 static void test_slow_line(void **state)
 {
     (void)state;
@@ -414,7 +414,7 @@ static void test_classes(void **state)
 
 /* -- Loss ---------------------------------------------------------------------------------------*/
 
-/* What finds no room is dropped, at an input or an output, and nothing else is. */
+/* A frame that finds no room is dropped, at an input or an output. No other frame is. */
 static void test_no_room(void **state)
 {
     (void)state;
@@ -441,7 +441,8 @@ static void test_no_room(void **state)
     }
 }
 
-/* What the sender's line has spoilt is passed on when it cuts through, and dropped when stored. */
+/* A frame that the sender's line has spoilt is passed on when it cuts through, and dropped when it
+ * is stored. */
 static void test_spoilt(void **state)
 {
     (void)state;
@@ -713,7 +714,7 @@ static void test_headroom_terms(void **state)
 struct load {
     uint32_t senders, frames, reverse_bytes;
     uint64_t hold_ps;
-    uint64_t digest; /* What the run gave. */
+    uint64_t digest; /* The result of the run. */
 };
 
 /* Busy senders to the last host, which sends to the first one and pauses. FER-87: nothing of what

@@ -27,7 +27,7 @@
 
 /* -- A line, and its two ends -------------------------------------------------------------------*/
 
-/* What became of each frame, by its destination, which is its number here. */
+/* The fate of each frame, by its destination, which is its number here. */
 struct fate {
     uint64_t begin_ps, come_ps;
     uint32_t come, lost, spoilt;
@@ -333,7 +333,7 @@ static void test_pause_goes_first(void **state)
     line_close(line);
 }
 
-/* What waits together goes together; the later word on a class counts. */
+/* Pauses that wait together go together; the later word on a class counts. */
 static void test_pauses_merge(void **state)
 {
     (void)state;
@@ -598,7 +598,7 @@ static void test_errors(void **state)
     line_close(line);
 }
 
-/* Whoever wants a certain frame lost says so when it begins. */
+/* A user who wants a certain frame lost says so when it begins. */
 static void test_chosen_loss(void **state)
 {
     (void)state;

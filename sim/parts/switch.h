@@ -30,7 +30,7 @@ enum sim_switching {
     SIM_STORE_AND_FORWARD, /* or when all of it has. */
 };
 
-/* What all outputs of one kind have in common. */
+/* Properties that all outputs of one kind share. */
 struct sim_output_kind {
     struct sim_wire_kind wire;
     enum sim_switching switching;

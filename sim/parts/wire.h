@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-/* What all wires of one kind have in common. */
+/* Properties that all wires of one kind share. */
 struct sim_wire_kind {
     uint64_t byte_fs;    /* Femtoseconds a byte takes. */
     uint64_t latency_ps; /* From one end to the other. */
@@ -28,7 +28,7 @@ struct sim_wire {
     uint64_t free_ps; /* When the next byte can begin. */
 };
 
-/* What is sent passes a place: its first byte begins at `head_ps`, its last one is over at
+/* Packets pass a place: their first byte begins at `head_ps`, their last one is over at
  * `tail_ps`. */
 struct sim_span {
     uint64_t head_ps, tail_ps;
@@ -39,7 +39,7 @@ static inline uint64_t sim_later(uint64_t a_ps, uint64_t b_ps)
     return a_ps > b_ps ? a_ps : b_ps;
 }
 
-/* How long the wire takes for so many bytes. */
+/* The time that the wire takes for `bytes` bytes. */
 static inline uint64_t sim_wire_ps(const struct sim_wire_kind *kind, uint64_t bytes)
 {
     return bytes * kind->byte_fs / 1000;
