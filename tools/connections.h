@@ -51,7 +51,7 @@ struct world {
     struct door *doors; /* By connection: where the other side's slot is. */
 };
 
-/* What the other side of a connection has to know: where to find this one. */
+/* The other side of a connection has to know this in order to find us. */
 struct door {
     uint64_t address;
     uint32_t key, qpn;

@@ -45,8 +45,9 @@ static int value_of(int argc, char **argv, int at, const char *name, const char 
     return 2;
 }
 
-/* What nonic's library needs to know before it is loaded leaves the command line. On another
- * library --device names an RDMA device, and stays. Returns the number of words that are left. */
+/* Takes those words from the command line that nonic's library needs to know before it is loaded.
+ * With another library --device names an RDMA device, and stays. Returns the number of words that
+ * are left. */
 static int take_device(int argc, char **argv, const char **device, bool *own_library)
 {
     int left = 0;

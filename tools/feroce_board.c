@@ -400,7 +400,7 @@ static const char *take_option(struct line *line, int option, const char *text)
     }
 }
 
-/* What options mean together. NULL, or why that is no board. */
+/* Judges the options together. NULL, or the reason why they make no board. */
 static const char *settle(struct line *line)
 {
     struct feroce_wishes *wishes = &line->wishes;

@@ -14,7 +14,7 @@
 #include "transport/feroce/board.h"
 #include "transport/feroce/generator.h"
 
-/* -- What the command line asks for (feroce_board.c) --------------------------------------------*/
+/* -- The wishes of the command line (feroce_board.c) --------------------------------------------*/
 
 enum feroce_data {
     FEROCE_DATA_COUNTER, /* 2.6. */

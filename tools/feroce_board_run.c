@@ -16,10 +16,10 @@
 #define TEXT_BYTES     256
 #define SECOND_NS      UINT64_C(1000000000)
 #define ROUND_MAX      64    /* Datagrams and packets until the other side is looked at. */
-#define SPIN_NS        30000 /* So long it looks for answers before it sleeps. */
+#define SPIN_NS        30000 /* It looks for answers for this time before it sleeps. */
 #define SLEEP_MAX_NS   (SECOND_NS / 5)
 #define PIPE_LOOK_NS   1000000
-#define LINGER_NS      SECOND_NS /* --once: so long it waits to be closed when all is done. */
+#define LINGER_NS      SECOND_NS /* --once: it waits for this time to be closed when all is done. */
 #define FRAME_OVERHEAD (14 + 20 + 8 + 4) /* Ethernet, IPv4, UDP and FCS around a RoCE packet. */
 #define LINE_OVERHEAD  20                /* Preamble and gap. */
 
@@ -47,7 +47,7 @@ static void on_signal(int number)
     interrupted = 1;
 }
 
-/* -- What is said -------------------------------------------------------------------------------*/
+/* -- Messages -----------------------------------------------------------------------------------*/
 
 static const char *address_text(uint32_t ip)
 {
@@ -355,7 +355,7 @@ static void take_line(struct run *run, uint32_t roce_bytes, struct instant now)
     const uint64_t bits = ((frame < 64 ? 64 : frame) + LINE_OVERHEAD) * UINT64_C(8);
     const uint64_t ns = bits * SECOND_NS / run->wishes->rate;
     if (run->line_free.ns + ns < now.ns) {
-        run->line_free.ns = now.ns - ns; /* What is late by one frame is made up for, no more. */
+        run->line_free.ns = now.ns - ns; /* A delay of one frame is made up for, no more. */
     }
     run->line_free.ns += ns;
 }

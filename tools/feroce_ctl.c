@@ -245,7 +245,7 @@ static int parse(struct ctl *ctl, int argc, char **argv)
     return ctl->has_remote ? 0 : refuse("ctl needs --remote, the address of the front end");
 }
 
-/* Whom the board shall answer, and send to. */
+/* Chooses the address that the board shall answer, and send to. */
 static void make_local(struct ctl *ctl)
 {
     struct ctl_wish *wish = &ctl->wish;

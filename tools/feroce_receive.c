@@ -106,7 +106,7 @@ static bool is_enough(const struct receiver *receiver, const struct stream *stre
            (most != 0 && stream->messages + stream->overwritten >= most);
 }
 
-/* The connection is no more. Whoever waits to be opened waits again. */
+/* The connection is no more. A stream that waits to be opened waits again. */
 static void stream_ended(struct receiver *receiver, struct stream *stream)
 {
     stream_stop(stream, &receiver->wishes);
@@ -297,7 +297,7 @@ static void run(struct receiver *receiver)
         take_events(receiver);
         let_signals_in(&signals);
         if (interrupts > 0 && !receiver->stopping) {
-            stop(receiver); /* What has come before is taken. */
+            stop(receiver); /* Packets that have come before are taken. */
         }
         output_tick(receiver, receive_now_ns());
     }

@@ -29,7 +29,7 @@ static void print_help(void)
            "  --stack 2026|2024 2024: offsets of WRITEs begin anew after 256 KB, not 64 KB\n"
            "  --check counter|feroce-rs|none\n"
            "                    which test data; default: counter, what front ends generate\n"
-           "  --max-messages N  ends after so many in each stream\n"
+           "  --max-messages N  ends after N in each stream\n"
            "  --dump FILE       writes the payload; with several streams to FILE's stem.NNN.ext\n"
            "  --stats-csv FILE  a line for each stream and second\n"
            "  --pmtu BYTES      256 to 4096, as the front end has it; default: the port's\n"

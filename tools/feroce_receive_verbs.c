@@ -17,7 +17,7 @@
 #define HOP_LIMIT     64
 #define TIMEOUT       14
 #define RETRIES       7
-#define UNTOUCHED     0xff /* What the ring is filled with: no word that is expected soon. */
+#define UNTOUCHED     0xff /* The ring is filled with this: no word that is expected soon. */
 
 static bool fail(char *error, const char *what)
 {
@@ -278,7 +278,7 @@ bool stream_connect(struct stream *stream, const struct device *device,
     return true;
 }
 
-/* What is whole counts; but a front end that goes on sending does not keep us here. */
+/* Whole messages count. But a front end that goes on sending does not keep us here. */
 static void take_rest(struct stream *stream, const struct wishes *wishes)
 {
     const uint64_t most = stream->messages + wishes->num_buf + wishes->wrap / wishes->buf_size;

@@ -52,7 +52,7 @@ static void gid_text(const struct live *live, uint32_t index, char *text, size_t
     }
 }
 
-/* What there is to say of an entry beside its GID. */
+/* A remark on an entry beside its GID. */
 static const char *gid_remark(const struct live *live, uint32_t index)
 {
     struct live_gid gid;

@@ -41,7 +41,7 @@ static void print_help(FILE *to)
         "            list, falsify, report: all experiments, those named, or those of a document\n"
         "            (forth, csrna, exanest, lant, feroce, network)\n\n"
         "  --seed N         of everything random (default 1)\n"
-        "  --repeat N       so many runs, with seeds from --seed on: means and the half of "
+        "  --repeat N       N runs, with seeds from --seed on: means and the half of "
         "their 95 %%\n"
         "                   intervals\n"
         "  --set K=V        a parameter's value, a word or a number with or without its unit:\n"

@@ -17,7 +17,7 @@
 #define LAB_SETS_MAX    LAB_PARAMETERS_MAX
 #define LAB_REPEATS_MAX 10000u
 
-/* -- What to run (lab_sweep.c) ------------------------------------------------------------------*/
+/* -- Values to run (lab_sweep.c) ----------------------------------------------------------------*/
 
 struct lab_sweep {
     uint32_t parameter;
@@ -89,7 +89,7 @@ struct lab_mean lab_point_mean(const struct lab_run *runs, uint32_t count, uint3
 /* False, and why: the runs do not have the same rows and points. */
 bool lab_repeats_match(const struct lab_run *runs, uint32_t count, char *error, size_t error_bytes);
 
-/* -- What came out (lab_output.c, lab_json.c) ---------------------------------------------------*/
+/* -- Results (lab_output.c, lab_json.c) ---------------------------------------------------------*/
 
 void lab_print_list(FILE *to, const struct lab_experiment *const *experiments, uint32_t count,
                     bool json);
@@ -103,7 +103,7 @@ json_t *lab_json_number(double value);
 json_t *lab_json_parameters(const struct lab_experiment *experiment);
 json_t *lab_json_claims(const struct lab_experiment *experiment);
 
-/* -- What must break rows (lab_falsify.c) -------------------------------------------------------*/
+/* -- Settings that must break rows (lab_falsify.c) ----------------------------------------------*/
 
 /* Runs experiments as they are and without what their rows rest on. Returns the exit status: 0 if
  * every row breaks, or is known not to be reproduced. */

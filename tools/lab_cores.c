@@ -32,7 +32,7 @@ void lab_runs_close(struct lab_run *runs, uint32_t count)
 
 /* -- Cores --------------------------------------------------------------------------------------*/
 
-/* What the processes of this rank share. */
+/* State that the processes of this rank share. */
 struct queue {
     atomic_uint next, finished;
 };

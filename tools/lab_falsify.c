@@ -31,7 +31,7 @@ enum outcome {
 
 static const char *const outcomes[] = {"breaks", "not reproduced", "SURVIVES", "MISSING", "NOT OK"};
 
-/* -- What to run --------------------------------------------------------------------------------*/
+/* -- Trials -------------------------------------------------------------------------------------*/
 
 static uint32_t setting_index(const struct trial *trial, const char *settings)
 {
@@ -80,7 +80,7 @@ static bool prepare(const struct trial *trial, uint64_t seed, struct lab_run *ru
     return true;
 }
 
-/* -- What came out ------------------------------------------------------------------------------*/
+/* -- Results ------------------------------------------------------------------------------------*/
 
 static const struct lab_row *row_named(const struct lab_run *run, const char *id)
 {

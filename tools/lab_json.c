@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a run found, for programs.
+ * The results of runs, for programs.
  */
 #include <inttypes.h>
 #include <math.h>

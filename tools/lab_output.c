@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a run found, for people.
+ * The results of runs, for people.
  */
 #include <inttypes.h>
 #include <string.h>

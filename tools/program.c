@@ -22,7 +22,7 @@
 #include "tools/nonic.h"
 
 #define LOADER      "ld-linux-x86-64.so.2"
-#define SCRIPTS_MAX 4 /* Interpreters that are scripts themselves: Linux follows so many. */
+#define SCRIPTS_MAX 4 /* Interpreters that are scripts themselves: Linux follows this number. */
 
 /* -- Which file it is ---------------------------------------------------------------------------*/
 

@@ -129,8 +129,8 @@ bool preload_library(void)
         return false;
     }
     put_before("LD_PRELOAD", library);
-    /* gcc's AddressSanitizer refuses to start if its runtime is not the first library of all. What
-     * the user says of this, stands behind it and counts. */
+    /* gcc's AddressSanitizer refuses to start if its runtime is not the first library of all. The
+     * user's own options stand behind this one, and count. */
     put_before("ASAN_OPTIONS", "verify_asan_link_order=0");
     return true;
 }
@@ -144,7 +144,7 @@ static int execute(char **program)
     return reason == ENOENT ? 127 : 126;
 }
 
-/* What options say, and how the library is told: an option without a value says 1. */
+/* Options, and how the library is told of them: an option without a value says 1. */
 struct setting {
     int option;
     const char *variable, *value;

@@ -38,12 +38,12 @@ struct request {
     size_t count;
     struct left_out {
         size_t foreign, silent, newer;
-    } left_out; /* What was said last. */
+    } left_out; /* The last message about it. */
 };
 
-/* -- What others said ---------------------------------------------------------------------------*/
+/* -- Texts of other processes -------------------------------------------------------------------*/
 
-/* Whatever could move a terminal's cursor, or is not ASCII, becomes a question mark. */
+/* Each character that could move a terminal's cursor, or is not ASCII, becomes a question mark. */
 static void clean(char *text)
 {
     for (; *text != '\0'; text++) {
@@ -218,7 +218,7 @@ static void show(const struct stat_program *program, const json_t *now, const js
     }
 }
 
-/* What is not shown, and why; said again when it changes. */
+/* Says which processes are not shown, and why; again when that changes. */
 static void say_left_out(struct request *request, const struct left_out *now)
 {
     const struct left_out *said = &request->left_out;
