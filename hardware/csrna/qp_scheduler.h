@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * qp_scheduler - which queue pair's work requests are read next.
+ * qp_scheduler - the choice of the queue pair whose work requests are read next.
  *
  * Purpose    Takes doorbells, and visits the queue pairs that have work in turn.
  * Inputs     qp_scheduler_doorbell; qp_scheduler_take (the WQEs of a visit have been read);
@@ -14,9 +14,9 @@
  * Source     csRNA 4.1, 4.5; specification 2.4; public model: doorbells, window.
  *
  * A visit has two halves, because nobody knows how much data WQEs stand for before they are read:
- * qp_scheduler_next says which to read, qp_scheduler_take which of them go on. What doesn't stays
- * pending and is read again. A queue pair in a visit, or whose window is full, has no turn; it
- * stands at the end of the row again as soon as it may.
+ * qp_scheduler_next says which to read, qp_scheduler_take which of them go on. The others stay
+ * pending and are read again. A queue pair has no turn while it is in a visit, or while its window
+ * is full. As soon as it may, it stands at the end of the row again.
  */
 #ifndef HARDWARE_CSRNA_QP_SCHEDULER_H
 #define HARDWARE_CSRNA_QP_SCHEDULER_H
@@ -30,7 +30,7 @@
 
 #define QP_SLOTS_MAX 131072
 
-/* What a program stores to ring: 8 bytes. */
+/* The 8 bytes that a program stores to ring. */
 struct qp_doorbell {
     uint32_t slot;   /* 24 bits. */
     uint8_t opcode;  /* The first WQE's; not used, because each WQE names its own. */
@@ -93,7 +93,7 @@ struct qp_visit {
     uint32_t offset; /* The offset of the first one. */
 };
 
-/* What a WQE that has been read stands for. */
+/* The message that a WQE stands for, known when the WQE has been read. */
 struct qp_message {
     uint32_t bytes;
     uint32_t packets;

@@ -34,7 +34,7 @@ enum qpc_victim_policy {
 
 struct qpc_cache {
     struct qpc *contexts;
-    struct qpc_cache_entry *entries; /* What the cache knows about contexts[i]. */
+    struct qpc_cache_entry *entries; /* The cache's knowledge of contexts[i]. */
     uint16_t *buckets;               /* The first entry of each. */
     uint32_t capacity;
     uint32_t count;

@@ -70,7 +70,7 @@ void qpc_manager_on_fetched(struct qpc_manager *manager, uint32_t qpn, const str
     manager->response_count++;
 }
 
-/* -- What both units do -------------------------------------------------------------------------*/
+/* -- The work of both units ---------------------------------------------------------------------*/
 
 static void clear(struct qpc_action *action)
 {

@@ -80,7 +80,8 @@ struct qpc_answer {
     struct qpc *context;               /* NULL for a prefetch. */
 };
 
-/* What one cycle makes the world do. The flags say which of the other members are valid. */
+/* The things that one cycle makes the world do. The flags say which of the other members are
+ * valid. */
 struct qpc_action {
     bool answers;
     bool fetches;     /* Read the context `fetch_qpn`; say qpc_manager_on_fetched, in order. */

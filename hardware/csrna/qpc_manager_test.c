@@ -502,8 +502,8 @@ static void test_all_wait(void **state)
     }
 }
 
-/* CSR-46: contexts return in every cycle, and in every cycle another one is missing. What waits
- * behind its queue pair's first request is answered all the same. */
+/* CSR-46: contexts return in every cycle, and in every cycle another one is missing. Requests that
+ * wait behind their queue pair's first one are answered all the same. */
 static void test_no_starvation(void **state)
 {
     (void)state;

@@ -43,7 +43,7 @@ enum {
     QPNS_MAX = 4096
 };
 
-/* What waits at an index. */
+/* A request that waits at an index. */
 struct asked {
     uint32_t qp;
     uint32_t
@@ -267,7 +267,7 @@ static struct asked arbitrate(struct world *world)
     return (struct asked){0};
 }
 
-/* What must come of a request, but for the answer itself. */
+/* Checks everything that a request must bring about, but for the answer itself. */
 static void expect(struct world *world, const struct asked *asked, const struct qpc_action *action,
                    bool pending, bool cached)
 {

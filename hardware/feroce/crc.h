@@ -59,7 +59,7 @@ static inline uint32_t feroce_matrix_apply(const struct feroce_matrix *matrix, u
     return sum;
 }
 
-/* What applies `second` and then `first`. */
+/* The matrix that applies `second` and then `first`. */
 struct feroce_matrix feroce_matrix_product(const struct feroce_matrix *first,
                                            const struct feroce_matrix *second);
 
@@ -93,7 +93,8 @@ struct feroce_crc_word feroce_crc_word_of(const uint8_t *bytes, size_t count, bo
 uint32_t feroce_crc_after(const struct feroce_crc_formula *formula, uint32_t seed,
                           const struct feroce_crc_word *word);
 
-/* What leaves of a register at the frame's end: to be stored least significant octet first. */
+/* The octets of a register that leave at the frame's end, to be stored least significant octet
+ * first. */
 static inline uint32_t feroce_crc_finish(uint32_t crc)
 {
     return ~crc;
@@ -118,7 +119,7 @@ struct feroce_crc_config {
     enum feroce_crc_fault fault;
 };
 
-/* What travels beside a word through the stages. */
+/* The mark that travels beside a word through the stages. */
 struct feroce_crc_mark {
     bool there, first, last;
     uint8_t slices;

@@ -368,7 +368,7 @@ static void make_whole(struct prng *prng, struct whole *whole)
     whole->bytes = 28 + roce + payload;
 }
 
-/* What the unit says of the packet: its octets masked, then a word a cycle. */
+/* The unit's ICRC of the packet: its octets masked, then a word a cycle. */
 static uint32_t icrc_of(struct feroce_crc *unit, const struct whole *whole)
 {
     static struct whole masked;

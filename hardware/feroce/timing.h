@@ -102,8 +102,8 @@ static inline uint32_t feroce_send_cycles(uint32_t frame_bytes, uint32_t width_b
            (feroce_icrc_is_alone(frame_bytes, width_bytes) ? 1 : 0);
 }
 
-/* What the ICRC's unit of 2026 delays a frame; the document's has three stages (crc.h). The width
- * is a power of two. */
+/* The delay of a frame by the ICRC's unit of 2026; the document's has three stages (crc.h). The
+ * width is a power of two. */
 static inline uint32_t feroce_icrc_cycles(uint32_t width_bytes)
 {
     return (uint32_t)__builtin_ctz(width_bytes) + 3 + 2;

@@ -17,7 +17,8 @@
 
 #define FORTH_COUNTER_MASK 0xfffu
 #define FORTH_CREDIT_SHIFT 5 /* A credit every 32 words. */
-/* What a packet is charged for beside its payload: header, its CRC, body CRC (C-6, C-12). */
+/* The words that a packet is charged for beside its payload: header, its CRC, body CRC (C-6,
+ * C-12). */
 #define FORTH_OVERHEAD_WORDS 2
 /* The largest buffer for which the counters tell full from empty. */
 #define FORTH_BUFFER_WORDS_MAX 1024

@@ -2,8 +2,8 @@
  *
  * fifo - the two FIFOs of the FORTH NIC between bus and network: room, and whole packets.
  *
- * What the words are is the world's; here is how many there are, because a word that comes to a
- * full FIFO is lost, and because transmission begins only when a whole packet stands in it.
+ * The world has the words. The FIFO has only their number, because a word that comes to a full FIFO
+ * is lost, and because transmission begins only when a whole packet stands in it.
  *
  * Source: TR376 2.1, 3.1.5; specification 2.5, 2.6 (pckt_cntr).
  */

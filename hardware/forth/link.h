@@ -84,7 +84,7 @@ struct forth_receiver {
     uint32_t high;    /* First half of a QWord. */
     uint32_t crc;     /* The CRC of the body so far. */
     uint32_t skipped; /* Words of the packet that is being skipped (4.3). */
-    /* What the last event is about. */
+    /* The subject of the last event. */
     struct forth_credit credit;
     struct forth_header header;
     uint64_t header_word, qword;

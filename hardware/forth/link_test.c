@@ -58,7 +58,7 @@ static struct forth_frame make_frame(struct prng *prng, uint8_t *payload, uint32
     };
 }
 
-/* What came out, counted. */
+/* The events and words that came out, counted. */
 struct outcome {
     uint64_t events[FORTH_RX_ALIGNMENT + 1]; /* As wide as the rest: compared as bytes. */
     uint64_t headers, payload;               /* Sums that depend on order. */

@@ -84,7 +84,7 @@ enum {
     FORTH_REGISTERS_BYTES = 0x100,
 };
 
-/* What a write asks the NIC to do, beside what it stores. */
+/* The actions that a write asks of the NIC, beside the value that it stores. */
 enum forth_command {
     FORTH_COMMAND_NONE = 0,
     FORTH_COMMAND_RESET_QUEUE = 1 << 0,

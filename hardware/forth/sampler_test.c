@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The sampler takes so many samples, so far apart, from the first DMA on, and gives them
- *         back.
+ * Goal    The sampler takes its number of samples, at its interval, from the first DMA on, and
+ *         gives them back.
  * Method  A script, cycle by cycle.
  */
 #include <setjmp.h>

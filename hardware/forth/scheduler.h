@@ -22,7 +22,7 @@
 int forth_round_robin(uint64_t eligible, uint32_t last, uint32_t ports);
 
 enum forth_arbiter {
-    FORTH_ARBITER_ROUND_ROBIN, /* What the document has. */
+    FORTH_ARBITER_ROUND_ROBIN, /* The document's choice. */
     FORTH_ARBITER_FIXED,       /* The lowest input first, always. */
 };
 

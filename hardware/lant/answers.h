@@ -21,7 +21,7 @@
 
 #include "wire/lant.h"
 
-/* What a packet is in short: all but its payload. */
+/* A packet without its payload. */
 struct lant_ends {
     struct lant_header header;
     struct lant_footer footer;
@@ -33,8 +33,8 @@ static inline bool lant_is_answer(uint32_t type)
     return type == LANT_R || type == LANT_B || type == LANT_RDMA_ACK;
 }
 
-/* What answers a request of this type. Where 3.5 does not say it, the table in which the sender
- * waits decides: SHM's rows wait for B or R, the others for RDMA_ACK. */
+/* The type of the answer to a request of this type. Where 3.5 does not say it, the table in which
+ * the sender waits decides: SHM's rows wait for B or R, the others for RDMA_ACK. */
 static inline enum lant_type lant_answer_type(const struct lant_ends *request)
 {
     switch (request->header.type) {

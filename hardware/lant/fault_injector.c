@@ -229,8 +229,8 @@ void lant_fault_step(struct lant_fault_injector *injector, uint64_t now)
     CHECK(now >= injector->now);
     INVARIANTS(lant_fault_check(injector));
     injector->now = now + 1;
-    /* The stages whose heads are due, a bit each: mostly it is one of all. What moves is due later
-     * than now, and what stood behind it is not judged yet: nothing moves twice. */
+    /* The stages whose heads are due, a bit each: mostly it is one of all. A record that moves is
+     * due later than now, and the record behind it is not judged yet. So no record moves twice. */
     uint32_t forward = 0, back = 0;
     for (uint32_t x = 0; x < LANT_FAULT_HOPS_MAX; x++) {
         forward |= (uint32_t)(injector->forward[x].due <= now) << x;
@@ -243,7 +243,7 @@ void lant_fault_step(struct lant_fault_injector *injector, uint64_t now)
     for (uint32_t left = back >> 1 | forward << 1; left != 0; left &= left - 1) {
         move_back(injector, (uint32_t)__builtin_ctz(left), now);
     }
-    /* Who is behind its last hop has turned, or waits to. */
+    /* A record behind its last hop has turned, or waits to. */
     for (uint32_t left = forward & ~(1u << (LANT_FAULT_HOPS_MAX - 1)); left != 0;) {
         const uint32_t x = 31 - (uint32_t)__builtin_clz(left);
         move_forward(injector, x, now);

@@ -3,15 +3,16 @@
  * fault_injector - stands for the network and its far end: swallows packets, and answers them after
  * 2 to 5 hops there and back.
  *
- * Purpose    Gives each packet a random distance, lets what is needed for its answer wander through
- *            as many delays and back, spoils it on the way by chance, and answers ACK or NACK.
+ * Purpose    Gives each packet a random distance. A record with the data for its answer wanders
+ *            through as many delays and back. Chance may spoil it on the way. The answer is ACK or
+ *            NACK.
  * Inputs     Packets without payload, when their last flit has entered (lant_fault_take).
  * Outputs    Answers (lant_fault_offer, _taken).
  * Ownership  The caller owns the struct.
  * Threads    One caller at a time.
- * Time       Cycles, as numbers that rise. lant_fault_step says what happens in one. Those before
- *            lant_fault_deadline can be left out, and nothing changes by that: chance is asked when
- *            something moves, not each cycle.
+ * Time       Cycles, as numbers that rise. lant_fault_step says what happens in one. Cycles before
+ *            lant_fault_deadline can be left out, and nothing changes by that: a random number is
+ *            drawn when a record moves, not each cycle.
  * Units      Cycles; 2^32nds of a probability.
  * Limits     LANT_FAULT_PLACES_MAX records a buffer. A full buffer holds what comes before it.
  * Source     Lant 5.3.1, 5.3.2, Fig. 5.7; specification 2.15, 6.7, 9.Y, 9.Z; LNI-81, LNI-82.
@@ -20,11 +21,11 @@
  * has x hops left to make back. So a packet of distance h goes P_0 .. P_(h-1), turns to A_h, and is
  * answered when it comes to A_0: 2h hops. P_5 has nothing to do then, since P_4 turns, too, and is
  * not made. At the end of each hop the record goes through a block A/N: chance may make its answer
- * a NACK. LLV: what is spoilt behind x hops turns there, to A_x, because the switch says so itself
- * (9.Z). E2E: it goes on, and only the far end notices. ECC: nothing is ever spoilt.
+ * a NACK. LLV: a record that is spoilt behind x hops turns there, to A_x, because the switch says
+ * so itself (9.Z). E2E: it goes on, and only the far end notices. ECC: nothing is ever spoilt.
  *
- * A_x takes one record a cycle: from A_(x+1) first, then from P_(x-1) (OC). Whoever must wait moves
- * one cycle later, and keeps what chance said.
+ * A_x takes one record a cycle: from A_(x+1) first, then from P_(x-1) (OC). A record that must wait
+ * moves one cycle later, and keeps the result of its random draw.
  *
  * The threshold belongs to a bit error rate and a number of bits, 64 * 68 = 4352 for a full packet:
  *   round((1 - (1 - ber)^bits) * 2^32) = llround(-expm1(bits * log1p(-ber)) * 0x1p32),
@@ -145,7 +146,7 @@ static inline bool lant_fault_ready(const struct lant_fault_injector *injector)
 void lant_fault_take(struct lant_fault_injector *injector, const struct lant_ends *packet,
                      uint64_t now);
 
-/* What happens in cycle `now`, which is later than the last one stepped. */
+/* The work of cycle `now`, which is later than the last one stepped. */
 void lant_fault_step(struct lant_fault_injector *injector, uint64_t now);
 
 /* The earliest cycle in which a step may change something; LANT_NEVER. */

@@ -40,7 +40,7 @@ static void test_places(void **state)
     assert_false(lant_route_places(&one, LANT_NODES_MAX, 0).exists);
 }
 
-/* What the machine does not have: each of the three numbers at its limit and beyond. */
+/* Places that the machine does not have: each of the three numbers at its limit and beyond. */
 static void test_places_missing(void **state)
 {
     (void)state;
@@ -412,7 +412,7 @@ static void test_chance_tree_and_torus(void **state)
         ways[in_torus.port]++;
         assert_true(places.uplinks >> in_places.port & 1);
         links[in_places.port == 0 ? 0 : in_places.port == 3 ? 1 : 2]++;
-        /* What has one way has it always. */
+        /* A route with one way has it always. */
         assert_int_equal(lant_route_fat_tree(&tree, 1, 9, 77, random).port, 1);
         assert_int_equal(lant_route_torus(&torus, 0, 2, random).port, 0);
         assert_int_equal(lant_route_torus(&torus, 0, 6, random).port, 2);

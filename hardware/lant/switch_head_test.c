@@ -114,7 +114,7 @@ static void test_livelock(void **state)
     assert_int_equal(why, LANT_SWITCH_LATE);
 }
 
-/* What has come where it belongs is delivered at any age, and its age does not change. */
+/* A packet that has come where it belongs is delivered at any age, and its age does not change. */
 static void test_delivery(void **state)
 {
     (void)state;
