@@ -84,8 +84,8 @@ static void expect_rows(const struct lab_run *run)
     }
 }
 
-/* What the command line names: an experiment, the experiments of a document, or all; of them the
- * quick or the long ones, if it says which. */
+/* The command line names an experiment, the experiments of a document, or all. It may ask for the
+ * quick or for the long ones of them. */
 static const char *named = "", *pace = "";
 
 static bool is_chosen(const struct lab_experiment *experiment)
@@ -251,7 +251,7 @@ static void test_wrong_input(void **state)
     free(run);
 }
 
-/* What a parameter may be, a machine can be built with. */
+/* A machine can be built with every value that a parameter may have. */
 static void test_ends(void **state)
 {
     (void)state;

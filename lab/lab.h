@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * lab - experiments: what they are called, what can be set, what they found.
+ * lab - experiments: their names, their parameters, their results.
  *
- * Purpose    An experiment reproduces a row or figure of a document; it is a function of its
- *            parameters and a seed, and gives rows to compare and figures to draw. What it claims,
- *            and what must break each claim, is said before it runs.
+ * Purpose    An experiment reproduces a row or figure of a document. It is a function of its
+ *            parameters and a seed. It gives rows to compare and figures to draw. Its claims, and
+ *            the settings that must break each claim, are written down before it runs.
  * Inputs     Parameters by name, a seed, files for traces.
  * Outputs    Rows with verdicts, figures, what parts take of memory, a digest that repeats.
  * Ownership  A run owns what it found.
@@ -89,9 +89,9 @@ struct lab_parameter {
 
 /* -- Claims --------------------------------------------------------------------------------------
  *
- * What an experiment says about its document, before it runs: each row belongs to one claim. A
- * claim that nothing could break says nothing, so it names the settings that must put each of its
- * rows out of tolerance; `nonic lab falsify` tries them. */
+ * An experiment makes claims about its document before it runs, and each row belongs to one claim.
+ * A claim that nothing could break says nothing. So it names the settings that must put each of its
+ * rows out of tolerance, and `nonic lab falsify` tries them. */
 
 enum lab_reference {
     LAB_PRINTED,   /* The document prints the figure. */
@@ -113,7 +113,7 @@ struct lab_claim {
     /* Settings, NAME=VALUE, with a space between two; or several alternatives with " | " between
      * two, each of which must break the rows alone. */
     const char *broken_by;
-    const char *because; /* What these settings take away. */
+    const char *because; /* The feature that these settings take away. */
     /* NULL, or why the model does not reproduce the figure. The row must be out of tolerance. */
     const char *not_reproduced;
 };
@@ -143,12 +143,12 @@ enum lab_verdict {
     LAB_NOT_JUDGED,     /* The run explores: its parameters are not the document's. */
 };
 
-/* What is drawn on one pair of axes. */
+/* The curves and marks on one pair of axes. */
 struct lab_figure {
     char id[LAB_ID_BYTES]; /* Unique in its experiment; a part of file names. */
     char title[LAB_TEXT_BYTES], x[LAB_TEXT_BYTES], y[LAB_TEXT_BYTES];
     bool log_x;
-    bool log_y;     /* Then everything that is drawn is above 0. */
+    bool log_y;     /* If so, all values that are drawn are above 0. */
     bool from_zero; /* The y axis begins at 0, unless it is logarithmic. */
     uint32_t mark_count;
     struct {
@@ -166,10 +166,10 @@ struct lab_series {
     } points[LAB_POINTS_MAX];
 };
 
-/* What one kind of a machine's parts takes, in the largest world of the run. */
+/* The memory of all parts of one kind, in the largest world of the run. */
 struct lab_memory {
     char part[LAB_ID_BYTES]; /* "node", "link". */
-    uint64_t count, bytes;   /* How many there were, and what all of them took. */
+    uint64_t count, bytes;   /* The number of the parts, and the memory of all. */
 };
 
 /* A network and its traffic, which a run may be given as text (docs/topologies.md). */
@@ -225,7 +225,8 @@ struct lab_experiment {
     /* Fails the run if its texts are wrong. NULL: the experiment takes none. */
     void (*judge_texts)(struct lab_run *run);
     void (*run)(struct lab_run *run);
-    const char *explains; /* What the model explains about the document, and what it does not. */
+    const char *explains; /* The facts of the document that the model explains, and those that it
+                           * does not. */
 };
 
 /* All experiments; the last entry is NULL. */
@@ -302,7 +303,7 @@ void lab_judge_range(struct lab_row *row, double least, double most, double meas
 /* A figure's y axis is linear and begins at 0 unless `log_y` is set or `from_zero` is cleared. */
 struct lab_figure *lab_add_figure(struct lab_run *run, const char *id, const char *title,
                                   const char *x, const char *y, bool log_x);
-/* What the document prints of this figure: a point, or a level if x is LAB_NOTHING. */
+/* A value that the document prints in this figure: a point, or a level if x is LAB_NOTHING. */
 void lab_add_mark(struct lab_figure *figure, double x, double y, const char *text);
 /* A curve of the figure that was added last. */
 struct lab_series *lab_add_curve(struct lab_run *run, const char *name, ...)

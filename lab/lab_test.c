@@ -136,7 +136,7 @@ static void test_verdicts(void **state)
     run.judged = false;
     assert_true(lab_run_good(&run));
     assert_string_equal(verdict_of("T-1"), "not judged");
-    /* What is said not to be reproduced must not be. */
+    /* A row that is said not to be reproduced must not be. */
     prepare("");
     (void)lab_execute(&run);
     lab_judge_range(&run.rows[3], 1, LAB_UNBOUNDED, 5);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a run found: rows and their verdicts, figures, memory.
+ * The results of a run: rows and their verdicts, figures, memory.
  */
 #include <math.h>
 #include <stdarg.h>

@@ -11,8 +11,8 @@
 /* In a trace, a span shorter than this was answered from the cache. */
 #define HIT_PS 50000
 
-/* The cache must hold the state of the engine: both change at the same places only. What is not
- * acknowledged is not in the context if the window is on the chip. */
+/* The cache must hold the state of the engine: both change at the same places only. If the window
+ * is on the chip, the packets that are not acknowledged are not in the context. */
 static void check_context(struct csrna_nic *nic, const struct csrna_qp *qp,
                           const struct qpc *context)
 {

@@ -243,8 +243,8 @@ static void open_nodes(struct csrna_machine *machine)
     }
 }
 
-/* What is measured is a part of a round over all connections, or more if they are few. Before it
- * comes as much again, or where latency is measured a whole round: so that a context which is
+/* The measurement takes a part of a round over all connections, or more if they are few. The same
+ * number of messages comes before it, or a whole round if latency is measured. So a context that is
  * missed was put out of the cache, and not merely never read. */
 static void plan(struct csrna_machine *machine)
 {

@@ -25,16 +25,18 @@
 
 extern const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT];
 
-/* What a packet takes of the wire; the words of the parameter, in their order. */
+/* The bytes that a packet takes on the wire. The words of the parameter are in this order. */
 enum csrna_framing {
-    /* As the public model times it: a WRITE takes its data and a READ request what it asks for, on
-     * the way from the switch only; answers take nothing, and nor does the way to the switch. */
+    /* As the public model times it: on the way from the switch a WRITE takes its data, and a READ
+     * request the bytes that it asks for. Answers take nothing, and no packet takes time on the way
+     * to the switch. */
     CSRNA_FRAMING_MODEL,
     CSRNA_FRAMING_HEADERS, /* The public model's packet: addresses of 12 bytes, a BTH of 8. */
     CSRNA_FRAMING_ROCEV2,  /* Everything that real Ethernet carries, preamble and gap included. */
 };
 
-/* What experiments vary from machine to machine; the rest comes from the run's parameters. */
+/* The settings that experiments vary from machine to machine. The rest comes from the run's
+ * parameters. */
 struct csrna_load {
     enum csrna_policy policy;
     enum csrna_placement placement;
@@ -54,7 +56,7 @@ struct csrna_load {
     double share;
 };
 
-/* What surrounds the NICs. */
+/* The surroundings of the NICs: switch, wires, host, cores. */
 struct csrna_world {
     struct sim_output_kind output; /* The switch's; the nodes' wires are like those behind it. */
     uint64_t write_ps;

@@ -201,9 +201,9 @@ static void test_both_directions(void **state)
     assert_true(result.pcie_in <= 1 && result.pcie_out <= 1);
 }
 
-/* What a packet takes of the wire decides the rate of long messages: 12 + 8 + 16 bytes beside the
- * data, or 98 with RoCEv2; as the public model has it, the server's own link is no bound, but that
- * of a client is. */
+/* The bytes of a packet on the wire decide the rate of long messages: 12 + 8 + 16 bytes beside the
+ * data, or 98 with RoCEv2. In the public model the server's own link is no bound, but that of a
+ * client is. */
 static void test_framing(void **state)
 {
     (void)state;
@@ -226,8 +226,8 @@ static void test_framing(void **state)
     }
 }
 
-/* The window of a whole NIC lets that many packets through in a round trip, which takes 2 us on
- * the wire alone; also if packets of a full window are lost. */
+/* A round trip takes 2 us on the wire alone. The window of a whole NIC lets its number of packets
+ * through in this time, also if packets of a full window are lost. */
 static void test_window(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static void test_acks(void **state)
     assert_true(context.rate > 0.99 * on_chip.rate && context.rate < 1.01 * on_chip.rate);
 }
 
-/* What a setting breaks is found. */
+/* The test finds what a setting breaks. */
 static void test_found(void **state)
 {
     (void)state;

@@ -226,7 +226,7 @@ struct csrna_nic {
     char track_names[QPC_CHANNELS][QPC_OOCAP_MAX][24];
     uint64_t asked_ps[QPC_CHANNELS][QPC_OOCAP_MAX]; /* When the request of an index was made. */
     void *memory[6];
-    size_t bytes; /* What all of this takes. */
+    size_t bytes; /* The memory of all of this. */
 };
 
 void csrna_nic_open(struct csrna_nic *nic, struct csrna_machine *machine, uint32_t node,

@@ -13,7 +13,7 @@
 #define BEGIN_PS   UINT64_C(1000000)
 #define REQUEST_PS (UINT64_C(2) * 1000 * 1000 * 1000 * 1000) /* Section 4: 2 s, */
 #define REQUESTS   2u                                        /* twice. */
-/* What peers call the memory: the same in every run. */
+/* The address of the memory, as peers name it: the same in every run. */
 #define MEMORY_START UINT64_C(0x7f0000000000)
 #define OFFSETS_2026 (1u << 16)
 #define OFFSETS_2024 (1u << 18)

@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "sim/meter.h"
 
-/* A world in which nothing is acknowledged any more ends after so long. */
+/* A world without an acknowledgement for this time ends. */
 #define PATIENCE_PS (UINT64_C(100) * 1000 * 1000 * 1000)
 
 struct feroce_progress {
@@ -302,7 +302,7 @@ void feroce_machine_run(struct feroce_machine *machine)
     }
 }
 
-/* What no setting may bring about. */
+/* No setting may bring about any of these. */
 static void check(struct feroce_machine *machine)
 {
     const struct feroce_receiver *receiver = &machine->receiver;

@@ -26,8 +26,8 @@
 
 #define FEROCE_PACKETS_MAX 65536u
 
-/* What a run found. Rates are of the time from when all boards have had their first messages
- * acknowledged until one has had all; they are 0 if a board never gets there. */
+/* The results of a run. Rates are counted from the time when every board has had its first message
+ * acknowledged, until one board has had all of its own. They are 0 if a board never gets there. */
 struct feroce_result {
     bool done;   /* All messages were acknowledged. */
     double gbps; /* Payload, of all boards. */

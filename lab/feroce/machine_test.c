@@ -189,7 +189,8 @@ static void test_reply_between(void **state)
     while (machine->receiver.cm_replies == replies && sim_step(&machine->sim)) {
     }
     const uint64_t before = machine->nodes[0].packets;
-    /* What was handed on leaves first, and packets went before and go behind. */
+    /* The packets that were handed on leave first. Other packets went before them and go behind
+     * them. */
     assert_true(before > packets && before <= packets + 10);
     feroce_machine_run(machine);
     assert_true(machine->nodes[0].packets > before + 100);

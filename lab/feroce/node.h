@@ -14,7 +14,7 @@
  *
  * Stack 2026: a queue fills a packet in its framer, the memory write stores it, and only then the
  * reader can find it (FER-63). Stack 2024 has neither: a packet streams from the generator to the
- * line. What the memory read has begun leaves, whatever is acknowledged meanwhile.
+ * line. A packet that the memory read has begun leaves, even if it is acknowledged meanwhile.
  */
 #ifndef LAB_FEROCE_NODE_H
 #define LAB_FEROCE_NODE_H
@@ -95,7 +95,7 @@ struct feroce_node {
     uint32_t ahead; /* Packets handed on and not on the line. */
     uint16_t identification;
     struct sim_event timer;
-    /* What it did. */
+    /* Counters and times of its work. */
     uint64_t messages, acked_bytes, acks;
     uint64_t packets, resent;
     uint64_t last_ack_ps, last_nak_ps, first_resend_ps, failed_ps;

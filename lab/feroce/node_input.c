@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What comes to a board: acknowledgements, messages of the connection manager, its timers' time.
+ * A board's input: acknowledgements, messages of the connection manager, its timers' time.
  */
 #include <string.h>
 

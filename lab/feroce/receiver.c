@@ -81,7 +81,7 @@ static void answer(struct feroce_receiver *receiver)
 
 /* -- Moves --------------------------------------------------------------------------------------*/
 
-/* What is in memory now is compared with the pattern. */
+/* Compares the present content of the memory with the pattern. */
 static void compare(struct feroce_receiver *receiver, struct feroce_connection *connection,
                     const uint8_t *bytes, uint32_t count)
 {
@@ -129,8 +129,8 @@ static struct gid gid_of(uint32_t node)
     return gid;
 }
 
-/* ack_ns after the last bit. A NIC that judges a packet before it can answer the one before would
- * ask for a lost one that much earlier. */
+/* ack_ns after the last bit. A NIC that judged a packet before it could answer the one before would
+ * ask for a lost packet earlier, by that time. */
 static void on_taken(struct sim *sim, struct sim_event *event)
 {
     struct feroce_packet_on_line *packet =

@@ -67,7 +67,7 @@ struct feroce_receiver {
     bool spoilt; /* The one bit was flipped. */
     uint32_t replies_left;
     bool withheld; /* The one packet. */
-    /* What it saw. */
+    /* Counters of the packets that it saw. */
     uint64_t frames, compared, wrong; /* Bytes of payload. */
     uint64_t icrcs, bad_icrcs;
     uint64_t disordered;           /* Packets that were neither in order nor answered. */
@@ -81,8 +81,8 @@ struct feroce_receiver {
 };
 
 void feroce_receiver_open(struct feroce_receiver *receiver, struct feroce_machine *machine);
-/* Asks board 0 for one more queue pair, to be connected to this address; 0: the host's. What comes
- * of it is not looked at. */
+/* Asks board 0 for one more queue pair, to be connected to this address; 0: the host's. The outcome
+ * is not looked at. */
 void feroce_receiver_ask(struct feroce_receiver *receiver, uint32_t ip);
 /* Begins to open queue pairs. */
 void feroce_receiver_start(struct feroce_receiver *receiver);

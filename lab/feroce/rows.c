@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What every world of FERoCE is looked at for, row A37.
+ * The rows about every world of FERoCE (A37).
  */
 #include "lab/feroce/rows.h"
 

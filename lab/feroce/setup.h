@@ -30,7 +30,7 @@ enum feroce_speed {
     FEROCE_SPEEDS,
 };
 
-/* What the laboratory may spoil, to see who notices. */
+/* The bits that the laboratory may spoil, to see which check notices. */
 enum feroce_flip {
     FEROCE_FLIP_NOTHING,
     FEROCE_FLIP_PAYLOAD, /* A bit of one packet's payload, behind the check of the ICRC. */
@@ -80,10 +80,10 @@ struct feroce_load {
     uint64_t stagger_ps;      /* Between the starts of two boards. */
     uint32_t loss_millionths; /* Packets from boards. */
     uint32_t lost_psn;        /* Queue pair 256's packet that is lost once; NO_PSN: none. */
-    uint32_t acks;            /* After so many all ACKs are lost; 0: none is. */
-    uint32_t lost_replies;    /* So many replies of the boards to OPEN. */
-    uint64_t reposts_from_ps; /* Until then, from the start on, no receive is posted again. */
-    uint64_t window_ps;       /* Fairness is looked at over times so long; 0: not at all. */
+    uint32_t acks;            /* After this number of ACKs all are lost; 0: none is. */
+    uint32_t lost_replies;    /* The number of replies of the boards to OPEN that are lost. */
+    uint64_t reposts_from_ps; /* From the start until then no receive is posted again. */
+    uint64_t window_ps;       /* Fairness is looked at over spans of this length; 0: not at all. */
 };
 
 #define FEROCE_NO_PSN UINT32_MAX
@@ -94,7 +94,7 @@ struct feroce_setup feroce_setup_of(struct lab_run *run, enum feroce_speed speed
 struct feroce_setup feroce_setup_2026(struct lab_run *run, enum feroce_speed speed);
 /* With another gap behind frames, and bubbles in boards. */
 void feroce_set_gap(struct feroce_setup *setup, uint32_t extra_bytes, uint32_t bubble_cycles);
-/* Messages of so many bytes from one queue pair of one board. */
+/* One queue pair of one board sends `messages` messages of `bytes` bytes. */
 struct feroce_load feroce_load_of(uint32_t bytes, uint32_t messages);
 
 #endif

@@ -28,7 +28,7 @@
 struct forth_bus;
 struct forth_bus_user;
 
-/* What a user does with the bus: cycles in which no data moves, then data cycles. */
+/* A user's time on the bus: cycles in which no data moves, then data cycles. */
 struct forth_bus_tenure {
     uint32_t overhead, data;
 };

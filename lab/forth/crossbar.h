@@ -29,7 +29,8 @@ struct crossbar_config {
     uint32_t sync;   /* Cycles until the other clock domain sees a packet or a departure. */
     uint32_t decide; /* Cycles that an output scheduler takes to choose, */
     uint32_t inform; /* and until its interface knows the choice. */
-    uint32_t lead; /* So many cycles before a packet's end the output begins to choose the next. */
+    uint32_t lead; /* The output begins to choose the next packet at this number of cycles before a
+                    * packet's end. */
     enum forth_arbiter arbiter;
     uint32_t change_over;  /* Cycles between packets of different crosspoints. */
     uint32_t credit;       /* Cycles of the link that a credit occupies. */
@@ -66,7 +67,7 @@ struct crossbar_port {
     uint64_t packets_out, words_out;
     struct forth_output_scheduler scheduler;
     struct forth_credit_scheduler credits;
-    struct forth_end end; /* What the attached node sends comes in here. */
+    struct forth_end end; /* The attached node's words come in here. */
     uint64_t packets_in, words_in;
     struct sim_event tell; /* A credit is to be sent. */
     struct sim_event refresh;

@@ -265,7 +265,7 @@ static void test_cut_through(void **state)
     }
 }
 
-/* Idle cycles between the packets of so many crosspoints, which fill, then empty at once. */
+/* Idle cycles between the packets of `senders` crosspoints, which fill, then empty at once. */
 static uint64_t idle_between(const struct crossbar_config *config, uint32_t senders)
 {
     struct world *world = open_world_of(config, 0);
@@ -298,8 +298,8 @@ static void test_gaps(void **state)
     assert_int_equal(idle_between(&config, 2), 3 * 21);
 }
 
-/* FNX-41: a choice takes its time: one that begins too late leaves the link idle, so much for each
- * packet but the first. */
+/* FNX-41: a choice takes its time. A choice that begins too late leaves the link idle, for the same
+ * time before each packet but the first. */
 static void test_late_choice(void **state)
 {
     (void)state;
@@ -468,8 +468,8 @@ static void add_errors(struct world *world, double bits, uint32_t credits_millio
     }
 }
 
-/* What a window still counts as outstanding when everything is delivered: less than a credit's
- * granularity, or words have leaked. */
+/* When everything is delivered, a window may still count less than a credit's granularity as
+ * outstanding. If it counts more, words have leaked. */
 static void expect_no_leak(const struct world *world)
 {
     for (uint32_t i = 0; i < world->ports; i++) {

@@ -15,7 +15,7 @@
 #define BUFFER_AT     0x100000u
 #define MESSAGE_WORDS (sizeof(struct forth_disk_message) / 8)
 #define PAGE_QWORDS   (FORTH_DISK_PAGE_BYTES / 8)
-#define PATIENCE_PS   UINT64_C(1000000000000) /* A second: no request takes that long. */
+#define PATIENCE_PS   UINT64_C(1000000000000) /* A second: no request takes longer. */
 
 static struct forth_node *node_of(struct forth_disk *disk, uint32_t index)
 {

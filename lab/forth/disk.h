@@ -58,7 +58,7 @@ struct forth_disk {
     struct forth_disk_side initiator, target;
     bool done;
     bool dead;                 /* A request was never answered: no more are sent. */
-    uint64_t tag, asked_pages; /* What is asked for now. */
+    uint64_t tag, asked_pages; /* The request that is under way. */
     uint64_t requests, bytes_read, bytes_written, wrong;
 };
 

@@ -14,7 +14,7 @@
 
 #define FORTH_DOCUMENT "FORTH-ICS TR376: multi-gigabit NIC and buffered crossbar (2006)"
 
-/* What all experiments on this document have in common, and an experiment's claims. */
+/* Members that all experiments on this document share, and an experiment's claims. */
 #define FORTH_COMMON                                                                               \
     .document = FORTH_DOCUMENT, .parameters = forth_parameters,                                    \
     .parameter_count = FORTH_PARAMETER_COUNT
@@ -27,9 +27,9 @@
 #define FORTH_SWITCHED_NODES 4u
 #define FORTH_QWORD_BYTES    8u
 
-/* -- What experiments share ---------------------------------------------------------------------*/
+/* -- Functions that experiments share -----------------------------------------------------------*/
 
-/* A row's id: the claim's, and which one. */
+/* A row's id: the claim's, and the row's within it. */
 const char *forth_row_id(char *id, const char *claim, const char *which, ...)
     __attribute__((format(printf, 3, 4)));
 /* The sum of the times of a message's parts between two nodes without a switch, in ns: post, read,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * filesystem - the smallest file system that files can be kept in: names, extents, pages of 4 KB.
+ * filesystem - the smallest file system that can keep files: names, extents, pages of 4 KB.
  *
- * For workloads that want a file system on a block device, whatever carries it. A file is one run
- * of pages; names are paths. What is mounted is also in memory, and written back page by page.
+ * It serves workloads that want a file system on a block device of any kind. A file is one run of
+ * pages; names are paths. A mounted file system is also in memory, and is written back page by
+ * page.
  */
 #ifndef LAB_FORTH_FILESYSTEM_H
 #define LAB_FORTH_FILESYSTEM_H

@@ -3,8 +3,9 @@
  * link - one direction of a FORTH link: packets and credits on their way, and what bit errors
  * do to them.
  *
- * Purpose    Whole packets travel as one event each. What the receiver of link.h would say of their
- *            words, one by one, is worked out from where the flipped bits lie.
+ * Purpose    Whole packets travel as one event each. The verdict that the receiver of
+ *            hardware/forth/link.h would reach word by word is worked out from the places of the
+ *            flipped bits.
  * Inputs     forth_link_packet, forth_link_credit.
  * Outputs    The receiving end's on_packet and on_credit.
  * Ownership  Packets come from the fabric's pool; on_packet and on_lost hand them to the receiver.
@@ -32,7 +33,7 @@ struct forth_end;
 struct sim_trace;
 struct sim_capture;
 
-/* What became of a packet on a link. */
+/* The fate of a packet on a link. */
 enum forth_fate {
     FORTH_FATE_GOOD,
     FORTH_FATE_BODY,   /* The payload or its CRC is not as sent: delivered, and flagged. */
@@ -68,7 +69,7 @@ struct forth_end {
     void (*on_credit)(struct forth_end *end, uint16_t credit);
 };
 
-/* What the links, switches and NICs of one world share. */
+/* State that the links, switches and NICs of one world share. */
 struct forth_fabric {
     struct sim *sim;
     struct sim_pool packets, credits;

@@ -46,7 +46,7 @@ static void make_packet(struct prng *prng, struct forth_packet *packet)
     forth_packet_seal(packet);
 }
 
-/* What the words say: which fate, if the packet is delivered at all. */
+/* The verdict that the words give: which fate, if the packet is delivered at all. */
 static enum forth_fate by_words(const struct forth_packet *packet, const uint32_t *bits,
                                 uint32_t bit_count)
 {

@@ -20,7 +20,7 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
               "bus cycles of a DMA write beside its data"),
     LAB_WHOLE("memory", "cycles", 40, 0, 10000, "OC", "bus cycles from split to data"),
     LAB_WHOLE("jitter", "cycles", 0, 0, 1000, "4.2, OC",
-              "up to so many bus cycles more from split to data, at random"),
+              "the most further bus cycles from split to data, at random"),
     LAB_WORD("core", "exclusive shared", "OC",
              "whether the host posts while the NIC fetches: no, or yes"),
     LAB_WHOLE("latency_timer", "cycles", 254, 0, 255, "3.1.2", "PCI latency timer"),
@@ -47,7 +47,7 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
     LAB_WHOLE("decide", "cycles", 1, 0, 100, "3.2.3", "switch: an output's choice"),
     LAB_WHOLE("inform", "cycles", 1, 0, 100, "3.2.3", "switch: from choice to interface"),
     LAB_WHOLE("lead", "cycles", 3, 0, 6, "3.2.3",
-              "switch: the choice begins so long before a packet's end"),
+              "switch: the time from the choice's begin to a packet's end"),
     LAB_FITTED_WHOLE("FNX-A4.sum", "change_over", "cycles", 3, 0, 1000, "4.2 (A4)",
                      "network cycles between packets of different crosspoints"),
     LAB_WORD("arbiter", "round-robin fixed", "3.2.3",
@@ -284,8 +284,8 @@ void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint
 
 /* -- Counters against the truth (A19) -----------------------------------------------------------*/
 
-/* What a NIC counts against what the link counts that it sends on; a FIFO that overflows shows that
- * the credits did not hold. */
+/* Compares a counter of the NIC with the count of the link on which it sends. A FIFO that overflows
+ * shows that the credits did not hold. */
 static void compare(struct forth_machine *machine, uint32_t index, enum forth_counter counter,
                     uint64_t truth)
 {
@@ -306,7 +306,7 @@ static void compare_counters(struct forth_machine *machine, uint32_t index)
     compare(machine, index, FORTH_host2net_fifo_full, 0);
 }
 
-/* -- What it takes ------------------------------------------------------------------------------*/
+/* -- Memory -------------------------------------------------------------------------------------*/
 
 void forth_tell_fabric(struct lab_run *run, const struct forth_fabric *fabric)
 {

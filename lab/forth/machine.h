@@ -55,7 +55,7 @@ void forth_machine_close(struct forth_machine *machine);
 /* When measuring begins: after the warm-up, or half-way through the run if that is earlier. */
 uint64_t forth_warm_ps(struct lab_run *run);
 
-/* The switch as the parameters describe it, with so many ports. */
+/* The switch as the parameters describe it, with `ports` ports. */
 struct crossbar_config forth_crossbar_config(struct lab_run *run, uint32_t ports);
 struct sim_clock forth_net_clock(struct lab_run *run, uint32_t unit);
 /* A direction of a link as the parameters describe it, with the errors of its number. */
@@ -63,7 +63,7 @@ void forth_link_open(struct forth_link *link, struct forth_fabric *fabric, struc
                      struct lab_run *run, uint32_t clock, uint32_t lanes, uint32_t number);
 /* The period of repeated credits; 0: they are not repeated. */
 uint64_t forth_refresh_ps(struct lab_run *run);
-/* The window for a buffer of so many words. */
+/* The window for a buffer of `words` words. */
 uint32_t forth_window_words(struct lab_run *run, uint32_t words);
 /* The eighths of a packet that must have come before the bus may take it, so that the bus does not
  * run dry. */
@@ -71,14 +71,14 @@ uint32_t forth_cut_through_eighths(struct lab_run *run, uint32_t lanes);
 
 /* Payload of a link in MB/s: framing costs 20 bytes of a packet on one link, 4 QWords of two. */
 double forth_link_rate(struct lab_run *run, uint32_t lanes, uint32_t qwords);
-/* What the DMA initiator can fetch, in MB/s. */
+/* The rate at which the DMA initiator can fetch, in MB/s. */
 double forth_dma_rate(struct lab_run *run, uint32_t qwords);
 
-/* How many packets can exist at a time: `usual` ones, and without flow control as many of the
+/* The most packets that can exist at a time: `usual` ones, and without flow control as many of the
  * smallest as fill the links. */
 uint32_t forth_packets(struct lab_run *run, uint32_t nodes, uint32_t usual);
 
-/* What a fabric's pools, and a switch, take. */
+/* The memory of a fabric's pools, and of a switch. */
 void forth_tell_fabric(struct lab_run *run, const struct forth_fabric *fabric);
 void forth_tell_switch(struct lab_run *run, const struct crossbar *crossbar);
 

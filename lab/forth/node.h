@@ -45,7 +45,7 @@ struct forth_node_config {
     uint32_t write_overhead; /* and of a DMA write. */
     uint32_t post;           /* PCI cycles of writing a request. */
     uint32_t memory_cycles;  /* PCI cycles from the split response to the data, */
-    uint32_t jitter;         /* and up to so many more, at random. */
+    uint32_t jitter;         /* and the most further ones, at random. */
     uint64_t seed;           /* For that. */
     uint32_t latency_timer;
     uint32_t to_pci, to_net; /* Net cycles until the other clock domain sees a packet. */
@@ -64,7 +64,7 @@ struct forth_node_config {
 
 struct forth_node;
 
-/* What runs on the host. A callback may post, and may change memory. */
+/* The program on the host. A callback may post, and may change memory. */
 struct forth_program {
     /* Gives the next request to write into the queue; false: none now. Called when the node holds
      * the bus. */
@@ -77,7 +77,7 @@ struct forth_program {
     void *owner;
 };
 
-/* What really happened, to be compared with the counters of the NIC. */
+/* The true numbers, to be compared with the counters of the NIC. */
 struct forth_truth {
     uint64_t posted, fetched, delivered, qwords_out, qwords_in, flagged, header_errors, bad_credits;
     uint64_t local_notifications, remote_notifications, interrupts, credits_in, credits_out;
@@ -107,7 +107,7 @@ struct forth_node {
     struct forth_window windows[FORTH_NODES];
     struct forth_ledger ledger;
     /* The world's side of it. */
-    struct forth_request next; /* What the program posts next, if `has_next`. */
+    struct forth_request next; /* The program's next request, if `has_next`. */
     bool has_next;
     struct forth_packet *filling; /* The packet that the fetch fills. */
     bool fetch_queued;            /* Its request is still the queue's head: there was no reset. */
@@ -168,7 +168,8 @@ void forth_node_fetch(
 void forth_node_deliver(struct forth_node *node);
 void forth_node_transmit(struct forth_node *node); /* A packet or a credit is ready to be sent. */
 void forth_node_forwarded(struct forth_node *node, uint32_t words);
-/* When Host2Net has room for so many words; UINT64_MAX: not before another packet begins. */
+/* The time at which Host2Net has room for `words` words; UINT64_MAX: not before another packet
+ * begins. */
 uint64_t forth_node_room_ps(struct forth_node *node, uint32_t words);
 void forth_node_show_fifo(struct forth_node *node); /* Shows its level in the trace. */
 void forth_node_reset_link(struct forth_node *node);

@@ -651,7 +651,7 @@ static void test_user_level_timing(void **state)
     close_bench(bench);
 }
 
-/* -- What a program or peer may get wrong -------------------------------------------------------*/
+/* -- Errors of programs and peers ---------------------------------------------------------------*/
 
 static void test_bad_addresses(void **state)
 {

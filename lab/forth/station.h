@@ -38,7 +38,7 @@ struct station_config {
     uint64_t refresh_ps;
 };
 
-/* What is sent to one destination. */
+/* The packets to one destination. */
 struct station_flow {
     struct forth_window window;
     uint16_t qwords; /* The size of the packet that is always there, if the station is saturated. */

@@ -14,7 +14,7 @@
     .document = NETWORK_DOCUMENT, .parameters = network_parameters,                                \
     .parameter_count = NETWORK_PARAMETER_COUNT
 #define NETWORK_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
-/* What network_config_of asks for. */
+/* The parameters that network_config_of asks for. */
 #define NETWORK_USES                                                                               \
     "rate link switch switching buffering arbiter arrivals paths frame payload crc "
 

@@ -6,7 +6,7 @@
 /* Frames that may be under way at a time. */
 #define FRAMES 16384u
 
-/* What senders send, and what the receiver does. */
+/* The class that senders send, and the class that the receiver sends. */
 #define DATA_CLASS    0
 #define REVERSE_CLASS 1
 

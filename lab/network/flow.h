@@ -2,7 +2,7 @@
  *
  * flow - busy senders on one switch of Ethernet, and a receiver that pauses.
  *
- * Purpose    What becomes of frames when more come than can leave: lost, paused, marked, shared.
+ * Purpose    The fate of frames when more come than can leave: lost, paused, marked, shared.
  * Inputs     A configuration.
  * Outputs    Counters, by sender and in all; every frame made is accounted for.
  * Ownership  The world owns hosts, switch and frames; nothing is allocated while it runs.
@@ -13,8 +13,8 @@
  * Source     sim/parts/ethernet_switch.h.
  *
  * Senders are the switch's ports 0 to `senders` - 1, the receiver is the next one. It sends frames
- * of its own to the senders in turn, of another class, as long as they send. What it pauses is the
- * switch's output to it; what the switch pauses is a sender's line.
+ * of its own to the senders in turn, of another class, as long as they send. It pauses the switch's
+ * output to it; the switch pauses a sender's line.
  */
 #ifndef LAB_NETWORK_FLOW_H
 #define LAB_NETWORK_FLOW_H
@@ -32,9 +32,9 @@ struct flow_config {
     enum sim_ecn ecn;
     bool unpaused;             /* The first sender's input has no flow control, and any room. */
     uint64_t start_ps;         /* When the first sender begins; the receiver begins at 0. */
-    uint64_t stagger_ps;       /* A sender begins so much later than the one before. */
+    uint64_t stagger_ps;       /* The time between the starts of two senders. */
     uint64_t hold_ps, go_ps;   /* Between these the receiver's pause holds; equal: never. */
-    uint64_t warm_ps, stop_ps; /* From when on is counted; when senders stop. */
+    uint64_t warm_ps, stop_ps; /* Counting begins at warm_ps; senders stop at stop_ps. */
 };
 
 struct flow_world;

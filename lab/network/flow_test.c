@@ -115,7 +115,7 @@ static void test_hold(void **state)
     end_world(world, run);
 }
 
-/* What is dropped is counted once and does not come. FER-90: what comes marked is ECT. */
+/* A dropped frame is counted once and does not come. FER-90: a frame that comes marked is ECT. */
 static void test_everything_at_once(void **state)
 {
     (void)state;

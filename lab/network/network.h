@@ -58,7 +58,7 @@ struct network_config {
     /* Where the description does not say what links are like, the wire's kind does. */
     struct sim_wire_kind wire;
     enum sim_switching switching;
-    uint64_t delay_ps;     /* A switch takes so long. */
+    uint64_t delay_ps;     /* The time from input to output in a switch. */
     uint32_t buffer_bytes; /* Room at an output or input of a switch; 0: without a bound. */
     enum network_buffering buffering;
     enum network_arbiter arbiter;
@@ -69,11 +69,12 @@ struct network_config {
     bool spread;          /* Packets take all paths between two nodes, not one. */
     bool detours;         /* They take detours (topology_detour). */
     uint32_t least, most; /* Words of 8 bytes of a payload: uniform between the two. */
-    uint32_t frame_bytes; /* What a packet takes on a wire beside its payload. */
+    uint32_t frame_bytes; /* The bytes of a packet on a wire beside its payload. */
     bool real_bytes;      /* Payloads are written, carried and compared. */
-    bool crc_ignored;     /* Nodes take what a wire has spoilt. */
+    bool crc_ignored;     /* Nodes take packets that a wire has spoilt. */
     double bit_errors;
-    uint64_t warm_ps, stop_ps; /* From when on is measured; when nodes stop making packets. */
+    uint64_t warm_ps, stop_ps; /* Measuring begins at warm_ps; nodes stop making packets at
+                                * stop_ps. */
 };
 
 struct network;
@@ -85,7 +86,7 @@ struct network_packet {
     uint32_t destination; /* A node. */
     uint32_t lag_ps;      /* From the event to its tail. */
     uint16_t bytes;       /* On the wire. */
-    uint16_t entropy;     /* What chooses among equal paths. */
+    uint16_t entropy;     /* Chooses among equal paths. */
     uint64_t born_ps;
     uint32_t source, number; /* The packet is the source's `number`th. */
     uint32_t by;             /* Switches with input queues: the wire by which it came. At a node
@@ -117,7 +118,7 @@ struct network_input {
     struct network *network;
 };
 
-/* What a node has sent of a trace. */
+/* A node's progress in a trace. */
 struct network_replayer {
     uint32_t message; /* Its next message, or its present one. UINT32_MAX: there is none. */
     uint64_t sent;    /* Bytes of that. */
@@ -177,10 +178,11 @@ void network_run(struct network *network);
 /* Checks that nothing was lost but what was counted; tells what parts take; frees. */
 void network_close(struct network *network);
 
-/* What nodes, wires, topology and the packets that were under way at a time take in all. */
+/* The memory of nodes, wires and topology, and of the most packets that were under way at a
+ * time. */
 uint64_t network_bytes(const struct network *network);
-/* The share of the time for which a node's wire carries what is delivered, on average; and what is
- * offered. The wire of a node with several is its first one. */
+/* The share of the time for which a node's wire carries delivered packets, on average; and the
+ * share that the load offers. The wire of a node with several wires is its first one. */
 double network_throughput(const struct network *network);
 double network_offered(const struct network *network);
 

@@ -377,7 +377,7 @@ static void test_trace(void **state)
     free(run);
 }
 
-/* What people can ask for and no network can do is refused with a reason. */
+/* A setting that people can ask for and that no network can do is refused with a reason. */
 static void test_refusals(void **state)
 {
     (void)state;

@@ -40,7 +40,7 @@ const struct lab_parameter network_parameters[NETWORK_PARAMETER_COUNT] = {
     LAB_WORD("payload", "real none", "OC", "whether payloads are written, carried and compared"),
     LAB_WORD("crc", "checked ignored", "OC", "whether nodes discard what a wire has spoilt"),
     LAB_REAL("bit_errors", "", 0, 0, 1e-3, "OC", "share of bits that wires flip"),
-    LAB_REAL("duration", "us", 200, 0.1, 1e6, "OC", "for so long nodes make packets"),
+    LAB_REAL("duration", "us", 200, 0.1, 1e6, "OC", "time for which nodes make packets"),
     LAB_REAL("warm", "us", 50, 0, 1e6, "OC", "what comes before is not measured"),
 };
 
@@ -75,7 +75,7 @@ static uint64_t nodes_of(enum kind kind, uint64_t size)
     UNREACHABLE("a topology outside its words");
 }
 
-/* Describes the smallest network of the kind that has so many nodes. */
+/* Describes the smallest network of the kind that has `nodes` nodes or more. */
 static void describe(enum kind kind, uint64_t nodes, char *text, size_t bytes)
 {
     uint32_t size = kind == FAT_TREE ? 4 : 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What one set of parameters gives, and the memory of the chip (table 1, formula 2).
+ * The results of one set of parameters, and the memory of the chip (table 1, formula 2).
  */
 #include <math.h>
 

@@ -127,7 +127,7 @@ static struct rates add_choice(struct lab_run *run, const char *name, const stru
     return rates;
 }
 
-/* What the rate rests on, and what the document leaves open. */
+/* The parts of the model on which the rate rests, and the choices that the document leaves open. */
 static void add_choices(struct lab_run *run)
 {
     struct lab_figure *figure = lab_add_figure(run, "peak", "csRNA: what the peak rests on",

@@ -108,7 +108,7 @@ static void fairness(struct lab_run *run, struct feroce_sums *sums)
 
 struct crowd {
     double least_gbps, most_gbps;
-    double each_us; /* What a further board adds to the latency. */
+    double each_us; /* The latency that a further board adds. */
 };
 
 static struct crowd crowd_at(struct lab_run *run, struct feroce_sums *sums, enum feroce_speed speed)
@@ -302,7 +302,8 @@ const struct lab_experiment feroce_congestion = {
         "A switch that asks for pauses where an input holds too much loses nothing, and the line "
         "to "
         "the receiver is as full as with one board: throughput does not change, as the document "
-        "says. What changes is the latency, by what the inputs hold. Their thresholds are fitted: "
+        "says. Only the latency changes, by the bytes that the inputs hold. Their thresholds are "
+        "fitted: "
         "at 25 Gb/s 29,150 to 33,250 bytes give 20.5 us; at 10 Gb/s no threshold gives 13.2 us, "
         "since frames are counted whole. The number of boards, the switch, and who paused are lost "
         "with the document's figure. Bubbles in the boards, the rival explanation of the lost 1.7 "

@@ -14,7 +14,7 @@ enum {
     WIDTH_MOST = 64,
 };
 
-/* What both rows are compared with: the polynomial as it is written, octets from their lowest bit,
+/* Both rows are compared with this: the polynomial as it is written, octets from their lowest bit,
  * a bit at a time. */
 static uint32_t mirror(uint32_t value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What is lost is sent again: section 7's rows A22 to A26, A29 to A31.
+ * Lost packets are sent again: section 7's rows A22 to A26, A29 to A31.
  */
 #include <string.h>
 
@@ -113,7 +113,8 @@ static void goodput_figure(struct lab_run *run, struct feroce_sums *sums)
     }
 }
 
-/* What a longer round trip costs: more is sent before a loss is known, and the window ends. */
+/* The cost of a longer round trip: more packets are sent before a loss is known, and the window
+ * ends. */
 static void cable_figure(struct lab_run *run, struct feroce_sums *sums)
 {
     static const uint32_t cables_ns[] = {10, 100, 300, 1000, 2000, 4000, 8000};

@@ -225,7 +225,7 @@ static const struct lab_claim claims[] = {
      .ground = LAB_MECHANISM,
      .source = "document: 262 kB lies on the plateau",
      .broken_by = "request_cycles=2000",
-     .because = "64 packets do not hide so much"},
+     .because = "64 packets do not hide 2000 cycles"},
     FEROCE_SUM_CLAIMS("point"),
 };
 

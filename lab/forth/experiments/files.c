@@ -354,7 +354,7 @@ static void files(struct lab_run *run)
         good = good && filesystem_mount(&fs, &device) && filesystem_size(&fs, "trace") < 0 &&
                filesystem_size(&fs, "trace.bz2") > 0;
     }
-    good = filesystem_unmount(&fs) && good; /* What was mounted is freed in any case. */
+    good = filesystem_unmount(&fs) && good; /* Frees the mounted file system in any case. */
     lab_judge_absolute(
         lab_add_row(run, "FNX-63/mounts", "", "steps of mkfs, mount, unmount that failed"), 0,
         !good, 0);

@@ -6,7 +6,7 @@
 
 #include "lab/forth/experiments.h"
 
-/* Whose bus is in question. */
+/* The core whose bus is modelled. */
 enum core {
     CORE_AS_SET,
     CORE_SHARED,
@@ -260,10 +260,11 @@ const struct lab_experiment forth_sizes = {
     .quick = true,
     FORTH_CLAIMS(sizes_claims),
     .run = sizes,
-    .explains = "The document gives one rate, for the largest packets. What links carry of smaller "
-                "ones follows from its format. What the bus carries is our prediction: its cycles "
-                "are our choice, and so is a host that does not post the next request while memory "
-                "is read (core). With core=shared small packets go 12 % faster.",
+    .explains =
+        "The document gives one rate, for the largest packets. The rates of smaller "
+        "ones on links follow from its format. Those of the bus are our prediction: its cycles "
+        "are our choice, and so is a host that does not post the next request while memory "
+        "is read (core). With core=shared small packets go 12 % faster.",
 };
 
 const struct lab_experiment forth_direct = {

@@ -194,7 +194,7 @@ struct file {
 
 struct postmark {
     struct prng prng;
-    uint32_t choices; /* One of so many transactions appends, the others read. */
+    uint32_t choices; /* One of this number of transactions appends, the others read. */
     struct file files[TABLE];
     uint32_t count;
     uint64_t read, written;

@@ -86,7 +86,7 @@ static double raw_rate(struct lab_run *run)
     return bytes / seconds / FORTH_MB;
 }
 
-/* What the utility makes of the samples: the rate over all of them, and between each two (A15). */
+/* The utility's results from the samples: the rate over all of them, and between each two (A15). */
 static double read_samples(struct lab_run *run, struct forth_node *node)
 {
     const double interval_ms = SAMPLE_CYCLES / lab_value(run, "pci_clock") / 1e3;

@@ -41,14 +41,13 @@ static const struct lab_parameter parameters[] = {
               "moments at which senders begin, within a frame's time"),
     LAB_REAL("start", "us", 20, 0, 1e4, "OC: the pause has come before", "when senders begin"),
     LAB_REAL("hold", "us", 150, 0, 1e4, "OC: longer than the largest room takes to fill",
-             "for so long the receiver pauses; 0: never"),
-    LAB_REAL("busy", "us", 150, 0, 1e4, "OC", "for so long senders go on then"),
+             "time for which the receiver pauses; 0: never"),
+    LAB_REAL("busy", "us", 150, 0, 1e4, "OC", "time for which senders then go on"),
     LAB_REAL("ecn", "B", 8000, 0, 1e9, "OC", "a longer queue marks what joins it"),
     LAB_WORD("marks", "ect any", "RFC 3168", "which frames a switch marks"),
     LAB_WHOLE("unpaused", "", 0, 0, 1, "FERoCE A16", "inputs without flow control"),
-    LAB_REAL("stagger", "us", 1, 0, 100, "FERoCE A16",
-             "a sender begins so much later than the one before"),
-    LAB_REAL("duration", "us", 2000, 100, 1e5, "OC", "for so long senders share a line"),
+    LAB_REAL("stagger", "us", 1, 0, 100, "FERoCE A16", "time between the starts of two senders"),
+    LAB_REAL("duration", "us", 2000, 100, 1e5, "OC", "time for which senders share a line"),
     LAB_REAL("warm", "us", 100, 0, 1e4, "OC", "what comes before is not counted"),
 };
 
@@ -149,7 +148,7 @@ static struct losses lost_at(struct lab_run *run, struct flow_config *config)
 struct sweep {
     uint64_t lost;          /* With the headroom, at all thresholds together. */
     uint64_t lost_less;     /* With less, at the threshold where that costs least. */
-    uint64_t nearest_bytes; /* What was left of the room at the threshold where that was least. */
+    uint64_t nearest_bytes; /* The least room that was left at the threshold. */
 };
 
 static struct sweep sweep_thresholds(struct lab_run *run, double cable_ns)
@@ -200,7 +199,7 @@ static struct flow_config shared_config(struct lab_run *run)
     return config;
 }
 
-/* What the receiver's line carried between warm and stop, as a share of what it can. */
+/* The share of its line rate that the receiver's line carried between warm and stop. */
 static double carried(const struct flow_world *world)
 {
     const struct flow_config *config = &world->config;
@@ -352,7 +351,7 @@ static const struct lab_claim claims[] = {
      .ground = LAB_MECHANISM,
      .source = "RFC 3168, 5 (FERoCE A39)",
      .broken_by = "ecn=1000000",
-     .because = "no queue is that long"},
+     .because = "no queue reaches this threshold"},
 };
 
 const struct lab_experiment network_pause = {

@@ -117,7 +117,8 @@ static void add_parts(struct lab_run *run)
     const double parts_ns = links * (double)config.wire.latency_ps / PS_PER_NS +
                             (links - 1) * (double)config.delay_ps / PS_PER_NS + length_ns(&config);
     const double measured_ns = sim_spread_mean(&network->latency) / PS_PER_NS;
-    /* What packets that come at random wait for a wire; and for chance half as much again. */
+    /* The time that packets which come at random wait for a wire, and half as much again for
+     * chance. */
     const double wait_ns = config.load / (2 * (1 - config.load)) * length_ns(&config);
     const double queueing_ns = 1.5 * links * wait_ns;
     lab_judge_range(
