@@ -75,7 +75,7 @@ static void compare(struct model *model)
     assert_int_equal(model->contexts.used, used);
 }
 
-/* What the table forgot in favour of another. */
+/* Marks the contexts that the table forgot in favour of another. */
 static void note_forgotten(struct model *model)
 {
     for (uint32_t i = 0; i < STREAMS; i++) {
@@ -157,7 +157,8 @@ static struct block_context *fill(struct model *model, uint32_t count)
     return first;
 }
 
-/* What is held, in motion, in order, or of a shared receive stays; the others go after 100 ms. */
+/* A context stays if it is held, in motion, in order, or of a shared receive; the others go after
+ * 100 ms. */
 static void only_what_costs_nothing_is_forgotten(void **state)
 {
     (void)state;

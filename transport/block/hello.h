@@ -3,10 +3,10 @@
  * hello - how a stream of a reliable connection becomes one of blocks.
  *
  * Purpose    The requester asks (HELLO) at a point where none of its PSNs is outstanding; the
- *            responder agrees (WELCOME) if it stands at the same point. Whoever hears nothing goes
- *            on with RC from the same PSN.
+ *            responder agrees (WELCOME) if it stands at the same point. A requester that hears
+ *            nothing goes on with RC from the same PSN.
  * Inputs     hello_ask_begin, hello_ask_on_welcome, hello_ask_on_time; hello_judge.
- * Outputs    hello_ask_due, hello_answer_due: what is to leave.
+ * Outputs    hello_ask_due, hello_answer_due: a HELLO, a WELCOME is to leave.
  * Ownership  The caller owns the structs.
  * Threads    One caller at a time; no globals.
  * Time       An argument; hello_ask_deadline says when hello_ask_on_time is wanted.
@@ -24,23 +24,24 @@
 #include "base/instant.h"
 #include "transport/common/psn.h"
 
-/* HELLO is repeated so long after the first one, then after pauses that double up to this one. */
+/* The second HELLO leaves 5 ms after the first one. Each further pause is twice as long, up to
+ * HELLO_PAUSE_MAX_NS. */
 #define HELLO_SECOND_NS    UINT64_C(5000000)
 #define HELLO_PAUSE_MAX_NS (64 * HELLO_SECOND_NS)
-/* It is given up after so long: on a busy machine a process may wait tens of milliseconds for a
- * processor, and what is given up is RC for long. */
+/* The requester gives up HELLO_LAST_NS after the first HELLO: on a busy machine a process may wait
+ * tens of milliseconds for a processor, and a stream that is given up is RC for long. */
 #define HELLO_LAST_NS UINT64_C(100000000)
-/* A link that was silent is not asked again for so long. */
+/* A link that did not answer is not asked again for 10 s. */
 #define HELLO_SILENCE_NS UINT64_C(10000000000)
 
 /* -- The requester ------------------------------------------------------------------------------*/
 
 enum hello_asking {
     HELLO_NOT_ASKED, /* The stream is RC. */
-    HELLO_ASKED,     /* No request leaves until it is known what becomes of the stream. */
-    HELLO_AGREED,    /* The stream is blocks. There is no way back. HELLO goes on until a
-                        block is known to be executed: a late one of an earlier life, at the same
-                        PSN, may take the responder's session away before. */
+    HELLO_ASKED,     /* No request leaves until the stream is RC or blocks. */
+    HELLO_AGREED,    /* The stream is blocks. There is no way back. HELLO is repeated until a
+                        block is known to be executed. Until then a late HELLO of an earlier stream,
+                        at the same PSN, may take the responder's session away. */
 };
 
 struct hello_ask {
@@ -53,17 +54,17 @@ struct hello_ask {
     uint32_t nonce;       /* The newest question's. */
     struct psn psn;       /* The stream's next one. */
     struct instant began; /* When the first one left, or found no room to leave. */
-    struct instant left;  /* When the newest one did. */
+    struct instant left;  /* When the newest HELLO left. */
     struct instant next;  /* INSTANT_NEVER while one is due. */
-    uint64_t limit_ns;    /* One that insists fails so long after `began`; UINT64_MAX: never. */
+    uint64_t limit_ns;    /* One that insists fails this long after `began`; UINT64_MAX: never. */
 };
 
-/* Who is to ask says with which nonce, which nobody else could guess. */
+/* A HELLO is to leave. `nonce` is the caller's choice; nobody else can guess it. */
 void hello_ask_begin(struct hello_ask *ask, uint32_t nonce, struct psn psn, bool insists,
                      uint64_t limit_ns);
-/* The link has no room for what is due: who gives up does not wait for that for ever. */
+/* The link has no room for the HELLO that is due. The time to give up runs meanwhile. */
 void hello_ask_blocked(struct hello_ask *ask, struct instant now);
-/* What was due has left. */
+/* The HELLO that was due has left. */
 void hello_ask_sent(struct hello_ask *ask, struct instant now);
 
 struct instant hello_ask_deadline(const struct hello_ask *ask);
@@ -85,9 +86,9 @@ MUST_USE bool hello_ask_on_refusal(struct hello_ask *ask, uint32_t nonce, struct
 /* True: the stream is blocks from now on. False: the WELCOME is too late, or answers no question of
  * this stream, or was agreed before. */
 MUST_USE bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct psn psn);
-/* How long the answer took that came just now, if it is that to the newest HELLO: on a way of more
- * than 5 ms it may be longer, which costs a probe too many. At least 1 ns, though whoever looks at
- * the clock now and then only may have looked once. */
+/* The round trip of the answer that came just now, if it answers the newest HELLO. On a way of more
+ * than 5 ms it may be longer (an answer to an earlier HELLO), which costs one probe too many. At
+ * least 1 ns: a caller that reads the clock seldom may have read it once for both. */
 uint64_t hello_ask_trip_ns(const struct hello_ask *ask, struct instant now);
 
 /* The responder executed a block of the session. */

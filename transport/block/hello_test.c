@@ -356,7 +356,7 @@ static void arrive(struct stream *stream, const struct message *message)
     }
 }
 
-/* What the requester does when nothing comes. */
+/* The requester acts on time when no answer comes. */
 static void act(struct stream *stream)
 {
     const struct instant now = {stream->now_ns};

@@ -3,30 +3,32 @@
 
 #include <stddef.h>
 
-/* What leaves within this part of a round trip is one record, so that BLOCK_PATH_RECORDS are enough
- * for two of them. */
+/* Packets that leave within this part of a round trip share a record, so that BLOCK_PATH_RECORDS
+ * are enough for two round trips. */
 #define RECORD_PARTS 32
 
-/* So far back a record may begin: TSNs of twice the distance are ahead. */
+/* A record begins at most this many TSNs back: TSNs of twice the distance count as ahead. */
 #define RECORDS_REACH (PSN_HALF / 2)
 
-/* Probes in vain: the time between them is doubled so often, and again after so many more. */
+/* Unanswered probes double the interval QUICK_DOUBLINGS times. After QUICK_TRIES more probes each
+ * one doubles it again. */
 #define QUICK_DOUBLINGS 1
 #define QUICK_TRIES     16
 
-/* The reordering window: quarters of a round trip, and at least what a record may be off, twice. */
+/* The reordering window in quarters of a round trip. The window covers at least twice the error of
+ * a record. */
 #define REORDERING_MOST 16
 
-/* An answer is asked for after so much time of sending, but not more often than 16 times in a
- * window nor less often than 4 times: what nobody asked about counts as in flight for longer than
- * it is, which costs a long path a good part of its window. */
+/* A packet asks for an answer after ASK_NS of sending, but at most 16 times and at least 4 times in
+ * a window. Packets that nobody asked about count as in flight for too long, and a long path loses
+ * a good part of its window. */
 #define ASK_NS         250000
 #define ASK_PARTS_MOST 16
 #define ASK_PARTS      4
 
-/* What leaves at once: what the pace sends in an eighth of a millisecond, because a batch is a
- * queue to those behind it and must not look like one that is too long; but not less than two
- * packets and not more than a call takes. A late sender may catch up on two of them. */
+/* A batch leaves at once: 125 us of pace, at least two packets, at most one system call. A longer
+ * batch looks to the packets behind it like a queue that is too long. A late sender may catch up on
+ * two batches. */
 #define BATCH_NS        125000
 #define BATCH_PACKETS   2
 #define BATCH_BYTES_MAX 65536
@@ -145,7 +147,7 @@ struct pace {
     uint64_t credit_ns;
 };
 
-/* How long so many bytes take, rounded up. */
+/* The time that the pace takes for `bytes`, rounded up. */
 static uint64_t pace_ns(const struct pace *pace, uint64_t bytes)
 {
     return bytes * 1000000000 / pace->rate + 1;
@@ -296,7 +298,7 @@ static void learn(struct block_path *path, const struct path_record *found, stru
                   uint64_t sample_ns, struct instant now)
 {
     const uint32_t up_to = bytes_up_to(found, tsn);
-    /* What was out when the path was left is settled. */
+    /* Bytes that were in flight when the path was left are settled. */
     const uint32_t ahead = up_to - path->settled_bytes;
     const uint32_t gone = ahead > UINT32_MAX / 2 ? 0 : ahead;
     path->arrived = tsn;
@@ -386,7 +388,7 @@ struct instant block_path_loss_deadline(const struct block_path *path, struct ps
     if (!path->arrived_known || psn_distance(tsn, path->arrived) <= 0) {
         return INSTANT_NEVER;
     }
-    /* What is forgotten left before the oldest that is not. */
+    /* A packet whose record is forgotten left before the oldest record that is kept. */
     const struct path_record *found = record_of(path, tsn);
     const struct instant left =
         found != NULL ? sent_time(found, tsn)
@@ -454,7 +456,8 @@ uint32_t block_path_room(const struct block_path *path, struct instant now)
     }
     const uint64_t unpaid = now.ns > path->paid_until.ns ? now.ns - path->paid_until.ns : 0;
     const uint64_t paced = smaller(unpaid, pace.credit_ns) * pace.rate / 1000000000;
-    /* What has begun to leave goes on; the next batch waits until there is all of it. */
+    /* A batch that has begun to leave goes on; the next batch waits until there is room for all of
+     * it. */
     const uint32_t least = leaves_now(path, now) ? path->packet_bytes / 2 : pace.batch;
     return paced < smaller(room, least) ? 0 : (uint32_t)smaller(room, paced);
 }
@@ -489,8 +492,8 @@ static void leave(struct block_path *path, struct instant now)
     path->timeout_at = INSTANT_NEVER;
 }
 
-/* How often the time between probes is doubled. Before they become rare as many ways are tried as
- * there may be. */
+/* How many times the interval between probes is doubled. All ways that there may be are tried
+ * before probes become rare. */
 static uint32_t doublings(uint32_t probes)
 {
     return probes <= QUICK_DOUBLINGS                ? probes
@@ -498,13 +501,13 @@ static uint32_t doublings(uint32_t probes)
                                                     : probes - QUICK_TRIES;
 }
 
-/* How long what was tried in vain so often waits for the next try. */
+/* The pause before the next try, after `tries` tries that failed. */
 static uint64_t revive_ns(const struct block_path *path, uint32_t tries)
 {
     return smaller(path->policy->revive_ns << smaller(tries, 16), path->policy->revive_most_ns);
 }
 
-/* A way that dies again soon after it answered waits as long as before. */
+/* A way that fails again soon after it answered waits as long as before. */
 static void leave_home(struct block_path *path, struct instant now)
 {
     if (now.ns - path->home_at.ns > path->policy->revive_most_ns) {
@@ -513,7 +516,7 @@ static void leave_home(struct block_path *path, struct instant now)
     path->home_at = instant_after(now, revive_ns(path, path->home_tries));
 }
 
-/* One more probe: the way of those that were in vain is not tried twice in a row. */
+/* Counts a probe. A way whose probe was lost is not probed next. */
 static void count_probe(struct block_path *path, struct instant now)
 {
     if (path->probes != 0) {

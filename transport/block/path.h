@@ -17,8 +17,8 @@
  *            peer does: from the second on each probe, and all after it, takes another one
  *            (block_path.turns). Which ways there are is not known here. A peer that only
  *            paused makes a path leave its way, too, so that one is tried again (*_home).
- * Limits     A path remembers about two round trips of sending: what leaves within a 32nd of the
- *            smoothed round trip is one record. Echoes of what it has forgotten are old.
+ * Limits     A path remembers about two round trips of sending: packets that leave within a 32nd of
+ *            the smoothed round trip share a record. Echoes of forgotten packets are old.
  * Source     docs/block-transport.md: "Words and numbers" (TSN), "What the requester sends, and
  *            when" (loss), "Timers"; RFC 8985 (time-based loss detection, tail probes), per path.
  */
@@ -31,10 +31,10 @@
 #include "transport/common/psn.h"
 #include "transport/common/rtt.h"
 
-/* What a caller gives a path at least, a power of two. */
+/* The fewest records that a caller gives a path, a power of two. */
 #define BLOCK_PATH_RECORDS 64
 
-/* TSNs that left at about one time: in between they are taken for evenly spaced. */
+/* TSNs that left at about one time. Between the first and the last, times are interpolated. */
 struct path_record {
     struct instant sent_at;  /* The first one, and ... */
     struct instant sent_end; /* ... the last one. */
@@ -47,11 +47,11 @@ struct path_record {
 struct block_path_policy {
     struct rtt_policy rtt;
     struct congestion_policy congestion;
-    uint64_t reordering_least_ns; /* A datagram may be so late behind later ones of its path. */
-    uint64_t revive_ns; /* What was left, path or way, is tried after this, then after twice ... */
+    uint64_t reordering_least_ns; /* A datagram may be this late behind later ones of its path. */
+    uint64_t revive_ns; /* A path or way that was left is tried after this, then after twice ... */
     uint64_t revive_most_ns;       /* ... as long, up to this. */
-    uint8_t revive_answers;        /* So many answers in a row bring it back. */
-    uint8_t reordering_recoveries; /* A wider reordering window lasts for so many recoveries. */
+    uint8_t revive_answers;        /* Consecutive answers that bring it back. */
+    uint8_t reordering_recoveries; /* Recoveries for which a wider reordering window lasts. */
 };
 
 struct block_path_policy block_path_policy_default(void);
@@ -68,31 +68,33 @@ struct block_path {
     bool arrived_known; /* ... one is. */
     bool filled;        /* The window was full since the last report. */
     bool suspect;       /* Left: nothing but small probes until answers come back. */
-    uint8_t answers;    /* A suspect's, in a row. */
-    uint8_t probes;     /* In vain since the last news; a suspect's, since the last answer. */
+    uint8_t answers;    /* Of a suspect, in a row. */
+    uint8_t probes;     /* Unanswered since the last news; a suspect's: since the last answer. */
     uint8_t expiries;   /* Timeouts since the last news. */
-    uint8_t turns;      /* So often it took another way, since its own seemed dead. */
-    uint8_t home_tries; /* Its own way was tried so often since. */
-    uint8_t reordering; /* The reordering window is so many quarters of the least round trip. */
+    uint8_t turns;      /* Times that it took another way, since its own seemed dead. */
+    uint8_t home_tries; /* Tries of its own way since then. */
+    uint8_t reordering; /* The reordering window, in quarters of the least round trip. */
     uint8_t recoveries; /* Since it was widened, without another reason. */
     uint32_t packet_bytes;
 
-    struct instant arrived_sent;   /* When `arrived` left, and ... */
-    uint64_t arrived_ns;           /* ... how long after that we knew, what was held included. */
+    struct instant arrived_sent; /* When `arrived` left, and ... */
+    /* ... how long after that we knew, with the time that the peer held it. */
+    uint64_t arrived_ns;
     struct instant probe_at;       /* INSTANT_NEVER: nothing is out. */
     struct instant doubt_at;       /* When the first probe was or will be due; and how long ... */
     struct instant timeout_at;     /* ... silence is borne after that. */
     struct instant recovery_until; /* Losses until then belong to one recovery. */
-    struct instant widened_until;  /* Spurious ones until then to one widening. */
+    struct instant widened_until;  /* Spurious losses until then belong to one widening. */
     struct instant home_at;        /* Away: when its own way is tried; else when it came back. */
     struct instant paid_until;     /* The pace has been paid for what was sent, up to then. */
     uint32_t sent_bytes;           /* All that was ever sent, modulo 2^32 ... */
     uint32_t settled_bytes;        /* ... and up to what is known to have arrived ... */
     uint32_t asked_bytes;          /* ... and up to the last that asked for an answer. */
     uint32_t lost_bytes;           /* Not reported to the controller yet; nor are ... */
-    uint32_t ce_packets;           /* ... these that came with the network's mark. */
-    uint32_t recovery_lost;        /* Taken for lost of late: halved with each recovery; and ... */
-    uint32_t recovery_spurious;    /* ... what of it had come. */
+    uint32_t ce_packets;           /* ... these packets, which came with the network's mark. */
+    /* Bytes taken for lost of late: halved with each recovery; and ... */
+    uint32_t recovery_lost;
+    uint32_t recovery_spurious; /* ... those of them that had come. */
     struct rtt rtt;
     struct congestion congestion;
 };
@@ -143,15 +145,15 @@ bool block_path_lost(const struct block_path *path, struct psn tsn, struct insta
 /* When block_path_lost will say so if nothing is heard; INSTANT_NEVER: not by that rule. */
 struct instant block_path_loss_deadline(const struct block_path *path, struct psn tsn);
 
-/* The caller took so much for lost and will send it again. */
+/* The caller took `bytes` for lost and will send them again. */
 void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant now);
 
-/* The peer got so many packets twice: they had not been lost. If that is true of half of what was
- * taken for lost of late, so was the reason to slow down. */
+/* The peer got `packets` twice: they had not been lost. If half of the bytes that were taken for
+ * lost of late had come, the reason to slow down was wrong, too. */
 void block_path_on_spurious(struct block_path *path, uint32_t packets, struct instant now);
 
-/* Bytes in flight; how many may leave now under window and pace; and when that will be more than
- * none: INSTANT_NEVER: not before news. The last packet may overshoot. */
+/* The bytes in flight; the bytes that may leave now under window and pace; and the time when there
+ * is room again (INSTANT_NEVER: not before news). The last packet may overshoot. */
 uint32_t block_path_flight(const struct block_path *path);
 uint32_t block_path_room(const struct block_path *path, struct instant now);
 struct instant block_path_room_at(const struct block_path *path, struct instant now);
@@ -159,24 +161,24 @@ struct instant block_path_room_at(const struct block_path *path, struct instant 
 enum block_path_event {
     BLOCK_PATH_QUIET,
     BLOCK_PATH_PROBE, /* Send a probe here now, whatever the room. */
-    BLOCK_PATH_LEFT,  /* It is suspect from now on: what is out goes elsewhere at once. */
+    BLOCK_PATH_LEFT,  /* It is suspect from now on: its packets in flight go elsewhere at once. */
 };
 
 /* When block_path_on_time is due. */
 struct instant block_path_deadline(const struct block_path *path);
 
-/* `elsewhere`: when the newest of what is known to have arrived by another path had left; an
- * instant of 0: nothing. A path that is silent while all others are is not to blame. */
+/* `elsewhere`: when the newest packet that is known to have arrived by another path had left; an
+ * instant of 0: none. A path that is silent while all others are is not to blame. */
 MUST_USE enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
                                                   struct instant now);
 
-/* Is a path that works, but not by its own way, to try that one with a probe now? */
+/* A path that works, but not by its own way: is its own way to be probed now? */
 bool block_path_home_due(const struct block_path *path, struct instant now);
 
-/* That probe leaves: one that is in vain makes the next one wait twice as long. */
+/* That probe leaves. An unanswered one makes the next one wait twice as long. */
 void block_path_home_tried(struct block_path *path, struct instant now);
 
-/* It was answered: the path takes its own way. */
+/* The probe was answered: the path takes its own way. */
 void block_path_home_answers(struct block_path *path, struct instant now);
 
 #endif

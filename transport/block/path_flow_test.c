@@ -3,7 +3,7 @@
  * Goal    One path fills the line behind it: short and long round trips, slow and fast lines, with
  *         packets lost, though it paces in batches, wakes late and is answered seldom.
  * Method  A greedy sender and a queue that keeps order, as events in two lists: packets on their
- *         way there, answers on their way back. Who is woken up is late by 70 us.
+ *         way there, answers on their way back. The sender wakes up 70 us late.
  */
 #include <setjmp.h>
 #include <stdarg.h>

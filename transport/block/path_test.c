@@ -141,10 +141,10 @@ static void test_records(void **state)
     assert_false(block_path_lost(&bench.path, psn_of(7 + 999), at(MS)));
     assert_int_equal(echo(&bench, last, MS), BLOCK_ECHO_NEWS);
     assert_int_equal(block_path_flight(&bench.path), 0);
-    /* What was forgotten is not lost before what is remembered. */
+    /* A forgotten packet is not lost later than a remembered one. */
     assert_true(block_path_loss_deadline(&bench.path, psn_of(7 + 999)).ns <=
                 block_path_loss_deadline(&bench.path, psn_before(last, 1)).ns);
-    /* What leaves within a small part of a round trip shares a record. */
+    /* Packets that leave within a small part of a round trip share a record. */
     start_at(&bench, 0, 0);
     sent(&bench, 0);
     assert_int_equal(echo(&bench, psn_of(0), 32 * MS), BLOCK_ECHO_NEWS);
@@ -219,7 +219,7 @@ static void test_losses(void **state)
     }
 }
 
-/* What turns out to have come widens the window, up to a smoothed round trip; later it shrinks. */
+/* Spurious losses widen the window, up to a smoothed round trip; later it shrinks. */
 static void test_reordering_adapts(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void test_reordering_adapts(void **state)
     assert_true(block_path_loss_deadline(&bench.path, early).ns == 1250 * US);
 }
 
-/* What makes packets late is not shorter where the round trip is: it may be many of those. */
+/* Short round trips do not make reordering shorter: a packet may be many round trips late. */
 static void test_reordering_of_short_trips(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static void test_left(void **state)
     const struct psn tsn = sent(&bench, 0);
     assert_true(block_path_on_time(&bench.path, at(0), at(2 * MS)) == BLOCK_PATH_PROBE);
     sent(&bench, 2 * MS);
-    /* What left on another one before the probe was due proves nothing. */
+    /* A packet that left on another path before the probe was due proves nothing. */
     assert_true(block_path_on_time(&bench.path, at(1 * MS), at(12 * MS)) == BLOCK_PATH_PROBE);
     const uint64_t timeout = bench.path.timeout_at.ns;
     assert_false(block_path_lost(&bench.path, tsn, at(timeout)));
@@ -382,7 +382,7 @@ static void test_asks(void **state)
     }
 }
 
-/* Who sends a packet in a round trip learns nothing about what the path can carry. */
+/* A sender of one packet in a round trip learns nothing about the path's capacity. */
 static void test_seldom_used(void **state)
 {
     (void)state;

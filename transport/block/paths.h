@@ -11,7 +11,7 @@
  * Time       `now` is an argument.
  * Units      Bytes as they count in a window.
  * Limits     16 paths: a path's number has 4 bits.
- * Source     docs/block-transport.md: "What the requester sends, and when" (paths), "Timers".
+ * Source     docs/block-transport.md, "What the requester sends, and when" (paths) and "Timers".
  */
 #ifndef TRANSPORT_BLOCK_PATHS_H
 #define TRANSPORT_BLOCK_PATHS_H
@@ -24,7 +24,7 @@
 struct block_paths {
     struct block_path *path;
     uint8_t count;
-    uint8_t turn; /* Whose turn it is. */
+    uint8_t turn; /* The next path in turn. */
 };
 
 void block_paths_init(struct block_paths *paths, struct block_path *path, uint8_t count);
@@ -38,7 +38,7 @@ struct instant block_paths_room_at(const struct block_paths *paths, struct insta
 
 struct instant block_paths_deadline(const struct block_paths *paths);
 
-/* What is due on which path; asked again until it is BLOCK_PATH_QUIET. */
+/* The event that is due, and on which path; asked again until it is BLOCK_PATH_QUIET. */
 struct block_paths_event {
     enum block_path_event event;
     uint8_t path;

@@ -41,7 +41,8 @@ bool block_ranges_clear_of(const struct block_ranges *ranges, const struct block
     return true;
 }
 
-/* What goes on where the newest one ends becomes a part of it, if both together stay countable. */
+/* A range that begins where the newest one ends becomes a part of it, if both together stay
+ * countable. */
 static bool continues(const struct block_range *newest, const struct block_range *range)
 {
     return newest->key == range->key && newest->address + newest->bytes == range->address &&

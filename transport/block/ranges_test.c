@@ -37,7 +37,7 @@ static bool share_a_byte(const struct block_range *a, const struct block_range *
     return false;
 }
 
-/* What has to hold wherever the answer is yes; and `few`: where it has to be yes. */
+/* The facts that a "yes" requires. `few`: the ranges have to say "yes" if these hold. */
 static bool is_clear(const struct list *list, uint32_t base, const struct block_range *range,
                      bool *few)
 {
@@ -117,7 +117,8 @@ static void test_one_behind_the_other(void **state)
     assert_false(block_ranges_clear_of(&ranges, &newest));
     block_ranges_on_base(&ranges, 100);
     assert_true(block_ranges_clear_of(&ranges, &newest));
-    /* What lies elsewhere, or is too long together, needs a place of its own. */
+    /* A range that lies elsewhere, or makes too long a range with the newest, needs a place of its
+     * own. */
     for (uint32_t end = 101; end <= 100 + BLOCK_RANGES; end++) {
         range.address += 0x100000000;
         range.bytes = 0x80000000;

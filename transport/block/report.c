@@ -143,7 +143,7 @@ static void report(struct block_responder *responder, struct block_answer *answe
         add_record(&walk, responder->refused_read, BLOCK_STATE_REFUSED);
     }
     if (responder->refused) {
-        answer->more = true; /* What was known is gone. */
+        answer->more = true; /* The known state is gone. */
         return;
     }
     bool goes_on = walk_on(responder, &walk);

@@ -155,7 +155,7 @@ static void what_is_left_out_is_said(void **state)
     }
     check_record(&answer(bench).records[0], 0, BLOCK_STATE_RUN, 1);
     end(bench);
-    /* Nor does an answer look at more than so many contexts. */
+    /* Nor does an answer look at more than BLOCK_ANSWER_WALK contexts. */
     bench = begin();
     for (uint32_t block = 0; block <= BLOCK_ANSWER_WALK; block++) {
         for (uint8_t position = 0; position < 4; position++) {
@@ -293,7 +293,7 @@ static void each_path_that_asks_is_echoed(void **state)
     const struct block_answer third = answer(bench);
     assert_int_equal(third.echo_path, 1);
     assert_true(answer(bench).echo_void);
-    /* What a status is about is echoed with it, whatever comes meanwhile. */
+    /* A status is echoed with the packet that it is about, whatever comes meanwhile. */
     ask(bench, 1, false);
     block_responder_refuse_for_now(&bench->responder);
     ask(bench, 2, true);

@@ -63,7 +63,8 @@ static bool next_probe(struct block_requester *requester, struct instant now,
     }
     const uint8_t path = (uint8_t)__builtin_ctz(requester->probes);
     requester->probes &= (uint16_t) ~(1u << path);
-    requester->home = BLOCK_PATH_NONE; /* Whose answer comes would not be known. */
+    /* The probe's answer could not be told from the home probe's. */
+    requester->home = BLOCK_PATH_NONE;
     *out = (struct block_outgoing){
         .opcode = BLOCK_PROBE,
         .path = path,
@@ -262,7 +263,7 @@ static struct block_sending *begin_block(struct block_requester *requester,
     return block;
 }
 
-/* What follows on the wire; NULL: nothing does. */
+/* The next request that goes on the wire; NULL: none. */
 static const struct work *next_on_wire(const struct send_queue *queue)
 {
     for (uint32_t at = queue->next; at != queue->tail; at++) {
@@ -337,7 +338,7 @@ static void send_new(struct block_requester *requester, const struct send_queue 
     }
 }
 
-/* A READ's next request asks for so much; 0: it is none. */
+/* The bytes that a READ's next request asks for; 0: it is no READ. */
 static uint32_t asks_for(const struct block_requester *requester, const struct work *work,
                          uint64_t sent, uint8_t last)
 {

@@ -31,7 +31,7 @@
 /* A round trip that no machine's own delays explain. */
 #define BLOCK_FAR_NS 1000000
 
-/* What is known of a block that is under way. */
+/* The known state of a block that is under way. */
 enum block_sending_state {
     BLOCK_SENDING_QUIET,      /* Nobody misses anything of it, as far as we know. */
     BLOCK_SENDING_INCOMPLETE, /* Positions are missing, or all of it: once lost, they go again. */
@@ -41,8 +41,9 @@ enum block_sending_state {
 };
 
 struct block_sending {
-    uint64_t sent;       /* Positions that have left; of a READ, that were asked for. */
-    uint64_t arrived;    /* As the newest report has it; READ, atomic: whose data have come. */
+    uint64_t sent; /* Positions that have left; of a READ, that were asked for. */
+    /* As the newest report has it; of a READ or atomic: positions whose data have come. */
+    uint64_t arrived;
     struct instant due;  /* READ, atomic: when data are asked for again; else a pause's end. */
     uint32_t work;       /* Position in the send queue. */
     struct psn newest;   /* TSN of its newest packet. */
@@ -95,8 +96,8 @@ struct block_requester {
     uint8_t retry_limit, retries_left;
     uint8_t rnr_limit, rnr_left;
     uint8_t timeout_code;
-    uint8_t read_silences; /* Data were waited for in vain so often, */
-    uint8_t silences;      /* ... and answers. */
+    uint8_t read_silences; /* Times that data did not come in time, up to 6; and ... */
+    uint8_t silences;      /* ... that answers did not. */
     bool receives_limited; /* receive_limit is valid. */
     bool receive_taken;    /* receive_end is valid: such a message is under way. */
     bool paused;           /* `resumed` is valid: base has not moved since the pause. */
@@ -112,7 +113,7 @@ struct block_requester {
     struct psn answer; /* The newest one's count. */
     struct instant retry_at;  /* INSTANT_NEVER: nothing is under way. */
     struct instant resume_at; /* Valid while pausing. */
-    struct instant probe_at;  /* No answer for so long: one is asked for. */
+    struct instant probe_at;  /* When a probe asks for an answer, if none came before. */
     struct instant wake_at;   /* Time alone makes sending go on. */
     struct instant resend_at; /* No block of `missing` is due before. */
     struct instant data_at;   /* When data came last. */
@@ -140,13 +141,14 @@ struct block_requester_config {
     const struct block_path_policy *policy; /* In place as long as the requester is. */
 };
 
-/* Memory, 8-byte aligned, for so many blocks (a power of two, 64 to 1024) and paths. */
+/* The memory, 8-byte aligned, for `blocks` (a power of two, 64 to 1024) and `path_count` paths. */
 size_t block_requester_bytes(uint32_t blocks, uint8_t path_count);
 struct block_requester *block_requester_init(void *memory, uint32_t blocks,
                                              const struct block_requester_config *config,
                                              struct instant now);
 
-/* What a program may change while nothing is sent (SQD): limits of retries, timeout, depth. */
+/* The settings that a program may change while nothing is sent (SQD): limits of retries, timeout,
+ * depth. */
 void block_requester_retune(struct block_requester *requester,
                             const struct block_requester_config *config, struct instant now);
 
@@ -177,7 +179,7 @@ bool block_requester_next(struct block_requester *requester, struct send_queue *
 /* May block_requester_next yield something, now or later, if nothing comes in? */
 bool block_requester_ready(const struct block_requester *requester, const struct send_queue *queue);
 
-/* What an arriving packet means. */
+/* The meaning of an arriving packet. */
 enum block_requester_verdict {
     BLOCK_STALE,      /* Old: nothing changes. */
     BLOCK_IMPOSSIBLE, /* It speaks of what never was: nothing changes. */
@@ -213,19 +215,20 @@ void block_requester_on_moved(struct block_requester *requester, struct work *wo
 
 struct instant block_requester_deadline(const struct block_requester *requester);
 
-/* The deadline was reached. True: what was sent has waited in vain for its transport timer; then
- * block_requester_on_timeout or block_requester_wait_on follows. Else there may be something to
- * send. */
+/* The deadline was reached. True: requests waited for the whole transport timer without an answer;
+ * then block_requester_on_timeout or block_requester_wait_on follows. Else there may be something
+ * to send. */
 MUST_USE bool block_requester_on_time(struct block_requester *requester, struct instant now);
-/* What is not answered had left by then. */
+/* Requests that are not answered had left by then. */
 struct instant block_requester_waits_since(const struct block_requester *requester);
-/* The next timeout is the end. */
+/* The next timeout fails the requester. */
 bool block_requester_last_try(const struct block_requester *requester);
 /* BLOCK_PROGRESS: a retry was counted. BLOCK_FAILED; `work` may be NULL: the queue is empty. */
 MUST_USE struct block_progress block_requester_on_timeout(struct block_requester *requester,
                                                           struct send_queue *queue,
                                                           struct instant now);
-/* The peer has not read what it is to answer: the timer starts anew with all retries. */
+/* The peer has not read the packets that it is to answer: the timer starts anew with all
+ * retries. */
 void block_requester_wait_on(struct block_requester *requester, struct instant now);
 /* The link has no room: the transport timer runs though nothing was sent, if a request waits. */
 void block_requester_blocked(struct block_requester *requester, const struct send_queue *queue,

@@ -99,7 +99,7 @@ void block_note_progress(struct block_requester *requester, struct instant now);
 void block_settle(struct block_requester *requester);
 
 /* -- requester_room.c */
-/* What positions of a block count for in a window. */
+/* The bytes of a window that positions of a block take. */
 uint32_t block_cost_of(const struct block_requester *requester, const struct work *work,
                        uint32_t index, uint64_t positions);
 
@@ -125,8 +125,8 @@ void block_wake_at(struct block_requester *requester, struct instant at, struct 
  * resend_at says when to look again. */
 void block_resend_begin(struct block_requester *requester, const struct send_queue *queue,
                         struct instant now);
-/* What is to be re-sent finds no room: an older block that is due goes first, if there is one. It
- * may be what the other waits for. */
+/* The block to be re-sent finds no room. An older block that is due goes first, if there is one:
+ * the first one may be waiting for it. */
 void block_resend_give_way(struct block_requester *requester, const struct send_queue *queue,
                            struct instant now);
 /* The path of a block that is re-sent has failed: another one, if any has room. */

@@ -135,8 +135,8 @@ static bool answer_is_possible(const struct block_requester *requester,
     return true;
 }
 
-/* The answer came at `came`: how long it lay here is no part of the round trip, as little as how
- * long it was held there. A copy of the newest answer tells of no further marks. */
+/* The answer came at `came`. The time that it lay here, and the time that the peer held it, are no
+ * part of the round trip. A copy of the newest answer brings no further marks. */
 static bool apply_echo(struct block_requester *requester, const struct block_answer *answer,
                        bool copy, struct instant came, struct instant now)
 {
@@ -162,8 +162,8 @@ static bool apply_echo(struct block_requester *requester, const struct block_ans
 
 /* -- Applying it --------------------------------------------------------------------------------*/
 
-/* What was reported missing before, and is not in this answer, has come: from its first record to
- * where it speaks of all blocks. */
+/* Positions that were reported missing before, and are not in this answer, have come. That holds
+ * from the answer's first record to the end of the blocks that it speaks of. */
 static void apply_absence(struct block_requester *requester, const struct block_answer *answer)
 {
     uint32_t from = requester->base, end = requester->next;
@@ -239,7 +239,7 @@ static bool apply_records(struct block_requester *requester, const struct block_
     return news;
 }
 
-/* -- What the peer refuses ----------------------------------------------------------------------*/
+/* -- Refusals of the peer -----------------------------------------------------------------------*/
 
 static enum completion_status status_of(uint8_t status)
 {

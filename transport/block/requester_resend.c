@@ -12,7 +12,7 @@
 #define PAUSE_NS      UINT64_C(20000)
 #define PAUSE_MOST_NS UINT64_C(10000000)
 
-/* A READ window holds so many packets, however many are lost. */
+/* A READ window holds at least this many packets, however many are lost. */
 #define READ_PACKETS_LEAST 16
 
 uint32_t block_next_missing(const struct block_requester *requester, uint32_t from)
@@ -59,8 +59,8 @@ static struct instant loss_at(const struct block_requester *requester,
     return newest_came && at.ns == UINT64_MAX ? (struct instant){0} : at;
 }
 
-/* When data are asked for again: after the last that came, unless those that came show that others
- * were lost. */
+/* When data are asked for again: a while after the last data that came, unless these show that
+ * others were lost. */
 static struct instant data_due(const struct block_requester *requester,
                                const struct block_sending *block)
 {
@@ -69,9 +69,10 @@ static struct instant data_due(const struct block_requester *requester,
     return block->data_missed || !instant_before(block->due, patience) ? block->due : patience;
 }
 
-/* May what was declined go again? Once base has come to it. What only had to wait for its turn, and
- * found no room, also goes behind the last of what it waits for, because one by one would be a
- * round trip for each; but only if base has come half the way since, or it would go for ever. */
+/* May a declined block go again? Yes, once base has come to its message. A WRITE that found no room
+ * to wait for its turn may also go earlier, behind the last block that it waits for: one block
+ * after the other would take a round trip each. But base must have come half the way since, or the
+ * block would be sent and declined without end. */
 static bool declined_is_due(const struct block_requester *requester,
                             const struct block_sending *block, const struct work *work, bool first)
 {
@@ -81,7 +82,8 @@ static bool declined_is_due(const struct block_requester *requester,
     return (turn || waits) && block->echoed;
 }
 
-/* When a block goes again; INSTANT_NEVER: not before news. `first`: nothing before it is to. */
+/* When a block goes again; INSTANT_NEVER: not before news. `first`: no block before it is to go
+ * again. */
 static struct instant due_at(const struct block_requester *requester,
                              const struct send_queue *queue, uint32_t bn, bool first)
 {
@@ -184,7 +186,7 @@ void block_resend_begin(struct block_requester *requester, const struct send_que
     requester->resend_at = earliest;
 }
 
-/* What was to go again, and has not, is due as before. */
+/* A block that was to go again, and has not, is due as before. */
 static void put_back(struct block_requester *requester, uint32_t bn, struct instant now)
 {
     struct block_sending *block = block_at(requester, bn);

@@ -86,7 +86,7 @@ bool block_may_begin(const struct block_requester *requester, const struct work 
     if (work_takes_receive(work) && !has_receive(requester)) {
         return false;
     }
-    /* What must wait for its turn may wait at the peer, unless that has no room. */
+    /* A request that must wait for its turn may wait at the peer, unless the peer has no room. */
     return !requester->declined || work->bytes <= requester->mtu_bytes ||
            block_is_early(requester, work);
 }
@@ -98,7 +98,7 @@ bool block_window_has_room(const struct block_requester *requester, const struct
            (work->kind != WORK_READ || requester->blocks_read < requester->blocks_read_max);
 }
 
-/* What the link can hold of this stream; 0: no limit. */
+/* The bytes of this stream that the link can hold; 0: no limit. */
 static uint32_t link_window(const struct block_requester *requester)
 {
     const uint32_t near = requester->link_window, far = requester->far_window;

@@ -66,7 +66,7 @@ struct bench {
     uint32_t answers;
     uint32_t declines, no_contexts; /* Millionths. */
     uint64_t refused_ns;
-    /* What was counted. */
+    /* Counts. */
     uint32_t sent, resent, probes, rnr;
     struct block_outgoing out;
 };
@@ -309,7 +309,8 @@ static void execute(struct bench *bench)
     }
 }
 
-/* What is placed before its turn must not be seen: no WRITE before it may name the same memory. */
+/* A WRITE that is placed before its turn must not be seen: no WRITE before it may name the same
+ * memory. */
 static void check_early(const struct bench *bench, const struct work *work)
 {
     for (uint32_t i = 0; i < work->wr_id; i++) {
@@ -1050,7 +1051,7 @@ static void test_a_path_stays_away(void **state)
     end(bench);
 }
 
-/* EXA-78: D. What has to wait for its turn waits at the peer. */
+/* EXA-78: D. A request that has to wait for its turn waits at the peer. */
 static void test_order_of_writes(void **state)
 {
     (void)state;
@@ -1079,8 +1080,9 @@ static void test_order_of_writes(void **state)
     end(bench);
 }
 
-/* EXA-78: ... unless the peer had no room for such: until all is executed no other one leaves. What
- * was declined goes behind what it waits for, and again only when base has come half the way. */
+/* EXA-78: the peer has no room for requests that wait: until all is executed no other one leaves. A
+ * declined block goes behind the last one it waits for, and goes again only when base has come half
+ * the way. */
 static void test_declined_writes(void **state)
 {
     (void)state;
@@ -1299,7 +1301,8 @@ static void test_data_beyond_what_was_sent(void **state)
     end(bench);
 }
 
-/* What an answer lists goes again; what it listed before, and does not any more, has come. */
+/* Positions that an answer lists go again; positions that only an earlier answer listed have
+ * come. */
 static void test_reports_replace_each_other(void **state)
 {
     (void)state;
@@ -1478,7 +1481,8 @@ static void test_gives_up(void **state)
     end(bench);
 }
 
-/* EXA-99: nothing is executed for so long: the oldest block goes again, whatever was said of it. */
+/* EXA-99: nothing is executed for a timeout: the oldest block goes again, whatever was said of
+ * it. */
 static void test_timeout_sends_base_again(void **state)
 {
     (void)state;

@@ -194,8 +194,9 @@ bool block_requester_last_try(const struct block_requester *requester)
     return requester->retries_left == 0;
 }
 
-/* Whatever reports said of block base: only what is executed is sure. If all is, the oldest without
- * its data goes again, although its own timer may be longer. */
+/* Sends block base again, whatever reports said of it: only executed blocks are sure to have come.
+ * If all blocks are executed, the oldest one without its data goes again, although its own timer
+ * may be longer. */
 static void send_oldest_again(struct block_requester *requester, struct instant now)
 {
     const bool executed = requester->base == requester->next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/block/responder.h"
 
-/* What a message's last packet alone says. */
+/* The flags that a message's last packet alone says. */
 #define SAID_BY_LAST (BLOCK_CONTEXT_IMMEDIATE | BLOCK_CONTEXT_INVALIDATE | BLOCK_CONTEXT_SOLICITED)
 
 void block_responder_init(struct block_responder *responder,
@@ -220,7 +220,7 @@ enum block_where block_responder_where(const struct block_responder *responder,
     return hold->used < hold->count / 2 ? BLOCK_INTO_HOLD : BLOCK_NOWHERE;
 }
 
-/* -- What came ----------------------------------------------------------------------------------*/
+/* -- Packets that came --------------------------------------------------------------------------*/
 
 static void count_up(uint8_t *count)
 {
@@ -232,7 +232,7 @@ static void ask_answer(struct block_responder *responder)
     responder->answer_due = true;
 }
 
-/* What a status that is not for good is about stays, until an answer echoes it. */
+/* Keeps the packet that a temporary status is about, until an answer has echoed it. */
 static void note_arrived(struct block_responder *responder, const struct block_packet *packet,
                          struct instant at)
 {

@@ -29,10 +29,10 @@
 #define BLOCK_MISSING_MAX 4
 /* Contexts that one answer looks at. */
 #define BLOCK_ANSWER_WALK 64
-/* A refusal is repeated so seldom. */
+/* A refusal is repeated at most this often: once in a millisecond. */
 #define BLOCK_REFUSAL_NS 1000000u
 
-/* What all packets of a message say of it. */
+/* The facts of a message that all its packets repeat. */
 struct block_message {
     uint64_t address;
     uint32_t start; /* BN of its first block. */
@@ -48,7 +48,7 @@ struct block_responder_config {
     uint32_t owner; /* The queue pair's number. */
     uint32_t session, window, mtu_bytes;
     uint32_t first_number, first_receive; /* 0, but in tests of the wrap. */
-    uint32_t answers; /* So many left in earlier sessions, one of which may have been this. */
+    uint32_t answers; /* Answers that left in earlier sessions, one of which may have been this. */
     bool hold_all;    /* A reorder buffer: nothing is placed before its turn. */
 };
 
@@ -74,7 +74,7 @@ struct block_responder {
     bool moving; /* Block base is one packet, without context, on its way into memory. */
     bool hold_all;
 
-    /* What the next answer says. */
+    /* The next answer. */
     bool answer_due;
     bool answers_probe;
     uint8_t status;    /* enum block_status; of an RNR until an answer or base has gone on. */
@@ -83,11 +83,11 @@ struct block_responder {
     uint8_t missing_count;
     uint32_t missing[BLOCK_MISSING_MAX]; /* Blocks that found no room since the last answer. */
     uint32_t refused_read;
-    uint32_t report_after; /* Where one goes on, if ... */
-    bool report_goes_on;   /* ... there was no room for all; but at base if ... */
+    uint32_t report_after; /* Where the next report goes on, if ... */
+    bool report_goes_on;   /* ... there was no room for all blocks; but at base if ... */
     bool report_went_on;   /* ... the last one went on, and ... */
     uint32_t report_base;  /* ... base is where it was. */
-    uint32_t answers;      /* How many there were. */
+    uint32_t answers;      /* Answers so far. */
     struct instant refusal_sent;
     uint8_t newest; /* The path of the newest packet, or of the one that `status` is about. */
     struct block_last_arrived arrived[BLOCK_PATHS_MAX];
@@ -118,21 +118,22 @@ enum block_arrived {
     BLOCK_ARRIVED_NEW,
 };
 
-/* What a packet is to the stream. */
+/* A packet's relation to the stream. */
 struct block_case {
     enum block_arrived arrived;
     struct block_context *context; /* NULL: its block has none. */
     bool in_order;                 /* Its message's turn has come. */
-    bool turn;   /* So has its own: all that precedes it is executed or on its way into memory. A
-                      refusal is pronounced only then, so that it is the one RC would give. */
+    bool turn;   /* Its own turn has come: all that precedes it is executed or on its way into
+                  * memory. A refusal is pronounced only then, so that it is the one RC would
+                  * give. */
     bool length; /* The contradiction is one of lengths. */
 };
 /* Changes nothing. */
 MUST_USE struct block_case block_responder_judge(const struct block_responder *responder,
                                                  const struct block_packet *packet);
 
-/* A packet of the session and within its window came, `at` by the world's clock: what the next
- * answer echoes; perhaps it is due. */
+/* A packet of the session and within its window came, at `at` by the world's clock. The next answer
+ * echoes it, and may be due now. */
 void block_responder_arrived(struct block_responder *responder, const struct block_packet *packet,
                              bool marked, struct instant at, struct instant now);
 /* It came before. */
@@ -196,7 +197,7 @@ enum block_step {
     BLOCK_STEP_DONE,    /* All of it is in memory. */
     BLOCK_STEP_INVALID, /* It does not continue the message before it. */
 };
-/* What can be done for block base; its context in *context. */
+/* The next step for block base; its context in *context. */
 MUST_USE enum block_step block_responder_step(const struct block_responder *responder,
                                               struct block_context **context);
 /* The held payload that is to be placed leaves its ring, but stays in the pool. */
@@ -207,7 +208,7 @@ void block_responder_drop_held(struct block_responder *responder, struct block_c
 /* May the message go on, or begin, at block base? */
 bool block_responder_follows(const struct block_responder *responder,
                              const struct block_message *message);
-/* What a context, or a packet, says of its message. */
+/* The facts of a message that a context, or a packet, has. */
 struct block_message block_message_of_context(const struct block_context *context);
 struct block_message block_message_of_packet(const struct block_packet *packet);
 

@@ -157,9 +157,9 @@ static bool start_is_over(const struct congestion *congestion,
                policy->target_ns * policy->agree_percent / 100;
 }
 
-/* What a round adds: the more, the longer nothing was cut, which all flows of a queue see alike;
- * but then no more than an eighth of the window, or many small ones would fill the queue before
- * anybody can notice. */
+/* The bytes that a round adds. Growth rises with the time since the last cut, which all flows of a
+ * queue see alike. But then it is no more than an eighth of the window: otherwise many small flows
+ * would fill the queue before anybody can notice. */
 static uint64_t growth_bytes(const struct congestion *congestion,
                              const struct congestion_policy *policy)
 {

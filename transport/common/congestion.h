@@ -18,7 +18,7 @@
  *            sets agree_percent to 50.
  * Source     Kumar and others, "Swift" (SIGCOMM 2020), as the Falcon transport specification prints
  *            it (10.3); Arun and Balakrishnan, "Copa" (NSDI 2018), for the competitive mode; RFC
- *            3168 and RFC 8257 for marks. What differs from them, and why: congestion.c.
+ *            3168 and RFC 8257 for marks. The differences, and the reasons for them: congestion.c.
  */
 #ifndef TRANSPORT_COMMON_CONGESTION_H
 #define TRANSPORT_COMMON_CONGESTION_H
@@ -34,7 +34,7 @@ enum congestion_mode {
     CONGESTION_COMPETITIVE, /* Somebody else fills the queue: only loss counts. */
 };
 
-/* What a sender learnt from one acknowledgement. */
+/* The news of one acknowledgement. */
 struct congestion_report {
     struct instant now;
     uint32_t acked_bytes; /* Newly known to have arrived. */
@@ -48,25 +48,26 @@ struct congestion_report {
 
 /* Parameters; congestion.c says where the defaults come from. */
 struct congestion_policy {
-    uint64_t target_ns;      /* A queue's swing: the delay may rise by so much, ... */
-    uint64_t target_most_ns; /* ... and up to so much by ... */
+    uint64_t target_ns;      /* A queue's swing: the delay may rise by this, ... */
+    uint64_t target_most_ns; /* ... and by at most this, as ... */
     uint8_t target_percent;  /* ... this part of an empty path's round trip. */
-    uint32_t start_packets;  /* The first window: so many packets, or ... */
-    uint32_t start_bytes;    /* ... so many bytes, if that is more. */
+    uint32_t start_packets;  /* The first window in packets, or ... */
+    uint32_t start_bytes;    /* ... in bytes, if that is more. */
     uint32_t least_packets;  /* The least window. */
     uint32_t most_bytes;     /* The largest. */
     uint32_t grow_bytes;     /* Growth in a round trip, after a cut. */
-    uint16_t cut_256ths;     /* What a loss leaves of the window, and ... */
-    uint16_t silence_256ths; /* ... a timeout. */
-    uint16_t drain_256ths;   /* What a delay cut leaves of our share of the empty path, ... */
-    uint16_t shallow_256ths; /* ... but of the window not less than this. */
+    uint16_t cut_256ths;     /* The part of the window that a loss leaves, and ... */
+    uint16_t silence_256ths; /* ... that a timeout leaves. */
+    uint16_t drain_256ths;   /* The part of our share of the empty path after a delay cut, ... */
+    uint16_t shallow_256ths; /* ... but at least this part of the window. */
     uint8_t fall_percent;    /* A fall by this part of the queue shows that a cut had an effect. */
-    uint8_t agree_percent; /* With a queue of more than this part of the target each loss counts. */
-    uint8_t heavy_percent; /* Losses beyond this count, however short the queue ... */
-    uint8_t heavy_packets; /* ... once so many packets too many are lost. */
-    uint8_t stubborn_cuts; /* Delay cuts in a row without effect: somebody fills the queue. */
-    uint8_t competitive_rounds;  /* Rounds after which we look whether that is still so. */
-    uint8_t undo_rounds;         /* A cut for loss can be undone so long. */
+    /* If the queue is more than this part of the target, each loss counts. */
+    uint8_t agree_percent;
+    uint8_t heavy_percent;       /* Losses beyond this count, however short the queue ... */
+    uint8_t heavy_packets;       /* ... once this many packets too many are lost. */
+    uint8_t stubborn_cuts;       /* Delay cuts in a row without effect: somebody fills the queue. */
+    uint8_t competitive_rounds;  /* Rounds after which we look whether somebody still does. */
+    uint8_t undo_rounds;         /* Rounds within which a cut for loss can be undone. */
     uint8_t silences;            /* Timeouts in a row that lead to the least window. */
     uint8_t ce_shift;            /* Marks: weight of a round in the moving average, 2^-n. */
     uint16_t start_pace_percent; /* Pace: of a window in a round trip, while starting ... */
@@ -114,8 +115,8 @@ void congestion_on_report(struct congestion *congestion, const struct congestion
 void congestion_on_silence(struct congestion *congestion, const struct congestion_policy *policy,
                            struct instant now);
 
-/* What the last cut for a loss was made for had arrived: the window is again what it was before the
- * first cut of that episode. */
+/* The packets whose loss led to the last cut had arrived. The window is again what it was before
+ * the first cut of that episode. */
 void congestion_undo(struct congestion *congestion, const struct congestion_policy *policy);
 
 /* Bytes that may be in flight. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Each rule of the controller does what its header says, alone.
- * Method  Rounds of reports by hand: so much acknowledged, lost, marked, so late. What the rules
- *         together make of a queue: tests/scenarios/congestion_scenario_test.c.
+ * Method  Rounds of reports by hand: bytes acknowledged, lost, marked, and their delay. The effect
+ *         of all rules on a queue: tests/scenarios/congestion_scenario_test.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +84,7 @@ static void test_start(void **state)
     play(&bench, &(struct round){.acked = 16}, 1);
     assert_int_equal(window(&bench), 2 * 65536);
     assert_true(congestion_rate(&bench.congestion, &bench.policy) == 2 * 2 * 65536 * 1000ull);
-    /* What did not fill the window does not let it grow. */
+    /* Rounds that did not fill the window do not let it grow. */
     play(&bench, &(struct round){.acked = 16, .app_limited = true}, 3);
     assert_int_equal(window(&bench), 2 * 65536);
     /* A packet of more than a tenth of the first window's bytes: ten of them. */
@@ -250,7 +250,7 @@ static void test_silence(void **state)
     assert_in_range(pace, PACKET / 16 * 1000, PACKET / 8 * 1000);
 }
 
-/* Whatever a peer makes of its answers, the window stays between its bounds. */
+/* The window stays between its bounds, whatever answers a peer sends. */
 static void test_any_reports(void **state)
 {
     (void)state;

@@ -42,7 +42,8 @@ struct rtt_policy {
     uint64_t timeout_least_ns; /* Floor and ceiling of the other one. */
     uint64_t timeout_most_ns;
     uint64_t variation_least_ns; /* Timeout: smoothed + max(4 variation, this) + allowance. */
-    uint64_t allowance_ns;       /* What a batch takes to leave, and what the peer may wait. */
+    /* The time that a batch takes to leave, and that the peer may wait. */
+    uint64_t allowance_ns;
 };
 
 /* 10 s: a route may change. 1 s: RFC 6298. 2 ms and 10 ms: a process that is not the only one on

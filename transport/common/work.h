@@ -21,7 +21,7 @@
 
 #include "transport/common/psn.h"
 
-/* What is true of a kind of request. Each kind is one of SEND, WRITE, READ, atomic, FLUSH and
+/* The traits of a kind of request. Each kind is one of SEND, WRITE, READ, atomic, FLUSH and
  * local. */
 enum work_trait {
     WORK_ON_RC = 1 << 0, /* The services that carry it (10.8.3). */
@@ -34,8 +34,8 @@ enum work_trait {
     WORK_IS_ATOMIC = 1 << 7, /* It is about 8 aligned bytes, takes one packet, and is answered. */
     WORK_IS_LOCAL = 1 << 8,  /* It happens at the requester only, and takes no PSN. */
     WORK_HAS_IMMEDIATE = 1 << 9,
-    WORK_HAS_OPERANDS = 1 << 10, /* What to compare, to swap, to add. */
-    WORK_BRINGS_DATA = 1 << 11,  /* What answers it is written to its SGEs. */
+    WORK_HAS_OPERANDS = 1 << 10, /* Values to compare, to swap, to add. */
+    WORK_BRINGS_DATA = 1 << 11,  /* Its answer's data are written to its SGEs. */
     WORK_IS_FLUSH = 1 << 12,     /* It carries nothing, takes one packet, and is answered. */
 };
 
@@ -185,7 +185,7 @@ struct work {
             uint64_t bytes;
             uint32_t window,
                 region;           /* By key: the objects may be gone when the bind's turn comes. */
-            uint32_t access, key; /* What the window is to get. */
+            uint32_t access, key; /* The rights and key that the window is to get. */
         } bind;
     };
 };

@@ -161,14 +161,15 @@ enum feroce_visit feroce_board_visit(struct feroce_board *board, struct instant 
 MUST_USE bool feroce_board_next_packet(struct feroce_board *board, struct instant now,
                                        struct feroce_packet *packet);
 
-/* What came to UDP port 4791, from the BTH on, ICRC included. A wrong ICRC changes nothing. */
+/* A datagram came to UDP port 4791: from the BTH on, ICRC included. A wrong ICRC changes
+ * nothing. */
 enum feroce_arrival feroce_board_on_roce(struct feroce_board *board, const uint8_t *bytes,
                                          size_t count, bool icrc_is_right, struct instant now);
 
 struct instant feroce_board_deadline(const struct feroce_board *board);
 void feroce_board_on_time(struct feroce_board *board, struct instant now);
 
-/* What holds between two calls: each queue pair is open or free, its window fits its state. */
+/* The invariants between two calls: each queue pair is open or free, its window fits its state. */
 void feroce_board_check(const struct feroce_board *board);
 
 MUST_USE bool feroce_board_next_event(struct feroce_board *board, struct feroce_event *event);

@@ -102,7 +102,7 @@ static void test_gaps(void **state)
     assert_false(feroce_checker_is_content(&checker));
 }
 
-/* What is neither the pattern nor a part of it. */
+/* A payload that is neither the pattern nor a part of it. */
 static void test_noise(void **state)
 {
     (void)state;

@@ -33,12 +33,12 @@ struct feroce_reply {
 struct feroce_slave {
     uint32_t ip; /* The board's. */
     uint32_t quirks;
-    struct feroce_reply last; /* What a stale error repeats. */
+    struct feroce_reply last; /* The reply that a stale error repeats. */
     struct feroce_reply replies[FEROCE_REPLIES_MAX];
     uint32_t first, count;
 };
 
-/* What a request did. */
+/* The effect of a request. */
 enum feroce_change {
     FEROCE_CHANGE_NONE,
     FEROCE_CHANGE_OPENED, /* The queue pair is in RTS. */

@@ -33,7 +33,7 @@ struct feroce_generator {
     uint32_t left;      /* Messages. */
     uint64_t offset;    /* The next WRITE's. */
     struct instant due; /* The next message. */
-    uint64_t lost_fs;   /* What `due` was rounded down by. */
+    uint64_t lost_fs;   /* The time that rounding `due` down lost. */
     uint32_t word;      /* The pattern's next one. */
 };
 

@@ -57,7 +57,7 @@ static bool is_requesting(const struct feroce_stream *stream)
     return stream->state == FEROCE_STREAM_OPENING || stream->state == FEROCE_STREAM_CLOSING;
 }
 
-/* What must hold between two calls. */
+/* The invariants between two calls. */
 static void feroce_host_check(const struct feroce_host *host)
 {
     uint32_t opening = 0;
@@ -132,7 +132,7 @@ static void end(struct feroce_host *host, struct feroce_stream *stream,
     start_next_open(host);
 }
 
-/* -- What the world wants -----------------------------------------------------------------------*/
+/* -- Wishes of the world ------------------------------------------------------------------------*/
 
 static struct feroce_stream *unused_stream(struct feroce_host *host, uint32_t index,
                                            const struct feroce_side *local)

@@ -16,10 +16,10 @@
  * A stream is one queue pair of the world's. It is given to the engine by an offer (a board may
  * take it) or by an open, and is the world's again after the event that ends it.
  *
- * What section 4 leaves open is decided so: a board that finds no idle stream hears NO_QP. A
- * datagram of a wrong length ends an OPEN only if it comes from the board that was asked. Replies
- * from other addresses make an OPEN leave again STRANGERS times at most (host.c): each may take
- * another queue pair of the board's. Messages with ack_valid are replies, the others requests.
+ * Section 4 leaves some cases open. They are decided so: a board that finds no idle stream hears
+ * NO_QP. A datagram of a wrong length ends an OPEN only if it comes from the board that was asked.
+ * Replies from other addresses make an OPEN leave again STRANGERS times at most (host.c): each may
+ * take another queue pair of the board. Messages with ack_valid are replies, the others requests.
  */
 #ifndef TRANSPORT_FEROCE_HOST_H
 #define TRANSPORT_FEROCE_HOST_H
@@ -81,7 +81,7 @@ struct feroce_host_event {
     struct feroce_side remote; /* ACCEPT, CONNECTED. */
 };
 
-/* What became of a datagram. */
+/* The fate of a datagram. */
 enum feroce_host_arrival {
     FEROCE_HOST_TAKEN,
     FEROCE_HOST_NOT_64,     /* Octets. */

@@ -117,7 +117,7 @@ static void pump(struct world *world)
     }
 }
 
-/* -- What the two ends say ----------------------------------------------------------------------*/
+/* -- Reports of the two ends --------------------------------------------------------------------*/
 
 /* The host says that it is connected: the board's queue pair is open, and leads back. */
 static void now_up(struct world *world, uint32_t index, const struct feroce_side *remote)
@@ -260,7 +260,8 @@ static void settle(struct world *world)
 
 /* -- The tests ----------------------------------------------------------------------------------*/
 
-/* What is open at the board, and how much of it a stream of the host's knows. */
+/* Counts the queue pairs that are open at the board, and those of them that a stream of the host
+ * knows. */
 static void compare(const struct world *world, uint32_t *open, uint32_t *known)
 {
     *open = 0;
@@ -294,8 +295,8 @@ static void add(struct totals *totals, const struct world *world)
     totals->peer_closed += world->peer_closed;
 }
 
-/* The host opens all and closes all. What it takes for open, is; what the board has beside that is
- * one queue pair for each OPEN that nobody followed. */
+/* The host opens all streams and closes all. Each stream that the host takes for open is open at
+ * the board. The board has one more queue pair for each OPEN whose answer the host did not get. */
 static void host_opens(uint64_t seed, uint32_t loss, uint32_t repeat, struct totals *totals)
 {
     struct world world;
@@ -324,7 +325,7 @@ static void host_opens(uint64_t seed, uint32_t loss, uint32_t repeat, struct tot
     compare(&world, &open, &known);
     assert_int_equal(known, 0);
     assert_int_equal(world.closed + world.gave_up - gave_up_opening, world.connected);
-    /* The leak is there still, and what the board never heard of. */
+    /* These queue pairs still leak, and so may those whose CLOSE the board never got. */
     assert_true(open >= leaked && open <= leaked + world.gave_up - gave_up_opening);
     add(totals, &world);
     test_end(world.board);
@@ -350,7 +351,8 @@ static void board_opens(uint64_t seed, uint32_t loss, uint32_t repeat, struct to
         ok += master->status == FEROCE_STATUS_OK;
         compare(&world, &open, &known);
         assert_int_equal(open, ok);
-        assert_int_equal(known, ok); /* What the board takes for open, the host knows. */
+        /* The host knows each queue pair that the board takes for open. */
+        assert_int_equal(known, ok);
     }
     if (loss == 0) {
         assert_int_equal(ok, streams);
@@ -417,7 +419,7 @@ static size_t scribble(struct prng *prng, uint8_t bytes[FEROCE_CM_BYTES + 1])
                                     : FEROCE_CM_BYTES;
 }
 
-/* What the world does about an event, at once. */
+/* The world obeys each event at once. */
 static void obey(struct feroce_host *host, struct prng *prng, uint64_t now)
 {
     struct feroce_host_event event;
@@ -442,8 +444,8 @@ static void obey(struct feroce_host *host, struct prng *prng, uint64_t now)
     }
 }
 
-/* Whatever comes is answered, dropped or counted, each by its reason; then a good OPEN is answered
- * as ever. The invariants are looked at in each call. */
+/* Any datagram is answered, dropped or counted, each by its reason; then a good OPEN is answered as
+ * ever. Each call checks the invariants. */
 static void test_any_datagram(void **state)
 {
     (void)state;

@@ -142,7 +142,7 @@ static struct feroce_cm asks(struct feroce_host *host)
     return hear(host, 0, FEROCE_PORT_CM);
 }
 
-/* What ends an OPEN at once, and what costs one of its two attempts. */
+/* Some replies end an OPEN at once, others cost one of its two attempts. */
 static void test_open_fails(void **state)
 {
     (void)state;
@@ -411,7 +411,7 @@ static void test_host_closes(void **state)
     no_event(&host);
     feroce_host_on_time(&host, test_at(2 * SECOND + 2));
     assert_int_equal(event_of(&host, FEROCE_HOST_GAVE_UP).reason, FEROCE_HOST_SILENT);
-    /* What nobody has opened is given back at once. */
+    /* A stream that nobody has opened is given back at once. */
     feroce_host_offer(&host, 1, &local_side);
     assert_false(feroce_host_close(&host, 1, false));
     silent(&host, 0);

@@ -176,7 +176,7 @@ static void test_sent_again(void **state)
     test_end(board);
 }
 
-/* What a program hands over is judged. */
+/* A program's requests are judged. */
 static void test_refused(void **state)
 {
     (void)state;

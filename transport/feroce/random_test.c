@@ -88,7 +88,7 @@ static void answer(struct world *world, uint32_t queue, uint8_t syndrome, uint32
                    .queue = queue, .psn = psn & PSN_MASK, .syndrome = syndrome, .is_answer = true});
 }
 
-/* What any responder does (IBTA 9.7.5). */
+/* The receiver answers like any responder (IBTA 9.7.5). */
 static void receive(struct world *world, const struct parcel *parcel)
 {
     struct receiver *receiver = &world->receivers[parcel->queue];

@@ -217,7 +217,7 @@ static enum feroce_arrival take_ack(struct feroce_retransmission *unit, uint32_t
     if (place != FEROCE_ARRIVAL_ACK && !any) {
         return place;
     }
-    /* What was refused and lies behind the ACK still has to go again: at once, as there is an
+    /* A refused packet that lies behind the ACK still has to go again: at once, as there is an
      * answer now. The RTL forgets it. */
     const bool refused = window->rnr_waits || window->rnr_over || window->sequence_error;
     window->acked = psn;
@@ -228,7 +228,7 @@ static enum feroce_arrival take_ack(struct feroce_retransmission *unit, uint32_t
     window->sequence_error = window->timed_out = window->rnr_waits = window->rnr_over = false;
     window->rnr_end = INSTANT_NEVER;
     if (!any && !unit->config.sends_once && psn_distance(window->sent, psn) > 0) {
-        window->sent = psn; /* What was to be sent again has arrived meanwhile. */
+        window->sent = psn; /* Packets that were to be sent again have arrived meanwhile. */
     }
     window->timeout = is_complete(window) || unit->config.sends_once
                           ? INSTANT_NEVER

@@ -44,13 +44,13 @@ struct feroce_retransmission_config {
     uint64_t rto_ns;
     uint32_t quirks; /* enum feroce_quirk. */
     bool sends_once; /* Stack 2024: nothing is sent again, and nothing waits for ACKs. */
-    /* What the board could do instead; for the laboratory. */
+    /* Other ways that the board could work; for the laboratory. */
     bool sending_restarts_timer;
     bool resends_alone; /* After a NAK the lost packet only. */
     bool no_hysteresis; /* A queue is stalled while WR - CPL > stop, and no longer. */
 };
 
-/* What a packet's header is made of. */
+/* The contents of a packet's header. */
 struct feroce_header {
     uint8_t opcode;
     struct psn psn;
@@ -107,7 +107,7 @@ MUST_USE bool feroce_window_store(struct feroce_retransmission *unit, uint32_t i
                                   const struct feroce_header *header, const uint8_t *payload,
                                   struct instant now);
 
-/* What an acknowledgement did. */
+/* The effect of an acknowledgement. */
 enum feroce_arrival {
     FEROCE_ARRIVAL_ACK,      /* CPL moved. */
     FEROCE_ARRIVAL_NAK,      /* Packets will be sent again. */
@@ -143,7 +143,7 @@ struct feroce_read {
     bool rewound; /* This visit set RD back. */
 };
 
-/* What `read` points to stays until a later packet takes its slot. */
+/* The bytes that `read` points to stay until a later packet takes their slot. */
 enum feroce_visit feroce_window_visit(struct feroce_retransmission *unit, uint32_t index,
                                       struct instant now, struct feroce_read *read);
 
@@ -151,7 +151,7 @@ enum feroce_visit feroce_window_visit(struct feroce_retransmission *unit, uint32
 struct instant feroce_retransmission_deadline(const struct feroce_retransmission *unit);
 void feroce_retransmission_on_time(struct feroce_retransmission *unit, struct instant now);
 
-/* What holds of a queue pair between two calls. */
+/* The invariants of a queue pair between two calls. */
 void feroce_window_check(const struct feroce_retransmission *unit, uint32_t index);
 
 /* Would a visit do anything? */

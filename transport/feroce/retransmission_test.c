@@ -368,7 +368,7 @@ static void test_naks_alone(void **state)
     test_end(board);
 }
 
-/* As if so many packets more had been stored, sent and acknowledged; the reader comes by. */
+/* As if `packets` more had been stored, sent and acknowledged; the reader comes by. */
 static void leap(struct feroce_board *board, uint32_t packets)
 {
     struct feroce_window *window = &board->window.windows[0];

@@ -49,7 +49,7 @@ static size_t make_answer(struct prng *prng, const struct feroce_board *board, u
     return mutate(prng, bytes, roce_encode_headers(&packet, bytes) + ROCE_ICRC_BYTES);
 }
 
-/* What a world does meanwhile: it stores, sends, and lets time pass. */
+/* Meanwhile the world goes on: it stores, sends, and lets time pass. */
 static void live_on(struct feroce_board *board, struct prng *prng, struct instant *now)
 {
     static const uint8_t payload[256];

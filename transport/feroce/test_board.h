@@ -115,7 +115,7 @@ static inline uint32_t test_open(struct feroce_board *board, uint32_t psn)
     return event.index;
 }
 
-/* Stores a SEND of so many packets, the last one short. */
+/* Stores a SEND of `packets` packets, the last one short. */
 static inline void test_store(struct feroce_board *board, uint32_t index, uint32_t packets,
                               struct instant now)
 {

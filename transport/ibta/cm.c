@@ -286,7 +286,8 @@ void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about 
 {
     struct cm_message rej = {.rej = {.about = (uint8_t)about, .reason = (uint16_t)reason}};
     if (reason == CM_REASON_TIMEOUT) {
-        /* Who gave up waiting never learned our communication ID: the GUID says who it was. */
+        /* A peer that gave up waiting never learned our communication ID: the GUID says who we
+         * are. */
         for (size_t i = 0; i < 8; i++) {
             rej.rej.information[i] = (uint8_t)(cm->ca_guid >> (56 - 8 * i));
         }
@@ -299,7 +300,7 @@ void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about 
     cm_post(cm, connection, CM_REJ, &rej);
 }
 
-/* -- What programs ask --------------------------------------------------------------------------*/
+/* -- Requests of programs -----------------------------------------------------------------------*/
 
 /* The lower half is the communication ID; the upper distinguishes its lives, and nobody who has not
  * seen the message can guess it. */

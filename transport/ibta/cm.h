@@ -36,8 +36,8 @@
 #define CM_SERVICE_TIMEOUT_FIRST 17
 #define CM_RETRIES               15
 
-/* Whoever connects may be a little faster than the one who is about to listen, or than the end of
- * its queue pair's earlier connection: a request that finds no listener, or is refused as stale, is
+/* A program may connect a little before its peer listens, or before the peer knows that the queue
+ * pair's earlier connection ended. A request that finds no listener, or is refused as stale, is
  * sent again after 8, 16, ... 128 ms, a quarter of a second in all. */
 #define CM_REFUSALS_MAX     5
 #define CM_REFUSAL_PAUSE_NS UINT64_C(8000000)
@@ -135,13 +135,14 @@ enum cm_event_kind {
     CM_EVENT_TIMEWAIT_OVER,
     CM_EVENT_SIDR_REQUESTED, /* The spare connection is in use now, in SIDR_REQ_RECEIVED. */
     CM_EVENT_SIDR_REPLIED,
-    CM_EVENT_RELEASED, /* What cm_release could not let go is the caller's again. */
+    CM_EVENT_RELEASED, /* A connection that cm_release could not let go is the caller's again. */
 };
 
 struct cm_event {
     enum cm_event_kind kind;
     struct cm_connection *connection;
-    const struct cm_message *message; /* What came, until the next call; NULL: a time ran out. */
+    /* The message that came, valid until the next call; NULL: a time ran out. */
+    const struct cm_message *message;
 };
 
 /* `id_base`: the upper 8 bits that distinguish this manager from others behind the same GID. */

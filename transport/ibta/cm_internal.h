@@ -42,10 +42,10 @@ struct cm_connection *cm_find(struct cm *cm, const struct cm_message *message,
 /* Does it say what else the connection's peer knows, and a stranger that guesses IDs does not? */
 bool cm_is_genuine(const struct cm_connection *connection, const struct cm_message *message);
 
-/* cm_match.c: from now on the peer's queue pair is the connection's. A peer that names none, QPN 0,
- * may do so many times. */
+/* cm_match.c: from now on the peer's queue pair is the connection's. A peer that names none (QPN 0)
+ * may have many connections. */
 void cm_note_connected(struct cm *cm, struct cm_connection *connection);
-/* Whose it is; NULL: nobody's. */
+/* The connection that has the peer's queue pair; NULL: none. */
 struct cm_connection *cm_find_connected(struct cm *cm, uint32_t qpn, const uint8_t peer[16]);
 
 /* All invariants of a connection: at the entry and at the end of what is done to it. */
@@ -66,7 +66,7 @@ void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destin
 void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about about,
                  enum cm_reason reason, const void *private_data, size_t private_bytes);
 
-/* The peer has sent one more request: so much more may be sent to it. */
+/* The peer has sent one more request: two more messages may be sent to it. */
 void cm_credit(struct cm_connection *connection);
 
 /* Waits for an answer to what was just posted, repeating it up to `tries` times. */

@@ -40,7 +40,7 @@ struct pair {
     struct instant now;
 };
 
-/* -- What must hold after each step -------------------------------------------------------------*/
+/* -- Invariants after each step -----------------------------------------------------------------*/
 
 static uint32_t walk(const struct list *head)
 {
@@ -404,8 +404,8 @@ struct outcome {
         CM_STATE_##state, false                                                                    \
     }
 
-/* What the peer of this very connection may say; everything else changes nothing and is counted.
- * REQ and SIDR_REQ are those that made the connection, once more. */
+/* The messages that the peer of this very connection may send; every other message changes nothing
+ * and is counted. REQ and SIDR_REQ are those that made the connection, once more. */
 static const struct outcome outcomes[] = {
     {ASKED(REQ_SENT), CM_REP, CM_STATE_REP_RECEIVED, CM_EVENT_REPLIED, 0},
     {ASKED(REQ_SENT), CM_REJ, CM_STATE_IDLE, CM_EVENT_REJECTED, 0},
@@ -699,7 +699,7 @@ static void test_every_wish_in_every_state(void **state)
     }
 }
 
-/* What the peer hears when an owner lets go, and what it makes of it. */
+/* An owner lets go: the message that the peer gets, and its effect there. */
 static void test_release_in_every_state(void **state)
 {
     (void)state;
@@ -734,7 +734,7 @@ static void test_release_in_every_state(void **state)
             assert_int_equal(deliver(pair, 0, farewells[f].said), farewells[f].peer);
         }
         expect_silence(pair, 0);
-        /* Whatever becomes of the farewell, the memory comes back once. */
+        /* The memory comes back once, even if the farewell is lost. */
         for (int waits = 0; !farewells[f].at_once && side->told[CM_EVENT_RELEASED] == 0; waits++) {
             assert_true(waits < 100);
             wait_for(pair, 0);
@@ -1064,8 +1064,8 @@ static void test_exhaustion(void **state)
     }
 }
 
-/* Who gives up says so: the peer may have an answer under way that cannot reach anybody, or have
- * sent an RTU that never arrived (12.9.8). */
+/* A side that gives up says so: its peer may have an answer under way that cannot reach anybody, or
+ * have sent an RTU that never arrived (12.9.8). */
 static void test_giving_up_is_said(void **state)
 {
     (void)state;
@@ -1096,9 +1096,9 @@ static void test_giving_up_is_said(void **state)
     }
 }
 
-/* A stranger's request brings two messages at most, whatever becomes of it, and one more when it is
- * repeated: the third part of three times what it sent is the NIC's. What the program wishes does
- * not matter, nor how the process ends. */
+/* A stranger's request brings two messages at most, and one more when it is repeated, whether it
+ * succeeds or not. The limit is three times the bytes that the stranger sent; a third of it is left
+ * for the packets of the NIC. The program's wishes do not matter, nor how the process ends. */
 static void test_strangers_get_no_more_than_they_sent_threefold(void **state)
 {
     (void)state;
@@ -1186,8 +1186,8 @@ static void test_rtu_is_repeated_unasked(void **state)
     free(pair);
 }
 
-/* What is said on behalf of a process that is gone ends all that it had with us, once, and nothing
- * of anybody else's. */
+/* Messages on behalf of a process that is gone end all its connections with us, once, and no
+ * connection of anybody else. */
 static void test_gone_peers_are_spoken_for(void **state)
 {
     (void)state;
@@ -1523,8 +1523,9 @@ static void test_refusal_without_a_connection(void **state)
     }
 }
 
-/* What the world says of the destination stands on each letter to it, sent at once, again, or after
- * the connection went; on none that merely answers. */
+/* The process that the world names for a destination stands on each letter to it: on letters sent
+ * at once, sent again, or sent after the connection went. A letter that merely answers names no
+ * process. */
 static void test_letters_name_the_process(void **state)
 {
     (void)state;
@@ -1681,7 +1682,7 @@ static void test_peer_uses_an_id_anew(void **state)
 static void test_old_request_after_the_end(void **state)
 {
     (void)state;
-    for (int s = 0; s < 2; s++) { /* Who ends it. */
+    for (int s = 0; s < 2; s++) { /* The side that ends it. */
         struct pair *pair = pair_make();
         struct cm_letter old;
         struct ends ends;
@@ -1823,8 +1824,8 @@ static void test_request_with_a_queue_pair_of_a_reply(void **state)
     free(pair);
 }
 
-/* What is no second connection of one queue pair: the number at another address, numbers that name
- * no queue pair, and a connection whose end this side knows. */
+/* These are no second connection of one queue pair: the number at another address, numbers that
+ * name no queue pair, and a connection whose end this side knows. */
 static void test_queue_pairs_that_are_not_connected(void **state)
 {
     (void)state;

@@ -68,8 +68,8 @@ static void release(struct dcqcn *dcqcn)
     *dcqcn = (struct dcqcn){.cnp_at = cnp_at};
 }
 
-/* What timers would have done by now, in order. It ends: each turn of the one raises the rate, and
- * at the line's rate nothing is limited. */
+/* Does the steps of the timers that are due by now, in order. The loop ends: each turn of the
+ * rate's timer raises the rate, and at the line's rate nothing is limited. */
 static void catch_up(struct dcqcn *dcqcn, const struct dcqcn_policy *policy, struct instant now)
 {
     while (dcqcn->rate != 0) {

@@ -36,11 +36,11 @@ struct dcqcn_policy {
     uint64_t additive_rate; /* R_AI */
     uint64_t hyper_rate;    /* R_HAI */
     uint64_t cnp_ns;        /* N: the least time between two notifications of a flow. */
-    uint64_t alpha_ns;      /* K: alpha falls when no notification came for so long. */
-    uint64_t timer_ns;      /* T: the rate rises each time that so much has passed, ... */
-    uint64_t counter_bytes; /* B: ... and each time that so much was sent. */
-    uint64_t late_ns;       /* Who sends later than he might catches up on so much at most. */
-    uint8_t rounds;         /* F: so many steps lead back to where the rate was. */
+    uint64_t alpha_ns;      /* K: alpha falls when no notification came for this time. */
+    uint64_t timer_ns;      /* T: the rate rises each time that this time has passed, ... */
+    uint64_t counter_bytes; /* B: ... and each time that this many bytes were sent. */
+    uint64_t late_ns;       /* A late sender catches up on at most this time. */
+    uint8_t rounds;         /* F: the steps that lead back to the rate before the cut. */
     uint8_t gain_shift;     /* g = 2^-gain_shift. */
 };
 
@@ -53,7 +53,7 @@ struct dcqcn {
     struct instant cnp_at;     /* The newest notification that was heeded. */
     struct instant alpha_at;   /* When alpha falls next, */
     struct instant timer_at;   /* and when the rate rises. */
-    struct instant paid_until; /* What was sent is paid for up to then. */
+    struct instant paid_until; /* The pace has been paid for all sent bytes, up to then. */
     uint32_t alpha;            /* A part of DCQCN_ALPHA_ONE. */
     uint16_t timer_steps;      /* Since the last notification; they saturate. */
     uint16_t counter_steps;
@@ -65,7 +65,7 @@ struct dcqcn {
 MUST_USE bool dcqcn_on_cnp(struct dcqcn *dcqcn, const struct dcqcn_policy *policy,
                            struct instant now);
 
-/* A packet of so many bytes left. Nothing is limited: changes nothing. */
+/* A packet of `bytes` left. If nothing is limited, nothing changes. */
 void dcqcn_on_sent(struct dcqcn *dcqcn, const struct dcqcn_policy *policy, uint32_t bytes,
                    struct instant now);
 

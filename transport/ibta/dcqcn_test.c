@@ -279,7 +279,7 @@ static void test_flood(void **state)
     assert_in_range(calm, 50 * MS, 60 * MS);
 }
 
-/* Whoever asks as often as he likes gets the rate; whoever was late catches up on `late_ns`. */
+/* A sender that asks as often as it likes gets the rate; a late sender catches up on `late_ns`. */
 static void test_pace(void **state)
 {
     (void)state;
@@ -308,7 +308,7 @@ static void test_pace(void **state)
     assert_in_range(at_once, rate / 2000 - 4178, rate / 2000 + 4178);
 }
 
-/* What was idle for a year is asked once, and is free. */
+/* A flow that was idle for a year is asked once, and is free. */
 static void test_long_silence(void **state)
 {
     (void)state;

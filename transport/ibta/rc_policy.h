@@ -14,11 +14,11 @@
 #define RC_READ_PACKETS_MAX 0x8000u
 
 struct rc_policy {
-    uint32_t packet_cost;  /* What a packet counts for in a window beside its payload, in bytes. */
+    uint32_t packet_cost;  /* The bytes that a packet counts for in a window beside its payload. */
     uint32_t read_packets; /* Response packets that one READ request asks for at most, where the
                               path sets no limit; 0: RC_READ_PACKETS_MAX. */
-    /* Once a READ was fetched (rc_requester_on_fetched), READs of so many bytes or more wait until
-     * nothing is in flight, so that they can be fetched, too; 0: none waits. */
+    /* Once a READ was fetched (rc_requester_on_fetched), READs of this many bytes or more wait
+     * until nothing is in flight, so that they can be fetched, too; 0: none waits. */
     uint32_t read_waits_bytes;
 };
 

@@ -5,8 +5,8 @@
 #include "transport/ibta/rc_window.h"
 #include "transport/ibta/segmentation.h"
 
-/* An acknowledgement is asked for at least every so many PSNs, so that a long message does not
- * stall at the end of its window. */
+/* At least one packet of 32 PSNs asks for an acknowledgement, so that a long message does not stall
+ * at the end of its window. */
 #define ACK_REQUEST_PSNS 32
 
 void rc_requester_init(struct rc_requester *requester, const struct rc_requester_config *config)
@@ -208,7 +208,7 @@ static bool spends_last_credit(const struct rc_requester *requester, const struc
            (int32_t)(requester->credit_serial - work->serial) <= 0;
 }
 
-/* What follows on the wire; NULL: nothing does. */
+/* The next request that goes on the wire; NULL: none. */
 static const struct work *next_on_wire(const struct send_queue *queue)
 {
     for (uint32_t at = queue->next; at != queue->tail; at++) {
@@ -300,8 +300,9 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
     return true;
 }
 
-/* The request of the newest packet before the cursor that may go once more, where it is in *at and
- * one past that packet's PSN in *end; NULL: there is none. What has failed does not go again. */
+/* The request of the newest packet before the cursor that may go once more, with its position in
+ * *at and the PSN after that packet in *end; NULL: there is none. A failed request does not go
+ * again. */
 static const struct work *newest_in_flight(const struct rc_requester *requester,
                                            const struct send_queue *queue, uint32_t *at,
                                            struct psn *end)

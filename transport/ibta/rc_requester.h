@@ -53,8 +53,9 @@ struct rc_requester {
     uint8_t reads_max, reads_out; /* READ requests and atomics without their last response. */
     uint8_t timeout_code;
     uint32_t mtu_bytes;
-    uint32_t window_max;      /* Bytes in flight the path can hold; 0: no limit. */
-    uint32_t window;          /* What we allow now: halved by a loss, grown by progress; 0: all. */
+    uint32_t window_max; /* Bytes in flight the path can hold; 0: no limit. */
+    /* The bytes that we allow in flight now: halved by a loss, grown by progress; 0: no limit. */
+    uint32_t window;
     uint32_t cost;            /* Running total of flight bytes up to `next`. */
     uint32_t serial;          /* SSN of the newest message. */
     uint32_t credit_serial;   /* LSN: messages up to this SSN have a receive waiting. */
@@ -84,7 +85,7 @@ struct rc_outgoing {
     bool alone;  /* Nothing else is in flight. */
 };
 
-/* What an arriving acknowledgement or response means. */
+/* The meaning of an arriving acknowledgement or response. */
 enum rc_requester_verdict {
     RC_STALE,        /* Old or impossible PSN: nothing changes. */
     RC_PROGRESS,     /* Work may have completed; sending may go on. */
@@ -116,7 +117,8 @@ struct rc_progress {
 
 void rc_requester_init(struct rc_requester *requester, const struct rc_requester_config *config);
 
-/* What a program may change while nothing is sent (SQD): limits of retries, timeout, depth. */
+/* The settings that a program may change while nothing is sent (SQD): limits of retries, timeout,
+ * depth. */
 void rc_requester_retune(struct rc_requester *requester, const struct rc_requester_config *config);
 
 /* The next packet or local work (packets == 0: execute it now, in order). False: nothing may be
@@ -162,9 +164,9 @@ struct work *rc_requester_oldest(const struct rc_requester *requester,
  * asked it to; then it is ready again. */
 struct instant rc_requester_deadline(const struct rc_requester *requester);
 bool rc_requester_pauses(const struct rc_requester *requester);
-/* What is not acknowledged had left by then. */
+/* Packets that are not acknowledged had left by then. */
 struct instant rc_requester_waits_since(const struct rc_requester *requester);
-/* The next timeout is the end. */
+/* The next timeout fails the requester. */
 bool rc_requester_last_try(const struct rc_requester *requester);
 
 /* The deadline was reached. RC_STALE: too early; RC_SEQUENCE_NAK: resending begins; RC_FAILED. */
@@ -175,8 +177,8 @@ MUST_USE struct rc_progress rc_requester_on_time(struct rc_requester *requester,
  * and all retries are there again. */
 void rc_requester_wait_on(struct rc_requester *requester, struct instant now);
 
-/* What is to be sent again has not left yet, because a rate keeps it back: if that is so, the timer
- * starts anew, and no retry is spent on it. */
+/* A rate may keep back the packets that are to be sent again. While it does, the timer starts anew,
+ * and no retry is spent on it. */
 void rc_requester_postpone(struct rc_requester *requester, struct instant now);
 
 /* Starts the transport timer though nothing was sent: the link has no room, and a peer that never
@@ -200,7 +202,7 @@ struct rc_standing {
 };
 struct rc_standing rc_requester_standing(const struct rc_requester *requester);
 
-/* What is in flight, as it counts, and what may be; 0: no limit. */
+/* The bytes in flight, as a window counts them, and the bytes that may be; 0: no limit. */
 struct rc_load {
     uint32_t flight_bytes, window_bytes;
 };

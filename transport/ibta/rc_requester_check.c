@@ -6,7 +6,7 @@
 #include "transport/ibta/rc_requester.h"
 #include "transport/ibta/rc_window.h"
 
-/* What a request that was begun says of the one before it: PSNs, cost and serial go on there. */
+/* PSNs, cost and serial of a request that was begun go on where those of the one before it end. */
 static void check_neighbours(const struct rc_requester *requester, const struct work *before,
                              const struct work *work)
 {
@@ -30,7 +30,7 @@ static void check_newest(const struct rc_requester *requester, const struct work
     CHECK((int32_t)(requester->serial - work->serial) >= 0);
 }
 
-/* So many are looked at, from the oldest on: a queue may have thousands in flight. */
+/* The requests that a check looks at, from the oldest on: a queue may have thousands in flight. */
 #define REQUESTS_MAX 64
 
 /* Requests are begun in order, and have PSNs without gaps. */
@@ -69,7 +69,7 @@ static void check_cursor(const struct rc_requester *requester, const struct send
     }
 }
 
-/* Whatever is held back is held back until something that is in flight is answered. */
+/* A request that is held back waits for the answer to something in flight. */
 static void check_flight(const struct rc_requester *requester)
 {
     const bool idle = psn_equal(requester->unacked, requester->send);

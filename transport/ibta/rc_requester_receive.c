@@ -28,7 +28,7 @@ static void go_back(struct rc_requester *requester, struct send_queue *queue)
         queue->next = position;
     }
     requester->send = requester->unacked;
-    requester->asked = requester->unacked; /* What was asked for may be lost. */
+    requester->asked = requester->unacked; /* The request for an answer may be lost. */
     requester->asks = false;
     requester->reads_out = 0;
     requester->window_shut = false;

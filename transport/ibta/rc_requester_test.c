@@ -20,7 +20,7 @@
 
 #define MTU 1024
 
-/* What the live NIC says of itself. */
+/* The live NIC's policy. */
 #define PACKET_COST      512
 #define READ_PACKETS     512
 #define READ_WAITS_BYTES 2048
@@ -598,7 +598,8 @@ static void test_last_credit_asks(void **state)
     end(bench);
 }
 
-/* What takes no receive does not ask; who waits for credits behind it has nothing to wait for. */
+/* A request that takes no receive does not ask for an answer. A request that waits for credits
+ * behind it has nothing to wait for. */
 static void test_no_credit_and_no_answer_under_way(void **state)
 {
     (void)state;
@@ -642,8 +643,9 @@ static void test_credits_that_are_rounded(void **state)
     end(bench);
 }
 
-/* What is in flight was to be asked for by what follows, and that does not come: then its newest
- * packet goes once more, and asks. What is to be answered anyway is not asked for again. */
+/* The packets that follow were to ask for an answer to those in flight, and they do not come: then
+ * the newest packet in flight goes once more, and asks. A packet that is answered anyway does not
+ * ask again. */
 static void test_asking_afterwards(void **state)
 {
     (void)state;
@@ -662,7 +664,7 @@ static void test_asking_afterwards(void **state)
     expect(bench, ROCE_WRITE_ONLY, 2);
     assert_false(rc_requester_ask(&bench->requester, &bench->queue));
     ack(bench, 1);
-    /* What has failed meanwhile does not go again, nor what was answered. */
+    /* A request that has failed meanwhile does not go again, nor does one that was answered. */
     second->status = COMPLETION_LOCAL_PROTECTION;
     assert_false(rc_requester_ask(&bench->requester, &bench->queue));
     end(bench);

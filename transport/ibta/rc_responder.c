@@ -94,7 +94,7 @@ static struct psn oldest_in_flight(const struct rc_responder *responder)
     return responder->moved;
 }
 
-/* What is in flight must not be more than half of all PSNs, or nobody could tell old from new ones
+/* At most half of all PSNs may be in flight, or nobody could tell old ones from new ones
  * (9.7.2). */
 static bool fits_flight(const struct rc_responder *responder, uint32_t read_bytes)
 {
@@ -152,8 +152,9 @@ static void owe_sequence_nak(struct rc_responder *responder)
     responder->pending_psn = responder->expected;
 }
 
-/* What a NAK that was not sent yet is about has come: it is void, unless more was dropped. The
- * requester knows nothing of that, and would wait for its timer if no more follows. */
+/* The packet that an unsent NAK asks for has come: the NAK is void, unless later packets were
+ * dropped. The requester does not know that they were, and would wait for its timer if no packet
+ * follows. */
 static void reconsider_nak(struct rc_responder *responder)
 {
     if (psn_distance(responder->expected, responder->dropped) >= 0) {
@@ -369,7 +370,7 @@ void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint
     INVARIANTS(rc_responder_check(responder));
     struct rc_resource *resource = resource_of(responder, psn);
     if (resource == NULL || resource->state != RC_RESOURCE_WAITING) {
-        /* What came before it was refused meanwhile, and nothing behind that is answered. */
+        /* An earlier request was refused meanwhile, and no request behind it is answered. */
         CHECK(responder->stream == RC_STREAM_IN_GAP);
         return;
     }
@@ -435,8 +436,7 @@ void rc_responder_pass_over(struct rc_responder *responder, struct psn psn)
     INVARIANTS(rc_responder_check(responder));
 }
 
-/* What is refused, and what lies behind it, is not answered besides: the NAK would wait for that.
- */
+/* A refused request, and those behind it, get no other answer: the NAK would wait for that. */
 static void drop_responses(struct rc_responder *responder, struct psn psn)
 {
     for (uint32_t at = responder->oldest; at != responder->newest; at++) {

@@ -65,10 +65,11 @@ struct rc_resource {
     uint32_t until; /* One past the last response of this round. */
     uint32_t key;
     uint32_t bytes;
-    uint32_t srqn : 24;     /* XRC: the shared receive queue whose domain the key is judged in. */
-    uint32_t state : 2;     /* enum rc_resource_state. */
-    uint32_t answered : 1;  /* All responses were pulled once: what is due is a replay. */
-    uint32_t operation : 5; /* What asked: a READ or an atomic. */
+    uint32_t srqn : 24; /* XRC: the shared receive queue whose domain the key is judged in. */
+    uint32_t state : 2; /* enum rc_resource_state. */
+    /* All responses were pulled once: a response that is due is a replay. */
+    uint32_t answered : 1;
+    uint32_t operation : 5; /* The request: a READ or an atomic. */
 };
 
 enum rc_reply_kind {

@@ -161,8 +161,8 @@ static void drop(struct bench *bench, uint32_t psn)
     }
 }
 
-/* What was dropped beyond a gap has to come again, though the missing packet came before the NAK
- * left: nobody else asks for it if it was the last of its message. */
+/* Packets that were dropped beyond a gap have to come again, though the missing packet came before
+ * the NAK left: nobody else asks for the last packet of a message. */
 static void test_unsent_nak_asks_for_what_was_dropped(void **state)
 {
     (void)state;

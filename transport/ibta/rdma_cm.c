@@ -546,7 +546,7 @@ enum status rdma_id_tell(struct rdma_cm *manager, struct rdma_id *id, enum rdma_
     return STATUS_OK;
 }
 
-/* -- Whose it is --------------------------------------------------------------------------------*/
+/* -- The id that an event belongs to ------------------------------------------------------------*/
 
 static bool belongs(const struct rdma_event *event, const struct rdma_id *id)
 {

@@ -77,7 +77,7 @@ enum rdma_event_kind {
     RDMA_EVENT_INTERNAL,  /* ... or librdmacm does. */
 };
 
-/* What both sides tell each other about a connection. */
+/* The parameters of a connection that each side tells the other. */
 struct rdma_parameters {
     uint8_t private_data[RDMA_CM_PRIVATE_BYTES_MAX];
     uint8_t private_bytes;
@@ -101,14 +101,15 @@ struct rdma_id {
     struct list asking;    /* In rdma_cm.questions. */
     struct list released;
     struct rdma_channel *channel; /* NULL: not in a program's hands (any more). */
-    struct rdma_id *listener;     /* Whose request it was, while REQUESTED; NULL: closed. */
-    uint64_t uid;                 /* The program's name for it; 0: it has not learned of it. */
-    uint32_t handle;              /* The world's own: the manager does not look at it. */
-    uint16_t port_space;          /* enum rdma_port_space. */
-    uint8_t state;                /* enum rdma_id_state. */
-    bool datagrams;               /* A UD queue pair: service ID resolution instead of REQ. */
-    bool unreliable;              /* UC instead of RC. */
-    bool alive;                   /* Not yet released by the program. */
+    /* The listener that got the request, while REQUESTED; NULL: closed. */
+    struct rdma_id *listener;
+    uint64_t uid;        /* The program's name for it; 0: it has not learned of it. */
+    uint32_t handle;     /* The world's own: the manager does not look at it. */
+    uint16_t port_space; /* enum rdma_port_space. */
+    uint8_t state;       /* enum rdma_id_state. */
+    bool datagrams;      /* A UD queue pair: service ID resolution instead of REQ. */
+    bool unreliable;     /* UC instead of RC. */
+    bool alive;          /* Not yet released by the program. */
     struct rdma_address source, destination;
     uint8_t source_gid[16], peer_gid[16];
     bool has_path; /* Both GIDs are known. */
@@ -117,7 +118,7 @@ struct rdma_id {
     bool ack_timeout_set; /* By the program: its queue pair's, whatever the path says. */
     bool ipv6_only;       /* LISTENING on any address: not for IPv4. */
     uint8_t path_mtu;     /* enum path_mtu. */
-    uint32_t backlog;     /* LISTENING: so many requests more may wait. */
+    uint32_t backlog;     /* LISTENING: the number of requests that may still come in. */
     uint32_t events_reported;
     struct rdma_parameters wish; /* FINDING: what to say when the peer is found. */
     /* CONNECTING and later. */
@@ -149,21 +150,22 @@ struct rdma_event {
     uint64_t argument;    /* USER, INTERNAL. */
 };
 
-/* What the world is asked; it answers at once or later. */
+/* A question to the world, which answers at once or later. */
 enum rdma_question {
     RDMA_QUESTION_ADDRESS, /* Which way to id->destination? rdma_cm_on_route, _on_no_route. */
-    RDMA_QUESTION_SERVICE, /* Who serves id->destination.port? rdma_cm_on_found, _on_nobody. */
-    RDMA_QUESTION_SERVER,  /* The same of an id that connects: a server may be about to come. */
+    /* Which process serves id->destination.port? rdma_cm_on_found, _on_nobody. */
+    RDMA_QUESTION_SERVICE,
+    RDMA_QUESTION_SERVER, /* The same of an id that connects: a server may be about to come. */
 };
 
 /* The way to an id's destination. */
 struct rdma_route {
-    struct rdma_address source; /* What the id sends from: its own address, if it has one. */
+    struct rdma_address source; /* The address that the id sends from: its own, if it has one. */
     uint8_t source_gid[16];     /* The GID of ours that stands for it. */
     uint8_t path_mtu;           /* enum path_mtu. */
 };
 
-/* Who serves the port that an id asked for. */
+/* The process that serves the port that an id asked for. */
 struct rdma_server {
     uint8_t gid[16];
     uint8_t source_gid[16]; /* The GID of ours to reach it from. */

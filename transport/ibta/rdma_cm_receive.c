@@ -29,7 +29,7 @@ static bool takes(const struct rdma_id *id, const uint8_t destination[16])
     return inet_is_ipv4(destination) ? !id->source.ipv6 || !id->ipv6_only : id->source.ipv6;
 }
 
-/* Who listens on the port: on the very address before any address. */
+/* The id that listens on the port: first on this very address, then on any address. */
 static struct rdma_id *find_listener(struct rdma_cm *manager, uint64_t service_id,
                                      const struct cm_addresses *addresses, bool datagrams)
 {
@@ -107,7 +107,7 @@ static void adopt(struct rdma_cm *manager, struct rdma_id *id, struct rdma_id *l
     if (!id->datagrams) {
         const struct cm_req *req = &message->req;
         set_connection(manager, id, req);
-        /* What the peer initiates, we respond to. */
+        /* The peer's initiator depth is our number of responder resources. */
         told->parameters.responder_resources = req->initiator_depth;
         told->parameters.initiator_depth = req->responder_resources;
         told->parameters.flow_control = req->flow_control;
@@ -121,7 +121,7 @@ static void adopt(struct rdma_cm *manager, struct rdma_id *id, struct rdma_id *l
     }
 }
 
-/* What no queue pair could be made for; 0: nothing. */
+/* The reason why no queue pair could serve this request; 0: none. */
 static enum cm_reason judge(const struct rdma_cm *manager, const struct cm_req *req)
 {
     if (req->transport != CM_TRANSPORT_RC && req->transport != CM_TRANSPORT_UC) {

@@ -34,7 +34,7 @@ struct node {
 struct pair {
     struct node nodes[2];
     struct instant now;
-    uint32_t lose; /* So many messages more are lost. */
+    uint32_t lose; /* The number of messages that are still to be lost. */
 };
 
 /* -- Memory -------------------------------------------------------------------------------------*/
@@ -232,7 +232,7 @@ static void pair_free(struct pair *pair)
     free(pair);
 }
 
-/* -- What programs do ---------------------------------------------------------------------------*/
+/* -- Calls of programs --------------------------------------------------------------------------*/
 
 /* The oldest event of a channel, by value; fails the test if it is of another kind. */
 static struct rdma_event expect_on(struct pair *pair, int n, int channel, enum rdma_event_kind kind)
@@ -427,7 +427,7 @@ static void test_connect_and_disconnect(void **state)
     assert_int_equal(listener->events_reported, 1);
     assert_int_equal(b->events_reported, 0);
     expect_text(&request.parameters, "hello", 56);
-    assert_int_equal(request.parameters.responder_resources, 5); /* What the peer initiates. */
+    assert_int_equal(request.parameters.responder_resources, 5); /* The peer's initiator depth. */
     assert_int_equal(request.parameters.initiator_depth, 3);
     assert_int_equal(request.parameters.retry_count, 6);
     assert_int_equal(request.parameters.rnr_retry_count, 4);
@@ -445,7 +445,7 @@ static void test_connect_and_disconnect(void **state)
     assert_int_equal(response.parameters.responder_resources, 1);
     assert_int_equal(response.parameters.initiator_depth, 2);
     assert_int_equal(response.parameters.qpn, 0x456);
-    /* What a queue pair needs, at both ends. */
+    /* Both ends have all that a queue pair needs. */
     assert_int_equal(a->remote_qpn, 0x456);
     assert_int_equal(b->remote_qpn, 0x123);
     assert_int_equal(a->starting_psn, b->remote_starting_psn);
@@ -590,7 +590,8 @@ static void test_rejections(void **state)
     pair_free(pair);
 }
 
-/* Who asks whether a request would find a listener learns what the request would. */
+/* The question whether a request would find a listener gets the answer that the request would
+ * get. */
 static void test_listens(void **state)
 {
     (void)state;
@@ -631,7 +632,7 @@ static void test_no_listener(void **state)
     pair_free(pair);
 }
 
-/* Who connects a little early does not notice. */
+/* A program that connects a little early does not notice. */
 static void test_listener_comes_late(void **state)
 {
     (void)state;
@@ -653,7 +654,7 @@ static void test_listener_comes_late(void **state)
     }
 }
 
-/* What the world knows without asking anybody. */
+/* The world knows without asking that nobody serves the port. */
 static void test_nobody_serves(void **state)
 {
     (void)state;
@@ -872,7 +873,7 @@ static void test_backlog(void **state)
     pair_free(pair);
 }
 
-/* What a peer may not ask for, and what is not a request of this service at all. */
+/* Requests that a peer may not make, and messages that are no request of this service at all. */
 static void test_requests_refused(void **state)
 {
     (void)state;
@@ -958,7 +959,7 @@ static void test_lids_mean_nothing(void **state)
     }
 }
 
-/* -- Whose events they are ----------------------------------------------------------------------*/
+/* -- The owner of events ------------------------------------------------------------------------*/
 
 static void test_migrate(void **state)
 {
@@ -1168,7 +1169,8 @@ static void test_process_of_the_server(void **state)
 
 /* -- Options and progress -----------------------------------------------------------------------*/
 
-/* What a program sets is in the request that the peer gets, and bad values change nothing. */
+/* The options that a program sets are in the request that the peer gets; bad values change
+ * nothing. */
 static void test_options(void **state)
 {
     (void)state;
@@ -1243,7 +1245,7 @@ static void expect_progress(const struct rdma_id *id, const char *progress)
                      strcmp(progress, "connecting") == 0 || strcmp(progress, "listening") == 0);
 }
 
-/* What an id says of itself, from its making to its end, at both ends. */
+/* The progress that an id reports, from its making to its end, at both ends. */
 static void test_progress(void **state)
 {
     (void)state;
@@ -1438,7 +1440,7 @@ static void test_datagrams(void **state)
     b->uid = 1;
     settle(pair);
     assert_int_equal(expect(pair, 0, RDMA_EVENT_UNREACHABLE).status, CM_SIDR_REJECTED);
-    expect_silence(pair); /* Who accepts datagrams hears no more of it. */
+    expect_silence(pair); /* A side that accepts datagrams gets no further event. */
     pair_free(pair);
 }
 

@@ -25,11 +25,11 @@ struct piece {
 /* Packet `index` of a SEND or WRITE. `index` < packets_of(work->bytes, mtu_bytes). */
 struct piece work_piece(const struct work *work, uint32_t index, uint32_t mtu_bytes);
 
-/* What asks for a READ, an atomic or a FLUSH. */
+/* The operation that asks for a READ, an atomic or a FLUSH. */
 enum roce_operation work_request(const struct work *work);
 
-/* What answers an atomic or a FLUSH: the number that was there before, or nothing but that it was
- * done. */
+/* The operation that answers an atomic (with the number that was there before) or a FLUSH (with
+ * nothing but that it was done). */
 enum roce_operation single_answer(enum roce_operation request);
 
 #endif

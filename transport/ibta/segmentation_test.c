@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A message becomes the packets IBTA 9.2.1 names, and `incoming` takes exactly those.
- * Method  Every piece of random messages: offsets add up, opcodes stand where they belong. What was
- *         segmented is accepted; the same stream with one packet changed is not.
+ * Method  Every piece of random messages: offsets add up, opcodes stand where they belong. A
+ *         segmented message is accepted; the same stream with one packet changed is not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void test_pieces_add_up(void **state)
     }
 }
 
-/* What one packet asks for, and what answers it (table 38, A19). */
+/* Each request of one packet, and the operation that answers it (table 38, A19). */
 static void test_what_asks_and_answers(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ void lant_atomics_init(struct lant_atomics *atomics, const struct lant_atomics_c
 
 /* -- Judging ------------------------------------------------------------------------------------*/
 
-/* What a packet is. Judging changes nothing. */
+/* The kinds of packets. Judging changes nothing. */
 enum meaning {
     WRONG_CLASS,
     OFF,
@@ -64,7 +64,7 @@ static enum meaning judge(const struct lant_atomics *atomics, const struct lant_
     if (!is_well_formed(header)) {
         return MALFORMED;
     }
-    /* What was done is done, though the memory may have been withdrawn since. */
+    /* A request that was done stays done, though the memory may have been withdrawn since. */
     const struct lant_shm_recent_entry *entry = remembered(atomics, packet, now);
     if (entry != NULL) {
         return entry->done ? ANSWERED : UNDER_WAY;

@@ -70,7 +70,7 @@ void lant_atomics_on_request(struct lant_atomics *atomics, const struct lant_ran
                              const struct lant_packet *packet, uint64_t now,
                              struct lant_atomic_work *work);
 
-/* What memory holds after the request, if it held `old`. */
+/* The word that memory holds after the request, if it held `old`. */
 uint64_t lant_atomic_result(enum lant_atomic what, uint64_t old, uint64_t operand,
                             uint64_t compare);
 

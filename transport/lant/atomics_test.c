@@ -169,7 +169,7 @@ static void test_refusals(void **state)
     assert_int_equal(lant_atomics_deadline(&rig.atomics), LANT_NEVER);
 }
 
-/* -- Who asks -----------------------------------------------------------------------------------*/
+/* -- The initiator ------------------------------------------------------------------------------*/
 
 static const struct lant_shm_request swap = {.address =
                                                  (uint64_t)NODE << LANT_ADDRESS_BITS | 0x1000,
@@ -297,8 +297,9 @@ struct world {
     uint64_t now;
     uint64_t words[WORDS];
     uint64_t model[WORDS]; /* By the requests, each once, in the order in which they were done. */
-    uint64_t held[INITIATORS][REQUESTS]; /* What memory held, by token; */
-    bool done[INITIATORS][REQUESTS];     /* and whether the model did it. */
+    /* The word that memory held before the request, by token; */
+    uint64_t held[INITIATORS][REQUESTS];
+    bool done[INITIATORS][REQUESTS]; /* and whether the model did it. */
     struct lant_shm_request requests[INITIATORS][REQUESTS];
 };
 

@@ -115,7 +115,7 @@ enum lant_submit lant_submission_write(struct lant_submission *submission, uint3
     *submission = (struct lant_submission){0};
     switch (at) {
     case LANT_DESCRIPTOR_SOURCE:
-        /* Whoever begins anew has given up what was before. */
+        /* A program that begins anew has given up the unfinished submission. */
         *submission = (struct lant_submission){.source = value, .has_source = true};
         return LANT_SUBMIT_PART;
     case LANT_DESCRIPTOR_DESTINATION:

@@ -51,7 +51,7 @@ struct lant_descriptor {
     bool no_register;
 };
 
-/* What became of something that a program asked for. */
+/* The fate of a program's request. */
 enum lant_submit {
     LANT_SUBMIT_COMMITTED,
     LANT_SUBMIT_PART, /* A write was taken; the control write is still to come. */
@@ -74,7 +74,7 @@ MUST_USE enum lant_submit lant_descriptor_decode(const uint8_t bytes[LANT_DESCRI
                                                  struct lant_descriptor *descriptor);
 MUST_USE enum lant_submit lant_descriptor_judge(const struct lant_descriptor *descriptor);
 
-/* What has been written of a descriptor; zeroed memory: nothing. */
+/* The words of a descriptor that have been written; zeroed memory: none. */
 struct lant_submission {
     uint64_t source, destination;
     bool has_source, has_destination;

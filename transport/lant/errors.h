@@ -49,9 +49,9 @@ struct lant_error {
     bool accelerator;   /* The initiator is no CPU. */
 };
 
-/* What is to be done (table 4.1). */
+/* The action that an error needs (table 4.1). */
 struct lant_error_action {
-    uint8_t response; /* What the initiator gets on its bus, if it still waits. */
+    uint8_t response; /* The response on the initiator's bus, if it still waits. */
     bool fake_data;   /* The load seems to succeed, with data that nobody stored: a CPU that waits
                          for a load for ever cannot even be stopped. */
     bool notice;      /* A negative notification. */

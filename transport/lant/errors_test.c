@@ -84,7 +84,7 @@ static void test_accelerator(void **state)
     assert_true(known->accelerator);
 }
 
-/* What a peer can write into a report is judged. */
+/* A report that a peer can write is judged. */
 static void test_nonsense(void **state)
 {
     (void)state;

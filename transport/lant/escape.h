@@ -51,8 +51,8 @@ static inline bool lant_escape_full(const struct lant_escape *escape)
 
 /* There is a free slot. */
 void lant_escape_put(struct lant_escape *escape, uint64_t now, const struct lant_packet *packet);
-/* What waits for this operation with an address in its range needs to wait no longer. Returns how
- * many packets. */
+/* Packets that wait for this operation, with an address in its range, need to wait no longer.
+ * Returns their number. */
 uint32_t lant_escape_release(struct lant_escape *escape, uint64_t key, uint64_t base,
                              uint32_t packets);
 /* Takes one of these out. False: there is none. */

@@ -57,8 +57,9 @@ static inline uint32_t lant_identifier_take(struct lant_identifiers *identifiers
     return taken;
 }
 
-/* What has this number sends packets no more. Its half rests from now on, if it was the half's last
- * one; without this call from when it was given. */
+/* The operation with this number sends no more packets. If it was the last one of its half, the
+ * half rests from now on. Without this call the half rests from the time when the number was
+ * given. */
 static inline void lant_identifier_over(struct lant_identifiers *identifiers, uint32_t number,
                                         uint64_t now)
 {

@@ -12,7 +12,7 @@
  * Time       Not used.
  * Units      A local ID is the number of an entry.
  * Limits     LANT_INBOUND_ENTRIES_MAX entries and LANT_INBOUND_RECORDS_MAX records, within which
- *            both are configured. What finds no place is held, not dropped.
+ *            both are configured. A request that finds no place is held, not dropped.
  * Source     Lant 3.3.3; specification 2.2, 9.V, 9.AO; LNI-15..18.
  *
  * A bus answers the reads of one ID in order, and its writes, but not a read and a write with

@@ -32,7 +32,7 @@ static void test_full(void **state)
         put(i);
     }
     assert_int_equal(queue.held, 0);
-    /* Whoever asks again and again is held once. */
+    /* A caller that asks again and again is counted as held once. */
     assert_false(lant_notifications_admit(&queue));
     assert_false(lant_notifications_admit(&queue));
     assert_int_equal(queue.held, 1);

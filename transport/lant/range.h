@@ -2,7 +2,7 @@
  *
  * range - which local memory peers may read and write.
  *
- * Purpose    Says whether an access lies inside memory that is offered for it. What does not is
+ * Purpose    Says whether an access lies inside memory that is offered for it. An access outside is
  *            answered with DECERR.
  * Inputs     A table of ranges; an access.
  * Outputs    Yes or no.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the DMA engine does: descriptors and their packets. How they end is in rdma_sender_end.c.
+ * The work of the DMA engine: descriptors and their packets. rdma_sender_end.c has their end.
  */
 #include "transport/lant/rdma_sender.h"
 
@@ -167,7 +167,7 @@ static enum lant_rdma_push_verdict judge_push(const struct lant_rdma *rdma)
     if (!rdma->current.active) {
         return LANT_RDMA_PUSH_NOTHING;
     }
-    /* What goes again has its place already. */
+    /* A descriptor that goes again has its place already. */
     const uint32_t places = rdma->transactions.used + rdma->retransmissions.count;
     if (!rdma->current.again && places >= rdma->config.partials) {
         return rdma->transactions.used == 0 ? LANT_RDMA_PUSH_GIVES_WAY : LANT_RDMA_PUSH_WAITS;

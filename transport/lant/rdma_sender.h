@@ -133,7 +133,7 @@ struct lant_rdma {
 
 void lant_rdma_init(struct lant_rdma *rdma, const struct lant_rdma_config *config);
 
-/* What 2.12 calls MPL: no identifier is used again within it. */
+/* The packet lifetime, MPL in 2.12: no identifier is used again within it. */
 uint64_t lant_rdma_packet_lifetime(const struct lant_rdma_config *config);
 
 /* For rdma_sender.c: the operation of the partial descriptor in progress fails. */
@@ -152,7 +152,7 @@ enum lant_rdma_start {
     LANT_RDMA_STARTS_OPERATION,
 };
 
-/* What the DMA engine pulls. */
+/* The descriptor that the DMA engine pulls. */
 struct lant_rdma_descriptor {
     uint64_t source, destination;
     uint32_t bytes;

@@ -7,7 +7,7 @@ struct tally {
     uint32_t ended;
 };
 
-/* What is kept of a packet belongs to an operation that is active. */
+/* Each record of a packet belongs to an operation that is active. */
 static uint32_t check_owner(const struct lant_rdma *rdma, uint32_t identifier, uint32_t offset,
                             uint32_t attempt)
 {

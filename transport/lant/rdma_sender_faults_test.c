@@ -45,8 +45,8 @@ static void test_given_up(void **state)
     assert_idle();
 }
 
-/* 2.12: no copy leaves so late that its receiver may have forgotten the operation. What waited
- * longer behind other descriptors fails instead, by name. */
+/* 2.12: no copy leaves so late that its receiver may have forgotten the operation. A packet that
+ * waited longer behind other descriptors fails instead, by name. */
 static void test_too_late(void **state)
 {
     (void)state;

@@ -85,8 +85,9 @@ static enum lant_rdma_target_verdict judge_in_row(const struct lant_rdma_target 
                                                                        : LANT_RDMA_TARGET_ILLEGAL;
 }
 
-/* What is known already is told before what is refused: the memory of a complete operation may be
- * offered no more. Of a new one all packets' addresses are looked at, as far as they are known. */
+/* The target answers a known packet before it looks for reasons to refuse it: the memory of a
+ * complete operation may be offered no more. Of a new operation all packets' addresses are judged,
+ * as far as they are known. */
 static void judge_register(const struct lant_rdma_target *target, uint64_t now,
                            const struct lant_packet *packet, struct judgement *judgement)
 {

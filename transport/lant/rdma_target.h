@@ -5,7 +5,7 @@
  * Purpose    Judges each packet: into memory, known already, too early, or refused; says when an
  *            operation's bytes are all there.
  * Inputs     Whole packets of the types 5, 6, 7 and 9; damaged ones of which the footer is
- *            readable; what was written.
+ *            readable; the writes that are done.
  * Outputs    What to write and where; answers (RDMA_ACK); the local notifications RECV and
  *            RECV_REG.
  * Ownership  A value. The caller gives the tombstones' memory and the table of ranges.
@@ -24,8 +24,8 @@
  * known as taken from its judgement on: a second copy that comes in between is dropped without an
  * answer, since an acknowledgement would say too much; the first copy's will say it.
  *
- * What a registering packet makes possible stands behind _next_released: the world calls it until
- * there is none.
+ * A registering packet releases the packets that waited for it. The world takes these by
+ * _next_released until there is none.
  *
  * `strict_thesis` is Lant 6.2 as it is printed: nothing is remembered of complete operations, and
  * duplicates are dropped without an answer, also those of active ones (9.D, 9.E).

@@ -226,7 +226,8 @@ static void test_illegal(void **state)
     assert_true(lant_rdma_target_idle(&test.target));
 }
 
-/* What is complete is known, though its memory is offered no more; what is not, is refused. */
+/* A complete operation is known, though its memory is offered no more; an incomplete one is
+ * refused. */
 static void test_withdrawn(void **state)
 {
     (void)state;

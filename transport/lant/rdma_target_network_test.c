@@ -76,7 +76,7 @@ static struct world {
 
 static struct test_target test;
 
-/* What went wrong; how often what struck. */
+/* Counts of what went wrong, and of the faults that struck. */
 static struct {
     uint64_t late_writes, wrong_data, notified_again, failed_in_vain;
     struct lant_rdma_target_counters counters;

@@ -105,8 +105,8 @@ static void shuffle(struct prng *prng, uint32_t *items, uint32_t count)
     }
 }
 
-/* Gives all packets by chance, some of them again, until they are notified. What found the escape
- * channel full comes again later. */
+/* Gives all packets by chance, some of them again, until they are notified. A packet that found the
+ * escape channel full comes again later. */
 static void give_by_chance(struct prng *prng, const struct test_operation *operation)
 {
     uint32_t order[LANT_MASK_BITS_MAX];

@@ -44,8 +44,8 @@ static uint64_t *masks_of(struct lant_registrations *registrations, uint32_t row
     return &registrations->masks[row * 2 * registrations->mask_words];
 }
 
-/* Ones from bit `packets` on: ~0 << packets, over all words. What the last word has beyond the
- * mask's width is ones, too. */
+/* Ones from bit `packets` on: ~0 << packets, over all words. Bits of the last word beyond the
+ * mask's width are ones, too. */
 static uint64_t beyond(uint32_t packets, uint32_t word)
 {
     if (packets <= word * 64) {

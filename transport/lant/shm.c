@@ -130,7 +130,7 @@ enum lant_shm_verdict lant_shm_request(struct lant_shm *shm, const struct lant_s
     return verdict;
 }
 
-/* -- What has happened --------------------------------------------------------------------------*/
+/* -- Events -------------------------------------------------------------------------------------*/
 
 void lant_shm_put_done(struct lant_shm *shm, const struct lant_shm_row *row,
                        enum lant_shm_done_kind kind, enum lant_response response, uint64_t data)

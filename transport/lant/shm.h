@@ -6,7 +6,7 @@
  *            answered, sends it again after a NACK or when no answer comes, and keeps accesses to
  *            one address in order.
  * Inputs     Requests of CPU and accelerators; R and B packets; the time.
- * Outputs    A verdict for each request; packets (lant_shm_next_packet); what becomes of requests
+ * Outputs    A verdict for each request; packets (lant_shm_next_packet); the fate of requests
  *            (lant_shm_next_done), in the order in which it happens; whether a fence is passed.
  * Ownership  A value.
  * Threads    One caller at a time.
@@ -14,8 +14,8 @@
  * Units      Global addresses; data stands in the bytes of the beat, which is the 8 bytes around
  *            the address: what is stored to address 5 alone is bits 47..40, strobe 0x20.
  * Limits     LANT_SHM_ROWS_MAX requests under way, LANT_SHM_PENDING_MAX more that wait for one to
- *            the same address, LANT_SHM_FENCES_MAX fences. What finds no place is held: the
- *            initiator presents it again.
+ *            the same address, LANT_SHM_FENCES_MAX fences. A request that finds no place is held:
+ *            the initiator presents it again.
  * Source     Lant 5.2.2, 6.1; specification 2.3, 2.4, 2.5, 2.12, 2.16; LNI-19..35, LNI-38.
  *
  * After a store has failed, a copy of it may still be on its way, and may land after a later store
@@ -45,13 +45,13 @@ struct lant_shm_config {
     uint8_t retries;       /* After the first attempt. */
     uint64_t timeout;      /* From the footer of a packet to its next attempt. */
     uint64_t timeout_most; /* No request's own is longer; 0: `timeout`. */
-    /* For so long a sequence is not given again. At least twice the targets' lifetime
-     * (shm_target.h): theirs may begin as late as with the last attempt. 2.12 says once, which is
-     * too short. */
+    /* A sequence number is not given again for this time. It is at least twice the targets'
+     * lifetime (shm_target.h): their lifetime may begin as late as with the last attempt. 2.12 says
+     * once the lifetime, which is too short. */
     uint64_t lifetime;
-    uint32_t sequences;      /* How many there are, a power of two: LANT_SEQUENCES. */
+    uint32_t sequences;      /* The number of sequence numbers, a power of two: LANT_SEQUENCES. */
     uint32_t first_sequence; /* After a restart, a number that peers do not remember. */
-    uint64_t fake_data;      /* What a load gets that failed. */
+    uint64_t fake_data;      /* The data of a load that failed. */
 };
 
 /* Section 5, in cycles. */
@@ -80,7 +80,7 @@ struct lant_shm_request {
     bool accelerator; /* No CPU: 2.16. */
 };
 
-/* -- What becomes of requests -------------------------------------------------------------------*/
+/* -- The fate of requests -----------------------------------------------------------------------*/
 
 enum lant_shm_done_kind {
     /* Answers on the bus: each request gets one. */
@@ -163,7 +163,7 @@ enum lant_shm_queue_name {
 };
 
 struct lant_shm_fence {
-    uint64_t rows, pending; /* What it covers that is not done; a bit for each. */
+    uint64_t rows, pending; /* The requests that it covers and that are not done; a bit for each. */
     bool failed;
 };
 

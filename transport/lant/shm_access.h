@@ -2,7 +2,7 @@
  *
  * shm_access - loads and stores as a program sees them: beats of 8 bytes, and these together again.
  *
- * Purpose    Cuts an access into the requests that shm.h takes, and collects what becomes of them.
+ * Purpose    Cuts an access into the requests that shm.h takes, and collects their results.
  * Inputs     An access; struct lant_shm_done of each of its beats.
  * Outputs    Requests; the data of a load; when the access is answered, and when it is done.
  * Ownership  Values; the bytes are the caller's.
@@ -10,7 +10,7 @@
  * Time       Not used.
  * Units      Bytes, the lowest address first.
  * Limits     1, 2 or 4 bytes, or a multiple of 8 up to LANT_SHM_ACCESS_MAX; the address is a
- *            multiple of 1, 2, 4 or 8 accordingly. What is not so needs a program that does it
+ *            multiple of 1, 2, 4 or 8 accordingly. Any other access needs a program that does it
  *            byte by byte, as a bus does.
  * Source     Specification 2.3, issue 1; LNI-20, LNI-28.
  */
@@ -52,7 +52,7 @@ static inline uint32_t lant_shm_access_beats(const struct lant_shm_access *acces
 struct lant_shm_request lant_shm_access_beat(const struct lant_shm_access *access, uint32_t beat,
                                              const uint8_t *bytes);
 
-/* What has become of an access. */
+/* The state of an access. */
 struct lant_shm_gather {
     uint16_t unanswered; /* Beats without an answer on the bus. */
     uint16_t unfinished; /* Beats of which something is still to come: at 0, all peers have it. */

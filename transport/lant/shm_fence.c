@@ -45,7 +45,7 @@ void lant_shm_fence_end(struct lant_shm *shm, uint32_t fence)
     INVARIANTS(lant_shm_check(shm));
 }
 
-/* -- What rows do -------------------------------------------------------------------------------*/
+/* -- Events of rows -----------------------------------------------------------------------------*/
 
 void lant_shm_fences_on_issue(struct lant_shm *shm, uint32_t element, uint32_t row)
 {

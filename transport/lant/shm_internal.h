@@ -62,10 +62,10 @@ static inline void lant_shm_queue_remove(struct lant_shm_queue *queue, uint32_t 
 
 /* -- Rows (shm.c) -------------------------------------------------------------------------------*/
 
-/* What keeps a request from a row now; LANT_SHM_ISSUED: nothing. */
+/* The reason why a request gets no row now; LANT_SHM_ISSUED: none. */
 enum lant_shm_verdict lant_shm_room(const struct lant_shm *shm,
                                     const struct lant_shm_request *request, uint64_t now);
-/* Gives it one; there is room. Returns the row. */
+/* Gives the request a row; there is room. Returns the row. */
 uint32_t lant_shm_issue(struct lant_shm *shm, const struct lant_shm_request *request, uint64_t now);
 /* A row that uses this granule, or LANT_SHM_ROWS_MAX. */
 uint32_t lant_shm_find(const struct lant_shm *shm, uint64_t granule);

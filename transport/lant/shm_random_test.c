@@ -223,7 +223,7 @@ static void play(struct run *run, const struct world_config *config, uint64_t se
         step(run);
         assert_true(run->world.now < 1000000);
     }
-    /* What is still in the network, and what is remembered. */
+    /* Some packets are still in the network, and some are still remembered. */
     for (uint64_t left = config->target.lifetime + 2 * config->delay_max; left > 0; left--) {
         step(run);
     }

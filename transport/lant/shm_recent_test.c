@@ -46,7 +46,7 @@ static void test_lifetime(void **state)
     assert_int_equal(lant_shm_recent_deadline(&recent), LANT_NEVER);
 }
 
-/* What was forgotten to make room may still be answered. */
+/* An entry that was forgotten to make room may still be answered. */
 static void test_eviction(void **state)
 {
     (void)state;

@@ -45,7 +45,7 @@ void lant_shm_refuse(uint32_t node, const struct lant_packet *request, enum lant
 
 /* -- Judging ------------------------------------------------------------------------------------*/
 
-/* What a packet is. Judging changes nothing. */
+/* The kinds of packets. Judging changes nothing. */
 enum meaning {
     WRONG_CLASS,
     ASTRAY,
@@ -83,7 +83,7 @@ static bool allows(const struct lant_ranges *ranges, const struct lant_header *h
     return lant_ranges_allow(ranges, header->address, UINT64_C(1) << header->size, access);
 }
 
-/* What was remembered of the packet, if it can be a repetition. */
+/* The remembered entry of the packet, if the packet can be a repetition. */
 static const struct lant_shm_recent_entry *remembered(const struct lant_shm_target *target,
                                                       const struct lant_packet *packet,
                                                       uint64_t now)
@@ -108,7 +108,7 @@ static enum meaning judge(const struct lant_shm_target *target, const struct lan
     if (!is_well_formed(header)) {
         return MALFORMED;
     }
-    /* What was done is done, though the memory may have been withdrawn since. */
+    /* A request that was done stays done, though the memory may have been withdrawn since. */
     const struct lant_shm_recent_entry *entry = remembered(target, packet, now);
     const bool again = entry != NULL && !store && entry->response == LANT_EXOKAY;
     if (entry != NULL && !entry->done) {

@@ -212,8 +212,8 @@ static void test_repeated_store(void **state)
     }
 }
 
-/* What was done is done, though the memory was withdrawn before the copy came: its sender hears so,
- * and is not told that there is no such memory. */
+/* A request that was done stays done, though the memory was withdrawn before its copy came. Its
+ * sender hears so, and is not told that there is no such memory. */
 static void test_repeated_after_withdrawal(void **state)
 {
     (void)state;
@@ -309,10 +309,10 @@ static void test_lifetime_twice(void **state)
 
 #define MODEL_REQUESTS 1500u
 
-/* What was done with each sequence, for ever: -2 not at all, -1 under way, else its response. */
+/* The state of each sequence number, for ever: -2 not done, -1 under way, else its response. */
 struct model {
     int done[MODEL_REQUESTS];
-    uint32_t holder; /* Who has the one address that is locked; 0: nobody. */
+    uint32_t holder; /* The node that has the one address that is locked; 0: none. */
 };
 
 /* Answers by the model's rules: -3 means that memory is asked. */

@@ -386,7 +386,7 @@ static void test_done_full(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         (void)rig_done(&rig, 0);
     }
-    /* What is under way counts with all that it will tell. */
+    /* A request that is under way counts with all events that it will bring. */
     assert_int_equal(rig_ask(&rig, rig_store(1, RIG_PEER, 8), 0), LANT_SHM_ISSUED);
     assert_int_equal(rig_ask(&rig, rig_store(2, RIG_PEER, 16), 0), LANT_SHM_ISSUED);
     assert_int_equal(rig_ask(&rig, rig_load(3, RIG_PEER, 24), 0), LANT_SHM_HELD_DONE);

@@ -33,8 +33,8 @@ struct world_config {
     struct lant_shm_target_config target;
     struct lant_inbound_config inbound;
     uint32_t loses, doubles, damages; /* Millionths. */
-    uint64_t delay_min, delay_max;    /* A packet takes so long, */
-    uint64_t memory_max;              /* and an access at most so long. */
+    uint64_t delay_min, delay_max;    /* The bounds of a packet's delay, */
+    uint64_t memory_max;              /* and the longest time that an access takes. */
 };
 
 struct world_flight {

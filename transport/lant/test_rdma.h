@@ -56,7 +56,7 @@ static inline void test_data(const struct test_operation *operation, uint32_t k,
         packet->header.type = k == 0 ? LANT_RDMA_WRITE_REGISTER : LANT_RDMA_WRITE;
         packet->header.packets = (uint16_t)(k == 0 ? test_packets(operation) : 0);
     }
-    /* What stands behind the last byte is not part of it. */
+    /* Bytes behind the last one are not part of the payload. */
     memset(packet->payload, 0xee, sizeof packet->payload);
     for (uint32_t i = 0; i < bytes; i++) {
         const uint32_t shift = i % 8 * 8;
@@ -82,7 +82,7 @@ static inline void test_notification(const struct test_operation *operation, uin
     };
 }
 
-/* What memory does with the first `bytes` of a payload. */
+/* Memory takes the first `bytes` of a payload. */
 static inline void test_store(uint8_t *memory, const uint64_t *payload, uint32_t bytes)
 {
     for (uint32_t i = 0; i < bytes; i++) {

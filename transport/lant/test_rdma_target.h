@@ -2,7 +2,7 @@
  *
  * test_rdma_target - a receiver of RDMA with its memory, for tests.
  *
- * What is judged to be written is written at once, or when the test says so (`slow`).
+ * A packet that is judged good is written at once, or when the test says so (`slow`).
  */
 #ifndef TRANSPORT_LANT_TEST_RDMA_TARGET_H
 #define TRANSPORT_LANT_TEST_RDMA_TARGET_H

@@ -26,7 +26,7 @@
 #define LANT_TOMBSTONES     256u
 #define LANT_TOMBSTONES_MAX 65536u
 
-/* What is complete. */
+/* A complete operation. */
 struct lant_buried {
     uint32_t source, operation;
     uint16_t packets; /* 0: not registered; its completion notification came. */

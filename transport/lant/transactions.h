@@ -41,7 +41,7 @@ struct lant_transactions {
     struct lant_transaction table[LANT_ROWS_MAX];
 };
 
-/* What an answer means to the packet that it names. */
+/* The meaning of an answer for the packet that it names. */
 enum lant_rdma_answer {
     LANT_RDMA_ANSWER_POSITIVE,
     LANT_RDMA_ANSWER_NEGATIVE, /* The packet goes again. */

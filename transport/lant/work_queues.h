@@ -18,8 +18,8 @@
  * turns; large transfers, first come, first served, when both are empty, whatever their priority.
  * Retransmissions go before all of these, which is the sender's affair (rdma_sender.h).
  *
- * A large transfer waits as long as both queues always have something (LNI-72): that is the order
- * of 2.9. `large_after` bounds the wait: a segment goes after so many other operations. A less
+ * A large transfer waits as long as the two queues are never empty (LNI-72): that is the order of
+ * 2.9. `large_after` bounds the wait: a segment goes after that number of other operations. A less
  * urgent transfer waits for the more urgent ones without a bound.
  */
 #ifndef TRANSPORT_LANT_WORK_QUEUES_H
@@ -50,7 +50,7 @@ struct lant_work_config {
 #define LANT_WORK_DEFAULTS                                                                         \
     ((struct lant_work_config){.capacity = 64, .parents = 16, .segment_bytes = LANT_SEGMENT_BYTES})
 
-/* What is asked for. */
+/* A transfer that a program asks for. */
 struct lant_work {
     struct lant_descriptor descriptor;
     uint32_t tag;     /* The program's: comes back in the notification. 20 bits of it travel. */
@@ -58,7 +58,7 @@ struct lant_work {
     uint64_t timeout; /* Ticks of this operation's timers; 0: the usual ones. */
 };
 
-/* What is to be issued: all of a transfer, or a segment of one. */
+/* An operation to issue: all of a transfer, or a segment of one. */
 struct lant_work_operation {
     uint64_t source, destination;
     uint32_t bytes;

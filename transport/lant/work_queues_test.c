@@ -190,7 +190,7 @@ static void test_threshold(void **state)
 }
 
 /* LNI-71, LNI-72: small ones go first, for ever if they never end; with `large_after` a segment
- * goes after so many of them. */
+ * goes after that number of them. */
 static void test_starvation(void **state)
 {
     (void)state;
@@ -244,7 +244,8 @@ static void test_ends(void **state)
 
 #define TRANSFERS 4000
 
-/* What was submitted, by tag, and how much of it was issued and has ended. */
+/* The transfers that were submitted, by tag, and the bytes of each that were issued and have
+ * ended. */
 struct planned {
     uint32_t queue, bytes, issued, ended, ends;
 };
