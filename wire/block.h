@@ -61,7 +61,7 @@
     X(WRITE, 0xc5, "block WRITE", BLOCK_BXH_BYTES + BLOCK_WXH_BYTES)                               \
     X(READ, 0xc6, "block READ", BLOCK_BXH_BYTES + BLOCK_RXH_BYTES)                                 \
     X(ATOMIC, 0xc7, "block Atomic", BLOCK_BXH_BYTES + BLOCK_AXH_BYTES)                             \
-    /* What a READ or an atomic asked for. */                                                      \
+    /* The data that a READ or an atomic asked for. */                                             \
     X(DATA, 0xc8, "block Data", BLOCK_BXH_BYTES)                                                   \
     X(ANSWER, 0xc9, "block Answer", BLOCK_ANH_BYTES)                                               \
     X(PROBE, 0xca, "block Probe", BLOCK_BXH_BYTES)                                                 \
@@ -96,7 +96,7 @@ enum block_atomic_kind {
     BLOCK_ATOMIC_KIND_COUNT,
 };
 
-/* What the responder says of the message to which block base belongs. */
+/* The status of the message to which block base belongs. */
 enum block_status {
     BLOCK_STATUS_NONE,
     BLOCK_STATUS_RNR,
@@ -107,7 +107,7 @@ enum block_status {
 };
 
 enum block_state {
-    BLOCK_STATE_INCOMPLETE, /* The bitmap says what has come. */
+    BLOCK_STATE_INCOMPLETE, /* The bitmap says which positions have come. */
     BLOCK_STATE_NO_CONTEXT, /* There was no room for the block. */
     BLOCK_STATE_ORDER,      /* Not to be re-sent before base has reached its message. */
     BLOCK_STATE_RUN,        /* The bitmap is a count of blocks, from this one on, not known. */
@@ -115,7 +115,7 @@ enum block_state {
     BLOCK_STATE_COUNT,
 };
 
-/* What an answer says of one block. */
+/* The report of one block in an answer. */
 struct block_record {
     uint32_t number; /* BN. */
     uint8_t round;   /* The last one seen. */
@@ -165,13 +165,13 @@ struct block_packet {
     bool solicited;
     bool ack_request; /* A: an answer is wanted. */
     uint32_t destination_qpn;
-    uint32_t tsn; /* In an answer: how many answers of this stream precede it. */
+    uint32_t tsn; /* In an answer: the number of answers of this stream before it. */
 
     /* BXH, CXH, the answer's header: */
     uint32_t session;
     /* BXH: */
     uint32_t number; /* BN. */
-    uint32_t index;  /* The block is so many blocks into its message. */
+    uint32_t index;  /* The number of blocks of its message before this one. */
     uint8_t position;
     uint8_t last_position;
     bool last_block;    /* M. */
@@ -238,7 +238,7 @@ const char *block_verdict_name(enum block_verdict verdict);
 /* Decodes a packet. Without a separate `payload` (NULL), `headers` holds all of it, up to the ICRC,
  * and padded_bytes is not looked at. Else `headers` holds exactly the headers, and padded_bytes of
  * payload with pad are elsewhere; they are not read. Writes *packet only when the answer is
- * BLOCK_GOOD. What the packet says of itself is for block_judge. */
+ * BLOCK_GOOD. block_judge judges the packet's fields. */
 MUST_USE enum block_verdict block_decode(const uint8_t *headers, size_t headers_bytes,
                                          const uint8_t *payload, size_t padded_bytes,
                                          struct block_packet *packet);

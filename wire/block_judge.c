@@ -43,7 +43,7 @@ const char *block_judgement_name(enum block_judgement judgement)
     UNREACHABLE("a judgement outside its enum");
 }
 
-/* Is the place that BXH names one of a message of so many bytes? Without a division: `last` is the
+/* Is the place that BXH names one of a message of these bytes? Without a division: `last` is the
  * number of the block's last packet in the message. */
 static enum block_judgement judge_place(const struct block_packet *packet, uint32_t mtu_bytes)
 {

@@ -160,7 +160,7 @@ static const struct block_packet good[] = {
     {.opcode = BLOCK_RESPONSE, .challenge = UINT64_MAX},
 };
 
-/* What is said of the opcode's good packet after a change. */
+/* The judgement of the opcode's good packet after a change. */
 #define JUDGE(change, expected)                                                                    \
     do {                                                                                           \
         struct block_packet packet = good[opcode - BLOCK_OPCODE_FIRST];                            \

@@ -467,8 +467,8 @@ static void test_unknown_values(void **state)
     }
 }
 
-/* What decoding says of an example that is cut or continued with zeros. A header of GIDs says how
- * many there are. */
+/* The verdict on an example that is cut or continued with zeros. A header of GIDs says how many
+ * there are. */
 static enum block_verdict model_length(const struct example *example, size_t count)
 {
     if (count < example->headers_bytes) {

@@ -3,7 +3,8 @@
  * cm - see cm.h.
  *
  * Tables say where each member of struct cm_message stands in a MAD; decoding and encoding follow
- * them. What no row names is reserved, or of a part we leave out: read over, written as 0.
+ * them. Bits that no row names are reserved, or of a part that we leave out: they are ignored when
+ * read, and written as 0.
  */
 #include "wire/cm.h"
 

@@ -3,17 +3,17 @@
  * cm - messages of the InfiniBand connection manager: 256-byte MADs <-> one struct.
  *
  * Purpose    Decodes and encodes the communication management MADs that travel from QP 1 to QP 1,
- *            and the header by which the RDMA IP CM service says who talks to whom.
+ *            and the header by which the RDMA IP CM service names the two ends.
  * Inputs     cm_decode, cm_encode; cm_addresses_decode, cm_addresses_encode.
  * Outputs    A verdict that names what is wrong with bytes nobody should trust.
  * Ownership  Everything is copied.
  * Threads    No state.
  * Time       Not used.
  * Units      Bytes; times as the exponent t of 4.096 us * 2^t.
- * Limits     Messages about alternate paths (LAP, APR) are CM_UNKNOWN_ATTRIBUTE. What else RoCE has
- *            no use for is read over and written as 0: the MAD status, the alternate path, EE
- *            contexts (RD), the additional information of a SIDR_REP (redirection), and in REP and
- *            SIDR_REP the vendor who extends the message.
+ * Limits     Messages about alternate paths (LAP, APR) are CM_UNKNOWN_ATTRIBUTE. Other fields that
+ *            RoCE has no use for are ignored when read, and written as 0: the MAD status, the
+ *            alternate path, EE contexts (RD), the additional information of a SIDR_REP
+ *            (redirection), and in REP and SIDR_REP the vendor who extends the message.
  * Source     IBTA Vol. 1, 12.6 (messages), 13.4.3 (MAD header), annex A11 (RDMA IP CM service).
  */
 #ifndef WIRE_CM_H
@@ -64,7 +64,7 @@ enum cm_transport {
     CM_TRANSPORT_OTHER = 3, /* `extended_transport` says which: 1 is XRC. */
 };
 
-/* What a REJ or an MRA is about (12.6.6, 12.6.7). */
+/* The message that a REJ or an MRA is about (12.6.6, 12.6.7). */
 enum cm_about {
     CM_ABOUT_REQ = 0,
     CM_ABOUT_REP = 1,
@@ -212,8 +212,9 @@ size_t cm_private_bytes(enum cm_attribute attribute);
 /* Writes *message only when the answer is CM_GOOD. */
 MUST_USE enum cm_verdict cm_decode(const uint8_t *bytes, size_t count, struct cm_message *message);
 
-/* What an answer to a MAD that is CM_WRONG_VERSION must repeat, and every version has in its place:
- * transaction ID, attribute, and the sender's communication or request ID. All else is 0. */
+/* Decodes the fields that an answer to a MAD that is CM_WRONG_VERSION must repeat, and that every
+ * version has in their places: transaction ID, attribute, and the sender's communication or request
+ * ID. All other members are 0. */
 void cm_decode_opening(const uint8_t bytes[CM_MAD_BYTES], struct cm_message *message);
 
 /* A field is cut to its width on the wire. Reserved fields are 0, the alternate path is absent. */

@@ -399,7 +399,8 @@ static void test_reserved_bits_are_not_looked_at(void **state)
     }
 }
 
-/* What stands behind a message's private data, and in members that are not its own, is not sent. */
+/* Bytes behind a message's private data, and members that are not the message's own, are not
+ * sent. */
 static void test_strange_members_are_not_sent(void **state)
 {
     (void)state;
@@ -618,8 +619,8 @@ static void test_literal_addresses(void **state)
     }
 }
 
-/* Version 0 with IP version 4 or 6 is good; of everything else nothing is written. What an IPv4
- * address leaves free and the low bits of the IP version are not looked at. */
+/* Version 0 with IP version 4 or 6 is good; of any other version nothing is written. The bytes that
+ * an IPv4 address leaves free and the low bits of the IP version are ignored. */
 static void test_versions_of_addresses(void **state)
 {
     (void)state;

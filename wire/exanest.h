@@ -71,7 +71,7 @@ static inline struct exanest_target exanest_target_decode(uint64_t word)
     };
 }
 
-/* What stands behind addresses whose bits 41..39 are all 1, by bits 38..32 (3.9). */
+/* The device behind addresses whose bits 41..39 are all 1, by bits 38..32 (3.9). */
 enum exanest_peripheral {
     EXANEST_RT_RESPONSES = 0,
     EXANEST_RT_READ_REQUESTS = 1,
@@ -113,7 +113,7 @@ enum exanest_type {
     EXANEST_FLOW_RATE = 10,
 };
 
-/* What an acknowledgement says (3.5). */
+/* The status in an acknowledgement (3.5). */
 enum exanest_status {
     EXANEST_ACK = 0,
     EXANEST_NACK_PAGE_FAULT = 1, /* At the destination. */
@@ -188,7 +188,7 @@ struct exanest_word exanest_footer_encode(const struct exanest_footer *footer);
 MUST_USE enum exanest_verdict exanest_footer_decode(struct exanest_word word,
                                                     struct exanest_footer *footer);
 
-/* What `aux` of a packet without footer holds. */
+/* The value of `aux` in a packet without footer. */
 static inline uint16_t exanest_aux(enum exanest_status status, uint32_t channel)
 {
     return (uint16_t)((uint32_t)status << 10 | (channel & 0x3ff));
@@ -199,7 +199,7 @@ static inline uint16_t exanest_aux(enum exanest_status status, uint32_t channel)
 uint16_t exanest_crc16(uint16_t crc, const uint8_t *bytes, size_t count);
 uint8_t exanest_crc8(uint8_t crc, const uint8_t *bytes, size_t count);
 
-/* -- What software and the send unit say to each other (3.6) ------------------------------------*/
+/* -- Words between software and the send unit (3.6) ---------------------------------------------*/
 
 /* A transaction descriptor. */
 struct exanest_descriptor {
@@ -239,7 +239,7 @@ struct exanest_control {
 void exanest_control_encode(const struct exanest_control *control, struct exanest_word words[2]);
 struct exanest_control exanest_control_decode(const struct exanest_word words[2]);
 
-/* -- What the R5 reads --------------------------------------------------------------------------*/
+/* -- Words that the R5 reads --------------------------------------------------------------------*/
 
 /* A word of the RT mailbox's response FIFO (3.10). */
 struct exanest_response {
@@ -270,7 +270,7 @@ void exanest_read_request_encode(const struct exanest_read_request *request,
 struct exanest_read_request exanest_read_request_decode(
     const struct exanest_word words[EXANEST_READ_REQUEST_WORDS]);
 
-/* -- What a program posts (3.8) -----------------------------------------------------------------*/
+/* -- Transfers that a program posts (3.8) -------------------------------------------------------*/
 
 enum exanest_transfer_state {
     EXANEST_TRANSFER_FREE,

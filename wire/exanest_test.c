@@ -252,7 +252,7 @@ static struct packet random_packet(struct prng *prng)
     return packet;
 }
 
-/* What a receiver finds out. It counts words by the header that it got. */
+/* A receiver's verdict. It counts words by the header that it got. */
 static bool packet_good(const struct packet *packet)
 {
     struct exanest_header header;

@@ -63,7 +63,7 @@ struct feroce_side {
     uint64_t address;
 };
 
-/* What the board's generator of test data is to do. */
+/* An order to the board's generator of test data. */
 struct feroce_meta {
     bool valid, start, immediate, write;
     uint32_t length;    /* Bytes of a message. */

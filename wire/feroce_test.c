@@ -414,7 +414,7 @@ static void test_icrc_masks(void **state)
         assert_int_equal(feroce_icrc(&flow, 0, bth, 28, bth + 28, 16) == right, at == 32);
         bytes[at] ^= 0x10;
     }
-    /* What is in front of the BTH comes as a flow, identification and size. */
+    /* The headers in front of the BTH are given as a flow, identification and size. */
     for (int bit = 0; bit < 16; bit++) {
         struct inet_flow other = flow;
         assert_true(feroce_icrc(&flow, (uint16_t)(1 << bit), bth, 28, bth + 28, 16) != right);

@@ -35,7 +35,7 @@ enum forth_verdict {
     FORTH_VERDICT_COUNT,
 };
 
-/* What an operation asks for; its packets carry it along. */
+/* The notifications that an operation asks for; its packets carry them along. */
 struct forth_flags {
     bool remote_notification;
     bool local_notification;

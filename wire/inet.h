@@ -33,7 +33,7 @@ struct inet_flow {
     uint16_t destination_port;
 };
 
-/* What a path says about the IP header of its packets, and the ICRC does not cover (IBTA A17.3.3).
+/* The fields of the IP header that a path chooses, and that the ICRC does not cover (IBTA A17.3.3).
  * IPv4 has no flow label. */
 struct inet_variant {
     uint32_t flow_label; /* 20 bits. */

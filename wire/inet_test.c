@@ -269,7 +269,8 @@ static void test_invariant(void **state)
     }
 }
 
-/* What varies stands in its place, the checksum is right, and the invariant form is the same. */
+/* The fields that vary stand in their places, the checksum is right, and the invariant form is the
+ * same. */
 static void test_variant(void **state)
 {
     (void)state;

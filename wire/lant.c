@@ -5,12 +5,12 @@
  * Clauses are the specification's. Where it is silent:
  *
  * With LANT_CRC_WRONG the fields of F1 are sound, because the flit has a code of its own. F2 has
- * none: its operation, offset and attempt are what came, and an answer may repeat them. If they are
- * what is damaged, the sender finds no row with them (2.7, LNI-27), ignores the NACK, and resends
- * when its timer expires. The same holds of H1's type: it is sound, so nobody answers an answer.
+ * none: its operation, offset and attempt are as they came, and an answer may repeat them. If these
+ * are damaged, the sender finds no row with them (2.7, LNI-27), ignores the NACK, and resends when
+ * its timer expires. H1 has a code of its own, too: its type is sound, so nobody answers an answer.
  *
- * A field that 3.1 to 3.5 say is 0 in a packet of some type is judged to be so, as are the reserved
- * bits. What a field may otherwise hold is for those to judge who use it.
+ * Sections 3.1 to 3.5 say which fields are 0 in packets of some types. These and the reserved bits
+ * are judged here. The code that uses a field judges its other values.
  */
 #include "wire/lant.h"
 
@@ -186,7 +186,8 @@ static struct lant_footer foot_decode(const uint64_t foot[FOOT_FLITS])
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
-/* What a packet of a type may have (3.5, 3.3). The class of a report of errors is not said. */
+/* The form of packets of a type (3.5, 3.3). The specification names no class for a report of
+ * errors. */
 struct shape {
     uint8_t payload_min, payload_max; /* Flits. */
     uint8_t classes;                  /* A bit for each enum lant_class. */

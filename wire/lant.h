@@ -93,8 +93,8 @@ enum lant_type {
     LANT_TYPE_COUNT,
 };
 
-/* What an ATOMIC does with 8 bytes of memory. Its first flit of payload is the operand, the second,
- * of COMPARE_SWAP alone, is what memory has to hold. */
+/* The operation of an ATOMIC on 8 bytes of memory. Its first flit of payload is the operand. Its
+ * second flit, of COMPARE_SWAP alone, is the value that memory has to hold. */
 enum lant_atomic {
     LANT_NO_ATOMIC = 0,
     LANT_FETCH_ADD = 1,
@@ -201,10 +201,11 @@ static inline uint32_t lant_packet_flits(const struct lant_header *header)
     return LANT_PACKET_FLITS_MIN + (header->extended ? 1 : 0) + header->payload;
 }
 
-/* Writes the packet with its codes; returns its flits. What exceeds a field's bits is our error. */
+/* Writes the packet with its codes; returns its flits. A value that exceeds a field's bits is our
+ * error. */
 uint32_t lant_encode(const struct lant_packet *packet, uint64_t flits[LANT_PACKET_FLITS_MAX]);
 
-/* What a packet is worth that came as `count` flits (2.16). */
+/* The verdict on a packet that came as `count` flits (2.16). */
 enum lant_verdict {
     LANT_WHOLE,
     LANT_CRC_WRONG,    /* Header 2 or 3, payload or F2 is damaged; F1 is readable: a NACK. */
@@ -212,7 +213,7 @@ enum lant_verdict {
     /* From here on nobody can be answered. */
     LANT_SHORT,        /* Fewer flits than a packet has. */
     LANT_HEAD_DAMAGED, /* H1 is beyond repair. */
-    LANT_LENGTH_WRONG, /* The payload exceeds 64 flits, or is not what came. */
+    LANT_LENGTH_WRONG, /* The payload exceeds 64 flits, or its length is not that of the header. */
     LANT_FOOT_DAMAGED, /* F1 is beyond repair. */
     LANT_MALFORMED,    /* The CRC is right, but not the fields: reserved bits, or the length that
                           the type does not have. */
@@ -221,8 +222,8 @@ enum lant_verdict {
 
 /* `repaired` counts the flits in which one bit was wrong, which is mended. With LANT_WHOLE all of
  * `packet` is good, with LANT_CRC_WRONG and LANT_TYPE_UNKNOWN its `footer` and the header's H1. But
- * with LANT_CRC_WRONG `operation`, `offset` and `attempt` may be what is damaged: a NACK with them
- * may match nothing. */
+ * with LANT_CRC_WRONG `operation`, `offset` and `attempt` may be damaged: then a NACK with them
+ * matches nothing. */
 MUST_USE enum lant_verdict lant_decode(const uint64_t *flits, uint32_t count,
                                        struct lant_packet *packet, uint32_t *repaired);
 
@@ -252,7 +253,7 @@ enum lant_part {
     LANT_FOOT2,
 };
 
-/* What follows a flit of `part`, if `left` flits of payload are still to come; not for FOOT2. */
+/* The part after a flit of `part`, if `left` flits of payload are still to come; not for FOOT2. */
 static inline enum lant_part lant_part_next(const struct lant_header *header, enum lant_part part,
                                             uint32_t left)
 {

@@ -80,7 +80,7 @@ static void test_all_flips_of_a_word(void **state)
     }
 }
 
-/* What becomes of a packet one of whose coded flits has two wrong bits. */
+/* Decodes a packet of whose coded flits one has a wrong bit, or two. */
 static void check_flips(const struct lant_packet *sent, uint32_t at, enum lant_verdict twice)
 {
     struct lant_packet got;

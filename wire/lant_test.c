@@ -366,8 +366,8 @@ static void test_echo(void **state)
 
 /* -- Flit by flit -------------------------------------------------------------------------------*/
 
-/* What hardware makes of a packet, a flit at a time, is what lant_encode makes of it; and H2 says
- * then what lant_decode finds in it. */
+/* Hardware that makes a packet flit by flit makes the flits that lant_encode makes; and decoding H2
+ * alone gives the fields that lant_decode finds in it. */
 static void test_flit_by_flit(void **state)
 {
     (void)state;

@@ -27,7 +27,8 @@ enum pause_kind {
     PAUSE_CLASS, /* PFC: the classes that the frame names. */
 };
 
-/* What a frame asks for: what it names may not begin for so many quanta; 0: it may again. */
+/* The request of a frame: the named classes may not begin to send for these quanta; 0: they may
+ * again. */
 struct pause {
     enum pause_kind kind;
     uint8_t classes;                /* PFC: bit c: the frame names class c. Else 0. */

@@ -40,7 +40,7 @@ struct pcapng_interface {
     const char *name; /* "nonic0". */
     enum pcapng_link link;
     uint8_t resolution;  /* Times count units of 10^-resolution seconds. */
-    const char *comment; /* What readers should know of the packets; NULL: nothing. */
+    const char *comment; /* A note for readers about the packets; NULL: none. */
 };
 
 /* Section header and one interface description, with `application` ("nonic 0.1.0") as its writer;

@@ -66,7 +66,7 @@ enum roce_manufacturer_opcode {
     ROCE_OPCODE_ANSWER = 0xc1, /* Yes. */
 };
 
-/* What an opcode implies. */
+/* The traits of an opcode. */
 enum roce_trait {
     ROCE_HAS_RETH = 1 << 0,
     ROCE_HAS_AETH = 1 << 1,
@@ -93,7 +93,7 @@ enum roce_trait {
 
 /* A single-packet message is its own first and last. */
 #define ROCE_ONLY (ROCE_IS_FIRST | ROCE_IS_LAST)
-/* What the operations of a family have in common. */
+/* The traits that the operations of a family have in common. */
 #define ROCE_SEND_TRAITS   (ROCE_IS_REQUEST | ROCE_IS_SEND | ROCE_HAS_PAYLOAD)
 #define ROCE_WRITE_TRAITS  (ROCE_IS_REQUEST | ROCE_IS_WRITE | ROCE_HAS_PAYLOAD)
 #define ROCE_DATA_TRAITS   (ROCE_IS_RESPONSE | ROCE_IS_READ | ROCE_HAS_PAYLOAD)
@@ -230,17 +230,17 @@ struct roce_packet {
     uint32_t payload_bytes; /* Without pad. */
 };
 
-/* What a FLUSH asks for (A19.4.1), of the memory that its RETH names: bits of the placement type;
- * the two above them are reserved. */
+/* The effect that a FLUSH asks for (A19.4.1), on the memory that its RETH names: bits of the
+ * placement type; the two above them are reserved. */
 enum roce_placement {
-    ROCE_PLACEMENT_GLOBAL = 1 << 0,     /* Whoever looks sees what was written before. */
+    ROCE_PLACEMENT_GLOBAL = 1 << 0,     /* Earlier writes are visible to all. */
     ROCE_PLACEMENT_PERSISTENT = 1 << 1, /* It outlives a loss of power. */
     ROCE_PLACEMENT_KNOWN = ROCE_PLACEMENT_GLOBAL | ROCE_PLACEMENT_PERSISTENT,
 };
 
-/* ... and how much of it; 2 and 3 are reserved. */
+/* ... and the part of that memory; 2 and 3 are reserved. */
 enum roce_selectivity {
-    ROCE_SELECT_RANGE = 0,  /* What address and length say. */
+    ROCE_SELECT_RANGE = 0,  /* The range of address and length. */
     ROCE_SELECT_REGION = 1, /* All that the key opens: neither address nor length is looked at. */
 };
 

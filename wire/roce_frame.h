@@ -2,8 +2,8 @@
  *
  * roce_frame - a RoCEv2 packet as one piece of bytes: headers, payload, pad, ICRC.
  *
- * Purpose    For captures, faults and management datagrams, which need a packet whole. What goes
- *            to a socket by the fast way stays in pieces.
+ * Purpose    For captures, faults and management datagrams, which need a packet whole. A packet
+ *            that goes to a socket by the fast way stays in pieces.
  * Inputs     Headers and payload, or their bytes already in one place; the flow they belong to.
  * Outputs    Bytes in the caller's buffer, as the UDP payload of the packet.
  * Ownership  Nothing is kept.

@@ -18,7 +18,7 @@ static size_t padded(size_t bytes)
 
 /* -- Attributes ---------------------------------------------------------------------------------*/
 
-/* What an address's attributes say. */
+/* The attributes of an address. */
 struct address_attributes {
     const uint8_t *own, *either; /* NULL: not given. */
     size_t own_bytes, either_bytes;

@@ -35,9 +35,10 @@ enum rtnetlink_kind {
 
 struct rtnetlink_message {
     enum rtnetlink_kind kind;
-    /* Those of the request that it answers, or that caused what it tells; 0: none did. */
+    /* Those of the request that this message answers, or whose change it reports; 0: there is no
+     * such request. */
     uint32_t sequence, port_id;
-    bool interrupted;         /* What is being told has changed meanwhile: ask again. */
+    bool interrupted;         /* The state that is being told has changed meanwhile: ask again. */
     uint32_t interface_index; /* Links and addresses. */
     bool up, carrier;         /* Links: switched on; and the cable leads to somebody. */
     uint8_t address[16];      /* Addresses; those of IPv4 in the mapped form. */
