@@ -10,7 +10,7 @@
 #include "kernel/cm_internal.h"
 #include "wire/inet.h"
 
-/* What the kernel allows to wait at a listener, unless a program asks for less. */
+/* The requests that the kernel lets wait at a listener, unless a program asks for fewer. */
 #define BACKLOG_MAX 1024
 
 /* -- Binding ------------------------------------------------------------------------------------*/
@@ -184,7 +184,7 @@ int cm_command_listen(struct cm_command *command)
     if (failure != 0) {
         return failure;
     }
-    /* Who finds us from now on is heard when this command is done with. */
+    /* A request that comes from now on is heard when this command has ended. */
     const bool all = in.backlog == 0 || in.backlog > BACKLOG_MAX;
     return status_errno(
         rdma_id_listen(cm_manager(command), &id->core, all ? BACKLOG_MAX : in.backlog));

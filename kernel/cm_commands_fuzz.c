@@ -45,7 +45,7 @@ static struct {
 static const struct gid gids[] = {{.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
                                   {.bytes = {[0] = 0xfd, [15] = 1}}};
 
-/* -- What is below ------------------------------------------------------------------------------*/
+/* -- The layer below ----------------------------------------------------------------------------*/
 
 enum status __wrap_live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot);
 void __wrap_live_transmit_mad(struct live *live, const struct nic_path *path,
@@ -205,7 +205,7 @@ static void remember(uint32_t handle)
     world.handles[world.handle_count++ % HANDLES] = handle;
 }
 
-/* What the device said, in a buffer of `room` bytes. */
+/* Remembers the handles in the device's answer, which has `room` bytes. */
 static void listen_to(uint32_t number, const uint8_t *out, size_t room)
 {
     uint32_t handle;
@@ -228,12 +228,12 @@ static bool is_known(uint32_t number)
     return number < COUNT_OF(forms) && forms[number].bytes != 0;
 }
 
-/* What of a command is put right. */
+/* The parts of a command that are put right. */
 enum hint {
     HINT_ROOM = 1,        /* There is room for any answer. */
     HINT_NUMBERS = 2,     /* Not: objects, addresses. */
     HINT_NOWHERE = 4,     /* Not: the answer has a place. */
-    HINT_EMPTY = 8,       /* All but those is 0. */
+    HINT_EMPTY = 8,       /* All other bytes are 0. */
     HINT_SHORT = 16,      /* Not: as long as it should be, ... */
     HINT_MISCOUNTED = 32, /* ... as long as its header says, ... */
     HINT_CUT = 64,        /* ... and written as a whole. */
@@ -258,7 +258,7 @@ static void point(struct input *input, uint32_t number, uint8_t *in, uint8_t *ou
     }
 }
 
-/* `bytes` are as many as `written` if there are so many; what is behind them is 0. */
+/* Takes `written` bytes of `bytes`, as far as there are `count` of them; the rest is 0. */
 static void write_command(uint8_t file, const uint8_t *bytes, size_t count, size_t written,
                           uint32_t number, const uint8_t *out, size_t room)
 {

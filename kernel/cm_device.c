@@ -16,15 +16,15 @@
 #include "drivers/system.h"
 #include "kernel/cm_internal.h"
 
-/* Descriptors above are not given out: nobody has so many. */
+/* Descriptors of this number and above are not given out: no program has as many as that. */
 #define FILES_MAX 65536
 
-/* So long a close waits for a thread that is on its way to wait for an event. */
+/* A close waits for at most READER_STEPS pauses for a thread that is about to wait for an event. */
 #define READER_STEPS   50
 #define READER_STEP_NS 100000
 
-/* Untouched pages of them are no memory. Files change under the mutex; owners are asked of every
- * descriptor that a program writes to, without it. */
+/* Untouched pages of these arrays take no memory. Files change under the mutex. Owners are looked
+ * up without it, for every descriptor that a program writes to. */
 static struct cm_file *files[FILES_MAX];
 static _Atomic(pid_t)
     owners[FILES_MAX]; /* 0: no file. A child of fork owns none of its parent's. */
@@ -34,7 +34,7 @@ static atomic_int files_open;
 
 /* -- Calls as the kernel does them --------------------------------------------------------------*/
 
-/* What a thread was before it entered the device. */
+/* The state of a thread before it entered the device. */
 struct outside {
     int cancellation;
     sigset_t signals;
@@ -118,7 +118,8 @@ static void publish(struct cm_file *file)
     files_open++;
 }
 
-/* Whose last user this makes its caller, if nobody else has done it; NULL then. */
+/* Takes the file from its descriptor. The caller becomes its last user. NULL: another thread has
+ * taken it. */
 static struct cm_file *withdraw(int fd)
 {
     pthread_mutex_lock(&mutex);
@@ -140,8 +141,8 @@ struct cm_file *cm_file_of(int fd)
     return file;
 }
 
-/* Only we read and write the counter, locked: it holds our 1. But should the program have read it,
- * too, this does not wait for another. */
+/* Only we read and write the counter, with the lock held: it holds our 1. If the program has read
+ * it, this call does not wait for another 1. */
 static void count_down(int fd)
 {
     struct pollfd readable = {.fd = fd, .events = POLLIN};
@@ -258,7 +259,8 @@ static void destroy_ids(struct cm_file *file, bool closing)
     }
     while (!list_empty(&file->ids)) {
         cm_id_destroy(file->live, CONTAINER_OF(file->ids.next, struct cm_id, node));
-        live_cm_settle(file->live); /* There is room for so many last words only. */
+        /* Room for last words is limited: these are sent before the next id goes. */
+        live_cm_settle(file->live);
     }
     rdma_channel_forget(&file->channel);
     live_unlock(file->live);
@@ -342,7 +344,8 @@ static int execute(struct cm_file *file, uint32_t number, struct cm_command *com
     live_now(file->live);
     int failure = ENOMEM;
     if (file->closed) {
-        /* Who waits for an event began to before it was closed, and finds none for ever. */
+        /* A thread that waits for an event began before the file was closed, and will never find
+         * one. */
         failure = number == RDMA_USER_CM_CMD_GET_EVENT ? EAGAIN : EBADF;
     } else if (live_cm_prepare(file->live)) {
         failure = cm_execute(number, command);

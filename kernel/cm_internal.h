@@ -28,8 +28,8 @@ struct cm_file {
     uint32_t waiters;
     pid_t reader;      /* The thread that waited last; 0: none. */
     pid_t taker;       /* The thread that took the last event; 0: none. */
-    bool readable;     /* What `fd` says. */
-    bool closed;       /* What it had is gone; commands that come late fail. */
+    bool readable;     /* The state that `fd` shows. */
+    bool closed;       /* Its objects are gone; commands that come late fail. */
     int flags;         /* The descriptor's when it was closed. */
     uint32_t users;    /* The descriptor and commands under way; under a mutex of cm_device.c. */
     atomic_uint looks; /* How often a destroy has looked after the taker. */

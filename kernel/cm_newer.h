@@ -15,7 +15,7 @@ enum {
     CM_WRITE_EVENT,
 };
 
-/* What RDMA_USER_CM_CMD_QUERY may ask for. */
+/* The things that RDMA_USER_CM_CMD_QUERY may ask for. */
 enum {
     CM_QUERY_IB_SERVICE = RDMA_USER_CM_QUERY_GID + 1,
 };

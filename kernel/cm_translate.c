@@ -13,7 +13,7 @@
 #define HOP_LIMIT       64
 #define EQUAL           2u /* Selectors of a path record. */
 
-/* What a path record is good for: all of it. */
+/* The uses of a path record: all of them. */
 #define PATH_GMP             (1u << 0)
 #define PATH_PRIMARY         (1u << 1)
 #define PATH_OUTBOUND        (1u << 3)

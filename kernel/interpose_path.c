@@ -97,7 +97,7 @@ static bool leads_nowhere(int at, const char *path)
            read_link(at, path, target) < 0;
 }
 
-/* What a relative path is relative to. */
+/* The directory that a relative path begins at. */
 static bool base_of(int at, char base[SYSFS_PATH_BYTES])
 {
     char link[64] = "/proc/self/cwd";
@@ -228,7 +228,7 @@ static bool has_mode(int flags)
                       next_##name()(at, path, flags, mode));                                       \
     }
 
-/* What open becomes in programs built with _FORTIFY_SOURCE. */
+/* The names of open in programs that are built with _FORTIFY_SOURCE. */
 #define OPEN_CHECKED(name)                                                                         \
     EXPORT int name(const char *path, int flags);                                                  \
     NEXT(name)                                                                                     \

@@ -67,9 +67,9 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
                                     : next_sendmsg()(fd, message, flags);
 }
 
-/* -- Who sent it: programs believe the kernel alone ---------------------------------------------*/
+/* -- Senders: programs believe the kernel alone -------------------------------------------------*/
 
-/* The kernel says how long an address is, also where it had less room for it. */
+/* The kernel gives the length of an address even if there was less room for it. */
 static socklen_t least(socklen_t room, socklen_t length)
 {
     return room < length ? room : length;

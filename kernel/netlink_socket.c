@@ -2,10 +2,10 @@
  *
  * netlink_socket - a netlink socket that is connected to itself.
  *
- * The kernel may not know the protocol. It knows NETLINK_USERSOCK, by which processes talk: such a
- * socket is named, bound, polled, read and closed as one of any protocol is, by the kernel. What a
- * program sends is taken from it here, and the replies are sent to the socket by itself. From the
- * first of them on it is connected to itself, so that nobody else's messages come in.
+ * The kernel may not know the protocol. It knows NETLINK_USERSOCK, by which processes talk: the
+ * kernel names, binds, polls, reads and closes such a socket like one of any protocol. This file
+ * takes the messages that a program sends, and sends the replies from the socket to itself. From
+ * the first reply on the socket is connected to itself, so that nobody else's messages come in.
  */
 #include "kernel/netlink_socket.h"
 
@@ -25,12 +25,13 @@
 
 #define FILES_MAX         65536
 #define REQUEST_BYTES_MAX 16384
-/* What the queue of a socket takes, as a kernel counts it, when it is asked for more. */
+/* Bytes that the queue of a socket takes, as a kernel counts them, when it is asked for more. */
 #define REPLY_BYTES_MAX (192 * 1024)
 #define QUEUE_BYTES     (1 << 20)
 
-/* By number: the kernel's name of the socket that we made. Another socket of this number has
- * another, so that it does not matter who closed ours, and how. Untouched pages are no memory. */
+/* By descriptor: the kernel's cookie of the socket that we made. Another socket of this number has
+ * another cookie, so it does not matter who closed ours, and how. Untouched pages take no
+ * memory. */
 static _Atomic uint64_t cookies[FILES_MAX];
 
 static bool find_cookie(int fd, uint64_t *cookie)
@@ -53,9 +54,9 @@ int netlink_socket_open(int type)
     }
     descriptor_close(fd);
     if (shortage_is(errno)) {
-        return -1; /* The kernel's own socket could say no other. */
+        return -1; /* The kernel would fail in the same way for its own socket. */
     }
-    /* As without us: the kernel says what it makes of the protocol. */
+    /* As without us: the kernel decides about the protocol. */
     return system_socket(AF_NETLINK, type, NETLINK_RDMA);
 }
 

@@ -395,7 +395,7 @@ size_t nldev_datagram(const uint8_t *bytes, size_t count)
         struct nlmsghdr header;
         memcpy(&header, bytes + used, sizeof(header));
         const size_t whole = nldev_padded(header.nlmsg_len);
-        /* What acknowledges stands alone, as a kernel's does. */
+        /* An acknowledgement stands alone, as a kernel's does. */
         const bool alone = header.nlmsg_type == NLMSG_ERROR;
         CHECK(whole >= sizeof(header) && whole <= count - used);
         if (used > 0 && (alone || used + whole > NLDEV_DATAGRAM_BYTES)) {

@@ -27,7 +27,7 @@
 
 #define NLDEV_NAME_BYTES 64
 
-/* -- What there is to tell ----------------------------------------------------------------------*/
+/* -- State to report ----------------------------------------------------------------------------*/
 
 enum nldev_kind {
     NLDEV_PD,
@@ -88,8 +88,9 @@ static inline void nldev_set(struct nldev_resource *resource, enum nldev_value a
     resource->values[at] = value;
 }
 
-/* A line of text for an object, without its process; the room it takes at most. print returns its
- * length, with the line end; 0: there is not so much room. parse takes one without the line end. */
+/* A line of text for an object, without its process, and the most bytes that it takes. print
+ * returns its length, with the line end; 0: the line needs more than `bytes`. parse takes a line
+ * without the line end. */
 #define NLDEV_LINE_BYTES (8 + 17 * NLDEV_VALUES)
 size_t nldev_print(const struct nldev_resource *resource, char *text, size_t bytes);
 bool nldev_parse(const char *line, struct nldev_resource *resource);
@@ -110,7 +111,7 @@ struct nldev_device {
     uint64_t verbs_number, cm_number; /* The character devices'. */
     const char *verbs_name;
     uint32_t verbs_abi, cm_abi;
-    /* What nldev_wants_* said is wanted: else all 0. */
+    /* All 0, unless nldev_wants_* asks for them. */
     uint64_t totals[NLDEV_KINDS];
     const struct nldev_resource *resources; /* Those of the kind that was asked for. */
     size_t resource_count;
@@ -137,11 +138,11 @@ struct nldev_request {
     char chardev[NLDEV_NAME_BYTES]; /* Empty: not named. */
 };
 
-/* The next message of `count` bytes from `*at` on, which moves behind it. False: there is none, and
- * what is left over is no message, as a kernel passes over it, too. */
+/* The next message of `count` bytes from `*at` on, which moves behind it. False: there is none. The
+ * bytes that are left over are no message, and a kernel ignores them, too. */
 bool nldev_next(const uint8_t *bytes, size_t count, size_t *at, struct nldev_request *request);
 
-/* What is to be looked up before it is answered. */
+/* The state that must be looked up before the request is answered. */
 bool nldev_wants_totals(const struct nldev_request *request);
 bool nldev_wants_counters(const struct nldev_request *request);
 /* False: no objects. */

@@ -19,7 +19,7 @@
 #include "kernel/sysfs_values.h"
 #include "nic/counters.h"
 
-/* What a look found; too much for a stack. */
+/* The findings of a look-up; too big for a stack. */
 struct found {
     struct nldev_counter counters[COUNTER_COUNT];
     struct nldev_resource objects[NLDEV_OBJECTS_MAX];

@@ -47,12 +47,12 @@ uint16_t nldev_number_attribute(enum nldev_kind kind);
 void nldev_put_object(struct nldev_out *out, const struct nldev_request *request,
                       enum nldev_kind kind, const struct nldev_resource *resource);
 
-/* nldev.c: attributes. What does not fit makes the message `full`. */
+/* nldev.c: attributes. An attribute that does not fit makes the message `full`. */
 void nldev_put(struct nldev_out *out, uint16_t type, const void *value, size_t bytes);
 void nldev_put_u8(struct nldev_out *out, uint16_t type, uint8_t value);
 void nldev_put_u32(struct nldev_out *out, uint16_t type, uint32_t value);
 void nldev_put_u64(struct nldev_out *out, uint16_t type, uint64_t value);
-/* What is put between the two lies in one attribute. */
+/* Attributes that are put between these two calls lie in one attribute. */
 size_t nldev_begin_nest(struct nldev_out *out, uint16_t type);
 void nldev_end_nest(struct nldev_out *out, size_t nest);
 

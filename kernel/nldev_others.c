@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nldev_others - what other nonic programs of this user have and counted.
+ * nldev_others - objects and counts of other nonic programs of this user.
  *
- * What they say is text of a process that may be of another build, or, if root asks, of another
- * user: every line is judged, and one that is not understood is passed over.
+ * They answer with text. The process may be of another build or, if root asks, of another user. So
+ * every line is judged, and a line that is not understood is ignored.
  */
 #include <stdio.h>
 #include <stdlib.h>

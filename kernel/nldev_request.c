@@ -172,7 +172,7 @@ bool nldev_next(const uint8_t *bytes, size_t count, size_t *at, struct nldev_req
     return true;
 }
 
-/* -- What is wanted -----------------------------------------------------------------------------*/
+/* -- Needs of a request -------------------------------------------------------------------------*/
 
 static bool is_good(const struct nldev_request *request)
 {

@@ -579,7 +579,7 @@ static void test_long_request(void **state)
 
 /* -- Mutations ----------------------------------------------------------------------------------*/
 
-/* Whatever was asked, the answer is whole messages in datagrams that readers have room for. */
+/* Any answer consists of whole messages, in datagrams that readers have room for. */
 static void check_answer(size_t count)
 {
     for (size_t at = 0; at < count;) {
@@ -661,7 +661,7 @@ static void test_text(void **state)
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         assert_false(nldev_parse(wrong[i], &again));
     }
-    /* What an earlier build says, and a later one. */
+    /* Lines of an earlier build, and of a later one. */
     assert_true(nldev_parse("object 1f - 2", &again));
     assert_int_equal(again.present, 5);
     assert_int_equal(again.values[0], 0x1f);

@@ -192,7 +192,7 @@ void sysfs_find(const char *path, bool follow, struct sysfs_node *node)
     }
 }
 
-/* -- What is there ------------------------------------------------------------------------------*/
+/* -- Contents -----------------------------------------------------------------------------------*/
 
 bool sysfs_read(const struct sysfs_node *node, char value[SYSFS_VALUE_BYTES])
 {

@@ -50,12 +50,12 @@ struct sysfs_entry {
     bool shared; /* The kernel may have this directory too, with entries of its own. */
     const struct sysfs_entry *entries; /* The entries of a directory. */
     const struct sysfs_table *table;   /* Further entries of a directory. */
-    /* What a file holds, or where a link leads; or text. False: the NIC cannot be made. */
+    /* The content of a file, or the target of a link; or text. False: the NIC cannot be made. */
     bool (*value)(char value[SYSFS_VALUE_BYTES]);
     const char *text;
 };
 
-/* What a path leads to. */
+/* The node that a path leads to. */
 struct sysfs_node {
     enum sysfs_kind kind;
     int error;                       /* ABSENT */
@@ -67,7 +67,7 @@ struct sysfs_node {
     char path[SYSFS_PATH_BYTES];
 };
 
-/* What every call asks first: false for nearly all paths there are. */
+/* Every call asks this first: false for nearly all paths there are. */
 static inline bool sysfs_plausible(const char *path)
 {
     while (path != NULL && path[0] == '/' && path[1] == '/') {
@@ -82,7 +82,7 @@ static inline bool sysfs_plausible(const char *path)
 /* `follow`: the last component, too, if it is a link. */
 void sysfs_find(const char *path, bool follow, struct sysfs_node *node);
 
-/* What a file holds, where a link leads, or a device's number. False: errno says why. */
+/* The content of a file, the target of a link, or the number of a device. False: errno says why. */
 bool sysfs_read(const struct sysfs_node *node, char value[SYSFS_VALUE_BYTES]);
 
 /* The kernel may have entries of its own in this directory. */

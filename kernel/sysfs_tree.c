@@ -70,7 +70,8 @@ static const struct sysfs_entry port[] = {
 
 static const struct sysfs_entry ports[] = {DIRECTORY("1", port), END};
 
-/* What would be the bus device: a NIC made of software is near every processor. */
+/* The NIC's place on a bus, as programs expect it: a NIC made of software is near every
+ * processor. */
 static const struct sysfs_entry bus_device[] = {
     TEXT("device", "0x0000"),
     TEXT("enable", "1"),

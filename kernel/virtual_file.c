@@ -168,7 +168,7 @@ static int reopen(int fd, int flags)
 
 static int make_descriptor(const char *path, const char *content, int flags)
 {
-    char name[249 + 1]; /* What a memfd's name may have. */
+    char name[249 + 1]; /* The longest name of a memfd. */
     if ((size_t)snprintf(name, sizeof(name), NAME_PREFIX "%s", path) >= sizeof(name)) {
         return refuse(ENAMETOOLONG);
     }
@@ -181,7 +181,7 @@ static int make_descriptor(const char *path, const char *content, int flags)
     if (fd < 0) {
         return -1;
     }
-    errno = EIO; /* What a write says that is too short. */
+    errno = EIO; /* The error of a write that is too short. */
     if (system_write(fd, content, length) != (ssize_t)length || lseek(fd, 0, SEEK_SET) != 0 ||
         fchmod(fd, 0444) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
