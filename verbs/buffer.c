@@ -58,7 +58,7 @@ static bool is_inside(const struct ibv_buf *buffer, const void *memory, size_t b
            bytes <= buffer->bytes - (asked - start);
 }
 
-/* What a request says of the buffer that it names fits that buffer. */
+/* The request's range lies in the buffer that it names. */
 static bool fits_buffer(const struct ibv_pd *pd, const struct mr_init_attr_59 *attr)
 {
     return (attr->comp_mask & REG_MR_ADDR) && !(attr->comp_mask & (REG_MR_FD | REG_MR_FD_OFFSET)) &&

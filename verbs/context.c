@@ -103,8 +103,8 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     return context;
 }
 
-/* A context of this process with the same file; NULL: none. What other processes have open is
- * theirs alone, since each process is a NIC. */
+/* A context of this process with the same file; NULL: none. Contexts of other processes cannot be
+ * imported, since each process is a NIC. */
 EXPORT struct ibv_context *ibv_import_device(int fd)
 {
     uint64_t file;
@@ -182,9 +182,9 @@ void context_in_child(void)
     pthread_mutex_init(&contexts.mutex, NULL);
 }
 
-/* -- What is not offered ------------------------------------------------------------------------*/
+/* -- Calls that are not offered -----------------------------------------------------------------*/
 
-/* A slot may be called without a look at whether it is there, so each holds an answer. */
+/* Programs may call a slot without a check for NULL, so each slot has a function that fails. */
 #define REFUSE_POINTER(type, name, ...)                                                            \
     static type *name(__VA_ARGS__)                                                                 \
     {                                                                                              \

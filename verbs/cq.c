@@ -197,7 +197,7 @@ static void to_wc(const struct completion *completion, struct ibv_wc *wc)
     wc->dlid_path_bits = 0;
 }
 
-/* What is there, or what one round of the NIC brings; locked. */
+/* Takes completions that are there, else those that one round of the NIC brings; locked. */
 static ALWAYS_INLINE uint32_t poll_locked(struct live *live, struct verbs_cq *cq,
                                           struct completion *out, uint32_t count)
 {

@@ -73,7 +73,7 @@ EXPORT int ibv_get_device_index(struct ibv_device *ibv)
     return 0;
 }
 
-/* -- What it can do -----------------------------------------------------------------------------*/
+/* -- Capabilities -------------------------------------------------------------------------------*/
 
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
@@ -267,7 +267,7 @@ int gid_query_type(struct ibv_context *context, uint8_t port, unsigned int index
         errno = EINVAL;
         return -1;
     }
-    /* What sysfs says of an empty entry counts as a GID of the first kind. */
+    /* A GID of the first kind is the answer for an empty entry, as in sysfs. */
     struct live_gid found;
     *type = find_gid(context, port, index, &found) ? 1 : 0;
     initialised(type, sizeof(*type));

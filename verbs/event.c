@@ -277,7 +277,7 @@ static void tell_port_change(void *state, struct context *context)
                   {LIVE_CHANGE_GIDS, IBV_EVENT_GID_CHANGE}};
     const uint32_t *changes = state;
     if (live_is_inherited(context->live)) {
-        return; /* What it counts on is its parent's. */
+        return; /* The events that it waits for are its parent's. */
     }
     for (size_t i = 0; i < COUNT_OF(events); i++) {
         if (*changes & events[i].change) {

@@ -20,7 +20,8 @@
 #include "verbs/newer.h"
 #include "world/world.h"
 
-/* What programs and their libraries bind to; everything else of the shared object is hidden. */
+/* The symbols that programs and their libraries bind to; every other symbol of the shared object is
+ * hidden. */
 #define EXPORT __attribute__((visibility("default")))
 
 /* Device memory of a process. */
@@ -34,9 +35,9 @@ struct async_event {
     const void *object;
 };
 
-/* So many asynchronous events a context has room for when there is no memory. */
+/* Asynchronous events for which a context has room when there is no memory. */
 #define EVENT_RESERVE 8
-/* A program that asks for no events finds the newest so many about its port. */
+/* The newest events about its port that wait for a program that asks for no events. */
 #define PORT_EVENTS_MAX 64
 
 struct context {
@@ -52,7 +53,7 @@ struct context {
     struct list spare_events;
     struct async_event reserve[EVENT_RESERVE];
     bool lost_events;     /* There was no room for more: a count, too. */
-    uint32_t port_events; /* So many of `events` are about the port. */
+    uint32_t port_events; /* The number of `events` that are about the port. */
 };
 
 struct verbs_td {
@@ -60,7 +61,7 @@ struct verbs_td {
     uint32_t users;
 };
 
-/* What of an object programs may want to have in memory of their own. */
+/* The parts of an object that programs may want to have in memory of their own. */
 enum memory_kind {
     MEMORY_QP,
     MEMORY_CQ,
@@ -75,7 +76,7 @@ struct memory {
     bool lent;         /* The parent domain counts it. */
 };
 
-/* What all handles of a protection domain share, and its parents point to. */
+/* The part of a protection domain that all its handles share; its parents point to it. */
 struct protection_domain {
     struct pd core;
     uint32_t number; /* The handle, as programs import it. */
@@ -265,7 +266,7 @@ void cq_each(void (*visit)(void *state, const struct verbs_cq *cq), void *state)
 void pd_each(void (*visit)(void *state, const struct verbs_pd *pd), void *state);
 void srq_each(void (*visit)(void *state, const struct verbs_srq *srq), void *state);
 
-/* What private_stubs.c answers with: device.c, names.c. */
+/* Functions for the answers of private_stubs.c: device.c, names.c. */
 int gid_query_type(struct ibv_context *context, uint8_t port, unsigned int index,
                    unsigned int *type);
 const char *opcode_text(enum ibv_wr_opcode opcode);
@@ -274,15 +275,15 @@ const char *opcode_text(enum ibv_wr_opcode opcode);
  * it was closed. */
 MUST_USE bool context_hold(struct ibv_context *context);
 void context_release(struct ibv_context *context);
-/* What was made on contexts of this file, all of which are closed, is out of everybody's reach.
+/* All contexts of this file are closed: nobody can reach the objects that were made on them.
  * Locked. */
 void context_end_objects(struct live *live, uint64_t file);
-/* Unlocks, and waits for peers that may still act on what was withdrawn. One that does not come out
- * keeps regions, not queue pairs. */
+/* Unlocks, and waits for peers that may still act on withdrawn objects. A peer that does not come
+ * out keeps regions, not queue pairs. */
 void unlock_settled(struct live *live);
-/* context.c: it is closed, and so are all that share its file. */
+/* context.c: the context is closed, and so are all that share its file. */
 bool context_is_over(const struct ibv_context *context);
-/* context.c: nobody holds it. */
+/* context.c: nobody holds the context. */
 void context_free(struct context *context);
 
 static inline bool is_closed(const struct ibv_context *context)

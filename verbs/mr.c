@@ -382,9 +382,9 @@ static int find_advised(struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t a
     return reason;
 }
 
-/* Prefetch is advice: whatever is not brought in now is brought in when it is needed. That may take
- * long, and the NIC goes on meanwhile. Who waits for it (FLUSH) is told of memory that is not
- * there; 0 or errno. */
+/* Prefetch is advice: a page that is not brought in now is brought in when it is needed. That may
+ * take long, and the NIC goes on meanwhile. A program that waits for it (FLUSH) is told of memory
+ * that is not there; 0 or errno. */
 static int prefetch(const struct segment *segment, bool write, uint32_t flags)
 {
     const uint64_t page = segment->address & ~UINT64_C(4095);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * not_offered - calls of newer versions of verbs for what this device does not have.
+ * not_offered - calls of newer versions of verbs for objects that this device does not have.
  *
  * A DMA handle says to which processor's cache PCI Express shall bring data: there is no such bus.
- * A dma-buf is memory of other devices. A completion counter counts what a completion queue tells
- * one by one, which is no faster here.
- * What makes such a thing fails, so the calls that take one get none that could be ours.
+ * A dma-buf is memory of other devices. A completion counter counts completions that a completion
+ * queue reports one by one, which is no faster here.
+ * The calls that make such an object fail, so the calls that take one never get one of ours.
  */
 #include "verbs/internal.h"
 #include "verbs/newer.h"

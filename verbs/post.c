@@ -27,7 +27,7 @@ int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_
         (info->length != 0 && info->mr == NULL)) {
         return EINVAL;
     }
-    /* What unbinds a window needs no region. */
+    /* A bind that closes a window needs no region. */
     if (info->length != 0 && mr_of(info->mr)->imported) {
         return EOPNOTSUPP;
     }

@@ -23,7 +23,7 @@ static bool type_of(enum ibv_qp_type from, enum qp_type *type)
     return true;
 }
 
-/* What a new queue pair is made of. */
+/* The parts of a new queue pair. */
 struct ingredients {
     struct ibv_context *context;
     struct ibv_pd *pd;
@@ -104,7 +104,7 @@ static struct qp_request request_of(const struct ingredients *from, enum qp_type
     };
 }
 
-/* What programs are told they have. */
+/* The capacity that programs are told. */
 static struct ibv_qp_cap granted(const struct qp *core, bool has_srq)
 {
     const struct qp_capacity *capacity = qp_capacity_of(core);
@@ -281,8 +281,8 @@ static uint32_t destroy_core(struct live *live, struct qp *core)
     return forgotten;
 }
 
-/* Whose allocator a queue pair's block is from: a receiver of XRC only shows its domain, which may
- * be gone before it. */
+/* The domain whose allocator a queue pair's block is from. NULL for a receiver of XRC: it only
+ * shows its domain, which may be gone before it. */
 static struct ibv_pd *owner_of_block(const struct verbs_qp *qp)
 {
     const struct ibv_qp *ibv = &qp->ex.qp_base;
@@ -303,8 +303,8 @@ static void withdraw(struct verbs_qp *qp)
     }
 }
 
-/* Whose block is to be given back: this one's, for a target with several handles perhaps another
- * one's, or nobody's (NULL). */
+/* The queue pair whose block is to be given back: this one; for a target with several handles
+ * perhaps another one, or none (NULL). */
 static struct verbs_qp *find_holder(struct verbs_qp *qp)
 {
     if (qp->ex.qp_base.qp_type != IBV_QPT_XRC_RECV) {

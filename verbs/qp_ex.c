@@ -44,7 +44,7 @@ static void spoil(struct builder *builder, int reason)
     }
 }
 
-/* What the program has to have asked for to send this. */
+/* The flag that the program must have set when it made the queue pair, to send this. */
 #define NEED(argument, name, number, verbs, completion, traits)                                    \
     case WORK_##name: return IBV_QP_EX_WITH_##verbs;
 
@@ -203,7 +203,7 @@ static void wr_send_tso(struct ibv_qp_ex *ex, void *header, uint16_t header_byte
     spoil(ex_of(ex)->builder, EOPNOTSUPP);
 }
 
-/* -- What they carry ----------------------------------------------------------------------------*/
+/* -- Contents of requests -----------------------------------------------------------------------*/
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t number)
 {
@@ -355,7 +355,7 @@ static ALWAYS_INLINE int post_all(struct verbs_qp *qp, struct builder *builder, 
     return status_errno(status);
 }
 
-/* What went wrong so far; else the domains of the datagrams' handles are judged. */
+/* The error so far; if there is none, the domains of the datagrams' handles are judged. */
 static int judge_handles(const struct verbs_qp *qp)
 {
     const struct builder *builder = qp->builder;

@@ -55,7 +55,7 @@ static bool within_limits(struct ibv_context *context, const struct ibv_srq_attr
            attr->max_sge <= limits->sges;
 }
 
-/* What only XRC shared receive queues have. */
+/* The members that only XRC shared receive queues have. */
 struct xrc_part {
     struct ibv_xrcd *xrcd;
     struct ibv_cq *cq;

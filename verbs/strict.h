@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * strict - what hardware refuses and nonic tolerates: refused with NONIC_STRICT, and said why.
+ * strict - calls that hardware refuses and nonic tolerates: with NONIC_STRICT nonic refuses them,
+ * and says why.
  *
- * The rules are here; each is judged where its objects are: slots in nic/slots.c, all else in the
- * file of the call. What nonic refuses in any case is no rule of these (docs/decisions/0043).
+ * The rules are here; each is judged where its objects are: slots in nic/slots.c, all others in the
+ * file of the call. Calls that nonic always refuses need no rule (docs/decisions/0043).
  */
 #ifndef VERBS_STRICT_H
 #define VERBS_STRICT_H
@@ -60,7 +61,7 @@ enum strict_rule {
  * leaves errno as it is. Not locked. */
 int strict_refuse(enum strict_rule rule);
 
-/* What a call that posts answers: all slots in use breaks this rule. */
+/* The error of a call that posts: all slots in use breaks this rule. */
 static inline int strict_if_full(int reason, enum strict_rule rule)
 {
     return reason == ENOMEM ? strict_refuse(rule) : reason;
