@@ -16,7 +16,7 @@ enum {
     NONE = -1,
 };
 
-/* What a key opens. Domains and queue pairs are numbers of the test's. */
+/* The memory that a key opens. Domains and queue pairs are numbers of the test's. */
 struct modelled_key {
     bool live;
     enum region_kind kind;
@@ -121,7 +121,7 @@ static inline enum reach_verdict model_judge_key(const struct modelled_key *key,
     return model_judge_named(key, domain, qp, access, segment);
 }
 
-/* What of its key's memory a FLUSH is about. */
+/* The part of its key's memory that a FLUSH is about. */
 static inline enum reach_verdict model_judge_flush(const struct modelled_key *key, int domain,
                                                    int qp, const struct region_flush *flush,
                                                    struct region_range *range)

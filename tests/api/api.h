@@ -50,7 +50,7 @@ int api_post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, struct ibv_sge sge, u
 int api_post_receive(struct ibv_qp *qp, struct ibv_sge sge);
 struct ibv_sge api_sge(const struct ibv_mr *mr, uint32_t offset, uint32_t bytes);
 
-/* What the port's counter says, named as in its directory. */
+/* The value of the port's counter, named as in its directory. */
 uint64_t api_counter(const char *name);
 
 /* The next completion of a queue; fails the test if none comes. */

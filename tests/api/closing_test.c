@@ -180,7 +180,7 @@ static void test_all_kinds(void **state)
     destroy_all(both);
 }
 
-/* What is imported keeps the objects, as a second descriptor of the file does. */
+/* An imported context keeps the objects, as a second descriptor of the file does. */
 static void test_imported(void **state)
 {
     struct both *both = *state;

@@ -524,7 +524,7 @@ static void test_nobody_listens(void **state)
     close(fd);
 }
 
-/* -- Whose events -------------------------------------------------------------------------------*/
+/* -- The owner of events ------------------------------------------------------------------------*/
 
 static void test_migrate(void **state)
 {
@@ -690,7 +690,7 @@ static void test_closed_by_the_way(void **state)
     }
 }
 
-/* What the kernel refuses closes nothing. */
+/* A command that the kernel refuses closes nothing. */
 static void test_not_closed_by_the_way(void **state)
 {
     (void)state;
@@ -969,7 +969,7 @@ static void test_cancelled_threads(void **state)
 
 /* -- Children, and many threads -----------------------------------------------------------------*/
 
-/* What a child does with its copy of the descriptor is no business of its parent. */
+/* A child may use and close its copy of the descriptor: its parent does not notice. */
 static void test_child_closes(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@
 
 struct peer {
     pid_t pid;
-    int words; /* What the peer says: its port, or that it has come to the point. */
+    int words; /* The peer's words: its port, or that it has come to the point. */
 };
 
 /* -- The peer -----------------------------------------------------------------------------------*/
@@ -31,7 +31,7 @@ static void say(int words, uint16_t word)
     assert_int_equal(write(words, &word, sizeof(word)), sizeof(word));
 }
 
-/* What the two tell each other of their queue pairs. */
+/* The address of a queue pair, which each side tells the other. */
 struct address {
     union ibv_gid gid;
     uint32_t number;

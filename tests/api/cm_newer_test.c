@@ -112,7 +112,7 @@ static void *wait_for_word(void *argument)
     return (void *)(intptr_t)get_event(waiter->fd, &waiter->event);
 }
 
-/* What the call is for: a thread that waits for events is woken by another. */
+/* The purpose of the call: a thread wakes another one that waits for events. */
 static void test_wakes_a_thread(void **state)
 {
     (void)state;

@@ -61,7 +61,8 @@ static bool waits_for(int epoll, int fd)
     return found;
 }
 
-/* What waits for those who ask for a port that is listened on; needs one such. */
+/* The epoll descriptor that waits for questions about a port that is listened on; needs such a
+ * port. */
 static int find_epoll(void)
 {
     for (int claim = 0; claim < FDS_MAX; claim++) {

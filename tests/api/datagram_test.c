@@ -20,11 +20,12 @@
 
 enum {
     GRH_BYTES = 40,
-    SKIPPED = 77 /* What meson takes for it. */
+    SKIPPED = 77 /* Meson takes this status for a skipped test. */
 };
 
-/* What an address vector says, and what has to arrive: the bits of congestion notification are not
- * the program's, and a hop limit of 0 or 1 says nothing. A label of 0 leaves it to the sender. */
+/* The fields of an address vector, and those that have to arrive. The bits of congestion
+ * notification are not the program's. A hop limit of 0 or 1 stands for the default. A label of 0
+ * leaves the choice to the sender. */
 static const struct row {
     uint8_t traffic_class, hop_limit;
     uint32_t flow_label;
@@ -284,7 +285,8 @@ static void take_packet(int fd, uint32_t qpn, uint8_t *traffic_class, uint8_t *h
     }
 }
 
-/* What a connection was told stands in the IP header of its packets. */
+/* The traffic class, hop limit and flow label of a connection stand in the IP header of its
+ * packets. */
 static void test_connection_on_the_wire(void **state)
 {
     static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_RC};

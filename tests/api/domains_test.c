@@ -332,8 +332,9 @@ static void *take_away(void *argument)
     return NULL;
 }
 
-/* Each by a handle of its own, at the same time: the region goes once, and whoever comes late is
- * told so. What the library reads of the other thread's handle is still there (sanitizers). */
+/* Two threads deregister the region by their handles at the same time. The region goes once, and
+ * the later thread gets an error. The other thread's handle is still there when the library reads
+ * it (sanitizers). */
 static void test_region_goes_by_two_handles_at_once(void **state)
 {
     struct api *api = *state;

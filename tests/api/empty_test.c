@@ -12,7 +12,7 @@
 
 #define FILL 0x5a
 
-/* What a message is made of: so many parts, of which only the last may have bytes. */
+/* The parts of a message; only the last one may have bytes. */
 struct shape {
     int parts;
     uint32_t last_bytes;

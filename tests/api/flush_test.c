@@ -44,7 +44,7 @@ static struct ibv_qp *try_qp(struct api *api, enum ibv_qp_type type, struct ibv_
     return ibv_create_qp_ex(api->context, &init);
 }
 
-/* Two connected queue pairs; the second one grants its peer so much. */
+/* Two connected queue pairs; the second one grants its peer `granted`. */
 static void connect_pair(struct api *api, uint64_t send_ops, unsigned granted)
 {
     for (int i = 0; i < 2; i++) {
@@ -154,7 +154,7 @@ static void test_window(void **state)
                     IBV_FLUSH_RANGE);
     write_and_flush(api, &named, (uintptr_t)api->memory[1] + 5000, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR);
     assert_memory_equal(api->memory[1] + 5000, api->memory[0], 64);
-    /* What the region has not, its window cannot have: that ends the queue pair which binds. */
+    /* A window cannot have a right that its region has not: such a bind ends the queue pair. */
     bind.bind_info.mw_access_flags |= IBV_ACCESS_FLUSH_PERSISTENT;
     assert_int_equal(ibv_bind_mw(api->qps[1], mw, &bind), 0);
     api_expect(api->cqs[1], IBV_WC_MW_BIND_ERR);
@@ -358,7 +358,7 @@ static void test_persistent(void **state)
         const uint8_t level = i % 2 ? IBV_FLUSH_MR : IBV_FLUSH_RANGE;
         const uint64_t at = (uintptr_t)memory + 4096 * i + 4064; /* Over the end of a page. */
         memset(api->memory[0], 0x30 + i, 64);
-        if (i == 3) { /* What all can see need not be kept. */
+        if (i == 3) { /* Visible to all is not yet persistent. */
             write_and_flush(api, mr, (uintptr_t)memory, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR);
             assert_true(dirty_kb(memory) > 0);
             break;

@@ -2,7 +2,7 @@
  *
  * Goal    Behind a device's IPv4 loopback address stands a link-local GID, which is as good
  *         wherever a program may name a GID: queue pairs, address handles, queries, files. Mixed
- *         with the first one it works as well. What only looks like such a GID is refused.
+ *         with the first one it works as well. A GID that only looks like such a one is refused.
  * Method  An ordinary verbs program. With the argument "shared" at an address that is named, with
  *         "ipv6" at ::1, whose GID has no other name.
  */
@@ -28,7 +28,7 @@ enum {
     GRH_BYTES = 40,
     MESSAGE_BYTES = 3000,
     QKEY = 0x11111111,
-    SKIPPED = 77 /* What meson takes for it. */
+    SKIPPED = 77 /* Meson takes this status for a skipped test. */
 };
 
 int ibv_read_sysfs_file(const char *directory, const char *file, char *buffer, size_t bytes);
@@ -267,7 +267,7 @@ static void test_groups(void **state)
     }
 }
 
-/* -- What is no such GID ------------------------------------------------------------------------*/
+/* -- GIDs that are none of these ----------------------------------------------------------------*/
 
 static int connect_to(struct api *api, uint8_t index, union ibv_gid to)
 {

@@ -163,7 +163,7 @@ static void test_time_of_a_flushed_bind(void **state)
     assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* -- What is left as it was, or not looked at ---------------------------------------------------*/
+/* -- Arguments that stay as they were, or are not looked at -------------------------------------*/
 
 /* ibv_create_qp_ex(3): only `cap` is updated. */
 static void test_attributes_stay(void **state)
@@ -238,7 +238,7 @@ static void test_window_of_a_parent_domain(void **state)
     assert_int_equal(ibv_dealloc_pd(parent), 0);
 }
 
-/* -- What is refused ----------------------------------------------------------------------------*/
+/* -- Refusals -----------------------------------------------------------------------------------*/
 
 /* ibv_advise_mr(3): EFAULT for a key that is invalid, or does not allow to write. */
 static void test_advice(void **state)

@@ -289,7 +289,7 @@ static void test_queries(void **state)
     assert_int_not_equal(ibv_query_pkey(api->context, 1, 1, &pkey), 0);
 }
 
-/* What was written to stderr while `act` was done. */
+/* While `act` is done, `words` are written to stderr this number of times. */
 static void expect_said(void (*act)(struct api *), struct api *api, const char *words, size_t times)
 {
     static char said[4096];
@@ -345,7 +345,7 @@ static void test_requests_without_a_depth(void **state)
     expect_said(ask_all_in_vain, *state, "max_rd_atomic is 0", 1);
 }
 
-/* What nonic does not have is refused, never pretended. */
+/* Calls for things that nonic does not have are refused, never pretended. */
 static void test_what_is_not_there(void **state)
 {
     struct api *api = *state;

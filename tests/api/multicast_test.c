@@ -101,7 +101,8 @@ static void test_every_member_gets_a_copy(void **state)
         expect_message(api, 0, sender, 0, group, sender, round);
         expect_message(api, 1, other, 0, group, sender, round);
     }
-    /* Who left gets no more: the next receive stays posted while the other's is filled. */
+    /* A member that left gets no more: the next receive stays posted while the other's is
+     * filled. */
     assert_int_equal(ibv_detach_mcast(other, &group, 0), 0);
     assert_int_equal(api_post_receive(sender, api_sge(api->mrs[0], 0, 256)), 0);
     assert_int_equal(api_post_receive(other, api_sge(api->mrs[1], 0, 256)), 0);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The socket by which programs ask for RDMA devices is one like any other of netlink's: it
+ * Goal    The socket by which programs ask for RDMA devices is like any other netlink socket: it
  *         can be named, waited for, inherited and closed, and its answers come from the kernel's
- *         address. Sockets that are none of them are not touched. What it tells of objects is what
- *         verbs tells.
+ *         address. Other sockets are not touched. The socket says the same of objects as verbs.
  * Method  Each call that there is on sockets; numbers of descriptors that become other sockets';
  *         children of fork; strangers that send to it; answers that nobody reads.
  */
@@ -428,7 +427,7 @@ static bool find_value(const uint8_t *bytes, size_t count, uint16_t type, uint64
     return false;
 }
 
-static pid_t owner; /* Whose objects are looked for; 0: this process's. */
+static pid_t owner; /* The process whose objects are looked for; 0: this one. */
 
 /* How many there are; how many have `number` as attribute `by`, and attribute `type` of one of
  * those, which all of them have. */
@@ -546,7 +545,7 @@ static void *make_often(void *of)
     return NULL;
 }
 
-/* Whoever looks meets an object as a whole or not at all. */
+/* A reader meets an object as a whole or not at all. */
 static void test_half_made(void **state)
 {
     static const int commands[] = {RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_CMD_RES_CQ_GET,
@@ -603,7 +602,7 @@ static void be_another(int socket)
     _exit(told && count == OTHERS ? 0 : 1);
 }
 
-/* What another process made is told of, too, with its number, until it ends. */
+/* Objects that another process made are listed, too, with its number, until it ends. */
 static void test_others(void **state)
 {
     (void)state;

@@ -173,7 +173,7 @@ static void test_texts(void **state)
     assert_string_equal(ibv_event_type_str(speed_change + 1), "unknown");
 }
 
-/* -- What is not offered ------------------------------------------------------------------------*/
+/* -- Calls that are not offered -----------------------------------------------------------------*/
 
 static void test_not_offered(void **state)
 {

@@ -304,7 +304,7 @@ static void test_shared_directories(void **state)
     assert_true(lists("/", "sys"));
 }
 
-/* What files say is what verbs say. */
+/* Files and verbs say the same. */
 static void test_files_and_verbs_agree(void **state)
 {
     struct api *api = *state;

@@ -43,7 +43,7 @@ int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t bytes)
     return (int)syscall(SYS_bind, fd, address.__sockaddr__, bytes);
 }
 
-/* -- What is seen -------------------------------------------------------------------------------*/
+/* -- Events and states --------------------------------------------------------------------------*/
 
 static bool is_event(struct ibv_context *context, int patience_ms)
 {
@@ -240,7 +240,7 @@ static bool child_hears(int says)
            !is_event(context, SILENCE_MS);
 }
 
-/* What a child's own device tells it is told to the child alone. */
+/* An event of a child's own device is told to the child alone. */
 static void test_child_with_a_device(void **state)
 {
 #ifdef __SANITIZE_THREAD__

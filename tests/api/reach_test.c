@@ -50,7 +50,7 @@ static uint8_t *random_bytes(size_t count, uint64_t seed)
     return bytes;
 }
 
-/* -- What is open -------------------------------------------------------------------------------*/
+/* -- Memory that is open ------------------------------------------------------------------------*/
 
 /* Ours and the peer's memory, and what the model says should be in ours. */
 struct regions {
@@ -279,7 +279,7 @@ static void test_reads_among_sends(void **state)
     close_regions(&regions);
 }
 
-/* -- What is not --------------------------------------------------------------------------------*/
+/* -- Memory that is not -------------------------------------------------------------------------*/
 
 struct attempt {
     enum ibv_wr_opcode opcode;

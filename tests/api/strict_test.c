@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What hardware refuses and nonic tolerates is refused with NONIC_STRICT, and one line for
- *         each rule says so; without it the same program runs.
- * Method  Each test breaks one rule, in every way that the calls have, and expects what the mode
- *         says. What is right in between succeeds in both. Standard error is read at the end.
+ * Goal    Calls that hardware refuses and nonic tolerates are refused with NONIC_STRICT, and one
+ *         line for each rule says so; without it the same program runs.
+ * Method  Each test breaks one rule, in every way that the calls have, and expects the result of
+ *         its mode. Good calls in between succeed in both. Standard error is read at the end.
  */
 #include "tests/api/api.h"
 
@@ -198,7 +198,7 @@ static int bind_window(struct api *api, struct ibv_qp *qp, unsigned int flags)
     return ibv_bind_mw(qp, window, &bind);
 }
 
-/* Whoever resets a queue pair has all its slots. */
+/* A queue pair that is reset has all its slots. */
 static void test_binding_and_reset(void **state)
 {
     struct api *api = *state;
@@ -488,7 +488,7 @@ static void test_imported_context(void **state)
     assert_int_equal(ibv_close_device(imported), 0);
 }
 
-/* -- What is left behind ------------------------------------------------------------------------*/
+/* -- Completions that are left behind -----------------------------------------------------------*/
 
 /* Only of the queue pair that goes. */
 static void test_completions_of_nobody(void **state)
@@ -619,7 +619,7 @@ static void test_handle_of_another_domain(void **state)
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-/* -- What people read ---------------------------------------------------------------------------*/
+/* -- Lines on standard error --------------------------------------------------------------------*/
 
 static int count_in(const char *text, const char *word)
 {

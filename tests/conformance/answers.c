@@ -68,7 +68,7 @@ static void ask_port(void)
     look(table, (size_t)entries * sizeof(table[0]));
 }
 
-/* What the header may not know. */
+/* Calls that the header may not know. */
 static void ask_newer(void)
 {
     int (*ask_speed)(struct ibv_context *, uint32_t, uint64_t *);
@@ -145,7 +145,7 @@ static void ask_files(void)
     free(value);
 }
 
-/* -- What librdmacm asks ------------------------------------------------------------------------*/
+/* -- Questions of librdmacm ---------------------------------------------------------------------*/
 
 /* As librdmacm does, and netlink. */
 static void ask_connection_manager(void)
@@ -256,7 +256,7 @@ static void share_queue(struct ibv_cq *cq)
     DO((srq = ibv_create_srq_ex(context, &init)) != NULL);
     DO(ibv_get_srq_num(srq, &number) == 0);
     LOOK(number);
-    /* What its maker need not say, it is told. */
+    /* A program need not give these capacities: it is told them. */
     struct ibv_qp_init_attr_ex *receiver = malloc(sizeof(*receiver));
     struct ibv_qp *qp;
     receiver->qp_type = IBV_QPT_XRC_RECV;

@@ -32,8 +32,8 @@ static void ignore(uint64_t one, uint64_t two, uint64_t three, uint64_t four, ui
     (void)one, (void)two, (void)three, (void)four, (void)five;
 }
 
-/* What the next call will find on its stack, and in what it allocates; and what functions of ours
- * that it calls would find in their arguments. */
+/* Dirties the memory that the next call will find on its stack and in its allocations. Dirties also
+ * the registers in which functions of ours would find their arguments. */
 __attribute__((noinline)) static void soil(void)
 {
     uint8_t stack[1 << 16];

@@ -83,7 +83,7 @@ static int dial_counters(const char *wish)
     return fd;
 }
 
-/* All that the library says; how many bytes. */
+/* Reads all counters of the library; returns the bytes. */
 static size_t hear_counters(const char *wish, char *text, size_t room)
 {
     const int fd = dial_counters(wish);
@@ -103,7 +103,7 @@ static size_t hear_counters(const char *wish, char *text, size_t room)
     return used;
 }
 
-/* Who asks for the objects is not told counters instead. */
+/* A program that asks for the objects is not told counters instead. */
 void ask_counters(void)
 {
     static char text[1 << 18];

@@ -24,7 +24,7 @@
 /* Where data lie in the other's memory, and where they come back to. */
 #define THERE (MEMORY_BYTES / 2)
 
-/* What each tells the other of itself. */
+/* The address that each side tells the other. */
 struct meeting {
     union ibv_gid gid;
     uint64_t address;
@@ -123,7 +123,7 @@ static void read_there(struct program *p, uint32_t bytes)
     complete(p, connection, &wr, "READ from the other");
 }
 
-/* What is written there comes back. */
+/* Bytes that are written there come back. */
 static void write_and_read(struct program *p, uint32_t bytes)
 {
     for (uint32_t i = 0; i < bytes; i++) {
@@ -135,7 +135,7 @@ static void write_and_read(struct program *p, uint32_t bytes)
     must(memcmp(p->memory, p->memory + THERE, bytes) == 0, "what came back from the other", 0);
 }
 
-/* Longer than retries take: the program has been told nothing of it. */
+/* Longer than retries take: the program gets no notice of it. */
 static void *go_on(void *unused)
 {
     const struct timespec pause = {.tv_nsec = 500000000};

@@ -23,7 +23,7 @@ static int set_up(const char *interface, bool up)
     return done ? 0 : -1;
 }
 
-/* What the table of GIDs does meanwhile is told as well. */
+/* Events of the table of GIDs come meanwhile, too. */
 static void await_event(struct program *p, enum ibv_event_type type)
 {
     struct ibv_async_event event;

@@ -12,7 +12,7 @@
 
 static unsigned excused;
 
-/* What it is called in a manual page when the system has too little of something. */
+/* The errnos by which manual pages name a shortage. */
 static const int shortages[] = {ENOMEM, EMFILE, ENFILE, EAGAIN, ENOBUFS, ENOSPC};
 
 uint64_t now_ms(void)
@@ -66,9 +66,9 @@ void judge_outcome(const char *what, int outcome)
     fprintf(stderr, "told: %s: %d\n", what, outcome);
 }
 
-/* -- What is left -------------------------------------------------------------------------------*/
+/* -- Descriptors that are left ------------------------------------------------------------------*/
 
-/* What the descriptors are, in the order of their numbers. */
+/* The kind of each descriptor, in the order of their numbers. */
 static void print_descriptors(void)
 {
     DIR *directory = opendir("/proc/self/fd");

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is over sooner is quick; what takes longer hangs. */
+/* A call that is over sooner is quick; a call that takes longer hangs. */
 #define PATIENCE_MS 8000
-/* So long a datagram may be under way; one that was lost is sent again. */
+/* A datagram may be under way for this time; a lost one is sent again. */
 #define DATAGRAM_MS 300
 
 struct program {

@@ -257,7 +257,7 @@ static void use_rc(struct program *p)
     ZERO(ibv_destroy_qp(qps[1]));
 }
 
-/* -- What may be lost ---------------------------------------------------------------------------*/
+/* -- Datagrams that may be lost -----------------------------------------------------------------*/
 
 /* Sends until something is received at `to`; each loss is counted somewhere, and had a reason. */
 static void send_until_it_arrives(struct program *p, struct ibv_qp *from, struct ibv_qp *to,

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * wrap - what our library asks of the C library and the kernel, of which one call fails.
+ * wrap - our library's calls of the C library and the kernel, one of which fails.
  *
  * The linker sends every call of a function in the list `wrapped` here (--wrap), but only calls
- * that stand in our own objects: those of the program, and those that libc makes inside itself,
- * go where they always go. A place in the code that calls is a site, known by its return address; a
+ * that stand in our own objects. Calls of the program, and calls that libc makes inside itself, go
+ * where they always go. A place in the code that calls is a site, known by its return address. A
  * run with FAILS_RECORD writes the sites that were met, and a run with FAILS_SITE lets one fail:
  *
  *   FAILS_SITE    its address within the module, in hexadecimal
  *   FAILS_CALL    which of its calls: 0 is the first
  *   FAILS_HOW     an errno, or "short": less is done than was asked for
  *
- * What the library does when a call has failed calls others, and these may fail as well:
+ * When a call has failed, the library makes other calls, and these may fail as well:
  *
  *   FAILS_THEN_SITE, FAILS_THEN_CALL, FAILS_THEN_HOW    likewise, of a second site
  *
- * Nothing here allocates, and nothing calls what is wrapped.
+ * Nothing here allocates, and nothing calls a wrapped function.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -51,7 +51,7 @@ struct site {
     long number; /* The system call, if it goes past the C library; -1: it does not. */
 };
 
-/* What fails. */
+/* The call that fails. */
 struct target {
     uintptr_t place; /* 0: nothing. */
     uint32_t call;
@@ -268,7 +268,7 @@ WRAP(char *, NULL, strdup, (const char *text), (text))
 int __real_getsockopt(int fd, int level, int name, void *value, void *bytes);
 int __wrap_getsockopt(int fd, int level, int name, void *value, void *bytes);
 
-/* Whose it is and what it is called the kernel knows of every socket. */
+/* The kernel always knows the cookie of a socket: this question does not fail. */
 int __wrap_getsockopt(int fd, int level, int name, void *value, void *bytes)
 {
     const bool known = level == SOL_SOCKET && name == SO_COOKIE;
@@ -283,7 +283,7 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, void *bytes)
 int __real_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
 
-/* What is watched already takes no memory. */
+/* Only an addition takes memory: the other commands do not fail. */
 int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
 {
     if (what != EPOLL_CTL_ADD) {
@@ -326,7 +326,8 @@ int __wrap_fcntl64(int fd, int command, void *argument)
 
 /* -- Functions that may do less than was asked for ----------------------------------------------*/
 
-/* So much of `count`; a counter (eventfd) is read and written as a whole. */
+/* The part of `count` that a short call does; a counter (eventfd) is read and written as a
+ * whole. */
 static size_t part_of(size_t count)
 {
     return count <= sizeof(uint64_t) ? count : count / 2;
@@ -352,7 +353,7 @@ ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags)
 
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 
-/* What has nothing to fail by. */
+/* System calls that have no reason to fail. */
 static bool cannot_fail(long number)
 {
     return number == SYS_close || number == SYS_gettid || number == SYS_tgkill ||

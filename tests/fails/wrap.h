@@ -9,7 +9,7 @@
 
 #define FAILS_EXPORT __attribute__((visibility("default")))
 
-/* So many calls have failed so far, in this process, its children and its parent. */
+/* The number of calls that have failed so far, in this process, its children and its parent. */
 FAILS_EXPORT unsigned fails_struck(void);
 /* Is this the errno of a call that fails? EIO, if it does less than was asked for. */
 FAILS_EXPORT bool fails_tells(int reason);

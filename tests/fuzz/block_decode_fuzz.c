@@ -2,9 +2,9 @@
  *
  * Goal    No bytes make block_decode read outside them or answer with a packet they do not spell,
  *         and block_judge has an answer for every packet at every MTU.
- * Method  libFuzzer gives the bytes in a buffer of exactly their size. What decodes must account
- *         for every byte and encode back to the same headers; a consistent packet lies within its
- *         message.
+ * Method  libFuzzer gives the bytes in a buffer of exactly their size. A packet that is decoded
+ *         must account for every byte and encode back to the same headers; a consistent packet lies
+ *         within its message.
  */
 #include <stddef.h>
 #include <stdint.h>

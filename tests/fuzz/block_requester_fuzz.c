@@ -99,7 +99,7 @@ static void pull(struct target *target, bool draining)
     CHECK(target->requester == NULL); /* It never comes to rest. */
 }
 
-/* What programs see; a request that failed ends everything. */
+/* Takes completions as a program does; a request that failed ends everything. */
 static void collect(struct target *target)
 {
     struct work *work;

@@ -4,12 +4,12 @@
  *              changes, repeats, reorders and makes up what its queue pairs say to one another.
  *
  * Goal    No order of calls and packets reaches an assertion, breaks an invariant of an engine,
- *         writes beside what was registered, or completes a request that was not posted or did
+ *         writes beside registered memory, or completes a request that was not posted or did
  *         already complete; and all of it can be taken apart at any time.
  * Method  Queue pairs of one NIC are connected to one another in pairs, of every type, with and
- *         without blocks. What they send waits on a wire, which the input delivers from, or makes
- *         up. A router may have marked them. Memory is moved at once or later. The input says
- *         what is called next: posts, modifications of every kind, polls, registration, windows,
+ *         without blocks. Their packets wait on a wire; the input delivers some of them, or makes
+ *         up others. A router may have marked them. Memory is moved at once or later. The input
+ *         chooses the next call: posts, modifications of every kind, polls, registration, windows,
  *         shared receive queues, destruction.
  */
 #include <stdlib.h>
@@ -306,7 +306,7 @@ static void bring(uint32_t which, struct input *input)
                      world.now);
 }
 
-/* Any attribute, any state. What the world has to see to stays right. */
+/* Any attribute, any state, but for the attributes that the world must keep right. */
 static void modify(uint32_t which, struct input *input)
 {
     struct qp_attributes wanted = attributes_of(which, input);
@@ -644,7 +644,8 @@ static void deliver_all(bool marked)
     }
 }
 
-/* What a peer of that queue pair may answer or ask, near the numbers that it knows. */
+/* A packet that a peer of that queue pair may send as an answer or a request, near the numbers that
+ * it knows. */
 static void make_up(uint32_t which, struct input *input)
 {
     const struct end *end = &world.ends[which];

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define FAKE_FIRST   100000 /* No process has so many. */
+#define FAKE_FIRST   100000 /* No process has a descriptor of this number. */
 #define FAKE_COUNT   128
 #define FAKE_MESSAGE 128 /* Bytes of a message at most. */
 
@@ -22,11 +22,11 @@ struct fake_socket {
     bool open;
     bool watched; /* epoll_ctl: with `about`. */
     void *about;
-    bool readable; /* What waits is read by the next call: */
+    bool readable; /* The next call reads: */
     bool hung_up;  /* the end, */
     uint8_t message[FAKE_MESSAGE];
     size_t bytes; /* or a message, */
-    uint32_t fds; /* with so many descriptors. */
+    uint32_t fds; /* with this number of descriptors. */
     int error;    /* or this errno. */
 };
 

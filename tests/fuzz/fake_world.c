@@ -66,7 +66,7 @@ uint32_t fake_world_questions(void)
     return count_of(world.questions, QUESTIONS);
 }
 
-/* -- What the linker takes ----------------------------------------------------------------------*/
+/* -- Functions that the linker replaces ---------------------------------------------------------*/
 
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
@@ -234,7 +234,7 @@ void __wrap_services_forget(struct services *services, const void *context)
     }
 }
 
-/* Whoever it is says that he is anybody. */
+/* The answers name any owner, by chance. */
 bool __wrap_services_next_answer(struct services *services, void **context, bool *found,
                                  struct service_owner *owner)
 {

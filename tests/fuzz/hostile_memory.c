@@ -16,7 +16,7 @@ static struct {
     uint32_t changes;
     struct plan {
         size_t offset;
-        uint32_t at; /* When so many reads have been made. */
+        uint32_t at; /* The number of reads before the change. */
         uint8_t bytes[HOSTILE_WRITE_BYTES_MAX];
         uint8_t count;
     } plans[PLANS_MAX];
@@ -109,7 +109,7 @@ static void count(size_t offset, size_t bytes)
     }
 }
 
-/* What is due is written, in front of the read. */
+/* Writes the changes that are due, before the read. */
 static void strike(void)
 {
     hostile.reads++;

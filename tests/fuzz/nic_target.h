@@ -13,7 +13,7 @@
 #define NIC_TARGET_BASE         0x10000u
 #define NIC_TARGET_QPS          4
 
-/* What makes a packet that a fuzzer made up one that gets past the first judges. */
+/* Changes that bring a packet of a fuzzer past the first judges. */
 enum nic_target_hint {
     HINT_SERVICE = 3, /* Which queue pair: RC, UC, UD, XRC target. */
     HINT_PSN = 4,

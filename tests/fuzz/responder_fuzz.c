@@ -39,7 +39,7 @@ static void deliver(struct nic_target *target, uint8_t hints, uint8_t ecn, const
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
     struct roce_packet packet;
     if (roce_decode(copy, count, &packet) == ROCE_GOOD) {
-        /* What the hints make of it, in two places, as it comes from a ring. */
+        /* The packet as the hints change it, in two places, as it comes from a ring. */
         nic_target_hint(target, hints, &packet);
         frame.headers = headers;
         frame.headers_bytes = (uint32_t)roce_encode_headers(&packet, headers);

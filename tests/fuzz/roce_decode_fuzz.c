@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    No bytes make roce_decode read outside them or answer with a packet they do not spell.
- * Method  libFuzzer gives the bytes in a buffer of exactly their size. What decodes must account
- *         for every byte and encode back to the same headers.
+ * Method  libFuzzer gives the bytes in a buffer of exactly their size. A packet that is decoded
+ *         must account for every byte and encode back to the same headers.
  */
 #include <stddef.h>
 #include <stdint.h>

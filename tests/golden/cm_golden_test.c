@@ -50,7 +50,8 @@ struct conversation {
 #define IDS(transaction, from, to)                                                                 \
     .transaction_id = (transaction), .local_id = (from), .remote_id = (to)
 
-/* What the kernel says for every program, and in the arguments what a program, or chance, adds. */
+/* Fields that the kernel sets for every program; the arguments are those that a program, or chance,
+ * adds. */
 #define REQ(to_port, its_qpn, psn, depth, retries, rnr_retries, label)                             \
     .attribute = CM_REQ,                                                                           \
     .req.service_id = 0x01060000 | (to_port),                                                      \

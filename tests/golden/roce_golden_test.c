@@ -25,7 +25,7 @@
 #include "wire/icrc.h"
 #include "wire/roce.h"
 
-/* What the directory holds (README.md there). */
+/* The contents of the directory (README.md there). */
 enum {
     CAPTURES = 55,
     PACKETS = 2964,
@@ -114,7 +114,7 @@ static uint32_t icrc_difference(const struct datagram *datagram, uint16_t identi
     return icrc_received(datagram) ^ icrc_computed(datagram, identification);
 }
 
-/* What a receiver that sees the IP header would say of the bytes. */
+/* The bytes are intact for a receiver that sees the IP header. */
 static bool is_intact(const uint8_t *ip, size_t count)
 {
     struct datagram datagram;
@@ -247,7 +247,7 @@ static void test_every_bit_is_covered_or_masked(void **state)
     }
 }
 
-/* Whatever identification was assumed, the true one comes back; the bad packet is refused. */
+/* The true identification comes back from any assumed one; the bad packet is refused. */
 static void test_identification_is_recovered(void **state)
 {
     (void)state;

@@ -3,8 +3,8 @@
  * cancelled - a program that cancels its threads (pthread_cancel) wherever they are.
  *
  * Each call is made by a thread that has been cancelled already, so that it ends at the first
- * cancellation point it comes to. Whatever it was in the middle of, all other threads go on; and
- * posting and polling, which never wait, come back. A thread that waits for an event ends at once.
+ * cancellation point it comes to. It may end anywhere in a call: all other threads go on. Posting
+ * and polling, which never wait, come back. A thread that waits for an event ends at once.
  */
 #include <pthread.h>
 #include <signal.h>

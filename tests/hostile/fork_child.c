@@ -204,7 +204,7 @@ static void *traffic(void *unused)
     return NULL;
 }
 
-/* What exit handlers of programs do, and a little more. */
+/* The calls of programs' exit handlers, and a few more. */
 static void clean_up(void)
 {
     struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};

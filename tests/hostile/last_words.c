@@ -99,7 +99,7 @@ static struct sockaddr_in address_of(const char *text, int port)
     return address;
 }
 
-/* What the other side did last, whether it came before or after the RTU. */
+/* The last act of the other side, whether it came before or after the RTU. */
 static int hear(void)
 {
     for (;;) {

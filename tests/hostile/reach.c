@@ -371,7 +371,7 @@ int main(int count, char **arguments)
     } else {
         waitpid(target, NULL, 0);
     }
-    /* Whoever is left. */
+    /* Ends all processes that are left. */
     signal(SIGTERM, SIG_IGN);
     kill(0, SIGTERM);
     return 0;

@@ -169,7 +169,7 @@ static void fault_on_purpose(void)
     EXPECT(own_faults == 1);
 }
 
-/* Whose memory goes. */
+/* The process that loses its memory. */
 static void lose_memory(const char *what, int out, int in)
 {
     const int fd = strcmp(what, "file") == 0 ? cut_file() : -1;

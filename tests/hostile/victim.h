@@ -18,7 +18,7 @@
 #define VICTIM_BYTES  4096
 #define VICTIM_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-/* What the other side has to know. */
+/* The address that the other side has to know. */
 struct address {
     uint32_t qpn, rkey;
     uint64_t memory;

@@ -52,7 +52,7 @@ struct address {
     union ibv_gid gid;
 };
 
-/* What all processes see. */
+/* Memory that all processes share. */
 static struct {
     struct address addresses[PROCESSES_MAX][PROCESSES_MAX]; /* By process, and by its peer. */
     uint64_t memory_kb[PROCESSES_MAX][2];                   /* After set-up, at the end. */
@@ -160,7 +160,8 @@ static void open_device(void)
     }
 }
 
-/* For so long some are stopped: twice as long as all retries last, in whole seconds. */
+/* The time for which some processes are stopped: twice as long as all retries last, in whole
+ * seconds. */
 static unsigned int stopped_s(void)
 {
     const uint64_t timeout_ns = UINT64_C(4096) << timeout_code;

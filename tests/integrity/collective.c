@@ -53,7 +53,7 @@ struct place {
     uint32_t rkey, number;
 };
 
-/* What each side tells the other. */
+/* The address that each side tells the other. */
 struct address {
     union ibv_gid gid;
     uint32_t qpns[QPS_MAX];
@@ -70,7 +70,7 @@ static struct ibv_mr *data_mr, *ring_mr;
 static struct address mine, peer;
 static struct place ring[SLOTS];
 static uint8_t data[SLOTS][BYTES], flushed[1];
-static unsigned parts[SLOTS]; /* What is left to complete of the message there. */
+static unsigned parts[SLOTS]; /* The completions that the message there still lacks. */
 
 static void load(void)
 {
@@ -233,7 +233,7 @@ static void poll(void)
     }
 }
 
-/* What came is not looked at before a READ of the receiver's own memory has been answered. */
+/* A message is looked at only after a READ of the receiver's own memory has been answered. */
 static void check_message(uint32_t number)
 {
     const uint32_t slot = number % SLOTS;

@@ -47,7 +47,7 @@ static uint64_t seed = 1;
 static int ops = 500, qps = 4, role;
 static bool events, flushes;
 
-/* What each side tells the other, per queue pair. */
+/* The address that each side tells the other, per queue pair. */
 struct address {
     uint32_t qpn, psn, rkey;
     uint64_t memory;
@@ -79,7 +79,7 @@ struct connection {
     struct ibv_mr *shared_mr, *source_mr, *echo_mr, *inbox_mr;
     struct slot slots[SLOTS];
     uint64_t random;
-    uint64_t counter; /* What the peer's counter must hold. */
+    uint64_t counter; /* The value that the peer's counter must hold. */
     uint32_t started, finished, sent, received;
 };
 

@@ -32,10 +32,11 @@
 #define SLOT_BYTES 8192
 #define AREA_BYTES                                                                                 \
     (REQUESTS * SLOT_BYTES) /* A sends from it and reads into it; B receives into it. */
-#define OPEN_BYTES 16384    /* What B opens to A. */
+#define OPEN_BYTES 16384    /* Bytes that B opens to A. */
 #define READ_BYTES_MAX                                                                             \
     4096 /* 16 packets of the smallest MTU: a device may ask for more by several requests. */
-#define NOBODY          5000 /* So much behind one of our queue pairs there is none. */
+/* Added to the number of one of our queue pairs it gives a number without a queue pair. */
+#define NOBODY          5000
 #define GIVE_UP_SECONDS 60
 
 enum {
@@ -56,14 +57,14 @@ enum {
 struct request {
     enum ibv_wr_opcode opcode;
     uint32_t bytes, from; /* In A's area. */
-    uint64_t at;          /* In what B opened. */
+    uint64_t at;          /* In the memory that B opened. */
     bool wrong_key;
 };
 
 struct turn {        /* One round. */
     bool restart[2]; /* These halves begin anew. */
     uint32_t send_psn, receive_psn;
-    unsigned access; /* B's queue pair grants that. */
+    unsigned access; /* The rights that B's queue pair grants. */
     uint32_t count;
     bool as_list;
     struct request requests[REQUESTS];
@@ -74,10 +75,10 @@ struct plan {
     uint8_t depth[2]; /* A's max_rd_atomic, B's max_dest_rd_atomic. */
     uint8_t rnr_retry;
     bool other_number; /* B's peer is a queue pair that is not there. */
-    bool other_domain; /* What B opens is in another domain than its queue pair. */
+    bool other_domain; /* B's memory is in another domain than its queue pair. */
     bool ready;        /* B is in RTS, else in RTR. */
     bool away;         /* B stays in INIT. */
-    unsigned open;     /* B's region grants that. */
+    unsigned open;     /* The rights that B's region grants. */
     uint32_t receives;
     struct turn turns[ROUNDS];
 };
@@ -230,7 +231,7 @@ struct half {
     struct ibv_wc wcs[ROUNDS * (REQUESTS + RECEIVES)];
 };
 
-/* What one half tells the other. */
+/* The address that one half tells the other. */
 struct address {
     uint32_t number, key;
     uint64_t at;

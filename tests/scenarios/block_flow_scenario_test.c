@@ -33,12 +33,12 @@
 #define SESSION     77u
 #define FIRST       0xffffff00u
 #define US          (1000 * SIM_NS)
-#define ANSWER_US   10 /* What comes within so long is answered together. */
+#define ANSWER_US   10 /* One answer serves all packets that come within this time. */
 #define DEADLINE_US 4000000
 #define TOOK_US     50
 #define TOOK_MAX    20000
 
-/* What is changed in the second run. */
+/* The change in the second run. */
 enum change {
     OLDEST_ONLY, /* Each answer begins with the oldest block. */
     ASKS_ALWAYS, /* Every packet asks for an answer. */
@@ -51,14 +51,14 @@ enum change {
 struct row {
     const char *name;
     uint32_t paths, packets;
-    uint32_t message, depth;          /* Packets of each; how many are posted at a time. */
-    uint32_t gap_ns;                  /* A packet takes so long on a path. */
+    uint32_t message, depth;          /* Packets of each; messages that are posted at a time. */
+    uint32_t gap_ns;                  /* The time that a packet takes on a path. */
     uint32_t trip_us;                 /* Round trip. */
     uint32_t window;                  /* Blocks. */
     uint32_t buffer;                  /* Packets that wait on each path. */
     bool same;                        /* All messages have one target. */
     uint32_t loss, answer_loss, late; /* Millionths. */
-    uint32_t late_us;                 /* Up to so late. */
+    uint32_t late_us;                 /* The most that a packet is late. */
     /* Bars, 0: none. Percent of one path's rate; of the first row's goodput; sent again though the
      * network lost none, and answers, in 10,000 packets; the slowest message but one in 100. */
     uint32_t line, percent, resent, answers, slow_us;

@@ -57,7 +57,7 @@ struct request {
     enum flaw flaw;
 };
 
-/* What one end posts, and how many receives the other one has open for it. */
+/* The requests that one end posts, and the receives that the other end has open for them. */
 struct program {
     uint32_t count, receives_at_once;
     struct request requests[REQUESTS_MAX];
@@ -84,7 +84,7 @@ struct end {
     void *qp_memory, *resources;
     struct region local, target;
     uint8_t *local_bytes;  /* A slot for each request, then one for each receive. */
-    uint8_t *target_bytes; /* What the peer writes to and reads. */
+    uint8_t *target_bytes; /* The peer writes to this memory and reads it. */
     uint32_t receives_posted;
 };
 
@@ -456,15 +456,16 @@ static struct run *execute(uint64_t seed, enum manner manner, const struct progr
         reap(run);
     }
     for (uint32_t more = 0; more < MORE_STEPS && nic_world_step(&run->world); more++) {
-        reap(run); /* What was on its way into memory. */
+        reap(run); /* Moves that were on their way into memory. */
     }
     drop_flushed(&run->ends[0].received, manner == MANNER_RC || manner == MANNER_AUTO);
     drop_flushed(&run->ends[1].received, manner == MANNER_RC || manner == MANNER_AUTO);
     return run;
 }
 
-/* Who refused a request answers none of the READs and atomics before it again. RC says once only
- * that it refuses; who does not hear it retries in vain, maybe also a request before it. */
+/* A responder that refused a request does not answer the READs and atomics before it again. With RC
+ * it says only once that it refuses. A requester that does not hear it repeats the request until
+ * its retries are used up, and maybe a request before it, too. */
 static bool may_miss(const struct completion *completion, bool blocks)
 {
     const bool answered =
@@ -506,7 +507,7 @@ static void compare(const struct run *rc, const struct run *other, bool fails)
         const struct end *a = &rc->ends[node], *b = &other->ends[node];
         compare_logs(rc, other, node, &a->sent, &b->sent, fails);
         compare_logs(rc, other, node, &a->received, &b->received, fails);
-        /* What a flushed request wrote is nobody's business. */
+        /* The bytes that a flushed request wrote do not matter. */
         if (!fails && (memcmp(a->target_bytes, b->target_bytes, TARGET_BYTES) != 0 ||
                        memcmp(a->local_bytes, b->local_bytes, LOCAL_BYTES) != 0)) {
             fail_msg("seed %llu: manner %u: other memory", (unsigned long long)rc->seed,
@@ -555,7 +556,7 @@ static void test_same_program_same_end(void **state)
     }
 }
 
-/* -- What shows when ----------------------------------------------------------------------------*/
+/* -- The order in which bytes are seen ----------------------------------------------------------*/
 
 /* WRITEs beside each other, of bytes that are not 0. */
 static void draw_writes(struct prng *prng, struct program *program)

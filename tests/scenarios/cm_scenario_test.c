@@ -50,12 +50,12 @@ struct end {
     uint32_t qpn, psn, remote_psn;
 };
 
-/* What travels in private data. */
+/* The private data of a message. */
 struct card {
     uint32_t end, try, qpn;
 };
 
-/* What a program will do. */
+/* The next step of a program. */
 enum errand_kind {
     ERRAND_DECIDE,    /* It answers a request. */
     ERRAND_ESTABLISH, /* It has its queue pair ready. */
@@ -337,7 +337,7 @@ static void end_it(struct world *world, struct end *end)
     }
 }
 
-/* -- What programs hear -------------------------------------------------------------------------*/
+/* -- Events of programs -------------------------------------------------------------------------*/
 
 /* A REQ that comes twice is one request, as long as the first one is alive. */
 static void require_first(const struct world *world, uint32_t n, const struct card *card)
@@ -691,7 +691,7 @@ static void release_all(struct world *world)
     for (uint32_t i = 0; i < world->end_count; i++) {
         struct end *end = &world->ends[i];
         REQUIRE(world, end->released || !end->waiting);
-        /* Who disconnects hears DISCONNECTED, whatever became of the peer. */
+        /* A program that disconnects hears DISCONNECTED, even if the peer is gone. */
         REQUIRE(world, end->released || !end->ending);
         release(world, end);
     }

@@ -31,9 +31,9 @@
 #define MS        (1000 * US)
 #define G1        125000000u /* Bytes a second. */
 #define SEEDS     3
-#define BATCH_PS  (500 * US) /* A sender that was late may catch up on so much. */
+#define BATCH_PS  (500 * US) /* A late sender may catch up on this time. */
 
-/* What is changed in the second run. */
+/* The change in the second run. */
 enum change {
     PATIENT,      /* A target of 30 ms. */
     CUTS_DEEP,    /* A delay cut leaves a 32nd of the window. */
@@ -55,7 +55,7 @@ struct run {
     uint32_t cubics;          /* The others. */
     uint32_t stagger_ms;      /* From one's start to the next one's. */
     uint32_t loss;            /* Millionths. */
-    uint32_t jitter_us;       /* An acknowledgement is late by up to so much. */
+    uint32_t jitter_us;       /* The most that an acknowledgement is late. */
     uint32_t mark_bytes;      /* A longer queue marks packets; 0: none does. */
     uint32_t cut_ms, mend_ms; /* Between them everything is lost. */
     uint32_t warm_ms, ms;     /* Before measuring, and measuring. */
@@ -327,7 +327,7 @@ static void on_start(struct sim *sim, struct sim_event *event)
 {
     struct flow *flow = CONTAINER_OF(event, struct flow, start);
     struct world *world = flow->world;
-    /* What was negotiated gave a first sample, the queue of that time included. */
+    /* The negotiation gave a first sample, with the queue of that time. */
     const uint64_t wait = world->busy_ps > sim->now_ps ? world->busy_ps - sim->now_ps : 0;
     const uint64_t trip_ns = wait / SIM_NS + world->run->base_us * UINT64_C(1000);
     rtt_sample(&flow->rtt, &world->rtt, trip_ns, sim_instant(sim));

@@ -3,9 +3,9 @@
  * ecn_scenario_test - RC and UC through a queue that marks, in virtual time.
  *
  * Goal    Senders that meet in a queue share its line evenly and keep it busy, while the queue
- *         stays short and loses nothing; when one stops, the others take its part. Whoever is
- *         flooded with forged notifications goes on at the least rate, and at once when the flood
- *         ends.
+ *         stays short and loses nothing; when one stops, the others take its part. A sender that is
+ *         flooded with forged notifications goes on at the least rate, and speeds up at once when
+ *         the flood ends.
  * Method  The shipped NICs: senders with lines of 40 Gb/s, and a receiver behind a queue that marks
  *         as the publication has it: no packet below 5 KB, then up to one in a hundred at 200 KB,
  *         and all beyond. A table of runs with bars; some runs are made once more without a mark,
@@ -47,7 +47,7 @@ struct run {
     enum qp_type type;
     bool reads; /* The receiver asks for the data. */
     uint32_t senders;
-    uint32_t stays;             /* So many go on when the others stop, ... */
+    uint32_t stays;             /* The senders that go on when the others stop, ... */
     uint32_t stop_ms;           /* ... then. */
     uint32_t from_ms, until_ms; /* Measured between. */
     /* Bars: percent of the line; Jain's index in percent; KB in the queue at most, after 10 ms. */
@@ -142,7 +142,7 @@ static void on_arrival(struct sim *sim, struct sim_event *event)
     sim_pool_give(&world->packets, packet);
 }
 
-/* What marks a packet that finds so many bytes in front of it. */
+/* Is a packet marked that finds `queued` bytes in front of it? */
 static bool meets_congestion(struct world *world, uint64_t queued)
 {
     if (world->deaf || queued <= MARKS_FROM) {

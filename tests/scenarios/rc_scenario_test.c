@@ -70,7 +70,8 @@ struct side {
     struct region remote, local;
     uint8_t *remote_bytes; /* Peers write and read here: a slot for each request, then a counter. */
     uint8_t *local_bytes;  /* Sources and targets of our requests: likewise; then receives. */
-    uint8_t *model;        /* What remote_bytes must hold, as far as finished requests go. */
+    /* The bytes that remote_bytes must hold, as far as finished requests go. */
+    uint8_t *model;
     uint64_t counter_model;
     struct operation operations[SLOTS_MAX];
     uint32_t posted, completed, sends_posted;
@@ -744,7 +745,7 @@ static void scenario_free(struct scenario *scenario)
     free(scenario);
 }
 
-/* What happened in worlds of one kind. */
+/* Counts of the worlds of one kind. */
 struct sums {
     uint64_t counters[COUNTER_COUNT];
     uint64_t died; /* Packets on ways that were dead. */
@@ -761,7 +762,7 @@ static void add_up(const struct nic_world *world, struct sums *sums)
     variety_add(&sums->faults, &world->link.settings.faults);
 }
 
-/* Who does not answer is asked five times, and nothing else of blocks is sent to it. EXA-74 */
+/* A peer that does not answer is asked five times, and gets no other packet of blocks. EXA-74 */
 static void expect_rc_alone(const struct scenario *scenario)
 {
     const uint64_t *ours = nic_counters(scenario->world.nodes[0].nic)->values;

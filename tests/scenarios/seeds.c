@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What to type to run the world again that is running; empty between worlds. */
+/* The command that runs the current world again; empty between worlds. */
 static char replay[512];
 
 static void tell(void)

@@ -32,7 +32,7 @@ struct seeds seeds_from_arguments(int argc, char **argv, uint64_t usual);
 /* The next world to run. False: that was all. */
 bool seeds_next(struct seeds *seeds, uint64_t *seed);
 
-/* What main returns for a program whose tests returned `failures`. */
+/* The exit status of a program whose tests returned `failures`. */
 int seeds_finish(const struct seeds *seeds, int failures);
 
 #endif

@@ -285,7 +285,7 @@ static void test_nobodys_weapon(void **state)
     }
 }
 
-/* Packets that left between second addresses while the ends worked for so long. */
+/* Packets that left between second addresses while the ends worked for `long_ps`. */
 static uint64_t work_on_second(struct run *run, uint64_t long_ps)
 {
     const uint64_t before = run->world.carried[1];

@@ -24,7 +24,7 @@
 struct link_settings {
     struct sim_faults faults;
     uint64_t latency_ps;
-    uint64_t reorder_ps, late_ps; /* So much longer a datagram takes at most, if it is struck. */
+    uint64_t reorder_ps, late_ps; /* The most that a reordered, or late, datagram takes longer. */
     uint64_t cut_ps;              /* A cut is over at the latest after this time. */
     uint32_t damage_bytes;        /* A damaged one has a bit flipped in its first bytes. */
 };

@@ -91,7 +91,7 @@ static void make_move(struct nic_world *world, uint32_t node, struct datagram *d
     }
 }
 
-/* What had come before its turn. */
+/* Moves of packets that had come before their turn. */
 static void make_held_moves(struct nic_world *world, uint32_t node)
 {
     struct nic_move move;
@@ -146,7 +146,7 @@ static void note(struct sim *sim, const struct datagram *datagram)
     }
 }
 
-/* Whoever made the queue pair frees what it takes from it. */
+/* The owner of a queue pair frees the memory that it takes back from it. */
 static void lend_blocks(const struct nic_world *world, uint32_t node, struct qp *qp)
 {
     const size_t bytes = qp_blocks_bytes(world->nodes[node].nic, QP_RC);

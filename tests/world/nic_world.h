@@ -21,14 +21,15 @@
 #include "tests/world/link.h"
 
 #define NIC_WORLD_PACKETS_MAX 4096u
-/* What a node is to the other one (nic_path.peer), if block_limits.peers is at least 1. */
+/* The number by which a node knows the other one (nic_path.peer), if block_limits.peers is at least
+ * 1. */
 #define NIC_WORLD_PEER 1u
 
 /* Which address each node names beside its first one. */
 enum nic_world_second {
     NIC_WORLD_NONE,
     NIC_WORLD_OWN,
-    NIC_WORLD_STOLEN, /* Node 1 names a stranger's. What goes there is counted and lost. */
+    NIC_WORLD_STOLEN, /* Node 1 names a stranger's. Packets to it are counted and lost. */
 };
 
 /* The fault `lazy`: a node does not pull from its NIC at this opportunity. */
@@ -37,7 +38,7 @@ struct nic_world_settings {
     uint64_t move_ps; /* Memory moves finish up to this much later; 0: at once. */
     bool stranger;    /* Node 1 speaks no blocks, whatever the limits say. */
     /* From that time on blocks and answers that a node sends by these of its 16 ways are lost. RC
-     * and what negotiates blocks have one way only, which is spared. */
+     * and the negotiation of blocks have one way only, which is spared. */
     uint64_t dead_from_ps;
     uint16_t dead_ways[2];
     enum nic_world_second second;
@@ -59,11 +60,12 @@ struct nic_world {
     uint64_t move_ps;
     uint64_t dead_from_ps;
     uint16_t dead_ways[2];
-    uint64_t arrived;        /* Packets. */
-    uint64_t died;           /* On dead ways. */
-    struct gid gids[4];      /* The first ones of both nodes, then the second ones. */
-    bool stolen;             /* The last one is a stranger's. */
-    bool dead_pairs[2];      /* What is between first addresses is lost, or between second ones. */
+    uint64_t arrived;   /* Packets. */
+    uint64_t died;      /* On dead ways. */
+    struct gid gids[4]; /* The first ones of both nodes, then the second ones. */
+    bool stolen;        /* The last one is a stranger's. */
+    /* Packets between first addresses, or between second ones, are lost. */
+    bool dead_pairs[2];
     uint64_t carried[2];     /* Packets between first addresses that left, and all others. */
     uint64_t astray_packets; /* To the stranger, ... */
     uint64_t astray_bytes;   /* ... with the headers of IPv4 and UDP, and the ICRC. */

@@ -19,7 +19,7 @@ static const size_t pattern_sizes[] = {1,     2,     7,     8,     63,     64,  
 #define PATTERN_SIZES     (sizeof(pattern_sizes) / sizeof(pattern_sizes[0]))
 #define PATTERN_MAX_BYTES 4194304
 
-/* A program's only argument: of the sizes, every that many. */
+/* A program's only argument, n: it takes every n-th of the sizes. */
 static inline size_t pattern_step(int argc, char **argv)
 {
     const int step = argc > 1 ? atoi(argv[1]) : 1;

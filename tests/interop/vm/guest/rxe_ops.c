@@ -56,7 +56,7 @@ static struct {
     uint64_t addr, len;
     union ibv_gid gid;
 } peer;
-// What the command line says beside the above.
+// The other options of the command line.
 static struct {
     int listening, mtu, port, receive_delay_ms, rnr_timer, rnr_retry, timeout, retry_cnt, reads,
         window, wait_s;
@@ -192,7 +192,7 @@ enum memory {
     INTO_SILENT, // Likewise, not said: it is to fail.
 };
 
-// What an operation's numbers (LEN, OFF, ...) stand for.
+// The meaning of an operation's numbers (LEN, OFF, ...).
 struct operation {
     const char *name;
     enum ibv_wr_opcode opcode;
