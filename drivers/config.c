@@ -56,13 +56,19 @@ static bool parse_transport(const char *text, enum nic_transport *transport)
 #define BATCH_USUAL 32
 #define BATCH_MAX   256
 
+/* strtoul takes signs and spaces, and makes a large number of a negative one. */
+static bool is_digit(char character)
+{
+    return character >= '0' && character <= '9';
+}
+
 /* A number from 1 on; without a text, what is usual. */
 static bool parse_number(const char *text, uint32_t usual, uint32_t most, uint32_t *number)
 {
     char *end = NULL;
     const unsigned long value = text == NULL ? usual : strtoul(text, &end, 10);
     *number = (uint32_t)value;
-    return text == NULL || (*end == '\0' && value >= 1 && value <= most);
+    return text == NULL || (is_digit(text[0]) && *end == '\0' && value >= 1 && value <= most);
 }
 
 bool live_config_from_environment(struct live_config *config, char *error, size_t error_bytes)

@@ -111,6 +111,12 @@ static bool parse_duration(const char *text, const char **end, uint64_t *ns)
     return false;
 }
 
+/* strtoull takes signs and spaces, and makes a large number of a negative one. */
+static bool is_digit(char character)
+{
+    return character >= '0' && character <= '9';
+}
+
 /* "0.01" or "#3". */
 static bool parse_when(const char *text, struct fault *fault)
 {
@@ -120,7 +126,7 @@ static bool parse_when(const char *text, struct fault *fault)
     char *end;
     errno = 0;
     const unsigned long long position = strtoull(text + 1, &end, 10);
-    if (end == text + 1 || *end != '\0' || errno != 0 || position == 0 ||
+    if (!is_digit(text[1]) || *end != '\0' || errno != 0 || position == 0 ||
         fault->position_count == POSITIONS_MAX) {
         return false;
     }
@@ -134,7 +140,7 @@ static bool parse_value(struct faults *faults, const char *key, const char *valu
         char *end;
         const unsigned long long seed = strtoull(value, &end, 0);
         prng_init(&faults->prng, seed);
-        return end != value && *end == '\0';
+        return is_digit(value[0]) && *end == '\0';
     }
     if (strcmp(key, "dir") == 0) {
         faults->directions = strcmp(value, "tx") == 0     ? FAULT_SENDING

@@ -29,10 +29,14 @@ static void test_refuses_what_it_does_not_understand(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "drop",       "drop=",      "drop=2",         "drop=-0.1",  "drop=x",         "drop=nan",
-        "drop=0.1x",  "drop=#0",    "drop=#",         "drop=#1x",   "lose=0.1",       "delay=0.1",
-        "delay=5us",  "delay=5:.1", "delay=5us:2",    "seed=x",     "dir=up",         "",
-        "drop=0.1,,", "drop=0.1,x", "delay=-1us:0.1", "delay=1h:1", "dup=0.1;seed=1",
+        "drop",           "drop=",      "drop=2",         "drop=-0.1",
+        "drop=x",         "drop=nan",   "drop=0.1x",      "drop=#0",
+        "drop=#",         "drop=#1x",   "drop=#-1",       "drop=#-18446744073709551615",
+        "drop=#+1",       "drop=# 1",   "seed=-1",        "seed= 1",
+        "lose=0.1",       "delay=0.1",  "delay=5us",      "delay=5:.1",
+        "delay=5us:2",    "seed=x",     "dir=up",         "",
+        "drop=0.1,,",     "drop=0.1,x", "delay=-1us:0.1", "delay=1h:1",
+        "dup=0.1;seed=1",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char error[512] = "";

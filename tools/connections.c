@@ -47,8 +47,8 @@ static bool parse_points(struct wishes *wishes, const char *text)
     while (*text != '\0') {
         char *end;
         const unsigned long value = strtoul(text, &end, 10);
-        if (end == text || value == 0 || value > CONNECTIONS_MAX || (*end != ',' && *end != '\0') ||
-            wishes->point_count == POINTS_MAX) {
+        if (text[0] < '0' || text[0] > '9' || value == 0 || value > CONNECTIONS_MAX ||
+            (*end != ',' && *end != '\0') || wishes->point_count == POINTS_MAX) {
             return false;
         }
         wishes->points[wishes->point_count++] = (uint32_t)value;
@@ -62,7 +62,7 @@ static bool parse_count(uint32_t *to, const char *text, uint32_t most)
     char *end;
     const unsigned long value = strtoul(text, &end, 10);
     *to = (uint32_t)value;
-    return end != text && *end == '\0' && value >= 1 && value <= most;
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && value >= 1 && value <= most;
 }
 
 static bool parse_word(bool *is_second, const char *text, const char *first, const char *second)

@@ -88,7 +88,7 @@ static bool parse_repeats(const char *text, uint32_t *repeats)
 {
     char *end;
     const unsigned long value = strtoul(text, &end, 10);
-    if (end == text || *end != '\0' || text[0] == '-' || value < 1 || value > LAB_REPEATS_MAX) {
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || value < 1 || value > LAB_REPEATS_MAX) {
         fprintf(stderr, "nonic: --repeat takes a whole number of 1 to %u, not '%s'\n",
                 LAB_REPEATS_MAX, text);
         return false;
@@ -102,7 +102,7 @@ static bool parse_seed(const char *text, uint64_t *seed)
     char *end;
     errno = 0;
     *seed = strtoull(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || text[0] == '-') {
+    if (errno != 0 || text[0] < '0' || text[0] > '9' || *end != '\0') {
         fprintf(stderr, "nonic: --seed takes a whole number from 0 on, not '%s'\n", text);
         return false;
     }
