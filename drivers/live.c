@@ -46,7 +46,7 @@ static const struct nic_limits limits = {
     .attachments = 1u << 14,
     .rc = {.packet_cost = UDP_PACKET_COST,
            .read_packets = LIVE_READ_PACKETS,
-           .read_waits_bytes = LIVE_READ_WAITS_BYTES},
+           .read_waits_bytes = HABIT_READ_WAITS_BYTES},
     /* The transport is the user's choice (limits_of). A loss every now and then is what RC bears;
      * two in a short life, or a round trip of more than a few switches, is what it does not. */
     .block = {.place = BLOCK_PLACE_EARLY,
@@ -201,7 +201,7 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     live->services.fd = -1;
     list_init(&live->cm_parked);
     list_init(&live->cm_lookups);
-    live->driver = LIVE_WATCHED;
+    habit_init(&live->habit, config->batch);
     lock_init(&live->lock);
     live_begin_links(live);
     if (!open_ports(live, error, error_bytes) || !make_nic(live, error, error_bytes) ||

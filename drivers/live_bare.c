@@ -11,6 +11,7 @@ struct live *live_bare_make(const struct gid *gids, uint32_t count)
     CHECK(live != NULL && count >= 1 && count <= ADDRESS_MAX);
     live->config.batch = 32;
     live->config.device = "bare";
+    habit_init(&live->habit, live->config.batch);
     live->stat_fd = live->wake_fd = live->poll_fd = live->services.fd = -1;
     live->addresses.mtu = PATH_MTU_1024;
     live->addresses.count = count;

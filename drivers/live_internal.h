@@ -11,6 +11,7 @@
 #include "drivers/address.h"
 #include "drivers/capture.h"
 #include "drivers/faults.h"
+#include "drivers/habit.h"
 #include "drivers/interface_watch.h"
 #include "drivers/link_table.h"
 #include "drivers/live.h"
@@ -20,22 +21,12 @@
 #include "drivers/udp_port.h"
 #include "world/manager.h"
 
-/* A READ that is fetched takes one copy; one that is answered by packets takes two, and so does
- * every READ behind it until nothing is in flight. From so many bytes on, waiting for that is
- * shorter. */
-#define LIVE_READ_WAITS_BYTES 2048
 /* Response packets that one READ request asks for at most: the world that fetches the data in one
  * go is not away for long. */
 #define LIVE_READ_PACKETS 512
 
 /* Links that blocks may go over, at most. */
 #define LIVE_NUMBERS_MAX 1024
-
-/* Who drives the NIC. */
-enum live_driver {
-    LIVE_WATCHED, /* The thread: it sleeps in the kernel until something comes. */
-    LIVE_POLLED,  /* Programs that poll; the thread only looks whether they still do. */
-};
 
 /* A datagram for QP 1. Its bytes are copies: a peer may go on writing where the frame lies. */
 struct live_mad {
@@ -103,40 +94,19 @@ struct live {
     bool started;
     bool inherited; /* By a child of fork: live_forked. */
     atomic_bool stopping;
-    int poll_fd;               /* epoll: everything the thread sleeps on. */
-    int wake_fd;               /* eventfd: ends the thread's sleep. */
-    int stat_fd;               /* Listening socket of `nonic stat`; -1: none. */
-    uint8_t driver;            /* enum live_driver. */
-    bool udp_watched;          /* The UDP sockets are among what the thread sleeps on. */
-    bool asleep;               /* Peers were told to ring the doorbell. */
-    bool parked;               /* Queue pairs may be waiting for room on their link. */
-    bool polled_since_flush;   /* A program's round came after its last posting. */
-    bool deferred;             /* The last round received but left sending to the next. */
-    uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
-    uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
-    uint32_t polls_to_believe; /* So many of those, and we believe that the program polls. */
-    _Atomic uint64_t rounds;   /* Rounds of programs, ever: do they go on? */
+    int poll_fd;                  /* epoll: everything the thread sleeps on. */
+    int wake_fd;                  /* eventfd: ends the thread's sleep. */
+    int stat_fd;                  /* Listening socket of `nonic stat`; -1: none. */
+    bool udp_watched;             /* The UDP sockets are among what the thread sleeps on. */
+    bool asleep;                  /* Peers were told to ring the doorbell. */
+    bool parked;                  /* Queue pairs may be waiting for room on their link. */
+    _Atomic uint64_t rounds;      /* Rounds of programs, ever: do they go on? */
     struct instant sleeps_until;  /* The thread's; 0 ns: it does not sleep for long. */
     struct instant now;           /* When the clock was last read. */
     struct udp_counters udp_seen; /* The port's counts that the NIC's already include. */
-    uint32_t small_reads;         /* READ requests since a large one. */
     uint32_t fetched_bytes;       /* In the round of sending under way. */
     uint32_t placed_records;      /* In the round of receiving under way. */
-    uint32_t unpolled_places;     /* Direct writes and reads since the program last reaped. */
-    struct {
-        bool together;       /* Posts may wait for one another, ... */
-        uint32_t waiting;    /* ... and so many do, ... */
-        uint32_t holds;      /* ... since so many polls. */
-        uint32_t since_idle; /* Posts since the last poll that found nothing. */
-        uint32_t streak;     /* Posts in a row that were not alone, each soon polled for. */
-        uint32_t to_believe; /* So many of those are a habit. */
-        uint32_t lone;       /* In a row: single posts between polls that found nothing. */
-        bool polled;         /* Since the last post. */
-        struct instant at;   /* When the last post was done with; not kept while together. */
-    } posts;                 /* docs/decisions/0009. */
-    /* Rounds that brought something since timers were looked at. */
-    uint32_t rounds_without_time;
-    uint32_t rounds_without_udp; /* The thread's rounds without a peer over UDP. */
+    struct habit habit;
 };
 
 /* live_transmit.c: everything ready leaves, as far as links have room. Returns how many packets

@@ -2,11 +2,12 @@
  *
  * live_progress - who drives the NIC, and when.
  *
- * A program that polls its completion queues drives the NIC from its own thread (LIVE_POLLED); ours
- * then only looks once a millisecond whether it still does. When it stops, or is about to block,
- * our thread takes over (LIVE_WATCHED): it works while packets come, and then sleeps in the kernel,
- * after telling local peers to ring the doorbell. So a spinning program is not slowed by a second
- * spinner, a passive one makes progress without calling us, and an idle one costs nothing.
+ * A program that polls its completion queues drives the NIC from its own thread (HABIT_POLLED);
+ * ours then only looks once a millisecond whether it still does. When it stops, or is about to
+ * block, our thread takes over (HABIT_WATCHED): it works while packets come, and then sleeps in the
+ * kernel, after telling local peers to ring the doorbell. So a spinning program is not slowed by a
+ * second spinner, a passive one makes progress without calling us, and an idle one costs nothing.
+ * habit.h decides when.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "drivers/clock.h"
+#include "drivers/habit.h"
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/presence.h"
@@ -29,47 +31,9 @@
  * lost: as long as cm_hurry repeats it, and less than live_leave waits for us. */
 #define TAKE_LEAVE_NS UINT64_C(1400000000)
 
-/* Packets taken in between two looks at what wants to go out. */
-#define QUANTUM 32
-/* Rounds of a program before we believe that it polls; each time it turned out that it had stopped
- * with packets waiting, we want to see so many times more. */
-#define POLLS_TO_BELIEVE     32
-#define BELIEF_LOST_FACTOR   8
-#define POLLS_TO_BELIEVE_MAX (1u << 20)
-/* So few packets are the pattern of a program that answers each: sending can wait for its answer,
- * though only once. */
-#define DEFER_MAX 2
-/* Rounds of a polling program between two looks at the clock while nothing comes in. */
-#define ROUNDS_PER_CLOCK 16
-/* How often the thread looks whether the program still polls, and how many rounds in between are
- * polling: one that looks in once a millisecond leaves the work to the thread. */
-#define LOOK_NS          1000000
-#define ROUNDS_OF_POLLER 16
-/* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
- * more than this. */
-#define LINGER_NS 20000
-/* How soon it looks again at what announces itself to nobody: a full ring is emptied in less. */
-#define WAIT_NS      50000
-#define STARVED_NS   1000000
-#define REFUSED_NS   1000000
-#define SLEEP_NS_MAX UINT64_C(60000000000)
-
-/* So many posts in company, each polled for so soon, make a habit; so many alone end it. What waits
- * for company does so for a few polls at most (docs/decisions/0009). */
-#define POSTS_TO_BELIEVE 64
-#define POST_POLLED_NS   500
-#define LONE_POSTS_MAX   16
-#define HOLDS_MAX        8
-/* A message of so many bytes does not wait: copying it takes longer than what company saves, and
- * the peer copies meanwhile. */
-#define LARGE_BYTES 2048
-/* A thread that has work all the time looks at its descriptors so often, with one system call. */
-#define BUSY_LOOK_NS 10000000
-/* Rounds that bring something between two looks at timers: who was stopped finds that all have run
- * out, and what came meanwhile is read first. */
-#define ROUNDS_PER_TIME 64
-/* Rounds of a busy thread between two looks at UDP sockets that no peer is known to use. */
-#define ROUNDS_PER_UDP 16
+/* How soon the thread goes on after the system refused it something. */
+#define STARVED_NS 1000000
+#define REFUSED_NS 1000000
 
 void live_wake(struct live *live)
 {
@@ -111,7 +75,7 @@ static struct instant deadline(const struct live *live)
 
 static void check_time(struct live *live)
 {
-    live->rounds_without_time = 0;
+    habit_note_time(&live->habit);
     if (instant_reached(live->now, nic_deadline(live->nic))) {
         live_check_retries(live);
     }
@@ -123,15 +87,10 @@ static void check_time(struct live *live)
     }
 }
 
-static uint32_t quantum(const struct live *live)
-{
-    return live->config.batch < QUANTUM ? live->config.batch : QUANTUM;
-}
-
 /* A round brought something. */
 static void check_time_if_late(struct live *live)
 {
-    if (++live->rounds_without_time >= ROUNDS_PER_TIME) {
+    if (habit_is_time_late(&live->habit)) {
         check_time(live);
     }
 }
@@ -140,10 +99,8 @@ static void check_time_if_late(struct live *live)
 static bool go_round(struct live *live)
 {
     live->now = clock_now();
-    const bool look_at_udp =
-        udp_port_is_used(&live->udp) || ++live->rounds_without_udp >= ROUNDS_PER_UDP;
-    live->rounds_without_udp = look_at_udp ? 0 : live->rounds_without_udp;
-    const uint32_t received = live_receive(live, quantum(live), look_at_udp);
+    const bool look_at_udp = habit_looks_at_udp(&live->habit, udp_port_is_used(&live->udp));
+    const uint32_t received = live_receive(live, habit_quantum(&live->habit), look_at_udp);
     if (received == 0) {
         check_time(live);
     } else {
@@ -198,91 +155,50 @@ void live_wake_for_work(struct live *live)
 
 static void take_over_from_thread(struct live *live)
 {
-    live->driver = LIVE_POLLED;
+    habit_drive(&live->habit);
     /* Sockets that nobody polls, because no peer is reached over them, stay with the thread. */
     watch_udp(live, !udp_port_is_used(&live->udp));
     set_awake(live);
     live_wake(live);
 }
 
-/* A poll, also one that finds something, shows who drives; but whoever polls an armed queue means
- * to block when it is empty. The first one behind a post says something about habits. */
 static void note_poll(struct live *live, bool armed)
 {
-    if (live->driver == LIVE_WATCHED && !armed && ++live->polls > live->polls_to_believe) {
+    if (habit_shows_poller(&live->habit, armed)) {
         take_over_from_thread(live);
     }
-    if (!live->posts.polled) {
-        live->posts.polled = true;
-        if (!live->posts.together && live->posts.streak > 0) {
-            const bool soon = clock_now().ns - live->posts.at.ns < POST_POLLED_NS;
-            live->posts.streak = soon ? live->posts.streak : 0;
-            live->posts.together = live->posts.streak >= live->posts.to_believe;
-        }
+    if (habit_wants_time_of_poll(&live->habit)) {
+        habit_time_poll(&live->habit, clock_now());
     }
-    if (live->posts.waiting > 0 && ++live->posts.holds > HOLDS_MAX) {
+    if (habit_held_long(&live->habit)) {
         live_transmit(live);
-    }
-}
-
-/* A poll found nothing: a program that posts one request and waits for it wants it to leave now. */
-static void note_idle(struct live *live)
-{
-    if (live->posts.since_idle == 0) {
-        return;
-    }
-    live->posts.lone = live->posts.since_idle == 1 ? live->posts.lone + 1 : 0;
-    live->posts.since_idle = 0;
-    if (live->posts.lone > 1) {
-        live->posts.streak = 0;
-        live->posts.together &= live->posts.lone < LONE_POSTS_MAX;
-    }
-}
-
-/* Requests waited for a poll that did not come: the thread found them. */
-static void end_habit(struct live *live)
-{
-    live->posts.together = false;
-    live->posts.streak = 0;
-    if (live->posts.to_believe < POLLS_TO_BELIEVE_MAX) {
-        live->posts.to_believe *= BELIEF_LOST_FACTOR;
     }
 }
 
 void live_progress(struct live *live, bool armed)
 {
+    struct habit *habit = &live->habit;
     atomic_store_explicit(&live->rounds, live->rounds + 1, memory_order_relaxed);
-    live->unpolled_places = 0;
-    live->polled_since_flush = true;
-    uint32_t count = 0;
-    /* Rounds of a program that polls are close together; others may be seconds apart. */
+    habit_note_round(habit);
     note_poll(live, armed);
-    if (live->driver != LIVE_POLLED || live->rounds % ROUNDS_PER_CLOCK == 0 ||
-        live->idle_polls == 0) {
+    if (habit_reads_clock(habit, live->rounds)) {
         live->now = clock_now();
     }
     const bool look_at_udp = udp_port_is_used(&live->udp) || !live->udp_watched;
-    count = live_receive(live, quantum(live), look_at_udp);
+    const uint32_t count = live_receive(live, habit_quantum(habit), look_at_udp);
     if (count == 0) {
-        note_idle(live);
-        live->idle_polls++;
-        if (live->driver == LIVE_WATCHED && live->idle_polls > live->polls_to_believe) {
+        if (habit_note_idle(habit)) {
             take_over_from_thread(live);
         }
-        if (live->rounds % ROUNDS_PER_CLOCK == 0) {
+        if (habit_is_round_of_clock(live->rounds)) {
             check_time(live);
         }
     } else {
-        live->idle_polls = 0;
+        habit_note_packets(habit);
         check_time_if_late(live);
     }
-    /* What came in may have completed something: the program sees that first, and what it posts
-     * next leaves together with the acknowledgement, in one system call. */
-    const bool company = count > 0 && live->posts.waiting > 0;
-    if (count == 0 || (!company && (count > DEFER_MAX || live->deferred))) {
+    if (habit_sends_now(habit, count)) {
         live_transmit(live);
-    } else {
-        live->deferred = true;
     }
     live_notify(live);
     live_wake_for_work(live);
@@ -290,39 +206,32 @@ void live_progress(struct live *live, bool armed)
 
 void live_reaped(struct live *live, bool armed)
 {
-    live->unpolled_places = 0;
+    habit_note_reaped(&live->habit);
     note_poll(live, armed);
 }
 
 void live_posted(struct live *live, struct qp *qp)
 {
-    live->posts.since_idle++;
-    live->posts.polled = false;
+    struct habit *habit = &live->habit;
+    habit_note_post(habit);
     if (live->config.batch > 1) {
         nic_foresee(live->nic, qp);
     }
-    if (live->posts.together && live->driver == LIVE_POLLED &&
-        live->posts.waiting + 1 < live->config.batch && qp_newest_payload(qp) < LARGE_BYTES) {
-        live->posts.waiting++;
+    if (habit_may_hold(habit) && habit_holds(habit, qp_newest_payload(qp))) {
         return;
     }
-    const uint32_t places = live->unpolled_places;
+    const uint32_t placed = habit->direct.unpolled;
     live_flush(live);
-    /* What was written into the peer's memory at once is done, and says nothing. */
-    const bool placed = live->unpolled_places != places;
-    live->posts.streak += live->posts.since_idle > 1 && !placed && live->config.batch > 1;
-    if (live->posts.streak > 0 && !live->posts.together) {
-        live->posts.at = clock_now();
+    if (habit_wants_time_of_post(habit, habit->direct.unpolled != placed)) {
+        habit_time_post(habit, clock_now());
     }
 }
 
 void live_flush(struct live *live)
 {
-    /* A program that polls has just looked at the clock. */
-    if (live->driver != LIVE_POLLED || !live->polled_since_flush) {
+    if (habit_reads_clock_to_flush(&live->habit)) {
         live->now = clock_now();
     }
-    live->polled_since_flush = false;
     live_transmit(live);
     live_notify(live);
     live_wake_for_work(live);
@@ -330,17 +239,13 @@ void live_flush(struct live *live)
 
 void live_will_block(struct live *live)
 {
-    live->idle_polls = 0;
-    live->polls = 0;
-    live->polls_to_believe = POLLS_TO_BELIEVE;
+    const bool drove = habit_will_block(&live->habit);
     live->now = clock_now();
     live_transmit(live);
     live_wake_for_work(live);
-    if (live->driver == LIVE_WATCHED || !live->started) {
-        return;
+    if (drove && live->started) {
+        live_wake(live);
     }
-    live->driver = LIVE_WATCHED;
-    live_wake(live);
 }
 
 /* -- The thread ---------------------------------------------------------------------------------*/
@@ -375,7 +280,7 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
         } else if (!live->addresses.shared || !live_receive_shared(live, events[i].data.fd)) {
-            live_receive(live, quantum(live), true);
+            live_receive(live, habit_quantum(&live->habit), true);
         }
     }
     pause_if_starved(live);
@@ -406,15 +311,6 @@ static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
     serve_events(live, events, count);
 }
 
-static uint64_t time_until(struct instant now, struct instant deadline)
-{
-    if (instant_reached(now, deadline)) {
-        return 0;
-    }
-    const uint64_t ns = deadline.ns - now.ns;
-    return ns > SLEEP_NS_MAX ? SLEEP_NS_MAX : ns;
-}
-
 /* While programs poll: look now and then whether they still do. The lock is theirs as long as they
  * do, so nothing is locked to look. */
 static void look_on(struct live *live)
@@ -425,22 +321,18 @@ static void look_on(struct live *live)
     bool polled = true;
     lock_release(&live->lock);
     while (count == 0 && polled) {
-        count = wait_for_events(live->poll_fd, events, COUNT_OF(events), LOOK_NS);
+        count = wait_for_events(live->poll_fd, events, COUNT_OF(events), HABIT_LOOK_NS);
         const uint64_t now = atomic_load_explicit(&live->rounds, memory_order_relaxed);
-        polled = count > 0 || now - rounds >= ROUNDS_OF_POLLER;
+        polled = count > 0 || habit_is_polling(now - rounds);
         rounds = now;
     }
     lock_take_unbiased(&live->lock);
     live->now = clock_now();
     serve_events(live, events, count);
-    if (live->driver == LIVE_POLLED && !polled) {
-        live->driver = LIVE_WATCHED;
-        live->polls = 0;
-        if (live->posts.waiting > 0) {
-            end_habit(live);
-        }
-        if (go_round(live) && live->polls_to_believe < POLLS_TO_BELIEVE_MAX) {
-            live->polls_to_believe *= BELIEF_LOST_FACTOR;
+    if (live->habit.driver == HABIT_POLLED && !polled) {
+        habit_stopped(&live->habit);
+        if (go_round(live)) {
+            habit_was_missed(&live->habit);
         }
     }
 }
@@ -463,10 +355,11 @@ static void rest(struct live *live)
                              instant_reached(live->now, faults_deadline(live->faults));
         live->parked = waiting;
         live->sleeps_until = waiting ? (struct instant){0} : deadline(live);
-        sleep_in_kernel(live, waiting ? WAIT_NS : time_until(clock_now(), live->sleeps_until));
+        sleep_in_kernel(live,
+                        waiting ? HABIT_WAIT_NS : habit_nap_ns(clock_now(), live->sleeps_until));
         live->sleeps_until = (struct instant){0};
     }
-    if (live->driver == LIVE_WATCHED) {
+    if (live->habit.driver == HABIT_WATCHED) {
         set_awake(live);
     }
 }
@@ -491,7 +384,7 @@ void live_finish(struct live *live)
 static void take_leave(struct live *live)
 {
     lock_take_unbiased(&live->lock);
-    live->driver = LIVE_WATCHED;
+    live->habit.driver = HABIT_WATCHED;
     live->now = clock_now();
     cm_hurry(&live->cm->cm, live->now);
     live->cm_due = live->now;
@@ -512,23 +405,21 @@ void *live_thread(void *argument)
         shm_port_own(live->shm);
     }
     lock_take_unbiased(&live->lock);
-    live->polls_to_believe = POLLS_TO_BELIEVE;
-    live->posts.to_believe = POSTS_TO_BELIEVE;
     struct instant last_packet = clock_now(), last_look = last_packet;
     while (!live->stopping) {
-        if (live->driver == LIVE_POLLED) {
+        if (live->habit.driver == HABIT_POLLED) {
             look_on(live);
             last_packet = last_look = clock_now();
             continue;
         }
         if (go_round(live)) {
             last_packet = live->now;
-        } else if (live->now.ns - last_packet.ns > LINGER_NS) {
+        } else if (habit_rests(live->now, last_packet)) {
             capture_flush(live->capture);
             rest(live);
             last_packet = last_look = clock_now();
         }
-        if (instant_reached(live->now, instant_after(last_look, BUSY_LOOK_NS))) {
+        if (habit_looks_up(live->now, last_look)) {
             sleep_in_kernel(live, 0);
             last_look = live->now;
         }

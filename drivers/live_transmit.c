@@ -17,19 +17,6 @@
 /* How many turns ahead the memory of a queue pair is asked for. */
 #define TURNS_AHEAD 3
 
-/* Direct placement costs a system call a packet: worth it only up to here, and only while the
- * program waits for each write instead of posting many. */
-#define PLACE_BYTES_MAX    65536
-#define PLACE_UNPOLLED_MAX 4
-
-/* A READ that is alone is fetched by a system call of ours if it has FETCH_BYTES_ALWAYS bytes. With
- * FETCH_BYTES_LONE bytes it is fetched if the program waits for each READ, or if one of the last
- * SMALL_READS_MAX READs was large: UCX sends a short READ up to a 512-byte boundary first, and if
- * that one went by packets, the large one behind it would too. */
-#define FETCH_BYTES_ALWAYS 16384
-#define FETCH_BYTES_LONE   LIVE_READ_WAITS_BYTES
-#define SMALL_READS_MAX    4
-
 /* Between two looks for the peer of a link that was lost. */
 #define LOOK_AGAIN_NS 10000000
 
@@ -168,40 +155,27 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
 
 /* -- The fast way -------------------------------------------------------------------------------*/
 
-/* The peer's program may spin on its memory, or sleep: instead of waiting until its NIC runs, the
- * write is done from here. A program that has many writes under way fares better with the ring. */
 static bool place(struct live *live, struct link *link, const struct nic_departure *departure)
 {
-    if (!departure->alone || departure->more_sends || live->posts.together ||
-        live->unpolled_places > PLACE_UNPOLLED_MAX) {
-        return false;
-    }
     const struct nic_direct *direct = &departure->direct;
-    if (direct->kind != NIC_DIRECT_WRITE || direct->message_bytes > PLACE_BYTES_MAX) {
+    if (!departure->alone || direct->kind != NIC_DIRECT_WRITE ||
+        !habit_places(&live->habit, departure->more_sends, direct->message_bytes) ||
+        !shm_link_place(live->shm, link, departure)) {
         return false;
     }
-    if (!shm_link_place(live->shm, link, departure)) {
-        return false;
-    }
-    live->unpolled_places++;
+    habit_note_direct(&live->habit);
     return true;
 }
 
-/* A READ is done without its peer's NIC: in one copy instead of two, and whatever the program there
- * does meanwhile. Of small ones a peer that is awake answers as fast, and many at a time faster. */
 static bool worth_fetching(const struct live *live, const struct link *link,
                            const struct nic_departure *departure)
 {
-    const uint32_t bytes = departure->direct.bytes;
-    if (bytes >= FETCH_BYTES_ALWAYS ||
-        (bytes >= FETCH_BYTES_LONE && live->small_reads <= SMALL_READS_MAX)) {
-        return true;
+    switch (habit_fetches(&live->habit, departure->more_sends, departure->direct.bytes)) {
+    case HABIT_FETCH_NEVER: return false;
+    case HABIT_FETCH_FROM_SLEEPER: return !shm_link_peer_awake(link);
+    case HABIT_FETCH_ALWAYS: break;
     }
-    if (departure->more_sends || live->posts.together ||
-        live->unpolled_places > PLACE_UNPOLLED_MAX) {
-        return false;
-    }
-    return bytes >= FETCH_BYTES_LONE || !shm_link_peer_awake(link);
+    return true;
 }
 
 static bool fetch(struct live *live, struct link *link, const struct nic_departure *departure)
@@ -210,7 +184,7 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
     if (direct->kind != NIC_DIRECT_READ) {
         return false;
     }
-    live->small_reads = direct->bytes >= FETCH_BYTES_ALWAYS ? 0 : live->small_reads + 1;
+    habit_note_read(&live->habit, direct->bytes);
     if (!departure->alone || !worth_fetching(live, link, departure)) {
         return false;
     }
@@ -220,7 +194,7 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
         !shm_link_fetch(live->shm, link, departure, segments, count)) {
         return false;
     }
-    live->unpolled_places++;
+    habit_note_direct(&live->habit);
     live->fetched_bytes += direct->bytes;
     return true;
 }
@@ -359,9 +333,7 @@ static void prefetch_turn(const struct live *live)
 
 uint32_t live_transmit(struct live *live)
 {
-    live->deferred = false;
-    live->posts.waiting = 0;
-    live->posts.holds = 0;
+    habit_note_sending(&live->habit);
     live->fetched_bytes = 0;
     const bool one_by_one = live->config.batch == 1;
     unpark(live);

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * habit - what a program does again and again, and what a live NIC makes of it.
+ *
+ * Purpose    Decides who drives the NIC, which posts wait for company, when to send, when to look
+ *            at the clock and at sockets, what is worth being done in a peer's memory directly, and
+ *            how long the thread naps.
+ * Inputs     What the program did: a post, a poll, what the poll found.
+ * Outputs    Verdicts; live_progress.c and live_transmit.c act on them.
+ * Ownership  One struct habit a NIC, in the NIC's memory.
+ * Threads    One caller at a time.
+ * Time       An argument.
+ * Units      Nanoseconds, bytes, polls.
+ * Limits     The constants below.
+ * Source     docs/decisions/0009.
+ */
+#ifndef DRIVERS_HABIT_H
+#define DRIVERS_HABIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/instant.h"
+
+/* Packets taken in between two looks at what wants to go out. */
+#define HABIT_QUANTUM 32
+/* Rounds of a program before we believe that it polls; each time it turned out that it had stopped
+ * with packets waiting, we want to see this many times more. */
+#define HABIT_POLLS_TO_BELIEVE     32
+#define HABIT_BELIEF_LOST_FACTOR   8
+#define HABIT_POLLS_TO_BELIEVE_MAX (1u << 20)
+/* Up to this number of packets are the pattern of a program that answers each: sending can wait for
+ * its answer, though only once. */
+#define HABIT_DEFER_MAX 2
+/* Rounds of a polling program between two looks at the clock while nothing comes in. */
+#define HABIT_ROUNDS_PER_CLOCK 16
+/* Rounds that bring something between two looks at timers: who was stopped finds that all have run
+ * out, and what came meanwhile is read first. */
+#define HABIT_ROUNDS_PER_TIME 64
+/* Rounds of a busy thread between two looks at UDP sockets that no peer is known to use. */
+#define HABIT_ROUNDS_PER_UDP 16
+
+/* This number of posts in company, each polled for within this time, make a habit; this number
+ * alone end it. A post waits for company for a few polls at most (docs/decisions/0009). */
+#define HABIT_POSTS_TO_BELIEVE 64
+#define HABIT_POST_POLLED_NS   500
+#define HABIT_LONE_POSTS_MAX   16
+#define HABIT_HOLDS_MAX        8
+/* A message from this size on does not wait: copying it takes longer than what company saves, and
+ * the peer copies meanwhile. */
+#define HABIT_LARGE_BYTES 2048
+
+/* Direct placement costs a system call a packet: worth it only up to here, and only while the
+ * program waits for each write instead of posting many. */
+#define HABIT_PLACE_BYTES_MAX    65536
+#define HABIT_PLACE_UNPOLLED_MAX 4
+/* A READ that is fetched takes one copy; one that is answered by packets takes two, and so does
+ * every READ behind it until nothing is in flight. From this size on, waiting for that is
+ * shorter. */
+#define HABIT_READ_WAITS_BYTES 2048
+/* A READ that is alone is fetched by a system call of ours if it has FETCH_BYTES_ALWAYS bytes. With
+ * FETCH_BYTES_LONE bytes it is fetched if the program waits for each READ, or if one of the last
+ * SMALL_READS_MAX READs was large: UCX sends a short READ up to a 512-byte boundary first, and if
+ * that one went by packets, the large one behind it would too. */
+#define HABIT_FETCH_BYTES_ALWAYS 16384
+#define HABIT_FETCH_BYTES_LONE   HABIT_READ_WAITS_BYTES
+#define HABIT_SMALL_READS_MAX    4
+
+/* How often the thread looks whether the program still polls, and how many rounds in between are
+ * polling: one that looks in once a millisecond leaves the work to the thread. */
+#define HABIT_LOOK_NS          1000000
+#define HABIT_ROUNDS_OF_POLLER 16
+/* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
+ * more than this. */
+#define HABIT_LINGER_NS 20000
+/* How soon it looks again at what announces itself to nobody: a full ring is emptied in less. */
+#define HABIT_WAIT_NS      50000
+#define HABIT_SLEEP_NS_MAX UINT64_C(60000000000)
+/* A thread that has work all the time looks at its descriptors this often, with one system call. */
+#define HABIT_BUSY_LOOK_NS 10000000
+
+/* By whom the NIC is driven. */
+enum habit_driver {
+    HABIT_WATCHED, /* The thread: it sleeps in the kernel until something comes. */
+    HABIT_POLLED,  /* Programs that poll; the thread only looks whether they still do. */
+};
+
+struct habit {
+    uint32_t batch;            /* Requests that may wait for one another. */
+    uint8_t driver;            /* enum habit_driver. */
+    bool polled_since_flush;   /* A program's round came after its last posting. */
+    bool deferred;             /* The last round received but left sending to the next. */
+    uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
+    uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
+    uint32_t polls_to_believe; /* After this number of them we believe that the program polls. */
+    uint32_t rounds_without_time; /* That brought something since timers were looked at. */
+    uint32_t rounds_without_udp;  /* The thread's, without a peer over UDP. */
+    struct {
+        bool together;       /* Posts may wait for one another, ... */
+        uint32_t waiting;    /* ... and this number of them do, ... */
+        uint32_t holds;      /* ... since this number of polls. */
+        uint32_t since_idle; /* Posts since the last poll that found nothing. */
+        uint32_t streak;     /* Posts in a row that were not alone, each soon polled for. */
+        uint32_t to_believe; /* This number of those are a habit. */
+        uint32_t lone;       /* In a row: single posts between polls that found nothing. */
+        bool polled;         /* Since the last post. */
+        struct instant at;   /* When the last post was done with; not kept while together. */
+    } posts;
+    struct {
+        uint32_t small_reads; /* READ requests since a large one. */
+        uint32_t unpolled;    /* Direct writes and reads since the program last reaped. */
+    } direct;
+};
+
+/* A program of which nothing is known; the thread drives. */
+void habit_init(struct habit *habit, uint32_t batch);
+
+/* -- A poll -------------------------------------------------------------------------------------*/
+
+/* A poll, also one that finds something, shows who drives; but whoever polls an armed queue means
+ * to block when it is empty. True: from now on the program is to drive (habit_drive). */
+static inline bool habit_shows_poller(struct habit *habit, bool armed)
+{
+    return habit->driver == HABIT_WATCHED && !armed && ++habit->polls > habit->polls_to_believe;
+}
+
+/* The first poll behind a post says something about habits. True: if it is known when it came
+ * (habit_time_poll). */
+static inline bool habit_wants_time_of_poll(struct habit *habit)
+{
+    const bool first = !habit->posts.polled;
+    habit->posts.polled = true;
+    return first && !habit->posts.together && habit->posts.streak > 0;
+}
+void habit_time_poll(struct habit *habit, struct instant now);
+
+/* Posts have waited long enough: send them. */
+static inline bool habit_held_long(struct habit *habit)
+{
+    return habit->posts.waiting > 0 && ++habit->posts.holds > HABIT_HOLDS_MAX;
+}
+
+/* The program took its completions. */
+static inline void habit_note_reaped(struct habit *habit)
+{
+    habit->direct.unpolled = 0;
+}
+
+/* The same, with a round of receiving and sending. */
+static inline void habit_note_round(struct habit *habit)
+{
+    habit->direct.unpolled = 0;
+    habit->polled_since_flush = true;
+}
+
+/* One of the rounds that look at timers, though nothing came in. */
+static inline bool habit_is_round_of_clock(uint64_t round)
+{
+    return round % HABIT_ROUNDS_PER_CLOCK == 0;
+}
+
+/* Rounds of a program that polls are close together; others may be seconds apart. `round` counts
+ * the rounds of programs. True: the clock is to be read before the round. */
+static inline bool habit_reads_clock(const struct habit *habit, uint64_t round)
+{
+    return habit->driver != HABIT_POLLED || habit_is_round_of_clock(round) ||
+           habit->idle_polls == 0;
+}
+
+/* A program that posts one request and waits for it wants it to leave now. */
+static inline void habit_note_end_of_posts(struct habit *habit)
+{
+    if (habit->posts.since_idle == 0) {
+        return;
+    }
+    habit->posts.lone = habit->posts.since_idle == 1 ? habit->posts.lone + 1 : 0;
+    habit->posts.since_idle = 0;
+    if (habit->posts.lone > 1) {
+        habit->posts.streak = 0;
+        habit->posts.together &= habit->posts.lone < HABIT_LONE_POSTS_MAX;
+    }
+}
+
+/* A round of a program found nothing. True: it is to drive from now on. */
+static inline bool habit_note_idle(struct habit *habit)
+{
+    habit_note_end_of_posts(habit);
+    habit->idle_polls++;
+    return habit->driver == HABIT_WATCHED && habit->idle_polls > habit->polls_to_believe;
+}
+
+/* A round of a program found something. */
+static inline void habit_note_packets(struct habit *habit)
+{
+    habit->idle_polls = 0;
+}
+
+/* A packet that came in may have completed something: the program sees that first, and its next
+ * post leaves together with the acknowledgement, in one system call. False: sending waits for the
+ * next round because of that. */
+static inline bool habit_sends_now(struct habit *habit, uint32_t received)
+{
+    const bool company = received > 0 && habit->posts.waiting > 0;
+    const bool now = received == 0 || (!company && (received > HABIT_DEFER_MAX || habit->deferred));
+    habit->deferred |= !now;
+    return now;
+}
+
+/* Everything that is ready leaves. */
+static inline void habit_note_sending(struct habit *habit)
+{
+    habit->deferred = false;
+    habit->posts.waiting = 0;
+    habit->posts.holds = 0;
+}
+
+/* Packets of each peer to take in at a time. */
+static inline uint32_t habit_quantum(const struct habit *habit)
+{
+    return habit->batch < HABIT_QUANTUM ? habit->batch : HABIT_QUANTUM;
+}
+
+/* A round brought something. True: it is time to look at timers all the same. */
+static inline bool habit_is_time_late(struct habit *habit)
+{
+    return ++habit->rounds_without_time >= HABIT_ROUNDS_PER_TIME;
+}
+
+static inline void habit_note_time(struct habit *habit)
+{
+    habit->rounds_without_time = 0;
+}
+
+/* -- A post -------------------------------------------------------------------------------------*/
+
+static inline void habit_note_post(struct habit *habit)
+{
+    habit->posts.since_idle++;
+    habit->posts.polled = false;
+}
+
+/* May the post wait for company, unless it is large? */
+static inline bool habit_may_hold(const struct habit *habit)
+{
+    return habit->posts.together && habit->driver == HABIT_POLLED &&
+           habit->posts.waiting + 1 < habit->batch;
+}
+
+/* It may. True: it does. */
+static inline bool habit_holds(struct habit *habit, uint32_t bytes)
+{
+    const bool holds = bytes < HABIT_LARGE_BYTES;
+    habit->posts.waiting += holds;
+    return holds;
+}
+
+/* It has left. `placed`: directly, into a peer's memory: then it is done, and says nothing. True:
+ * the time is wanted (habit_time_post). */
+static inline bool habit_wants_time_of_post(struct habit *habit, bool placed)
+{
+    habit->posts.streak += habit->posts.since_idle > 1 && !placed && habit->batch > 1;
+    return habit->posts.streak > 0 && !habit->posts.together;
+}
+
+static inline void habit_time_post(struct habit *habit, struct instant now)
+{
+    habit->posts.at = now;
+}
+
+/* A program sends. True: the clock is to be read; one that polls has just looked at it. */
+static inline bool habit_reads_clock_to_flush(struct habit *habit)
+{
+    const bool reads = habit->driver != HABIT_POLLED || !habit->polled_since_flush;
+    habit->polled_since_flush = false;
+    return reads;
+}
+
+/* -- The driver ---------------------------------------------------------------------------------*/
+
+static inline void habit_drive(struct habit *habit)
+{
+    habit->driver = HABIT_POLLED;
+}
+
+/* The program is about to block: nothing of what it does next says that it polls. True: the thread
+ * is to be woken, if there is one. */
+bool habit_will_block(struct habit *habit);
+
+/* The thread has seen that nobody polls any more. habit_was_missed: and found something to do. */
+void habit_stopped(struct habit *habit);
+void habit_was_missed(struct habit *habit);
+
+/* -- Directly, in a peer's memory ---------------------------------------------------------------*/
+
+/* Does the program wait for what it does, instead of posting many? */
+static inline bool habit_is_one_by_one(const struct habit *habit)
+{
+    return !habit->posts.together && habit->direct.unpolled <= HABIT_PLACE_UNPOLLED_MAX;
+}
+
+/* The peer's program may spin on its memory, or sleep: instead of waiting until its NIC runs, the
+ * write is done from here. A program that has many writes under way fares better with the ring.
+ * `more`: the queue pair has more to send behind it. */
+static inline bool habit_places(const struct habit *habit, bool more, uint32_t bytes)
+{
+    return !more && habit_is_one_by_one(habit) && bytes <= HABIT_PLACE_BYTES_MAX;
+}
+
+static inline void habit_note_direct(struct habit *habit)
+{
+    habit->direct.unpolled++;
+}
+
+static inline void habit_note_read(struct habit *habit, uint32_t bytes)
+{
+    habit->direct.small_reads =
+        bytes >= HABIT_FETCH_BYTES_ALWAYS ? 0 : habit->direct.small_reads + 1;
+}
+
+/* A READ is done without its peer's NIC: in one copy instead of two, and whatever the program there
+ * does meanwhile. Of small ones a peer that is awake answers as fast, and many at a time faster. */
+enum habit_fetch {
+    HABIT_FETCH_NEVER,
+    HABIT_FETCH_FROM_SLEEPER, /* If the peer is not awake. */
+    HABIT_FETCH_ALWAYS,
+};
+enum habit_fetch habit_fetches(const struct habit *habit, bool more, uint32_t bytes);
+
+/* -- The thread ---------------------------------------------------------------------------------*/
+
+/* A round of the thread, with or without a peer over UDP: does it look at UDP sockets? */
+bool habit_looks_at_udp(struct habit *habit, bool used);
+
+/* The rounds that programs made between two looks of the thread: do they still poll? */
+static inline bool habit_is_polling(uint64_t rounds)
+{
+    return rounds >= HABIT_ROUNDS_OF_POLLER;
+}
+
+/* Nothing has come since then: the thread rests. */
+static inline bool habit_rests(struct instant now, struct instant last_packet)
+{
+    return now.ns - last_packet.ns > HABIT_LINGER_NS;
+}
+
+/* It was busy since then: it looks at its descriptors. */
+static inline bool habit_looks_up(struct instant now, struct instant last_look)
+{
+    return instant_reached(now, instant_after(last_look, HABIT_BUSY_LOOK_NS));
+}
+
+/* How long it sleeps before a deadline. */
+uint64_t habit_nap_ns(struct instant now, struct instant deadline);
+
+#endif
