@@ -21,7 +21,7 @@
 
 #define EXANEST_AXI_IDS     8u /* One per protection domain, and per context of the SMMU. */
 #define EXANEST_PAGE_BYTES  4096u
-#define EXANEST_MEMORY_BITS 39 /* What the SMMU takes of an address (3.1, derived). */
+#define EXANEST_MEMORY_BITS 39 /* The bits of an address that the SMMU takes (3.1, derived). */
 
 /* AXI's RRESP and BRESP; 1 is not used here. */
 enum exanest_axi_response {

@@ -102,7 +102,7 @@ static struct exanest_word joined(struct exanest_word lower, struct exanest_word
                                  (lower.high & mask.high) | (upper.high & ~mask.high)};
 }
 
-/* Puts the channel's next word into the line. What lies outside of the packet becomes 0. */
+/* Puts the channel's next word into the line. Bytes outside of the packet become 0. */
 static void emit(struct exanest_shifter *shifter, struct exanest_shift_channel *channel,
                  const struct exanest_shift_command *command, struct exanest_word word,
                  uint32_t cycles)

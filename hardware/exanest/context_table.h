@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * context_table - what the receiver knows of the transactions that are under way to it.
+ * context_table - the receiver's record of the transactions that are under way to it.
  *
  * Purpose    Marks arrived packets in a bitmap of their transaction, tells duplicates, older and
  *            newer instances apart, and says when a transaction is complete.
@@ -8,7 +8,7 @@
  * Outputs    exanest_context_judge: what the packet means; exanest_context_apply does it.
  * Ownership  A value. `sets` x `ways` of its places are used.
  * Threads    One caller at a time.
- * Time       Not used. Whoever has a clock calls exanest_context_age (C-18).
+ * Time       The caller has the clock, and calls exanest_context_age by it (C-18).
  * Units      A bit is a 256-byte line of the destination, of the 64 in a 16 KB line.
  * Limits     EXANEST_CONTEXTS_MAX contexts. Nothing is put out to make room (OC).
  * Source     Xirouchakis 6.1; specification 2.4 (steps 4 to 8), C-14, C-16, C-17, C-20.
@@ -90,7 +90,7 @@ struct exanest_judgement {
     bool flushes;                 /* A newer instance: what was marked before is forgotten. */
     bool allocates;               /* The packet is the first of its transaction. */
     uint16_t place;               /* The context's, unless it has none. */
-    struct exanest_context after; /* What the context is then. */
+    struct exanest_context after; /* The context after the packet. */
 };
 
 void exanest_context_init(struct exanest_context_table *table,

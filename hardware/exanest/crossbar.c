@@ -93,7 +93,7 @@ static uint32_t grant(struct exanest_crossbar *crossbar, uint32_t free)
     return chosen;
 }
 
-/* What one cycle moves, as masks. */
+/* The words that one cycle moves, as masks. */
 struct moves {
     uint32_t taken;    /* Inputs. */
     uint32_t entering; /* Outputs whose first register gets a word. */
@@ -156,7 +156,7 @@ static void shift(struct exanest_crossbar *crossbar, uint32_t stalled, const str
     crossbar->resting = resting | crossbar->rest[0];
 }
 
-/* Who waits for what, and who sends where. */
+/* Inputs wait for one output each, and an output is owned by one input. */
 static void check_inputs(const struct exanest_crossbar *crossbar)
 {
     uint32_t owned = 0, waiting = 0;

@@ -4,17 +4,18 @@
  *
  * Purpose    Chooses per output, round robin, the input whose packet is next, and keeps the output
  *            with it from header to footer.
- * Inputs     What the inputs show in this cycle, each with the output that routing.h gives for its
- *            packet; which outputs take the beat that stands at them.
+ * Inputs     The beats that the inputs show in this cycle, each with the output that routing.h
+ *            gives for its packet; which outputs take the beat that stands at them.
  * Outputs    Which inputs were taken; the beat at each output.
- * Ownership  The caller owns the struct and the offers. What stands at an output is the
- *            crossbar's, to look at until the next step.
+ * Ownership  The caller owns the struct and the offers. A beat at an output is the crossbar's, to
+ *            look at until the next step.
  * Threads    One caller at a time.
  * Time       One call of exanest_crossbar_step is one 150 MHz cycle. A word taken in cycle t stands
  *            at its output in cycle t + latency.
  * Units      Words; masks in which bit p is port p.
  * Limits     EXANEST_PORTS_MAX ports.
- * Source     Xirouchakis 3.2.2, 6.4; specification 2.8. Round robin, and what stalls: our choice.
+ * Source     Xirouchakis 3.2.2, 6.4; specification 2.8. Round robin, and when words stall: our
+ *            choice.
  *
  * The cycles of latency are registers, one behind the other, of each output. They stop all together
  * while the last one has a word that is not taken, empty ones too: so the idle cycles between two
@@ -47,7 +48,7 @@ struct exanest_crossbar_config {
     uint8_t idle;    /* 0 .. EXANEST_CROSSBAR_IDLE_MAX. */
 };
 
-/* What an input shows. */
+/* An input's beat in this cycle. */
 struct exanest_offer {
     struct exanest_beat beat;
     uint8_t output; /* With a header: its packet's, or EXANEST_NO_PORT. Else void. */

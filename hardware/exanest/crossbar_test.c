@@ -164,7 +164,7 @@ static void model_init(struct model *model, uint32_t ports, uint32_t latency, ui
     }
 }
 
-/* Who enters the first register of this output; -1: nobody. */
+/* The input whose word enters the first register of this output; -1: none. */
 static int model_choose(const struct model *model, uint32_t o, uint32_t offered,
                         const struct exanest_offer offers[])
 {
@@ -329,7 +329,7 @@ static void test_random(void **state)
         for (uint32_t cycle = 0; cycle < 4000; cycle++) {
             run_cycle(world);
         }
-        /* What was begun comes to its end, and then nothing is left to do. */
+        /* Packets that were begun come to their end, and then nothing is left to do. */
         world->ready_percent = 100;
         world->busy_percent = 0;
         for (uint32_t cycle = 0; cycle < 3000; cycle++) {

@@ -10,9 +10,9 @@
  * Outputs    Memory: exanest_exadma_next_read. Network: exanest_exadma_offer, a beat for each port.
  * Ownership  The caller owns the struct and exanest_exadma_bytes of memory for its slots.
  * Threads    One caller at a time.
- * Time       One step is one 150 MHz cycle. What is said between two steps belongs to the cycle
- *            that the first of them began: at most one beat of memory, one of each port, one
- *            handshake of each AXI channel.
+ * Time       One step is one 150 MHz cycle. Calls between two steps belong to the cycle that the
+ *            first of them began: at most one beat of memory, one of each port, one handshake of
+ *            each AXI channel.
  * Units      Bytes; beats and words of 16 bytes.
  * Limits     32 ports, 16 slots each, 8 protection domains at once.
  * Source     Xirouchakis 5; specification 2.3, and the variations of table 6.2.
@@ -99,7 +99,7 @@ static inline bool exanest_exadma_write_data_ready(const struct exanest_exadma *
         &exadma->list, exanest_scheduler_ready(&exadma->scheduler), exadma->control_full);
 }
 
-/* What a store waits for; the unit has the word from ANSWER on. */
+/* The stage of a store. The unit has the word from ANSWER on. */
 enum exanest_store_stage {
     EXANEST_STORE_ADDRESS,
     EXANEST_STORE_DATA,

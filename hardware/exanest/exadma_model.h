@@ -62,7 +62,7 @@ struct world_read {
 
 struct world_port {
     struct world_packet packet;
-    struct exanest_beat shown; /* What was offered and not taken. */
+    struct exanest_beat shown; /* The beat that was offered and not taken. */
     bool showing;
     uint32_t pause; /* Cycles without Ready. */
     uint64_t packets, words, controls;
@@ -88,7 +88,7 @@ struct world {
     struct exanest_host_store stores[WORLD_STORES];
     uint32_t store_head, store_tail;
     uint64_t last_read_at, packets, payload_words, faults;
-    uint16_t last_tid; /* Whose the last read was. */
+    uint16_t last_tid; /* The transaction of the last read. */
 };
 
 static inline uint64_t world_mix(uint64_t value)
@@ -131,7 +131,7 @@ static inline struct world_issued *world_issue(struct world *world, struct world
     return record;
 }
 
-/* What the packet has to be. */
+/* The packet that must come. */
 static inline struct world_packet world_expected(uint32_t tid, const struct world_issued *record)
 {
     const struct exanest_descriptor *descriptor = &record->descriptor;

@@ -17,7 +17,7 @@
 
 static uint64_t first_seed = 1, seed_count = SEEDS_USUAL, seed;
 
-/* What happened in all worlds together. */
+/* The events of all worlds together. */
 static struct {
     struct exanest_scheduler_counters counters;
     uint64_t packets, controls, unread, waits;

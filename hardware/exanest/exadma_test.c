@@ -135,7 +135,7 @@ static void test_slots(void **state)
         config.slots = slots;
         assert_near(best / interval(&config, 2, 40, 0, 0), expected[slots], 0.03);
     }
-    /* What must push it out. */
+    /* Settings that must push the ratio out. */
     config.slots = 3;
     assert_near(best / interval(&config, 2, 10, 0, 0), 1, 0.03);
     config.holds_slot = true;

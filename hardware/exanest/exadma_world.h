@@ -328,7 +328,7 @@ static inline struct exanest_descriptor world_descriptor(struct world *world, ui
     return exanest_descriptor_decode(words);
 }
 
-/* A transaction of so many bytes, all aligned. */
+/* A transaction of `bytes` bytes, all aligned. */
 static inline struct exanest_descriptor world_block_of(uint32_t tid, uint32_t bytes)
 {
     return (struct exanest_descriptor){

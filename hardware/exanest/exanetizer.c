@@ -30,7 +30,7 @@ static void show(struct exanest_exanetizer *exanetizer, enum exanest_exanetizer_
         (struct exanest_beat){.part = part, .last = part == EXANEST_FOOTER, .word = word};
 }
 
-/* What is next, behind a footer or at rest. */
+/* Chooses the next packet, behind a footer or at rest. */
 static void choose(struct exanest_exanetizer *exanetizer, struct exanest_output_buffer *buffer,
                    const struct exanest_control_slot *control)
 {

@@ -44,11 +44,11 @@ struct exanest_exanetizer {
     uint8_t state;
     uint8_t port;
     bool taken; /* The beat was, in this cycle. */
-    /* Variation (A11): a slot is free only so many cycles after the footer was taken. */
+    /* Variation (A11): a slot is free only `hold_cycles` after the footer was taken. */
     bool holds_slot;
     uint16_t hold_cycles;
     uint8_t slot;
-    uint8_t sent, words; /* Words of payload that were offered, and all of them. */
+    uint8_t sent, words; /* Words of payload that were offered, and the number of all. */
     uint32_t crc;
     struct exanest_footer footer;
     struct exanest_beat beat;

@@ -160,7 +160,7 @@ void exanest_deserializer_init(struct exanest_deserializer *deserializer,
     exanest_fifo_init(&deserializer->fifo, config->fall_through);
 }
 
-/* What the header says of the packet that it begins. */
+/* Takes the packet's length from the header that begins it. */
 static void begin_packet(struct exanest_deserializer *deserializer, struct exanest_word word)
 {
     struct exanest_header header;

@@ -45,7 +45,7 @@
 #define EXANEST_LINK_GAP       3u /* Datapath cycles of dead time per packet (7; 6.4). */
 #define EXANEST_DATAPATH_MHZ   150u
 #define EXANEST_FLOW_PS        12800u /* Our choice (2.7): until a flow-control word has left. */
-#define EXANEST_AURORA_BLOCKS  4992u  /* Clock compensation takes 8 of so many blocks (PG074). */
+#define EXANEST_AURORA_BLOCKS  4992u  /* Clock compensation takes 8 of this number (PG074). */
 #define EXANEST_AURORA_STOPPED 8u
 
 /* Native flow control: bit 7 stops; bits 6..0, a pause's length, are not used. */
@@ -57,7 +57,8 @@ struct exanest_line {
     uint32_t half_ps;   /* A 64-bit word. */
     uint32_t packet_ps; /* Dead time behind a packet. */
     uint32_t flow_ps;   /* A flow-control word. */
-    /* After so much line time in use, the line stops for so long. 0: it never does. */
+    /* After compensation_every_ps of line time in use, the line stops for compensation_ps. 0: it
+     * never does. */
     uint32_t compensation_every_ps, compensation_ps;
 };
 
@@ -66,7 +67,7 @@ struct exanest_line exanest_line_gap(uint32_t cycles, uint32_t datapath_mhz, uin
 /* `aurora`: blocks of 66 bits, a separator block per packet, and clock compensation. */
 struct exanest_line exanest_line_aurora(uint32_t link_mbps);
 
-/* What the line carries at a time. */
+/* The piece that the line carries at a time. */
 struct exanest_piece {
     bool is_flow;   /* A flow-control word: `flow`. Otherwise data: */
     uint8_t flow;   /* EXANEST_FLOW_... */
@@ -144,12 +145,12 @@ MUST_USE bool exanest_serializer_next(struct exanest_serializer *serializer, uin
                                       struct exanest_piece *piece);
 
 struct exanest_deserializer_config {
-    uint16_t xoff_free; /* XOFF when so many words or fewer are free. */
-    uint16_t xon_used;  /* XON when so many words or fewer are in use. */
+    uint16_t xoff_free; /* XOFF when this number of words or fewer is free. */
+    uint16_t xon_used;  /* XON when this number of words or fewer is in use. */
     uint8_t fall_through;
 };
 
-/* What the peer or the line did wrong, and what came of it. */
+/* The errors of the peer or the line, and their effects. */
 struct exanest_deserializer_counters {
     uint64_t words, packets; /* Put into the FIFO. */
     uint64_t lost;           /* Words that found no room. */

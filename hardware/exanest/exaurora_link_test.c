@@ -112,7 +112,7 @@ static void run_cycle(struct world *world)
         }
         feed(world, way);
     }
-    /* What comes back is taken at once. */
+    /* Words that come back are taken at once. */
     struct exanest_beat beat;
     if (exanest_deserializer_offer(&world->ways[1].deserializer, &beat)) {
         exanest_deserializer_taken(&world->ways[1].deserializer);

@@ -119,7 +119,7 @@ void exanest_firmware_on_mapped(struct exanest_firmware *firmware, uint32_t tid)
     firmware->mapped_groups |= (uint16_t)(1u << tid / 64);
 }
 
-/* -- What is next -------------------------------------------------------------------------------*/
+/* -- The next action ----------------------------------------------------------------------------*/
 
 static bool ask(struct exanest_firmware_action *action, enum exanest_do what, uint32_t cost_ns)
 {
@@ -289,7 +289,7 @@ void exanest_firmware_next(struct exanest_firmware *firmware, uint64_t now,
     INVARIANTS(exanest_firmware_check(firmware));
 }
 
-/* -- What came of it ----------------------------------------------------------------------------*/
+/* -- Answers to actions -------------------------------------------------------------------------*/
 
 static void on_response(struct exanest_firmware *firmware, uint32_t word)
 {

@@ -54,7 +54,7 @@ struct exanest_firmware_costs {
     uint32_t build;           /* Before the descriptor's stores; */
     uint32_t store;           /* each of them. */
     uint32_t control_store;   /* Each of three; overlaps the memory read. */
-    uint32_t response_handle; /* What a valid response gives to do. */
+    uint32_t response_handle; /* The work on a valid response. */
     uint32_t poll;            /* A look at the scratchpad. */
     uint32_t update;          /* A transfer descriptor is written. */
 };
@@ -77,8 +77,9 @@ enum exanest_sequences {
 
 enum exanest_resend {
     EXANEST_RESEND_BLOCK,
-    EXANEST_RESEND_TRANSFER, /* What A24 compares with, */
-    EXANEST_RESEND_PACKET,   /* and a what-if: only what the peer lacks (firmware_pieces.c). */
+    EXANEST_RESEND_TRANSFER, /* The policy with which A24 compares, */
+    EXANEST_RESEND_PACKET,   /* and a what-if: only the packets that the peer lacks
+                              * (firmware_pieces.c). */
 };
 
 enum exanest_path_policy {
@@ -153,7 +154,7 @@ struct exanest_firmware_action {
 
 /* -- State --------------------------------------------------------------------------------------*/
 
-/* What `last_status` of a transfer says beside enum exanest_status. */
+/* Values of a transfer's `last_status` beside enum exanest_status. */
 enum exanest_transfer_status {
     EXANEST_LAST_TIMEOUT = 0x100,
     EXANEST_LAST_SOURCE_FAULT,
@@ -186,7 +187,7 @@ struct exanest_firmware_block {
     uint32_t offset;   /* In its transfer. */
     uint16_t bytes;    /* 1..16384. */
     uint16_t channel;  /* The transfer's. */
-    uint16_t sequence; /* What W4 of the descriptor holds, also while the TID is free, */
+    uint16_t sequence; /* The sequence in W4 of the descriptor, also while the TID is free, */
     uint8_t path;      /* likewise. */
     uint8_t state;     /* enum exanest_tid_state. */
     uint8_t cause;     /* enum exanest_cause. */
@@ -221,7 +222,8 @@ struct exanest_firmware_counters {
     uint64_t acks, nacks[EXANEST_STATUS_COUNT];
     uint64_t stale;     /* Responses of an old sequence, or to a TID that waits for none. */
     uint64_t malformed; /* Responses with a status that no receiver sends. */
-    uint64_t blocks, bytes, controls; /* Issued; retransmissions apart, but for controls. */
+    uint64_t blocks, bytes, controls; /* First transmissions only; controls: with
+                                       * retransmissions. */
     uint64_t retransmits, retransmitted_bytes, restarts;
     uint64_t context_reads, pieces; /* RESEND_PACKET. */
     uint64_t timeouts;              /* The block had been sent. */
@@ -240,7 +242,7 @@ struct exanest_firmware {
     struct exanest_firmware_counters counters;
     /* The loop. */
     uint8_t step;
-    uint8_t job; /* What takes several actions. */
+    uint8_t job; /* The work that takes several actions. */
     uint8_t stage;
     uint8_t out;        /* 1 + enum exanest_do of the action that is out; 0: none. */
     bool acted;         /* This pass found something to do. */
@@ -283,7 +285,7 @@ _Static_assert(sizeof(struct exanest_firmware) + sizeof(struct exanest_scratchpa
 void exanest_firmware_init(struct exanest_firmware *firmware,
                            const struct exanest_firmware_config *config);
 
-/* What the R5 does next. None is out. */
+/* The R5's next action. None is out. */
 void exanest_firmware_next(struct exanest_firmware *firmware, uint64_t now,
                            struct exanest_firmware_action *action);
 /* It is done; `action` is the one of exanest_firmware_next, with the world's answer. */
@@ -294,8 +296,8 @@ void exanest_firmware_done(struct exanest_firmware *firmware,
 /* The driver binds a page, as in the scratchpad. False: as there. */
 MUST_USE bool exanest_firmware_bind(struct exanest_firmware *firmware, uint32_t page,
                                     uint16_t pdid);
-/* False: the page is not bound, or has transfers. What waits for a channel, or was posted only, is
- * forgotten. */
+/* False: the page is not bound, or has transfers. Requests that wait for a channel, or were only
+ * posted, are forgotten. */
 MUST_USE bool exanest_firmware_unbind(struct exanest_firmware *firmware, uint32_t page);
 /* A page fault of block `tid` is repaired. Any number, at any time. */
 void exanest_firmware_on_mapped(struct exanest_firmware *firmware, uint32_t tid);

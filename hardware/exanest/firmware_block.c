@@ -4,8 +4,8 @@
  */
 #include "hardware/exanest/firmware_internal.h"
 
-#define DOUBLINGS_MAX 20u /* A waiting time is doubled so often at most. */
-#define UNREAD_MAX    64u /* What the mailbox holds (2.5). */
+#define DOUBLINGS_MAX 20u /* The most doublings of a waiting time. */
+#define UNREAD_MAX    64u /* The responses that the mailbox holds (2.5). */
 
 /* The notification goes with the last block alone (C-15). */
 static bool is_marked(struct exanest_firmware *firmware, const struct exanest_firmware_block *block)

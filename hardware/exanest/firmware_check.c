@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What holds of the firmware between two calls.
+ * Invariants of the firmware between two calls.
  */
 #include "hardware/exanest/firmware_internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the parts of the firmware know of each other: its loop (firmware.c), blocks
+ * Functions that the parts of the firmware call in each other: its loop (firmware.c), blocks
  * (firmware_block.c), transfers (firmware_transfer.c) and invariants (firmware_check.c).
  */
 #ifndef HARDWARE_EXANEST_FIRMWARE_INTERNAL_H
@@ -82,7 +82,7 @@ void exanest_firmware_take_mapped(struct exanest_firmware *firmware);
 void exanest_firmware_resend(struct exanest_firmware *firmware, uint32_t tid);
 /* One more attempt of the block; false: the limit is reached. */
 bool exanest_firmware_retry(struct exanest_firmware *firmware, uint32_t tid, uint32_t bytes);
-/* What W1 to W3 of it are, for the bytes from..to of the block. */
+/* Begins to store W1 to W3 of the descriptor, for the bytes from..to of the block. */
 void exanest_firmware_begin_stores(struct exanest_firmware *firmware, uint32_t tid,
                                    uint16_t sequence, uint8_t path, uint32_t from, uint32_t to);
 
@@ -112,7 +112,7 @@ void exanest_firmware_block_gone(struct exanest_firmware *firmware, uint32_t cha
 /* The channel's descriptor was updated. */
 void exanest_firmware_updated(struct exanest_firmware *firmware, uint32_t channel);
 
-/* What stands in a channel that was posted. */
+/* Takes the words of a channel that was posted. */
 void exanest_firmware_begin_write(struct exanest_firmware *firmware, uint32_t channel,
                                   const uint64_t words[EXANEST_TRANSFER_WORDS]);
 /* The next channel in turn that was posted but not read; there is one. */

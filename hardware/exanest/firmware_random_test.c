@@ -59,7 +59,7 @@ static void post_read(struct world *world)
     }
 }
 
-/* What programs do when they run. */
+/* The programs run. */
 static void play_programs(struct world *world)
 {
     struct rig *rig = world->rig;
@@ -96,7 +96,7 @@ static void play_programs(struct world *world)
     }
 }
 
-/* What all worlds together have seen. */
+/* The events that all worlds together have seen. */
 static uint64_t fates_seen[RIG_FATES];
 static struct exanest_firmware_counters seen;
 

@@ -312,7 +312,7 @@ static void test_failed_with_others_out(void **state)
     config.retries_max = 0;
     struct rig *rig =
         SCRIPT(&config, 8 * 16384, RIG_NACK_CRC, RIG_LOST, RIG_SLOW, RIG_NACK_NO_CONTEXT);
-    rig_run_until(rig, 20000); /* What was refused is not waited with any more. */
+    rig_run_until(rig, 20000); /* The firmware does not wait for refused blocks any more. */
     assert_int_equal(rig->firmware.free_count, config.tids - 2);
     rig_run_until(rig, 900000);
     assert_int_equal(rig_state(rig, &rig->transfers[0]).state, EXANEST_TRANSFER_ACTIVE);

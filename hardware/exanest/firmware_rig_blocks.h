@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * firmware_rig_blocks - what programs, the send unit and the receiver do in firmware_rig.h's world.
+ * firmware_rig_blocks - the programs, send unit and receiver of firmware_rig.h's world.
  *
- * What happens to a block is a fate, chosen when its third word is stored: from a script, or by
- * chance. The rig knows by itself where each block must begin and end, and fails a test at once if
- * the firmware stores anything else, stores over a block that is not Done, or reads the mailbox's
- * requests when there is none.
+ * Each block gets a fate when its third word is stored: from a script, or by chance. The rig knows
+ * by itself where each block must begin and end, and fails a test at once if the firmware stores
+ * anything else, stores over a block that is not Done, or reads the mailbox's requests when there
+ * is none.
  */
 #ifndef HARDWARE_EXANEST_FIRMWARE_RIG_BLOCKS_H
 #define HARDWARE_EXANEST_FIRMWARE_RIG_BLOCKS_H
@@ -220,7 +220,7 @@ static inline uint8_t rig_choose_fate(struct rig *rig, const struct rig_transfer
     return fate;
 }
 
-/* What is to come of a block that was started. */
+/* Foretells the outcome of a block that was started. */
 static inline void rig_foretell(struct rig *rig, uint16_t tid, uint16_t sequence)
 {
     struct rig_block *block = &rig->blocks[tid];

@@ -336,7 +336,7 @@ static void expect_refused(struct rig *rig, const struct exanest_transfer *poste
     assert_int_equal(rig->stores, 0);
 }
 
-/* Whatever a program writes is judged; nothing of it reaches the send unit. */
+/* Everything that a program writes is judged; no wrong word of it reaches the send unit. */
 static void test_refused(void **state)
 {
     (void)state;

@@ -59,7 +59,7 @@ struct exanest_intake {
     struct exanest_intake_counters counters;
 };
 
-/* What a beat was; several may be true. An earlier packet's end comes first. */
+/* The kinds of a beat; several may be true. An earlier packet's end comes first. */
 struct exanest_intake_step {
     bool interrupted; /* This header ended an earlier packet, which is cut off. */
     bool begins;

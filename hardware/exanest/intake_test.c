@@ -165,7 +165,7 @@ static void test_lanes(void **state)
     }
 }
 
-/* Whatever comes, there's no more payload than the header announced, and one end. */
+/* For any input, there is no more payload than the header announced, and one end. */
 static void test_garbage(void **state)
 {
     (void)state;

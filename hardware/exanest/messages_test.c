@@ -33,7 +33,7 @@ struct wire {
 
 struct world {
     struct prng prng;
-    uint32_t loss; /* One packet of so many; 0: none. */
+    uint32_t loss; /* One packet of this number is lost; 0: none. */
     struct exanest_packetizer packetizer;
     struct exanest_rt_mailbox mailbox;
     struct wire there, back;
@@ -139,7 +139,7 @@ static void r5(struct world *world)
     assert_int_equal(request.pdid, 100 + request.channel % EXANEST_PACKETIZER_CHANNELS);
 }
 
-/* What the mailbox has taken is what the R5 will read. */
+/* The R5 will read every request that the mailbox has taken. */
 static void deliver(struct world *world, uint32_t id, uint64_t before)
 {
     if (world->mailbox.counters.requests != before) {

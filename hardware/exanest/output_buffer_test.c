@@ -76,7 +76,7 @@ static void test_fault(void **state)
                 assert_int_equal(fill, i == 3 ? EXANEST_FAULTED : EXANEST_FILLING);
                 assert_int_equal(exanest_buffer_has_room(&buffer), i == 3);
             }
-            assert_int_equal(slots[slot].footer.tid, 4); /* Whose it was. */
+            assert_int_equal(slots[slot].footer.tid, 4); /* The former owner's. */
             assert_int_equal(exanest_buffer_winner(&buffer, 0), other);
             assert_int_equal(allocate(&buffer, 0, 1), slot);
             assert_int_equal(exanest_buffer_write(&buffer, slot, word, 0), EXANEST_FILLED);

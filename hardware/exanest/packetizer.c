@@ -83,7 +83,7 @@ static void finish(struct exanest_packetizer *packetizer,
     enter(packetizer, channel, well ? EXANEST_CHANNEL_DONE : EXANEST_CHANNEL_FAILED);
 }
 
-/* The message is to be sent again after so many cycles, unless that was done too often. */
+/* The message is sent again after `cycles` cycles, unless it was repeated too often. */
 static void retry(struct exanest_packetizer *packetizer, struct exanest_packetizer_channel *channel,
                   uint64_t cycles)
 {

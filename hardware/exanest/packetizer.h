@@ -68,7 +68,7 @@ enum exanest_packetizer_phase {
     EXANEST_CHANNEL_FAILED,
 };
 
-/* What a channel's state register shows; as a word: phase in bits 3..0, last status in 7..4,
+/* The fields of a channel's state register. As a word: phase in bits 3..0, last status in 7..4,
  * retries in 23..8. */
 struct exanest_packetizer_state {
     uint8_t phase;       /* enum exanest_packetizer_phase. */
@@ -76,7 +76,7 @@ struct exanest_packetizer_state {
     uint16_t retries;
 };
 
-/* What a store to a register comes to. */
+/* The outcome of a store to a register. */
 enum exanest_store_verdict {
     EXANEST_STORE_GOOD,
     EXANEST_STORE_NO_REGISTER, /* No such channel or register, or it is the kernel's alone. */
@@ -129,8 +129,8 @@ struct exanest_packetizer {
 void exanest_packetizer_init(struct exanest_packetizer *packetizer,
                              const struct exanest_packetizer_parameters *parameters);
 
-/* The kernel gives a channel to a protection domain. What the channel was doing is given up, what
- * it holds is erased. */
+/* The kernel gives a channel to a protection domain. The channel's message is given up, and its
+ * registers are erased. */
 void exanest_packetizer_give(struct exanest_packetizer *packetizer, uint32_t channel,
                              uint16_t pdid);
 

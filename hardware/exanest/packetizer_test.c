@@ -59,7 +59,8 @@ static uint32_t phase_of(const struct exanest_packetizer *packetizer, uint32_t c
     return exanest_packetizer_state(packetizer, channel).phase;
 }
 
-/* Steps until a packet has left; the cycles it took. UINT32_MAX: none in so many cycles. */
+/* Steps until a packet has left. Returns the cycles that it took, or UINT32_MAX if none left in
+ * `cycles` cycles. */
 static uint32_t next_packet(struct exanest_packetizer *packetizer, struct test_sent *sent,
                             uint32_t cycles)
 {
@@ -184,7 +185,7 @@ static void test_nack(void **state)
     free(packetizer);
 }
 
-/* What software may not store. */
+/* Software may not store these values. */
 static void test_stores(void **state)
 {
     (void)state;

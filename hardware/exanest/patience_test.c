@@ -192,7 +192,7 @@ static struct test_packet request(void)
     return test_packet(&header, &footer, payload);
 }
 
-/* How many cycles its header waits: at most so many. */
+/* The cycles for which its header waits: `most` at most. */
 static uint32_t rt_send(struct exanest_rt_mailbox *mailbox, const struct test_packet *packet,
                         uint32_t most)
 {

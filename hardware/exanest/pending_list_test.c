@@ -17,7 +17,7 @@
 #include "base/prng.h"
 #include "hardware/exanest/pending_list.h"
 
-#define W3_UPPER 0x880003ffu /* What software can write of it: DB, notify, dependency. */
+#define W3_UPPER 0x880003ffu /* Bits that software can write: DB, notify, dependency. */
 
 static struct exanest_pending_list *list_of(uint32_t ports)
 {
@@ -223,7 +223,7 @@ static void test_read_states(void **state)
         exanest_pending_step(list);
     }
     assert_true(exanest_pending_next_read_beat(list, &beat));
-    assert_true(beat.word.low == 2); /* What the write left. */
+    assert_true(beat.word.low == 2); /* The words that the write left. */
     exanest_pending_step(list);
     assert_true(exanest_pending_read_address_ready(list) && exanest_pending_idle(list));
     free(list);
@@ -264,7 +264,7 @@ static void test_bursts(void **state)
     free(list);
 }
 
-/* What stands nowhere, and parts of lanes: an error, and nothing has changed. */
+/* Accesses to no descriptor, and to parts of lanes: an error, and nothing has changed. */
 static void test_refused(void **state)
 {
     (void)state;

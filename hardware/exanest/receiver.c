@@ -207,7 +207,7 @@ void exanest_receiver_on_write_response(struct exanest_receiver *receiver,
     INVARIANTS(exanest_receiver_check(receiver));
 }
 
-/* -- What a packet comes to ---------------------------------------------------------------------*/
+/* -- Verdicts on packets ------------------------------------------------------------------------*/
 
 /* Step 3. */
 static enum exanest_status error_of(const struct exanest_receiver *receiver,
@@ -248,7 +248,7 @@ static void acknowledge(struct exanest_receiver *receiver, const struct exanest_
                         enum exanest_status status)
 {
     if (exanest_replies_room(&receiver->replies) == 0) {
-        receiver->counters.unanswered++; /* What was written is written again, with the same. */
+        receiver->counters.unanswered++; /* The sender writes the same bytes again. */
         return;
     }
     exanest_replies_put_acknowledgement(&receiver->replies, arrival->header.pdid, &arrival->footer,

@@ -17,11 +17,11 @@
  *            (replies.h). Nothing is dropped without a counter.
  * Source     Xirouchakis 6.1; specification 2.4, 4.1 to 4.6, C-16 to C-20, C-27, C-29.
  *
- * What the specification leaves open:
+ * Choices where the specification is open:
  *   - A write whose header has `priority` is a packetizer's message: it is written to memory and
  *     acknowledged, and has no context (replies.h).
- *   - A notification is written and answered by nobody: what is wrong with it, or an absent page,
- *     loses it. A packet of any other type is counted.
+ *   - A notification is written, and nobody answers it. An error in it, or an absent page, loses
+ *     it. A packet of any other type is counted.
  *   - A payload that isn't in memory (a peripheral's address, or past the end of the 39 bits), or a
  *     control packet that isn't 32 aligned bytes, is refused with NACK_DECODE.
  *   - A packet with more or fewer words than its header says is refused like one with a wrong CRC.

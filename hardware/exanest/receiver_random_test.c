@@ -309,7 +309,7 @@ static void model_packet(struct world *world, const struct test_packet *packet, 
     }
 }
 
-/* -- What came out ------------------------------------------------------------------------------*/
+/* -- Outputs ------------------------------------------------------------------------------------*/
 
 static void check_notification(const struct test_sent *reply, const struct expected *expected)
 {
@@ -391,7 +391,7 @@ static void check_end(struct world *world)
     assert_int_equal(counters->notify_failed, world->notify_failed);
 }
 
-/* -- What goes in -------------------------------------------------------------------------------*/
+/* -- Inputs -------------------------------------------------------------------------------------*/
 
 static struct exanest_footer footer_of(const struct sender *sender)
 {

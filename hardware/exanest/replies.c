@@ -28,7 +28,7 @@ void exanest_replies_check(const struct exanest_replies *replies)
     CHECK(replies->sent == 0 || reply->due <= replies->now);
 }
 
-/* -- What is put in -----------------------------------------------------------------------------*/
+/* -- Replies that are put in --------------------------------------------------------------------*/
 
 static struct exanest_reply *put(struct exanest_replies *replies)
 {
@@ -150,7 +150,7 @@ void exanest_replies_put_notification(struct exanest_replies *replies, uint16_t 
     INVARIANTS(exanest_replies_check(replies));
 }
 
-/* -- What goes out ------------------------------------------------------------------------------*/
+/* -- Replies that go out ------------------------------------------------------------------------*/
 
 bool exanest_replies_offer(const struct exanest_replies *replies, struct exanest_beat *beat)
 {

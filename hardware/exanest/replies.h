@@ -13,17 +13,18 @@
  * Source     Xirouchakis 3, 6.1; specification 2.4, 3.2, 3.5, 3.11; its section 5 for `cycles`.
  *            `patience` is our choice (docs/decisions/0023-patience.md).
  *
- * An answer goes to who asked (OC): a packetizer's message (3.5: a read request, or a write with
- * the header's bit `priority`, which the send unit never sets in a write) is acknowledged by a
- * header alone, to the packetizers of the source; a transaction's packet by header and footer, to
- * the R5's mailbox there. Nothing else is ever answered, so that no answer has an answer.
+ * An answer goes to the unit that asked (OC). A packetizer's message (3.5: a read request, or a
+ * write with the header's bit `priority`, which the send unit never sets in a write) is
+ * acknowledged by a header alone, to the packetizers of the source. A transaction's packet is
+ * acknowledged by header and footer, to the R5's mailbox there. No other packet is ever answered,
+ * so no answer has an answer.
  *
- * Why units do not wait for each other for ever. Answers share links with what they answer. A unit
- * that took nothing until its answers have left could wait for another one that does the same. So
- * patience ends: once no word of an answer has left for `patience` cycles, the unit takes packets
- * again, and one whose answer finds no room is treated as if the network had lost it. Whoever sent
- * it sends it again after a time (4.3, 4.8). Nothing of it was noted, so that the notification that
- * it would have caused is not lost, but later.
+ * Patience keeps units from waiting for each other for ever. Answers share links with the packets
+ * that they answer. A unit that took nothing until its answers have left could wait for another one
+ * that does the same. So patience ends: once no word of an answer has left for `patience` cycles,
+ * the unit takes packets again. A packet whose answer finds no room is treated as if the network
+ * had lost it, and its sender sends it again after a time (4.3, 4.8). The unit noted nothing of the
+ * packet, so its notification is not lost, but comes later.
  */
 #ifndef HARDWARE_EXANEST_REPLIES_H
 #define HARDWARE_EXANEST_REPLIES_H
@@ -53,7 +54,7 @@ struct exanest_replies {
     uint8_t sent; /* Words of the oldest reply that have left. */
     uint64_t now;
     uint64_t moved;   /* When a word left last, or the oldest reply was due if that is later. */
-    uint64_t longest; /* So many cycles, at most, did a word wait that has left. */
+    uint64_t longest; /* The longest wait, in cycles, of a word that has left. */
     struct exanest_reply ring[EXANEST_REPLIES_MAX];
 };
 
@@ -83,7 +84,7 @@ enum exanest_asker {
     EXANEST_ASKER_PACKETIZER,
 };
 
-/* Who is to be told of what became of a packet with this header. */
+/* The unit that is told the outcome of a packet with this header. */
 static inline enum exanest_asker exanest_asker(const struct exanest_header *header)
 {
     if (header->type == EXANEST_READ_REQUEST ||

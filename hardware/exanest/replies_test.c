@@ -72,7 +72,7 @@ static void test_forms(void **state)
     assert_true(exanest_replies_idle(&replies));
 }
 
-/* Who is told, by type and priority; no answer is ever answered. */
+/* The unit that is told, by type and priority; no answer is ever answered. */
 static void test_askers(void **state)
 {
     (void)state;

@@ -268,7 +268,7 @@ void exanest_router_take(struct exanest_router *router, uint32_t port,
 void exanest_router_on_credit(struct exanest_router *router, uint32_t port, uint32_t channel)
 {
     CHECK(port >= EXANEST_ROUTER_LOCALS && port < router->ports);
-    /* What the neighbour's lanes have is what ours have: all routers are configured alike. */
+    /* The neighbour's lanes have as many slots as ours: all routers are configured alike. */
     if (channel >= EXANEST_ROUTER_CHANNELS_MAX || channel >= router->channels ||
         router->outputs[port].credits[channel] >=
             router->lanes[exanest_router_lane(port, channel)].slots) {
@@ -416,7 +416,7 @@ void exanest_router_taken(struct exanest_router *router, uint32_t port)
     const bool is_local = port < EXANEST_ROUTER_LOCALS;
     const bool last = packet->whole && packet->read == packet->written;
     const uint64_t now = router->now * 100;
-    /* What is late by a part of a cycle only because cycles are whole is not late. */
+    /* A word that is late by a part of a cycle, only because cycles are whole, is not late. */
     const uint64_t from = output->due + 100 > now ? output->due : now;
     output->due = from + (is_local ? WORD_HUNDREDTHS : router->word_hundredths) +
                   (last && !is_local ? router->gap_hundredths : 0);

@@ -145,7 +145,7 @@ struct exanest_router {
     struct exanest_router_lane lanes[EXANEST_ROUTER_LANES_MAX];
 };
 
-/* Lanes of a router with so many ports; those of a second channel that is not used are counted. */
+/* Lanes of a router with `ports` ports. Those of a second channel that is not used are counted. */
 static inline uint32_t exanest_router_lanes(uint32_t ports)
 {
     return EXANEST_ROUTER_LOCALS + (ports - EXANEST_ROUTER_LOCALS) * EXANEST_ROUTER_CHANNELS_MAX;

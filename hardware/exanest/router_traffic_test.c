@@ -25,7 +25,7 @@ struct traffic {
     struct torus_sink sinks[ENDS];
     uint16_t next[ENDS][ENDS], expected[ENDS][ENDS];
     uint64_t sent, received;
-    uint32_t ends, further; /* Not 0: everybody sends to the node so many further. */
+    uint32_t ends, further; /* Not 0: each end sends to the node that is `further` further. */
     uint32_t sink_percent;
     bool over;
 };

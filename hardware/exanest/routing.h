@@ -94,7 +94,7 @@ struct exanest_route {
     uint8_t port; /* EXANEST_NO_PORT unless the verdict is good or the map has a port for it. */
 };
 
-/* What stands at an input port. */
+/* The kinds of neighbours at an input port. */
 enum exanest_side {
     EXANEST_SIDE_LINK, /* Another FPGA. */
     EXANEST_SIDE_ROUTER,
@@ -104,7 +104,8 @@ enum exanest_side {
 struct exanest_routing {
     struct exanest_routing_config config;
     uint8_t dead_port;
-    uint8_t second_input; /* What comes in here takes the second links; EXANEST_NO_PORT: nothing. */
+    uint8_t second_input; /* Packets from this input take the second links; EXANEST_NO_PORT: none
+                           * do. */
     uint8_t sides[EXANEST_PORTS_MAX];       /* enum exanest_side, by input port. */
     uint8_t router_port[EXANEST_PORTS_MAX]; /* The way to other QFDBs, by input port. */
 };

@@ -83,7 +83,7 @@ enum verdict {
     RESPONSE,
     REQUEST,
     REQUEST_FULL,
-    CORRUPT,    /* Who sent it may be told. */
+    CORRUPT,    /* The sender may be told. */
     DROPPED,    /* Nobody is. */
     UNEXPECTED, /* A packet that does not belong here. */
 };

@@ -3,9 +3,10 @@
  * rt_mailbox - the R5's mailbox: a FIFO of responses and one of read requests.
  *
  * Purpose    Two FIFOs, because an R5 that has no room for read requests must still get responses.
- *            What a user could forge in a read request is overwritten by what hardware made.
+ *            Hardware overwrites the fields of a read request that a user could forge.
  * Inputs     exanest_rt_mailbox_take: words from the crossbar. The R5's reads of 32 bits.
- * Outputs    What the R5 reads; exanest_rt_mailbox_offer: acknowledgements to packetizers.
+ * Outputs    The words that the R5 reads; exanest_rt_mailbox_offer: acknowledgements to
+ *            packetizers.
  * Ownership  The caller owns the struct.
  * Threads    One caller at a time.
  * Time       exanest_rt_mailbox_step is a cycle. A unit that is idle needs no steps.
@@ -16,9 +17,9 @@
  *            refused.
  * Source     Xirouchakis 6.2; specification 2.5, 3.10, 3.12, C-6, C-30.
  *
- * What isn't a good response or read request at its own address is refused with NACK_DECODE if
- * someone asked, and counted else. A packet whose header is bad may have been a response, so nobody
- * is told: the packetizer's timeout repairs that.
+ * A packet that is not a good response or read request at its own address is refused with
+ * NACK_DECODE if its sender waits for an answer, and else counted. A packet whose header is bad may
+ * have been a response, so nobody is told, and the packetizer's timeout repairs that.
  */
 #ifndef HARDWARE_EXANEST_RT_MAILBOX_H
 #define HARDWARE_EXANEST_RT_MAILBOX_H
@@ -111,7 +112,7 @@ static inline void exanest_rt_mailbox_step(struct exanest_rt_mailbox *mailbox)
     exanest_replies_step(&mailbox->replies);
 }
 
-/* Nothing leaves until a word comes. What stands in the FIFOs is the R5's business. */
+/* Nothing leaves until a word comes. The R5 may still read the FIFOs. */
 static inline bool exanest_rt_mailbox_idle(const struct exanest_rt_mailbox *mailbox)
 {
     return exanest_replies_idle(&mailbox->replies);

@@ -41,7 +41,7 @@ static struct test_packet response(uint32_t tid, uint32_t sequence, uint32_t sta
     return test_packet(&header, &footer, NULL);
 }
 
-/* What a user wrote, with a forged domain, coordinate and channel. */
+/* A request as a user wrote it, with a forged domain, coordinate and channel. */
 static struct exanest_read_request forged(uint32_t id)
 {
     return (struct exanest_read_request){.source = 0x1000 + id,
@@ -221,7 +221,7 @@ static void test_full_of_responses(void **state)
     free(mailbox);
 }
 
-/* What does not belong here, or is damaged: who asked is told, and nothing is stored. */
+/* A damaged packet, or one that does not belong here: its sender is told, and nothing is stored. */
 static void test_refused(void **state)
 {
     (void)state;

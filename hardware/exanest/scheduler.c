@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hardware/exanest/scheduler.h"
 
-#define LINE_BYTES EXANEST_PAYLOAD_BYTES_MAX /* No packet crosses a line of so many bytes. */
+#define LINE_BYTES EXANEST_PAYLOAD_BYTES_MAX /* No packet crosses a line of this size. */
 
 static bool marked(const uint64_t *marks, uint32_t tid)
 {

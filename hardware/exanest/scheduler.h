@@ -20,13 +20,14 @@
  * front of the FIFO; then its error is published. If it is not in the FIFO any more, at once. A
  * fault carries the sequence of its packet: that of an older instance is ignored.
  *
- * While no slot is free the FIFO goes round, three cycles for each transaction. Who is in front
- * when a slot becomes free depends on how long that took: if the port sends a packet every 20
- * cycles exactly, or every other even number, some get more turns than others.
+ * While no slot is free the FIFO goes round, three cycles for each transaction. The time until a
+ * slot becomes free decides which transaction is then in front. If the port sends a packet every 20
+ * cycles exactly, or every other even number, some transactions get more turns than others.
  *
- * Where the source is silent: what cannot be sent (no length, no such port, a domain without
- * channel) is answered by Error as well. What is over already is dropped. A new W3 of a transaction
- * that is still active, which software must not write, makes it begin again.
+ * Where the source is silent: a transaction that cannot be sent (no length, no such port, a domain
+ * without channel) is answered by Error as well. A transaction that is over already is dropped. A
+ * new W3 of a transaction that is still active, which software must not write, makes it begin
+ * again.
  */
 #ifndef HARDWARE_EXANEST_SCHEDULER_H
 #define HARDWARE_EXANEST_SCHEDULER_H
@@ -48,7 +49,7 @@ enum exanest_scheduler_state {
     EXANEST_SCHEDULER_PAUSE,  /* Only with more than the usual cycles. */
 };
 
-/* What becomes of the transaction in front. */
+/* The outcome of a turn of the transaction in front. */
 enum exanest_turn {
     EXANEST_TURN_SENDS,
     EXANEST_TURN_NO_SLOT,

@@ -285,7 +285,7 @@ static void test_word_4_stays(void **state)
     world_free(world);
 }
 
-/* What cannot be sent is answered by Error, and the others go on. */
+/* A transaction that cannot be sent is answered by Error, and the others go on. */
 static void test_wrong_descriptors(void **state)
 {
     (void)state;

@@ -31,7 +31,7 @@
 #define EXANEST_CHANNEL_BYTES         64u
 #define EXANEST_SCRATCHPAD_PAGE_BYTES (EXANEST_PAGE_CHANNELS * EXANEST_CHANNEL_BYTES)
 
-/* What became of a program's access. */
+/* The outcome of a program's access. */
 enum exanest_pad_access {
     EXANEST_PAD_GOOD,
     EXANEST_PAD_FOREIGN,   /* No such page, or it is not bound to this domain. */
@@ -39,7 +39,7 @@ enum exanest_pad_access {
     EXANEST_PAD_COUNT,
 };
 
-/* What the R5 writes into a transfer descriptor. */
+/* The fields that the R5 writes into a transfer descriptor. */
 struct exanest_progress {
     uint16_t state; /* enum exanest_transfer_state. */
     uint16_t retransmissions, last_status;

@@ -49,9 +49,9 @@ static void test_pages(void **state)
     assert_int_equal(exanest_scratchpad_store(pad, 5, 16, 8, 1), EXANEST_PAD_FOREIGN);
     assert_int_equal(exanest_scratchpad_post(pad, 5, 2, 64, &some), EXANEST_PAD_MISPLACED);
     assert_int_equal(exanest_scratchpad_post(pad, 5, 2, 1, &some), EXANEST_PAD_GOOD);
-    exanest_scratchpad_unbind(pad, 2); /* What was posted is gone with its page, */
+    exanest_scratchpad_unbind(pad, 2); /* The posted transfer is gone with its page, */
     assert_true(exanest_scratchpad_idle(pad));
-    assert_true(exanest_scratchpad_bind(pad, 2, 9)); /* and so is what stood there. */
+    assert_true(exanest_scratchpad_bind(pad, 2, 9)); /* and so are the words that stood there. */
     assert_int_equal(exanest_scratchpad_load(pad, 9, 2, 8, &value), EXANEST_PAD_GOOD);
     assert_int_equal(value, 0);
     free(pad);

@@ -22,7 +22,7 @@
 #include "wire/exanest.h"
 
 enum exanest_cut {
-    EXANEST_CUT_DESTINATION, /* What the source of this model does. */
+    EXANEST_CUT_DESTINATION, /* The choice of this model's source. */
     EXANEST_CUT_SOURCE,
 };
 

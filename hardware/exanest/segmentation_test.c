@@ -79,7 +79,7 @@ static void test_unaligned_megabyte(void **state)
             seen_too_many |= cut.packets_max > EXANEST_BLOCK_PACKETS_MAX;
         }
     }
-    assert_true(seen_too_many); /* What cutting at the source's lines breaks. */
+    assert_true(seen_too_many); /* Cutting at the source's lines breaks this. */
 }
 
 int main(void)

@@ -65,7 +65,7 @@ struct exanest_system_tag {
 
 struct exanest_system_tag exanest_system_tag_decode(uint64_t word);
 
-/* What an arrived message comes to. */
+/* The outcome of an arrived message. */
 enum exanest_system_verdict {
     EXANEST_SYSTEM_STORED,
     EXANEST_SYSTEM_FULL,
@@ -100,7 +100,7 @@ struct exanest_system_queue {
 struct exanest_system_mailbox {
     struct exanest_system_mailbox_parameters parameters;
     uint8_t queue;                /* The one whose slot is being written: */
-    uint8_t written;              /* so many of its words have left; */
+    uint8_t written;              /* this number of its words have left; */
     bool writing;                 /* it is being written, or waits for the memory's answer; */
     bool forgotten;               /* its queue was closed or opened anew meanwhile. */
     struct exanest_header header; /* The message's that is being written. */

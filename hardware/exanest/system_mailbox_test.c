@@ -291,7 +291,7 @@ static struct exanest_header changed(uint32_t change)
     return header;
 }
 
-/* What has no place is refused, and counted by its reason. */
+/* A message that has no place is refused, and counted by its reason. */
 static void test_refused(void **state)
 {
     (void)state;

@@ -89,7 +89,7 @@ static inline uint32_t torus_opposite(uint32_t port)
     return ((port - EXANEST_ROUTER_LOCALS) ^ 1) + EXANEST_ROUTER_LOCALS;
 }
 
-/* What the wires bring in this cycle. */
+/* Takes the words that the wires bring in this cycle. */
 static inline void torus_arrive(struct torus *torus, uint32_t node, uint32_t port)
 {
     struct torus_wire *wire = &torus->wires[node][port - EXANEST_ROUTER_LOCALS];
@@ -108,7 +108,7 @@ static inline void torus_arrive(struct torus *torus, uint32_t node, uint32_t por
     }
 }
 
-/* What this router's input at `port` tells the one that sends there. */
+/* This router's input at `port` tells its credits to the router that sends there. */
 static inline void torus_tell_credits(struct torus *torus, uint32_t node, uint32_t port)
 {
     const uint32_t neighbour = torus_neighbour(torus, node, port);
@@ -154,7 +154,8 @@ static inline uint32_t torus_cycle(struct torus *torus)
 
 /* -- Packets that know themselves ---------------------------------------------------------------*/
 
-/* Who sends to whom, and the how manieth of them it is. Ends are 0..255: node or FPGA and port. */
+/* The source and destination of a packet, and its number among their packets. Ends are 0..255: node
+ * or FPGA and port. */
 struct torus_flow {
     uint32_t from, to, sequence;
 };

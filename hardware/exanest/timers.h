@@ -40,7 +40,7 @@ static inline uint64_t exanest_timers_deadline(const struct exanest_timers *time
     return timers->count == 0 ? UINT64_MAX : timers->deadline[timers->heap[0]];
 }
 
-/* Whose it is; there must be one. */
+/* The owner of the earliest timer; there must be one. */
 static inline uint32_t exanest_timers_first(const struct exanest_timers *timers)
 {
     return timers->heap[0];

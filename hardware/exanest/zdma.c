@@ -201,7 +201,7 @@ static void on_sent(struct exanest_zdma *zdma)
     zdma->count = zdma->sent = 0;
 }
 
-/* -- What comes in ------------------------------------------------------------------------------*/
+/* -- Inputs -------------------------------------------------------------------------------------*/
 
 /* For one more answer, when those that are due have been given. */
 static bool has_room(const struct exanest_zdma *zdma)
@@ -394,7 +394,7 @@ void exanest_zdma_on_write_response(struct exanest_zdma *zdma, enum exanest_axi_
     INVARIANTS(exanest_zdma_check(zdma));
 }
 
-/* -- What goes out ------------------------------------------------------------------------------*/
+/* -- Outputs ------------------------------------------------------------------------------------*/
 
 bool exanest_zdma_offer(const struct exanest_zdma *zdma, struct exanest_beat *beat)
 {

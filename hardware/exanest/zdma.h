@@ -7,7 +7,7 @@
  * Inputs     exanest_zdma_start, by software. Beats of reads, answers to writes: from memory.
  *            exanest_zdma_take: words from the crossbar.
  * Outputs    exanest_zdma_next_read and exanest_zdma_next_write to memory. exanest_zdma_offer:
- *            packets and answers. What became of the transfer: exanest_zdma_state.
+ *            packets and answers. The transfer's outcome: exanest_zdma_state.
  * Ownership  The caller owns the struct.
  * Threads    One caller at a time.
  * Time       exanest_zdma_step is a cycle. A unit that is idle needs no steps.
@@ -23,7 +23,7 @@
  * ID: the slot (bits 5..0) and how often the slot was used before (9..6).
  *
  * There is no retransmission: a packet that is refused, or not answered in time, fails the
- * transfer. Nothing is written of a packet that did not come whole; a whole one is written each
+ * transfer. A packet that did not come whole is not written at all. A whole one is written each
  * time it comes, so a network that makes copies may write old bytes over new ones.
  */
 #ifndef HARDWARE_EXANEST_ZDMA_H
@@ -66,7 +66,8 @@ static inline struct exanest_zdma_config exanest_zdma_defaults(uint32_t coordina
                                         .patience_cycles = EXANEST_PATIENCE_CYCLES};
 }
 
-/* What software asks for; hardware knows whose registers it stored to. */
+/* The transfer that software asks for. Hardware knows the owner of the registers to which it
+ * stored. */
 struct exanest_zdma_transfer {
     uint64_t source;
     struct exanest_target target;
@@ -89,7 +90,7 @@ enum exanest_zdma_phase {
     EXANEST_ZDMA_FAILED,
 };
 
-/* What software reads of its transfer. */
+/* The state of its transfer that software reads. */
 struct exanest_zdma_state {
     uint8_t phase;  /* enum exanest_zdma_phase. */
     uint8_t status; /* enum exanest_status: the first that is not an ACK. */
@@ -97,7 +98,7 @@ struct exanest_zdma_state {
     uint32_t answered; /* Bytes with an ACK. */
 };
 
-/* What a packet that came turns out to be. */
+/* The verdict on a packet that came. */
 enum exanest_zdma_verdict {
     EXANEST_ZDMA_STORED,
     EXANEST_ZDMA_FAULT,      /* The memory refused the write. */
@@ -145,7 +146,7 @@ struct exanest_zdma_arrival {
     struct exanest_word words[EXANEST_PAYLOAD_WORDS_MAX];
 };
 
-/* What is shown to the crossbar: it does not change before its last word is taken. */
+/* The packet that is shown to the crossbar: it does not change before its last word is taken. */
 enum exanest_zdma_outlet {
     EXANEST_ZDMA_NOTHING,
     EXANEST_ZDMA_PACKETS,
@@ -166,7 +167,8 @@ struct exanest_zdma {
     /* Buffers, free-running. Those from `left` on are to be sent, those from `read` on are being
      * filled, those from `asked` on are to be asked for, and those from `made` on are free. */
     uint32_t left, read, asked, made;
-    uint16_t asked_bytes; /* What was asked for of buffer `asked`, if its source crosses a page. */
+    uint16_t asked_bytes; /* Bytes of the last read for buffer `asked`, if its source crosses a
+                           * page. */
     uint8_t outlet;       /* enum exanest_zdma_outlet. */
     uint8_t count, sent;  /* Words of the packet that is being sent; 0: none. */
     uint8_t sending;      /* Its slot. */

@@ -113,7 +113,7 @@ static void step_writes(struct bench *bench, struct end *end)
     }
 }
 
-/* What is outstanding, as a listener at the first end's wires sees it. */
+/* Follows which packets are outstanding, as a listener at the first end's wires sees them. */
 static void listen(struct bench *bench, uint32_t from, const struct exanest_beat *beat)
 {
     struct exanest_header header;
@@ -260,7 +260,8 @@ static void test_both_ways(void **state)
     free(bench);
 }
 
-/* So many packets leave before the first answer, which a slow peer never gives; no more do. */
+/* EXANEST_ZDMA_OUTSTANDING packets leave before the first answer, which a slow peer never gives; no
+ * more do. */
 static void test_six_are_outstanding(void **state)
 {
     (void)state;
@@ -280,7 +281,7 @@ static void test_six_are_outstanding(void **state)
     free(bench);
 }
 
-/* -- What goes wrong ----------------------------------------------------------------------------*/
+/* -- Errors -------------------------------------------------------------------------------------*/
 
 static void test_memory_refuses(void **state)
 {
@@ -522,7 +523,7 @@ static void test_who_does_not_belong(void **state)
     free(bench);
 }
 
-/* Whatever bit is wrong: nothing is written, and no answer says that something was. */
+/* For any wrong bit: nothing is written, and no answer says that something was. */
 static void test_flipped_bits(void **state)
 {
     (void)state;
