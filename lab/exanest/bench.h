@@ -26,7 +26,7 @@ struct exanest_bench_config {
     struct exanest_link_config link;
     uint32_t sources; /* At inputs 1 and on; the link is behind output 0. */
     uint32_t words;   /* A packet: 1 is a header, more have a footer; 18 at most. */
-    uint64_t take_ps; /* The receiver takes a word each so many picoseconds, at most one a cycle. */
+    uint64_t take_ps; /* The receiver takes a word in this time, at most one a cycle. */
 };
 
 struct exanest_bench {

@@ -16,7 +16,7 @@
 
 /* -- The plan -----------------------------------------------------------------------------------*/
 
-/* A place for so many bytes at FPGA `to`, a few behind the last one's. */
+/* A place for `bytes` bytes at FPGA `to`, a few behind the last one's. */
 static uint64_t place_for(struct exanest_crowd *crowd, struct prng *prng, uint32_t to,
                           uint32_t bytes)
 {
@@ -209,7 +209,7 @@ static double sample_of(const struct exanest_crowd *crowd, uint64_t quarters)
     return crowd->sample_count;
 }
 
-/* -- What came of it ----------------------------------------------------------------------------*/
+/* -- Results ------------------------------------------------------------------------------------*/
 
 /* A read request carries eight bytes of data only, which the owner's R5 sends twice. */
 static void note_of(const struct exanest_crowd_transfer *transfer, uint64_t data[2])

@@ -5,17 +5,17 @@
  * Purpose    Plans transfers of random sizes between random addresses, lets the machine do them,
  *            and looks at every byte of memory behind it.
  * Inputs     A world; how many transfers.
- * Outputs    What was lost, wrong or out of order; how fast it went.
+ * Outputs    Counts of lost, wrong and disordered transfers; the rate.
  * Ownership  The crowd owns its plan. The world is the caller's.
  * Threads    One world, one thread.
- * Time       Virtual. A standstill is found by itself: words stand somewhere, and none has moved
- *            for longer than any unit has patience.
+ * Time       Virtual. The world finds a standstill by itself: words stand somewhere, and none has
+ *            moved for longer than the patience of any unit.
  * Units      Bytes, picoseconds.
  * Limits     EXANEST_WRITE_CHANNELS writes of an FPGA; each of at most EXANEST_CROWD_BYTES_MAX.
  * Source     EXA-63. Sizes and numbers are our choice.
  *
- * What comes to an FPGA lies without gaps of whole words, so that a block that writes a byte too
- * many spoils its neighbour.
+ * The targets at an FPGA lie side by side, without gaps of whole words. So a block that writes a
+ * byte too many spoils its neighbour.
  */
 #ifndef LAB_EXANEST_CROWD_H
 #define LAB_EXANEST_CROWD_H
@@ -57,7 +57,7 @@ struct exanest_crowd_result {
     uint64_t longest; /* Cycles that an answer waited, at most. */
 };
 
-/* What an FPGA needs memory for; to be called before the machine is opened. */
+/* Plans the memory of the FPGAs. To be called before the machine is opened. */
 void exanest_crowd_plan(struct exanest_crowd *crowd, const uint8_t size[3], uint32_t writes,
                         uint64_t seed);
 uint64_t exanest_crowd_process_bytes(const struct exanest_crowd *crowd);

@@ -236,7 +236,7 @@ static uint64_t note_of(uint32_t from, uint32_t channel)
     return VA + NOTES + 16 * (from * EXANEST_WRITE_CHANNELS + channel);
 }
 
-/* Who writes to whom: each to all others in turn. */
+/* The target of a write: each FPGA writes to all others in turn. */
 static uint32_t target_of(struct exanest_machine *machine, uint32_t from, uint32_t post)
 {
     const uint32_t fpgas = exanest_fabric_fpgas(&machine->fabric);

@@ -18,7 +18,7 @@ extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
     .parameter_count = EXANEST_PARAMETER_COUNT
 #define EXANEST_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 
-/* A machine of so many QFDBs with the run's parameters, which are EXANEST_USES. */
+/* A machine of x * y * z QFDBs with the run's parameters, which are EXANEST_USES. */
 struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x, uint32_t y,
                                                 uint32_t z);
 #define EXANEST_USES                                                                               \
@@ -35,13 +35,13 @@ enum exanest_line_model {
 };
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
                                     uint32_t mbps);
-/* What rows compare a stream with: how long the line is taken by a packet of the greatest length,
- * whose payload is EXANEST_STREAM_BITS. Its 18 words, and dead time behind them; or its 36 blocks
- * of 66 bits, a separator, and their share of clock compensation. */
+/* Rows compare a stream with this: the time for which a packet of the greatest length takes the
+ * line. Its payload is EXANEST_STREAM_BITS. The line carries its 18 words, and dead time behind
+ * them; or its 36 blocks of 66 bits, a separator, and their share of clock compensation. */
 #define EXANEST_STREAM_BITS (EXANEST_PAYLOAD_BYTES_MAX * 8.0)
 double exanest_gap_packet_ns(double gbps, double dead_ns);
 double exanest_aurora_packet_ns(double gbps);
-/* What the parameter `coded` says. */
+/* The value of the parameter `coded`. */
 enum exanest_line_model exanest_coded(struct lab_run *run);
 /* The routers of such a machine: their parameters are EXANEST_ROUTER_USES. */
 void exanest_set_router(struct lab_run *run, struct exanest_machine_config *config);
@@ -62,7 +62,7 @@ struct exanest_world *exanest_world_begin(struct lab_run *run,
                                           const struct exanest_machine_config *config);
 void exanest_world_end(struct exanest_world *world);
 
-/* What a stream of writes achieves. */
+/* The results of a stream of writes. */
 struct exanest_stream {
     double gbps;        /* The second half of the bytes, by words of the target's memory. */
     double us;          /* From the post to the descriptor's end, the whole transfer. */
@@ -80,7 +80,7 @@ struct exanest_stream exanest_stream_of(struct lab_run *run,
                                         uint32_t to, uint32_t bytes, uint32_t source_offset,
                                         uint32_t target_offset);
 
-/* What programs achieve that run side by side. */
+/* The results of programs that run side by side. */
 struct exanest_flows {
     double gbps; /* All together, the second half of the bytes. */
     double us;   /* A transfer, from the call to the look that sees its end; the mean. */

@@ -273,7 +273,8 @@ static void step_fpgas(struct exanest_qfdb *qfdb)
     }
 }
 
-/* What the router shows at its remote ports leaves; credits for what it has passed on. */
+/* Words that the router shows at its remote ports leave; so do credits for the words that it has
+ * passed on. */
 static void send_words(struct exanest_fabric *fabric, struct exanest_qfdb *qfdb)
 {
     const uint64_t due = fabric->cycle + fabric->config.router_wire_cycles;
@@ -337,7 +338,7 @@ static void deliver_credit(struct exanest_fabric *fabric, struct exanest_router_
     wake_router(fabric, wire->neighbour);
 }
 
-/* What has come to the ends of the wires that begin here. */
+/* Delivers the words and credits that have come to the ends of the wires that begin here. */
 static void deliver(struct exanest_fabric *fabric, struct exanest_qfdb *qfdb)
 {
     for (uint32_t i = 0; i < COUNT_OF(qfdb->wires) && qfdb->flying > 0; i++) {

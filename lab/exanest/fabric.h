@@ -34,13 +34,13 @@ struct exanest_fabric_config {
     struct exanest_link_config link;     /* Between the FPGAs of a QFDB. */
     uint8_t links_per_pair;              /* 1, as the document uses them; or 2: send units have two
                                           * ports then, and path 1 is the second link. */
-    uint32_t second_longer_ps;           /* By so much is the wire of a second link longer. */
+    uint32_t second_longer_ps;           /* The wire of a second link is longer by this time. */
     struct exanest_router_config router; /* Its place and size are filled in. */
     uint32_t router_wire_cycles;
     bool one_router_port; /* The comparison of A13. */
 };
 
-/* What is on the way between two routers, in both directions: words one way, credits the other. */
+/* Words and credits on the way between two routers: words one way, credits the other. */
 struct exanest_router_wire {
     uint32_t neighbour; /* The QFDB at the other end, */
     uint32_t port;      /* and its port. */

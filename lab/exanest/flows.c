@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What programs achieve that run side by side.
+ * The throughput of programs that run side by side.
  */
 #include <stdlib.h>
 #include <string.h>

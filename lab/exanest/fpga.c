@@ -116,7 +116,7 @@ void exanest_fpga_give_channel(struct exanest_fpga *fpga, uint32_t channel, uint
     exanest_scheduler_map(&fpga->exadma.scheduler, channel, pdid);
 }
 
-/* -- What leaves the crossbar -------------------------------------------------------------------*/
+/* -- Outputs of the crossbar --------------------------------------------------------------------*/
 
 static bool give_link(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
 {
@@ -256,7 +256,7 @@ static uint32_t give_all(struct exanest_fpga *fpga)
     return ready;
 }
 
-/* -- What goes into it --------------------------------------------------------------------------*/
+/* -- Inputs of the crossbar ---------------------------------------------------------------------*/
 
 static bool offer_of(const struct exanest_fpga *fpga, uint32_t replier, struct exanest_beat *beat)
 {
@@ -480,7 +480,7 @@ static void step_zdma(struct exanest_fpga *fpga)
 
 /* -- Watching -----------------------------------------------------------------------------------*/
 
-/* What the crossbar has taken from the send unit; what the receiver has made of what came. */
+/* Watches the words that the crossbar has taken from the send unit, and the receiver's verdicts. */
 static void watch(struct exanest_fpga *fpga, uint32_t taken)
 {
     const struct exanest_offer *offers = fpga->offers;

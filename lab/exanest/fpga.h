@@ -43,7 +43,8 @@ struct exanest_fpga_config {
     struct exanest_packetizer_parameters packetizer;
     struct exanest_zdma_config zdma; /* Its coordinate is filled in. */
     struct exanest_memory_config memory;
-    uint64_t age_ps; /* What no packet has come for in so long is forgotten, after as long again. */
+    uint64_t age_ps; /* A context without a packet for age_ps is forgotten, at most another age_ps
+                      * later. */
     /* A fixture (C-28): the packets that the send unit has for other FPGAs of the QFDB take the two
      * links in turn, whatever path their block has. The document's unit never does that. */
     bool sprays;
@@ -74,9 +75,9 @@ struct exanest_fpga {
     uint32_t linked;   /* Ports with a cable. */
     uint32_t standing; /* Inputs that may have something at any time: these, and local blocks. */
     uint32_t shown;    /* Inputs that show a beat which was not taken yet: it stays (3.7). */
-    struct exanest_offer offers[EXANEST_PORTS_MAX]; /* What they show. */
+    struct exanest_offer offers[EXANEST_PORTS_MAX]; /* Their beats. */
     uint16_t misused; /* Outputs in front of which packets are misused. */
-    uint8_t replier;  /* Who has the shared port, or had it last. */
+    uint8_t replier;  /* The unit that has the shared port, or had it last. */
     bool replying;    /* It is in the midst of a packet. */
     bool looped;      /* A beat stands at the dead port. */
     struct exanest_beat loop;
@@ -134,7 +135,7 @@ void exanest_fpga_give_channel(struct exanest_fpga *fpga, uint32_t channel, uint
 /* A cycle. Returns the ports whose cables were used: their links have something to do. */
 uint32_t exanest_fpga_step(struct exanest_fpga *fpga);
 
-/* What programs of a process may be waiting for has come. */
+/* Something that programs of a process may be waiting for has come. */
 void exanest_fpga_notice(struct exanest_fpga *fpga, uint32_t process);
 
 /* Wakes software that waits for what the last cycle brought. */

@@ -22,7 +22,7 @@
 enum {
     PACKET = 256, /* Bytes of payload. */
     WRITE = 2 * PACKET,
-    OLD = 0x11, /* What the first write carries, */
+    OLD = 0x11, /* The bytes that the first write carries, */
     NEW = 0x22, /* and the second. */
     ALWAYS = 1000000,
     LATER = 7500, /* Cycles, 50 us: longer than a write, shorter than a timeout. */
@@ -38,7 +38,7 @@ enum {
 struct bench {
     struct sim sim;
     struct exanest_machine machine;
-    struct sim_faults to_receiver, to_sender; /* What happens to packets on their way. */
+    struct sim_faults to_receiver, to_sender; /* Faults of packets on their way. */
 };
 
 static struct exanest_fpga *fpga(struct bench *bench, uint32_t number)
@@ -202,8 +202,8 @@ static void test_old_packet_completes_new_block(void **state)
 /* The receiver writes a packet's bytes to memory before it looks whether it still waits for them.
  * So a late copy of an old write's packet puts old bytes over those of a newer write to the same
  * place, though both are done and have been reported so. Sequence numbers do not help: they keep
- * the books right, not the memory. What the copy leaves behind, the beginning of a block that never
- * comes, is forgotten after some time. */
+ * the books right, not the memory. The copy leaves the beginning of a block that never comes. It is
+ * forgotten after some time. */
 static void test_late_copy_overwrites(void **state)
 {
     (void)state;

@@ -46,7 +46,7 @@ void exanest_link_close(struct exanest_link *link)
     free(link->ways[1].flying);
 }
 
-/* -- What happens between two cycles ------------------------------------------------------------*/
+/* -- Events between two cycles ------------------------------------------------------------------*/
 
 static uint64_t next_arrival(const struct exanest_direction *way)
 {

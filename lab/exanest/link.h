@@ -31,7 +31,7 @@ struct exanest_link_config {
     uint32_t wire_ps;
 };
 
-/* What is on the wire, and when it will have come. */
+/* A piece on the wire, and the time when it will have come. */
 struct exanest_flying {
     uint64_t at_ps;
     struct exanest_piece piece;
@@ -67,7 +67,7 @@ void exanest_link_step(struct exanest_link *link, uint64_t now_ps);
 /* Would steps change nothing until somebody puts or takes a word? */
 bool exanest_link_idle(const struct exanest_link *link);
 
-/* What stands at an end: words go in by the one, and come out by the other. */
+/* The units at an end: words go in by the one, and come out by the other. */
 static inline struct exanest_serializer *exanest_link_in(struct exanest_link *link, uint32_t end)
 {
     return &link->ways[end].serializer;

@@ -51,8 +51,8 @@ void exanest_machine_close(struct exanest_machine *machine);
 uint8_t *exanest_machine_bytes(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
                                uint64_t va, uint64_t bytes);
 
-/* What a process asks for: `bytes` from its own `source` to `va` of the same domain's process on
- * FPGA `to`; 16 bytes of `data` to `notify_va` there, unless that is 0. */
+/* A process's request: `bytes` from its own `source` to `va` of the same domain's process on FPGA
+ * `to`; 16 bytes of `data` to `notify_va` there, unless that is 0. */
 struct exanest_write {
     uint32_t to;
     uint64_t source, va, notify_va;

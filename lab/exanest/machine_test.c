@@ -186,8 +186,8 @@ static void test_digest(void **state)
 enum {
     SLOT_BYTES = 0xa000,
     SLOTS = 8,        /* Transfers of each FPGA. */
-    OURS = 0,         /* What is sent from lies here, */
-    THEIRS = 0x60000, /* and what comes there, by sender and slot. */
+    OURS = 0,         /* The bytes to send lie here, */
+    THEIRS = 0x60000, /* and those that come lie here, by sender and slot. */
 };
 
 struct soak {
@@ -246,7 +246,7 @@ static void check_soak(struct soak *soak)
     }
 }
 
-/* One page of so many is not there, at both ends. */
+/* Takes one page of `one_of` away, at both ends. */
 static void take_pages(struct exanest_machine *machine, uint32_t one_of)
 {
     for (uint32_t i = 0; i < exanest_fabric_fpgas(&machine->fabric); i++) {
@@ -310,8 +310,9 @@ static void test_bad_network(void **state)
     }
 }
 
-/* What if only lost packets are sent again: beginnings and ends of blocks among them. None comes
- * twice: a damaged second copy behind the end of its block is never repaired (hazards_test.c). */
+/* The what-if in which only lost packets are sent again: beginnings and ends of blocks among them.
+ * None comes twice: a damaged second copy behind the end of its block is never repaired
+ * (hazards_test.c). */
 static void test_lost_packets(void **state)
 {
     (void)state;

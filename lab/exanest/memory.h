@@ -115,8 +115,8 @@ bool exanest_memory_set_present(struct exanest_memory *memory, uint16_t pdid, ui
 MUST_USE bool exanest_memory_next_fault(struct exanest_memory *memory,
                                         struct exanest_page_fault *fault);
 
-/* What a process sees at its own addresses, whether pages are there or not: the kernel brings them
- * in. NULL: nothing is mapped there, or not all of it in one space. */
+/* The bytes that a process sees at its own addresses, also where pages are missing: the kernel
+ * brings them in. NULL: the range is not mapped, or not all of it in one space. */
 uint8_t *exanest_memory_bytes(struct exanest_memory *memory, uint16_t pdid, uint64_t va,
                               uint64_t bytes);
 

@@ -34,7 +34,7 @@ uint64_t exanest_program_memory(uint32_t bytes)
     return 2 * lines(bytes) + LINE;
 }
 
-/* -- What it does -------------------------------------------------------------------------------*/
+/* -- Requests -----------------------------------------------------------------------------------*/
 
 static uint32_t piece_bytes(const struct exanest_program *program,
                             const struct exanest_program_slot *slot)
@@ -128,7 +128,7 @@ static void see(struct exanest_program *program, uint32_t number)
     }
 }
 
-/* -- What is next -------------------------------------------------------------------------------*/
+/* -- The next action ----------------------------------------------------------------------------*/
 
 /* A slot with something to see; EXANEST_WINDOW_MAX: none. */
 static uint32_t slot_ended(const struct exanest_program *program)

@@ -39,9 +39,9 @@ struct exanest_program_config {
     uint32_t other;   /* and from where it reads, or to where it writes. */
     uint32_t process; /* At both ends. */
     bool writes;
-    uint32_t bytes; /* A transfer has so many. */
-    uint32_t piece; /* A request asks for so many bytes of it, the next when they have come; 0: for
-                     * all of it. */
+    uint32_t bytes; /* Bytes of a transfer. */
+    uint32_t piece; /* A request asks for this number of its bytes, the next one when they have
+                     * come; 0: for all. */
     uint32_t count, window;
     uint32_t call_ns, poll_ns;
 };
@@ -73,11 +73,11 @@ struct exanest_program {
     uint32_t failed;                    /* That ended in an error. */
     uint64_t first_ps;                  /* The first one began, */
     uint64_t last_ps;                   /* the last one ended. */
-    uint64_t sum_ps, least_ps, most_ps; /* What transfers took. */
+    uint64_t sum_ps, least_ps, most_ps; /* Times of transfers. */
     struct exanest_program_slot slots[EXANEST_WINDOW_MAX];
 };
 
-/* One transfer of so many bytes after the other, with the costs above. */
+/* Transfers of `bytes` bytes, one after the other, with the costs above. */
 struct exanest_program_config exanest_program_default(uint32_t fpga, uint32_t other, bool writes,
                                                       uint32_t bytes);
 
@@ -90,7 +90,8 @@ static inline bool exanest_program_over(const struct exanest_program *program)
     return program->ended == program->config.count;
 }
 
-/* What a process needs for transfers of so many bytes; where source and target lie. */
+/* The memory that a process needs for transfers of `bytes` bytes; the places of source and
+ * target. */
 uint64_t exanest_program_memory(uint32_t bytes);
 uint64_t exanest_program_source(void);
 uint64_t exanest_program_target(uint32_t bytes);

@@ -42,7 +42,7 @@ struct exanest_r5 {
     struct exanest_page_fault fault;
     uint64_t fault_ps;
     uint64_t began_ps;  /* The action did, */
-    uint64_t busy_ps;   /* and so much time was spent on all of them. */
+    uint64_t busy_ps;   /* and the time of all of them. */
     bool two_cores;     /* A second core computes, */
     uint64_t second_ps; /* and has something to do until then. */
     struct exanest_host_store store;
@@ -64,7 +64,7 @@ void exanest_r5_bind(struct exanest_r5 *r5, uint32_t page, uint16_t pdid);
 enum exanest_pad_access exanest_r5_post(struct exanest_r5 *r5, uint32_t page, uint32_t channel,
                                         const struct exanest_transfer *transfer);
 
-/* What a program sees of its transfer. */
+/* A program's view of its transfer. */
 struct exanest_transfer exanest_r5_transfer(const struct exanest_r5 *r5, uint32_t page,
                                             uint32_t channel);
 

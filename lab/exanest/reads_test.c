@@ -23,7 +23,7 @@ enum {
     FPGAS = 8,
     READS = 8, /* By each FPGA, and as many writes, to the next one. */
     SLOT_BYTES = 0xa000,
-    OURS = 0,                                /* What is read and sent from, by slot; */
+    OURS = 0,                                /* The bytes to read and send, by slot; */
     READ_TO = OURS + READS * SLOT_BYTES,     /* where reads bring it, */
     WROTE_TO = READ_TO + READS * SLOT_BYTES, /* and writes. */
     NOTICES = WROTE_TO + READS * SLOT_BYTES,
@@ -47,7 +47,7 @@ struct soak {
     struct reader readers[FPGAS];
 };
 
-/* What became of requests. */
+/* The fate of requests. */
 struct requests {
     uint64_t sent_again, given_back, duplicates;
 };

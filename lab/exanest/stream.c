@@ -47,7 +47,7 @@ static bool hopeless(const struct exanest_world *world, uint32_t from,
            world->machine.r5s[from].firmware.counters.timeouts != 0;
 }
 
-/* Runs until so many words have been written there; returns when. */
+/* Runs until `words` words have been written there; returns the time. */
 static uint64_t run_to_word(struct exanest_world *world, uint32_t from,
                             const struct exanest_fpga *fpga, uint64_t words)
 {

@@ -326,7 +326,7 @@ static struct exanest_lane *watch_links(struct exanest_watch *watch, struct exan
     return lane;
 }
 
-/* What leaves a router by its remote ports, a lane for each virtual channel. */
+/* Watches the words that leave a router by its remote ports, a lane for each virtual channel. */
 static struct exanest_lane *watch_wires(struct exanest_watch *watch, struct exanest_fabric *fabric,
                                         uint32_t qfdb, struct exanest_lane *lane)
 {

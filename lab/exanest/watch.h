@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * watch - what a machine does, written into a trace and a capture while somebody looks.
+ * watch - a machine's events, written into a trace and a capture while somebody looks.
  *
  * Purpose    Spans of the R5s' actions, of packets at send units and on links, of links that are
  *            stopped, and of receivers' contexts; and each packet of each link as a frame.
- * Inputs     What units say: exanest_lane_take, _stop, exanest_watch_action, _contexts.
+ * Inputs     The units' calls: exanest_lane_take, _stop, exanest_watch_action, _contexts.
  * Outputs    A trace and a capture, which are the caller's.
  * Ownership  The caller owns the watch: it is ended before the trace is closed, which still needs
  *            its names, and closed after that.
  * Threads    One world, one thread.
- * Time       The world's. A frame's time is when its last word has left; frames are in that order
- *            but for the 20 ns of a clock's cycle and a word.
+ * Time       The world's. A frame's time is the time when its last word has left. Frames are in
+ *            that order but for the 20 ns of a clock's cycle and a word.
  * Units      Picoseconds. A frame is the packet's words, 16 bytes each, lowest byte first.
  * Limits     Spans of EXANEST_WATCHED_FPGAS FPGAs, frames of all; EXANEST_CONTEXT_LANES contexts of
  *            an FPGA at a time. Actions of an R5 that take no time are left out.
  * Source     Our choice.
  *
- * Whoever is watched has a pointer, which is NULL while nobody looks: that costs one branch.
+ * Each unit that can be watched has a pointer to the watch, which is NULL while nobody looks: that
+ * costs one branch.
  */
 #ifndef LAB_EXANEST_WATCH_H
 #define LAB_EXANEST_WATCH_H
@@ -70,7 +71,7 @@ struct exanest_fpga_watch {
 /* Watches an open machine. NULL: neither trace nor capture is there. */
 struct exanest_watch *exanest_watch_open(struct exanest_machine *machine, struct sim_trace *trace,
                                          struct sim_capture *capture);
-/* What is under way ends here. `watch` may be NULL, here and below. */
+/* Spans that are under way end here. `watch` may be NULL, here and below. */
 void exanest_watch_end(struct exanest_watch *watch);
 void exanest_watch_close(struct exanest_watch *watch);
 

@@ -27,8 +27,8 @@
 #define WRITTEN   300000u
 #define READ      50000u
 #define FILE_MAX  (8u << 20)
-/* What several links send between two edges of the clock is written link by link, and a word's end
- * is known when it begins. */
+/* Words that several links send between two edges of the clock are written link by link, and a
+ * word's end is known when it begins. */
 #define DISORDER_PS 20000u
 #define WRITER      0u
 #define READER      1u
@@ -50,8 +50,9 @@ static void fill(struct run *run, uint32_t fpga, uint64_t va, uint32_t bytes)
     }
 }
 
-/* F1 writes to F2 over both links, which reads from F3 of the other QFDB. All of it is done, and
- * the files are closed; the machine is still there. So many packets of a million are damaged. */
+/* F1 writes to F2 over both links, and F2 reads from F3 of the other QFDB. When this returns, all
+ * transfers are done and the files are closed; the machine is still there. Of a million packets
+ * `damaged` are damaged. */
 static struct run *run_machine(const char *trace, const char *capture, uint32_t damaged)
 {
     char error[200];

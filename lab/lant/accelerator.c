@@ -143,7 +143,8 @@ static void start(struct lant_accelerator *accelerator)
     go_on(accelerator, LANT_ACCELERATOR_PULLS, copy_ps(accelerator, work.bytes));
 }
 
-/* What is written at a time: the whole result, or a part of it that can be sent already. */
+/* The bytes that are written at a time: the whole result, or a part of it that can be sent
+ * already. */
 static uint32_t part_bytes(const struct lant_accelerator *accelerator,
                            const struct lant_accelerator_buffer *buffer)
 {
@@ -241,7 +242,7 @@ static void ask_again(struct lant_accelerator *accelerator)
     }
 }
 
-/* What is written of a result goes to the DMA engine. */
+/* Gives the part of a result that is written to the DMA engine. */
 static void push(struct lant_accelerator *accelerator, struct lant_accelerator_buffer *buffer)
 {
     const struct lant_accelerator_config *config = &accelerator->config;

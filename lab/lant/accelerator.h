@@ -41,7 +41,7 @@
 
 /* AccelWorkStruct. */
 struct lant_accelerator_work {
-    uint64_t source, bytes;             /* What to pull. */
+    uint64_t source, bytes;             /* The bytes to pull. */
     uint64_t destination, result_bytes; /* Where the end of the chain puts the result. */
     uint64_t notification;              /* A word there, which counts results. */
 };
@@ -64,7 +64,7 @@ enum lant_accelerator_role {
  * looks at local_notification_addr hears on_finished; what local_dma_notif is, nobody says. */
 struct lant_accelerator_config {
     enum lant_accelerator_role role;
-    uint64_t latency_cycles;      /* What the computation takes. */
+    uint64_t latency_cycles;      /* The time of the computation. */
     uint64_t work_window;         /* Its own work queue. */
     uint64_t intermediate;        /* Where the buffers are; not LAST's. */
     uint64_t remote_bram;         /* Global: the buffers of the next one. */
@@ -76,7 +76,7 @@ struct lant_accelerator_config {
     uint32_t remote_buffers; /* They are used in turns: see Limits. */
     uint32_t burst_cycles;   /* A copy of LANT_ACCELERATOR_BURST bytes. */
     uint32_t turn_cycles;    /* From a buffer that becomes free to the next block. */
-    uint64_t detour_ps;      /* What a block's way through DRAM takes beside its copies. */
+    uint64_t detour_ps;      /* The time of a block's way through DRAM beside its copies. */
     bool direct;             /* The DMA engine reads the result where it is: no copy. */
     bool overlap;            /* A part of the result is sent while the next one is written. */
     uint8_t adds;            /* To each byte: its mark, in place of a function. */
@@ -98,7 +98,7 @@ enum lant_accelerator_step {
 struct lant_accelerator_buffer {
     struct lant_accelerator_work work;
     uint32_t written, pushed, arrived; /* Bytes of the result. */
-    bool told;                         /* Whoever is next knows of it, or is being told. */
+    bool told;                         /* The next accelerator knows of it, or is being told. */
 };
 
 struct lant_accelerator_counters {
@@ -139,7 +139,7 @@ void lant_accelerator_open(struct lant_accelerator *accelerator,
                            lant_accelerator_finished on_finished, void *context);
 void lant_accelerator_close(struct lant_accelerator *accelerator);
 
-/* What work_accelerator() returns. */
+/* The values that work_accelerator() returns. */
 enum lant_accelerator_verdict {
     LANT_ACCELERATOR_TAKES = 0,
     LANT_ACCELERATOR_FULL = 1,

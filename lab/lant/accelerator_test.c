@@ -327,7 +327,7 @@ static void test_words(void **state)
     close_single(rig);
 }
 
-/* What a peer stores is judged; what finds no room is lost, and both are counted. */
+/* A peer's stores are judged; a store that finds no room is lost, and both are counted. */
 static void test_peers(void **state)
 {
     (void)state;

@@ -27,7 +27,7 @@ void lant_api_return(struct lant_call *call, enum lant_result result)
     }
 }
 
-/* What passes in a call is its cost, its patience, or no time: its way back to the program. */
+/* A time of a call has passed: its cost, its patience, or no time (its way back to the program). */
 static void on_event(struct sim *sim, struct sim_event *event)
 {
     struct lant_call *call = CONTAINER_OF(event, struct lant_call, event);
@@ -305,7 +305,7 @@ void lant_api_forget_arrivals(struct lant_api *api)
     lant_notifications_init(&api->aside[LANT_ASIDE_RECV_REG], LANT_NOTIFICATIONS_MAX);
 }
 
-/* -- What the node tells its program ------------------------------------------------------------*/
+/* -- Calls of the node to its program -----------------------------------------------------------*/
 
 static bool is_access(const struct lant_call *call)
 {

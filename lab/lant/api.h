@@ -27,11 +27,11 @@
 
 #include "lab/lant/node.h"
 
-/* What a call comes to. Table 3.5 prints the first two. */
+/* The result of a call. Table 3.5 prints the first two. */
 enum lant_result {
     LANT_RESULT_OK = 0,
     LANT_RESULT_TIMEOUT = 1,
-    LANT_RESULT_REFUSED = 2, /* The interface does not take what was asked for. */
+    LANT_RESULT_REFUSED = 2, /* The interface does not take the request. */
     LANT_RESULT_FAILED = 3,  /* The network gave up, or the peer refused. */
 };
 
@@ -69,7 +69,7 @@ struct lant_call {
     struct {
         uint64_t bytes;
         uint64_t address; /* Where the data is. */
-        uint32_t node;    /* Who sent it. */
+        uint32_t node;    /* The sender. */
     } received;           /* RecvStruct: of recv and quick_recv that came to OK. */
     /* The API's. */
     struct list place, store_place; /* Until it has returned; until it is done. */
@@ -116,7 +116,7 @@ static inline uint32_t lant_device_name(const struct lant_device *device)
 }
 
 struct lant_api_config {
-    uint64_t send_ps;    /* What a program pays for a call that puts a transfer on the queue. */
+    uint64_t send_ps;    /* The program's time for a call that puts a transfer on the queue. */
     uint64_t timeout_ps; /* How long calls wait for a notification; LANT_NEVER: for ever. */
 };
 
@@ -196,7 +196,7 @@ enum lant_store_state {
     LANT_STORE_FAILED,
 };
 
-/* What has become of a store: 2.5's shm_poll. */
+/* The state of a store: 2.5's shm_poll. */
 enum lant_store_state lant_api_poll(const struct lant_call *call);
 
 #endif

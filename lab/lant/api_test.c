@@ -188,7 +188,7 @@ static void test_failures(void **state)
     assert_int_equal(result_of(rig, &confirm), LANT_RESULT_FAILED);
     lant_api_send_blocking(&rig->apis[0], &blocking, 0, outside, 512);
     assert_int_equal(result_of(rig, &blocking), LANT_RESULT_FAILED);
-    /* What has failed before is no later fence's business. */
+    /* A later fence does not report an earlier failure. */
     lant_api_rdma_fence(&rig->apis[0], &fence);
     assert_int_equal(result_of(rig, &fence), LANT_RESULT_OK);
     close_rig(rig);

@@ -64,7 +64,7 @@ static struct lant_fabric_config fabric_of(const char *topology)
     return fabric;
 }
 
-/* What a program asks for may be refused; that is for the attack to see. */
+/* A program's request may be refused; the attack looks at its effects alone. */
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         if (call) {                                                                                \
@@ -247,7 +247,7 @@ static int foreign_answer(void)
     return (seen->status & LANT_STATUS_ERRORS) != 0 ? 0 : 2;
 }
 
-/* What lant_config_of makes of `--set timeout=60000`: the receiver must not forget first. */
+/* Does the same as lant_config_of for `--set timeout=60000`: the receiver must not forget first. */
 static int long_timeout(void)
 {
     struct lant_node_config config = lant_node_default();

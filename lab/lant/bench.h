@@ -21,12 +21,12 @@
 
 struct lant_bench;
 
-/* What the program of a node has seen. */
+/* Counts of a node's program. */
 struct lant_probe {
     struct lant_bench *bench;
     uint64_t done;        /* Accesses answered on the bus. */
     uint64_t done_ps;     /* The last of them. */
-    uint64_t data;        /* What the last load got. */
+    uint64_t data;        /* The bytes of the last load. */
     uint64_t confirmed;   /* Stores whose peers have them. */
     uint64_t pushed;      /* Transfers that have left, */
     uint64_t pushed_ps;   /* the last of them, */

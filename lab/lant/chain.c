@@ -9,7 +9,7 @@
 enum {
     /* Local addresses. On node 0: */
     SOURCES = 0,        /* Blocks. */
-    RESULTS = 0x100000, /* What F1 has made of them. */
+    RESULTS = 0x100000, /* F1's results. */
     /* On node 1: */
     INPUTS = 0x100000,
     ENDS = 0,

@@ -28,7 +28,7 @@
 
 #define LANT_CHAIN_UNDER_WAY_MAX 8u
 #define LANT_CHAIN_BLOCK_MAX     32768u
-#define LANT_CHAIN_MEMORY        (4u << 20) /* What the nodes need of memory. */
+#define LANT_CHAIN_MEMORY        (4u << 20) /* The memory that the nodes need. */
 
 struct lant_chain_costs {
     uint32_t submit;      /* From the application's time stamp until F1 has its work. */
@@ -44,7 +44,7 @@ struct lant_chain_config {
     bool by_cpu;             /* (b). */
     uint32_t bytes, blocks;  /* A block's; how many there are. */
     uint32_t under_way;      /* Blocks, at most. */
-    uint64_t latency_cycles; /* What each computation takes. */
+    uint64_t latency_cycles; /* The time of each computation. */
     uint32_t buffers;        /* For F1's results. */
     bool direct, overlap;    /* See accelerator.h. */
 };

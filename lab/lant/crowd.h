@@ -2,17 +2,18 @@
  *
  * crowd - many nodes that exchange data while bits are flipped, and every byte of them compared.
  *
- * Purpose    An all-to-all and a halo exchange on whole networks: what the interface promises, that
- *            data come right and operations are told of once, where everything goes wrong that can.
+ * Purpose    An all-to-all and a halo exchange on whole networks: the interface promises that data
+ *            come right and that operations are told of once, and here everything goes wrong that
+ *            can.
  * Inputs     The run's parameters (LANT_CROWD_USES, and LANT_HALO_USES); the kind of network.
  * Outputs    struct lant_crowd_outcome: bytes that are not as a model of memory says, and
- *            operations of which somebody heard not exactly once.
+ *            operations that were not told of exactly once.
  * Ownership  A world ends within the call.
  * Threads    One run, one thread.
  * Time       Picoseconds of the world; what a program computes takes no time.
  * Units      Bytes; nodes by index. The nodes in use are the first of the network's.
  * Limits     LANT_CROWD_NODES_MAX nodes.
- * Source     Specification 2.3 to 2.13, 7 (LNI-86, LNI-87). What is exchanged is our choice.
+ * Source     Specification 2.3 to 2.13, 7 (LNI-86, LNI-87). The exchanged data are our choice.
  */
 #ifndef LAB_LANT_CROWD_H
 #define LAB_LANT_CROWD_H

@@ -24,7 +24,7 @@ struct member {
     struct exchange *exchange;
     struct lant_node *node;
     struct sim_event wake;
-    uint32_t begun, ended, place, stride; /* What comes next, and how far it is from the last. */
+    uint32_t begun, ended, place, stride; /* The next peer, and the step to the one after it. */
 };
 
 struct exchange {

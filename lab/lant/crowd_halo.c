@@ -25,7 +25,7 @@ enum {
     CAME_AT = SENT_AT + 2 * DIRECTIONS * SPACING,
     FLAGS_AT = CAME_AT + 2 * DIRECTIONS * SPACING,
     MEMORY_BYTES = FLAGS_AT + 512,
-    LOOKS_CYCLES = 200, /* A program that waits looks so often. */
+    LOOKS_CYCLES = 200, /* A program that waits looks once in this time. */
 };
 
 /* The dimension in which faces are */

@@ -31,9 +31,9 @@ enum lant_network_kind {
 
 struct lant_network {
     enum lant_network_kind kind;
-    uint32_t nodes; /* A fat tree may have more: the first so many. */
+    uint32_t nodes; /* A fat tree may have more: the first `nodes` ones are used. */
     struct lant_torus torus;
-    bool mesh; /* Nobody goes around the ends of the torus. */
+    bool mesh; /* No packet goes around the ends of the torus. */
     struct lant_fat_tree tree;
     bool counts_links;     /* Links crossed, those of nodes included. */
     bool turns_at_the_top; /* Packets go up all the way. */
@@ -41,7 +41,7 @@ struct lant_network {
 };
 
 struct lant_network lant_torus_of(uint32_t a, uint32_t b, uint32_t c);
-/* The tree of the fewest levels that has so many nodes. At the top, switches use `top` of their
+/* The tree of the fewest levels that has `nodes` nodes. At the top, switches use `top` of their
  * ports: all `radix` ones, or half of them as on other levels. */
 struct lant_network lant_fat_tree_of(uint32_t nodes, uint32_t radix, uint32_t top);
 /* Any two groups have one link, or several if `globals`, those of a router, are enough for that. */

@@ -103,8 +103,9 @@ static void test_trees(void **state)
 
 /* -- Dragonflies --------------------------------------------------------------------------------*/
 
-/* One link joins two groups: number k of the one, k groups behind its next one, which is number
- * G - 2 - k of the other. Whose router it is not has one switch more to cross. */
+/* One link joins two groups: number k of the one, k groups behind its next one, which is number G -
+ * 2 - k of the other. A packet whose router does not have this link has one switch more to
+ * cross. */
 static uint32_t expected_dragonfly(const struct lant_dragonfly *dragonfly, uint32_t from,
                                    uint32_t to)
 {

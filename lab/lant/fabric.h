@@ -34,8 +34,9 @@
 /* One direction of a line between two parts of the network. */
 struct lant_line {
     uint32_t latency_cycles; /* From the flit in to the flit out. */
-    uint32_t frame_flits;    /* What a packet takes of the line beside its flits: preamble, end. */
-    uint32_t pause_flits;    /* The line takes one more for each so many flits; 0: none. */
+    uint32_t frame_flits;    /* Flits of the line that a packet takes beside its own: preamble,
+                              * end. */
+    uint32_t pause_flits;    /* The line takes one more for each pause_flits; 0: none. */
     bool store_and_forward;  /* A packet leaves the receiving MAC when all of it has come. */
 };
 
@@ -51,7 +52,7 @@ struct lant_fabric_config {
     uint32_t packets;              /* That can be on their way. */
     enum lant_flow_kind flow;
     uint32_t buffer_flits; /* At a switch, for each channel of a line; LANT_FLOW_NONE: no bound. */
-    uint32_t channels;     /* Each line has so many; 0 is 1. */
+    uint32_t channels;     /* The channels of each line; 0 is 1. */
     bool may_deadlock;     /* Networks that need more channels are not refused. */
 };
 

@@ -221,7 +221,7 @@ void lant_fault_grid_run(struct lab_run *run, struct lant_fault_grid *grid,
     }
 }
 
-/* -- What the grid says -------------------------------------------------------------------------*/
+/* -- Values of the grid -------------------------------------------------------------------------*/
 
 double lant_fault_crossing(const struct lant_fault_grid *grid, enum lant_fault_size size,
                            enum lant_fault_distribution distribution, uint32_t seed)

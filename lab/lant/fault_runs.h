@@ -59,7 +59,7 @@ struct lant_fault_grid {
 
 #define LANT_FAULT_ALL_SEEDS LANT_FAULT_SEEDS
 
-/* What is measured. */
+/* The measurements to make. */
 struct lant_fault_plan {
     uint32_t messages[LANT_FAULT_SIZES]; /* For each seed; 0: none of this size. */
     bool without_llv;
@@ -75,10 +75,10 @@ void lant_fault_grid_run(struct lab_run *run, struct lant_fault_grid *grid,
 
 /* A pair as the run's parameters say; its distribution, threshold and seed are the caller's. */
 struct lant_fault_pair_config lant_fault_pair_of(struct lab_run *run, enum lant_fault_mode mode);
-/* Packets of a message of so many bytes: with ECC more. */
+/* Packets of a message of `bytes` bytes: with ECC more. */
 uint32_t lant_fault_packets(struct lab_run *run, enum lant_fault_mode mode, uint32_t bytes);
-/* So many messages, one after the other: or the share of them that the parameter `messages` says,
- * two at least. */
+/* Sends `messages` messages, one after the other: or the share of them that the parameter
+ * `messages` says, two at least. */
 struct lant_fault_statistics lant_fault_measure(struct lab_run *run,
                                                 const struct lant_fault_pair_config *config,
                                                 uint32_t packets, uint32_t messages);
@@ -103,7 +103,7 @@ double lant_fault_crossing(const struct lant_fault_grid *grid, enum lant_fault_s
 
 /* Draws a curve for each size, distribution and mode of the plan: `value` over the error rate. */
 typedef double (*lant_fault_value)(const struct lant_fault_statistics *statistics, uint32_t bytes);
-/* What the specification's other implementations found; LAB_NOTHING: nothing. May be NULL. */
+/* Results of the specification's other implementations; LAB_NOTHING: none. May be NULL. */
 typedef double (*lant_fault_expected)(enum lant_fault_size size,
                                       enum lant_fault_distribution distribution,
                                       enum lant_fault_mode mode, double rate);

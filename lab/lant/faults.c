@@ -86,7 +86,7 @@ static void step_engine(struct lant_fault_pair *pair, struct lant_fault_message 
 
 /* -- Answers ------------------------------------------------------------------------------------*/
 
-/* What was sent behind the packet that failed, and has no answer, fails as well. */
+/* Packets that were sent behind the failed one, and have no answer, fail as well. */
 static void go_back(struct lant_fault_pair *pair, const struct lant_footer *failed)
 {
     const struct lant_transactions *rows = &pair->rdma.transactions;
@@ -144,7 +144,7 @@ static uint64_t line_ps(const struct lant_fault_pair *pair)
     return pair->waits ? LANT_NEVER : pair->engine_ps;
 }
 
-/* What happens next, and the time of it. */
+/* Carries out the next event, and takes its time. */
 static void step(struct lant_fault_pair *pair, struct lant_fault_message *message)
 {
     const uint64_t network = network_ps(pair), line = line_ps(pair);

@@ -4,21 +4,22 @@
  *
  * Purpose    Sends messages, one after the other, through a network that spoils packets, and says
  *            how long each took until its last packet was acknowledged.
- * Inputs     What the injector does; what a packet and a descriptor cost.
+ * Inputs     The injector's settings; the cost of a packet and of a descriptor.
  * Outputs    Times; packets that were sent, and sent again.
  * Ownership  The caller owns the struct.
  * Threads    One caller at a time.
  * Time       Picoseconds, which go on from message to message; the injector counts whole cycles.
- * Units      A message is so many packets of 512 bytes.
+ * Units      A message is a number of packets of 512 bytes.
  * Limits     Packets under way: LANT_ROWS_MAX. A packet goes again seven times at most.
  * Source     Lant 5.3; specification 2.15, 2.8, 6.7.
  *
- * The sender is transport/lant's, as a node has it. What a message costs: `setup` for each
+ * The sender is transport/lant's, as a node has it. The cost of a message: `setup` for each
  * descriptor that the DMA engine starts, `packet_ps` of the line for each packet, and the network.
  * A packet has its row from its first flit on, and enters the network with its last one. Failed
  * packets go again when the message has been issued (2.8); each waits for the answer of the one
  * before, unless `pipelined`. There is no early acknowledgement: chapter 5 had none (9.AZ). The
- * word that all has come is not part of the measurement, and is acknowledged at once.
+ * notification that all bytes have come is not part of the measurement, and is acknowledged at
+ * once.
  */
 #ifndef LAB_LANT_FAULTS_H
 #define LAB_LANT_FAULTS_H
@@ -31,8 +32,8 @@ struct lant_fault_pair_config {
     uint64_t packet_ps; /* A packet's time on the line. */
     uint32_t setup_cycles;
     uint16_t rows;  /* Packets under way. */
-    bool pipelined; /* What goes again does not wait for answers. */
-    /* Go-back-N: what was sent behind a failed packet and is not answered fails, too. */
+    bool pipelined; /* Packets that go again do not wait for answers. */
+    /* Go-back-N: packets that were sent behind a failed one and are not answered fail, too. */
     bool goes_back;
 };
 

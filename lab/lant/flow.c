@@ -91,7 +91,7 @@ static bool leads_to_switch(const struct lant_fabric *fabric, uint32_t port)
     return fabric->topology.ports[port].peer >= fabric->topology.nodes;
 }
 
-/* Whoever sends knows of the room only with credits; nodes take whatever comes. */
+/* A sender knows of the room only with credits; nodes take every packet. */
 static bool has_room(const struct lant_fabric *fabric, uint32_t port,
                      const struct lant_frame *frame)
 {

@@ -134,7 +134,7 @@ static void expect_room(const struct net *net, uint32_t *model)
     for (uint32_t i = 0; i < LANT_CHANNELS_MAX * ports; i++) {
         const struct lant_flow_channel *channel =
             &fabric->flow.ports[i / LANT_CHANNELS_MAX].channels[i % LANT_CHANNELS_MAX];
-        /* What has left may still be on the books until the word of it is back. */
+        /* Flits that have left still count until the credit for them is back. */
         assert_true(model[i] <= channel->used);
         assert_true(channel->used <= fabric->config.buffer_flits);
     }

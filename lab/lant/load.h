@@ -27,10 +27,10 @@
 #define LANT_ROUTER_HOSTS  16u
 #define LANT_GROUP_HOSTS   (LANT_GROUP_ROUTERS * LANT_ROUTER_HOSTS)
 
-/* What lant_load_network asks for. */
+/* The parameters that lant_load_network asks for. */
 #define LANT_LOAD_USES "mac mac_frame mac_pause switch torus group forwards queues "
 
-/* Networks of about so many nodes. */
+/* Networks of about `nodes` nodes. */
 struct lant_size {
     uint32_t nodes;
     uint32_t torus[3], power[3]; /* As in Table 3.1, and a power of two. */
@@ -40,7 +40,7 @@ struct lant_size {
 
 extern const struct lant_size lant_size_1k, lant_size_8k, lant_size_64k;
 
-/* What rows and figures call them, by kind. */
+/* Their names in rows and figures, by kind. */
 extern const char *const lant_network_names[LANT_KINDS];
 extern const char *const lant_network_ids[LANT_KINDS];
 

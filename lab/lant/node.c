@@ -167,7 +167,7 @@ static void issue_beats(struct lant_node *node)
         const enum lant_shm_verdict verdict =
             lant_shm_request(&node->shm, &node->beats.ring[at].request, now_ps);
         if (lant_shm_is_held(verdict)) {
-            return; /* Whatever frees a row comes by here. */
+            return; /* The event that frees a row comes by here. */
         }
         CHECK(verdict == LANT_SHM_ISSUED || verdict == LANT_SHM_PENDING);
         node->beats.first = (at + 1) % LANT_ACCESSES_MAX;
@@ -200,7 +200,8 @@ static void delay(struct lant_node *node, const struct lant_shm_done *done, uint
     node->delayed.ring[at].at_ps = at_ps;
 }
 
-/* What is done goes to the program: early acknowledgements after the time that a timer takes. */
+/* Operations that are done go to the program: early acknowledgements after the time that a timer
+ * takes. */
 static void collect_done(struct lant_node *node)
 {
     struct lant_shm_done done;
@@ -316,8 +317,8 @@ static void schedule_notifications(struct lant_node *node)
     }
 }
 
-/* What a transfer failed by is kept for who looks for it, and reported if an accelerator began
- * it (2.16). False: none has failed. */
+/* Keeps the failures of transfers for programs that look for them, and reports those of transfers
+ * that an accelerator began (2.16). False: none has failed. */
 static bool record_failures(struct lant_node *node)
 {
     struct lant_rdma_failure failure;

@@ -21,7 +21,7 @@ static uint64_t forward_ps(const struct lant_visit *visit)
                : lant_cycles(lant_packet_flits(&visit->packet.header));
 }
 
-/* The visit's packet is an answer now, whose first flit can leave after so many cycles. */
+/* The visit's packet is an answer now, whose first flit can leave after `delay_ps`. */
 static void answer_after(struct lant_visit *visit, uint64_t delay_ps)
 {
     struct lant_node *node = visit->node;

@@ -126,8 +126,8 @@ static void test_senders_share_the_cam(void **state)
     close_world(seen);
 }
 
-/* A packet waits for its own line only: node 0 begins with one to node 1, whose line it keeps for
- * ever so long, and its word to node 2 is as early as ever. */
+/* A packet waits for its own line only. Node 0 begins with one to node 1, whose line it keeps for a
+ * long time. Its word to node 2 is as early as ever. */
 static void test_lines_of_a_node(void **state)
 {
     (void)state;

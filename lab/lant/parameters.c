@@ -13,7 +13,7 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_FITTED_WHOLE("LNI-A11", "mac_frame", "flits", 4, 0, 64, "3.4.3",
                      "what a packet takes of the line beside its flits"),
     LAB_FITTED_WHOLE("LNI-A12", "mac_pause", "flits", 24, 0, 1024, "3.4.3",
-                     "the line takes one more for each so many flits; 0: none"),
+                     "flits after which the line takes one more; 0: none"),
     LAB_FITTED_WHOLE("LNI-A17.level", "mac_rest", "cycles", 7, 0, 1000, "6.1",
                      "what the 10G MAC of chapter 6 takes beside storing a packet"),
     LAB_FITTED_WHOLE("LNI-A7", "switch", "cycles", 18, 0, 100000, "Table 3.7",
@@ -130,7 +130,7 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_WHOLE("ring", "", 256, 2, 65536, "2.12, OC", "how many; a power of two, or the next one"),
     LAB_WORD("fence", "on off", "2.5", "whether a program waits for it before it stores a flag"),
     LAB_WORD("queues", "outputs inputs", "OC", "where switches queue: the document says nothing"),
-    /* What if (specification 8). */
+    /* What-ifs (specification 8). */
     LAB_WORD("timeout_by", "fixed distance", "8, item 7", "what a packet's timer follows from"),
     LAB_WHOLE("timeout_base", "cycles", 500, 0, 100000, "OC",
               "of a timer by distance: the ends, and what waits on the way"),

@@ -134,7 +134,7 @@ static inline struct lant_node_config without_early(void)
     return config;
 }
 
-/* What H1 says of a frame, which is sound. */
+/* The header in H1 of a sound frame. */
 static inline struct lant_header head_of(const struct lant_frame *frame)
 {
     struct lant_header head;

@@ -49,7 +49,7 @@ void lant_watch_close(struct lant_watch *watch);
 /* For the three below `watch` may be NULL: nobody looks. A packet leaves a node in this time. */
 void lant_watch_sent(struct lant_watch *watch, uint32_t node, const struct lant_header *header,
                      uint64_t begin_ps, uint64_t end_ps);
-/* So many are in use now. */
+/* The numbers in use now. */
 void lant_watch_levels(struct lant_watch *watch, uint32_t node,
                        const uint32_t levels[LANT_LEVEL_COUNT]);
 /* A packet has come to a node. */

@@ -107,7 +107,7 @@ static uint64_t resent_cycles(uint32_t to, uint32_t copies)
     return cycles;
 }
 
-/* LNI-W-1: a packet's timer is the base and so much for each hop: from its footer, 5 cycles behind
+/* LNI-W-1: a packet's timer is the base, and a time for each hop: from its footer, 5 cycles behind
  * its first flit, to the next copy's first flit. */
 static void test_timers_by_distance(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the four FPGAs of a QFDB send out of it together (row A13).
+ * The rate at which the four FPGAs of a QFDB send out of it together (row A13).
  */
 #include "lab/exanest/experiments.h"
 
@@ -16,7 +16,7 @@ static uint32_t neighbour(uint32_t to, uint32_t i)
     return qfdbs[to] * EXANEST_FPGAS + i;
 }
 
-/* The first `senders` FPGAs send to so many neighbours; in Gb/s, all together. */
+/* The first `senders` FPGAs send to `neighbours` neighbours; in Gb/s, all together. */
 static double aggregate_of(struct lab_run *run, bool one_port, uint32_t senders,
                            uint32_t neighbours)
 {

@@ -100,7 +100,7 @@ static void play(struct lab_run *run, struct torus *torus)
     exanest_crowd_close(&crowd);
 }
 
-/* What must not be, in one number. */
+/* The sum of all that must not be. */
 static double failures_of(const struct exanest_crowd_result *result)
 {
     return (double)(result->lost + result->wrong + result->late + result->stands + !result->idle);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a faster datapath changes of a stream over one link (row A21). The document's clock is
- * 150 MHz, its target 200: a measurement there would tell the two models of the line apart.
+ * The effect of a faster datapath on a stream over one link (row A21). The document's clock is 150
+ * MHz, its target 200: a measurement there would tell the two models of the line apart.
  */
 #include "lab/exanest/experiments.h"
 

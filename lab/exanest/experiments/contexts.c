@@ -174,8 +174,8 @@ const struct lab_experiment exanest_contexts = {
         "blocks of many sources fall as if by chance, so 128 active blocks, half of the places, "
         "already refuse one new block of 160. The four neighbouring TIDs that a young source gives "
         "to its blocks never share a set, which makes it better than chance. If the TID alone "
-        "chose the set, sources that begin with TID 0 would crowd in four of 16 sets. Who is "
-        "refused waits 20 us at first and tries again. Each figure is from the context table "
-        "itself, not from a machine with so many senders; the standard error of the first row is "
-        "3 %, of the others less than 1 %.",
+        "chose the set, sources that begin with TID 0 would crowd in four of 16 sets. A sender "
+        "that is refused waits 20 us at first and tries again. Each figure is from the context "
+        "table itself, not from a machine with as many senders; the standard error of the first "
+        "row is 3 %, of the others less than 1 %.",
 };

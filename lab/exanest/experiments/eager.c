@@ -22,7 +22,7 @@ enum eager {
     RENDEZVOUS,
 };
 
-/* What an eager message may have. */
+/* The most bytes of an eager message. */
 static uint32_t most_bytes(enum eager way)
 {
     return way == MAILBOX ? EXANEST_SYSTEM_MESSAGE_BYTES : EXANEST_PAYLOAD_BYTES_MAX;
@@ -159,13 +159,10 @@ const struct lab_experiment exanest_eager = {
     .explains =
         "All hardware that an eager protocol needs is there: the packetizer sends up to 256 bytes "
         "to a mailbox or to memory, with an acknowledgement and retransmission of its own, and no "
-        "R5 has to do with it. What it saves is software: of a small read's 4.16 us three are the "
-        "R5's and the request's. Where eager messages end is decided by their packet, not by the "
-        "time: 256 bytes still take less than a read of them. How much less depends on what a "
-        "store "
-        "to the packetizer costs a program, which the document does not say (word_cost); with "
-        "0.125 "
-        "us both are equal at 256 bytes. A receiver copies from its mailbox, and has to give "
-        "credit "
+        "R5 has to do with it. It saves software: of a small read's 4.16 us three are the R5's and "
+        "the request's. Where eager messages end is decided by their packet, not by the time: 256 "
+        "bytes still take less than a read of them. How much less depends on what a store to the "
+        "packetizer costs a program, which the document does not say (word_cost); with 0.125 us "
+        "both are equal at 256 bytes. A receiver copies from its mailbox, and has to give credit "
         "for its slots: neither is in the time.",
 };

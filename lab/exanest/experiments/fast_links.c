@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What if links ran at 16 Gb/s, which the document's transceivers can do: how fast a stream gets,
- * what limits it then, and whether the watermark of 72 words still protects the FIFO.
+ * Links at 16 Gb/s, which the document's transceivers can do: the rate of a stream, its limit, and
+ * whether the watermark of 72 words still protects the FIFO.
  */
 #include "lab/exanest/experiments.h"
 

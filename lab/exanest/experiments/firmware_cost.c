@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What the R5's time for a block makes of throughput (row A22); and what if hardware took the
- * responses instead (section 8, item 3 of the specification).
+ * The effect of the R5's time for a block on throughput (row A22); and the what-if in which
+ * hardware takes the responses instead (section 8, item 3 of the specification).
  */
 #include "lab/exanest/experiments.h"
 
@@ -14,8 +14,8 @@ enum {
 #define LINK_GBPS  (2048 / (18 * 12.8 + 20)) /* A2: 3 dead cycles a packet. */
 #define KNEE_US    (BLOCK_BITS / 1000 / LINK_GBPS)
 
-/* What responses cost a write of one block: one is read and handled; and when the R5 wakes for the
- * write, it reads in vain. */
+/* The cost of responses for a write of one block: one is read and handled; and when the R5 wakes
+ * for the write, it reads in vain. */
 #define ANSWER_US (1.37 + 2 * 0.13)
 
 static const double costs_us[] = {2, 6, 10, 13, 15, 16, 17, 19, 22, 27, 32};
@@ -79,7 +79,7 @@ static void add_a22(struct lab_run *run, const struct exanest_machine_config *co
     add_variation(run, &one, "one block at a time");
 }
 
-/* -- What if ------------------------------------------------------------------------------------*/
+/* -- The what-if: responses in hardware ---------------------------------------------------------*/
 
 /* The R5's costs of a block, all in the same proportion; with or without those of responses. */
 static struct exanest_machine_config slower(const struct exanest_machine_config *config,
@@ -172,7 +172,7 @@ const struct lab_experiment exanest_firmware_cost = {
     .explains =
         "A block of 16 KB is 16 us on the wire, and an R5 that needs less for its response and its "
         "successor never holds up a link: this is the document's reason why software can do it. "
-        "What the R5 does need is not printed, but for latencies; 2 us is our choice, and so is "
+        "Its real times are not printed, but for latencies; 2 us is our choice, and so is "
         "the share of 3/4 of it that responses have. With these, responses in hardware would "
         "allow one R5 to feed four times as many links, and finish a write 1.6 us earlier.",
 };

@@ -16,7 +16,9 @@ enum {
 #define STALL_PS  (10000 * SIM_NS)
 #define AFTER_PS  (5000 * SIM_NS)
 #define SAMPLE_PS (128 * SIM_NS)
-#define BEFORE_PS (1000 * SIM_NS) /* What the figure shows of the stream before it is stopped. */
+#define BEFORE_PS                                                                                  \
+    (1000 * SIM_NS) /* The figure shows this time of the stream before it is
+                                   * stopped. */
 
 static struct exanest_bench_config config_of(struct lab_run *run)
 {
@@ -40,7 +42,7 @@ static struct exanest_bench_config config_of(struct lab_run *run)
     return config;
 }
 
-/* What came of stalls, the worst of all. */
+/* The effects of stalls, the worst of all. */
 struct stalls {
     uint64_t lost, bubbles;
     double bubble_us;

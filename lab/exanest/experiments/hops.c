@@ -12,11 +12,11 @@ enum {
     FIRST = 2,
     LAST = 8,
     MESSAGE = 65536, /* 4 blocks. */
-    BYTES = 8,       /* What latency is measured with. */
+    BYTES = 8,       /* The message with which latency is measured. */
     MEGABYTE = 1048576,
 };
 
-/* The F1 that is so many hops away from number 0; 1: over a link, in the same QFDB. */
+/* The F1 that is `hops` hops away from number 0; 1: over a link, in the same QFDB. */
 static uint32_t at_distance(uint32_t hops)
 {
     return hops == 1 ? 1 : hops * EXANEST_FPGAS;
@@ -135,7 +135,7 @@ const struct lab_experiment exanest_hops = {
     .explains =
         "Over hops throughput does not change, because the blocks of a window cover the longest "
         "way. Its level says nothing: the router is a black box in the document, and its gap was "
-        "fitted to it. What the document counts as a hop is lost with its figure: here the F1 of "
+        "fitted to it. The document's way of counting hops is lost with its figure: here the F1 of "
         "two QFDBs talk, and a hop is a wire between two routers. The ring of 16 QFDBs is ours, "
         "for 8 hops; the document's torus has a dimension of 4.",
 };

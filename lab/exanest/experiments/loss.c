@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What lost packets cost: how much is sent again, how long it takes, and what is given up (A24).
+ * The cost of lost packets: packets that are sent again, the time, and transfers that are given up
+ * (A24).
  */
 #include "lab/exanest/experiments.h"
 
@@ -12,7 +13,7 @@
 #define ATTEMPTS 255 /* Retries where it is not about them. */
 #define WRITE_VA (EXANEST_MEMORY_VA + MEGABYTE)
 
-/* What came of some writes, one after another, and what they cost. */
+/* The results of some writes, one after another, and their cost. */
 struct lossy {
     uint32_t writes, failed;
     double sent, needed; /* Data packets; those needed are those of writes that ended well. */
@@ -25,7 +26,7 @@ struct lossy_load {
     uint32_t bytes;
     uint32_t writes;
     double loss;        /* Share of data packets alone. */
-    double packets_max; /* No write begins when so many were sent: a brake, not a measure. */
+    double packets_max; /* No write begins when this number were sent: a brake, not a measure. */
 };
 
 static uint64_t packets_sent(const struct exanest_machine *machine)
@@ -113,7 +114,7 @@ static double whole(double loss)
     return power(1 - loss, EXANEST_BLOCK_PACKETS_MAX);
 }
 
-/* What is sent for each packet that is needed, by enum exanest_resend. */
+/* The packets that are sent for each packet that is needed, by enum exanest_resend. */
 static double expected(uint32_t repeat, double loss)
 {
     switch ((enum exanest_resend)repeat) {
@@ -144,7 +145,7 @@ static double given_up(double loss, uint32_t retries)
 
 static double ratio_of(const struct lossy *lossy)
 {
-    /* If nothing has ended well: at least so much. */
+    /* If no write has ended well, the number is a lower bound. */
     return lossy->sent / (lossy->needed > 0 ? lossy->needed : MEGABYTE / 256.0);
 }
 
@@ -261,7 +262,7 @@ static void select_packets(struct lab_run *run, const struct exanest_machine_con
                        packets[3].us / blocks[3].us, 0.15);
 }
 
-/* -- What is given up ---------------------------------------------------------------------------*/
+/* -- Transfers that are given up ----------------------------------------------------------------*/
 
 static double share_given_up(struct lab_run *run, const struct exanest_machine_config *config,
                              double loss_of, uint32_t writes)

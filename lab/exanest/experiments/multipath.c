@@ -145,7 +145,7 @@ static void multipath(struct lab_run *run)
     add_figure(run);
 }
 
-/* What takes the second path away: one link's worth of slots, of blocks, or of links. */
+/* Settings that take the second path away: one link's worth of slots, of blocks, or of links. */
 #define BLOCKS_BROKEN_BY "buffers=shared slots=2 | write_blocks=1 | paths=fixed"
 #define BLOCKS_BECAUSE                                                                             \
     "two packets in flight keep less than one link busy; one block, or two, at a time do not "     \

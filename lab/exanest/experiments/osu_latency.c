@@ -22,7 +22,7 @@ enum stage {
     STAGES,
 };
 
-/* What the specification's table has for each of them, in us. */
+/* The specification's table of the stages, in us. */
 static const double table[STAGES] = {0.25, 0.58, 0.13, 1.56, 0.39 + 0.30, 0.70, 0, 0.25};
 
 struct way {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What packets of one shape make of a link (row A20).
+ * The throughput of a link with packets of one shape (row A20).
  */
 #include "lab/exanest/bench.h"
 #include "lab/exanest/experiments.h"

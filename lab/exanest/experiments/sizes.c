@@ -114,7 +114,7 @@ const struct lab_experiment exanest_sizes = {
     .explains =
         "A write takes about 3.6 us for the R5, memory and the way there and back, and 0.25 us for "
         "each packet; between blocks there is nothing, because others are in flight. So half of "
-        "the throughput comes with 4 KB, and a write of 1 MB has 99 % of it. What the R5 takes is "
+        "the throughput comes with 4 KB, and a write of 1 MB has 99 % of it. The R5's time is "
         "our choice, so small sizes say little about the document, whose curves are lost: only "
         "their highest point is printed.",
 };

@@ -79,6 +79,6 @@ const struct lab_experiment exanest_slots = {
         "A slot is in use from the read of memory until the last word of payload has left: 78 "
         "cycles. So 3 slots keep a link busy and 4 the crossbar. The document's 8 slots are what "
         "its formula gives (40 cycles of memory, a read every 5); no throughput of this model "
-        "needs more than half of them. What the others are for (several paths that stall, memory "
+        "needs more than half of them. The use of the others (several paths that stall, memory "
         "that takes longer) is not tried here.",
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a stream of writes achieves over one link, and inside an FPGA (rows A1, A2, A6, A12, A26).
+ * The rate of a stream of writes over one link, and inside an FPGA (rows A1, A2, A6, A12, A26).
  */
 #include "lab/exanest/experiments.h"
 
@@ -92,6 +92,6 @@ const struct lab_experiment exanest_throughput = {
     EXANEST_CLAIMS(throughput_claims),
     .quick = true,
     .run = throughput,
-    .explains = "The bound of a link is the share of payload in a packet. What the document "
-                "measured is less; its three cycles, read as dead time of the wire, come to 8.18.",
+    .explains = "The bound of a link is the share of payload in a packet. The document "
+                "measured less; its three cycles, read as dead time of the wire, come to 8.18.",
 };

@@ -18,7 +18,7 @@
 /* The source's: none, the smallest and the largest, and around the middle. */
 static const uint32_t sources[CURVES] = {0, 1, 7, 8, 15};
 
-/* What differs most from what should be, among all pairs of offsets. */
+/* The pairs of offsets that differ most from the prediction. */
 struct found {
     double blocks[2], packets[2]; /* [0]: the target's offset is 0, [1]: it isn't. */
     double share[CURVES][OFFSETS];

@@ -9,7 +9,7 @@
 
 #define LEAST 64u
 #define MOST  1048576u
-#define FEW   8192u /* What the figure of small sizes shows. */
+#define FEW   8192u /* The figure of small sizes ends here. */
 #define LARGE 4096u /* A15: from here on throughputs are compared. */
 #define STEP  16u   /* As near as the crossing is looked for. */
 #define SIZES 15u
@@ -33,7 +33,8 @@ struct setting {
     struct lab_run *run;
     struct exanest_machine_config config;
     uint32_t call_ns, poll_ns;
-    double zdma_software_us; /* What a call and a look would add to a transfer of the zDMA. */
+    double zdma_software_us; /* The time that a call and a look would add to a transfer of the
+                              * zDMA. */
 };
 
 static uint32_t scaled(double share, uint32_t ns)

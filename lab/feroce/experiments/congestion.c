@@ -300,12 +300,11 @@ const struct lab_experiment feroce_congestion = {
     .run = congestion,
     .explains =
         "A switch that asks for pauses where an input holds too much loses nothing, and the line "
-        "to "
-        "the receiver is as full as with one board: throughput does not change, as the document "
+        "to the receiver is as full as with one board: throughput does not change, as the document "
         "says. Only the latency changes, by the bytes that the inputs hold. Their thresholds are "
-        "fitted: "
-        "at 25 Gb/s 29,150 to 33,250 bytes give 20.5 us; at 10 Gb/s no threshold gives 13.2 us, "
-        "since frames are counted whole. The number of boards, the switch, and who paused are lost "
-        "with the document's figure. Bubbles in the boards, the rival explanation of the lost 1.7 "
-        "points, would let two boards reach 9.80 and 24.5 Gb/s, which contradicts the document.",
+        "fitted: at 25 Gb/s 29,150 to 33,250 bytes give 20.5 us; at 10 Gb/s no threshold gives "
+        "13.2 us, since frames are counted whole. The number of boards, the switch, and who paused "
+        "are lost with the document's figure. Bubbles in the boards, the rival explanation of the "
+        "lost 1.7 points, would let two boards reach 9.80 and 24.5 Gb/s, which contradicts the "
+        "document.",
 };

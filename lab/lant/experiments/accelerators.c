@@ -274,8 +274,7 @@ const struct lab_experiment lant_accelerators = {
         "The stages of a block follow one another, and the four copies of it are more than the "
         "transfer. The first accelerator is busy until its result has been acknowledged and the "
         "second one has been told, which bounds the throughput of both. Seven latencies rest on "
-        "two "
-        "fits: the time of a copy, and what the application takes. What the software transport "
-        "adds "
-        "was fitted to two figures, and what an accelerator takes between two blocks to one.",
+        "two fits: the time of a copy, and the application's time. The time that the software "
+        "transport adds was fitted to two figures, and an accelerator's time between two blocks to "
+        "one.",
 };

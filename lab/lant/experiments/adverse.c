@@ -16,7 +16,7 @@ struct point {
     const char *limits;
 };
 
-/* What is judged: the loads by enum lant_network_kind. */
+/* The loads that are judged, by enum lant_network_kind. */
 struct plan {
     const struct lant_size *size;
     struct point torus, tree, detours;

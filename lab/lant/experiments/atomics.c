@@ -9,7 +9,7 @@
 
 #include "lab/lant/bench.h"
 
-/* What the document prints or was fitted to it; parameters do not change it. */
+/* Values that the document prints, or that were fitted to it; parameters do not change them. */
 enum {
     MAC = 59,
     SWITCH = 18,
@@ -347,9 +347,9 @@ const struct lab_experiment lant_atomics = {
     .quick = true,
     .run = atomics,
     .explains =
-        "An exclusive load and store lock the counter for a round trip, in which all others "
-        "are refused and ask again. An atomic request travels once, and locks the counter "
-        "at its target for two accesses to memory: with 15 nodes eleven times as many "
-        "counts. What was done is remembered until no copy can come, and is never forgotten "
-        "to make room: a request for which there is none is put off.",
+        "An exclusive load and store lock the counter for a round trip, in which all others are "
+        "refused and ask again. An atomic request travels once, and locks the counter at its "
+        "target for two accesses to memory: with 15 nodes eleven times as many counts. A request "
+        "that was executed is remembered until no copy can come, and never forgotten to make room: "
+        "a request for which there is no room is put off.",
 };

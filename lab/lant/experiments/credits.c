@@ -8,7 +8,7 @@
 
 #include "lab/lant/bench.h"
 
-/* What the document prints; parameters do not change it. */
+/* Values that the document prints; parameters do not change them. */
 enum {
     MAC = 59,
     SWITCH = 18,
@@ -315,9 +315,9 @@ const struct lab_experiment lant_credits = {
     .explains =
         "With credits for each line nothing is dropped, and a buffer of three packets a line is "
         "enough for the document's MAC. Without, the transport repairs what switches drop, and "
-        "pays a timer for each; the receiver's line is busy all the same while all send. What "
-        "waits in the network does so within its timer: the document's 10000 cycles are too short "
-        "for some packets of four senders. In a fat tree, which goes up and then down, one channel "
-        "is sound; in a ring all packets can come to wait for each other, unless a second channel "
-        "takes those that have passed its end.",
+        "pays a timer for each; the receiver's line is busy all the same while all send. Packets "
+        "that wait in the network do so within their timer: the document's 10000 cycles are too "
+        "short for some packets of four senders. In a fat tree, which goes up and then down, one "
+        "channel is sound; in a ring all packets can come to wait for each other, unless a second "
+        "channel takes those that have passed its end.",
 };

@@ -8,7 +8,7 @@
 #include "lab/lant/crowd.h"
 #include "lab/lant/load.h"
 
-/* What must be 0. */
+/* Judges a count that must be 0. */
 static void judge_none(struct lab_run *run, const char *claim, enum lant_network_kind kind,
                        const char *unit, uint64_t measured, const char *what)
 {
@@ -19,7 +19,7 @@ static void judge_none(struct lab_run *run, const char *claim, enum lant_network
                        0, (double)measured, 0);
 }
 
-/* What must have happened; how often is chance. */
+/* Judges that something has happened; chance decides how often. */
 static void judge_some(struct lab_run *run, const char *which, enum lant_network_kind kind,
                        uint64_t measured, const char *what)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a loop of stores gains by early acknowledgement, and how much the inbound CAM has to hold
- * (rows A59, A69).
+ * The gain of a loop of stores by early acknowledgement, and the number of rows that the inbound
+ * CAM has to hold (rows A59, A69).
  */
 #include "lab/lant/bench.h"
 

@@ -72,8 +72,8 @@ static double deviation(const struct lant_fault_grid *grid, enum lant_fault_size
     return most;
 }
 
-/* What breaks a row is not the same for all sizes: repairs of 4 KB rarely wait for each other, and
- * only the large remote messages need every row. */
+/* Different sizes need different settings to break a row: repairs of 4 KB rarely wait for each
+ * other, and only the large remote messages need every row. */
 static const char *group_of(uint32_t size, uint32_t distribution, uint32_t mode)
 {
     if (size == LANT_FAULT_2M && distribution == LANT_FAULT_REMOTE) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What links with bit errors carry (Fig. 5.11; rows A32, A33, A63, A65).
+ * The goodput of links with bit errors (Fig. 5.11; rows A32, A33, A63, A65).
  */
 #include <stdlib.h>
 

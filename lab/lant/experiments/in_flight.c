@@ -7,7 +7,7 @@
 
 #include "lab/lant/bench.h"
 
-/* What the document prints; parameters do not change it. */
+/* Values that the document prints; parameters do not change them. */
 enum {
     MAC = 59,
     SWITCH = 18,
@@ -58,7 +58,7 @@ static double gbps_of(double cycles)
     return PACKET_BITS * 1e3 / (cycles * LANT_CYCLE_PS);
 }
 
-/* So many packets in a round trip, or as many as the line takes. */
+/* `rows` packets in a round trip, or as many as the line takes. */
 static double predicted_gbps(uint32_t rows, uint32_t hops)
 {
     const double each = packet_cycles(hops) / rows;
@@ -210,5 +210,5 @@ const struct lab_experiment lant_in_flight = {
     .explains = "The tables bound what is under way, and so throughput over distance: as many "
                 "packets as rows in each round trip. 16 are enough for six hops; 32 hops need 69. "
                 "The timers of early acknowledgement must grow with the rows, or the DMA engine "
-                "waits for the far end. What larger tables cost in logic is the document's matter.",
+                "waits for the far end. The model does not know the logic that larger tables cost.",
 };

@@ -10,7 +10,7 @@
 #include "lab/lant/experiments.h"
 #include "lab/lant/fabric.h"
 
-/* What the document prints; parameters do not change it. */
+/* Values that the document prints; parameters do not change them. */
 #define MAC_CYCLES    59.0
 #define SWITCH_CYCLES 18.0
 #define PACKET_CYCLES (68 + 4 + 68 / 24.0)
@@ -20,9 +20,10 @@
 #define IDLE_PACKETS 60e3
 #define WALKS        (1u << 17) /* Pairs of nodes whose distance is measured. */
 
-/* More than a dragonfly's links between groups take, and not more than those in groups do. */
+/* A load that is more than a dragonfly's links between groups carry, and that those in groups do
+ * carry. */
 #define OVERLOAD 0.3
-/* What a torus of 65,559 nodes cannot carry, and a dragonfly of as many can. */
+/* A load that a torus of 65,559 nodes cannot carry, and a dragonfly of as many nodes can. */
 #define HEAVY_LOAD 0.22
 
 #define LOADS_MAX 8u
@@ -149,7 +150,7 @@ static void judge_wait(struct lab_run *run, const char *claim, const struct swee
                        outcome_at(sweep, LANT_FAT_TREE, load)->latency, 0.03);
 }
 
-/* What is for the same group, and as much for others as its links take. */
+/* Packets for the same group arrive, and as many for other groups as its links take. */
 static void judge_overload(struct lab_run *run, const struct sweep *sweep)
 {
     const double nodes = lant_network_of(sweep->size, LANT_DRAGONFLY).nodes;
@@ -356,8 +357,8 @@ const struct lab_experiment lant_load_large = {
     LANT_CLAIMS(large_claims),
     .run = load_large,
     .explains =
-        "What one packet takes grows with the torus' sides, 1250 and 2410 cycles, and hardly "
-        "with the others, whose distances do not grow. What is carried follows the links: those "
+        "The time of one packet grows with the torus' sides, 1250 and 2410 cycles, and hardly "
+        "with the others, whose distances do not grow. The carried load follows the links: those "
         "of a ring of 20 are full at 0.4, of 41 at 0.195; those inside a dragonfly's groups at "
         "0.25, whatever its size, since there are enough between groups now. So at 65,536 nodes "
         "the dragonfly carries more than the torus, and at 1,024 a tenth of it.",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a receiver gains that sees by itself that all has come: Fig. 6.11, Table 7.2 (rows A20 to
- * A26, A58).
+ * The gain of a receiver that sees by itself that all bytes have come: Fig. 6.11, Table 7.2 (rows
+ * A20 to A26, A58).
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a line carries, and how many packets have to be under way for it: 3.4.3, 6.1 (rows A11,
- * A12, A15, A16, A66).
+ * The rate of a line, and the number of packets that have to be under way for it: 3.4.3, 6.1 (rows
+ * A11, A12, A15, A16, A66).
  */
 #include "lab/lant/bench.h"
 
@@ -28,7 +28,7 @@ static void on_packet(void *context, uint32_t node, struct lant_frame *frame)
     lant_fabric_free(&sink->fabric, frame);
 }
 
-/* Packets of so many bytes in a row, in Gb/s of payload. */
+/* Packets of `bytes` bytes in a row, in Gb/s of payload. */
 static double line_gbps(struct lab_run *run, uint32_t bytes)
 {
     struct sink sink = {0};

@@ -28,7 +28,7 @@ static struct rule rule_of(struct lab_run *run)
                          .by_distance = lab_word(run, "timeout_by") == 1};
 }
 
-/* What the prediction rests on: the rule, whatever the run's switch says. */
+/* The prediction rests on this rule, whatever the run's switch says. */
 static double timer_to(const struct rule *rule, uint32_t hops)
 {
     return rule->base + rule->hop * hops;
@@ -160,7 +160,8 @@ static void judge_needless(struct lab_run *run, const struct rule *rule)
 static void draw(struct lab_run *run, const struct rule *rule)
 {
     const struct rule fixed = {.fixed = rule->fixed};
-    lab_add_figure(run, "recovery", "What a lost packet costs a store", "hops", "cycles", false);
+    lab_add_figure(run, "recovery", "The cost of a lost packet for a store", "hops", "cycles",
+                   false);
     struct lab_series *series = lab_add_curve(run, "timer by distance");
     for (uint32_t hops = 1; hops <= FAR; hops *= 2) {
         lab_add_point(series, hops, store_recovery(run, rule, hops),
