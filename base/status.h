@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * status - what a caller is told when a request to us cannot be carried out.
+ * status - the reason why a caller's request was not carried out.
  *
  * Functions return it alone. Results go to trailing out-parameters, which are written only on
  * STATUS_OK. An error of a peer is never a status: it is a verdict with a counter.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * raw - what the machine itself can do, without any protocol: the limits nonic is held against.
+ * raw - the machine's own speed, without any protocol: the limits with which nonic is compared.
  *
  * Usage: raw memcpy | vm-write | udp-segmented | udp-unsummed | udp-single | udp-pingpong
  * Two processes, pinned to processors 0 and 1, for about a second. Prints one number: GB/s for

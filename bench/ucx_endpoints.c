@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * ucx_endpoints - what UCX makes of many endpoints, beside `nonic bench connections`.
+ * ucx_endpoints - UCX with many endpoints, beside `nonic bench connections`.
  *
  * One initiator puts to (or gets from) 64 bytes of its own for every endpoint, round robin, in the
  * memory of a few peers that poll. Every number of endpoints is measured in fresh processes. If a

@@ -5,14 +5,6 @@
  * Purpose    An experiment reproduces a row or figure of a document. It is a function of its
  *            parameters and a seed. It gives rows to compare and figures to draw. Its claims, and
  *            the settings that must break each claim, are written down before it runs.
- * Inputs     Parameters by name, a seed, files for traces.
- * Outputs    Rows with verdicts, figures, what parts take of memory, a digest that repeats.
- * Ownership  A run owns what it found.
- * Threads    A run belongs to one thread; several may go on side by side.
- * Time       Virtual; only the run's wall time is real, and it is nobody's result.
- * Units      Each parameter, row and series says.
- * Limits     LAB_ROWS_MAX rows, LAB_FIGURES_MAX figures, LAB_SERIES_MAX series of LAB_POINTS_MAX
- *            points.
  * Source     The documents' specifications, by section.
  */
 #ifndef LAB_LAB_H

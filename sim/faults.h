@@ -4,10 +4,8 @@
  *
  * Purpose    Decides of one unit after the other whether a fault strikes it. The caller carries the
  *            fault out.
- * Inputs     The probability of each fault; the world's generator, so that a seed decides.
  * Outputs    sim_fault_strikes; how often each fault struck, by name.
  * Ownership  A value without memory of its own. Zeroed memory makes no faults.
- * Threads    One caller at a time.
  * Units      Millionths: 1,000,000 strikes every unit.
  * Limits     None. For bits that are flipped at a rate there is sim/errors.h.
  * Source     docs/decisions/0006: the faults that the live NIC makes on purpose, and those of ends.

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * kernel - virtual time: which event is next.
+ * kernel - virtual time: the order of events.
  *
  * Purpose    Runs events in the order (time, order of scheduling), the same on every machine.
- * Inputs     sim_schedule, sim_cancel; a seed for the world's one generator.
  * Outputs    sim_step runs the next event; sim_note collects what happened into a digest.
- * Ownership  An event lies inside whoever waits for it; the kernel links it and allocates nothing.
- * Threads    A world is a value: several may run side by side, one thread each.
+ * Ownership  An event lies inside the struct that waits for it; the kernel links it and allocates
+ *            nothing.
  * Time       Integer picoseconds; 2^64 of them are 213 days.
- * Units      Picoseconds.
  * Limits     None on the number of events: an event costs the same among a thousand and, but for
  *            the caches, among a million.
- * Source     Varghese, Lauck, "Hashed and hierarchical timing wheels" (1987), for what is near;
+ * Source     Varghese, Lauck, "Hashed and hierarchical timing wheels" (1987), for near events;
  *            Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem"
- *            (1990), the radix heap, for what is far. docs/decisions/0007.
+ *            (1990), the radix heap, for far ones. docs/decisions/0007.
  */
 #ifndef SIM_KERNEL_H
 #define SIM_KERNEL_H

@@ -4,11 +4,8 @@
  *
  * Purpose    Real bytes, which programs and peers reach by address.
  * Inputs     Addresses and lengths that programs and peers choose: all are judged.
- * Outputs    A pointer to the bytes, or the reason why there is none.
  * Ownership  The memory owns its bytes; pointers into it live as long as it does.
- * Threads    One world, one thread.
  * Time       None: users add what an access takes.
- * Units      Bytes.
  * Limits     Addresses are physical: nothing is translated, nothing is absent.
  * Source     Parameters of the machines that use it.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * meter - what experiments measure: amounts per time, and how values are spread.
+ * meter - the measures of experiments: amounts per time, and how values are spread.
  */
 #ifndef SIM_METER_H
 #define SIM_METER_H

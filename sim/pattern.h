@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * pattern - which node a packet goes to.
+ * pattern - the node to which a packet goes.
  *
  * Purpose    The patterns by which networks are usually loaded, and any other as a flow matrix.
  * Inputs     A description such as "hotspot:0.2" (pattern_open), or lines "FROM TO SHARE"

@@ -10,7 +10,6 @@
  * Ownership  The topology owns its arrays until topology_close.
  * Threads    After it was opened it does not change: any number of threads may ask for routes.
  * Time       A route costs the same however large the network is.
- * Units      Femtoseconds a byte, picoseconds, bytes.
  * Limits     The TOPOLOGY_..._MAX below. A network that exceeds them, or in which not every node
  *            reaches every other, is refused with an error that says so. Deadlock: with queues that
  *            drop, or grow, nothing can. With credits, a fat tree (up, then down), a star and

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * trace - what happened when, for people: a file that a timeline or waveform viewer opens.
+ * trace - events and their times, for people: a file that a timeline or waveform viewer opens.
  *
  * Purpose    Tracks of spans (something lasts) and of values (a level changes), written as Chrome
  *            trace events (Perfetto, chrome://tracing) or as VCD (GTKWave, Surfer).
- * Inputs     Spans and values, in any order of time.
- * Outputs    The file, when the trace is closed.
  * Ownership  Names are kept by pointer: string literals, or what lives as long as the trace.
- * Threads    One world, one thread.
- * Time       Picoseconds, kept to the last one.
- * Units      As named by the caller.
  * Limits     SIM_TRACE_RECORDS_MAX records; what comes later is counted and said.
  * Source     "Trace Event Format" (Google, 2016); IEEE 1364-2005, clause 18 (VCD).
  */

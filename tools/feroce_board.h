@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * feroce_board - what the files of `nonic feroce board` share.
+ * feroce_board - functions that the files of `nonic feroce board` share.
  */
 #ifndef TOOLS_FEROCE_BOARD_H
 #define TOOLS_FEROCE_BOARD_H

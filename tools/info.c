@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nonic info - what a program would see if it were run now, and why.
+ * nonic info - the devices and ways that a program would get now, and why.
  */
 #include <arpa/inet.h>
 #include <getopt.h>

@@ -3,13 +3,6 @@
  * qp_scheduler - the choice of the queue pair whose work requests are read next.
  *
  * Purpose    Takes doorbells, and visits the queue pairs that have work in turn.
- * Inputs     qp_scheduler_doorbell; qp_scheduler_take (the WQEs of a visit have been read);
- *            qp_scheduler_acknowledged.
- * Outputs    qp_scheduler_next.
- * Ownership  The caller owns the memory.
- * Threads    One caller at a time.
- * Time       Not used.
- * Units      WQEs; packets; bytes of data.
  * Limits     QP_SLOTS_MAX queue pairs; as many WQEs pending of each as its send queue holds. O(1).
  * Source     csRNA 4.1, 4.5; specification 2.4; public model: doorbells, window.
  *

@@ -6,9 +6,7 @@
  * Inputs     qpc_cache_install when one has come from memory.
  * Outputs    qpc_cache_use; what a new context puts out (struct qpc_victim).
  * Ownership  The caller owns the memory. A context stays in place until it is put out.
- * Threads    One caller at a time.
  * Time       Not used: recency is the order of calls.
- * Units      Entries of 256 bytes.
  * Limits     QPC_CACHE_ENTRIES_MAX.
  * Source     csRNA 4.3, 5.1; specification 2.2. That changed contexts are written back when they
  *            are put out is ours.

@@ -9,10 +9,8 @@
  *            either unit, and what it makes the world do (struct qpc_action).
  * Ownership  The caller owns the memory. A context handed out is in the cache, and the caller's to
  *            look at, or to change if it asked for an update, until the next step.
- * Threads    One caller at a time.
  * Time       One step is one cycle; nothing here counts them. A unit without work steps for
  *            nothing, so a world may skip those cycles (qpc_manager_..._due).
- * Units      Requests; contexts of 256 bytes.
  * Limits     QPC_OOCAP_MAX requests per channel at once; their (channel, index) all differ.
  * Source     csRNA 4.3; specification 2.2, 2.3.
  *

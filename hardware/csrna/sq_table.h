@@ -4,12 +4,6 @@
  * read without the queue pair's context.
  *
  * Purpose    Keeps address and offset of every send queue: 10 bytes each.
- * Inputs     sq_table_add, _move, _advance, _remove.
- * Outputs    sq_table_next_address.
- * Ownership  The caller owns the memory.
- * Threads    One caller at a time.
- * Time       Not used.
- * Units      WQEs of SQ_WQE_BYTES.
  * Limits     The capacity, SQ_TABLE_MAX at most. All send queues are equally long: 10 bytes have no
  *            room for a length (our choice).
  * Source     csRNA 4.5, 4.7; specification 2.4.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * axi - what the units and memory say to each other.
+ * axi - the messages between the units and memory.
  *
  * A read asks for `bytes` bytes from `address` on and never crosses a line of 4 KB. Memory answers
  * with the 16-byte words in which they lie, exanest_payload_words(address, bytes) of them. Answers

@@ -7,7 +7,6 @@
  * Inputs     exanest_shifter_command (a packet was asked for), exanest_shifter_beat (memory).
  * Outputs    exanest_shifter_step: the word that leaves the pipeline in this cycle, and its slot.
  * Ownership  The caller owns the struct and the memory of the commands.
- * Threads    One caller at a time.
  * Time       One step is one cycle; a word leaves `cycles` after the beat that completed it. The
  *            slot takes it one cycle later, which is the same step's business here.
  * Units      Words of 16 bytes; lanes are bytes of a word.

@@ -4,10 +4,9 @@
  *
  * Purpose    Marks arrived packets in a bitmap of their transaction, tells duplicates, older and
  *            newer instances apart, and says when a transaction is complete.
- * Inputs     What a packet's header, footer and write response say (struct exanest_mark).
+ * Inputs     The fields of a packet's header, footer and write response (struct exanest_mark).
  * Outputs    exanest_context_judge: what the packet means; exanest_context_apply does it.
  * Ownership  A value. `sets` x `ways` of its places are used.
- * Threads    One caller at a time.
  * Time       The caller has the clock, and calls exanest_context_age by it (C-18).
  * Units      A bit is a 256-byte line of the destination, of the 64 in a 16 KB line.
  * Limits     EXANEST_CONTEXTS_MAX contexts. Nothing is put out to make room (OC).

@@ -6,9 +6,6 @@
  * Inputs     exanest_control_store; exanest_control_consume, when the packet has been sent.
  * Outputs    `ready` and the fields of the packet, which stay until they are consumed.
  * Ownership  The caller owns the struct; zeroed memory is an empty slot.
- * Threads    One caller at a time.
- * Time       A store is a cycle; nothing here counts them.
- * Units      Stores of 64 bits.
  * Limits     One packet. While it is there, software gets no WREADY for this port.
  * Source     Xirouchakis 5.2, 5.3.1.2; specification 2.3.2, 3.11.
  *

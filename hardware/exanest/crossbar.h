@@ -9,7 +9,6 @@
  * Outputs    Which inputs were taken; the beat at each output.
  * Ownership  The caller owns the struct and the offers. A beat at an output is the crossbar's, to
  *            look at until the next step.
- * Threads    One caller at a time.
  * Time       One call of exanest_crossbar_step is one 150 MHz cycle. A word taken in cycle t stands
  *            at its output in cycle t + latency.
  * Units      Words; masks in which bit p is port p.

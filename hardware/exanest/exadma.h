@@ -9,11 +9,8 @@
  *            Driver: exanest_scheduler_map(&exadma->scheduler, ...).
  * Outputs    Memory: exanest_exadma_next_read. Network: exanest_exadma_offer, a beat for each port.
  * Ownership  The caller owns the struct and exanest_exadma_bytes of memory for its slots.
- * Threads    One caller at a time.
- * Time       One step is one 150 MHz cycle. Calls between two steps belong to the cycle that the
- *            first of them began: at most one beat of memory, one of each port, one handshake of
- *            each AXI channel.
- * Units      Bytes; beats and words of 16 bytes.
+ * Time       Calls between two steps belong to the cycle that the first of them began: at most
+ *            one beat of memory, one of each port, one handshake of each AXI channel.
  * Limits     32 ports, 16 slots each, 8 protection domains at once.
  * Source     Xirouchakis 5; specification 2.3, and the variations of table 6.2.
  *

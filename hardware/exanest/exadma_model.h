@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * exadma_model - what the tests of the send unit know: which packets a block has, and what has
- * happened to them.
+ * exadma_model - the model in the tests of the send unit: the packets of a block, and their state.
  *
- * The upper half of a source address is the transaction's identifier, so that a read tells whose it
- * is. A byte of memory is a function of its address.
+ * The upper half of a source address is the transaction's identifier, so that a read names its
+ * transaction. A byte of memory is a function of its address.
  */
 #ifndef HARDWARE_EXANEST_EXADMA_MODEL_H
 #define HARDWARE_EXANEST_EXADMA_MODEL_H

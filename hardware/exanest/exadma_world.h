@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * exadma_world - what stands around a send unit in its tests: a host, a memory and a network, which
- * hold each read and each packet against a model (exadma_model.h).
+ * exadma_world - the surroundings of a send unit in its tests: a host, a memory and a network,
+ * which compare each read and each packet with a model (exadma_model.h).
  */
 #ifndef HARDWARE_EXANEST_EXADMA_WORLD_H
 #define HARDWARE_EXANEST_EXADMA_WORLD_H

@@ -6,11 +6,7 @@
  *            but never inside another packet. Sums the payload and completes header and footer.
  * Inputs     The output buffer and the control slot; exanest_exanetizer_taken (Ready).
  * Outputs    exanest_exanetizer_offer: the beat of this cycle, the same one until it is taken.
- * Ownership  The caller owns everything; zeroed memory is an ExaNetizer at rest.
- * Threads    One caller at a time.
- * Time       One step is one cycle. It looks at what was filled in the cycles before.
- * Units      Beats of 16 bytes.
- * Limits     A beat a cycle.
+ * Time       It looks at what was filled in the cycles before.
  * Source     Xirouchakis 5.3.5; specification 2.3.7.
  *
  * The slot is free when its last word of payload has been taken. The footer is copied then: the

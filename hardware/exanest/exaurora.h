@@ -8,8 +8,6 @@
  *            line is free. The deserializer: pieces from the line.
  * Outputs    The serializer: pieces for the line, and how long each takes. The deserializer: beats,
  *            and the flow-control words that it wants sent.
- * Ownership  The caller owns the structs.
- * Threads    One caller at a time.
  * Time       ..._step is one 150 MHz cycle, for the datapath's side. Line time is the world's: a
  *            piece says how many picoseconds it needs.
  * Units      128-bit words; on the line 64-bit ones; picoseconds.

@@ -7,11 +7,8 @@
  * Inputs     exanest_firmware_done: what came of the action that the world did; the driver's
  *            exanest_firmware_bind, _unbind, _on_mapped.
  * Outputs    exanest_firmware_next: the one thing that the R5 does next, and what it costs.
- * Ownership  The caller owns the struct, and the action.
- * Threads    One caller at a time.
  * Time       Nanoseconds that the world tells. The R5 is slow, so its time is part of the model: an
  *            action is done `cost_ns` after it was asked for, or later if the hardware stalls it.
- * Units      Bytes; nanoseconds.
  * Limits     EXANEST_TIDS blocks in flight (C-26); EXANEST_CHANNELS transfers;
  *            EXANEST_READ_QUEUE read requests that wait for a channel.
  * Source     Xirouchakis 4, 4.1, 5.1, 5.2, 6.2; specification 2.2, 4, 5, C-14, C-15.

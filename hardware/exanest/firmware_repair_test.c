@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What the firmware does about a block that failed: which cause, when, how often, and that
- *         it alone is sent again; and that the two known hazards are there.
+ * Goal    The firmware repairs a block that failed: by its cause, at its time, up to the limit, and
+ *         this block alone is sent again. The two known hazards are there.
  * Method  Hand-made fates in the rig, which judges each store by itself.
  */
 #include "hardware/exanest/firmware_rig.h"

@@ -5,11 +5,8 @@
  * Purpose    Every unit that a crossbar's output feeds has one: it decodes header and footer, sums
  *            the payload, holds the words against the header's length, and says how packets ended.
  * Inputs     exanest_intake_take: one beat a cycle.
- * Outputs    What the beat was to the packet (struct exanest_intake_step); header and footer.
+ * Outputs    The beat's part in the packet (struct exanest_intake_step); header and footer.
  * Ownership  A value. Zeroed memory is an intake between two packets.
- * Threads    One caller at a time.
- * Time       A beat is a cycle.
- * Units      Words of 16 bytes.
  * Limits     Never more payload words than the header announces are given out.
  * Source     Xirouchakis 3.2.4, 6.1; specification 2.4 (steps 1 and 2), 3.2, 3.3, 3.4, 3.7.
  *

@@ -5,12 +5,9 @@
  * Purpose    The scheduler allocates a slot, the barrel shifter fills it, the ExaNetizer empties
  *            it. Filled slots leave in the order of their allocation; an older one that is not
  *            filled yet holds none of them up.
- * Inputs     exanest_buffer_allocate, _write, _latch, _release.
  * Outputs    exanest_buffer_winner; what a word did to its slot.
  * Ownership  The caller owns the struct and the slots.
- * Threads    One caller at a time.
  * Time       exanest_buffer_step counts cycles, only for slots whose release waits.
- * Units      Words of 16 bytes.
  * Limits     1..16 slots.
  * Source     Xirouchakis 5.3.4; specification 2.3.6, A11, A25.
  */

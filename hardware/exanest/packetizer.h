@@ -7,10 +7,7 @@
  * Inputs     Stores and loads of registers; exanest_packetizer_take: acknowledgements from the
  *            crossbar.
  * Outputs    exanest_packetizer_offer: packets. The state of each channel, which software reads.
- * Ownership  The caller owns the struct.
- * Threads    One caller at a time.
- * Time       exanest_packetizer_step is a cycle; timeouts are counted in cycles.
- * Units      Bytes, cycles.
+ * Time       Timeouts are counted in cycles.
  * Limits     EXANEST_PACKETIZER_CHANNELS channels with one message each, of at most 256 bytes.
  * Source     Xirouchakis 3.1, 4.1.2, 6.2; specification 2.6, 3.2, 3.5, 4.7, 4.8.
  *

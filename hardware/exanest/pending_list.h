@@ -9,9 +9,8 @@
  *            be called in a cycle in which the matching _ready is true.
  * Outputs    A write's effect on other units (struct exanest_pending_effect); the AXI answers.
  * Ownership  The caller owns the struct; zeroed memory is a list at start.
- * Threads    One caller at a time.
- * Time       One step is one cycle. Calls between two steps belong to the cycle of the first; the
- *            state machines change with the second.
+ * Time       Calls between two steps belong to the cycle of the first; the state machines change
+ *            with the second.
  * Units      Byte addresses; words of 128 bits with a strobe bit for each byte.
  * Limits     One write and one read at a time, single accesses only: a burst is answered with an
  *            error. A strobe enables whole lanes of 32 bits.

@@ -8,10 +8,7 @@
  *            the memory's answer to a burst of writes.
  * Outputs    exanest_receiver_next_write: writes to memory. exanest_receiver_offer: responses,
  *            acknowledgements and notifications.
- * Ownership  The caller owns the struct.
- * Threads    One caller at a time.
- * Time       exanest_receiver_step is a cycle. A unit that is idle needs no steps.
- * Units      Words of 16 bytes; bursts: the payload of one packet.
+ * Time       A unit that is idle needs no steps.
  * Limits     `arrivals` packets between header and judgement, `write_words` words on their way to
  *            memory, `replies` answers: then it isn't ready, as long as its patience lasts
  *            (replies.h). Nothing is dropped without a counter.

@@ -5,10 +5,7 @@
  * Purpose    Makes responses, acknowledgements and notifications, and sends them in order.
  * Inputs     exanest_replies_put_...: there must be room.
  * Outputs    exanest_replies_offer and exanest_replies_taken, as beat.h says.
- * Ownership  A value.
- * Threads    One caller at a time.
- * Time       exanest_replies_step is a cycle. A reply is offered `cycles` after it was put.
- * Units      Packets.
+ * Time       A reply is offered `cycles` after it was put.
  * Limits     EXANEST_REPLIES_MAX wait.
  * Source     Xirouchakis 3, 6.1; specification 2.4, 3.2, 3.5, 3.11; its section 5 for `cycles`.
  *            `patience` is our choice (docs/decisions/0023-patience.md).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Each answer has the form and the place that its asker expects, in order and in time.
- * Method  What was put in is taken out again beat by beat, with a Ready that comes and goes.
+ * Method  Replies are put in, and taken out again beat by beat, with a Ready that comes and goes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,12 +5,7 @@
  * Purpose    A packetizer whose acknowledgement was lost sends its request again, perhaps after the
  *            read is over. A request that is served twice would write into memory that its owner
  *            uses again.
- * Inputs     exanest_history_add, exanest_history_forget.
- * Outputs    exanest_history_has.
  * Ownership  The caller owns the struct; zeroed memory is an empty history.
- * Threads    One caller at a time.
- * Time       Not used.
- * Units      Requests.
  * Limits     1,024, in 128 sets of 8: a ninth of a set takes the place of the oldest. A request
  *            that is forgotten would be served twice.
  * Source     Our choice (specification 4.8 b): the document says only that duplicates can come.

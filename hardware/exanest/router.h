@@ -4,14 +4,10 @@
  *
  * Purpose    Packets between the four local ports of a QFDB and its neighbours, the shorter way
  *            round, one dimension after the other, without loss and without deadlock.
- * Inputs     Beats at local and remote ports; credits from the neighbours.
- * Outputs    Beats at local and remote ports; credits for the neighbours; counters.
  * Ownership  The caller owns the struct and the memory of exanest_router_bytes.
- * Threads    One caller at a time.
  * Time       One call of exanest_router_step is one 150 MHz cycle. A header that was taken in cycle
  *            t can be offered in cycle t + latency. While exanest_router_idle, steps may be left
  *            out.
- * Units      128-bit words; cycles, and hundredths of them; packets (slots, credits).
  * Limits     128 x 128 x 64 nodes; EXANEST_ROUTER_SLOTS_MAX packets per buffer.
  * Source     The document says "black box", four local and eight remote ports, and that it resolves
  *            deadlocks by virtual channels (3.2, 6.4). All else: specification 2.9, our choice.

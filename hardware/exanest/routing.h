@@ -4,12 +4,9 @@
  *
  * Purpose    Two levels, and an address map that is data: to another QFDB, to another FPGA of this
  *            one, or to the block that owns the address.
- * Inputs     The own place and the map (struct exanest_routing_config); the input port; a header.
  * Outputs    An output port, or a verdict that says why there is none.
  * Ownership  The caller owns the struct; nothing changes it after exanest_routing_init.
  * Threads    Constant: any number of readers.
- * Time       Not used: the crossbar's two cycles are spent in the crossbar.
- * Units      Ports of the crossbar; 42-bit virtual addresses.
  * Limits     EXANEST_PORTS_MAX ports, EXANEST_RANGES_MAX ranges.
  * Source     Xirouchakis 3.2.1, 3.2.3, 6.4; specification 2.8, 3.9.
  *

@@ -7,9 +7,7 @@
  * Inputs     exanest_rt_mailbox_take: words from the crossbar. The R5's reads of 32 bits.
  * Outputs    The words that the R5 reads; exanest_rt_mailbox_offer: acknowledgements to
  *            packetizers.
- * Ownership  The caller owns the struct.
- * Threads    One caller at a time.
- * Time       exanest_rt_mailbox_step is a cycle. A unit that is idle needs no steps.
+ * Time       A unit that is idle needs no steps.
  * Units      Responses of 32 bits; requests of three entries of 128 bits.
  * Limits     No header is taken while the response FIFO is full, as long as patience lasts
  *            (replies.h): an R5 whose store waits for the network reads no responses. Then they are

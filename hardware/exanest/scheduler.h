@@ -7,12 +7,9 @@
  * Inputs     exanest_scheduler_enqueue, _renewed (software), _fault (an output buffer);
  *            exanest_scheduler_map (the driver).
  * Outputs    exanest_scheduler_next_read; descriptors written back, slots, commands.
- * Ownership  The caller owns everything.
- * Threads    One caller at a time.
  * Time       One step is one cycle: DEQUEUE, READ, SLOT, CALCULATE, then a cycle for each read, in
  *            the last of which the descriptor is written back. No slot free: it goes to the end of
  *            the FIFO behind SLOT.
- * Units      Bytes; transaction identifiers.
  * Limits     EXANEST_TIDS transactions, each at most once in the FIFO; 8 protection domains.
  * Source     Xirouchakis 5.1, 5.3.2, 5.3.4; specification 2.3.3, 2.3.4, C-4, C-5, C-32.
  *

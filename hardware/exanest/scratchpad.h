@@ -7,7 +7,6 @@
  * Inputs     The driver binds pages; programs store and load; the firmware polls, reads, updates.
  * Outputs    Which channels' doorbells were rung, and what stands in a channel.
  * Ownership  The caller owns the struct; zeroed memory is a scratchpad without bound pages.
- * Threads    One caller at a time.
  * Time       Not used: the R5's time for its accesses is in firmware.h, a program's is the world's.
  * Units      64-bit words; channel numbers of the R5 are 64 * page + channel of the page.
  * Limits     A page belongs to one protection domain, and a domain has one page.

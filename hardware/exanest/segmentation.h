@@ -4,12 +4,6 @@
  *
  * Purpose    A block has at most 16 KB and crosses no 16 KB line of the destination: so each of its
  *            packets has a bit of its own in the receiver's bitmap of 64.
- * Inputs     Where the rest of a transfer begins, and how much it is.
- * Outputs    The bytes of its next block.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Not used: the R5's time for it is `segment_ns` (firmware.h).
- * Units      Bytes.
  * Limits     Transfers of up to 4 GB.
  * Source     Xirouchakis 4, 4.1.1; specification 2.2.
  *

@@ -9,8 +9,7 @@
  * Outputs    exanest_system_mailbox_next_write: slots to memory. exanest_system_mailbox_offer:
  *            acknowledgements.
  * Ownership  The caller owns the struct. The slots lie in the process's memory.
- * Threads    One caller at a time.
- * Time       exanest_system_mailbox_step is a cycle. A unit that is idle needs no steps.
+ * Time       A unit that is idle needs no steps.
  * Units      Slots of 64 bytes: 56 of the message, then 8 that say whose it is.
  * Limits     EXANEST_SYSTEM_QUEUES queues of at most EXANEST_SYSTEM_SLOTS slots; one message at a
  *            time, so that a slot that could not be written is used by the next one.

@@ -3,12 +3,7 @@
  * timers - one deadline for each transaction identifier, the earliest first.
  *
  * Purpose    The firmware never looks through 1,024 transactions for one that is late.
- * Inputs     exanest_timers_set, exanest_timers_cancel.
- * Outputs    exanest_timers_first, and its deadline.
  * Ownership  The caller owns the struct; zeroed memory has no timers.
- * Threads    One caller at a time.
- * Time       Numbers that the caller gives, in nanoseconds; no clock is read.
- * Units      Nanoseconds; transaction identifiers.
  * Limits     EXANEST_TIDS timers; at most 10 exchanges for a change (a binary heap).
  * Source     Our choice: the document says that a missing response is a timeout (4.1), not how.
  */

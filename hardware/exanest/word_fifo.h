@@ -5,11 +5,7 @@
  * Purpose    Words in order; one that is put in is seen `fall_through` cycles later at the other
  *            side.
  * Inputs     exanest_fifo_put, at either side's clock; exanest_fifo_step, once per datapath cycle.
- * Outputs    exanest_fifo_head.
- * Ownership  The caller owns the struct.
- * Threads    One caller at a time.
- * Time       One step is one 150 MHz cycle. While exanest_fifo_settled, steps may be left out.
- * Units      Words of 128 bits.
+ * Time       While exanest_fifo_settled, steps may be left out.
  * Limits     EXANEST_FIFO_WORDS words; one more place is for the mark that closes a packet whose
  *            end found no room (exaurora.h).
  * Source     Xirouchakis 6.3; specification 2.7.

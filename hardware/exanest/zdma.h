@@ -8,10 +8,7 @@
  *            exanest_zdma_take: words from the crossbar.
  * Outputs    exanest_zdma_next_read and exanest_zdma_next_write to memory. exanest_zdma_offer:
  *            packets and answers. The transfer's outcome: exanest_zdma_state.
- * Ownership  The caller owns the struct.
- * Threads    One caller at a time.
- * Time       exanest_zdma_step is a cycle. A unit that is idle needs no steps.
- * Units      Bytes, cycles.
+ * Time       A unit that is idle needs no steps.
  * Limits     One transfer at a time. EXANEST_ZDMA_OUTSTANDING_MAX packets under way, of which
  *            EXANEST_ZDMA_BUFFERS have not left yet. Only writes: a request to read is refused.
  * Source     Xirouchakis 3 (packet types 5 to 8), 7: packets of 64 bytes, 6 outstanding

@@ -7,8 +7,6 @@
  * Inputs     feroce_crc_take: a word in a cycle, at most. Masked octets are ones already
  *            (feroce_crc_mask).
  * Outputs    feroce_crc_offer: the ICRC, in one cycle.
- * Ownership  The caller owns the structs.
- * Threads    One caller at a time.
  * Time       One call of feroce_crc_step is a cycle. With the document's three stages the result
  *            stands three cycles after the last word.
  * Units      Bytes; slices of 32 bits.

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * timing - what a packet takes in each server of the board, without stepping words.
+ * timing - the time of a packet in each server of the board, without stepping words.
  *
  * Purpose    The sums by which a world that moves whole packets knows what limits the board's rate.
  *            timing_test proves that of the ICRC against the stepped unit.
- * Inputs     Lengths, widths, what a visit or a request costs.
- * Outputs    Cycles of the board's clock; picoseconds of the line.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Cycles, as the word says; a line's time is in ps.
  * Units      Bytes, also for widths. A frame goes from the destination MAC to the ICRC.
  * Limits     A server has one packet at a time; what waits is the world's.
  * Source     Specification 6.1; 2.3 (ICRC), 3.5 (reader), 5 (overheads).

@@ -4,11 +4,6 @@
  *
  * Purpose    Fetches the data of requests into packets, and writes arrived packets into memory.
  * Inputs     A request or a packet's header; how far the bus has come.
- * Outputs    The next transfer, until there is none.
- * Ownership  Values only.
- * Threads    One caller at a time.
- * Time       Not used: the world's bus has it.
- * Units      QWords; PCI addresses.
  * Limits     One fetch and one delivery at a time; one outstanding split.
  * Source     TR376 3.1.1, 3.1.4.2; specification 2.4, FNX-06 - FNX-10, FNX-12 - FNX-14.
  */

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * link - what travels on a FORTH link, word by word: framing, alignment, and a receiver that
- * survives anything.
+ * link - the words on a FORTH link: framing, alignment, and a receiver that survives any words.
  *
  * Purpose    A frame becomes link words; link words become credits, headers, data and errors.
  * Inputs     Words of 32 bits with a flag for each byte that is a control symbol.
  * Outputs    At most one forth_rx_event a word.
- * Ownership  Values only.
- * Threads    One caller at a time.
  * Time       A word is a cycle of the network clock.
- * Units      32-bit words; payload in QWords.
  * Limits     FORTH_WORDS_MAX QWords a packet.
  * Source     TR376 3.1.5, 3.1.6; specification 2.6, 2.7, 3.4, C-12.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What one end frames the other takes apart, and whatever goes wrong in between is named,
- *         costs itself alone, and is over at the next SOP.
- * Method  Streams of random frames, credits and idle words, at every byte alignment; then one thing
- *         spoilt at a time. Behaviours FNX-18 to FNX-21, FNX-23, FNX-29.
+ * Goal    One end takes apart the frames of the other. An error in between is named, costs no other
+ *         frame, and is over at the next SOP.
+ * Method  Streams of random frames, credits and idle words, at every byte alignment; then one error
+ *         at a time. Behaviours FNX-18 to FNX-21, FNX-23, FNX-29.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,13 +3,7 @@
  * registers - the control registers and counters of the FORTH NIC, as its host reads them.
  *
  * Purpose    One table of what counts, where it stands and how wide it is.
- * Inputs     forth_count from the units; the host's reads and writes by offset.
- * Outputs    Values; what a write to the control register asks for.
- * Ownership  A value.
- * Threads    One caller at a time.
- * Time       PCI cycles are arguments.
  * Units      Events, QWords and cycles, modulo 2^32 (16 bits where the source says so).
- * Limits     None.
  * Source     TR376 3.1.4; specification 3.7, C-7, C-9, C-18.
  */
 #ifndef HARDWARE_FORTH_REGISTERS_H

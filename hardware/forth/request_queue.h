@@ -6,9 +6,6 @@
  * Inputs     forth_queue_write, as the host's bus writes fall on it; forth_queue_reset.
  * Outputs    forth_queue_next, then forth_queue_advance once the request is served.
  * Ownership  A value of 16 KB.
- * Threads    One caller at a time.
- * Time       Not used.
- * Units      Requests of 16 bytes.
  * Limits     FORTH_QUEUE_REQUESTS, or one less (full_by_pointer).
  * Source     TR376 2.1, 3.1.3; specification 2.3, C-2, C-3.
  */

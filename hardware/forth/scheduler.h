@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * scheduler - who is next in a buffered crossbar: the output's packet scheduler and the input's
- * credit scheduler.
+ * scheduler - the choice of the next packet in a buffered crossbar: the output's packet scheduler
+ * and the input's credit scheduler.
  *
  * Source: TR376 3.2.3, 3.2.4; specification 2.11, 2.12.
  */

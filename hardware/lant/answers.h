@@ -2,15 +2,8 @@
  *
  * answers - the header and footer of an answer, made from those of the request.
  *
- * Purpose    What hardware answers by itself: a switch that knows no such destination, and the
- *            fault injector, which stands for the whole network and its far end.
- * Inputs     A request's header and footer.
- * Outputs    The answer's.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Not used.
- * Units      None.
- * Limits     None.
+ * Purpose    Answers that hardware gives by itself: a switch, for a destination that it does not
+ *            know, and the fault injector, which stands for the whole network and its far end.
  * Source     Specification 3.4 (what is repeated), 3.5 (which type answers which).
  */
 #ifndef HARDWARE_LANT_ANSWERS_H

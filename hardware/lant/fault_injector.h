@@ -8,12 +8,9 @@
  *            NACK.
  * Inputs     Packets without payload, when their last flit has entered (lant_fault_take).
  * Outputs    Answers (lant_fault_offer, _taken).
- * Ownership  The caller owns the struct.
- * Threads    One caller at a time.
  * Time       Cycles, as numbers that rise. lant_fault_step says what happens in one. Cycles before
  *            lant_fault_deadline can be left out, and nothing changes by that: a random number is
  *            drawn when a record moves, not each cycle.
- * Units      Cycles; 2^32nds of a probability.
  * Limits     LANT_FAULT_PLACES_MAX records a buffer. A full buffer holds what comes before it.
  * Source     Lant 5.3.1, 5.3.2, Fig. 5.7; specification 2.15, 6.7, 9.Y, 9.Z; LNI-81, LNI-82.
  *

@@ -3,13 +3,8 @@
  * lfsr - the 32-bit shift register with feedback that makes random numbers in hardware.
  *
  * Purpose    Repeatable random words, at the cost of a register and three gates.
- * Inputs     A seed other than 0.
- * Outputs    Bits and words.
- * Ownership  A value: the state itself.
- * Threads    One caller at a time.
  * Time       Not used: it moves when it is asked, so that idle cycles can be left out. In hardware
  *            it runs freely; the words are as good.
- * Units      Bits.
  * Limits     A period of 2^32 - 1. A word is never 0.
  * Source     Lant 5.3.1; specification 2.15, LNI-81. The polynomial is our choice.
  *

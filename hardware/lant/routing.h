@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * routing - by which port a packet leaves a switch: arithmetic on the destination, no tables.
+ * routing - the port by which a packet leaves a switch: arithmetic on the destination, no tables.
  *
  * Purpose    The four ways of routing that the switch can be built for: the prototype's by places
  *            (cabinet, chassis, daughter), dragonfly (minimal and Valiant's), fat tree, torus.
- * Inputs     What the network is and where the switch stands in it; a destination; a random word.
- * Outputs    A port, or that there is no such destination.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Not used.
+ * Inputs     The network and the switch's place in it; a destination; a random word.
  * Units      Ports are numbered from 0; what they lead to is said with each network.
  * Limits     Destinations are nodes of 22 bits; in a dragonfly also places, of 48.
  * Source     Lant 3.1.3, 3.4.2; specification 2.14; LNI-74 to LNI-77. All but the first are the

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * switch_head - what a switch does with a packet's first flit.
+ * switch_head - a switch's work on a packet's first flit.
  *
  * Purpose    Mends or drops a damaged H1, drops what is too old, finds the port, and makes the flit
  *            that goes on. The rest of the packet follows unseen (virtual cut-through).
- * Inputs     H1 as it came; the current epoch; a random word.
  * Outputs    A verdict, with the port and the flit. For a destination that does not exist: the
  *            answer, when the whole packet has come (lant_switch_refusal).
- * Ownership  Values only.
- * Threads    No state but the caller's counters.
  * Time       The epoch, of which two bits count, is the caller's.
- * Units      Hops.
  * Limits     Ages of LANT_AGE_MAX hops.
  * Source     Lant 3.1.3, 4.3; specification 2.14, 3.1; LNI-07, LNI-08, LNI-74, LNI-79.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * experiments - what the experiments on csRNA share.
+ * experiments - functions that the experiments on csRNA share.
  */
 #ifndef LAB_CSRNA_EXPERIMENTS_H
 #define LAB_CSRNA_EXPERIMENTS_H

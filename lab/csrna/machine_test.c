@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What the units do together on buses and wires: contexts are hidden or not, wait or not,
- *         are lost never; and the same parameters give the same run.
+ * Goal    The units work together on buses and wires: contexts are hidden or not, wait or not, and
+ *         are never lost. The same parameters give the same run.
  * Method  Small machines; each run by itself fails if a byte is wrong, a packet out of order, or a
  *         cached context other than the engine's state. Behaviours CSR-25 .. CSR-30, CSR-39 ..
  *         CSR-41, CSR-47 .. CSR-50.

@@ -4,12 +4,7 @@
  *
  * Purpose    Charges time and order to what the live NIC's RC engine does: the engine decides what
  *            a packet says and what it does, the machine when.
- * Inputs     Doorbells, packets from the wire.
- * Outputs    Packets for the wire; completions for the host; counters.
- * Ownership  The machine (csrna_machine.h) owns everything.
- * Threads    One world, one thread.
  * Time       One tick is a cycle of the NIC's clock; a NIC without work does not tick.
- * Units      Bytes, picoseconds.
  * Limits     CSRNA_PACKETS_MAX packets under way; the rest is configured.
  * Source     Specification csRNA, sections 2 and 4.
  *

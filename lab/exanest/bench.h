@@ -2,13 +2,11 @@
  *
  * bench - sources that always have a packet, one output of a crossbar, a link, and a receiver.
  *
- * Purpose    What crossbar and link do when nothing else is in their way.
+ * Purpose    Measures crossbar and link alone.
  * Inputs     The packets' shape; at which rate the receiver takes words, and when it takes none.
  * Outputs    Words taken and lost, what is in the receiver's FIFO, times without a word.
  * Ownership  The bench owns all its parts until exanest_bench_close; the sim is the caller's.
- * Threads    One world, one thread.
  * Time       Runs to the time that exanest_bench_run names, a cycle of the datapath an event.
- * Units      Picoseconds; words of 128 bits.
  * Limits     Packets of one shape; crossbar and link have one clock.
  * Source     Xirouchakis 3.2.2, 6.3; specification A10, A20.
  */

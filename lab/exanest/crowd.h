@@ -4,13 +4,10 @@
  *
  * Purpose    Plans transfers of random sizes between random addresses, lets the machine do them,
  *            and looks at every byte of memory behind it.
- * Inputs     A world; how many transfers.
  * Outputs    Counts of lost, wrong and disordered transfers; the rate.
  * Ownership  The crowd owns its plan. The world is the caller's.
- * Threads    One world, one thread.
  * Time       Virtual. The world finds a standstill by itself: words stand somewhere, and none has
  *            moved for longer than the patience of any unit.
- * Units      Bytes, picoseconds.
  * Limits     EXANEST_WRITE_CHANNELS writes of an FPGA; each of at most EXANEST_CROWD_BYTES_MAX.
  * Source     EXA-63. Sizes and numbers are our choice.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * experiments - what the experiments on ExaNeSt's engine have in common.
+ * experiments - functions that the experiments on ExaNeSt's engine share.
  */
 #ifndef LAB_EXANEST_EXPERIMENTS_H
 #define LAB_EXANEST_EXPERIMENTS_H

@@ -4,9 +4,7 @@
  *
  * Purpose    A torus of QFDBs; four FPGAs in each, joined all-to-all; F1 has the router.
  * Inputs     exanest_fabric_wake, when software did something to an FPGA.
- * Outputs    The FPGAs' units, for software to look at.
  * Ownership  The fabric owns FPGAs, links and routers.
- * Threads    One world, one thread.
  * Time       One event for each edge of the datapath's clock on which anything has something to do:
  *            then every FPGA, link and router that is not idle makes its cycle.
  * Units      FPGAs by number: 4 * QFDB + 0..3, QFDBs by x, then y, then z.

@@ -5,10 +5,7 @@
  * Purpose    Joins the units of hardware/exanest to each other, a cycle at a time.
  * Inputs     exanest_fpga_step; the host's side of each unit (exadma, zDMA, packetizer, mailboxes,
  *            memory), which the R5 and the programs use by themselves.
- * Outputs    Words on the cables and at the router.
  * Ownership  The FPGA owns its units; cables and router are the machine's.
- * Threads    One world, one thread.
- * Time       One step is one cycle of the datapath.
  * Units      Ports of the crossbar, as 3.9 has them.
  * Limits     Packets for blocks that are not modelled (accelerators) are counted and dropped.
  * Source     Xirouchakis 3.1, 3.2; specification 2.6 to 2.8, 3.9.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What can go wrong in the document's engine, shown and not hidden (EXA-108): if the
- *         network delays, repeats or loses single packets, a program may be told that a write is
- *         done though bytes of it are missing, bytes may change after a write is done, and a
- *         notification may come twice. None of it is a mistake of the model; an acceptance test
- *         must know about it.
+ * Goal    The hazards of the document's engine are shown and not hidden (EXA-108). If the network
+ *         delays, repeats or loses single packets, a program may be told that a write is done
+ *         though bytes of it are missing. Bytes may change after a write is done. A notification
+ *         may come twice. None of these is a mistake of the model; an acceptance test must know
+ *         them.
  * Method  One sender (FPGA 0), one receiver (FPGA 1) and one write at a time. The test plays the
  *         network in front of the receiver: it keeps a copy of one packet for later, or loses one.
  *         Behaviours EXA-46, EXA-56, EXA-108.

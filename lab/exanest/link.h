@@ -5,13 +5,10 @@
  * Purpose    Joins the serializers and deserializers of hardware/exanest/exaurora.h by wires.
  * Inputs     exanest_link_step; words are put into a serializer and taken from a deserializer by
  *            whoever is at that end.
- * Outputs    What is in the FIFOs.
  * Ownership  A link owns its wires until exanest_link_close.
- * Threads    One world, one thread.
  * Time       Pieces leave and arrive at picoseconds, between the cycles of the datapath; nobody can
  *            see them before the next cycle, so a step plays what happened since the last one, and
  *            no event is scheduled for any of it.
- * Units      Picoseconds.
  * Limits     Both ends have the same clock.
  * Source     Xirouchakis 6.3; specification 2.7, 6.4.
  */

@@ -2,12 +2,8 @@
  *
  * machine - the whole of it: a fabric, an R5 in each FPGA, and processes with memory.
  *
- * Purpose    What experiments and tests put to work.
- * Inputs     A configuration; transfers and read requests that processes post.
- * Outputs    Memory, transfer descriptors, counters.
+ * Purpose    Experiments and tests run this machine.
  * Ownership  The machine owns everything but its world.
- * Threads    One world, one thread.
- * Time       Virtual; what a program's own instructions cost is the program's business.
  * Units      FPGAs by number (fabric.h); process p of each has page p of the scratchpad, channel p
  *            of the packetizer, and protection domain p + 1.
  * Limits     EXANEST_PROCESSES_MAX processes an FPGA: as many as send units have channels.

@@ -4,14 +4,9 @@
  *
  * Purpose    Answers the send unit's reads and the receiver's writes, each by the addresses of its
  *            protection domain, after the time that memory takes.
- * Inputs     Reads and bursts of writes; spaces that the driver maps; pages that come and go.
- * Outputs    Beats of data, responses to bursts, page faults for the driver.
- * Ownership  The memory owns its bytes.
- * Threads    One world, one thread.
  * Time       One step is a cycle of the datapath. A read's first beat comes `read_cycles` after it
  *            was taken, or up to `jitter_cycles` more; one beat a cycle. A burst is answered
  *            `write_cycles` after its last word.
- * Units      Bytes; words of 16 bytes; pages of 4,096.
  * Limits     EXANEST_SPACES_MAX spaces; reads of one AXI ID are answered in order, those of
  *            different IDs in any order.
  * Source     Xirouchakis 2.2, 5.3.3, 5.3.4; specification 2.10, 4.5, 4.6. The source does not say

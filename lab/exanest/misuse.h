@@ -3,13 +3,9 @@
  * misuse - a bad network in front of one block: packets are lost, repeated, damaged, late.
  *
  * Purpose    Stands between the crossbar and a block that takes packets, and misuses some of them.
- * Inputs     Beats from the crossbar; the probability of each fault.
- * Outputs    Beats for the block.
  * Ownership  The faults and the generator are the world's.
- * Threads    One world, one thread.
  * Time       One step is a cycle. A packet is taken whole before it goes on, which makes the way
  *            longer by the packet's length.
- * Units      Packets; cycles.
  * Limits     EXANEST_MISUSED_MAX packets at a time: then it takes no more. Notifications pass. A
  *            packet that comes twice is not damaged: a second copy that comes when the block is
  *            complete changes memory, and nothing repairs that (C-19).

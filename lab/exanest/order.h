@@ -4,12 +4,6 @@
  *
  * Purpose    Looks at each packet of data that a receiver has taken: a send unit sends a block's
  *            packets by ascending address, and a network of single paths keeps that.
- * Inputs     exanest_order_note: header and footer of a packet.
- * Outputs    How many packets there were, and how many came behind a later one.
- * Ownership  The order owns its table.
- * Threads    One world, one thread.
- * Time       None.
- * Units      Packets.
  * Limits     Nothing is seen of packets of different blocks.
  * Source     C-28, EXA-63: in order on each path.
  */

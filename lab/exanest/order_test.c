@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What watches the order of packets sees one that is late: else EXA-63 shows nothing.
+ * Goal    The watch over the order of packets sees a late packet: else EXA-63 shows nothing.
  * Method  Packets of two blocks by hand.
  */
 #include <setjmp.h>

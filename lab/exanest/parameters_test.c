@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a run's parameters say of cables holds of all of them, whatever the clock.
+ * Goal    A run's parameters of cables hold for every cable, with any clock.
  * Method  Machines' configurations are made of a few settings.
  */
 #include <setjmp.h>

@@ -4,14 +4,10 @@
  *
  * Purpose    Posts transfers as a benchmark does, at most a window of them at a time, and says how
  *            long they took.
- * Inputs     A configuration: between which FPGAs, how many transfers of which size.
- * Outputs    The time of each transfer, from the library call to the look that sees its end.
  * Ownership  The caller owns the struct; the machine and its world must live as long.
- * Threads    One world, one thread.
  * Time       A core does one thing at a time: a call takes `call_ns`, and its registers are stored
  *            at the end of it; a look that finds something takes `poll_ns`. Looks that find nothing
  *            are not simulated: they would end when there is something to find.
- * Units      Bytes, nanoseconds, picoseconds.
  * Limits     EXANEST_WINDOW_MAX transfers at a time: as many reads as the R5 queues. Of writes, as
  *            many as a page has channels.
  * Source     Xirouchakis 4.1, 7; specification 4.1, 4.7, 4.8, section 5's table of costs.

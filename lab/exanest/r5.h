@@ -3,13 +3,9 @@
  * r5 - the real-time core of an FPGA: the firmware, and the time and the hardware that it needs.
  *
  * Purpose    Does what the firmware says, after what it costs, and tells it what came of it.
- * Inputs     exanest_r5_post (programs); pages that the driver has brought in.
- * Outputs    Stores to and loads from the units of the FPGA.
  * Ownership  The R5 owns firmware and scratchpad; fabric and FPGA are the machine's.
- * Threads    One world, one thread.
  * Time       An action is done after its cost, at the next edge of the datapath's clock if it
  *            touches hardware; a store that the hardware stalls takes longer (2.3.2).
- * Units      The firmware counts nanoseconds.
  * Limits     One action at a time on a core; one core, or two.
  * Source     Xirouchakis 4.1, 6.2; specification 2.2, 5.
  *

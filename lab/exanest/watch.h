@@ -4,11 +4,9 @@
  *
  * Purpose    Spans of the R5s' actions, of packets at send units and on links, of links that are
  *            stopped, and of receivers' contexts; and each packet of each link as a frame.
- * Inputs     The units' calls: exanest_lane_take, _stop, exanest_watch_action, _contexts.
  * Outputs    A trace and a capture, which are the caller's.
  * Ownership  The caller owns the watch: it is ended before the trace is closed, which still needs
  *            its names, and closed after that.
- * Threads    One world, one thread.
  * Time       The world's. A frame's time is the time when its last word has left. Frames are in
  *            that order but for the 20 ns of a clock's cycle and a word.
  * Units      Picoseconds. A frame is the packet's words, 16 bytes each, lowest byte first.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * experiments - what the experiments on FERoCE's front end have in common.
+ * experiments - functions that the experiments on FERoCE's front end share.
  */
 #ifndef LAB_FEROCE_EXPERIMENTS_H
 #define LAB_FEROCE_EXPERIMENTS_H

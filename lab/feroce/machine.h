@@ -4,12 +4,7 @@
  *
  * Purpose    Runs the shipped engines (transport/feroce, nic) over lines and a switch (sim/parts),
  *            and charges the time of each part.
- * Inputs     struct feroce_setup, struct feroce_load.
- * Outputs    struct feroce_result; rows of a run for what was compared.
  * Ownership  A machine owns its world; it must not move.
- * Threads    One; a machine is a value, two may run side by side.
- * Time       The kernel's picoseconds; engines are told nanoseconds.
- * Units      Bytes, picoseconds.
  * Limits     FEROCE_PACKETS_MAX packets under way.
  * Source     Specification of FERoCE, 6.
  *

@@ -3,11 +3,7 @@
  * node - a board in time: its servers around the engine of transport/feroce.
  *
  * Purpose    Generator, queues, memory write, reader, memory read and line, one after the other.
- * Inputs     Frames from its port.
- * Outputs    Frames; counters and times for those who measure.
  * Ownership  The machine owns it; it must not move.
- * Threads    One world, one thread.
- * Time       Picoseconds.
  * Units      Cycles of the board's clock where the name says so.
  * Limits     FEROCE_SENT_MAX packets of a queue pair between sending and acknowledgement.
  * Source     Specification of FERoCE, 3.4 to 3.9, 6.1. hardware/feroce/timing.h.

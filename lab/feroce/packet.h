@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * packet - what is under way between boards and receiver: a whole frame, and notes about it.
+ * packet - a packet under way between boards and receiver: a whole frame, and notes about it.
  */
 #ifndef LAB_FEROCE_PACKET_H
 #define LAB_FEROCE_PACKET_H

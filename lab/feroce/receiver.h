@@ -4,12 +4,7 @@
  *
  * Purpose    Opens the boards' queue pairs, receives, answers, posts buffers again; compares every
  *            byte of payload with the pattern of 2.6 and every ICRC.
- * Inputs     Frames from its port.
- * Outputs    ACKs and NAKs; counters.
  * Ownership  The machine owns it; it must not move.
- * Threads    One world, one thread.
- * Time       Picoseconds.
- * Units      Bytes.
  * Limits     One connection for each queue pair of each board.
  * Source     Specification of FERoCE, 4 (host), 6 (receiver), 6.2 (pauses).
  *

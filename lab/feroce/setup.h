@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * setup - what a FERoCE machine is made of, and what it is to do.
+ * setup - the parts and the load of a FERoCE machine.
  *
- * Purpose    Makes boards, lines, switch and receiver out of an experiment's parameters; what an
- *            experiment wants otherwise it changes afterwards.
- * Inputs     The parameters of a run, a speed.
- * Outputs    struct feroce_setup, struct feroce_load.
- * Ownership  Values.
- * Threads    No state.
- * Time       Picoseconds, and cycles of the board's clock.
+ * Purpose    Makes boards, lines, switch and receiver out of an experiment's parameters; an
+ *            experiment changes afterwards what it needs otherwise.
  * Units      Bytes; femtoseconds for a byte on the line.
  * Limits     FEROCE_SENDERS_MAX boards.
  * Source     Specification of FERoCE, 5 and 6.1 to 6.3.

@@ -6,8 +6,6 @@
  * Inputs     forth_bus_request; what a user says of its tenure when it is granted.
  * Outputs    The user's `granted` and `ended`.
  * Ownership  Users lie in whoever uses the bus; the bus links them.
- * Threads    One world, one thread.
- * Time       Cycles of the bus's clock.
  * Units      A data cycle moves one bus width.
  * Limits     FORTH_BUS_USERS_MAX users.
  * Source     The arbitration and latency timer of PCI-X, as far as they cost time. A split

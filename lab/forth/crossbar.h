@@ -4,11 +4,7 @@
  * output, and credits that tell every input's node what has left.
  *
  * Purpose    Moves packets of any size, uncut, from N inputs to N outputs without loss.
- * Inputs     Packets and credits that arrive on the ports' ends.
- * Outputs    Packets and credits on the links behind the ports.
  * Ownership  The crossbar owns its ports and crosspoints, not the links nor the packets' memory.
- * Threads    One world, one thread.
- * Time       Cycles of the switch's clock.
  * Units      QWords, a packet's overhead of FORTH_OVERHEAD_WORDS included.
  * Limits     FORTH_PORTS_MAX ports.
  * Source     TR376 3.2; specification 2.9 - 2.13, 3.3.

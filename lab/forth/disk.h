@@ -5,11 +5,8 @@
  * Purpose    Storage workloads as the document ran them: requests and completions are small remote
  *            writes with notifications, data are remote writes of whole pages.
  * Inputs     forth_disk_read, forth_disk_write: synchronous, as a program with direct I/O waits.
- * Outputs    The data, and virtual time.
  * Ownership  The disk owns its pages and its machine.
- * Threads    One world, one thread.
  * Time       Of the bus and the links; the disk itself takes none.
- * Units      Pages of 4 KB.
  * Limits     FORTH_DISK_REQUEST_PAGES a request.
  * Source     Specification 4.9 (our choice), C-16: a page is one packet between two nodes, nine
  *            through the switch.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * experiments - what the experiments on FORTH's system share.
+ * experiments - functions that the experiments on FORTH's system share.
  */
 #ifndef LAB_FORTH_EXPERIMENTS_H
 #define LAB_FORTH_EXPERIMENTS_H

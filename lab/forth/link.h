@@ -6,12 +6,8 @@
  * Purpose    Whole packets travel as one event each. The verdict that the receiver of
  *            hardware/forth/link.h would reach word by word is worked out from the places of the
  *            flipped bits.
- * Inputs     forth_link_packet, forth_link_credit.
- * Outputs    The receiving end's on_packet and on_credit.
  * Ownership  Packets come from the fabric's pool; on_packet and on_lost hand them to the receiver.
- * Threads    One world, one thread.
  * Time       Transmission in cycles of the sender's clock; a word is a cycle.
- * Units      QWords of payload, cycles, picoseconds.
  * Limits     One or two lanes.
  * Source     TR376 3.1.5, 3.1.6; specification 2.6, 2.7, 2.14, 3.4, 4.3, 4.4.
  */

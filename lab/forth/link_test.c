@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a link says of a whole packet whose bits were flipped is what the receiver of link.h
- *         says of its words, one by one.
+ * Goal    A link's verdict on a whole packet with flipped bits is the verdict that the receiver of
+ *         hardware/forth/link.h reaches word by word.
  * Method  Random packets, one to three flipped bits, both ways. Behaviours FNX-20 to FNX-22.
  */
 #include <setjmp.h>

@@ -4,13 +4,7 @@
  *
  * Purpose    Puts the pure units of hardware/forth/ on a bus and a link, and lets a program use
  *            them as a driver would.
- * Inputs     What the program wants to post; packets and credits from the link.
- * Outputs    Packets and credits on the link; the program's callbacks.
  * Ownership  The node owns its memory and its NIC, not the links.
- * Threads    One world, one thread.
- * Time       PCI cycles on the bus, network cycles on the link.
- * Units      QWords, picoseconds.
- * Limits     Those of the NIC.
  * Source     Specification 2.1 - 2.8, 3.6, 3.7.
  */
 #ifndef LAB_FORTH_NODE_H

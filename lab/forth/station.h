@@ -3,12 +3,7 @@
  * station - a source and sink of packets at a port of a crossbar, without a NIC or a host.
  *
  * Purpose    Loads a switch as its papers do, and checks every byte that comes out of it.
- * Inputs     How much to send, how large, to whom.
- * Outputs    Packets and credits on its link; counts of what came, by source.
  * Ownership  The station owns its queues; packets are the fabric's.
- * Threads    One world, one thread.
- * Time       Cycles of its own clock.
- * Units      QWords.
  * Limits     FORTH_PORTS_MAX stations a crossbar.
  * Source     Specification 2.6 - 2.8, 8.1 (virtual output queues), FNX-47.
  */

@@ -8,8 +8,6 @@
  * Outputs    The result, in memory or at the next accelerator, with that one's work; a notification
  *            in memory, and on_finished.
  * Ownership  The accelerator is the caller's. It is a device of the node's API.
- * Threads    One world, one thread.
- * Time       Picoseconds; costs in cycles.
  * Units      Bytes; local addresses, unless they are global.
  * Limits     LANT_ACCELERATOR_BLOCK_MAX bytes of a block; LANT_ACCELERATOR_WORKS pieces of work
  *            that wait. The document has no word by which a successor says that it has read its

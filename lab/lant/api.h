@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * api - what a program of a node calls: transfers, notifications, loads, stores, fences.
+ * api - the calls of a node's program: transfers, notifications, loads, stores, fences.
  *
  * Purpose    The calls of Tables 3.4 and 3.5, and the fences of 2.5, in the virtual world: a call
  *            is begun, and returns later.
@@ -8,8 +8,6 @@
  * Outputs    call->result and call->returned_ps, then call->on_return, if it is not NULL.
  * Ownership  A call is the caller's; it must stay where it is until it has returned, a store until
  *            lant_api_poll no longer says LANT_STORE_WAITS. Buffers likewise.
- * Threads    One world, one thread.
- * Time       Picoseconds.
  * Units      Bytes; addresses of the node's own memory, or global ones where it says so.
  * Limits     Calls that wait for the same kind of notification get them in the order in which they
  *            began. A load or store that is no single access of the bus goes out as several, one

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * api_internal - what the files of the API share.
+ * api_internal - functions that the files of the API share.
  */
 #ifndef LAB_LANT_API_INTERNAL_H
 #define LAB_LANT_API_INTERNAL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a hostile reviewer found in a node does not come back.
+ * Goal    Defects of a node by which an attacker got in do not come back.
  * Method  Each attack runs in a child, so that one which aborts does not end the others.
  */
 #include <setjmp.h>

@@ -2,15 +2,9 @@
  *
  * bench - nodes of a run, and a program on each that notes when things happen.
  *
- * Purpose    What most experiments need: open a world with the run's parameters, do one thing or
- *            many, and know when it was done.
- * Inputs     The run; a fabric.
- * Outputs    Times.
+ * Purpose    Most experiments open a world with the run's parameters, do one thing or many, and
+ *            note when it was done.
  * Ownership  The bench owns its world until lant_bench_end.
- * Threads    One world, one thread.
- * Time       Picoseconds.
- * Units      Nodes by index.
- * Limits     None of its own.
  * Source     Specification 6.
  */
 #ifndef LAB_LANT_BENCH_H

@@ -8,10 +8,6 @@
  *            node 0 does. How many blocks, and what everything costs.
  * Outputs    How long the first block took; how much time there is between two blocks; every byte
  *            is compared with what it must be.
- * Ownership  The chain is the caller's, and the world.
- * Threads    One world, one thread.
- * Time       Picoseconds; costs in cycles.
- * Units      Bytes.
  * Limits     LANT_CHAIN_UNDER_WAY_MAX blocks under way. As in the document one application drives
  *            both nodes: it sees a result in node 1 and gives node 0 more work at once. The CPU
  *            does as many things at a time as it is asked for.

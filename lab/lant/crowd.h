@@ -8,8 +8,6 @@
  * Inputs     The run's parameters (LANT_CROWD_USES, and LANT_HALO_USES); the kind of network.
  * Outputs    struct lant_crowd_outcome: bytes that are not as a model of memory says, and
  *            operations that were not told of exactly once.
- * Ownership  A world ends within the call.
- * Threads    One run, one thread.
  * Time       Picoseconds of the world; what a program computes takes no time.
  * Units      Bytes; nodes by index. The nodes in use are the first of the network's.
  * Limits     LANT_CROWD_NODES_MAX nodes.

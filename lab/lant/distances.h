@@ -3,11 +3,8 @@
  * distances - how far packets go in tori, fat trees and dragonflies.
  *
  * Purpose    Routes packets hop by hop, as the switch does (hardware/lant/routing.h), and counts.
- * Inputs     What the network is; two of its nodes.
  * Outputs    Switches crossed; their mean over all pairs of nodes, or over random ones.
  * Ownership  Values only: a network of any size takes no memory.
- * Threads    No state.
- * Time       Not used.
  * Units      A packet crosses a switch when it comes in and goes out, be it to a node. In a torus
  *            the node's own switch does not count, as it does not in Table 3.1: a distance is the
  *            number of links.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * experiments - what the experiments on Lant's network interface have in common.
+ * experiments - functions that the experiments on Lant's network interface share.
  */
 #ifndef LAB_LANT_EXPERIMENTS_H
 #define LAB_LANT_EXPERIMENTS_H

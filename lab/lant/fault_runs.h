@@ -6,8 +6,6 @@
  *            held against eight error rates and three seeds (LNI-84).
  * Inputs     The run's parameters and seed; how many messages of which size.
  * Outputs    Means, standard deviations and errors of a message's time; where two modes cross.
- * Ownership  The caller owns the grid.
- * Threads    One run, one thread.
  * Time       Cycles of 6.4 ns.
  * Units      Error rates are of bits.
  * Limits     A message of which a packet failed eight times fails the run.

@@ -4,10 +4,6 @@
  *
  * Purpose    Sends messages, one after the other, through a network that spoils packets, and says
  *            how long each took until its last packet was acknowledged.
- * Inputs     The injector's settings; the cost of a packet and of a descriptor.
- * Outputs    Times; packets that were sent, and sent again.
- * Ownership  The caller owns the struct.
- * Threads    One caller at a time.
  * Time       Picoseconds, which go on from message to message; the injector counts whole cycles.
  * Units      A message is a number of packets of 512 bytes.
  * Limits     Packets under way: LANT_ROWS_MAX. A packet goes again seven times at most.

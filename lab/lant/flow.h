@@ -7,8 +7,6 @@
  *            a packet for which there is no room is dropped, and the transport sends it again.
  * Inputs     Packets that are ready to leave by a port; packets that come to a switch.
  * Outputs    lant_fabric_transmit; whether a packet that came found room; calls to on_ready.
- * Ownership  Part of the fabric.
- * Threads    One world, one thread.
  * Time       Picoseconds. A packet's room is free when its tail has left the switch; the word of it
  *            takes the line back as long as a flit the line there, and no room on it.
  * Units      Flits of buffer.

@@ -4,10 +4,6 @@
  *
  * Purpose    Runs a network of 1,024, 8,192 or 65,536 nodes (about) under a load, as the parameters
  *            say what lines and switches are like.
- * Inputs     Which network; the traffic.
- * Outputs    Mean latency, what was carried.
- * Ownership  A world ends within the call.
- * Threads    One run, one thread.
  * Time       Cycles of 6.4 ns; microseconds where it says so.
  * Units      The load of a node's line that is never idle is 1, the line's own flits included. A
  *            latency counts up to the end of a packet's frame.

@@ -2,13 +2,8 @@
  *
  * node - a network interface with its memory, on a fabric: the tables at work, in their time.
  *
- * Purpose    What experiments put to work: nodes that load, store and transfer, in cycles.
- * Inputs     Accesses and transfers of programs; packets from the fabric.
- * Outputs    Calls to the node's program; memory; counters in the tables.
- * Ownership  The world owns everything but the sim.
- * Threads    One world, one thread.
+ * Purpose    Experiments run these nodes, which load, store and transfer, in cycles.
  * Time       Picoseconds, which are also the ticks of the tables; the costs are cycles.
- * Units      Nodes by index, which is their number.
  * Limits     LANT_ACCESSES_MAX beats that wait to be issued on a node.
  * Source     Lant 3.3, 3.4, 5.2, 6.1, 6.2; specification 2 and 5.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * node_input - what becomes of a packet that has come to a node.
+ * node_input - the way of a packet that has come to a node.
  */
 #include "lab/lant/node.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a node does with each single packet: those that are damaged, lost, late or forged on
- *         their way, and which one leaves first.
+ * Goal    A node does the right thing with each single packet, also if it was damaged, lost, late
+ *         or forged on its way; and packets leave in their order.
  * Method  A spy between two nodes flips bits, loses packets, and notes their order. Bytes in memory
  *         are compared at the end.
  */

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * watch - what nodes do, as a timeline and as packets.
+ * watch - the events of nodes, as a timeline and as packets.
  *
  * Purpose    For each node a track of the packets that leave it, and tracks of how many loads and
  *            stores, packets of the DMA engine, and entries of the inbound CAM are in use; and
  *            every packet that comes to a node, in a capture.
- * Inputs     A trace, a capture, or both; what the world says as it happens.
- * Outputs    Records of the two.
+ * Inputs     A trace, a capture, or both; the world's calls.
  * Ownership  The watch owns neither trace nor capture.
- * Threads    One world, one thread.
- * Time       Picoseconds.
  * Units      A captured packet is its flits, each with its bit 63 first, as it came.
  * Limits     LANT_WATCH_NODES_MAX nodes have tracks.
  * Source     Specification 3.

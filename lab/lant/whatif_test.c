@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What the document names as future work does what it says, on nodes.
+ * Goal    The document's future work does on nodes what the document says.
  * Method  Small worlds whose lines lose what the test says; times by arithmetic.
  */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * experiments - what the experiments on networks share.
+ * experiments - functions that the experiments on networks share.
  */
 #ifndef LAB_NETWORK_EXPERIMENTS_H
 #define LAB_NETWORK_EXPERIMENTS_H

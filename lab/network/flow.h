@@ -3,11 +3,7 @@
  * flow - busy senders on one switch of Ethernet, and a receiver that pauses.
  *
  * Purpose    The fate of frames when more come than can leave: lost, paused, marked, shared.
- * Inputs     A configuration.
- * Outputs    Counters, by sender and in all; every frame made is accounted for.
  * Ownership  The world owns hosts, switch and frames; nothing is allocated while it runs.
- * Threads    One world, one thread.
- * Time       Picoseconds.
  * Units      Bytes of frames with FCS.
  * Limits     FLOW_SENDERS_MAX senders; frames carry no payload, but know their sender and number.
  * Source     sim/parts/ethernet_switch.h.

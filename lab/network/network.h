@@ -2,12 +2,9 @@
  *
  * network - end nodes on the switches and wires of a topology, and the packets that they send.
  *
- * Purpose    What many nodes offer a network, what it carries, how long that takes, what is lost.
- * Inputs     A configuration, from parameters or from a program.
- * Outputs    Counters, a spread of latencies; every packet made is accounted for.
+ * Purpose    Measures a network under the load of many nodes: offered and carried bytes, latency,
+ *            losses.
  * Ownership  The network owns nodes, wires and packets; nothing is allocated while it runs.
- * Threads    One world, one thread.
- * Time       Picoseconds.
  * Units      Bytes; the load of a wire that is never idle is 1.
  * Limits     Packets of NETWORK_BYTES_MAX bytes.
  * Source     sim/topology.h, sim/parts/switch.h; docs/decisions/0019-network.md.

@@ -9,8 +9,6 @@
  * Ownership  A frame lies in a struct of the user's, usually out of a pool. From sim_port_send on
  *            it belongs to the parts, until on_frame or on_loss of some port gives it back. A port
  *            must not move; nothing is allocated after sim_port_open.
- * Threads    One world, one thread.
- * Time       Picoseconds.
  * Units      Bytes of a frame: from the destination address to the FCS. A shorter frame than 64 is
  *            padded. On the line 8 bytes of preamble come before it, and a gap of 12 and
  *            `extra_bytes` behind it.

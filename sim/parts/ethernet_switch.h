@@ -5,11 +5,8 @@
  * Purpose    Passes frames on; asks senders to pause when their frames take too much room (PFC or
  *            LFC, by input); marks frames where a queue is long (ECN); drops frames that find no
  *            room.
- * Inputs     Frames and pauses from the lines of its ports (sim/parts/ethernet.h).
  * Outputs    The same frames on other lines; pauses; counters; what it dropped, by on_loss.
  * Ownership  The switch owns its ports; frames are their users'. Nothing is allocated later on.
- * Threads    One world, one thread.
- * Time       Picoseconds.
  * Units      Bytes of frames, FCS included, without preamble and gap.
  * Limits     A frame that cuts through takes no room. Each class of an input has room and
  *            thresholds of its own (with LFC, and without flow control, all classes together); each

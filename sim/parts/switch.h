@@ -3,11 +3,7 @@
  * switch - an output of a switch: a queue, and the wire behind it.
  *
  * Purpose    Says on a packet's arrival when it leaves, or that there is no room for it.
- * Inputs     The span in which the packet comes in, and how long it takes to go out.
- * Outputs    The span in which it goes out; a verdict.
  * Ownership  An output is the wire behind it; nothing is kept for a packet.
- * Threads    One world, one thread.
- * Time       Picoseconds.
  * Units      A buffer is as large as the time that its contents take on the wire.
  * Limits     First come, first served: packets are told in the order in which they are ready, so
  *            one that was told is never overtaken, and when it leaves is known at once.

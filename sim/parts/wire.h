@@ -2,14 +2,10 @@
  *
  * wire - one direction of a serial wire: one thing after the other, at a rate, over a distance.
  *
- * Purpose    Says when what is sent begins and when it has come.
- * Inputs     When it is ready to be sent, and how long it is.
- * Outputs    A span: when its head and its tail pass a place.
- * Ownership  A wire is a value; it lies in whoever sends over it, and keeps nothing of what it
- *            carries: what is sent first begins first, so the times are known at once.
- * Threads    One world, one thread.
+ * Purpose    Says when a packet begins on the wire and when it has come.
+ * Ownership  A wire is a value; it lies in its sender, and keeps nothing of what it carries:
+ *            packets begin in the order in which they are sent, so the times are known at once.
  * Time       Picoseconds; the time of a byte is in femtoseconds and is rounded per packet.
- * Units      Bytes, picoseconds.
  * Limits     A wire has no queue and no errors of its own: sim/parts/switch.h, sim/errors.h.
  * Source     The parameters of the machines.
  */
