@@ -171,8 +171,8 @@ void block_contexts_remove(struct block_contexts *contexts, struct block_context
 
 /* -- Making room --------------------------------------------------------------------------------*/
 
-/* Forgetting costs its owner that the packets come again, nothing else: it holds no payload, no
- * receive, and is of no message whose turn it is. */
+/* A forgotten context costs its owner only that the packets come again: it holds no payload and no
+ * receive, and it is of no message in its turn. */
 static bool forgettable(const struct block_context *context, uint32_t now)
 {
     return context->held == BLOCK_HOLD_NONE && !(context->flags & BLOCK_CONTEXT_RECEIVE) &&

@@ -104,8 +104,8 @@ struct block_context *block_contexts_first(const struct block_contexts *contexts
 struct block_context *block_contexts_next(const struct block_contexts *contexts,
                                           const struct block_context *context);
 
-/* A context for a block that has none, all 0 but what the chain needs; block base always gets one.
- * NULL: its set is full of what may not be forgotten. */
+/* Adds a context for a block that has none. All of it is 0 but the members of the chain. Block base
+ * always gets one. NULL: all contexts of its set must stay. */
 struct block_context *block_contexts_add(struct block_contexts *contexts, struct block_chain *chain,
                                          uint32_t number, struct instant now);
 /* Its held payloads are the caller's business. */

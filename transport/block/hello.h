@@ -143,8 +143,8 @@ MUST_USE enum hello_verdict hello_judge(const struct hello_answer *answer,
                                         const struct hello_standing *standing);
 /* The verdict was HELLO_NEW or HELLO_AGAIN. */
 void hello_accept(struct hello_answer *answer, const struct hello_question *question);
-/* The verdict was another, and the queue pair executes requests: the peer is told that it has to go
- * on by RC, whose packets show what becomes of two halves that do not fit each other. */
+/* Any other verdict, while the queue pair executes requests: the peer is told to go on by RC. RC's
+ * packets show whether the two halves fit each other. */
 void hello_refuse(struct hello_answer *answer, const struct hello_question *question);
 /* A request of RC came where the session would have begun: the peer fell back. Or reset. */
 void hello_drop(struct hello_answer *answer);

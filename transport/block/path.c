@@ -124,7 +124,7 @@ static void count_up(uint8_t *count, uint8_t most)
     }
 }
 
-/* Something is out from now on, or there is news of what is out. */
+/* Packets are in flight from now on, or there is news of those in flight. */
 static void timers_start(struct block_path *path, struct instant now)
 {
     path->probes = 0;
@@ -140,7 +140,8 @@ static void timers_stop(struct block_path *path)
     path->timeout_at = INSTANT_NEVER;
 }
 
-/* The pace, while there is one: bytes a second, a batch, and what a late sender may catch up on. */
+/* The pace, if there is one: bytes a second, a batch, and the time that a late sender may catch up
+ * on. */
 struct pace {
     uint64_t rate;
     uint32_t batch;
@@ -343,7 +344,7 @@ enum block_echo block_path_on_echo(struct block_path *path, const struct block_e
     if (found != NULL && path->suspect) {
         answered(path, now);
     }
-    /* The peer tells of each mark once, perhaps when it is known already what came. */
+    /* The peer reports each mark once, perhaps in an answer that brings no other news. */
     path->ce_packets += echo->ce_packets;
     if (found == NULL) {
         return verdict;
@@ -371,7 +372,8 @@ enum block_echo block_path_on_arrived(struct block_path *path, struct psn tsn, s
     return verdict;
 }
 
-/* Steps are not shorter where the round trip is: what makes packets late need not be shorter. */
+/* A short round trip does not make the steps shorter: the causes of late packets need not be faster
+ * there. */
 static uint64_t reordering_ns(const struct block_path *path)
 {
     const uint64_t trip = path->rtt.smoothed_ns, least = path->policy->reordering_least_ns;
@@ -516,7 +518,7 @@ static void leave_home(struct block_path *path, struct instant now)
     path->home_at = instant_after(now, revive_ns(path, path->home_tries));
 }
 
-/* Counts a probe. A way whose probe was lost is not probed next. */
+/* Counts a probe. A way whose probe got no answer is not probed next. */
 static void count_probe(struct block_path *path, struct instant now)
 {
     if (path->probes != 0) {

@@ -13,10 +13,11 @@
  * Threads    One caller at a time; no globals.
  * Time       `now` is an argument and never goes back.
  * Units      Bytes as they count in a window; nanoseconds; TSNs are 24 bits and wrap.
- * Ways       What is silent to two probes in a row may be a way that is dead for ever, whatever its
- *            peer does: from the second on each probe, and all after it, takes another one
- *            (block_path.turns). Which ways there are is not known here. A peer that only
- *            paused makes a path leave its way, too, so that one is tried again (*_home).
+ * Ways       A path that is silent to two probes in a row may use a way that is dead for ever,
+ *            whatever its peer does. From the second probe on, each probe, and all packets after
+ *            it, take another way (block_path.turns). A path does not know which ways there are. A
+ *            peer that only paused makes a path leave its way, too, so that way is tried again
+ *            (*_home).
  * Limits     A path remembers about two round trips of sending: packets that leave within a 32nd of
  *            the smoothed round trip share a record. Echoes of forgotten packets are old.
  * Source     docs/block-transport.md: "Words and numbers" (TSN), "What the requester sends, and
@@ -86,13 +87,13 @@ struct block_path {
     struct instant recovery_until; /* Losses until then belong to one recovery. */
     struct instant widened_until;  /* Spurious losses until then belong to one widening. */
     struct instant home_at;        /* Away: when its own way is tried; else when it came back. */
-    struct instant paid_until;     /* The pace has been paid for what was sent, up to then. */
+    struct instant paid_until;     /* The pace has been paid for all sent bytes, up to then. */
     uint32_t sent_bytes;           /* All that was ever sent, modulo 2^32 ... */
-    uint32_t settled_bytes;        /* ... and up to what is known to have arrived ... */
+    uint32_t settled_bytes;        /* ... up to the newest that is known to have arrived ... */
     uint32_t asked_bytes;          /* ... and up to the last that asked for an answer. */
     uint32_t lost_bytes;           /* Not reported to the controller yet; nor are ... */
     uint32_t ce_packets;           /* ... these packets, which came with the network's mark. */
-    /* Bytes taken for lost of late: halved with each recovery; and ... */
+    /* Bytes taken for lost, halved with each recovery; and ... */
     uint32_t recovery_lost;
     uint32_t recovery_spurious; /* ... those of them that had come. */
     struct rtt rtt;
@@ -138,8 +139,8 @@ MUST_USE enum block_echo block_path_on_echo(struct block_path *path,
  * echoes one path only. No sample of the round trip. */
 enum block_echo block_path_on_arrived(struct block_path *path, struct psn tsn, struct instant now);
 
-/* Is a transmission that nobody reported to be taken for lost? One that left after it on this path
- * is known to have arrived, and even a late one would have come by now. */
+/* Is a transmission that nobody reported to be taken for lost? Yes, if one that left after it on
+ * this path is known to have arrived, and a late packet would have come by now. */
 bool block_path_lost(const struct block_path *path, struct psn tsn, struct instant now);
 
 /* When block_path_lost will say so if nothing is heard; INSTANT_NEVER: not by that rule. */
@@ -149,7 +150,7 @@ struct instant block_path_loss_deadline(const struct block_path *path, struct ps
 void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant now);
 
 /* The peer got `packets` twice: they had not been lost. If half of the bytes that were taken for
- * lost of late had come, the reason to slow down was wrong, too. */
+ * lost lately had come, the reason to slow down was wrong, too. */
 void block_path_on_spurious(struct block_path *path, uint32_t packets, struct instant now);
 
 /* The bytes in flight; the bytes that may leave now under window and pace; and the time when there
@@ -160,7 +161,7 @@ struct instant block_path_room_at(const struct block_path *path, struct instant 
 
 enum block_path_event {
     BLOCK_PATH_QUIET,
-    BLOCK_PATH_PROBE, /* Send a probe here now, whatever the room. */
+    BLOCK_PATH_PROBE, /* Send a probe here now, even if there is no room. */
     BLOCK_PATH_LEFT,  /* It is suspect from now on: its packets in flight go elsewhere at once. */
 };
 

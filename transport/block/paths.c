@@ -7,7 +7,7 @@ void block_paths_init(struct block_paths *paths, struct block_path *path, uint8_
     *paths = (struct block_paths){.path = path, .count = count};
 }
 
-/* The next one that has room, from the one whose turn it is. */
+/* The next path that has room, beginning with the one in turn. */
 static uint8_t next_with_room(const struct block_paths *paths, struct instant now)
 {
     for (uint8_t past = 0; past < paths->count; past++) {
@@ -19,7 +19,8 @@ static uint8_t next_with_room(const struct block_paths *paths, struct instant no
     return BLOCK_PATH_NONE;
 }
 
-/* The quickest one with room. One whose round trip nobody knows is tried in its turn, not here. */
+/* The quickest path with room. A path without a known round trip gets its turn elsewhere, not
+ * here. */
 static uint8_t quickest_with_room(const struct block_paths *paths, struct instant now)
 {
     uint8_t best = BLOCK_PATH_NONE;
@@ -69,7 +70,7 @@ struct instant block_paths_deadline(const struct block_paths *paths)
     return first;
 }
 
-/* When the newest of what arrived by other paths had left. */
+/* When the newest packet that arrived by another path had left. */
 static struct instant sent_elsewhere(const struct block_paths *paths, uint8_t than)
 {
     struct instant newest = {0};

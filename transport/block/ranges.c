@@ -58,7 +58,7 @@ void block_ranges_add(struct block_ranges *ranges, const struct block_range *ran
             ranges->ends[last] = end;
             return;
         }
-        /* The newest is what everything else waits for. */
+        /* All later WRITEs wait for the newest one. */
         ranges->blocked = true;
         ranges->blocked_end = end;
         return;

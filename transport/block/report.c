@@ -122,7 +122,7 @@ static bool walk_on(const struct block_responder *responder, struct walk *walk)
     return true;
 }
 
-/* Where the next one that goes on does: not before what was named already. */
+/* Notes where the next report goes on: not before the blocks that were named already. */
 static void note_reported(struct block_responder *responder, const struct walk *walk, bool went_on)
 {
     const bool more = walk->answer->more && walk->looked != 0;

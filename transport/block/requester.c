@@ -131,7 +131,8 @@ static bool reopen(struct block_requester *requester, uint8_t path, uint8_t *els
         return false;
     }
     if (taken) {
-        /* They change places: a READ may have to wait for what is half sent before it. */
+        /* The two blocks change places: a READ may have to wait for the block that is half sent
+         * before it. */
         requester->open_block[path] = requester->open_block[other];
         block_at(requester, requester->open_block[path])->path = path;
     } else {
@@ -144,8 +145,8 @@ static bool reopen(struct block_requester *requester, uint8_t path, uint8_t *els
     return true;
 }
 
-/* Is there room for what goes again? One that is half sent stays where it is open, unless that path
- * was left. */
+/* Is there room for the block that goes again? A block that is half sent stays on its path, unless
+ * that path was left. */
 static bool resend_goes(struct block_requester *requester, struct instant now)
 {
     struct block_sending *block = block_at(requester, requester->resending);
@@ -362,8 +363,8 @@ static bool continue_on(struct block_requester *requester, const struct send_que
     return true;
 }
 
-/* Block base goes on before what is behind it goes again: that may find no room at the peer until
- * base is executed, and would go again for ever. */
+/* Block base goes on before a block behind it goes again: that block may find no room at the peer
+ * until base is executed, and would go again for ever. */
 static bool continue_base(struct block_requester *requester, const struct send_queue *queue,
                           bool draining, struct instant now, struct block_outgoing *out)
 {

@@ -2,8 +2,8 @@
  *
  * requester - the sending side of a stream of blocks.
  *
- * Purpose    Turns posted work into packets of numbered blocks, answers and data into progress, and
- *            what was lost into re-sending of just that.
+ * Purpose    Turns posted work into packets of numbered blocks, turns answers and data into
+ *            progress, and sends exactly the lost packets again.
  * Inputs     block_requester_on_answer, block_requester_on_data, block_requester_on_moved,
  *            block_requester_on_time.
  * Outputs    block_requester_next (one packet per pull), block_requester_completed (finished work).
@@ -105,11 +105,12 @@ struct block_requester {
     bool declined;         /* Something that came before its turn was; base != next. */
     bool far;              /* far_window holds. */
     bool link_shut;        /* It was full, and too little of it is free yet for a batch. */
-    uint8_t current;   /* The path of the newest packet: what is half sent there goes on first. */
+    /* The path of the newest packet: a block that is half sent there goes on first. */
+    uint8_t current;
     uint16_t open;     /* One bit for each path: a block is half sent there, open_block. */
     uint16_t probes;   /* One bit for each path: a probe is due; ... */
     uint16_t away;     /* ... it may have left its own way. */
-    uint8_t home;      /* The one whose own way alone is being probed; BLOCK_PATH_NONE: none. */
+    uint8_t home;      /* The only path whose own way is being probed; BLOCK_PATH_NONE: none. */
     struct psn answer; /* The newest one's count. */
     struct instant retry_at;  /* INSTANT_NEVER: nothing is under way. */
     struct instant resume_at; /* Valid while pausing. */
@@ -134,8 +135,9 @@ struct block_requester_config {
     uint32_t mtu_bytes;
     uint32_t packet_cost;
     uint32_t link_window_bytes; /* 0: no limit. */
-    uint32_t far_window_bytes;  /* Not less: on a way whose round trip is BLOCK_FAR_NS or more. */
-    uint64_t trip_ns;           /* A first guess; 0: none. */
+    /* Not less than link_window_bytes: for ways with a round trip of BLOCK_FAR_NS or more. */
+    uint32_t far_window_bytes;
+    uint64_t trip_ns; /* A first guess; 0: none. */
     uint8_t path_count;
     uint8_t retry_limit, rnr_limit, reads_max, timeout_code;
     const struct block_path_policy *policy; /* In place as long as the requester is. */
@@ -182,7 +184,7 @@ bool block_requester_ready(const struct block_requester *requester, const struct
 /* The meaning of an arriving packet. */
 enum block_requester_verdict {
     BLOCK_STALE,      /* Old: nothing changes. */
-    BLOCK_IMPOSSIBLE, /* It speaks of what never was: nothing changes. */
+    BLOCK_IMPOSSIBLE, /* It names packets or blocks that never were: nothing changes. */
     BLOCK_PROGRESS,   /* Work may have completed; sending may go on. */
     BLOCK_DATA_COMES, /* Its payload belongs at `offset` of `work`. */
     BLOCK_PAUSE,      /* The peer has no receive: waiting begins. */

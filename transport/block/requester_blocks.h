@@ -86,8 +86,8 @@ uint32_t block_next_missing(const struct block_requester *requester, uint32_t fr
 /* Everything before `base` has been executed. */
 void block_advance(struct block_requester *requester, struct send_queue *queue, uint32_t base,
                    struct instant now);
-/* How far base may have come: a block of which not all has left cannot have been executed, but for
- * one of a READ. */
+/* The farthest that base may have come: a block that has not left as a whole cannot have been
+ * executed, unless it is one of a READ. */
 uint32_t block_base_limit(const struct block_requester *requester);
 /* The request of a block ends with this status when all before it is done. */
 struct block_progress block_end_request(struct block_requester *requester,
@@ -137,7 +137,7 @@ uint64_t block_data_patience_ns(const struct block_requester *requester);
 /* The newest report of a block, which is not executed; `arrived` is as that says. */
 void block_resend_reported(struct block_requester *requester, uint32_t bn,
                            const struct block_record *record, struct instant now);
-/* A path is left: what is out there goes again. */
+/* A path is left: its packets in flight go again. */
 void block_resend_path_left(struct block_requester *requester, uint8_t path);
 
 /* -- requester_data.c */

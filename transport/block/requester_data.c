@@ -101,7 +101,7 @@ static void take_data(struct block_requester *requester, struct send_queue *queu
             requester->blocks_read--;
         }
     }
-    /* Only what was executed is answered. */
+    /* The answer shows that the request was executed. */
     if (!block_is_executed(requester, bn)) {
         block_advance(requester, queue, bn + 1, now);
     }

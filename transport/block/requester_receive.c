@@ -280,7 +280,7 @@ static struct block_progress wait_for_receiver(struct block_requester *requester
     if (requester->mode != BLOCK_REQUESTER_SENDING || answer->echo_void ||
         (requester->paused &&
          psn_distance(requester->resumed[answer->echo_path], psn_of(answer->echo_tsn)) < 0)) {
-        return plain(BLOCK_PROGRESS); /* It is about what left before the last pause. */
+        return plain(BLOCK_PROGRESS); /* It is about packets that left before the last pause. */
     }
     if (requester->rnr_limit != RNR_RETRY_FOREVER) {
         if (requester->rnr_left == 0) {
@@ -351,8 +351,8 @@ static struct block_progress on_answer(struct block_requester *requester, struct
         return plain(BLOCK_STALE);
     }
     if (requester->answered && psn_distance(requester->answer, count) <= 0) {
-        /* Overtaken, perhaps because it came by a longer way: what it echoes is true all the
-         * same, and that path may hear of nothing else. */
+        /* A newer answer overtook it, perhaps by a shorter way. Its echo is true all the same, and
+         * that path may get no other. */
         const bool known = answer->echo_void || answer->echo_path < requester->paths.count;
         const bool copy = psn_equal(requester->answer, count);
         if (!known || !apply_echo(requester, answer, copy, came, now)) {

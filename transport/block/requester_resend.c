@@ -44,7 +44,7 @@ static uint64_t pause_ns(uint8_t pauses)
     return ns < PAUSE_MOST_NS ? ns : PAUSE_MOST_NS;
 }
 
-/* When what is missing may be taken for lost. */
+/* When the missing positions of a block may be taken for lost. */
 static struct instant loss_at(const struct block_requester *requester,
                               const struct block_sending *block)
 {
@@ -53,7 +53,7 @@ static struct instant loss_at(const struct block_requester *requester,
     }
     const struct block_path *path = &requester->paths.path[block->path];
     const bool newest_came = psn_equal(path->arrived, block->newest);
-    /* The newest packet itself came, but was not kept: what left before it decides. */
+    /* The newest packet itself came, but was not kept: the packet before it decides. */
     const struct instant at =
         block_path_loss_deadline(path, newest_came ? psn_before(block->newest, 1) : block->newest);
     return newest_came && at.ns == UINT64_MAX ? (struct instant){0} : at;
@@ -125,7 +125,7 @@ static void note_loss(struct block_requester *requester, const struct block_send
     block_path_on_lost(&requester->paths.path[block->path], bytes, now);
 }
 
-/* READs ask for half of what they did. */
+/* From now on READs ask for half as much. */
 static void shrink_reads(struct block_requester *requester)
 {
     const uint32_t least = READ_PACKETS_LEAST * (requester->mtu_bytes + requester->packet_cost);

@@ -30,7 +30,7 @@ static uint32_t block_flight(const struct block_requester *requester)
     return flight;
 }
 
-/* Not at once: who asked has just been told that there is nothing. */
+/* Not at once: the caller has just heard that there is nothing to send. */
 #define WAKE_LEAST_NS 1000
 
 void block_wake_at(struct block_requester *requester, struct instant at, struct instant now)
@@ -47,8 +47,8 @@ struct block_range block_range_of(const struct work *work)
     return (struct block_range){work->remote_address, work->bytes, work->remote_key};
 }
 
-/* D of a message that begins now. A WRITE of one packet is placed in its turn, whatever it says;
- * the responder compares the receives of SENDs. */
+/* The D bit of a message that begins now. A WRITE of one packet is placed in its turn, with or
+ * without D; the responder compares the receives of SENDs. */
 bool block_is_early(const struct block_requester *requester, const struct work *work)
 {
     if (work_is(work, WORK_IS_SEND)) {
@@ -129,7 +129,7 @@ bool block_link_has_room(struct block_requester *requester, uint32_t asked_bytes
     }
     const uint32_t sent = block_flight(requester);
     if (asked_bytes == 0 && sent == 0) {
-        return true; /* Data may be waiting for what is half sent before them. */
+        return true; /* Data may be waiting for a block that is half sent before them. */
     }
     const uint32_t flight = sent + reads;
     if (requester->link_shut && flight > window - window / (requester->far ? 16 : 4)) {

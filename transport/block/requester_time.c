@@ -103,8 +103,8 @@ static void arm_retry(struct block_requester *requester, struct instant now)
     requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
 }
 
-/* The paths probe for what is out on them. This one is for when something is not executed though
- * nothing is out. */
+/* The paths probe for their own packets in flight. This probe is for blocks that are not executed
+ * though no packet is in flight. */
 void block_arm_probe(struct block_requester *requester, struct instant now)
 {
     requester->probe_at =
@@ -282,7 +282,8 @@ void block_requester_relax(struct block_requester *requester, const struct send_
     }
 }
 
-/* The timer began with the old code, or not at all: the new one holds for what is under way. */
+/* The timer began with the old code, or not at all. The new code holds also for packets in
+ * flight. */
 static void retime(struct block_requester *requester, uint8_t code, struct instant now)
 {
     const bool sends =

@@ -346,8 +346,8 @@ static bool is_complete(const struct block_context *context)
     return context->arrived == wanted;
 }
 
-/* The message's last packet says what the others do not; the newest one that came does, which was
- * judged. */
+/* A message's last packet has fields that its others lack. The newest last packet that came counts,
+ * since it was judged. */
 static void mark(struct block_responder *responder, struct block_context *context,
                  const struct block_packet *packet)
 {

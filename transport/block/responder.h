@@ -79,7 +79,7 @@ struct block_responder {
     bool answers_probe;
     uint8_t status;    /* enum block_status; of an RNR until an answer or base has gone on. */
     bool refused;      /* `status` is for good. */
-    bool read_refused; /* `refused_read` is that of a READ whose data could not be read. */
+    bool read_refused; /* `refused_read` is the block of a READ whose data could not be read. */
     uint8_t missing_count;
     uint32_t missing[BLOCK_MISSING_MAX]; /* Blocks that found no room since the last answer. */
     uint32_t refused_read;
@@ -224,7 +224,7 @@ void block_responder_forget(struct block_responder *responder, uint32_t start);
 
 /* There is no receive: the message of block base is to come again. */
 void block_responder_refuse_for_now(struct block_responder *responder);
-/* The stream ends with this status, which is repeated to whatever comes. */
+/* The stream ends with this status, which answers all later packets. */
 void block_responder_refuse(struct block_responder *responder, enum block_status status);
 /* Data of a READ that was executed could not be read. */
 void block_responder_refuse_read(struct block_responder *responder, uint32_t number);

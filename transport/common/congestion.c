@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Swift, changed where its world differs from ours. Machines' own delays are as long as a network's
- * queues, so a round's least delay is what counts. Nobody tells us the network's true base: who
- * comes late takes another's queue for a part of it. So a cut follows the swing of the delay, which
- * all see alike, and not its height above a base; the base only says how deep to cut. Random loss
- * is no reason to slow down: a loss counts where there is a queue, or among many. And where cuts
- * do not empty the queue, somebody fills it who does not care: then we do not either, and look
- * again later.
+ * queues, so a round's least delay counts. Nobody tells us the network's true base: a flow that
+ * begins late takes another flow's queue for a part of it. So a cut follows the swing of the delay,
+ * which all flows see alike, and not its height above a base; the base only says how deep to cut.
+ * Random loss is no reason to slow down: a loss counts only if there is a queue, or among many
+ * losses. If cuts do not empty the queue, another flow fills it that ignores delay: then we ignore
+ * it, too, and look again later.
  */
 #include "transport/common/congestion.h"
 
@@ -24,9 +24,9 @@
 
 _Static_assert(sizeof(struct congestion) <= CONGESTION_BYTES_MAX, "");
 
-/* The target: what scheduling adds on processors that are shared. 10 packets: RFC 6928. 0.7: RFC
- * 9438. 10 %: twice the random loss that must not slow us down. 1/16: RFC 8257. 1.25: Linux'
- * pacing. The others: what did best over the table of
+/* The target: the delay that scheduling adds on processors that are shared. 10 packets: RFC 6928.
+ * 0.7: RFC 9438. 10 %: twice the random loss that must not slow us down. 1/16: RFC 8257. 1.25:
+ * Linux' pacing. The others: the values that did best over the table of
  * tests/scenarios/congestion_scenario_test.c. */
 struct congestion_policy congestion_policy_default(void)
 {
@@ -103,9 +103,9 @@ void congestion_init(struct congestion *congestion, const struct congestion_poli
     round_begin(congestion, (struct instant){0}, UINT64_MAX);
 }
 
-/* A long way's queue may be longer, or the window would spend much of its time below what the way
- * holds: it grows once in a round trip. Not without end, because who comes late takes another's
- * queue for a part of the way. */
+/* On a long way the queue may be longer. A window grows only once in a round trip, and with a short
+ * queue it would often be too small for the way. But there is a limit, because a flow that begins
+ * late takes another flow's queue for a part of the way. */
 static uint64_t target(const struct congestion *congestion, const struct congestion_policy *policy)
 {
     if (congestion->queue_ns == NO_DELAY) {
@@ -144,9 +144,9 @@ static bool losses_suspicious(const struct congestion *congestion,
     return congestion->loss_score > proof(congestion, policy) / 4;
 }
 
-/* Has the delay risen, by all that came of this round? A start that waits until it has risen by the
- * target, or for a loss, doubles once or twice too often, and overflows a queue that holds as much
- * as the way. */
+/* Has the delay risen, as all packets of this round show? A start that waits until the delay has
+ * risen by the target, or for a loss, doubles once or twice too often, and overflows a queue that
+ * holds as much as the way. */
 static bool start_is_over(const struct congestion *congestion,
                           const struct congestion_policy *policy)
 {
@@ -254,8 +254,8 @@ static uint64_t drained_256ths(const struct congestion *congestion,
     return part < policy->shallow_256ths ? policy->shallow_256ths : part;
 }
 
-/* Follows the swings of the delay, which all flows of a queue see alike, whatever each takes for
- * its base. Has it risen by the target since it last was low? */
+/* Follows the swings of the delay: all flows of a queue see these alike, though each may know
+ * another base. Has the delay risen by the target since it last was low? */
 static bool delay_rose(struct congestion *congestion, const struct congestion_policy *policy)
 {
     const uint32_t trip = congestion->trip_ns;

@@ -5,7 +5,7 @@
  * Purpose    A window in bytes and a pace: steered by queueing delay, cut by loss where the delay
  *            agrees, and competitive where somebody else keeps the queue full.
  * Inputs     congestion_on_report for each acknowledgement, congestion_on_silence for a timeout,
- *            congestion_undo when what was taken for lost turns out to have arrived.
+ *            congestion_undo when packets that were taken for lost turn out to have arrived.
  * Outputs    congestion_window (bytes that may be in flight), congestion_rate (bytes a second).
  * Ownership  Caller owns the struct, one for each path of a queue pair; the policy stays in place.
  *            Nothing is allocated.
@@ -14,8 +14,8 @@
  * Units      Bytes as they count in a window (payload and packet_cost), nanoseconds, bytes a
  *            second. Integers only, so that a run in virtual time repeats everywhere.
  * Limits     A window of two packets at least; below that only the pace falls. 1 GiB at most.
- *            Delays should be the network's alone: a world that cannot take out what machines add
- *            sets agree_percent to 50.
+ *            Delays should be the network's alone: a world that cannot subtract the delays of
+ *            machines sets agree_percent to 50.
  * Source     Kumar and others, "Swift" (SIGCOMM 2020), as the Falcon transport specification prints
  *            it (10.3); Arun and Balakrishnan, "Copa" (NSDI 2018), for the competitive mode; RFC
  *            3168 and RFC 8257 for marks. The differences, and the reasons for them: congestion.c.
@@ -40,10 +40,11 @@ struct congestion_report {
     uint32_t acked_bytes; /* Newly known to have arrived. */
     uint32_t lost_bytes;  /* Newly taken for lost. */
     uint32_t ce_packets;  /* Arrived with the network's mark. */
-    uint32_t delay_ns;    /* A round trip less what the peer held; 0: no sample. */
+    /* A round trip less the time that the peer held its answer; 0: no sample. */
+    uint32_t delay_ns;
     uint32_t base_ns;     /* The least of the recent past (rtt_least_ns); 0: unknown. */
     uint32_t smoothed_ns; /* 0: unknown. */
-    bool app_limited;     /* The window was not what kept us from sending more. */
+    bool app_limited;     /* The program, not the window, kept us from sending more. */
 };
 
 /* Parameters; congestion.c says where the defaults come from. */

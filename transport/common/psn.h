@@ -37,8 +37,8 @@ static inline int32_t psn_distance(struct psn from, struct psn to)
     return (int32_t)((to.value - from.value) << 8) >> 8;
 }
 
-/* Half of all PSNs: what may be in flight, and the packets of the largest message at the smallest
- * MTU (9.7.2). At this distance psn_distance() says that `to` is behind. */
+/* Half of all PSNs: the most that may be in flight, and the packets of the largest message at the
+ * smallest MTU (9.7.2). At this distance psn_distance() says that `to` is behind. */
 #define PSN_HALF (1u << 23)
 
 /* How many PSNs lie from `from` on before `to`: 0 .. 2^24-1. */

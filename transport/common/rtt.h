@@ -72,8 +72,8 @@ static inline bool rtt_known(const struct rtt *rtt)
 /* The least round trip of the window; 0: there was no sample. */
 uint32_t rtt_least_ns(const struct rtt *rtt);
 
-/* How long to wait for an answer before asking for one; after so many probes in vain it is twice
- * as long for each, up to 64 times. */
+/* The time to wait for an answer before a probe asks for one. Each unanswered probe doubles it, up
+ * to 64 times. */
 uint64_t rtt_pto_ns(const struct rtt *rtt, const struct rtt_policy *policy, uint32_t probes);
 
 /* How long silence may last; twice as long for each expiry, up to the policy's most. */

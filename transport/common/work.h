@@ -199,7 +199,8 @@ struct send_queue {
     uint32_t head;       /* Oldest not completed. */
     uint32_t next;       /* Being transmitted. */
     uint32_t tail;       /* First free. */
-    uint32_t polled; /* Kept by nic/slots.c only: behind the newest whose end the program polled. */
+    /* Of nic/slots.c only: behind the newest request whose completion the program polled. */
+    uint32_t polled;
 };
 
 /* Memory for `limit` requests with `tail_bytes` behind each. */
@@ -232,8 +233,8 @@ static inline uint8_t *work_inline(struct work *work)
     return (uint8_t *)(work + 1);
 }
 
-/* Has the request at least one of these traits? Its kind was judged when it was posted, so that it
- * is below 32, and this is asked dozens of times a packet: it is one test of a bit. */
+/* Has the request at least one of these traits? This is asked dozens of times a packet, so it is
+ * one test of a bit. The kind is below 32, as it was judged when the request was posted. */
 static inline bool work_is(const struct work *work, uint32_t traits)
 {
     return (work_kinds(traits) >> (work->kind & 31) & 1) != 0;
@@ -255,7 +256,7 @@ static inline bool work_wants_response(const struct work *work)
     return work_is(work, WORK_IS_READ | WORK_IS_ATOMIC | WORK_IS_FLUSH);
 }
 
-/* ... which is one packet, as is the request: of what wants a response, all but READs. */
+/* ... which is one packet, as is the request: atomics and FLUSHes, but not READs. */
 static inline bool work_is_single(const struct work *work)
 {
     return work_is(work, WORK_IS_ATOMIC | WORK_IS_FLUSH);

@@ -138,7 +138,8 @@ static enum feroce_cm_arrival judge_cm(struct feroce_board *board, const uint8_t
     if (board->config.cm_version == FEROCE_CM_3 && feroce_cm_suspect(bytes, from_port)) {
         board->cm_version_suspect++;
     }
-    /* Room for what it may cause, and for all queue pairs to fail before the world looks. */
+    /* There must be room for the events of this message, and for the failure of all queue pairs,
+     * before the world takes events. */
     if (board->event_count + 2 + FEROCE_QPS_MAX > FEROCE_EVENTS_MAX) {
         return FEROCE_CM_LOST;
     }

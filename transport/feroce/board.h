@@ -77,7 +77,7 @@ enum feroce_event_kind {
     FEROCE_EVENT_OPENED,
     FEROCE_EVENT_CLOSED,
     FEROCE_EVENT_FAILED, /* Given up: ERROR. */
-    FEROCE_EVENT_META,   /* The generator of a queue pair is told what to do. */
+    FEROCE_EVENT_META,   /* The generator of a queue pair gets an order. */
 };
 
 struct feroce_event {

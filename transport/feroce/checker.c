@@ -58,7 +58,8 @@ static void jump(struct feroce_checker *checker, uint32_t first, uint32_t words)
     if (ahead > 0) {
         checker->missing += (uint32_t)ahead;
     } else {
-        checker->repeated += words; /* From here on the pattern goes on behind what came again. */
+        /* From here on the pattern goes on behind the repeated words. */
+        checker->repeated += words;
     }
     checker->word = first + words;
 }
@@ -91,7 +92,7 @@ static bool take_words(struct feroce_checker *checker, const uint8_t *payload, u
             at++;
         }
     }
-    if (bytes % 4 != 0) { /* The board sends no such message; but who does is told about it. */
+    if (bytes % 4 != 0) { /* The board sends no such message; but these bytes are checked, too. */
         uint8_t expected[4];
         store_le32(expected, checker->word++);
         wrong |= differs(checker, payload, 4 * (uint64_t)count, expected, bytes % 4);

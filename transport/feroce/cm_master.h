@@ -60,7 +60,7 @@ enum feroce_status feroce_master_close(struct feroce_master *master,
                                        const struct feroce_table *table, uint32_t qpn,
                                        uint16_t port);
 
-/* A message with ack_valid. False: it is no answer to what was asked. */
+/* A message with ack_valid. False: it answers no request of ours. */
 MUST_USE bool feroce_master_take(struct feroce_master *master, struct feroce_table *table,
                                  const struct feroce_cm *reply, enum feroce_change *change);
 

@@ -26,7 +26,8 @@ void feroce_generator_open(struct feroce_generator *generator)
     generator->word = 0;
 }
 
-/* One period of (frequency + 1) cycles after `due`; what is less than a nanosecond is kept. */
+/* One period of (frequency + 1) cycles after `due`; a part of a nanosecond is kept for the next
+ * one. */
 static void wait_a_period(struct feroce_generator *generator)
 {
     const uint64_t cycles = (uint64_t)generator->meta.frequency + 1;
@@ -84,7 +85,7 @@ bool feroce_generator_next(struct feroce_generator *generator, struct instant no
     }
     wait_a_period(generator);
     if (instant_before(generator->due, now)) {
-        generator->due = now; /* The queue was slower: what was missed is not made up for. */
+        generator->due = now; /* The queue was slower: missed messages are not made up for. */
     }
     if (--generator->left == 0) {
         feroce_generator_stop(generator);

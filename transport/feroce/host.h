@@ -43,7 +43,7 @@ struct feroce_host_config {
 
 enum feroce_stream_state {
     FEROCE_STREAM_UNUSED,    /* The world's. */
-    FEROCE_STREAM_IDLE,      /* Offered to whoever opens it. */
+    FEROCE_STREAM_IDLE,      /* Offered: any board may open it. */
     FEROCE_STREAM_QUEUED,    /* Its OPEN waits for another stream's. */
     FEROCE_STREAM_OPENING,   /* OPEN is sent, or about to be. */
     FEROCE_STREAM_ACCEPTING, /* A board has opened it; the queue pair is not ready yet. */
@@ -57,8 +57,8 @@ enum feroce_host_event_kind {
     FEROCE_HOST_CONNECTED,   /* The OPEN was answered by `remote`. */
     FEROCE_HOST_PEER_CLOSED, /* Stop the queue pair: then feroce_host_stopped. */
     FEROCE_HOST_REFUSED,     /* The OPEN came to nothing: `reason`. The stream is unused. */
-    FEROCE_HOST_CLOSED,  /* The CLOSE was answered; `reason` is NONE, or what was wrong. Unused. */
-    FEROCE_HOST_GAVE_UP, /* No answer, or none that counts. Unused. */
+    FEROCE_HOST_CLOSED,      /* The CLOSE was answered; `reason` is NONE or the error. Unused. */
+    FEROCE_HOST_GAVE_UP,     /* No answer, or none that counts. Unused. */
 };
 
 enum feroce_host_reason {
@@ -139,20 +139,21 @@ struct feroce_host {
 
 void feroce_host_init(struct feroce_host *host, const struct feroce_host_config *config);
 
-/* The stream is unused. Its PSN is 0 and its IP the host's, whatever `local` says. */
+/* The stream is unused. Its PSN is 0 and its IP the host's; those of `local` do not count. */
 void feroce_host_offer(struct feroce_host *host, uint32_t index, const struct feroce_side *local);
 /* Likewise; 2 attempts of 2 s. */
 void feroce_host_open(struct feroce_host *host, uint32_t index, const struct feroce_side *local,
                       uint32_t ip, uint16_t port);
-/* ACCEPT: the queue pair is ready, so the board may hear of it; or there is none for it: ERROR, and
- * the stream is unused. */
+/* ACCEPT: feroce_host_ready: the queue pair is ready, and the board gets its answer.
+ * feroce_host_refuse: there is no queue pair for it; the answer is ERROR, and the stream is
+ * unused. */
 void feroce_host_ready(struct feroce_host *host, uint32_t index, struct instant now);
 void feroce_host_refuse(struct feroce_host *host, uint32_t index);
-/* PEER_CLOSED: the queue pair is stopped. The board hears of it, and the stream is unused. */
+/* PEER_CLOSED: the queue pair is stopped. The board gets its answer, and the stream is unused. */
 void feroce_host_stopped(struct feroce_host *host, uint32_t index);
-/* CLOSE, once: 2 attempts of 2 s; in haste 1 of 0.5 s. A stream that is no more than offered, or
- * waits to be opened, is unused at once: false. So is one whose OPEN is under way: what the board
- * opens for it stays open. */
+/* CLOSE, once: 2 attempts of 2 s; in haste 1 of 0.5 s. False: the stream is unused at once, since
+ * it was only offered, or its OPEN is waiting or under way. A queue pair that the board opens for
+ * that OPEN stays open. */
 bool feroce_host_close(struct feroce_host *host, uint32_t index, bool in_haste);
 
 enum feroce_host_arrival feroce_host_on_cm(struct feroce_host *host, const uint8_t *bytes,

@@ -62,7 +62,7 @@ void feroce_table_init(struct feroce_table *table, uint32_t qps, bool latches);
 /* The index of a QPN that belongs to the board, or FEROCE_QPS_MAX. */
 uint32_t feroce_table_find(const struct feroce_table *table, uint32_t qpn);
 
-/* The free queue pair whose turn it is leaves the pool. False: there is none. */
+/* The next free queue pair in turn leaves the pool. False: there is none. */
 MUST_USE bool feroce_table_take(struct feroce_table *table, uint32_t *index);
 /* Back into the pool, at its end. */
 void feroce_table_return(struct feroce_table *table, uint32_t index);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * quirks - what the published board does by mistake, each as a switch.
+ * quirks - mistakes of the published board, each as a switch.
  *
  * A board without quirks is what its authors meant. With one of them it does as the RTL does, for
  * those who want to see whether their receiver lives with it.
@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* X(NAME, bit, word, what the RTL does) */
+/* X(NAME, bit, word, the RTL's behaviour) */
 /* clang-format off */
 #define FEROCE_QUIRKS(X)                                                                           \
     X(RKEY0, 0, "rkey0", "each WRITE leaves with R_Key 0 (3.5)")                                   \

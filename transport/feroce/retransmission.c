@@ -56,7 +56,7 @@ void feroce_retransmission_init(struct feroce_retransmission *unit,
         .payloads = (uint8_t *)memory + headers_bytes(config),
         .slots = slots_of(config),
     };
-    memset(memory, 0, headers_bytes(config)); /* A quirk may read what was never stored. */
+    memset(memory, 0, headers_bytes(config)); /* A quirk may read slots that were never stored. */
 }
 
 uint32_t feroce_stop(const struct feroce_retransmission *unit)
@@ -237,8 +237,8 @@ static enum feroce_arrival take_ack(struct feroce_retransmission *unit, uint32_t
     return FEROCE_ARRIVAL_ACK;
 }
 
-/* The receiver has all in front of `next`. If nobody knew that, no retry was in vain. The RTL takes
- * anything but the refused packet itself for progress. */
+/* The receiver has all packets in front of `next`. If this is news, the retries were of use. The
+ * RTL takes any PSN but that of the refused packet for progress. */
 static bool is_progress(const struct feroce_retransmission *unit, struct psn known, struct psn next)
 {
     return has_quirk(unit, FEROCE_QUIRK_UNCOUNTED) ? !psn_equal(next, known)
@@ -307,7 +307,7 @@ enum feroce_arrival feroce_window_answer(struct feroce_retransmission *unit, uin
 
 /* -- The reader ---------------------------------------------------------------------------------*/
 
-/* Packets go again from `first` on, once more in vain or for the first time. */
+/* Packets go again from `first` on: after progress, or once more without any. */
 static void count_retry(const struct feroce_retransmission *unit, uint8_t *retries,
                         struct psn *known, struct psn first)
 {

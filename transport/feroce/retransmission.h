@@ -32,7 +32,7 @@
 #include "transport/feroce/quirks.h"
 
 #define FEROCE_RNR_FOR_EVER 7
-/* The limit of NAKs, whatever the limit of timeouts is. */
+/* The limit of NAKs; the limit of timeouts may be another one. */
 #define FEROCE_NAK_LIMIT 7
 
 struct feroce_retransmission_config {

@@ -92,7 +92,7 @@ static inline bool test_hear(struct feroce_board *board, struct instant now,
     return true;
 }
 
-/* Tells a request and hears the one reply to it. */
+/* Sends a request and gets the one reply to it. */
 static inline struct feroce_reply test_ask(struct feroce_board *board,
                                            const struct feroce_cm *message)
 {

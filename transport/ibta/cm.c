@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm - what programs ask of the connection manager, and what it sends.
+ * cm - requests of programs to the connection manager, and the messages that it sends.
  */
 #include "transport/ibta/cm.h"
 
@@ -17,9 +17,9 @@
 /* Twice the packet lifetime of RoCE and the peer's time to acknowledge: 4.096 us * 2^17. */
 #define TIMEWAIT_CODE 17
 
-/* Nothing tells whether an RTU arrived. The peer asks for it by a second REP, but one that does not
- * know whether we hear it may send no third: so it comes unasked as well, after 0.25, 0.75 and
- * 1.75 s. */
+/* Nothing tells whether an RTU arrived. A peer that lacks it asks for it by a second REP. But a
+ * peer that does not know whether we hear it may not be allowed another REP. So the RTU is also
+ * repeated without being asked for, after 0.25, 0.75 and 1.75 s. */
 #define RTU_COPIES 3
 
 /* A farewell that nobody waits for is repeated a few times only. */
@@ -160,11 +160,11 @@ void cm_become_idle(struct cm_connection *connection)
 
 /* -- Sending ------------------------------------------------------------------------------------*/
 
-/* Anybody can send a request from an address that is not its own: what we say to one that asked
- * goes to somebody who may not have. Until it has proved that it hears us it gets no more than
- * three times what it sent (as QUIC has it, RFC 9000, 8.1). Two parts of three are the manager's,
- * and all its messages are of one size; the third is left to what the NIC sends once a queue pair
- * is made. */
+/* Anybody can send a request from an address that is not its own: then our answers go to a
+ * stranger. A peer has to prove that it hears us. Until then we send it no more than three times
+ * the bytes that it sent (as QUIC does, RFC 9000, 8.1). Two thirds of that are for the manager's
+ * messages, which are all of one size. One third is left to the packets of the NIC once a queue
+ * pair is made. */
 #define CREDIT_PER_REQUEST (2 * CM_MAD_BYTES)
 
 /* Answers on behalf of no connection: one, and two copies. */
@@ -263,7 +263,7 @@ bool cm_next_message(struct cm *cm, struct cm_letter *letter)
     return false;
 }
 
-/* The connection goes: what it has to say last is sent on its own. */
+/* The connection goes: its last message is sent on its own. */
 static void detach_message(struct cm *cm, struct cm_connection *connection)
 {
     if (list_empty(&connection->out)) {
@@ -302,8 +302,8 @@ void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about 
 
 /* -- Requests of programs -----------------------------------------------------------------------*/
 
-/* The lower half is the communication ID; the upper distinguishes its lives, and nobody who has not
- * seen the message can guess it. */
+/* The lower half is the communication ID. The upper half is random: it tells earlier connections
+ * with this ID apart, and nobody who has not seen the message can guess it. */
 static uint64_t draw_transaction(struct cm *cm, const struct cm_connection *connection)
 {
     return (prng_next(&cm->prng) & ~UINT64_C(0xffffffff)) | connection->local_id;

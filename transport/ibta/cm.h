@@ -29,8 +29,9 @@
 #define CM_SAID_MAX   64
 
 /* Time codes that we put into messages: an answer takes up to 4.3 s, a slow program up to 69 s.
- * While our program looks at a REP we ask for 0.5 s at first, then for twice as much each time: the
- * peer repeats nothing meanwhile, and only its REP makes us repeat an RTU that was lost. */
+ * While our program looks at a REP, we ask the peer to wait for 0.5 s, then each time for twice as
+ * long. The peer repeats nothing meanwhile, and only its REP makes us repeat an RTU that was
+ * lost. */
 #define CM_RESPONSE_TIMEOUT      20
 #define CM_SERVICE_TIMEOUT       24
 #define CM_SERVICE_TIMEOUT_FIRST 17
@@ -57,7 +58,7 @@ enum cm_state {
 };
 
 struct cm_connection {
-    struct list by_local, by_remote; /* In cm.local; of those who asked us, in cm.remote. */
+    struct list by_local, by_remote; /* In cm.local; in cm.remote if the peer asked us. */
     struct list by_qpn;              /* In cm.connected, while the peer's queue pair is ours. */
     struct list out;                 /* In cm.outbox: `message` is to be sent. */
     struct list timed;               /* In cm.timed: `deadline` counts. */
@@ -104,7 +105,7 @@ struct cm_counters {
     uint64_t out_of_state; /* Not expected in the connection's state; mostly duplicates. */
     uint64_t crowded_out;  /* No memory for a new connection, or no room for a stray answer. */
     uint64_t stale;        /* A REQ or REP with a queue pair that is connected already. */
-    uint64_t unafforded;   /* Not sent: a peer that may not hear us has had its share. */
+    uint64_t unafforded;   /* Not sent: the limit of a peer that may not hear us was reached. */
 };
 
 struct cm {
@@ -165,8 +166,8 @@ MUST_USE enum status cm_confirm(struct cm *cm, struct cm_connection *connection,
                                 struct cm_message *rtu, struct instant now);
 /* REP_SENT: the peer's first packet came, which is as good as its RTU. */
 MUST_USE enum status cm_note_established(struct cm *cm, struct cm_connection *connection);
-/* REQ_RECEIVED: nobody has time for it now. The connection is IDLE, and the peer, which hears
- * nothing, asks again. */
+/* REQ_RECEIVED: nobody has time for it now. The connection is IDLE; the peer gets no answer and
+ * asks again. */
 void cm_drop(struct cm *cm, struct cm_connection *connection);
 /* REQ_RECEIVED, REP_RECEIVED: refuses. The connection is IDLE. */
 MUST_USE enum status cm_reject(struct cm *cm, struct cm_connection *connection,
@@ -183,8 +184,8 @@ MUST_USE enum status cm_sidr_request(struct cm *cm, struct cm_connection *connec
 MUST_USE enum status cm_sidr_reply(struct cm *cm, struct cm_connection *connection,
                                    struct cm_message *reply);
 
-/* The owner lets go: the peer is told what fits the state. False: the farewell still has to be
- * repeated; CM_EVENT_RELEASED follows. */
+/* The owner lets go: the peer gets the message that fits the state. False: this farewell still has
+ * to be repeated; CM_EVENT_RELEASED follows. */
 MUST_USE bool cm_release(struct cm *cm, struct cm_connection *connection, struct instant now);
 
 /* A MAD from `source` came in for our GID `destination`. `spare` is an initialised connection that
@@ -210,12 +211,12 @@ bool cm_is_parting(const struct cm *cm);
  * their receiver asks again, come out of cm_next_copy. */
 void cm_say_again(struct cm *cm, struct instant now);
 bool cm_next_copy(struct cm *cm, struct cm_letter *letter);
-/* A message was sent: what cm_say_again may repeat. */
+/* A message was sent, which cm_say_again may repeat. */
 void cm_note_sent(struct cm *cm, const struct cm_letter *letter, struct instant now);
 
-/* The process `slot` behind the address `peer` is gone: what a kernel would send on its behalf
- * about one of the connections with it, for cm_on_message. `at`: 0 at first, then where the last
- * call ended. False: about none that is left. */
+/* The process `slot` behind the address `peer` is gone. Makes the message that a kernel would send
+ * on its behalf about one of our connections with it, for cm_on_message. `at`: 0 at first, then its
+ * value from the last call. False: no connection is left. */
 MUST_USE bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot, uint32_t *at,
                            struct cm_letter *letter);
 

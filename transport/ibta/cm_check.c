@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_check - what holds of a connection, and of an id, between two calls.
+ * cm_check - the invariants of a connection, and of an id, between two calls.
  */
 #include "transport/ibta/cm_internal.h"
 #include "transport/ibta/rdma_cm_internal.h"
 
-/* Does time end this state, or repeat what was said in it? */
+/* Does time end this state, or repeat its message? */
 static bool is_timed(enum cm_state state)
 {
     switch (state) {
@@ -31,8 +31,8 @@ static bool is_connected(enum cm_state state)
            state == CM_STATE_ESTABLISHED;
 }
 
-/* The side that asked is not on the list of those who asked us, and there are states only one side
- * knows. */
+/* A connection that we asked for is not in cm.remote, and each side has states that the other one
+ * has not. */
 static void check_side(const struct cm_connection *connection)
 {
     CHECK(!connection->asked || list_empty(&connection->by_remote));

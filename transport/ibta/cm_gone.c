@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_gone - what the kernel of a process that is gone would say on its behalf, to be received as if
- * it had: there is none.
+ * cm_gone - messages on behalf of a process that is gone. A kernel would send them; there is none,
+ * so they are made here and received as if they had come.
  */
 #include <string.h>
 

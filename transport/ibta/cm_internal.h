@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_internal - what the files of the connection manager share.
+ * cm_internal - functions that the files of the connection manager share.
  */
 #ifndef TRANSPORT_IBTA_CM_INTERNAL_H
 #define TRANSPORT_IBTA_CM_INTERNAL_H
@@ -35,11 +35,13 @@ struct cm_connection *cm_find_local(struct cm *cm, uint32_t local_id, const uint
 struct cm_connection *cm_find_remote(struct cm *cm, uint32_t remote_id, const uint8_t peer[16],
                                      bool sidr);
 
-/* cm_match.c: the connection that a message from `peer` is about, neither a request nor a SIDR_REP.
- * It names our communication ID, but for a REJ from a peer that gave up before it learned it. */
+/* cm_match.c: the connection that a message from `peer` is about; not for requests and SIDR_REPs.
+ * The message names our communication ID, but for a REJ from a peer that gave up before it learned
+ * it. */
 struct cm_connection *cm_find(struct cm *cm, const struct cm_message *message,
                               const uint8_t peer[16]);
-/* Does it say what else the connection's peer knows, and a stranger that guesses IDs does not? */
+/* Does the message have the other facts that the connection's peer knows, and that a stranger who
+ * guesses IDs does not? */
 bool cm_is_genuine(const struct cm_connection *connection, const struct cm_message *message);
 
 /* cm_match.c: from now on the peer's queue pair is the connection's. A peer that names none (QPN 0)
@@ -48,11 +50,11 @@ void cm_note_connected(struct cm *cm, struct cm_connection *connection);
 /* The connection that has the peer's queue pair; NULL: none. */
 struct cm_connection *cm_find_connected(struct cm *cm, uint32_t qpn, const uint8_t peer[16]);
 
-/* All invariants of a connection: at the entry and at the end of what is done to it. */
+/* All invariants of a connection: for the entry and the end of each function that changes it. */
 void cm_connection_check(struct cm *cm, const struct cm_connection *connection);
 
-/* Gives a connection its communication ID: drawn, since a peer that names it proves that it hears
- * us, and messages to an earlier process find nobody. */
+/* Gives a connection its communication ID, which is random. So a peer that names it proves that it
+ * hears us, and messages to an earlier process find no connection. */
 void cm_enlist(struct cm *cm, struct cm_connection *connection);
 
 /* Puts `message` into the outbox, as the connection's. */
@@ -69,7 +71,7 @@ void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about 
 /* The peer has sent one more request: two more messages may be sent to it. */
 void cm_credit(struct cm_connection *connection);
 
-/* Waits for an answer to what was just posted, repeating it up to `tries` times. */
+/* Waits for an answer to the message that was just posted, and repeats it up to `tries` times. */
 void cm_await(struct cm *cm, struct cm_connection *connection, uint8_t tries, struct instant now);
 void cm_set_deadline(struct cm *cm, struct cm_connection *connection, struct instant deadline);
 void cm_clear_deadline(struct cm_connection *connection);

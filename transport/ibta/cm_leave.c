@@ -67,7 +67,8 @@ void cm_say_again(struct cm *cm, struct instant now)
     }
 }
 
-/* One copy of each, then the next: a network that loses something loses what is close together. */
+/* One copy of each message, then the next copy of each: a network often loses messages that are
+ * close together. */
 bool cm_next_copy(struct cm *cm, struct cm_letter *letter)
 {
     struct cm_said *most = &cm->said[0];

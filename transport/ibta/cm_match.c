@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * cm_match - which connection a message is about, whether the connection's peer can have sent it,
- * and whose the queue pair is that it names.
+ * and which connection has the queue pair that it names.
  */
 #include <string.h>
 
 #include "transport/ibta/cm.h"
 #include "transport/ibta/cm_internal.h"
 
-/* A peer that asked us and gave up waiting before it learned our communication ID: the CA GUID that
- * was in its REQ says who it is (IBTA 12.6.7.2), as Linux has it. */
+/* A peer that asked us, and gave up before it learned our communication ID, is known by the CA GUID
+ * of its REQ (IBTA 12.6.7.2), as in Linux. */
 static struct cm_connection *find_given_up(struct cm *cm, const struct cm_message *message,
                                            const uint8_t peer[16])
 {
@@ -39,8 +39,9 @@ struct cm_connection *cm_find(struct cm *cm, const struct cm_message *message,
     return connection;
 }
 
-/* Answers repeat the transaction ID of what they answer, and the messages from REQ to RTU have one
- * in common (12.6.6 to 12.6.9). Linux sends them so, and looks at the QPN of a DREQ only. */
+/* An answer repeats the transaction ID of the message that it answers, and the messages from REQ to
+ * RTU have the same one (12.6.6 to 12.6.9). Linux sends them so, and checks only the QPN of a
+ * DREQ. */
 bool cm_is_genuine(const struct cm_connection *connection, const struct cm_message *message)
 {
     switch ((enum cm_attribute)message->attribute) {

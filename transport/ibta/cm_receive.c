@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_receive - what the connection manager makes of messages.
+ * cm_receive - the connection manager's reaction to messages.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "transport/ibta/cm.h"
 #include "transport/ibta/cm_internal.h"
 
-/* A round of the state machine: what came, from whom, and what to tell. */
+/* A round of the state machine: the message, its sender, and the event to report. */
 struct arrival {
     const uint8_t *source, *destination;
     const struct cm_message *message;
@@ -154,9 +154,9 @@ static void on_repeated_req(struct cm *cm, const struct arrival *arrival,
     UNREACHABLE("no peer's request leads to this state");
 }
 
-/* The peer's queue pair is in this connection no more, or it could not be in another: whoever
- * believes in it is told of the end, and the peer as well (12.9.8.3.1). In REP_RECEIVED our program
- * is about to answer, and hears from the peer what becomes of that. */
+/* The peer's queue pair is no more in this connection, or it could not be in another one. A program
+ * that believes in this connection is told of its end, and the peer as well (12.9.8.3.1). In
+ * REP_RECEIVED our program is about to answer, and the peer will refuse that. */
 static void end_stale(struct cm *cm, const struct arrival *arrival, struct cm_connection *stale)
 {
     cm->counters.stale++;
@@ -227,7 +227,7 @@ static void on_sidr_req(struct cm *cm, const struct arrival *arrival)
 
 /* -- Answers ------------------------------------------------------------------------------------*/
 
-/* Both programs hear why. */
+/* Both programs get the reason. */
 static void refuse_rep(struct cm *cm, const struct arrival *arrival,
                        struct cm_connection *connection)
 {
@@ -301,9 +301,9 @@ static void on_rtu(struct cm *cm, const struct arrival *arrival, struct cm_conne
     tell(arrival, CM_EVENT_ESTABLISHED, connection);
 }
 
-/* Nobody listens there, or an earlier connection of our queue pair has yet to end: whether the
- * program need not hear of it yet. The peer keeps nothing of what it refused, so to it the same
- * message is a new request. */
+/* Nobody listens there, or an earlier connection of our queue pair has yet to end. Is the request
+ * sent again, so that the program need not know yet? The peer forgets a request that it refused, so
+ * the same message is a new request to it. */
 static bool asks_again(struct cm *cm, struct cm_connection *connection, struct instant now)
 {
     if (connection->refusals == CM_REFUSALS_MAX || connection->tries_left == 0) {

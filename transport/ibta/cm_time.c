@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_time - what the connection manager makes of time.
+ * cm_time - the connection manager's reaction to time.
  */
 #include "transport/common/timing.h"
 #include "transport/ibta/cm.h"

@@ -11,8 +11,8 @@
  * Ownership  Caller owns the struct, one for each flow; zeroed memory limits nothing. The policy
  *            stays in place. Nothing is allocated.
  * Threads    One caller at a time; no globals.
- * Time       Instants are arguments and do not go backwards. It wants no timer of its own: what a
- *            timer would have done is made up for at the next call.
+ * Time       Instants are arguments and do not go backwards. It wants no timer of its own: the next
+ *            call makes up for the steps of timers.
  * Units      Bytes a second, bytes, nanoseconds. Integers only, so that a run in virtual time
  *            repeats everywhere.
  * Limits     Rates below 2^40 bytes a second. Notifications closer together than cnp_ns are one.

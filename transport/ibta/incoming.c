@@ -9,8 +9,8 @@ static enum incoming_kind kind_of(uint32_t traits)
     return traits & ROCE_IS_WRITE ? INCOMING_WRITE : INCOMING_NONE;
 }
 
-/* SEND and WRITE packets carry a full MTU but for the last of a message, and the pieces of a WRITE
- * add up to what its RETH announced. */
+/* SEND and WRITE packets carry a full MTU, but for the last one of a message. The pieces of a WRITE
+ * add up to the length in its RETH. */
 static bool length_fits(const struct incoming *incoming, const struct roce_packet *packet,
                         uint32_t traits)
 {

@@ -48,7 +48,7 @@ void incoming_accept(struct incoming *incoming, const struct roce_packet *packet
 
 /* How many bytes of its message came before a fitting packet. */
 uint32_t incoming_before(const struct incoming *incoming, uint32_t traits);
-/* A message that has begun has a packet more to come, and what came were full packets. */
+/* A message that has begun has at least one packet to come, and all that came were full. */
 void incoming_check(const struct incoming *incoming);
 
 /* Where the payload of a fitting WRITE packet goes, and by which key. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_policy - what a world knows about its own network and memory, and the protocol does not.
+ * rc_policy - facts about a world's network and memory that the protocol does not know.
  *
  * A reliable connection's requester asks it. Zeroes are the policy of a world that has nothing to
  * say.

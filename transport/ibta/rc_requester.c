@@ -33,7 +33,7 @@ void rc_requester_init(struct rc_requester *requester, const struct rc_requester
     };
 }
 
-/* The timer of what is in flight is another one from when it was set. */
+/* Changes the timeout, also of packets in flight: it counts from when their timer was set. */
 static void change_timeout(struct rc_requester *requester, uint8_t timeout_code)
 {
     if (requester->timeout_code != timeout_code && requester->retry_at.ns != UINT64_MAX) {
@@ -72,7 +72,7 @@ static bool waits_until_alone(const struct rc_requester *requester, const struct
            work->bytes >= requester->policy->read_waits_bytes;
 }
 
-/* Some of what is in flight is to be answered. */
+/* Some packet in flight is to be answered. */
 static bool awaits_answer(const struct rc_requester *requester)
 {
     return requester->reads_out > 0 || !psn_equal(requester->asked, requester->unacked);
@@ -150,7 +150,7 @@ static void begin(struct rc_requester *requester, struct work *work)
     }
 }
 
-/* Fills what is asked for and returns how many PSNs that takes. */
+/* Fills in the READ request and returns the number of PSNs that it takes. */
 static uint32_t take_read(struct rc_requester *requester, const struct work *work, uint32_t index,
                           struct rc_outgoing *out)
 {

@@ -24,8 +24,8 @@
 #include "transport/ibta/rc_policy.h"
 #include "wire/roce.h"
 
-/* A READ request asks for at most this many response packets at a time where the path limits what
- * may be in flight, so that responses are clocked by requests. */
+/* A READ request asks for at most this many response packets at a time if the path limits the bytes
+ * in flight. So responses are clocked by requests. */
 #define RC_READ_CHUNK_PACKETS 16
 
 enum rc_requester_mode {
@@ -38,7 +38,7 @@ struct rc_requester {
     struct psn next;    /* One past the newest PSN ever sent. */
     struct psn send;    /* PSN of the next packet; not `next` while resending. */
     struct psn unacked; /* Oldest PSN that is not acknowledged. */
-    struct psn gap;     /* Last PSN whose missing response made us resend. */
+    struct psn gap;     /* The last PSN whose missing response made us send again. */
     struct psn resumed; /* Where a READ was last asked to go on; else no PSN that matters. */
     struct psn asked;   /* One past the newest PSN that is to be answered: `unacked` if none is. */
     bool gap_known : 1;
@@ -134,19 +134,20 @@ MUST_USE struct rc_progress rc_requester_on_ack(struct rc_requester *requester,
                                                 struct send_queue *queue, struct psn psn,
                                                 uint8_t syndrome, uint32_t msn, struct instant now);
 
-/* Judges opcode, AETH and length of a response whose turn it is (IBTA 9.7.5.1, 9.9.2.4). */
+/* Judges opcode, AETH and length of the next response in order (IBTA 9.7.5.1, 9.9.2.4). */
 MUST_USE struct rc_progress rc_requester_on_response(struct rc_requester *requester,
                                                      struct send_queue *queue,
                                                      const struct rc_response *response,
                                                      struct instant now);
 
-/* Nothing more may be begun, so nothing that follows asks for what is in flight: if no answer to it
- * is under way, its newest packet is to go once more, and asks. True: it is ready. */
+/* No more requests may begin, so no later packet asks for an answer to those in flight. If no
+ * answer to them is under way, the newest packet in flight is to go once more, and asks. True: it
+ * is ready. */
 bool rc_requester_ask(struct rc_requester *requester, struct send_queue *queue);
 /* The packet that was pulled last asks for an acknowledgement, though it need not. */
 void rc_requester_on_asked(struct rc_requester *requester);
-/* It does not leave, because the payload of `work` is not there: what it asked for is not under
- * way. */
+/* The packet does not leave, because the payload of `work` is not there: the answer that it asked
+ * for is not under way. */
 void rc_requester_on_unsent(struct rc_requester *requester, const struct work *work);
 
 /* The packet that was pulled last, `alone`, is done by other means, and no answer will come: a
@@ -173,8 +174,8 @@ bool rc_requester_last_try(const struct rc_requester *requester);
 MUST_USE struct rc_progress rc_requester_on_time(struct rc_requester *requester,
                                                  struct send_queue *queue, struct instant now);
 
-/* The deadline was reached, but the peer has not read what it is to answer: the timer starts anew,
- * and all retries are there again. */
+/* The deadline was reached, but the peer has not read the packets that it is to answer: the timer
+ * starts anew, with all retries. */
 void rc_requester_wait_on(struct rc_requester *requester, struct instant now);
 
 /* A rate may keep back the packets that are to be sent again. While it does, the timer starts anew,
@@ -195,7 +196,7 @@ struct work *rc_requester_completed(const struct rc_requester *requester,
 /* Nothing is in flight and nothing half sent: the drained condition of SQD. */
 bool rc_requester_drained(const struct rc_requester *requester, const struct send_queue *queue);
 
-/* Where it stands, for who looks on. */
+/* The requester's position, for observers. */
 struct rc_standing {
     struct psn next, unacked; /* One past the newest PSN ever sent; the oldest not acknowledged. */
     bool resending;           /* The next packet went out before. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_requester_check - what holds of a requester between two calls; walks through what is in
- * flight.
+ * rc_requester_check - the invariants of a requester between two calls; walks through the requests
+ * in flight.
  */
 #include "transport/ibta/rc_requester.h"
 #include "transport/ibta/rc_window.h"
@@ -56,7 +56,7 @@ static void check_requests(const struct rc_requester *requester, const struct se
     }
 }
 
-/* The request at the cursor is the one that `send` belongs to; what is behind it was not begun. */
+/* The request at the cursor is the one that `send` belongs to; no request behind it was begun. */
 static void check_cursor(const struct rc_requester *requester, const struct send_queue *queue)
 {
     CHECK(queue->next - queue->head <= queue->tail - queue->head);

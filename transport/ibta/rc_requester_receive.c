@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_requester_receive - what acknowledgements, responses and the clock mean to a requester.
+ * rc_requester_receive - acknowledgements, responses and timeouts of a requester.
  */
 #include "transport/common/timing.h"
 #include "transport/ibta/rc_requester.h"
@@ -34,7 +34,8 @@ static void go_back(struct rc_requester *requester, struct send_queue *queue)
     requester->window_shut = false;
 }
 
-/* `unacked` moves up to `upto`: retries start afresh and the timer runs for what is left. */
+/* `unacked` moves up to `upto`: retries start afresh, and the timer runs for the packets that are
+ * left. */
 static void advance(struct rc_requester *requester, struct psn upto, struct instant now)
 {
     const int32_t ahead = psn_distance(requester->unacked, upto);
@@ -268,8 +269,8 @@ struct rc_progress rc_requester_on_ack(struct rc_requester *requester, struct se
 }
 
 /* Does the opcode answer the request, at this place? A READ that was asked to go on in the middle
- * is answered from FIRST on; Linux' Soft-RoCE goes on with MIDDLE, as do late responses to what was
- * asked before. */
+ * is answered from FIRST on. Linux' Soft-RoCE goes on with MIDDLE, as do late responses to an
+ * earlier request. */
 static bool opcode_fits(const struct rc_requester *requester, const struct work *work,
                         const struct rc_response *response, bool begins, bool ends)
 {
@@ -286,7 +287,8 @@ static bool opcode_fits(const struct rc_requester *requester, const struct work 
     }
 }
 
-/* The payload that READ responses carry; what answers an atomic or a FLUSH has none. */
+/* Has the response the payload that a READ response carries here? Responses to an atomic or a FLUSH
+ * have none. */
 static bool length_fits(const struct rc_requester *requester, const struct work *work,
                         const struct rc_response *response, uint32_t offset)
 {

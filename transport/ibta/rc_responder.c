@@ -28,8 +28,8 @@ static struct rc_resource *resource_at(const struct rc_responder *responder, uin
     return &responder->resources[position & responder->resource_mask];
 }
 
-/* The kept READ or atomic whose PSNs include `psn`, and where it stands; NULL if none. From the
- * newest on, since it mostly is that one. */
+/* The kept READ or atomic whose PSNs include `psn`, and its position; NULL if none. The search
+ * begins with the newest, which mostly is the one. */
 static struct rc_resource *find_resource(const struct rc_responder *responder, struct psn psn,
                                          uint32_t *position)
 {
@@ -44,8 +44,8 @@ static struct rc_resource *find_resource(const struct rc_responder *responder, s
     return NULL;
 }
 
-/* The next response to send, behind all of them if none is left. It stands for the whole entry
- * where PSNs are compared: what is sent may lie more than half of all PSNs back. */
+/* The PSN of the next response; behind all of them if none is left. Comparisons of PSNs take it for
+ * the whole entry: sent responses may lie more than half of all PSNs back. */
 static struct psn next_response_psn(const struct rc_resource *resource)
 {
     return psn_after(resource->first, resource->sent);
@@ -300,8 +300,8 @@ static struct rc_resource *add_resource(struct rc_responder *responder,
     return resource;
 }
 
-/* Entries that lie half of all PSNs behind what is expected next are kept for nothing: duplicates
- * of them would be taken for what is still to come. */
+/* Forgets entries that lie half of all PSNs behind the next expected PSN: their duplicates would be
+ * taken for new requests. */
 static void forget_oldest(struct rc_responder *responder, uint32_t packets)
 {
     while (responder->oldest != responder->newest) {
@@ -480,8 +480,8 @@ static struct rc_resource *first_due(const struct rc_responder *responder)
     UNREACHABLE("a count of due responses without one");
 }
 
-/* A response may be pulled when it is ready and every move before it is done: a READ behind a
- * WRITE returns what was written. */
+/* A response may be pulled when it is ready and every move before it is done: a READ behind a WRITE
+ * returns the written bytes. */
 static bool response_ready(const struct rc_responder *responder, const struct rc_resource *resource)
 {
     return resource->state == RC_RESOURCE_READY &&
@@ -538,7 +538,7 @@ static struct rc_reply next_response(struct rc_responder *responder, struct rc_r
         reply.offset = offset;
         const uint32_t left = resource->bytes - offset;
         reply.bytes = left < responder->incoming.mtu_bytes ? left : responder->incoming.mtu_bytes;
-        /* A resent READ starts with FIRST again, wherever it starts. */
+        /* A resent READ starts with FIRST again, also in the middle. */
         reply.operation = response_operation(resource->sent == resource->begun, last);
     }
     resource->sent++;

@@ -55,7 +55,7 @@ enum rc_resource_state {
 /* A READ or atomic that was accepted. */
 struct rc_resource {
     union {
-        uint64_t address;  /* READ: what was asked for. */
+        uint64_t address;  /* READ: the address that it asks for. */
         uint64_t original; /* Atomic: the value to return. */
     };
     struct psn first;
@@ -65,7 +65,7 @@ struct rc_resource {
     uint32_t until; /* One past the last response of this round. */
     uint32_t key;
     uint32_t bytes;
-    uint32_t srqn : 24; /* XRC: the shared receive queue whose domain the key is judged in. */
+    uint32_t srqn : 24; /* XRC: the key is judged in the domain of this shared receive queue. */
     uint32_t state : 2; /* enum rc_resource_state. */
     /* All responses were pulled once: a response that is due is a replay. */
     uint32_t answered : 1;
@@ -114,11 +114,12 @@ uint32_t rc_resource_entries(uint32_t limit);
 void rc_responder_init(struct rc_responder *responder, struct psn expected, uint32_t mtu_bytes,
                        uint32_t resource_limit, struct rc_resource *resources);
 
-/* Other memory, of rc_resource_entries(`room`), for what is kept: no fewer than the limit. */
+/* Other memory, of rc_resource_entries(`room`), for READs and atomics: for at least as many as the
+ * limit. */
 void rc_responder_move(struct rc_responder *responder, uint32_t room,
                        struct rc_resource *resources);
-/* From now on `limit` resources, for which there is room. Of what is kept the oldest goes, as if as
- * many READs had come since; what was never answered must not. */
+/* From now on `limit` resources, for which there is room. The oldest READs and atomics are
+ * forgotten, as if new READs had come. One that was never answered must not be among them. */
 bool rc_responder_may_limit(const struct rc_responder *responder, uint32_t limit);
 void rc_responder_set_limit(struct rc_responder *responder, uint32_t limit);
 
@@ -159,7 +160,7 @@ void rc_responder_refuse(struct rc_responder *responder, struct psn psn, uint8_t
 /* Is there anything to pull? */
 bool rc_responder_ready(const struct rc_responder *responder);
 
-/* Is what there is to pull a READ's response? */
+/* Is the next reply a READ's response? */
 bool rc_responder_next_is_data(const struct rc_responder *responder);
 
 /* The next reply; `credits` is the credit code ACKs carry. kind RC_REPLY_NONE: nothing now. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_responder_check - what holds of a responder between two calls; walks through the READs and
+ * rc_responder_check - the invariants of a responder between two calls; walks through the READs and
  * atomics that it keeps.
  */
 #include "transport/ibta/rc_responder.h"
@@ -22,7 +22,7 @@ static void check_resource(const struct rc_responder *responder, const struct rc
         break;
     case RC_RESOURCE_READY: CHECK(resource->sent < resource->until); break;
     }
-    /* An atomic is one packet; a READ never goes on behind what is expected next. */
+    /* An atomic is one packet; a READ never goes on behind the next expected PSN. */
     CHECK(resource->packets == 1 || resource->operation == ROCE_READ_REQUEST);
     CHECK(psn_count(resource->first, responder->expected) >= resource->packets);
 }

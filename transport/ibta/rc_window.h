@@ -36,11 +36,12 @@ void rc_window_update(struct rc_requester *requester, const struct send_queue *q
  * packets that trickle out as each acknowledgement comes in cost a system call apiece. */
 void rc_window_reopen(struct rc_requester *requester, const struct send_queue *queue);
 
-/* A loss halves what may be in flight, also where the path sets no limit; 16 packets are always
- * allowed. */
+/* A loss halves the bytes that may be in flight, also if the path sets no limit; 16 packets are
+ * always allowed. */
 void rc_window_shrink(struct rc_requester *requester, const struct send_queue *queue);
 
-/* Progress gives back a quarter of what was acknowledged, until nothing is held back any more. */
+/* Progress gives back a quarter of the acknowledged bytes, until no request is held back any
+ * more. */
 void rc_window_grow(struct rc_requester *requester, uint32_t packets);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rdma_cm - what programs ask of their ids.
+ * rdma_cm - requests of programs to their ids.
  */
 #include "transport/ibta/rdma_cm.h"
 
@@ -367,7 +367,7 @@ static bool awaits_server(struct rdma_cm *manager, struct rdma_id *id)
            has_stock_for_answer(manager, id);
 }
 
-/* With or without a server there is a route: who connects asks for the server. */
+/* There is a route with or without a server: connecting asks for the server. */
 static void resolve_route(struct rdma_cm *manager, struct rdma_id *id)
 {
     id->state = RDMA_ID_ROUTED;

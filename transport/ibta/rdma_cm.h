@@ -2,7 +2,7 @@
  *
  * rdma_cm - connections between addresses and ports, on top of the InfiniBand connection manager.
  *
- * Purpose    What librdmacm calls ids: bound, resolved, connected, listening; with their events.
+ * Purpose    The ids of librdmacm: bound, resolved, connected, listening; with their events.
  * Inputs     One function per wish of a program; rdma_cm_on_message; rdma_cm_on_time; answers to
  *            the questions it asks the world. Nobody else writes into an id but for its handle.
  * Outputs    Events per channel; questions; messages and deadlines of the manager below (cm.h).
@@ -11,7 +11,7 @@
  * Threads    One caller at a time.
  * Time       An argument wherever it matters.
  * Units      Host byte order, but for addresses, which are 16 bytes: IPv6, or IPv4 mapped.
- * Limits     The stock: a request that finds none is dropped, and its sender repeats it.
+ * Limits     The stock: a request that finds it empty is dropped, and its sender repeats it.
  * Source     IBTA annex A11; the behaviour of Linux' rdma_cm as its programs know it
  *            (docs/decisions/0013).
  */
@@ -45,7 +45,8 @@ enum rdma_id_state {
     RDMA_ID_BOUND,
     RDMA_ID_RESOLVING, /* The world is asked for the way to the destination. */
     RDMA_ID_RESOLVED,
-    RDMA_ID_ROUTING, /* The world is asked who serves the destination's port: that is its GID. */
+    /* The world is asked which process serves the destination's port: its GID is the answer. */
+    RDMA_ID_ROUTING,
     RDMA_ID_ROUTED,
     RDMA_ID_FINDING, /* The world is asked again, since that may have changed. */
     RDMA_ID_CONNECTING,
@@ -114,13 +115,15 @@ struct rdma_id {
     uint8_t source_gid[16], peer_gid[16];
     bool has_path; /* Both GIDs are known. */
     uint8_t type_of_service;
-    uint8_t ack_timeout;  /* 0: as the path says. */
-    bool ack_timeout_set; /* By the program: its queue pair's, whatever the path says. */
-    bool ipv6_only;       /* LISTENING on any address: not for IPv4. */
-    uint8_t path_mtu;     /* enum path_mtu. */
-    uint32_t backlog;     /* LISTENING: the number of requests that may still come in. */
+    uint8_t ack_timeout; /* 0: as the path says. */
+    /* The program set it: it holds for the queue pair instead of the path's. */
+    bool ack_timeout_set;
+    bool ipv6_only;   /* LISTENING on any address: not for IPv4. */
+    uint8_t path_mtu; /* enum path_mtu. */
+    uint32_t backlog; /* LISTENING: the number of requests that may still come in. */
     uint32_t events_reported;
-    struct rdma_parameters wish; /* FINDING: what to say when the peer is found. */
+    /* FINDING: the parameters of the request, for when the peer is found. */
+    struct rdma_parameters wish;
     /* CONNECTING and later. */
     uint32_t starting_psn, remote_starting_psn; /* Where the peer, where we begin to send. */
     uint32_t remote_qpn;
@@ -179,7 +182,8 @@ struct rdma_cm_counters {
 struct rdma_cm {
     struct cm cm;
     struct list listeners, questions;
-    struct list changed;      /* Channels whose readiness the world has to look at. */
+    /* Channels that may have become readable, or not; the world has to look. */
+    struct list changed;
     struct list spare_ids;    /* By `released`. */
     struct list spare_events; /* By `node`. */
     uint32_t spare_id_count, spare_event_count;
@@ -192,8 +196,8 @@ void rdma_cm_init(struct rdma_cm *manager, uint64_t seed, uint8_t id_base, uint6
 
 /* -- Memory -------------------------------------------------------------------------------------*/
 
-/* Before each call that may need it, the world sees to it that the stock holds RDMA_SPARE_IDS and
- * RDMA_SPARE_EVENTS; calls that find too little fail with STATUS_FULL or drop what came. */
+/* Before each call that may need it, the world makes sure that the stock holds RDMA_SPARE_IDS and
+ * RDMA_SPARE_EVENTS. A call that finds less fails with STATUS_FULL or drops the message. */
 #define RDMA_SPARE_IDS    1
 #define RDMA_SPARE_EVENTS 4
 void rdma_cm_give_id(struct rdma_cm *manager, struct rdma_id *memory);
@@ -256,7 +260,7 @@ MUST_USE enum status rdma_id_reject(struct rdma_cm *manager, struct rdma_id *id,
                                     size_t private_bytes);
 MUST_USE enum status rdma_id_disconnect(struct rdma_cm *manager, struct rdma_id *id,
                                         struct instant now);
-/* Not of the connection: the program's own word to whoever reads the channel. */
+/* An event of the program, not of the connection, for the reader of the channel. */
 MUST_USE enum status rdma_id_tell(struct rdma_cm *manager, struct rdma_id *id,
                                   enum rdma_event_kind kind, int status, uint64_t argument);
 /* Its events that nobody fetched move along. */
@@ -273,7 +277,7 @@ bool rdma_id_is_idle(const struct rdma_id *id);  /* Neither bound nor on its way
 bool rdma_id_is_bound(const struct rdma_id *id); /* It has an address, and is not on its way. */
 /* It has resolved its route, or came with a peer's request: the path to the peer is known. */
 bool rdma_id_has_route(const struct rdma_id *id);
-/* It has connected or came with a peer's request, whatever became of that. */
+/* It has connected or came with a peer's request, even if that has failed. */
 bool rdma_id_has_connection(const struct rdma_id *id);
 /* It has sent or received a request, or listens for them: peers may reach its queue pair. */
 bool rdma_id_expects_peer(const struct rdma_id *id);

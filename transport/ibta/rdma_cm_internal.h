@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rdma_cm_internal - what the files of rdma_cm share.
+ * rdma_cm_internal - functions that the files of rdma_cm share.
  */
 #ifndef TRANSPORT_IBTA_RDMA_CM_INTERNAL_H
 #define TRANSPORT_IBTA_RDMA_CM_INTERNAL_H
@@ -27,8 +27,8 @@ static inline uint32_t rdma_draw_psn(struct rdma_cm *manager)
     return (uint32_t)prng_next(&manager->cm.prng) & 0xffffffu;
 }
 
-/* Queues an event and returns it to be filled; NULL: the program is not to hear of it. Takes from
- * the stock, which the caller has looked at. */
+/* Queues an event and returns it to be filled in; NULL: the program is not told of it. Takes from
+ * the stock; the caller has checked that there is enough. */
 struct rdma_event *rdma_raise(struct rdma_cm *manager, struct rdma_id *id,
                               enum rdma_event_kind kind, int status);
 /* All invariants of an id and of its connection. */

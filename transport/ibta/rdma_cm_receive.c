@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rdma_cm_receive - what becomes of peers' messages: events of ids.
+ * rdma_cm_receive - messages of peers become events of ids.
  */
 #include <string.h>
 
@@ -147,8 +147,8 @@ static void refuse(struct rdma_cm *manager, struct rdma_id *spare, bool datagram
     rdma_cm_give_id(manager, spare);
 }
 
-/* A program that is busy is asked again, by the peer, which gives up after a minute. Linux says no
- * to datagrams, whose peers ask again by themselves. */
+/* The program is busy: the peer repeats its request, and gives up after a minute. Linux refuses
+ * datagrams, whose peers ask again by themselves. */
 static void put_off(struct rdma_cm *manager, struct rdma_id *spare, bool datagrams,
                     struct instant now)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rdma_id - what an id is told before it is used, and what it says of itself.
+ * rdma_id - the settings of an id before it is used, and questions about its state.
  */
 #include "transport/ibta/rdma_cm.h"
 

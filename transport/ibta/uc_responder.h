@@ -2,8 +2,8 @@
  *
  * uc_responder - the receiving side of an unreliable connection.
  *
- * A lost packet costs its whole message: what is left of it is dropped without an answer, and the
- * next FIRST or ONLY packet begins anew at whatever PSN it carries (IBTA 9.8.2).
+ * A lost packet costs its whole message: the packets that are left of it are dropped without an
+ * answer, and the next FIRST or ONLY packet begins anew at the PSN that it carries (IBTA 9.8.2).
  */
 #ifndef TRANSPORT_IBTA_UC_RESPONDER_H
 #define TRANSPORT_IBTA_UC_RESPONDER_H
@@ -30,7 +30,7 @@ MUST_USE enum uc_verdict uc_responder_judge(const struct uc_responder *responder
                                             const struct roce_packet *packet);
 /* A packet judged EXECUTE or EXECUTE_ANEW whose memory is allowed. */
 void uc_responder_accept(struct uc_responder *responder, const struct roce_packet *packet);
-/* Any other packet, and one whose memory is not: its message is lost. */
+/* Any other packet, and one without the right to its memory: its message is lost. */
 void uc_responder_abandon(struct uc_responder *responder, const struct roce_packet *packet);
 
 #endif

@@ -2,19 +2,20 @@
  *
  * atomics - atomic requests that arrive from other nodes, each done once.
  *
- * Purpose    Judges an ATOMIC packet: may memory be changed, has it come before? Says what to do,
- *            and makes the answer, which brings what stood there.
- * Inputs     Packets that decoded whole; what memory held.
- * Outputs    What to do now (struct lant_atomic_work): change memory, answer or drop; the R packet
+ * Purpose    Judges an ATOMIC packet: may memory be changed, has the request come before? Names the
+ *            next step, and makes the answer, which brings the old value of memory.
+ * Inputs     Packets that decoded whole; the old value of memory.
+ * Outputs    The next step (struct lant_atomic_work): change memory, answer or drop; the R packet
  *            when memory was changed.
  * Ownership  The caller owns the struct, its memory and the table of ranges, and changes memory:
  *            one request at a time, and nothing else between its read and its write.
  * Threads    One caller at a time.
  * Time       Ticks of the caller's choice.
  * Units      Local addresses, multiples of 8; operands of 8 bytes.
- * Limits     A request that comes when as many as there is room for may still be repeated is
- *            answered NACK_BUSY, and not done: what was done is never forgotten too early. Atomics
- *            do not look at exclusive accesses' locks, as plain stores do not.
+ * Limits     The table remembers a limited number of requests that may still be repeated. A request
+ *            that finds it full is answered NACK_BUSY, and not done: a request that was done is
+ *            never forgotten too early. Atomics do not look at exclusive accesses' locks, as plain
+ *            stores do not.
  * Source     Specification 8, item 3 ("operand travels, lock-update-unlock at the target"), and
  *            2.12 for repeated requests; the rest is our choice. LNI-W-4.
  */
@@ -28,7 +29,7 @@ struct lant_atomics_config {
     uint32_t node;
     uint32_t entries;  /* Requests remembered, a power of two; 0: atomics are switched off. */
     uint64_t lifetime; /* How long: a packet's attempts and its life in the network (2.12). */
-    bool forgets;      /* Nothing is remembered: what comes twice is done twice. */
+    bool forgets;      /* Nothing is remembered: a request that comes twice is done twice. */
 };
 
 struct lant_atomics_counters {
@@ -74,7 +75,7 @@ void lant_atomics_on_request(struct lant_atomics *atomics, const struct lant_ran
 uint64_t lant_atomic_result(enum lant_atomic what, uint64_t old, uint64_t operand,
                             uint64_t compare);
 
-/* The request of this tag, whose footer this is, has been done; memory held `old`. */
+/* The request of this tag, with this footer, has been done; memory held `old`. */
 void lant_atomics_on_memory(struct lant_atomics *atomics, uint32_t tag,
                             const struct lant_footer *footer, uint64_t old,
                             struct lant_packet *answer);

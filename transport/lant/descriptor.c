@@ -98,7 +98,7 @@ static enum lant_submit commit(const struct lant_submission *written, uint64_t c
     if (!written->has_source || !written->has_destination) {
         return LANT_SUBMIT_ORDER;
     }
-    /* A 64-bit store also writes the status beside it, whose bits are none of a program's. */
+    /* A 64-bit store also writes the status beside it; a program has no bits there. */
     if (control >> 32 != 0 || (control & CONTROL_RESERVED) != 0) {
         return LANT_SUBMIT_RESERVED;
     }

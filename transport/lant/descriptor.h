@@ -2,7 +2,8 @@
  *
  * descriptor - a work descriptor of the DMA engine, and the three writes by which one is submitted.
  *
- * Purpose    Between the 32 bytes of a descriptor and its fields; judges what a program asks for.
+ * Purpose    Converts the 32 bytes of a descriptor into its fields and back; judges a program's
+ *            request.
  * Inputs     Bytes in memory, or writes of a program to the push slave of its queue.
  * Outputs    Fields and a verdict, or bytes.
  * Ownership  Values only; a submission belongs to the owner of its queue.
@@ -82,7 +83,7 @@ struct lant_submission {
 
 /* A program writes `value` to the place `at` of its queue's push slave. With COMMITTED the
  * submission is in `descriptor`, which is good, and the next one may begin. Every refusal forgets
- * what was written. */
+ * the earlier writes. */
 MUST_USE enum lant_submit lant_submission_write(struct lant_submission *submission, uint32_t at,
                                                 uint64_t value, struct lant_descriptor *descriptor);
 

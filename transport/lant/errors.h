@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * errors - what becomes of an operation that failed for good, and the records of it.
+ * errors - the outcome of an operation that failed for good, and the records of it.
  *
- * Purpose    Says what the initiator of a failed operation gets, keeps records for whoever looks
+ * Purpose    Says what the initiator of a failed operation gets, keeps records for people who look
  *            for the cause, counts the interrupts of the CPU, and tells the CPU that is in charge
  *            when an accelerator's operation failed.
  * Inputs     Failures (lant_errors_record); ERROR_REPORT packets of other nodes.
@@ -64,7 +64,8 @@ struct lant_error_action lant_error_action(enum lant_error_kind kind, bool accel
 
 struct lant_errors_config {
     uint32_t node;
-    uint32_t in_charge; /* The node whose CPU hears of accelerators' failures; perhaps this one. */
+    /* The node whose CPU is told of accelerators' failures; perhaps this one. */
+    uint32_t in_charge;
 };
 
 struct lant_errors_counters {
@@ -85,7 +86,7 @@ struct lant_errors {
 
 void lant_errors_init(struct lant_errors *errors, const struct lant_errors_config *config);
 
-/* Does what lant_error_action says of records, interrupts and reports. */
+/* Makes the record, the interrupt and the report that lant_error_action asks for. */
 struct lant_error_action lant_errors_record(struct lant_errors *errors,
                                             const struct lant_error *error);
 

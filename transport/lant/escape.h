@@ -63,7 +63,7 @@ static inline uint64_t lant_escape_deadline(const struct lant_escape *escape)
     return escape->used == 0 ? LANT_NEVER : escape->slots[escape->oldest].expires;
 }
 
-/* Drops what has waited for too long, released or not; returns how many packets. */
+/* Drops packets that have waited for too long, released or not; returns their number. */
 uint32_t lant_escape_on_time(struct lant_escape *escape, uint64_t now);
 
 void lant_escape_check(const struct lant_escape *escape);

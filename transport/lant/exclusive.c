@@ -35,7 +35,7 @@ static bool has_expired(const struct lant_exclusive_lock *lock, uint64_t now)
     return !lock->writing && now >= lock->expires;
 }
 
-/* A lock that has expired is found as well: whoever comes next may have its entry. */
+/* A lock that has expired is found as well: the next initiator may have its entry. */
 static uint32_t find(const struct lant_exclusive *exclusive, uint64_t address)
 {
     for (uint32_t i = 0; i < LANT_EXCLUSIVES_MAX; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * exclusive - who holds which of this node's addresses for an exclusive access.
+ * exclusive - which initiator holds which of this node's addresses for an exclusive access.
  *
  * Purpose    An exclusive load locks its address for one initiator; others are told LOCKED until
  *            that initiator's exclusive store has been written, or the lock is too old.
@@ -62,7 +62,7 @@ enum lant_exclusive_verdict {
     LANT_EXCLUSIVE_WRITES, /* The holder's store. */
     LANT_EXCLUSIVE_HELD,   /* Somebody else has the lock: LOCKED. */
     LANT_EXCLUSIVE_FULL,   /* No entry is free: LOCKED. */
-    LANT_EXCLUSIVE_NONE,   /* A store of somebody who has no lock: LOCKED. */
+    LANT_EXCLUSIVE_NONE,   /* A store of an initiator without the lock: LOCKED. */
 };
 
 static inline bool lant_exclusive_may(enum lant_exclusive_verdict verdict)

@@ -3,7 +3,8 @@
  * inbound - where the answers of local memory are to be sent: the inbound message CAM.
  *
  * Purpose    The bus to memory answers by a small local ID only. This table gives each pair of
- *            source node and bus ID a local ID, and keeps for each request what its answer repeats.
+ *            source node and bus ID a local ID. For each request it keeps the fields that its
+ *            answer repeats.
  * Inputs     Requests that are about to go to memory (lant_inbound_admit); memory's answers.
  * Outputs    A local ID, or that the request must wait; the record of the request that was
  *            answered.

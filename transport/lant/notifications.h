@@ -10,7 +10,8 @@
  * Threads    One caller at a time.
  * Time       Not used.
  * Units      Bytes; addresses are local to the node that has them, but for `destination`.
- * Limits     LANT_NOTIFICATIONS_MAX. Full: whoever has one to give keeps it, and asks again.
+ * Limits     LANT_NOTIFICATIONS_MAX. Full: a sender or receiver keeps its notification, and asks
+ *            again.
  * Source     Specification 2.10; LNI-42.
  */
 #ifndef TRANSPORT_LANT_NOTIFICATIONS_H
@@ -39,7 +40,7 @@ struct lant_notification {
     uint32_t tag;         /* SENT: the program's. RECV: the sender's, 20 bits. */
     uint32_t bytes;       /* The transfer's. */
     uint32_t status;      /* SENT: of the descriptor (LANT_STATUS_...). */
-    uint32_t node;        /* RECV, RECV_REG: who sent it. */
+    uint32_t node;        /* RECV, RECV_REG: the sender. */
     uint64_t source;      /* SENT. */
     uint64_t destination; /* SENT: global. RECV, RECV_REG: local. */
 };
@@ -60,7 +61,7 @@ static inline void lant_notifications_init(struct lant_notifications *queue, uin
     queue->depth = (uint16_t)depth;
 }
 
-/* May one be put in? If not, whoever asks is held, which is counted. */
+/* May a notification be put in? If not, its owner is held, which is counted. */
 bool lant_notifications_admit(struct lant_notifications *queue);
 /* There is room: lant_notifications_admit said so. */
 void lant_notifications_put(struct lant_notifications *queue,

@@ -79,8 +79,8 @@ struct lant_register_rule {
 /* `generations` of each slot, a power of two; 0: as many as the identifier's bits can tell. */
 void lant_operations_init(struct lant_operations *operations, uint32_t slots, uint32_t generations);
 
-/* A free slot whose next identifier may be used by `now`. LANT_NO_SLOT: there is none; if a slot is
- * free, `until` says when its identifier will be, else UINT64_MAX. */
+/* A free slot whose next identifier may be used by `now`. LANT_NO_SLOT: there is none. Then `until`
+ * says when the next identifier of a free slot may be used; UINT64_MAX: no slot is free. */
 uint16_t lant_operations_find(const struct lant_operations *operations, uint64_t now,
                               uint64_t lifetime, uint64_t *until);
 

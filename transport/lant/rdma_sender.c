@@ -264,7 +264,7 @@ enum lant_rdma_push_verdict lant_rdma_next_packet(struct lant_rdma *rdma, uint64
     return verdict;
 }
 
-/* A slot of those in `tells` whose turn it is. */
+/* The next slot in turn of those in `tells`. */
 static uint32_t telling_slot(const struct lant_rdma *rdma)
 {
     const uint64_t behind = rdma->tells >> rdma->tells_from << rdma->tells_from;

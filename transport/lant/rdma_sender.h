@@ -2,12 +2,12 @@
  *
  * rdma_sender - operations of the DMA engine, carried to their end.
  *
- * Purpose    Says what the DMA engine does next, makes its packets, and sends again what was lost
- *            or damaged, and nothing else. Only metadata is kept: what goes again is read from the
- *            program's memory again, which must not change until the notification.
+ * Purpose    Says what the DMA engine does next, makes its packets, and sends exactly those again
+ *            that were lost or damaged. Only metadata is kept: a packet that goes again is read
+ *            from the program's memory again, which must not change until the notification.
  * Inputs     Transfers (lant_work_submit on `work`), answers, the time.
  * Outputs    lant_rdma_next_...: a descriptor, its packets, the packet that tells a receiver that
- *            all has come, the local notification, an interrupt. lant_rdma_deadline.
+ *            all have come, the local notification, an interrupt. lant_rdma_deadline.
  * Ownership  A value. The caller reads the program's memory, and keeps the notification queues.
  * Threads    One caller at a time.
  * Time       Ticks of the caller's choice, which never go back.
@@ -47,10 +47,10 @@ struct lant_rdma_config {
     uint64_t timeout;      /* A packet's, without its operation's own. */
     uint64_t timeout_most; /* No operation's own is longer; 0: `timeout`. */
     uint64_t lifetime;     /* The longest time of a packet in the network. */
-    /* How long a packet's copies may wait behind others before they leave, all together. A copy
-     * that would leave later is not sent, and its operation fails: its receiver might have
-     * forgotten what it has. 0: no bound; then `lifetime` has to allow for what the caller knows of
-     * it. */
+    /* The time that all copies of a packet may wait behind others before they leave, added up. A
+     * copy that would leave later is not sent, and its operation fails: its receiver might have
+     * forgotten the packets that it has. 0: no bound; then `lifetime` has to allow for the waits
+     * that the caller knows of. */
     uint64_t wait;
     uint32_t node;        /* Ours. */
     uint32_t generations; /* In each slot; 0: all there are. */

@@ -223,7 +223,7 @@ static void judge(const struct lant_rdma_target *target, uint64_t now,
 
 /* -- Applying -----------------------------------------------------------------------------------*/
 
-/* An answer repeats the footer of what it answers (3.4). */
+/* An answer repeats the footer of its packet (3.4). */
 static void make_answer(const struct lant_rdma_target *target, const struct lant_footer *footer,
                         uint8_t priority, enum lant_response response, struct lant_packet *answer)
 {
@@ -270,7 +270,8 @@ static void apply_notification(struct lant_rdma_target *target, uint64_t now,
     }
 }
 
-/* A row whose packet is on its way into memory is not freed, and is touched when it is there. */
+/* A row is not freed while its packet is on its way into memory. It is touched when the packet is
+ * there. */
 static void touch(struct lant_rdma_target *target, uint64_t now, uint32_t row)
 {
     if (row != LANT_ROW_NONE && target->registrations.rows[row].state == LANT_ROW_ACTIVE) {
@@ -378,8 +379,8 @@ bool lant_rdma_target_next_released(struct lant_rdma_target *target, uint64_t no
     return true;
 }
 
-/* The operation's row keeps its notification; its duplicates are known by the tombstone, whose time
- * begins now, however long the notification waits. */
+/* The operation's row keeps its notification. The tombstone, whose time begins now, knows its
+ * duplicates, however long the notification waits. */
 static void complete(struct lant_rdma_target *target, uint64_t now,
                      const struct lant_rdma_write *write, const struct lant_row *row)
 {

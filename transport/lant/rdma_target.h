@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rdma_target - what a node does with the RDMA that other nodes send to it.
+ * rdma_target - a node's handling of the RDMA that other nodes send to it.
  *
  * Purpose    Judges each packet: into memory, known already, too early, or refused; says when an
  *            operation's bytes are all there.
  * Inputs     Whole packets of the types 5, 6, 7 and 9; damaged ones of which the footer is
  *            readable; the writes that are done.
- * Outputs    What to write and where; answers (RDMA_ACK); the local notifications RECV and
+ * Outputs    Writes, with their places; answers (RDMA_ACK); the local notifications RECV and
  *            RECV_REG.
  * Ownership  A value. The caller gives the tombstones' memory and the table of ranges.
  * Threads    One caller at a time.
@@ -73,8 +73,8 @@ enum lant_rdma_target_verdict {
     LANT_RDMA_TARGET_VERDICT_COUNT,
 };
 
-/* Bytes on their way into memory: the first `bytes` of the packet's payload. The rest is what the
- * target needs when they are there. */
+/* Bytes on their way into memory: the first `bytes` of the packet's payload. The target needs the
+ * other members when the bytes are there. */
 struct lant_rdma_write {
     uint64_t address;
     uint16_t bytes;
@@ -125,7 +125,7 @@ struct lant_rdma_target {
 };
 
 /* `tombstones`: lant_tombstones_bytes(config->tombstones), aligned for uint64_t. `ranges` may
- * change between two calls; what is on its way into memory then is the caller's affair. */
+ * change between two calls; the caller cares for writes that are on their way then. */
 void lant_rdma_target_init(struct lant_rdma_target *target,
                            const struct lant_rdma_target_config *config,
                            const struct lant_ranges *ranges, void *tombstones);
@@ -148,8 +148,8 @@ void lant_rdma_target_on_written(struct lant_rdma_target *target, uint64_t now,
                                  const struct lant_rdma_write *write, enum lant_response response,
                                  struct lant_packet *answer);
 
-/* A packet with LANT_CRC_WRONG. True: `answer` is its NACK. False: it is not of our types. Of what
- * the NACK repeats, operation, offset and attempt may be damaged: the sender compares them. */
+/* A packet with LANT_CRC_WRONG. True: `answer` is its NACK. False: it is not of our types. The NACK
+ * repeats operation, offset and attempt, which may be damaged: the sender compares them. */
 MUST_USE bool lant_rdma_target_on_damaged(struct lant_rdma_target *target,
                                           const struct lant_packet *packet,
                                           struct lant_packet *answer);

@@ -8,9 +8,9 @@
  * Inputs     The registering packet's source, operation, base and number of packets; which packet
  *            is taken, and which is in memory.
  * Outputs    The row of a packet; whether it came before; whether its operation is complete.
- * Ownership  A value. `entries` rows are used, and of the masks what `mask_bits` needs.
+ * Ownership  A value. Only `entries` rows and `mask_bits` bits of each mask are used.
  * Threads    One caller at a time.
- * Time       Ticks of the caller's choice; lant_registrations_oldest says which row has been
+ * Time       Ticks of the caller's choice; lant_registrations_oldest gives the row that has been
  *            unused for longest.
  * Units      A bit of a mask is a packet of 512 bytes.
  * Limits     LANT_REGISTRATIONS_MAX rows of LANT_MASK_BITS_MAX bits. Nothing makes room.
@@ -86,7 +86,7 @@ void lant_registrations_init(struct lant_registrations *registrations, uint32_t 
 /* The active row of the operation that was registered with just this base, or LANT_ROW_NONE; */
 uint32_t lant_registrations_find_base(const struct lant_registrations *registrations,
                                       uint32_t source, uint32_t operation, uint64_t base);
-/* that in whose range `address` lies. */
+/* and the active row whose range has `address`. */
 uint32_t lant_registrations_find(const struct lant_registrations *registrations, uint32_t source,
                                  uint32_t operation, uint64_t address);
 

@@ -13,8 +13,8 @@
  * Source     Lant 5.2.3, Fig. 5.5; specification 2.8.
  *
  * 2.8 says that the depth is bounded by the rows of the transaction table. It is not: while a long
- * descriptor is pushed, no partial one is served, but the rows of what has failed carry new
- * packets, which fail as well. See rdma_sender.h for what happens when it is full.
+ * descriptor is pushed, no partial one is served, but the rows of failed packets carry new packets,
+ * which fail as well. rdma_sender.h says what happens when it is full.
  *
  * 2.8 stores addresses, by which the engine finds the operation again. Two operations may read the
  * same range, so here the identifier finds it, and the operation has the addresses.

@@ -179,7 +179,7 @@ enum lant_shm_queue_name lant_shm_next_queue(const struct lant_shm *shm)
     return LANT_SHM_QUEUES;
 }
 
-/* All that it says comes from the row: each attempt is the same but for its number (LNI-26). */
+/* All fields come from the row: the attempts differ in their numbers only (LNI-26). */
 static void build_packet(const struct lant_shm *shm, uint32_t i, struct lant_packet *packet)
 {
     const struct lant_shm_row *row = &shm->rows[i];

@@ -12,7 +12,7 @@
  * Threads    One caller at a time.
  * Time       Ticks of the caller's choice. Cycles that a step takes are not counted here.
  * Units      Global addresses; data stands in the bytes of the beat, which is the 8 bytes around
- *            the address: what is stored to address 5 alone is bits 47..40, strobe 0x20.
+ *            the address: a byte that is stored to address 5 is bits 47..40, strobe 0x20.
  * Limits     LANT_SHM_ROWS_MAX requests under way, LANT_SHM_PENDING_MAX more that wait for one to
  *            the same address, LANT_SHM_FENCES_MAX fences. A request that finds no place is held:
  *            the initiator presents it again.
@@ -86,7 +86,7 @@ enum lant_shm_done_kind {
     /* Answers on the bus: each request gets one. */
     LANT_SHM_EARLY,   /* OKAY for a store that is on its way. A notice follows. */
     LANT_SHM_GENUINE, /* The peer's answer. */
-    LANT_SHM_FAILED,  /* Nobody answered: what table 4.1 has for this case. */
+    LANT_SHM_FAILED,  /* Nobody answered: the response of table 4.1. */
     /* Notices, for stores that were acknowledged early. */
     LANT_SHM_CONFIRMED, /* Done. */
     LANT_SHM_DENIED,    /* Not done. */
@@ -98,8 +98,8 @@ struct lant_shm_done {
     uint32_t token;
     uint16_t beat;
     uint8_t kind;     /* enum lant_shm_done_kind. */
-    uint8_t response; /* enum lant_response: for the bus; in a notice, what the store came to. */
-    uint8_t attempts; /* How often it was sent. */
+    uint8_t response; /* enum lant_response: for the bus; in a notice, the result of the store. */
+    uint8_t attempts; /* The number of times that it was sent. */
     bool store, lock;
     bool fake; /* The data is nobody's. */
 };
@@ -186,7 +186,8 @@ struct lant_shm {
     struct lant_identifiers sequences;
     uint64_t busy;   /* A bit for each row in use. */
     uint64_t listed; /* A bit for each pending element in use. */
-    uint64_t ready;  /* Those whose address is free, but no row was, or no sequence. */
+    /* Elements whose address is free, but there was no row, or no sequence number. */
+    uint64_t ready;
     uint64_t fenced; /* A bit for each open fence. */
     uint64_t tickets;
     uint16_t early_used;
@@ -212,7 +213,7 @@ enum lant_shm_verdict {
     LANT_SHM_HELD_ROW,      /* No row is free. */
     LANT_SHM_HELD_PENDING,  /* The list is full. */
     LANT_SHM_HELD_SEQUENCE, /* The next sequence may still be known to somebody. */
-    LANT_SHM_HELD_DONE,     /* Take what is done first. */
+    LANT_SHM_HELD_DONE,     /* Take finished requests first. */
     /* Refused. */
     LANT_SHM_SIZE_WRONG,   /* More than 8 bytes. */
     LANT_SHM_UNALIGNED,    /* The address is no multiple of the size. */
@@ -229,7 +230,7 @@ static inline bool lant_shm_is_held(enum lant_shm_verdict verdict)
 enum lant_shm_verdict lant_shm_request(struct lant_shm *shm, const struct lant_shm_request *request,
                                        uint64_t now);
 
-/* The next of what has happened. False: nothing. */
+/* The next event. False: there is none. */
 bool lant_shm_next_done(struct lant_shm *shm, uint64_t now, struct lant_shm_done *done);
 
 /* Nothing is under way, and everything done was taken. */
@@ -269,7 +270,7 @@ enum lant_shm_answer lant_shm_on_answer(struct lant_shm *shm, struct lant_errors
 /* -- Time ---------------------------------------------------------------------------------------*/
 
 uint64_t lant_shm_deadline(const struct lant_shm *shm, uint64_t now);
-/* Attempts whose time is over are made again, or have failed. */
+/* Attempts that have timed out are repeated, or have failed. */
 void lant_shm_on_time(struct lant_shm *shm, struct lant_errors *errors, uint64_t now);
 
 /* -- Fences -------------------------------------------------------------------------------------*/

@@ -124,7 +124,7 @@ static struct lant_error_action record_failure(const struct lant_shm *shm,
     return lant_errors_record(errors, &error);
 }
 
-/* All attempts were in vain: table 4.1. */
+/* All attempts have failed: table 4.1. */
 static void give_up(struct lant_shm *shm, struct lant_errors *errors, uint32_t i, uint64_t now)
 {
     const struct lant_shm_row *row = &shm->rows[i];
@@ -136,7 +136,7 @@ static void give_up(struct lant_shm *shm, struct lant_errors *errors, uint32_t i
                     action.fake_data ? shm->config.fake_data : 0);
 }
 
-/* The attempt was in vain. */
+/* The attempt has failed. */
 static void try_again(struct lant_shm *shm, struct lant_errors *errors, uint32_t i, uint64_t now)
 {
     struct lant_shm_row *row = &shm->rows[i];
@@ -197,7 +197,7 @@ enum lant_shm_answer lant_shm_on_answer(struct lant_shm *shm, struct lant_errors
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 
-/* The row whose time is over first, or LANT_SHM_ROWS_MAX. */
+/* The row that times out first, or LANT_SHM_ROWS_MAX. */
 static uint32_t first_timer(const struct lant_shm *shm, uint64_t *deadline)
 {
     uint32_t first = LANT_SHM_ROWS_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_internal - what the files of shm share.
+ * shm_internal - functions that the files of shm share.
  *
  * Purpose    Queues of rows, and the steps from one file to the next.
  * Inputs     -
@@ -47,7 +47,7 @@ static inline uint32_t lant_shm_queue_pop(struct lant_shm_queue *queue)
     return row;
 }
 
-/* Takes the row out from wherever it stands. */
+/* Takes the row out of its queue. */
 static inline void lant_shm_queue_remove(struct lant_shm_queue *queue, uint32_t row)
 {
     const uint32_t count = queue->count;
@@ -69,7 +69,7 @@ enum lant_shm_verdict lant_shm_room(const struct lant_shm *shm,
 uint32_t lant_shm_issue(struct lant_shm *shm, const struct lant_shm_request *request, uint64_t now);
 /* A row that uses this granule, or LANT_SHM_ROWS_MAX. */
 uint32_t lant_shm_find(const struct lant_shm *shm, uint64_t granule);
-/* For a row: what has become of its request. */
+/* For a row: the event of its request. */
 void lant_shm_put_done(struct lant_shm *shm, const struct lant_shm_row *row,
                        enum lant_shm_done_kind kind, enum lant_response response, uint64_t data);
 /* Gives the timers of the bank that are free to the stores that wait for one. */

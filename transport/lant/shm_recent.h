@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_recent - which stores and exclusive accesses have come lately, and what was answered.
+ * shm_recent - the stores and exclusive accesses that have come lately, and their answers.
  *
  * Purpose    A request that comes once more, because its answer was lost or late, is known again:
  *            it is not done twice, and its second answer is the first one.
@@ -45,7 +45,7 @@ struct lant_shm_recent {
     struct lant_shm_recent_entry *entries;
 };
 
-/* A request: who sent it, its number, and what it is. 53 bits. Atomic requests have a table for
+/* A request: its sender, its number and its kind. 53 bits. Atomic requests have a table for
  * themselves. */
 static inline uint64_t lant_shm_recent_key(const struct lant_packet *request)
 {
@@ -55,7 +55,7 @@ static inline uint64_t lant_shm_recent_key(const struct lant_packet *request)
 }
 
 size_t lant_shm_recent_bytes(uint32_t capacity);
-/* `memory` is aligned for uint64_t; what it holds does not matter. */
+/* `memory` is aligned for uint64_t; its contents do not matter. */
 void lant_shm_recent_init(struct lant_shm_recent *recent, uint32_t capacity, uint64_t lifetime,
                           void *memory);
 
@@ -71,7 +71,8 @@ void lant_shm_recent_finish(struct lant_shm_recent *recent, uint32_t tag,
 void lant_shm_recent_finish_with(struct lant_shm_recent *recent, uint32_t tag,
                                  enum lant_response response, uint64_t data);
 
-/* When the oldest may be forgotten. Nobody has to do it then: what is too old is not found. */
+/* When the oldest may be forgotten. Nobody has to do it then: an entry that is too old is not
+ * found. */
 uint64_t lant_shm_recent_deadline(const struct lant_shm_recent *recent);
 void lant_shm_recent_on_time(struct lant_shm_recent *recent, uint64_t now);
 

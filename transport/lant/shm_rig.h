@@ -100,7 +100,7 @@ static inline enum lant_shm_answer rig_answer(struct rig *rig, const struct lant
     return lant_shm_on_answer(&rig->shm, &rig->errors, &answer, now);
 }
 
-/* The next of what was done; kind UINT8_MAX: nothing. */
+/* The next event; kind UINT8_MAX: none. */
 static inline struct lant_shm_done rig_done(struct rig *rig, uint64_t now)
 {
     struct lant_shm_done done;
@@ -110,7 +110,7 @@ static inline struct lant_shm_done rig_done(struct rig *rig, uint64_t now)
     return done;
 }
 
-/* Lets time pass until every attempt of everything has been in vain. */
+/* Lets time pass until all attempts of all requests have failed. */
 static inline uint64_t rig_fail_all(struct rig *rig, uint64_t now)
 {
     for (;;) {

@@ -148,7 +148,8 @@ static bool is_remembered(const struct lant_shm_target *target, uint8_t type, bo
     return !target->config.strict_thesis && (type == LANT_AW || lock);
 }
 
-/* Somebody has the lock. A resent copy shall hear the same, though the lock be free by then. */
+/* Another initiator has the lock. A resent copy gets the same answer, though the lock may be free
+ * by then. */
 static void refuse_lock(struct lant_shm_target *target, const struct lant_packet *packet,
                         uint64_t now, struct lant_shm_work *work)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_target - what becomes of loads and stores that arrive from other nodes.
+ * shm_target - loads and stores that arrive from other nodes.
  *
  * Purpose    Judges an AR or AW packet: may memory be asked, is it an exclusive access that has to
  *            wait for somebody's lock, has it come before? Then makes the answer.
@@ -81,8 +81,8 @@ void lant_shm_target_on_request(struct lant_shm_target *target, struct lant_inbo
                                 const struct lant_ranges *ranges, const struct lant_packet *packet,
                                 uint64_t now, struct lant_shm_work *work);
 
-/* Memory has answered `record`, which lant_inbound_on_memory gave back and whose class is SHM.
- * `data` is the beat that was read. */
+/* Memory has answered `record`, which came from lant_inbound_on_memory and has class SHM. `data` is
+ * the beat that was read. */
 void lant_shm_target_on_memory(struct lant_shm_target *target,
                                const struct lant_inbound_record *record, uint64_t data,
                                struct lant_packet *answer);

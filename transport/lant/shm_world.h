@@ -133,7 +133,8 @@ static inline void world_send(struct world *world, const struct lant_packet *pac
     }
 }
 
-/* Half of what is damaged can be answered with a NACK: its footer is good. No answer is. */
+/* Half of the damaged packets can be answered with a NACK: their footer is good. Damaged answers
+ * get none. */
 static inline void world_arrive_damaged(struct world *world, const struct lant_packet *packet)
 {
     if (packet->header.destination == WORLD_TARGET && prng_chance(&world->prng, 500000)) {

@@ -94,7 +94,7 @@ static inline void test_do_action(struct test_target *test, const struct lant_pa
     }
 }
 
-/* The packet, and what it releases. */
+/* The packet, and those that it releases. */
 static inline enum lant_rdma_target_verdict test_give(struct test_target *test,
                                                       const struct lant_packet *packet)
 {

@@ -2,7 +2,7 @@
  *
  * test_sender - a sender whose DMA engine and receiver are a test, step by step.
  *
- * Each test has its own: `rdma`, `now`, and what was said of the last packet, `pushed`.
+ * Each test has its own: `rdma`, `now`, and `pushed`, the verdict on the last packet.
  */
 #ifndef TRANSPORT_LANT_TEST_SENDER_H
 #define TRANSPORT_LANT_TEST_SENDER_H

@@ -72,7 +72,7 @@ void lant_tombstones_check(const struct lant_tombstones *tombstones)
 
 /* -- Looking ------------------------------------------------------------------------------------*/
 
-/* One whose time is over does not count, though nobody has removed it yet: the source may use the
+/* A tombstone whose time is over does not count, though it is still there: the source may use the
  * number again. */
 static const struct lant_tombstone *next_match(const struct lant_tombstones *tombstones,
                                                uint32_t place, uint64_t now, uint64_t key)

@@ -49,7 +49,7 @@ struct lant_tombstones {
 };
 
 size_t lant_tombstones_bytes(uint32_t capacity);
-/* `memory` is aligned for uint64_t; what it holds does not matter. */
+/* `memory` is aligned for uint64_t; its contents do not matter. */
 void lant_tombstones_init(struct lant_tombstones *tombstones, uint32_t capacity, uint64_t lifetime,
                           void *memory);
 
@@ -72,7 +72,7 @@ static inline uint64_t lant_tombstones_deadline(const struct lant_tombstones *to
     return tombstones->count == 0 ? LANT_NEVER : tombstones->stones[tombstones->oldest].expires;
 }
 
-/* Removes those whose time is over. */
+/* Removes tombstones whose time is over. */
 void lant_tombstones_on_time(struct lant_tombstones *tombstones, uint64_t now);
 
 void lant_tombstones_check(const struct lant_tombstones *tombstones);

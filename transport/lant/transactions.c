@@ -45,7 +45,7 @@ static uint16_t find_free(const struct lant_transactions *transactions)
     UNREACHABLE("no free row");
 }
 
-/* Between those whose timers end no later, and those whose timers do. */
+/* Puts the row between those whose timers end no later, and those whose timers end later. */
 static void link_in(struct lant_transactions *transactions, uint16_t row)
 {
     struct lant_transaction *entry = &transactions->table[row];

@@ -2,10 +2,10 @@
  *
  * transactions - packets of the DMA engine that nobody has answered yet, and their timers.
  *
- * Purpose    A row for each packet on its way: which packet of which operation, and until when its
- *            answer may take. No addresses, no data.
+ * Purpose    A row for each packet on its way: its operation, its number there, and the end of its
+ *            timer. No addresses, no data.
  * Inputs     Packets as they leave; answers.
- * Outputs    What an answer means for the row that it names; the row whose timer ends first.
+ * Outputs    The meaning of an answer for the row that it names; the row whose timer ends first.
  * Ownership  A value.
  * Threads    One caller at a time.
  * Time       Ticks of the caller's choice.
@@ -29,7 +29,7 @@ struct lant_transaction {
     uint64_t sent_at, deadline;
     uint32_t identifier; /* The operation's: 20 bits. */
     uint32_t offset;
-    uint16_t before, after; /* Those whose timers end next to it, if busy. */
+    uint16_t before, after; /* The rows whose timers end just before and after it, if busy. */
     uint8_t attempt;
     bool busy;
 };

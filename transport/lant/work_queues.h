@@ -117,8 +117,8 @@ struct lant_work_queues {
 
 void lant_work_init(struct lant_work_queues *work, const struct lant_work_config *config);
 
-/* The largest transfer, and segment, of what is submitted from now on: a multiple of 512, or 0 for
- * no segmentation. False: it is neither, and nothing has changed. */
+/* The largest transfer, and segment, of transfers that are submitted from now on: a multiple of
+ * 512, or 0 for no segmentation. False: it is neither, and nothing has changed. */
 MUST_USE bool lant_work_set_segment(struct lant_work_queues *work, uint32_t bytes);
 
 /* A keyhole transfer is not segmented: its receiver counts the packets of one operation. */
@@ -130,8 +130,8 @@ bool lant_work_waits(const struct lant_work_queues *work);
 bool lant_work_next(struct lant_work_queues *work, struct lant_work_operation *operation);
 
 /* An operation with this parent has ended, with `status`. After an error no further segment is
- * issued; those under way end by themselves. True: all have ended. The caller then reads what to
- * notify from the parent, and releases it. */
+ * issued; those under way end by themselves. True: all have ended. The caller then reads the
+ * notification from the parent, and releases it. */
 MUST_USE bool lant_work_on_segment(struct lant_work_queues *work,
                                    const struct lant_work_operation *segment, uint32_t identifier,
                                    uint32_t status, uint8_t attempts);
