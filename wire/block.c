@@ -272,7 +272,7 @@ static enum block_verdict judge_bth(const uint8_t *bth, size_t count)
     return UNLIKELY(reserved) ? BLOCK_RESERVED_BITS : BLOCK_GOOD;
 }
 
-/* Judges what follows headers of a fixed length. */
+/* Judges the bytes behind headers of a fixed length. */
 static enum block_verdict judge_payload(const struct parts *parts)
 {
     const size_t pad_bytes = bth_pad(parts->headers);

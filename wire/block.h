@@ -2,8 +2,8 @@
  *
  * block - the packets of the block transport: bytes <-> one struct.
  *
- * Purpose    Decodes what follows the UDP header, up to but not including the ICRC, encodes it, and
- *            says whether the fields of a packet agree with each other.
+ * Purpose    Decodes the bytes behind the UDP header, up to but not including the ICRC, encodes
+ *            them, and says whether the fields of a packet agree with each other.
  * Inputs     block_decode, block_encode, block_judge; block_is chooses between this and roce.h.
  * Outputs    A verdict that names what is wrong with bytes nobody should trust.
  * Ownership  A decoded packet points into the bytes it was decoded from.
@@ -141,7 +141,7 @@ struct block_answer {
     struct block_record records[BLOCK_RECORDS_MAX];
 };
 
-/* HELLO: what the requester has; WELCOME: the smaller of both sides' values. A WELCOME with a
+/* HELLO: the requester's values; WELCOME: the smaller of both sides' values. A WELCOME with a
  * window of 0 refuses. */
 struct block_hello {
     uint8_t gid_count;

@@ -20,7 +20,7 @@ const char *exanest_verdict_name(enum exanest_verdict verdict)
 
 /* -- Codes --------------------------------------------------------------------------------------*/
 
-/* A table of a CRC for each byte, made of what each of the byte's bits does: a CRC is linear. */
+/* A table of the CRC for each byte value. It is made of the effect of each bit: a CRC is linear. */
 #define TABLE_2(x, a)                 (x), (x) ^ (a)
 #define TABLE_4(x, a, b)              TABLE_2(x, a), TABLE_2((x) ^ (b), a)
 #define TABLE_8(x, a, b, c)           TABLE_4(x, a, b), TABLE_4((x) ^ (c), a, b)

@@ -141,7 +141,7 @@ struct exanest_header {
 struct exanest_footer {
     uint32_t payload_crc; /* 0 without payload. */
     uint16_t tid;
-    uint32_t source; /* The coordinate of whoever sends. */
+    uint32_t source; /* The coordinate of the sender. */
     uint16_t sequence;
     bool first, last, notify;
     uint8_t path;   /* 5 bits. */
@@ -160,7 +160,7 @@ enum exanest_verdict {
 
 const char *exanest_verdict_name(enum exanest_verdict verdict);
 
-/* Words of payload: what the bytes take at the target's place in a 16-byte line. */
+/* Words of payload: the 16-byte lines that the bytes touch at the target's place. */
 static inline uint32_t exanest_payload_words(uint64_t va, uint32_t bytes)
 {
     return bytes == 0 ? 0
@@ -183,7 +183,8 @@ MUST_USE enum exanest_verdict exanest_header_decode(struct exanest_word word,
 /* CRC-32C of payload words as they are sent, pad lanes included. Starts at 0, can be continued. */
 uint32_t exanest_payload_crc(uint32_t crc, struct exanest_word word);
 
-/* The footer's CRC-8 is added. Decoding does not judge the payload's CRC: who summed it does. */
+/* The footer's CRC-8 is added. Decoding does not judge the payload's CRC: the code that sums the
+ * payload does. */
 struct exanest_word exanest_footer_encode(const struct exanest_footer *footer);
 MUST_USE enum exanest_verdict exanest_footer_decode(struct exanest_word word,
                                                     struct exanest_footer *footer);
@@ -225,11 +226,11 @@ struct exanest_descriptor {
 
 void exanest_descriptor_encode(const struct exanest_descriptor *descriptor,
                                uint64_t words[EXANEST_DESCRIPTOR_WORDS]);
-/* Takes any bits: the send unit has to cope with whatever was stored. */
+/* Takes any bits: the send unit has to cope with all values that software stores. */
 struct exanest_descriptor exanest_descriptor_decode(const uint64_t words[EXANEST_DESCRIPTOR_WORDS]);
 
-/* The payload of a control packet: three words that software stores, and what hardware adds (3.11).
- */
+/* The payload of a control packet: three words that software stores, and the word that hardware
+ * adds (3.11). */
 struct exanest_control {
     struct exanest_target address; /* The notification's. */
     uint64_t data[2];              /* The notification. */
@@ -252,7 +253,8 @@ struct exanest_response {
 uint32_t exanest_response_encode(const struct exanest_response *response);
 struct exanest_response exanest_response_decode(uint32_t word);
 
-/* A read request (3.12): three words of payload. The mailbox overwrites what a user could forge. */
+/* A read request (3.12): three words of payload. The mailbox overwrites the fields that a user
+ * could forge. */
 #define EXANEST_READ_REQUEST_WORDS 3
 struct exanest_read_request {
     uint64_t source;               /* At the owner. */

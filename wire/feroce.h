@@ -85,8 +85,8 @@ struct feroce_cm {
 void feroce_cm_encode(enum feroce_cm_version version, const struct feroce_cm *message,
                       uint8_t out[FEROCE_CM_BYTES]);
 
-/* False: not FEROCE_CM_BYTES long; *message is left alone. Any 64 octets are a message: what it
- * asks for is judged by who is asked. */
+/* False: not FEROCE_CM_BYTES long; *message is left alone. Any 64 octets are a message: the
+ * receiver judges the request in it. */
 MUST_USE bool feroce_cm_decode(enum feroce_cm_version version, const uint8_t *bytes, size_t count,
                                struct feroce_cm *message);
 
@@ -109,7 +109,7 @@ void feroce_cm_1_encode(const struct feroce_cm_1 *message, uint8_t out[FEROCE_CM
 /* False: not FEROCE_CM_1_BYTES long. */
 MUST_USE bool feroce_cm_1_decode(const uint8_t *bytes, size_t count, struct feroce_cm_1 *message);
 
-/* The headers in front of what a board sends: Ethernet, IPv4 and UDP. */
+/* The headers in front of a board's packet: Ethernet, IPv4 and UDP. */
 #define FEROCE_FRAME_HEADERS_BYTES (14 + INET_IPV4_BYTES + INET_UDP_BYTES)
 struct feroce_frame {
     uint8_t destination_mac[6], source_mac[6];

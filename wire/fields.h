@@ -16,7 +16,8 @@ static inline uint64_t field(uint64_t word, uint32_t at, uint32_t bits)
     return word >> at & ((UINT64_C(1) << bits) - 1);
 }
 
-/* `value` as it stands in the word; what is too wide for its field would change its neighbour. */
+/* `value` as it stands in the word; a value that is too wide for its field would change its
+ * neighbour. */
 static inline uint64_t placed(uint64_t value, uint32_t at, uint32_t bits)
 {
     CHECK(value >> bits == 0);

@@ -105,7 +105,7 @@ enum forth_verdict forth_header_decode(uint64_t word, struct forth_header *heade
     return FORTH_GOOD;
 }
 
-/* One byte at a time without a table: `mixed` is what the byte does to the polynomial's three
+/* One byte at a time without a table: `mixed` is the byte's effect on the polynomial's three
  * terms. */
 static uint16_t crc16_byte(uint16_t crc, uint8_t byte)
 {

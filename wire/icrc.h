@@ -58,12 +58,12 @@ uint32_t icrc_extend(uint32_t crc, const void *bytes, size_t count);
 /* The value to store with store_le32. */
 uint32_t icrc_finish(uint32_t crc);
 
-/* A UDP socket hides the IPv4 identification of what it received, yet the ICRC covers it. CRC-32 is
- * linear: given `difference`, the XOR of the received ICRC with the one computed for identification
- * `assumed`, and the packet's udp_payload_bytes, this recovers the identification that explains
- * the difference. Returns false if none of the 2^16 does: the packet is corrupt. One corrupt packet
- * in 2^16 passes by chance; one with a single flipped bit never does. `udp_payload_bytes` is at
- * least 16: BTH and ICRC. */
+/* A UDP socket hides the IPv4 identification of a received packet, yet the ICRC covers it. CRC-32
+ * is linear: given `difference`, the XOR of the received ICRC with the one computed for
+ * identification `assumed`, and the packet's udp_payload_bytes, this recovers the identification
+ * that explains the difference. Returns false if none of the 2^16 does: the packet is corrupt. One
+ * corrupt packet in 2^16 passes by chance; one with a single flipped bit never does.
+ * `udp_payload_bytes` is at least 16: BTH and ICRC. */
 MUST_USE bool icrc_solve_identification(uint32_t difference, size_t udp_payload_bytes,
                                         uint16_t assumed, uint16_t *identification);
 

@@ -2,7 +2,8 @@
  *
  * inet - the IP and UDP headers in front of a RoCEv2 packet.
  *
- * Purpose    Encodes them for what sees them though a UDP socket hides them: the ICRC and captures.
+ * Purpose    Encodes them for code that needs them though a UDP socket hides them: the ICRC and
+ *            captures.
  * Inputs     Addresses and ports, IPv4 identification, the UDP payload or its length.
  * Outputs    Header bytes in the caller's buffer, and their number.
  * Ownership  Nothing is kept.

@@ -222,7 +222,7 @@ static bool lengths_fit(const struct lant_packet *packet, const struct shape *sh
     if (header->payload < shape->payload_min || header->payload > shape->payload_max) {
         return false;
     }
-    /* A load's answer brings its beat, whatever it says, unless the load is to be tried again. */
+    /* A load's answer always brings its beat, unless the load is to be tried again. */
     if (header->type == LANT_R &&
         (header->payload == 0) != lant_response_is_nack(packet->footer.response)) {
         return false;

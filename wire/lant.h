@@ -89,7 +89,7 @@ enum lant_type {
     LANT_COMPLETION_NOTIFICATION = 9, /* An operation that was not registered is complete. */
     LANT_ERROR_REPORT = 10,           /* From an accelerator, to the CPU in charge. */
     /* Not the document's: its future work (8, item 3). A machine without it answers DECERR. */
-    LANT_ATOMIC = 11, /* Answered by R, with what memory held. */
+    LANT_ATOMIC = 11, /* Answered by R, with the old value of memory. */
     LANT_TYPE_COUNT,
 };
 
@@ -108,7 +108,7 @@ enum lant_response {
     LANT_EXOKAY = 1,
     LANT_SLVERR = 2,
     LANT_DECERR = 3,
-    LANT_NACK_CRC = 4, /* The NACKs: whoever asked tries again by itself. */
+    LANT_NACK_CRC = 4, /* The NACKs: the initiator tries again by itself. */
     LANT_NACK_LINK = 5,
     LANT_LOCKED = 6, /* Somebody else has the lock. */
     LANT_NACK_BUSY = 7,
@@ -147,8 +147,8 @@ struct lant_header {
     uint32_t destination; /* A node. */
     uint8_t type;         /* enum lant_type. */
     uint8_t payload;      /* Flits: 0..64. */
-    uint16_t packets;     /* The operation's: 1..1024 in RDMA_WRITE_REGISTER. In ATOMIC what it
-                             does, enum lant_atomic. Else 0. */
+    uint16_t packets;     /* The operation's: 1..1024 in RDMA_WRITE_REGISTER. In ATOMIC the kind of
+                           * change, enum lant_atomic. Else 0. */
     uint8_t age;          /* Hops so far; switches change it. */
     uint8_t epoch;        /* 2 bits. */
     uint8_t priority;     /* 2 bits: 0 is bulk. */
@@ -163,7 +163,7 @@ struct lant_header {
     uint32_t total;    /* of how many: 25 bits. */
 };
 
-/* F1 and F2 (3.3, 3.4). An answer repeats `class` to `attempt` of what it answers. */
+/* F1 and F2 (3.3, 3.4). An answer repeats `class` to `attempt` of its request. */
 struct lant_footer {
     uint32_t source;    /* The node that sent this packet. */
     uint8_t class;      /* enum lant_class. */
@@ -274,7 +274,7 @@ uint32_t lant_crc_flit(uint32_t crc, enum lant_part part, uint64_t flit);
 /* The flit of any part but the body. FOOT2 needs the CRC of all flits before it. */
 uint64_t lant_flit_encode(const struct lant_header *header, const struct lant_footer *footer,
                           enum lant_part part, uint32_t crc);
-/* Adds what H2 says to the header. With LANT_DAMAGED, `header` is untouched. */
+/* Adds the fields of H2 to the header. With LANT_DAMAGED, `header` is untouched. */
 enum lant_secded lant_address_decode(uint64_t flit, struct lant_header *header);
 
 /* -- For switches -------------------------------------------------------------------------------*/

@@ -16,7 +16,7 @@ static inline uint64_t any_bits(struct prng *prng, uint32_t count)
     return prng_next(prng) >> (64 - count);
 }
 
-/* Payload, and what else depends on the type. */
+/* Payload, and the other fields that depend on the type. */
 static inline void any_shape(struct prng *prng, struct lant_packet *packet)
 {
     struct lant_header *header = &packet->header;
@@ -123,7 +123,7 @@ static inline bool packets_equal(const struct lant_packet *a, const struct lant_
            memcmp(a->payload, b->payload, one->payload * sizeof(a->payload[0])) == 0;
 }
 
-/* Makes all codes of a packet right, whatever its bits say; `heads` are its flits of header. */
+/* Makes all codes of a packet right for its bits; `heads` are its flits of header. */
 static inline void seal(uint64_t *flits, uint32_t count, uint32_t heads)
 {
     uint64_t covered[LANT_PACKET_FLITS_MAX];

@@ -2,7 +2,8 @@
  *
  * roce - InfiniBand transport headers as RoCEv2 carries them: bytes <-> one struct.
  *
- * Purpose    Decodes what follows the UDP header, up to but not including the ICRC, and encodes it.
+ * Purpose    Decodes the bytes behind the UDP header, up to but not including the ICRC, and encodes
+ *            them.
  * Inputs     roce_decode or roce_decode_split, roce_encode_headers; roce_probe_decode and
  *            roce_probe_encode for what two nonics say to each other.
  * Outputs    A verdict that names what is wrong with bytes nobody should trust.
@@ -58,8 +59,8 @@ enum roce_service {
     ((uint8_t)((unsigned int)(service) | (unsigned int)(operation)))
 #define ROCE_OPCODE_CNP 0x81
 
-/* IBTA leaves 0xc0 to 0xff, the services 110 and 111 of table 38, to manufacturers: whoever does
- * not know such an opcode drops the packet. These are the ones that nonics use among themselves. */
+/* IBTA leaves 0xc0 to 0xff, the services 110 and 111 of table 38, to manufacturers: a receiver that
+ * does not know such an opcode drops the packet. Two nonics use these. */
 #define ROCE_MANUFACTURER_FIRST 0xc0
 enum roce_manufacturer_opcode {
     ROCE_OPCODE_PROBE = 0xc0,  /* Have you taken in all that I sent before this? */
@@ -222,7 +223,7 @@ struct roce_packet {
     uint32_t immediate;
     uint32_t invalidate_key;
     struct {
-        uint32_t srqn; /* The shared receive queue whose domain the request is for. */
+        uint32_t srqn; /* The request is for the domain of this shared receive queue. */
         uint8_t reserved;
     } xrc;
 
@@ -276,7 +277,8 @@ MUST_USE enum roce_verdict roce_decode_split(const uint8_t *headers, size_t coun
  * field is cut to its width on the wire, so a value too wide never reaches its neighbour. */
 size_t roce_encode_headers(const struct roce_packet *packet, uint8_t *out);
 
-/* A probe between two ports (drivers/udp_flow.c), or the answer, which repeats what was asked. */
+/* A probe between two ports (drivers/udp_flow.c), or its answer, which repeats the probe's
+ * fields. */
 #define ROCE_PROBE_BYTES (ROCE_BTH_BYTES + 8 + 2 + 2)
 struct roce_probe {
     uint8_t opcode;           /* ROCE_OPCODE_PROBE, ROCE_OPCODE_ANSWER. */

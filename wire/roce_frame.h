@@ -34,7 +34,7 @@ size_t roce_frame_join(const struct inet_flow *flow, const uint8_t *headers, siz
                        const uint8_t *payload, size_t payload_bytes,
                        uint8_t bytes[BLOCK_PACKET_BYTES_MAX]);
 
-/* Are `count` bytes a BTH at least and an ICRC that fits what is before it? */
+/* Are `count` bytes at least a BTH, with an ICRC that fits the bytes before it? */
 MUST_USE bool roce_frame_is_whole(const struct inet_flow *flow, const uint8_t *bytes, size_t count);
 
 #endif

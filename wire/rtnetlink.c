@@ -47,7 +47,7 @@ static bool take_attribute(struct address_attributes *found, uint16_t type, cons
     }
 }
 
-/* False: they do not fill `count` octets, or one is not what its type says. */
+/* False: the attributes do not fill `count` octets, or one does not fit its type. */
 static bool take_attributes(struct address_attributes *found, const uint8_t *bytes, size_t count)
 {
     for (size_t at = 0; at < count;) {
@@ -127,7 +127,7 @@ static bool take_address(struct rtnetlink_message *message, bool gone, const uin
     return true;
 }
 
-/* NLMSG_ERROR has the number of an error; 0 confirms what was asked, which nobody does here. */
+/* NLMSG_ERROR has the number of an error; 0 confirms a request, which nobody asks for here. */
 static bool take_error(struct rtnetlink_message *message, size_t count)
 {
     message->kind = RTNETLINK_REFUSED;
