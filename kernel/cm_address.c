@@ -29,9 +29,9 @@ static void give_up_port(struct cm_id *id)
     id->service = NULL;
 }
 
-/* The owner of a port for datagrams is found before anybody listens, and even if nobody ever does:
- * rsockets exchange queue pair numbers by themselves and only ask for the way to the port that the
- * peer has bound. On hardware that is the way to the machine. */
+/* The owner of a port for datagrams is found before it listens, and even if it never does. rsockets
+ * exchange queue pair numbers by themselves, and only ask for the way to the port that the peer has
+ * bound. On hardware that is the way to the machine. */
 static int claim_at_once(const struct cm_command *command, struct cm_id *id,
                          struct rdma_address *address)
 {
@@ -69,8 +69,8 @@ static int check_sharers(const struct cm_id *id, const struct rdma_address *addr
     return 0;
 }
 
-/* Ids that may share their port do so until one listens. A port of somebody who shares nothing, or
- * listens, is not theirs. */
+/* Ids that may share their port do so until one of them listens. They cannot have the port of an id
+ * that does not share, or that listens. */
 static int share_port(const struct cm_command *command, struct cm_id *id,
                       struct rdma_address *address)
 {

@@ -3,14 +3,14 @@
  * cm_commands_fuzz - a program that writes anything to the rdma_cm device, and peers that answer it
  *                    anything.
  *
- * Goal    Whatever commands come, with whatever lengths, numbers of objects and addresses, and
- *         whatever arrives in between, no assertion fails, no byte is written beside what a program
- *         named for its answer, a command that fails makes nothing, and all that was made is given
+ * Goal    Commands of any length come, with any numbers of objects and addresses, and any letters
+ *         arrive in between. No assertion fails. No byte is written outside the memory that a
+ *         program named for its answer. A command that fails makes nothing. All objects are given
  *         back when the files are closed.
  * Method  Two files of the real device on a live NIC without ports or threads. Commands come from
  *         the input, as bytes, or with their fields put right as far as hints say; pointers lead to
  *         buffers of exactly the size that the command names. Letters to peers are kept, and come
- *         back as they are or changed. Ports of this machine are served by whom the input says.
+ *         back as they are or changed. The input says which process serves a port of this machine.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -369,7 +369,7 @@ static void drop(void)
             close(world.fds[i]);
         }
     }
-    /* Connections whose peer does not answer are over after a while. */
+    /* A connection whose peer does not answer ends after a while. */
     for (int i = 0; i < 64; i++) {
         fake_world_pass(60000 * FAKE_MS);
         live_bare_on_time(live);

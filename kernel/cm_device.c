@@ -86,7 +86,7 @@ bool cm_device_was(int fd)
            atomic_load_explicit(&owners[fd], memory_order_acquire) == PARENTS;
 }
 
-/* The file stays until it is dropped, whoever closes the descriptor meanwhile. */
+/* The file stays until it is dropped, even if another thread closes the descriptor meanwhile. */
 static struct cm_file *hold(int fd)
 {
     pthread_mutex_lock(&mutex);
@@ -266,7 +266,7 @@ static void destroy_ids(struct cm_file *file, bool closing)
     live_unlock(file->live);
 }
 
-/* By others than the descriptor and who closes it. */
+/* Has the file other users than the descriptor and the thread that closes it? */
 static bool in_use(struct cm_file *file)
 {
     pthread_mutex_lock(&mutex);

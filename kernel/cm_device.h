@@ -23,7 +23,7 @@ void cm_device_close(int fd);
 /* In a child of fork: it was its parent's, and the child has not closed its copy. */
 bool cm_device_was(int fd);
 
-/* In a child of fork: whoever was in here is not. */
+/* In a child of fork: the threads that were in here do not exist. */
 void cm_device_in_child(void);
 
 /* The program ends: likewise for all of them. Called by the NIC's thread. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_internal - what the cm_*.c files share: open files of the rdma_cm device and what lives in
- * them. Everything is guarded by the live lock.
+ * cm_internal - structures and functions that the cm_*.c files share: open files of the rdma_cm
+ * device and their objects. The live lock guards everything.
  */
 #ifndef KERNEL_CM_INTERNAL_H
 #define KERNEL_CM_INTERNAL_H

@@ -16,12 +16,14 @@
 #include "drivers/lines.h"
 #include "kernel/cm_internal.h"
 
-/* So often a destroy looks at a thread that could take the event now if it only had a processor,
- * and at one that sleeps, because it may be about to come out of our lock. */
+/* A destroy looks LOOKS_RUNNABLE times at a thread that could take the event now if it had a
+ * processor. It looks LOOKS_ASLEEP times at a thread that sleeps, because this may be about to come
+ * out of our lock. */
 #define LOOKS_RUNNABLE 2000
 #define LOOKS_ASLEEP   5
 #define LOOK_NS        100000
-/* All that the threads of a channel may cost those who destroy its ids: about a second. */
+/* The most looks, for the threads of one channel, by a thread that destroys its ids: about a
+ * second. */
 #define LOOKS_OF_FILE 8000
 
 /* As the kernel has it: on a processor, or waiting for one. */

@@ -33,8 +33,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* next_NAME(): the function of that name in the library behind ours. Looked up when first needed,
- * which may be before any constructor ran; whoever else looks it up finds the same. */
+/* next_NAME(): the function of that name in the library behind ours. It is looked up when it is
+ * first needed, which may be before any constructor ran. Two threads that look it up find the
+ * same. */
 #define NEXT(name)                                                                                 \
     static __typeof__(&name) next_##name(void)                                                     \
     {                                                                                              \

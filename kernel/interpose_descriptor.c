@@ -89,7 +89,7 @@ NEXT(dup2)
 EXPORT int dup2(int from, int to)
 {
     if (UNLIKELY(descriptor_is_owned(to))) {
-        errno = EBADF; /* Beyond what is allowed, as it were. */
+        errno = EBADF; /* As for a number above the limit. */
         return -1;
     }
     if (from != to && is_open(from)) {

@@ -119,8 +119,8 @@ static bool prepend(const char *first, char rest[SYSFS_PATH_BYTES], size_t used)
     return true;
 }
 
-/* Takes the first component of `rest` to the end of `whole`. False: it is not there, or there is
- * none; what is left in `rest` is then behind `whole`. */
+/* Takes the first component of `rest` to the end of `whole`. False: there is no such entry, or no
+ * component left; then `rest` is the path behind `whole`. */
 static bool step(char whole[SYSFS_PATH_BYTES], char rest[SYSFS_PATH_BYTES], unsigned *links)
 {
     char target[SYSFS_PATH_BYTES];

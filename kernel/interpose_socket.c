@@ -2,8 +2,8 @@
  *
  * interpose_socket - sockets by which programs ask the kernel for RDMA devices.
  *
- * Such a socket is the kernel's own in all but what is sent through it: only sending is looked at,
- * and who sent what is received.
+ * Such a socket is the kernel's own, but we take the messages that are sent through it. So only
+ * calls that send are changed, and the sender's address in calls that receive.
  */
 #include <errno.h>
 #include <linux/netlink.h>

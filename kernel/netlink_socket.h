@@ -29,7 +29,7 @@ int netlink_socket_open(int type);
 bool netlink_socket_is(int fd);
 /* A message of a program to the kernel: all its bytes, or -1 with errno. */
 ssize_t netlink_socket_send(int fd, const struct msghdr *message);
-/* The sender of what was received is the kernel, if we were. */
+/* The sender of the received message is the kernel, if we sent it. */
 void netlink_socket_correct(int fd, void *name, socklen_t bytes);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "kernel/nldev_internal.h"
 
-/* Kept free for what ends every answer: two messages, one of which may repeat a request. */
+/* Room that is kept for the end of an answer: two messages, one of which may repeat a request. */
 #define END_BYTES (2 * (size_t)NLDEV_DATAGRAM_BYTES)
 
 /* -- Attributes ---------------------------------------------------------------------------------*/
@@ -211,8 +211,8 @@ static void put_counter(struct nldev_out *out, const struct nldev_counter *count
     }
 }
 
-/* A message has no room for all there are: of those that count what seldom happens, those are told
- * of that it happened to. */
+/* A message has no room for all counters. Of the counters of rare events it has those that are not
+ * 0. */
 static void put_counters(struct nldev_out *out, const struct nldev_request *request,
                          const struct nldev_device *device)
 {
@@ -290,8 +290,8 @@ static int put_chardev(struct nldev_out *out, const struct nldev_request *reques
 
 /* -- Requests -----------------------------------------------------------------------------------*/
 
-/* Is what is asked about there? Dumps of devices and of what each has need no device to be named;
- * those of what lies in one do. */
+/* Does the object of the request exist? Dumps of all devices, and of the counts of each, need not
+ * name a device. Dumps of the objects of one device must. */
 static int judge_target(const struct nldev_request *request, const struct nldev_device *device)
 {
     const enum nldev_answers answers = nldev_command_of(request)->answers;

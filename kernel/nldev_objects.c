@@ -137,7 +137,7 @@ static size_t tell_totals(struct live *live, char *text, size_t bytes)
     return used < bytes ? used : 0;
 }
 
-/* They open memory to whoever has them. */
+/* Keys open memory to everybody who has them. */
 static void hide_keys(struct nldev_resource *region)
 {
     region->present &= ~(1u << MR_RKEY | 1u << MR_LKEY);

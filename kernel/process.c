@@ -69,8 +69,8 @@ static void in_parent(void)
     }
 }
 
-/* Only what is allowed between fork and exec. A thread that was inside is not here, so that what it
- * held is free. */
+/* Makes only calls that are allowed between fork and exec. A thread that held our locks is not in
+ * the child, so the locks are free. */
 static void in_child(void)
 {
     const struct process_library *library = process_attached();

@@ -28,8 +28,8 @@ struct objects_collection; /* nldev_objects.h */
 
 /* The library above this room, which makes objects for the program. */
 struct process_library {
-    /* In a child of fork: whoever was in its parts is not there. Only what is allowed between fork
-     * and exec. */
+    /* In a child of fork: the threads that were in the library do not exist. Makes only calls that
+     * are allowed between fork and exec. */
     void (*in_child)(void);
     /* (locked) Adds its objects of a kind (objects_add), but for those of the connection manager,
      * which are not its own. */

@@ -92,7 +92,7 @@ static void leave_to_kernel(const struct walk *walk, const char *rest, struct sy
     }
 }
 
-/* Puts the target of a link in front of what is left. */
+/* Puts the target of a link in front of the rest of the path. */
 static bool follow_link(struct walk *walk, const struct sysfs_node *link, const char *rest,
                         struct sysfs_node *node)
 {

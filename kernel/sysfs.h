@@ -62,8 +62,8 @@ struct sysfs_node {
     const struct sysfs_entry *entry; /* NULL: entry `index` of `table`. */
     const struct sysfs_table *table;
     uint32_t index;
-    /* Without links, "." and "..". KERNEL: set if a link of ours leads to the kernel's, otherwise
-     * empty and the kernel should be asked for what the program said. */
+    /* Without links, "." and "..". KERNEL: set if a link of ours leads to the kernel's files.
+     * Otherwise it is empty, and the kernel should be asked for the program's path. */
     char path[SYSFS_PATH_BYTES];
 };
 

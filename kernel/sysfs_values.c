@@ -129,7 +129,7 @@ static uint32_t gid_entries(void)
     return GID_TABLE_ENTRIES;
 }
 
-/* False: the entry is empty, and what Linux says to that. */
+/* False: the entry is empty; then errno is that of Linux. */
 static bool gid_at(uint32_t index, struct live_gid *gid)
 {
     struct live *live = process_live();

@@ -126,7 +126,7 @@ ssize_t virtual_readlink(const struct sysfs_node *node, char *buffer, size_t byt
 
 /* -- Descriptors --------------------------------------------------------------------------------*/
 
-/* As the kernel judges an open of what is there and cannot be written. */
+/* The kernel's judgement of an open of a node that cannot be written. */
 static int judge_open(const struct sysfs_node *node, int flags)
 {
     const bool writes = (flags & O_ACCMODE) != O_RDONLY;
@@ -199,7 +199,8 @@ int virtual_open(const struct sysfs_node *node, int flags)
     }
     char value[SYSFS_VALUE_BYTES] = "";
     if (node->kind == SYSFS_FILE && !sysfs_read(node, value)) {
-        /* There, and not to be read: what the kernel says to who reads a descriptor of epoll. */
+        /* The file exists and cannot be read: a read of an epoll descriptor fails with the same
+         * errno. */
         return errno == EINVAL ? epoll_create1(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0) : -1;
     }
     const int before = errno;
