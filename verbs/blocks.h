@@ -17,7 +17,7 @@ void *blocks_take(size_t bytes, bool *shared);
 /* `bytes` and `shared` as it was taken with. */
 void blocks_give(void *block, size_t bytes, bool shared);
 
-/* In a child of fork: whoever was in here is not. */
+/* In a child of fork: the threads that were in here do not exist. */
 void blocks_in_child(void);
 
 #endif

@@ -376,7 +376,7 @@ static uint64_t ex_read_completion_ts(struct ibv_cq_ex *ex)
     return ex_of(ex)->current.at_ns;
 }
 
-/* The NIC stamps in monotonic time; what lies between the two clocks now lay between them then. */
+/* The NIC stamps in monotonic time. The two clocks have kept their distance since then. */
 static uint64_t ex_read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
     struct timespec wall, monotonic;

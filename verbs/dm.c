@@ -28,7 +28,7 @@ struct device_memory {
 };
 
 static struct {
-    pthread_mutex_t mutex; /* Guards what is counted, too. */
+    pthread_mutex_t mutex; /* Guards the counts, too. */
     struct list all;
     uint32_t last_handle;
 } memories = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&memories.all, &memories.all}};
@@ -123,7 +123,7 @@ static void destroy(struct device_memory *memory)
     free(memory);
 }
 
-/* (mutex) Whoever uses it last takes it away. */
+/* (mutex) The last user takes it away. */
 static void unlock_and_destroy_unused(struct device_memory *memory)
 {
     const bool last = memory->handles == 0 && memory->regions == 0;

@@ -30,8 +30,8 @@ static bool count_down(int fd)
     return descriptor_is_lent(fd) && read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
 }
 
-/* An event was withdrawn: its count goes too, unless a reader has taken it already, who waits for
- * the lock that our caller has. In a child of fork the counter is its parent's. */
+/* An event was withdrawn: its count goes, too. But a reader may have taken the count already; it
+ * waits for the lock that our caller has. In a child of fork the counter is its parent's. */
 static void take_back(const struct live *live, int fd)
 {
     uint64_t count;
@@ -240,8 +240,8 @@ void event_on_async(const struct nic_event *from)
     }
 }
 
-/* Makes room for an event about the port by the oldest one of those, whose count serves for the new
- * one: what the port has become is in the newest. */
+/* Makes room for an event about the port: drops the oldest one about it, and takes over its count.
+ * The newest event tells the port's state. */
 static void replace_port_event(struct context *context, const struct ibv_async_event *what)
 {
     struct list *node = context->events.next;
@@ -336,8 +336,8 @@ static void note_delivered(const struct ibv_async_event *event)
     }
 }
 
-/* False: there is none. Where there was no memory for more, the last one says that the device has
- * failed: what programs have to believe of it was lost. */
+/* False: there is none. If there was no memory for more events, the last one says that the device
+ * has failed: programs cannot know which events were lost. */
 static bool take_oldest(struct context *context, struct ibv_async_event *out)
 {
     struct list *node = list_pop(&context->events);

@@ -68,7 +68,7 @@ enum memory_kind {
     MEMORY_SRQ,
 };
 
-/* How a piece of memory was come by: see memory_take. */
+/* The origin of a piece of memory: see memory_take. */
 struct memory {
     uint32_t bytes;
     bool shared;       /* As blocks_take said. */
@@ -95,7 +95,7 @@ struct verbs_pd {
                    uint64_t kind);
     void (*free)(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t kind);
     void *pd_context;
-    uint32_t borrowers; /* Objects whose memory these are to take back. */
+    uint32_t borrowers; /* Objects whose memory these functions have to take back. */
 };
 
 struct verbs_dm {
@@ -165,8 +165,8 @@ struct verbs_qp {
     struct memory memory; /* The memory of the block. */
     uint32_t async_events_delivered;
     bool extended; /* Made with send_ops_flags. */
-    /* Last, because only what was made with send_ops_flags has all of it: others end with its first
-     * member, struct ibv_qp. Its second member is at the end of the first. */
+    /* Last, because only a queue pair that was made with send_ops_flags has all of it: others end
+     * with its first member, struct ibv_qp. Its second member is at the end of the first. */
     union {
         struct ibv_qp_ex ex;
         struct qp_ex_45 newer;
@@ -248,19 +248,19 @@ static inline void *fail(int reason)
     return NULL;
 }
 
-/* library.c: this process's NIC with its thread running, which tells this library what happens;
+/* library.c: this process's NIC with its thread running; it reports its events to this library.
  * NULL with errno. */
 struct live *library_open(void);
 
-/* In a child of fork: whoever was in these files' parts is not there. */
+/* In a child of fork: the threads that were in these files do not exist. */
 void context_in_child(void);
 void cq_in_child(void);
 void dm_in_child(void);
 void pd_in_child(void);
 void srq_in_child(void);
 
-/* All there are, whatever NIC they are of. None is made or goes meanwhile. May be called with the
- * live lock held; `visit` takes no lock. */
+/* Visits all objects, of all NICs. None is made or goes meanwhile. May be called with the live lock
+ * held; `visit` takes no lock. */
 void context_each(void (*visit)(void *state, struct context *context), void *state);
 void cq_each(void (*visit)(void *state, const struct verbs_cq *cq), void *state);
 void pd_each(void (*visit)(void *state, const struct verbs_pd *pd), void *state);
@@ -316,7 +316,7 @@ static inline void object_free(struct ibv_context *context, void *object)
 void event_on_async(const struct nic_event *event);
 void event_on_completion(struct cq *cq);
 void event_on_port_change(uint32_t changes);
-/* Withdraws what is queued about an object and waits until what was delivered is acknowledged. */
+/* Withdraws queued events of an object, and waits until delivered ones are acknowledged. */
 void event_forget(struct context *context, const void *object);
 void channel_forget(struct verbs_channel *channel, struct verbs_cq *cq);
 /* A context that opens, and one that closes: from then on nothing is made on it, and it is told
@@ -355,7 +355,7 @@ struct verbs_qp *xrc_target_end(struct verbs_qp *qp);
 bool xrc_target_holds(const struct verbs_qp *qp);
 /* The handles of a target, by any of them; NULL: no more. */
 struct verbs_qp *xrc_target_handle(const struct verbs_qp *qp, uint32_t index);
-/* qp.c: what programs see of a queue pair, but for its context. */
+/* qp.c: the fields of a queue pair that programs see, but for its context. */
 void qp_fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, struct verbs_qp *qp);
 
 /* qp_ex.c */
@@ -364,7 +364,7 @@ void qp_ex_free(struct verbs_qp *qp);
 /* Was it made to send FLUSHes? */
 bool qp_ex_flushes(const struct verbs_qp *qp);
 
-/* program_memory.c: what a program registers. */
+/* program_memory.c: memory that a program registers. */
 /* Every byte of it is mapped, readable, and writable if `write`. Brings it in. */
 bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write);
 /* Can a FLUSH make it persistent: is all of it of files, mapped shared, on a file system that keeps
@@ -373,7 +373,8 @@ int program_memory_persists(uint64_t address, uint64_t bytes);
 
 /* post.c */
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-/* (locked) What is posted to a queue pair that failed completes at once, and is to say when. */
+/* (locked) A request that is posted to a failed queue pair completes at once, and needs the
+ * time. */
 void post_note_time(struct live *live, const struct qp *qp);
 int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -382,7 +383,7 @@ int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int post_send_strictly(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_recv_strictly(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_srq_recv_strictly(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* (locked) MemorySanitizer: what a request brings lands in these SGEs of its own. */
+/* (locked) MemorySanitizer: the data that a request brings land in these SGEs of its own. */
 void post_note_landing(struct live *live, const struct pd *pd, const struct sge *sges,
                        uint32_t count);
 /* The window bind a request asks for; 0 or errno. */

@@ -106,7 +106,7 @@ static void add_region(struct objects_collection *collection, const struct regio
 {
     if (region->kind == REGION_MEMORY &&
         !is_closed(CONTAINER_OF_CONST(region, struct verbs_mr, core)->ibv.context)) {
-        /* The upper 24 bits of a key are what the table knows the region by. */
+        /* The upper 24 bits of a key are the region's number in the table. */
         struct nldev_resource *resource = objects_add(collection, region->key >> 8);
         nldev_set(resource, MR_PDN, domain_number(region->pd));
         nldev_set(resource, MR_BYTES, region->bytes);

@@ -36,8 +36,8 @@ static void enlist(struct verbs_pd *pd)
     pthread_mutex_unlock(&domains.mutex);
 }
 
-/* One handle less. A domain whose last one goes while it has objects is theirs, and is not freed:
- * the program kept no way to destroy it. */
+/* One handle less. A domain that loses its last handle while it has objects belongs to the objects,
+ * and is not freed: the program kept no way to destroy it. */
 static void drop_handle(struct protection_domain *domain, bool destroys)
 {
     pthread_mutex_lock(&domains.mutex);

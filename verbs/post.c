@@ -69,7 +69,7 @@ static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
     request->sge_count = (uint32_t)wr->num_sge;
     request->immediate = wr->imm_data;
     request->srqn = UNLIKELY(qp->qp_type == IBV_QPT_XRC_SEND) ? wr->qp_type.xrc.remote_srqn : 0;
-    /* This struct has no place for what a FLUSH asks for: ibv_wr_flush posts it. */
+    /* This struct has no place for the arguments of a FLUSH: ibv_wr_flush posts it. */
     if (!work_kind_in(work_kinds(WORK_ON_ANY) & ~work_kinds(WORK_IS_FLUSH), wr->opcode)) {
         return EOPNOTSUPP;
     }

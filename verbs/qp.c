@@ -469,7 +469,7 @@ static int modify_resolved(struct live *live, struct verbs_qp *qp,
         }
     }
     live_flush(live);
-    /* Off the board while the change is made, so that no local peer acts on what was. */
+    /* Off the board while the change is made, so that no local peer acts on the old state. */
     live_withdraw_qp(live, qp->core);
     const enum status status = qp_modify(qp->core, attributes, mask, live_now(live));
     live_publish_qp(live, qp->core);

@@ -139,7 +139,8 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr
     wr_rdma(ex, WORK_WRITE_IMMEDIATE, rkey, address, imm);
 }
 
-/* Where all that a key opens is to be flushed, no address is told, whatever the program names. */
+/* A FLUSH of all that a key opens carries no address: the program's address and length are
+ * ignored. */
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t address, size_t bytes,
                      uint8_t type, uint8_t level)
 {
@@ -458,7 +459,7 @@ int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends)
     qp->builder = builder;
     if (builder->drafts == NULL || builder->sges == NULL || builder->bytes == NULL ||
         builder->requests == NULL || builder->inlined == NULL) {
-        return ENOMEM; /* The caller destroys the queue pair, and with it what there is. */
+        return ENOMEM; /* The caller destroys the queue pair, with the parts that were made. */
     }
     fill_operations(&qp->ex);
     return 0;

@@ -160,7 +160,7 @@ int srq_get_number(struct ibv_srq *srq, uint32_t *number)
     return 0;
 }
 
-/* All or nothing, judged by what the queue will be. 0 or errno. */
+/* Changes all or nothing; the new size is judged. 0 or errno. */
 static int resize(struct verbs_srq *srq, const struct ibv_srq_attr *attr, bool arm)
 {
     if (attr->max_wr == 0 || attr->max_wr > limits_of(srq->ibv.context)->receives_per_srq) {

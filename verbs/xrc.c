@@ -149,7 +149,8 @@ struct xrc_target {
     struct list node;        /* In its domain's list. */
     struct list handles;     /* struct handle */
     struct verbs_qp *holder; /* The block that the core lies in, even if its handle is gone. */
-    uint32_t ending;         /* Handles that are gone, but whose events are waited for. */
+    /* Handles that are gone, and whose events are still to be acknowledged. */
+    uint32_t ending;
 };
 
 struct handle {
