@@ -193,7 +193,7 @@ static inline enum reach_verdict model_judge(const struct modelled_qp *qp,
                                     : verdict;
 }
 
-/* May a local peer use it by itself, whatever for? */
+/* May a local peer use it by itself, for any operation? */
 static inline bool model_qp_is_direct(const struct modelled_qp *qp)
 {
     const bool readable = (qp->access & ACCESS_REMOTE_READ) && qp->reads > 0;

@@ -334,8 +334,8 @@ static void test_options(void **state)
     close(fd);
 }
 
-/* A response never exceeds its room, whatever the room; too little of it is refused, and then
- * nothing has happened. */
+/* A response never exceeds its room. If the room is too small, the command is refused, and nothing
+ * has happened. */
 static void test_response_rooms(void **state)
 {
     (void)state;
@@ -444,7 +444,8 @@ static void set_timeout(int fd, uint32_t id, uint8_t code)
     assert_int_equal(command(fd, RDMA_USER_CM_CMD_SET_OPTION, &in, sizeof(in), 0), 0);
 }
 
-/* The option is for this side's queue pair, whoever asked for the connection; 0: no timer. */
+/* The option is for this side's queue pair, whichever side asked for the connection; 0: no
+ * timer. */
 static void test_ack_timeout(void **state)
 {
     (void)state;
@@ -609,8 +610,8 @@ static void test_groups(void **state)
     close(fd);
 }
 
-/* Closing a descriptor with events, requests and connections pending: all of it goes, the peers
- * hear of it, the port is free. */
+/* A descriptor is closed with events, requests and connections pending: all of them go, the peers
+ * are told, the port is free. */
 static void test_close_with_everything_pending(void **state)
 {
     (void)state;
@@ -927,7 +928,7 @@ static void test_close_under_a_waiting_thread(void **state)
 
 static atomic_bool enough;
 
-/* Works with whatever file there is, while it is closed under its hands. */
+/* Works with any file, while another thread closes it. */
 static void *meddle(void *argument)
 {
     const atomic_int *shared = argument;

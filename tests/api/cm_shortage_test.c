@@ -151,7 +151,7 @@ static void test_listen_fails(void **state)
     assert_int_equal(listen_id(fd, ids[2]), EINVAL);
     end_damage(&damage);
 
-    /* Nobody listens: those who ask are told so. */
+    /* Nobody listens: programs that ask are told so. */
     const uint32_t asker = routed(fd, RDMA_PS_TCP, chosen);
     assert_int_equal(connect_id(fd, asker, 0), 0);
     assert_int_equal(expect(fd, RDMA_EVENT_REJECTED).id, asker);
@@ -206,7 +206,7 @@ static uint64_t processor_ns(void)
     return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-/* Some listener of ours whose name begins so. */
+/* A listener of ours whose name begins so. */
 static socklen_t find_listener(const char *prefix, struct sockaddr_un *name)
 {
     for (int fd = 0; fd < FDS_MAX; fd++) {
@@ -229,8 +229,9 @@ static bool answered(int fd, int patience_ms)
     return poll(&wait, 1, patience_ms) == 1 && recv(fd, &byte, 1, 0) > 0;
 }
 
-/* Programs use up their descriptors, and peers ask all the same: they wait, this process does not
- * burn its processor, its packets travel, and who still waits is answered when there is room. */
+/* Programs use up their descriptors, and peers ask all the same. The peers wait. This process does
+ * not burn its processor, and its packets travel. Peers that still wait are answered when there is
+ * room. */
 static void test_no_descriptor_left(void **state)
 {
     (void)state;

@@ -216,7 +216,8 @@ static void test_parent_domain_is_its_domain(void **state)
     assert_int_equal(errno, EINVAL);
 }
 
-/* The receives of a shared queue lie in the queue's domain, whatever the queue pair's is. */
+/* The receives of a shared queue lie in the queue's domain, also if the queue pair has another
+ * one. */
 static void test_pool_of_another_domain(void **state)
 {
     struct api *api = *state;

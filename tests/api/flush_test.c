@@ -162,8 +162,8 @@ static void test_window(void **state)
     assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
-/* A peer that is not made for FLUSH takes one, and reaches a queue pair that is: whatever it would
- * like to speak, such a queue pair speaks RC. */
+/* A peer that is not made for FLUSH takes one, and reaches a queue pair that is made for it. Such a
+ * queue pair always speaks RC. */
 static void test_peer_that_sends_none(void **state)
 {
     struct api *api = *state;

@@ -285,7 +285,7 @@ static void test_advice_that_fails(void **state)
     munmap(memory, 4096);
 }
 
-/* ibv_bind_mw(3): a length of 0 unbinds, whatever region is named. */
+/* ibv_bind_mw(3): a length of 0 unbinds; the region does not matter. */
 static void test_unbinding_takes_no_region(void **state)
 {
     struct api *api = *state;
@@ -335,8 +335,8 @@ static void *destroy(void *qp)
     return (void *)(intptr_t)ibv_destroy_qp(qp);
 }
 
-/* ibv_get_async_event(3): an object stays until its events are acknowledged, whatever becomes of
- * other handles. */
+/* ibv_get_async_event(3): an object stays until its events are acknowledged, also if other handles
+ * go. */
 static void test_handle_with_an_event(void **state)
 {
     struct api *api = *state;

@@ -16,7 +16,7 @@
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-/* Fails for this reason, whatever was there before. */
+/* Fails for this reason; the value before the call does not matter. */
 #define assert_refused(call, reason)                                                               \
     do {                                                                                           \
         errno = 0;                                                                                 \
@@ -126,8 +126,8 @@ static void test_buffer(void **state)
 
 /* -- Questions ----------------------------------------------------------------------------------*/
 
-/* Newer programs give a longer struct, whose end repeats the speed; older ones are not written
- * beyond. */
+/* Newer programs give a longer struct, whose end repeats the speed. Nothing is written behind the
+ * shorter struct of older programs. */
 static void test_port(void **state)
 {
     struct api *api = *state;

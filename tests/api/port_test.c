@@ -208,7 +208,7 @@ static void test_events_that_nobody_takes(void **state)
     assert_int_equal(ibv_close_device(diligent.context), 0);
 }
 
-/* A child's copy of the device is asked, and goes; its parent hears of everything as before. */
+/* A child's copy of the device is asked, and goes; its parent gets all events as before. */
 static void test_fork(void **state)
 {
     const struct api *api = *state;
@@ -231,7 +231,7 @@ static bool hears(struct ibv_context *context)
                   : is_event(context, PATIENCE_MS) && ibv_get_async_event(context, &event) == 0;
 }
 
-/* Opens the device anew, says so, hears of two events, and stays until all have been told. */
+/* Opens the device anew, says so, gets two events, and stays until all have been told. */
 static bool child_hears(int says)
 {
     struct ibv_device **devices = ibv_get_device_list(NULL);
@@ -274,7 +274,7 @@ static void post_write(const struct api *api)
                      0);
 }
 
-/* Shared memory leads to the processes of this machine whatever becomes of the interface. */
+/* Shared memory leads to the processes of this machine, even if the interface goes. */
 static bool has_no_use_for_interface(void)
 {
     return strcmp(getenv("NONIC_WIRE"), "shm") == 0;

@@ -255,7 +255,7 @@ static void test_halves_take_no_other_half_work(void **state)
     assert_int_equal(ibv_close_xrcd(xrcd), 0);
 }
 
-/* A domain is its file's, whoever opens it. */
+/* A domain belongs to its file, not to the program that opens it. */
 static void test_domains_and_files(void **state)
 {
     struct api *api = *state;
@@ -292,7 +292,7 @@ static void test_domains_and_files(void **state)
     unlink(path);
 }
 
-/* A target lives as long as its last handle, and every handle hears of it. */
+/* A target lives as long as its last handle, and every handle gets its events. */
 static void test_open_qp(void **state)
 {
     struct api *api = *state;

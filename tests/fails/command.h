@@ -41,7 +41,7 @@ int command(int fd, uint32_t number, const void *in, size_t in_bytes, size_t out
 int open_channel(void);
 uint32_t create_id(int fd, uint16_t space);
 void destroy_id(int fd, uint32_t id);
-/* At `place`, and on whatever port if it says 0; says which. */
+/* At `place`, on any free port if it says 0; returns the port. */
 uint32_t listen_at(int fd, union place place, uint16_t *port);
 /* False: an event came that says that something failed. */
 bool expect_event(int fd, uint32_t kind, struct rdma_ucm_event_resp *event);

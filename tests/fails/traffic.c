@@ -220,7 +220,7 @@ static void bind_over(struct program *p, struct ibv_qp *qps[2])
     ZERO(ibv_dealloc_mw(window));
 }
 
-/* By keys of a region whose pages come when they are touched. */
+/* By keys of an on-demand region: its pages come when they are touched. */
 static void page_over(struct program *p, struct ibv_qp *qps[2])
 {
     struct ibv_mr *ordinary = p->mr;

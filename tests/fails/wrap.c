@@ -308,7 +308,8 @@ int __wrap_open64(const char *path, int flags, mode_t mode);
 int __real_fcntl64(int fd, int command, ...);
 int __wrap_fcntl64(int fd, int command, void *argument);
 
-/* Passed in a register, whatever is in it: who does not want it does not look at it. */
+/* Passed in a register, which may hold anything: a call without this argument does not look at
+ * it. */
 int __wrap_open64(const char *path, int flags, mode_t mode)
 {
     return fails(CALLER, "open64", -1) ? -1 : __real_open64(path, flags, mode);

@@ -346,7 +346,7 @@ static void raw(struct program *program, struct input *input)
     input->count -= count;
 }
 
-/* A connection in use, the program's or one whose farewell is still to be heard; NULL: none. */
+/* A connection in use: the program's, or one whose farewell is still to be answered; NULL: none. */
 static const struct cm_connection *pick(const struct program *program, uint8_t which)
 {
     const struct cm_connection *found[2 * IDS];

@@ -191,7 +191,7 @@ static void drain(struct feroce_board *board, struct instant now)
 
 /* -- The end ------------------------------------------------------------------------------------*/
 
-/* The board still works, whatever came before: after CLOSE for each queue pair, OPEN gives one. */
+/* The board still works after any input: after CLOSE for each queue pair, OPEN gives one. */
 static void prove_alive(struct feroce_board *board, struct instant now)
 {
     struct feroce_cm message = {.info_valid = true, .local = {.qpn = 17, .ip = PEER}};

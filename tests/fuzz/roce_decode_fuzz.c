@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
           ROCE_GOOD);
     CHECK(split.payload == packet.payload && split.payload_bytes == packet.payload_bytes);
 
-    /* The reserved bytes of a CNP are sent as 0, whatever they were. */
+    /* The reserved bytes of a CNP are sent as 0; received ones may have any value. */
     const bool reserved = (opcode->traits & ROCE_HAS_CNP_RESERVED) != 0;
     CHECK(memcmp(headers, bytes, reserved ? ROCE_BTH_BYTES : headers_bytes) == 0);
     return 0;

@@ -32,7 +32,7 @@ enum {
     OPCODES = 35,
 };
 
-/* The one packet whose ICRC is wrong on purpose is in this capture. */
+/* This capture has the only packet with a wrong ICRC, on purpose. */
 static const char bad_icrc_capture[] = "handmade_peer.pcap";
 
 struct packet {

@@ -63,7 +63,7 @@ static void open_all(void)
     }
 }
 
-/* Through the NIC, to this program itself; an event for each, which wakes whoever reads. */
+/* Through the NIC, to this program itself; an event for each, which wakes the reader. */
 static void send(struct victim *v, const struct address *own)
 {
     EXPECT(ibv_req_notify_cq(v->cq, 0) == 0);

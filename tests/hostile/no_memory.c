@@ -76,7 +76,7 @@ static void wait_for_many(struct victim *v)
     for (int i = 0; i < QPS; i++) {
         EXPECT(ibv_modify_qp(qps[i], &error, IBV_QP_STATE) == 0);
     }
-    /* Events are told by whoever makes progress next. */
+    /* The thread that makes progress next reports the events. */
     struct ibv_wc wc;
     EXPECT(ibv_poll_cq(v->cq, 1, &wc) == 0);
     int told = 0;

@@ -121,7 +121,7 @@ static void connect_end(struct end *end)
     }
 }
 
-/* Tells the peer about us, hears about it, and connects. */
+/* Tells the peer our address, gets the peer's, and connects. */
 static void meet(struct end *end, const int pipes[2])
 {
     open_end(end);
@@ -189,7 +189,8 @@ static void register_for_ever(struct end *end, int go)
 
 /* -- stale --------------------------------------------------------------------------------------*/
 
-/* A child that holds our descriptors, made not by fork(), which libraries hear of. */
+/* A child that holds our descriptors. It is not made by fork(), because libraries are told of
+ * fork(). */
 static void leave_a_ghost(struct end *end, int go)
 {
     (void)end;

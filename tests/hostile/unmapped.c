@@ -32,8 +32,8 @@
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                   \
      IBV_ACCESS_REMOTE_ATOMIC)
 
-/* Far from where the kernel looks for room by itself: what was unmapped there stays so, whatever a
- * sanitizer or a thread maps meanwhile. */
+/* Far from the addresses where the kernel looks for room by itself: unmapped pages there stay
+ * unmapped, although a sanitizer or a thread maps memory meanwhile. */
 #define PLACE ((void *)UINT64_C(0x200000000000))
 
 struct address {

@@ -543,7 +543,7 @@ static void run_world(struct world *world, uint64_t number, const struct device 
     meet();
 }
 
-/* B's halves in a process of its own, whose lines go to a file of its own. */
+/* B's halves, in a process of its own, which writes its lines to a file of its own. */
 static FILE *split(struct world *world, FILE *out, const char *file)
 {
     int ends[2];

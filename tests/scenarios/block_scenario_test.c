@@ -415,8 +415,9 @@ static void reap(struct run *run)
 
 /* -- The same completions and memory ------------------------------------------------------------*/
 
-/* Receives are posted until the queue pair fails, so how many are flushed is chance. One of RC's
- * whose bytes were on their way then completes behind the failure: it is put where it belongs. */
+/* Receives are posted until the queue pair fails, so the number of flushed ones is chance. With RC,
+ * a receive whose bytes were on their way at that time completes behind the failure: it is put
+ * where it belongs. */
 static void drop_flushed(struct log *log, bool sorts)
 {
     uint32_t kept = 0;

@@ -232,8 +232,8 @@ static void release(struct world *world, struct end *end)
     }
 }
 
-/* A program uses a queue pair again as soon as it has let go of its connection, of whose end the
- * peer may know nothing yet. */
+/* A program uses a queue pair again as soon as it has let go of its connection. The peer may not
+ * know yet that the connection has ended. */
 static void use_queue_pair_again(struct world *world, struct end *end)
 {
     const struct end *earlier =
@@ -320,7 +320,7 @@ static void establish(struct world *world, struct end *end)
         end->waiting = false;
         world->successes++;
         plan(world, whim(world), ERRAND_END, number_of(world, end));
-    } /* Else it hears why not. */
+    } /* Else it is told why not. */
 }
 
 static void end_it(struct world *world, struct end *end)
@@ -517,8 +517,8 @@ static bool settle_once(struct world *world, uint32_t n)
     return moved;
 }
 
-/* Something happened at a node: lets it do all that follows, and sets its timer. Other nodes hear
- * of it by letters only. */
+/* Something happened at a node: lets it do all that follows, and sets its timer. Only letters tell
+ * other nodes of it. */
 static void settle(struct world *world, uint32_t n)
 {
     struct node *node = &world->nodes[n];
@@ -571,7 +571,7 @@ static void on_letter(struct sim *sim, struct sim_event *event)
     struct world *world = CONTAINER_OF(sim, struct world, sim);
     struct datagram *letter = link_datagram(event);
     struct node *to = &world->nodes[letter->to];
-    uint8_t bytes[CM_MAD_BYTES]; /* By itself: sanitizers see who reads beyond it. */
+    uint8_t bytes[CM_MAD_BYTES]; /* An array of its own: sanitizers see a read behind it. */
     memcpy(bytes, letter->bytes, sizeof(bytes));
     prepare(to);
     rdma_cm_on_message(&to->cm, world->nodes[letter->from].ip, to->ip, bytes, sizeof(bytes),
@@ -691,7 +691,7 @@ static void release_all(struct world *world)
     for (uint32_t i = 0; i < world->end_count; i++) {
         struct end *end = &world->ends[i];
         REQUIRE(world, end->released || !end->waiting);
-        /* A program that disconnects hears DISCONNECTED, even if the peer is gone. */
+        /* A program that disconnects gets DISCONNECTED, even if the peer is gone. */
         REQUIRE(world, end->released || !end->ending);
         release(world, end);
     }

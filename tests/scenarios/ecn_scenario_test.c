@@ -136,7 +136,7 @@ static void on_arrival(struct sim *sim, struct sim_event *event)
         nic_on_moved(node->nic, &move, NIC_MOVED, sim_instant(sim));
     }
     if (node == &world->receiver) {
-        /* The last byte of an IPv4 address says whose it is. */
+        /* The last byte of an IPv4 address is the number of its node. */
         world->flows[packet->from.bytes[15] - 1].arrived += packet->payload_bytes;
     }
     sim_pool_give(&world->packets, packet);

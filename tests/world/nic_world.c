@@ -59,7 +59,7 @@ static void move_memory(struct nic_move *move)
     uint64_t *target = (uint64_t *)(uintptr_t)move->segments[0].address;
     switch (move->kind) {
     case NIC_MOVE_NOTHING:
-    case NIC_MOVE_FLUSH: return; /* There is one memory, and one who looks. */
+    case NIC_MOVE_FLUSH: return; /* There is one memory, and one reader. */
     case NIC_MOVE_ATOMIC:
         move->original = *target;
         *target = nic_atomic_result(move, *target);

@@ -36,7 +36,7 @@ enum nic_world_second {
 struct nic_world_settings {
     struct link_settings link;
     uint64_t move_ps; /* Memory moves finish up to this much later; 0: at once. */
-    bool stranger;    /* Node 1 speaks no blocks, whatever the limits say. */
+    bool stranger;    /* Node 1 speaks no blocks, although the limits allow them. */
     /* From that time on blocks and answers that a node sends by these of its 16 ways are lost. RC
      * and the negotiation of blocks have one way only, which is spared. */
     uint64_t dead_from_ps;

@@ -97,9 +97,10 @@ static void fetch_and_add(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* UCX does 32 and 64 bit atomics in software when a NIC has only one of them: the target's progress
- * carries them out, and a rank that compares and swaps its own memory makes none. Without this, one
- * that waits for a lock of its own starves whoever is to release it, over TCP as well. */
+/* UCX does 32 and 64 bit atomics in software when a NIC has only one of the two: the target's
+ * progress carries them out. A rank that compares and swaps its own memory makes no progress.
+ * Without this, a rank that waits for a lock of its own starves the rank that is to release it,
+ * over TCP as well. */
 static void make_progress(void)
 {
     int any;

@@ -55,7 +55,7 @@ static void window(size_t bytes)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Same tag: messages must not overtake one another, whatever their sizes. */
+/* Same tag: messages of any sizes must not overtake one another. */
 static void order(void)
 {
     const int to = (rank + 1) % ranks, from = (rank - 1 + ranks) % ranks;
