@@ -56,8 +56,11 @@ static int pid_in(const char *line)
         return 0;
     }
     char *end;
-    const long pid = strtol(name + strlen("@" STAT_SOCKET_PREFIX), &end, 10);
-    return *end == '\n' && pid > 0 && pid <= INT32_MAX ? (int)pid : 0;
+    const char *number = name + strlen("@" STAT_SOCKET_PREFIX);
+    const long pid = strtol(number, &end, 10);
+    /* No program listens by a name with a sign, a space or a zero before its number. */
+    const bool good = number[0] >= '1' && number[0] <= '9' && *end == '\n';
+    return good && pid <= INT32_MAX ? (int)pid : 0;
 }
 
 size_t stat_find(struct stat_program **programs)
