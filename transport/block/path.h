@@ -69,7 +69,7 @@ struct block_path {
     bool arrived_known; /* ... one is. */
     bool filled;        /* The window was full since the last report. */
     bool suspect;       /* Left: nothing but small probes until answers come back. */
-    uint8_t answers;    /* Of a suspect, in a row. */
+    uint8_t answers;    /* A suspect's answers in a row. */
     uint8_t probes;     /* Unanswered since the last news; a suspect's: since the last answer. */
     uint8_t expiries;   /* Timeouts since the last news. */
     uint8_t turns;      /* Times that it took another way, since its own seemed dead. */

@@ -199,7 +199,7 @@ struct send_queue {
     uint32_t head;       /* Oldest not completed. */
     uint32_t next;       /* Being transmitted. */
     uint32_t tail;       /* First free. */
-    /* Of nic/slots.c only: behind the newest request whose completion the program polled. */
+    /* nic/slots.c alone uses it: behind the newest request whose completion the program polled. */
     uint32_t polled;
 };
 
