@@ -18,12 +18,6 @@ static const char *value_of(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static bool is_on(const char *name)
-{
-    const char *value = value_of(name);
-    return value != NULL && strcmp(value, "0") != 0;
-}
-
 /* The number of the word; -1: it is none of them. */
 static int word_of(const char *text, const char *const words[], int count)
 {
@@ -53,6 +47,12 @@ static bool parse_transport(const char *text, enum nic_transport *transport)
     return word >= 0;
 }
 
+static bool parse_switch(const char *text, bool *on)
+{
+    *on = text != NULL && strcmp(text, "1") == 0;
+    return text == NULL || *on || strcmp(text, "0") == 0;
+}
+
 #define BATCH_USUAL 32
 #define BATCH_MAX   256
 
@@ -78,8 +78,6 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
         .device = value_of("NONIC_DEVICE"),
         .capture = value_of("NONIC_CAPTURE"),
         .fault = value_of("NONIC_FAULT"),
-        .stats = is_on("NONIC_STATS"),
-        .strict = is_on("NONIC_STRICT"),
     };
     if (!parse_wire(wire, &config->wire)) {
         snprintf(error, error_bytes, "--wire (NONIC_WIRE) is '%s'; valid are auto, udp and shm",
@@ -100,6 +98,16 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
     if (!parse_number(value_of("NONIC_PATHS"), 0, NIC_WAYS_MAX, &config->paths)) {
         snprintf(error, error_bytes, "--paths (NONIC_PATHS) is '%s'; valid are 1 to %d",
                  value_of("NONIC_PATHS"), NIC_WAYS_MAX);
+        return false;
+    }
+    if (!parse_switch(value_of("NONIC_STATS"), &config->stats)) {
+        snprintf(error, error_bytes, "--stats (NONIC_STATS) is '%s'; valid are 0 and 1",
+                 value_of("NONIC_STATS"));
+        return false;
+    }
+    if (!parse_switch(value_of("NONIC_STRICT"), &config->strict)) {
+        snprintf(error, error_bytes, "--strict (NONIC_STRICT) is '%s'; valid are 0 and 1",
+                 value_of("NONIC_STRICT"));
         return false;
     }
     if (config->fault == NULL) {

@@ -153,8 +153,9 @@ static void test_numbers(void **state)
 static void test_switches(void **state)
 {
     (void)state;
-    static const struct value switches[] = {{NULL, false}, {"", false},  {"0", false},
-                                            {"1", true},   {"00", true}, {"no", true}};
+    static const struct value switches[] = {{NULL, false},    {"", false},     {"0", false},
+                                            {"1", true},      {"00", REFUSED}, {"no", REFUSED},
+                                            {"yes", REFUSED}, {" 1", REFUSED}, {"11", REFUSED}};
     for (size_t i = 0; i < COUNT_OF(switches); i++) {
         expect("NONIC_STATS", &switches[i], stats_of);
         expect("NONIC_STRICT", &switches[i], strict_of);
