@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * pending_fifo - requests that wait for a context or for an earlier request of their queue pair:
- * two FIFOs, of which one is online and one offline.
+ * two FIFOs, one online and one offline.
  *
- * New elements enter the offline FIFO, whose output is checked; what is checked in vain goes to the
- * online one, whose output serves returned contexts. So the online FIFO followed by the offline one
- * is always the order of arrival, and a check only moves the border between them. As long as
- * nothing but the first element is ever taken at either output, order cannot be lost; and the roles
- * may swap whenever the offline FIFO is empty, which begins another pass.
+ * New elements enter the offline FIFO, whose output is checked. An element whose check fails goes
+ * to the online one, whose output serves returned contexts. So the online FIFO followed by the
+ * offline one is always the order of arrival, and a check only moves the border between them. As
+ * long as nothing but the first element is ever taken at either output, order cannot be lost; and
+ * the roles may swap whenever the offline FIFO is empty, which begins another pass.
  *
  * Source: csRNA 4.3.1; specification 2.2 (the ports' numbers), CSR-16, CSR-17.
  */

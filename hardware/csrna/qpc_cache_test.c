@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The cache holds what was installed last, puts out the right context when it is full, and
- *         hands out what was changed. Behaviours CSR-22, CSR-23, CSR-44.
+ * Goal    The cache holds the contexts that were installed last, puts out the right one when it is
+ *         full, and hands out changed ones. Behaviours CSR-22, CSR-23, CSR-44.
  * Method  Random uses, changes and installs beside a model that searches an unsorted array; all
  *         small capacities, few and many QPNs, every way to choose a victim. The memory is exactly
  *         qpc_cache_bytes long and guarded by the sanitizer.

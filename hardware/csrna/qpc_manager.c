@@ -233,7 +233,7 @@ static void serve_returned(struct qpc_manager *manager, const struct pending *el
     answer(manager, &request, context, action);
 }
 
-/* The context of `element` has returned, and nothing of its queue pair waits before it. */
+/* The context of `element` has returned, and no element of its queue pair waits before it. */
 static void serve_ready(struct qpc_manager *manager, struct pending *element,
                         struct pending_record *record, struct qpc_action *action)
 {

@@ -353,7 +353,7 @@ static void test_return_order(void **state)
     end(world);
 }
 
-/* CSR-18: who waits for contexts is not checked again and again. */
+/* CSR-18: requests that wait for contexts are not checked again and again. */
 static void test_checking_stops(void **state)
 {
     (void)state;
@@ -406,8 +406,8 @@ static void test_evicted_meanwhile(void **state)
     end(world);
 }
 
-/* CSR-05, where the source loses it: the context of 1 returns when its second request has been
- * checked in vain, and its third has not. */
+/* CSR-05, where the source loses it: the context of 1 returns when the check of its second request
+ * has failed, and its third was not checked yet. */
 static void test_returned_in_a_pass(void **state)
 {
     (void)state;

@@ -360,7 +360,7 @@ static void tick(struct world *world, uint64_t requests)
     }
 }
 
-/* CSR-50: what was counted is what was seen. */
+/* CSR-50: the counters agree with the events that were seen. */
 static void check_counters(const struct world *world)
 {
     struct qpc_counters seen = world->counters;

@@ -64,7 +64,7 @@ static void test_random(void **state)
     }
 }
 
-/* CSR-10: a FIFO: what is given back is used last. */
+/* CSR-10: a FIFO: an index that is given back is used last. */
 static void test_late_reuse(void **state)
 {
     (void)state;

@@ -67,7 +67,8 @@ static void beat(struct bench *bench, struct job *job, uint32_t response)
     exanest_shifter_beat(&bench->shifter, &shown);
 }
 
-/* A cycle; what comes out is kept, and looked at when it was the last. Returns that job. */
+/* A cycle. The words that come out are kept, and looked at when the last one has come. Returns that
+ * job. */
 static struct job *step(struct bench *bench)
 {
     struct exanest_shifted out;

@@ -48,7 +48,7 @@ struct exanest_context {
     uint8_t first, last; /* Bits of the bitmap, if seen. */
     uint16_t tid, sequence;
     uint16_t pdid;   /* The control packet's. */
-    uint32_t source; /* The coordinate of whoever sends. */
+    uint32_t source; /* The sender's coordinate. */
     uint64_t bitmap;
     struct exanest_control control; /* If control_seen. */
 };
@@ -86,7 +86,7 @@ enum exanest_meaning {
 
 struct exanest_judgement {
     uint8_t meaning;              /* enum exanest_meaning. */
-    bool flushes;                 /* A newer instance: what was marked before is forgotten. */
+    bool flushes;                 /* A newer instance: earlier marks are forgotten. */
     bool allocates;               /* The packet is the first of its transaction. */
     uint16_t place;               /* The context's, unless it has none. */
     struct exanest_context after; /* The context after the packet. */

@@ -94,7 +94,7 @@ static void test_duplicates(void **state)
     assert_int_equal(table.used, 0);
 }
 
-/* EXA-34, EXA-35: older is ignored, newer begins anew, and what was marked before is lost. */
+/* EXA-34, EXA-35: older is ignored, newer begins anew, and earlier marks are lost. */
 static void test_sequences(void **state)
 {
     (void)state;

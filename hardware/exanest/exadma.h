@@ -14,8 +14,8 @@
  * Limits     32 ports, 16 slots each, 8 protection domains at once.
  * Source     Xirouchakis 5; specification 2.3, and the variations of table 6.2.
  *
- * A step goes from the network back to the host, so that each unit sees what its predecessor had
- * at the end of the cycle before. From the store of W3 to the header: scheduler 5, memory, barrel
+ * A step goes from the network back to the host, so that each unit sees its predecessor's output at
+ * the end of the cycle before. From the store of W3 to the header: scheduler 5, memory, barrel
  * shifter 2, slot 1, header 1 (A7).
  */
 #ifndef HARDWARE_EXANEST_EXADMA_H

@@ -234,7 +234,7 @@ static inline void world_packet_came(struct world *world, uint32_t port)
     to->packet.count = 0;
 }
 
-/* EXA-30: what is shown stays until it is taken, and a packet is header, payload, footer. */
+/* EXA-30: a beat that is shown stays until it is taken, and a packet is header, payload, footer. */
 static inline void world_network(struct world *world, uint32_t port)
 {
     struct world_port *to = &world->ports[port];
@@ -339,7 +339,7 @@ static inline struct exanest_descriptor world_block_of(uint32_t tid, uint32_t by
     };
 }
 
-/* EXA-19: Done, Bytes sent and Error of a transaction of which nothing is under way. */
+/* EXA-19: Done, Bytes sent and Error of a transaction without a packet under way. */
 static inline void world_check_end(struct world *world, uint32_t tid)
 {
     const struct world_block *block = &world->blocks[tid];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * exanetizer - makes packets of what stands in an output port's slots and control registers.
+ * exanetizer - makes packets from an output port's slots and control registers.
  *
  * Purpose    One packet after the other, header to footer without a gap; control packets first,
  *            but never inside another packet. Sums the payload and completes header and footer.
  * Inputs     The output buffer and the control slot; exanest_exanetizer_taken (Ready).
  * Outputs    exanest_exanetizer_offer: the beat of this cycle, the same one until it is taken.
- * Time       It looks at what was filled in the cycles before.
+ * Time       It looks at slots that were filled in earlier cycles.
  * Source     Xirouchakis 5.3.5; specification 2.3.7.
  *
  * The slot is free when its last word of payload has been taken. The footer is copied then: the

@@ -58,7 +58,7 @@ static void control(struct bench *bench, uint32_t tid)
     }
 }
 
-/* Spoils what is free, as the scheduler may do at once. */
+/* Spoils slots that are free, as the scheduler may do at once. */
 static void spoil(struct bench *bench)
 {
     for (uint32_t slot = 0; slot < 4; slot++) {
@@ -184,7 +184,7 @@ static void test_footer_stays(void **state)
     assert_int_equal(bench.last_tid, 32);
 }
 
-/* EXA-30: Ready comes and goes; what is shown stays until then; nothing is lost or doubled. */
+/* EXA-30: Ready comes and goes. A shown beat stays until then; none is lost or doubled. */
 static void test_random_ready(void **state)
 {
     (void)state;

@@ -127,7 +127,8 @@ static inline bool exanest_serializer_idle(const struct exanest_serializer *seri
     return exanest_fifo_settled(&serializer->fifo);
 }
 
-/* The deserializer of this end wants its peer to be told; replaces what was not sent yet. */
+/* The deserializer of this end wants its peer to be told. A word that was not sent yet is
+ * replaced. */
 void exanest_serializer_send_flow(struct exanest_serializer *serializer, uint8_t flow);
 /* The peer's deserializer tells us. */
 void exanest_serializer_on_flow(struct exanest_serializer *serializer, uint8_t flow);

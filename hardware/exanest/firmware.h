@@ -4,9 +4,9 @@
  *
  * Purpose    Works off what programs posted and what requesters ask to read, block by block, until
  *            each block is acknowledged or given up.
- * Inputs     exanest_firmware_done: what came of the action that the world did; the driver's
+ * Inputs     exanest_firmware_done: the result of the action that the world did; the driver's
  *            exanest_firmware_bind, _unbind, _on_mapped.
- * Outputs    exanest_firmware_next: the one thing that the R5 does next, and what it costs.
+ * Outputs    exanest_firmware_next: the R5's next action, and its cost.
  * Time       Nanoseconds that the world tells. The R5 is slow, so its time is part of the model: an
  *            action is done `cost_ns` after it was asked for, or later if the hardware stalls it.
  * Limits     EXANEST_TIDS blocks in flight (C-26); EXANEST_CHANNELS transfers;
@@ -45,7 +45,8 @@ struct exanest_firmware_costs {
     uint32_t response_read;   /* R5 response poll: 1 PL read. */
     uint32_t request_read;    /* R5 PL read of the request; `request_reads` of them. */
     uint32_t descriptor_read; /* A PL read: is a descriptor Done, or in Error? */
-    uint32_t context_read;    /* RESEND_PACKET: the peer is asked what it has of a block. */
+    uint32_t context_read;    /* RESEND_PACKET: the peer is asked which packets of a block it
+                               * has. */
     uint32_t lookup;          /* Channel lookup: once a transfer. */
     uint32_t segment;         /* Segmentation: once a block. */
     uint32_t build;           /* Before the descriptor's stores; */

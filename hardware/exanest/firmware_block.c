@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A block: its stores, its response, and what is done about it if none comes or a bad one.
+ * A block: its stores, its response, and its repair if none comes or a bad one.
  */
 #include "hardware/exanest/firmware_internal.h"
 

@@ -88,7 +88,7 @@ void exanest_firmware_begin_stores(struct exanest_firmware *firmware, uint32_t t
 
 /* -- firmware_pieces.c --------------------------------------------------------------------------*/
 
-/* A block was not answered: the peer is asked what it has of it. */
+/* A block was not answered: the peer is asked which packets of it it has. */
 void exanest_firmware_ask_context(struct exanest_firmware *firmware, uint32_t tid);
 /* The bitmap of its context; 0: it has none. */
 void exanest_firmware_seen(struct exanest_firmware *firmware, uint64_t bitmap);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What if only what was lost is sent again (EXANEST_RESEND_PACKET)? No response of the document
- * names a packet, but the receiver knows: the bitmap of its context. So the R5 reads it through the
- * peer's debug port (peripheral 4, which finds a context by source and TID as the receiver does),
- * and stores a descriptor for each run of lines that lack. They have the sequence of the block, so
- * the peer keeps what it has marked. Two bits of W3, to which the document gives no meaning, say
- * that a descriptor has not the block's first or last packet.
+ * The what-if in which only lost packets are sent again (EXANEST_RESEND_PACKET). No response of the
+ * document names a packet, but the receiver knows: the bitmap of its context. So the R5 reads it
+ * through the peer's debug port (peripheral 4, which finds a context by source and TID as the
+ * receiver does), and stores a descriptor for each run of lines that lack. They have the sequence
+ * of the block, so the peer keeps its marks. Two bits of W3, to which the document gives no
+ * meaning, say that a descriptor has not the block's first or last packet.
  *
  * The R5 does nothing else while it waits for the bitmap, and that message is never lost: both make
  * the what-if simpler, and matter little beside a timeout.

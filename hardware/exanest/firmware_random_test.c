@@ -139,7 +139,7 @@ static void run_world(uint64_t seed, uint32_t trouble, struct exanest_firmware_c
             assert_int_equal(rig->transfers[i].served, 1);
         }
     }
-    /* EXA-58, EXA-50: 12 reads for each request, none in vain. */
+    /* EXA-58, EXA-50: 12 reads for each request, none without a result. */
     assert_int_equal(rig->pl_request_reads,
                      config.request_reads * (counters->reads_taken + counters->reads_duplicate));
     exanest_firmware_check_all(&rig->firmware);

@@ -2,7 +2,7 @@
  *
  * firmware_rig - a world for tests of the firmware: programs, a send unit, a receiver, a mailbox.
  *
- * firmware_rig_blocks.h has the programs and what becomes of blocks; here are the mailbox, time,
+ * firmware_rig_blocks.h has the programs and the fates of blocks. This file has the mailbox, time,
  * and the R5's actions.
  */
 #ifndef HARDWARE_EXANEST_FIRMWARE_RIG_H

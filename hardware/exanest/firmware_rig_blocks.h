@@ -278,7 +278,7 @@ static inline uint32_t rig_lines(const struct rig_transfer *transfer)
     return rig_line(transfer, transfer->target.va + transfer->bytes - 1) + 1;
 }
 
-/* The block is just what its line says; and the notification is on the last one alone (EXA-44). */
+/* The block is exactly as its line says; and the notification is on the last one alone (EXA-44). */
 static inline void rig_judge_block(struct rig *rig, uint16_t tid,
                                    const struct exanest_descriptor *descriptor)
 {

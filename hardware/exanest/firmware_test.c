@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Each rule of the firmware's normal course: what it stores, in which order, when, and what
- *         that costs; channels, queues, chains, paths.
+ * Goal    Each rule of the firmware's normal course: its stores, their order, times and costs;
+ *         channels, queues, chains, paths.
  * Method  Hand-made cases in the rig, which judges each store by itself.
  */
 #include "hardware/exanest/firmware_rig.h"
@@ -35,7 +35,7 @@ static void expect_store(struct rig *rig, uint32_t tid, bool control, uint32_t w
 }
 
 /* EXA-56, 4.1: two blocks; the second with the notification, when the first is acknowledged; its
- * descriptor before its control packet. W4 is not stored, as it holds what it should. */
+ * descriptor before its control packet. W4 is not stored, as it has the right value already. */
 static void test_write(void **state)
 {
     (void)state;
@@ -173,8 +173,8 @@ static void test_full_read_queue(void **state)
     free(rig);
 }
 
-/* EXA-54, EXA-55: the domain decides whose memory is read; who has none here gets nothing; a
- * duplicate gets nothing, during the read, behind it, or while it waits. */
+/* EXA-54, EXA-55: the domain decides whose memory is read. A requester without a domain here gets
+ * nothing. A duplicate gets nothing, during the read, behind it, or while it waits. */
 static void test_requests_dropped(void **state)
 {
     (void)state;
@@ -404,7 +404,7 @@ static void test_unbind_twice(void **state)
     free(rig);
 }
 
-/* Pages come and go; what is under way keeps its page. */
+/* Pages come and go; a transfer that is under way keeps its page. */
 static void test_unbind(void **state)
 {
     (void)state;
@@ -450,7 +450,7 @@ static void test_block_cost(void **state)
     }
 }
 
-/* What-if: responses cost nothing. And an R5 that polls in vain does so at the price of a read. */
+/* What-if: responses cost nothing. And an R5 that polls and finds nothing pays for a read. */
 static void test_costs(void **state)
 {
     (void)state;

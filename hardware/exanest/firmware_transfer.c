@@ -210,7 +210,7 @@ void exanest_firmware_updated(struct exanest_firmware *firmware, uint32_t channe
 /* -- The beginning ------------------------------------------------------------------------------*/
 
 /* Neither end wraps round, and memory does not run into peripherals; these are the last addresses,
- * so what is beyond the 42 bits is seen as well. */
+ * so a range beyond the 42 bits is seen as well. */
 static bool are_ranges_good(uint64_t source, struct exanest_target target, uint32_t bytes)
 {
     return bytes != 0 && source + (bytes - 1) >= source &&

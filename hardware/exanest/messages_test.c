@@ -24,7 +24,7 @@
 #define THERE 2u
 #define IDS   1200u
 
-/* One packet at a time, which is lost, or of which a bit is flipped. */
+/* One packet at a time. It may be lost, or a bit of it flipped. */
 struct wire {
     struct test_packet packet;
     uint32_t sent; /* Words that the far end has taken. */

@@ -88,9 +88,10 @@ struct exanest_packetizer_counters {
     uint64_t messages;                      /* Commands taken. */
     uint64_t packets[EXANEST_TYPES];        /* Sent, by type; */
     uint64_t bytes[EXANEST_TYPES];          /* bytes of their payload. */
-    uint64_t answers[EXANEST_STATUS_COUNT]; /* Acknowledgements of what is waiting, by status. */
+    uint64_t answers[EXANEST_STATUS_COUNT]; /* Acknowledgements of messages that wait for them, by
+                                             * status. */
     uint64_t retransmissions, timeouts;
-    uint64_t stale;      /* Acknowledgements of what is not waiting. */
+    uint64_t stale;      /* Acknowledgements of messages that do not wait. */
     uint64_t unexpected; /* Packets that are no acknowledgements, or bad. */
     uint64_t done, failed, given_back;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A unit whose answers cannot leave takes packets again when its patience ends; what it
- *         drops then, nobody misses who sends it again (docs/decisions/0023-patience.md).
+ * Goal    A unit whose answers cannot leave takes packets again when its patience ends. It may drop
+ *         packets then, and their senders send them again (docs/decisions/0023-patience.md).
  * Method  Each unit by itself, beside a switch that takes nothing for a while.
  */
 #include <setjmp.h>

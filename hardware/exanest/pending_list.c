@@ -92,7 +92,7 @@ static bool strobe_good(uint16_t strobe)
     return some * STROBE_LANE == strobe;
 }
 
-/* The bits of a 64-bit half of which the strobe enables the lanes. */
+/* The bits of a 64-bit half whose lanes the strobe enables. */
 static uint64_t enabled(uint32_t strobe)
 {
     return (strobe & 1 ? UINT32_MAX : 0) | (strobe & 0x10 ? (uint64_t)UINT32_MAX << 32 : 0);

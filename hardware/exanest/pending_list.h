@@ -4,7 +4,7 @@
  * written.
  *
  * Purpose    Keeps the descriptors. Software writes and reads them by single AXI accesses; the
- *            scheduler reads them whole and writes back what has been sent.
+ *            scheduler reads them whole and writes back how much has been sent.
  * Inputs     The AXI channels: exanest_pending_write_address, _write_data, _read_address. They may
  *            be called in a cycle in which the matching _ready is true.
  * Outputs    A write's effect on other units (struct exanest_pending_effect); the AXI answers.

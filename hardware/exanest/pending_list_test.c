@@ -26,7 +26,7 @@ static struct exanest_pending_list *list_of(uint32_t ports)
     return list;
 }
 
-/* One whole store; what it meant, and the answer. */
+/* One whole store; its effect, and the answer. */
 static struct exanest_pending_effect store(struct exanest_pending_list *list, uint32_t address,
                                            struct exanest_word data, uint16_t strobe,
                                            enum exanest_axi_response *response)
@@ -105,7 +105,7 @@ static void test_random_stores(void **state)
     free(list);
 }
 
-/* EXA-05, EXA-08, EXA-13: the four words of a descriptor; a new W3 clears what was published. */
+/* EXA-05, EXA-08, EXA-13: the four words of a descriptor; a new W3 clears the published fields. */
 static void test_descriptor(void **state)
 {
     (void)state;

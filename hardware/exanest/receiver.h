@@ -72,7 +72,7 @@ static inline struct exanest_receiver_parameters exanest_receiver_defaults(uint3
     };
 }
 
-/* Types, bytes and what was wrong with packets are the intake's (exanest_receiver.intake). */
+/* The intake counts types, bytes and errors of packets (exanest_receiver.intake). */
 struct exanest_receiver_counters {
     uint64_t meanings[EXANEST_MEANING_COUNT];        /* Packets of transactions. */
     uint64_t responses[EXANEST_STATUS_COUNT];        /* Responses to R5s, by status; */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Bytes are in memory before anybody is told so, each cause of an error has its own NACK,
- *         and what is malformed costs itself alone.
+ *         and a malformed packet costs no other one.
  * Method  Packets by hand into a receiver with a memory and a switch (receiver_rig.h). Many by
  *         chance: receiver_random_test.c.
  */
@@ -193,8 +193,7 @@ static void test_causes(void **state)
     }
 }
 
-/* EXA-34, EXA-35: retransmission behind an error; what is late of the old instance does not
- * count. */
+/* EXA-34, EXA-35: retransmission behind an error; late packets of the old instance do not count. */
 static void test_retransmission(void **state)
 {
     (void)state;
@@ -240,7 +239,7 @@ static void test_bad_footer(void **state)
     free(rig);
 }
 
-/* A bad header: nothing is written; its sender is told, who is known by the footer. */
+/* A bad header: nothing is written. The footer names the sender, who is told. */
 static void test_bad_header(void **state)
 {
     (void)state;
@@ -274,7 +273,7 @@ static void test_wrong_words(void **state)
                 test_remove(&packet, 1); /* No payload at all. */
             }
             break;
-        default: packet.count -= 1; break; /* Cut off by what comes next. */
+        default: packet.count -= 1; break; /* Cut off by the next packet. */
         }
         send(rig, &packet);
         const struct block next = {0x104, 100, 10, 3, 7, false};

@@ -68,7 +68,7 @@ static inline bool exanest_replies_idle(const struct exanest_replies *replies)
     return replies->count == 0;
 }
 
-/* Nothing has left for so long that what comes in need not wait for it any more. */
+/* No word has left for so long that packets need not wait for it any more. */
 static inline bool exanest_replies_stuck(const struct exanest_replies *replies)
 {
     return replies->patience != 0 && replies->count > 0 &&

@@ -109,7 +109,7 @@ static void test_pace(void **state)
     assert_in_range(pace(config), 1690, 1707);
 }
 
-/* EXA-64: four local inputs, and what comes by, share a remote output in turn. */
+/* EXA-64: four local inputs, and packets that pass by, share a remote output in turn. */
 static void test_fairness(void **state)
 {
     (void)state;

@@ -55,7 +55,7 @@ enum exanest_port {
     EXANEST_PORT_SECOND_F1 = 16,        /* .. 19: F4. Only where pairs have two links. */
 };
 
-/* Addresses first..last, both included, belong to what stands behind `port`. */
+/* Addresses first..last, both included, belong to the block behind `port`. */
 struct exanest_range {
     uint64_t first, last;
     uint8_t port;

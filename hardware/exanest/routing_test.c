@@ -160,8 +160,8 @@ static void test_other_map(void **state)
     assert_int_equal(exanest_route_word(&routing, 4, corrupt).port, EXANEST_NO_PORT);
 }
 
-/* EXA-61: two links for each pair, by another map. Only what comes by the second path takes them;
- * the other rules are as before. */
+/* EXA-61: two links for each pair, by another map. Only packets of the second path take them; the
+ * other rules are as before. */
 static void test_two_links(void **state)
 {
     (void)state;
@@ -201,8 +201,9 @@ static void expect_refused(const struct exanest_routing *routing, uint32_t input
     assert_int_equal(route.port, EXANEST_NO_PORT);
 }
 
-/* A map may send what is corrupt, or nobody's, or its own addresses, to a link, a router's port or
- * the dead port: once. Two FPGAs whose maps name each other would pass it on for ever. */
+/* A map may send corrupt packets, those without an owner, or those for its own addresses to a link,
+ * a router's port or the dead port: once. Two FPGAs whose maps name each other would pass it on for
+ * ever. */
 static void test_maps_without_circles(void **state)
 {
     (void)state;

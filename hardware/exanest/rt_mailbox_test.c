@@ -326,7 +326,8 @@ static void test_random(void **state)
         if (spoilt && prng_below(&prng, 3) == 0) {
             test_flip(&packet, (uint32_t)prng_below(&prng, packet.count),
                       (uint32_t)prng_below(&prng, 128));
-        } else if (spoilt) { /* Not the header: a footer alone would end what was cut off. */
+        } else if (spoilt) { /* Not the header: a footer alone would end the packet that was cut
+                              * off. */
             test_remove(&packet, 1 + (uint32_t)prng_below(&prng, packet.count - 1));
         }
         const bool room = mailbox->requests < 64;

@@ -3,9 +3,9 @@
  * scratchpad - the R5's memory, where programs post transfers: 16 pages of 64 transfer channels.
  *
  * Purpose    A program asks for a transfer by storing 64 bytes, without a system call; and the R5
- *            finds what was posted without looking at 1,024 channels.
+ *            finds posted transfers without looking at 1,024 channels.
  * Inputs     The driver binds pages; programs store and load; the firmware polls, reads, updates.
- * Outputs    Which channels' doorbells were rung, and what stands in a channel.
+ * Outputs    The channels whose doorbells were rung, and the words of a channel.
  * Ownership  The caller owns the struct; zeroed memory is a scratchpad without bound pages.
  * Time       Not used: the R5's time for its accesses is in firmware.h, a program's is the world's.
  * Units      64-bit words; channel numbers of the R5 are 64 * page + channel of the page.
@@ -70,8 +70,8 @@ enum exanest_pad_access exanest_scratchpad_post(struct exanest_scratchpad *pad, 
                                                 uint32_t page, uint32_t channel,
                                                 const struct exanest_transfer *transfer);
 
-/* The R5 looks: the next page in turn of which something was posted, and which channels. 0: none
- * was. */
+/* The R5 looks: the next page in turn to which a transfer was posted, and its channels. 0: there
+ * was no post. */
 uint64_t exanest_scratchpad_poll(struct exanest_scratchpad *pad, uint32_t *page);
 /* ... reads a channel's EXANEST_TRANSFER_WORDS, */
 const uint64_t *exanest_scratchpad_read(const struct exanest_scratchpad *pad, uint32_t channel);

@@ -226,7 +226,7 @@ static void test_notification(void **state)
     free(bench);
 }
 
-/* Full: NACK, until the process has read; what it claims to have read is judged. */
+/* Full: NACK, until the process has read; its claim of what it has read is judged. */
 static void test_full(void **state)
 {
     (void)state;
@@ -374,7 +374,8 @@ static void test_close(void **state)
     }
 }
 
-/* Packets by chance, many damaged: no hang, no CHECK; what was acknowledged is what was stored. */
+/* Packets by chance, many damaged: no hang, no CHECK; exactly the acknowledged messages were
+ * stored. */
 static void test_random(void **state)
 {
     (void)state;

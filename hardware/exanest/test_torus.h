@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * test_torus - routers of a torus, joined by wires that only take time; and packets whose number
- * says everything about them, so that a sink knows what it has to get.
+ * says everything about them, so that a sink knows the bytes that must come.
  */
 #ifndef HARDWARE_EXANEST_TEST_TORUS_H
 #define HARDWARE_EXANEST_TEST_TORUS_H

@@ -19,7 +19,7 @@ static void swap(struct exanest_timers *timers, uint32_t i, uint32_t j)
     put(timers, j, tid);
 }
 
-/* Moves what stands at `i` to where it belongs, towards either end. */
+/* Moves the timer at `i` to its place, towards either end. */
 static void settle(struct exanest_timers *timers, uint32_t i)
 {
     while (i > 0 && deadline_at(timers, i) < deadline_at(timers, (i - 1) / 2)) {

@@ -94,7 +94,7 @@ static struct world *world_new(uint64_t seed, bool one_port, uint8_t slots)
     return world;
 }
 
-/* -- In: what stands at the crossbar's inputs ---------------------------------------------------*/
+/* -- In: words at the crossbar's inputs ---------------------------------------------------------*/
 
 static bool source_offer(struct world *world, uint32_t number, uint32_t source,
                          struct exanest_beat *beat)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A write arrives byte for byte, in packets of the right size, with no more of them under
- *         way than may be; what goes wrong fails the transfer and leaves memory alone.
+ *         way than may be. An error fails the transfer and leaves memory alone.
  * Method  Two engines with a memory each, and wires that take time; and one engine alone, to which
- *         a test says what it likes.
+ *         a test sends any packet.
  */
 #include <setjmp.h>
 #include <stdarg.h>

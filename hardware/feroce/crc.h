@@ -135,7 +135,8 @@ struct feroce_crc {
     struct feroce_crc_word word;
     struct feroce_crc_mark products_of, sum_of[FEROCE_CRC_TREE_MAX];
     uint32_t products[FEROCE_CRC_SLICES_MAX]; /* First stage. */
-    uint32_t early;                           /* FEROCE_CRC_SEED_EARLY: what it adds to them. */
+    uint32_t early;                           /* FEROCE_CRC_SEED_EARLY: the value that it adds to
+                                               * them. */
     uint32_t sum[FEROCE_CRC_TREE_MAX];        /* Second stage. */
     uint32_t state;                           /* Third stage: S. */
     struct feroce_crc_counters counters;

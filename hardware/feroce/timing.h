@@ -83,8 +83,8 @@ static inline uint32_t feroce_round_cycles(const struct feroce_visit_cycles *cos
     return busy * costs->packet + (qps - busy) * costs->empty;
 }
 
-/* Does the ICRC need a word of its own? Its unit works on what is behind the Ethernet header; the
- * last word of that has no room for it if it is full. */
+/* Does the ICRC need a word of its own? Its unit works on the octets behind the Ethernet header. If
+ * the last word of them is full, it has no room for the ICRC. */
 static inline bool feroce_icrc_is_alone(uint32_t frame_bytes, uint32_t width_bytes)
 {
     return (frame_bytes - 14 - ROCE_ICRC_BYTES) % width_bytes == 0;

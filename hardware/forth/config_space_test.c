@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The configuration space reads what section 3.6 says, and lets change what it says.
+ * Goal    The configuration space has the values of section 3.6, and lets a host change the fields
+ *         that it names.
  * Method  Every register against a list written from the text; all ones and all zeros written to
  *         every offset. Behaviour FNX-48.
  */

@@ -34,7 +34,7 @@ void forth_window_credit(struct forth_window *window, uint8_t value)
     if (outstanding(&told) <= outstanding(window)) {
         window->forwarded = told.forwarded;
     }
-    /* Neither what is sent nor a credit ever takes more than the receiver has room for. */
+    /* Neither sent words nor a credit ever take more room than the receiver has. */
     CHECK(outstanding(window) <= window->buffer);
 }
 

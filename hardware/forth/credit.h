@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * credit - cumulative credits: how many words a flow may still send, and what its receiver tells.
+ * credit - cumulative credits: the words that a flow may still send, and the receiver's reports.
  *
  * Both sides count words since power-up in 12 bits. The receiver sends the upper 7 bits of its
  * count as it changes; since the count is cumulative, a credit that is lost is healed by the next.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * initiator - the DMA initiator of the FORTH NIC: what it wants of the host's bus, step by step.
+ * initiator - the DMA initiator of the FORTH NIC: its transfers on the host's bus, step by step.
  *
  * Purpose    Fetches the data of requests into packets, and writes arrived packets into memory.
  * Inputs     A request or a packet's header; how far the bus has come.

@@ -240,7 +240,7 @@ static void longer(struct stream *stream, struct forth_frame *frame)
     }
 }
 
-/* FNX-19: ends before or after what its size says: one error, then the next packet. */
+/* FNX-19: a packet that ends before or after its size: one error, then the next packet. */
 static void test_alignment_error(void **state)
 {
     (void)state;

@@ -92,7 +92,7 @@ struct forth_registers {
     uint32_t timer;   /* The value that was latched last. */
     bool timer_armed; /* Written, and waiting for the first request. */
     bool timer_runs;
-    uint64_t timer_started; /* In PCI cycles, less what was written. */
+    uint64_t timer_started; /* In PCI cycles, less the value that was written. */
 };
 
 const char *forth_counter_name(enum forth_counter counter);
@@ -101,8 +101,8 @@ uint32_t forth_counter_offset(enum forth_counter counter);
 void forth_registers_init(struct forth_registers *registers);
 void forth_count(struct forth_registers *registers, enum forth_counter counter, uint32_t amount);
 
-/* The host, at an aligned offset; what is not there reads 0 and takes no write. Reading a network
- * counter clears it. */
+/* The host, at an aligned offset. An offset without a register reads 0 and takes no write. Reading
+ * a network counter clears it. */
 uint32_t forth_registers_read(struct forth_registers *registers, uint32_t offset, uint32_t head,
                               uint32_t tail);
 MUST_USE enum forth_command forth_registers_write(struct forth_registers *registers,

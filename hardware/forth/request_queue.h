@@ -33,7 +33,7 @@ struct forth_queue {
 
 void forth_queue_init(struct forth_queue *queue, bool full_by_pointer);
 
-/* Control bit 24: both pointers to 0; what was pending is forgotten. */
+/* Control bit 24: both pointers to 0; pending requests are forgotten. */
 void forth_queue_reset(struct forth_queue *queue);
 
 /* The host writes 4 or 8 bytes, aligned, at `offset` from the queue's start. The write of the last

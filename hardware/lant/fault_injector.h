@@ -11,7 +11,8 @@
  * Time       Cycles, as numbers that rise. lant_fault_step says what happens in one. Cycles before
  *            lant_fault_deadline can be left out, and nothing changes by that: a random number is
  *            drawn when a record moves, not each cycle.
- * Limits     LANT_FAULT_PLACES_MAX records a buffer. A full buffer holds what comes before it.
+ * Limits     LANT_FAULT_PLACES_MAX records a buffer. A full buffer holds the records that come to
+ *            it.
  * Source     Lant 5.3.1, 5.3.2, Fig. 5.7; specification 2.15, 6.7, 9.Y, 9.Z; LNI-81, LNI-82.
  *
  * A record in P_x has made x hops and is about to make one more, towards the far end; one in A_x
@@ -64,7 +65,7 @@ struct lant_fault_config {
     uint32_t seed;                            /* Not 0. */
 };
 
-/* The specification's for a mode; whoever wants other values changes them. */
+/* The specification's for a mode; callers may change them. */
 static inline struct lant_fault_config lant_fault_defaults(enum lant_fault_mode mode)
 {
     return (struct lant_fault_config){.mode = mode,

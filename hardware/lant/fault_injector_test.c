@@ -82,7 +82,7 @@ static void test_times(void **state)
     }
 }
 
-/* The answer goes back to whoever sent the packet, and repeats what it must. */
+/* The answer goes back to the packet's sender, and repeats the fields that it must. */
 static void test_answer(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void test_answer(void **state)
     }
 }
 
-/* LNI-82: what is refused behind x hops is back after 2x of them, wherever that is. */
+/* LNI-82: a packet that is refused behind x hops is back after 2x of them, at any distance. */
 static void test_shortcuts(void **state)
 {
     (void)state;

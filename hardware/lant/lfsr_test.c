@@ -16,7 +16,7 @@
 
 #define POLYNOMIAL UINT64_C(0x100400007) /* x^32 + x^22 + x^2 + x + 1. */
 
-/* LNI-81: what comes in is the sum of what came in 1, 2, 22 and 32 shifts ago. */
+/* LNI-81: the bit that comes in is the sum of the bits that came in 1, 2, 22 and 32 shifts ago. */
 static void test_recurrence(void **state)
 {
     (void)state;

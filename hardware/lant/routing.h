@@ -5,7 +5,7 @@
  * Purpose    The four ways of routing that the switch can be built for: the prototype's by places
  *            (cabinet, chassis, daughter), dragonfly (minimal and Valiant's), fat tree, torus.
  * Inputs     The network and the switch's place in it; a destination; a random word.
- * Units      Ports are numbered from 0; what they lead to is said with each network.
+ * Units      Ports are numbered from 0; each network below says where they lead.
  * Limits     Destinations are nodes of 22 bits; in a dragonfly also places, of 48.
  * Source     Lant 3.1.3, 3.4.2; specification 2.14; LNI-74 to LNI-77. All but the first are the
  *            specification's choice.
@@ -98,10 +98,10 @@ struct lant_route lant_route_dragonfly_place(const struct lant_dragonfly *dragon
 
 /* A k-ary n-tree: nodes 0 .. k^n - 1, n levels of k^(n-1) switches. A switch's number has n - 1
  * digits to the base k; those of level l and l + 1 are joined if they differ in digit l at most.
- * Ports 0 .. k-1 lead down, k .. 2k-1 up; the port is the digit of what is joined.
- * The switches at the top need no ports up, and may have more down: `top` of them, so that there
- * are top k^(n-1) nodes, and the highest digit of nodes, and of the switches below the top, is
- * less than `top`. */
+ * Ports 0 .. k-1 lead down, k .. 2k-1 up; the port is the digit of the joined switch or node. The
+ * switches at the top need no ports up, and may have more down: `top` of them, so that there are
+ * top k^(n-1) nodes, and the highest digit of nodes, and of the switches below the top, is less
+ * than `top`. */
 struct lant_fat_tree {
     uint32_t arity, levels;
     uint32_t top; /* 0: as many as `arity`. */

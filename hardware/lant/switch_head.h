@@ -2,8 +2,8 @@
  *
  * switch_head - a switch's work on a packet's first flit.
  *
- * Purpose    Mends or drops a damaged H1, drops what is too old, finds the port, and makes the flit
- *            that goes on. The rest of the packet follows unseen (virtual cut-through).
+ * Purpose    Mends or drops a damaged H1, drops packets that are too old, finds the port, and makes
+ *            the flit that goes on. The rest of the packet follows unseen (virtual cut-through).
  * Outputs    A verdict, with the port and the flit. For a destination that does not exist: the
  *            answer, when the whole packet has come (lant_switch_refusal).
  * Time       The epoch, of which two bits count, is the caller's.
@@ -80,7 +80,7 @@ static inline void lant_switch_count(struct lant_switch_counters *counters,
     counters->repaired += switching->repaired;
 }
 
-/* DECERR to whoever sent the packet that came as `count` flits, in the name of node `self`. False:
+/* DECERR to the sender of the packet that came as `count` flits, in the name of node `self`. False:
  * nobody can be answered, or it is an answer, which nobody answers. */
 MUST_USE bool lant_switch_refusal(const uint64_t *flits, uint32_t count, uint32_t self,
                                   uint32_t epoch, struct lant_packet *answer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A switch mends what can be mended, and a packet that cannot arrive does not go round for
- *         ever; what it changes of a packet leaves the rest valid.
+ * Goal    A switch mends every H1 that can be mended, and a packet that cannot arrive does not go
+ *         round for ever. Its changes to a packet leave the rest valid.
  * Method  Each wrong bit of H1; a ring of switches that are configured wrongly, so that a packet
  *         would never leave it; each network behind the same call; answers of DECERR, decoded.
  */
@@ -74,8 +74,8 @@ static void test_damage(void **state)
     assert_false(arrived.repaired);
 }
 
-/* Two switches that send each other what is for cabinet 9. Returns the hops until it is dropped, or
- * `most`; an epoch has `epoch_hops`. */
+/* Two switches that send each other the packets for cabinet 9. Returns the hops until it is
+ * dropped, or `most`; an epoch has `epoch_hops`. */
 static uint32_t hops_in_loop(bool ageing, bool epochs, uint32_t epoch_hops, uint32_t most,
                              enum lant_switch_verdict *why)
 {
@@ -208,7 +208,7 @@ static void test_networks(void **state)
                      LANT_SWITCH_REFUSE);
 }
 
-/* A destination that does not exist: DECERR to whoever sent it, if F1 can be read, and never to an
+/* A destination that does not exist: DECERR to its sender, if F1 can be read, and never to an
  * answer. The answer is a packet that its receiver finds whole. */
 static void test_refusal(void **state)
 {
