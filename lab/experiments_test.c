@@ -59,7 +59,7 @@ static void expect_good(struct lab_run *run)
     assert_true(good);
 }
 
-/* It depends on what it says it depends on, and on nothing else. */
+/* It depends on the parameters that it names, and on no others. */
 static void expect_uses(const struct lab_run *run)
 {
     for (uint32_t i = 0; i < run->experiment->parameter_count; i++) {
@@ -142,8 +142,8 @@ static void expect_names(const struct lab_experiment *experiment)
     }
 }
 
-/* Ids are unique; what is fitted is said at the parameter and at the claim; what must break a claim
- * is a valid setting. */
+/* Ids are unique. A fitted value is named at the parameter and at the claim. The settings that must
+ * break a claim are valid. */
 static void test_claims(void **state)
 {
     (void)state;

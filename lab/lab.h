@@ -101,7 +101,8 @@ struct lab_claim {
     const char *id; /* Unique among all experiments, shorter than LAB_ID_BYTES. */
     enum lab_reference reference;
     enum lab_ground ground;
-    const char *source; /* Where the document prints it, or what it is derived from. */
+    const char *source; /* The place where the document prints it, or the source from which it is
+                         * derived. */
     /* Settings, NAME=VALUE, with a space between two; or several alternatives with " | " between
      * two, each of which must break the rows alone. */
     const char *broken_by;
@@ -268,8 +269,8 @@ enum lab_verdict lab_verdict_of(const struct lab_run *run, const struct lab_row 
 const char *lab_verdict_text(enum lab_verdict verdict);
 const char *lab_reference_text(enum lab_reference reference);
 const char *lab_ground_text(enum lab_ground ground);
-/* The share of the tolerance that is used up: 0 in its middle, 1 at a bound, more beyond. Where
- * there is one bound only, its own size is the measure, and what is far within uses none. */
+/* The share of the tolerance that is used up: 0 in its middle, 1 at a bound, more beyond. If there
+ * is one bound only, its own size is the measure, and a value far within uses none. */
 double lab_tolerance_used(const struct lab_row *row);
 /* Prints the bound: "±2 %"; and the figure that it bounds: "287", ">= 0.97", "0.5..0.55". */
 void lab_bound_text(const struct lab_row *row, char *text, size_t bytes);

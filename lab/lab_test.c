@@ -2,7 +2,7 @@
  *
  * Goal    Settings are judged by name, word, unit and range; rows get the verdict that their claim
  *         asks for; results are kept as they are added.
- * Method  An experiment of two parameters and four claims that measures what its parameters say.
+ * Method  An experiment of two parameters and four claims that measures its parameters' values.
  */
 #include <setjmp.h>
 #include <stdarg.h>

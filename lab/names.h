@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Levenshtein's distance of two names, of which 64 bytes count. */
+/* Levenshtein's distance of two names. Only their first 64 bytes count. */
 size_t names_distance(const char *a, const char *b);
 
 /* Copies the next word of *list to `word` and moves *list behind it. False: there is none. Aborts

@@ -11,7 +11,7 @@
 
 /* Batches of large messages go to one place: memory for more would be gigabytes. */
 #define SPREAD_BYTES_MAX 64u
-/* How often the engines are told the time; needed if packets can be lost. */
+/* The time between two calls that tell the engines the time; needed if packets can be lost. */
 #define TIMER_PS 50000000u
 /* A run without a message for this many timeouts stands still. */
 #define PATIENCE_TIMEOUTS 20u

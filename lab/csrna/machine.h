@@ -51,8 +51,8 @@ struct csrna_load {
      * measured. False: every connection sends a batch at a time, all at once, and the rate is
      * measured. */
     bool one_at_a_time;
-    /* The part of a round over all connections that is measured; what comes before it is not, until
-     * the state is steady. */
+    /* The part of a round over all connections that is measured. Earlier messages are not measured,
+     * until the state is steady. */
     double share;
 };
 
@@ -179,7 +179,7 @@ static inline struct csrna_node *csrna_client(struct csrna_machine *machine, uin
     return &machine->nodes[1 + slot % machine->clients];
 }
 
-/* `in_turn`: not before what was added before. */
+/* `in_turn`: not before those that were added before. */
 void csrna_later_add(struct csrna_later *later, uint64_t at_ps, uint32_t slot, bool in_turn);
 
 /* -- csrna_program.c ----------------------------------------------------------------------------*/

@@ -128,7 +128,7 @@ static void test_placement(void **state)
     assert_true(host.latency_us - board.latency_us > 0.35);
 }
 
-/* CSR-48: a seed decides a run. CSR-50: what was counted adds up. */
+/* CSR-48: a seed decides a run. CSR-50: the counters add up. */
 static void test_repeats(void **state)
 {
     (void)state;

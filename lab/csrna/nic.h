@@ -2,8 +2,8 @@
  *
  * nic - a csRNA network interface: the pure units on a clock, PCIe and memories around them.
  *
- * Purpose    Charges time and order to what the live NIC's RC engine does: the engine decides what
- *            a packet says and what it does, the machine when.
+ * Purpose    Gives time and order to the work of the live NIC's RC engine: the engine decides the
+ *            content and the effect of a packet, the machine decides when.
  * Time       One tick is a cycle of the NIC's clock; a NIC without work does not tick.
  * Limits     CSRNA_PACKETS_MAX packets under way; the rest is configured.
  * Source     Specification csRNA, sections 2 and 4.

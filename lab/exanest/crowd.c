@@ -235,7 +235,7 @@ static bool is_done(struct exanest_crowd *crowd, struct exanest_machine *machine
                EXANEST_TRANSFER_DONE;
 }
 
-/* Is what lies at the FPGA what was sent there, and nothing else? */
+/* Has the FPGA exactly the bytes that were sent there? */
 static bool is_right(struct exanest_crowd *crowd, struct exanest_machine *machine, uint32_t fpga)
 {
     const uint64_t begin = EXANEST_MEMORY_VA + SOURCE_BYTES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Units whose answers cannot leave do not wait for each other for ever, and what is lost
- *         by that is repaired (docs/decisions/0023-patience.md).
+ * Goal    Units whose answers cannot leave do not wait for each other for ever, and packets that
+ *         are lost by that are repaired (docs/decisions/0023-patience.md).
  * Method  The worst traffic for answers: all FPGAs send blocks of one small packet to each other as
  *         fast as their send units can. Without patience these worlds come to a standstill; with it
  *         they don't, for the same seeds. Behaviours EXA-46, EXA-56, EXA-63.

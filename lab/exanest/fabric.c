@@ -378,7 +378,8 @@ static bool step_qfdb(struct exanest_fabric *fabric, struct exanest_qfdb *qfdb, 
            qfdb->flying > 0;
 }
 
-/* The wires first, all of them: who is woken by one makes its cycle now, wherever it stands. */
+/* The wires first, all of them: a unit that a wire wakes makes its cycle now, at any place in the
+ * order. */
 static bool step(struct exanest_fabric *fabric, uint64_t now_ps)
 {
     bool any = false;

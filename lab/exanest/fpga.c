@@ -193,7 +193,7 @@ static bool give_block(struct exanest_fpga *fpga, uint32_t port, const struct ex
     return takes;
 }
 
-/* Does what stands at an output take the beat? */
+/* Does the unit at an output take the beat? */
 static bool give(struct exanest_fpga *fpga, uint32_t port, const struct exanest_beat *beat)
 {
     if (port == fpga->routing.dead_port) {

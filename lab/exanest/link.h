@@ -3,8 +3,8 @@
  * link - a cable between two FPGAs: both directions of an ExAurora link, in picoseconds.
  *
  * Purpose    Joins the serializers and deserializers of hardware/exanest/exaurora.h by wires.
- * Inputs     exanest_link_step; words are put into a serializer and taken from a deserializer by
- *            whoever is at that end.
+ * Inputs     exanest_link_step; the unit at an end puts words into its serializer and takes words
+ *            from its deserializer.
  * Ownership  A link owns its wires until exanest_link_close.
  * Time       Pieces leave and arrive at picoseconds, between the cycles of the datapath; nobody can
  *            see them before the next cycle, so a step plays what happened since the last one, and

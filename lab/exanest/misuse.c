@@ -70,7 +70,7 @@ static bool stays_inside(const struct exanest_misused *packet)
            header.type == EXANEST_NOTIFICATION;
 }
 
-/* The packet is whole: what becomes of it? */
+/* The packet is whole: which fault strikes it? */
 static void judge(struct exanest_misuse *misuse)
 {
     const uint32_t place = misuse->coming;

@@ -126,7 +126,7 @@ static void test_blocks_alternate(void **state)
     close_machine(machine);
 }
 
-/* EXA-21, EXA-70: a program's path; what it says of notifications holds on both. */
+/* EXA-21, EXA-70: a program's path. The rule about notifications holds on both. */
 static void test_paths_of_programs(void **state)
 {
     (void)state;

@@ -12,9 +12,9 @@
  *            many as a page has channels.
  * Source     Xirouchakis 4.1, 7; specification 4.1, 4.7, 4.8, section 5's table of costs.
  *
- * A read is a request through the packetizer; its end is a notification in our memory (4.7). Of a
- * write, the end is what its descriptor in the scratchpad says. All transfers have the same source
- * and the same target, as those of the OSU benchmarks.
+ * A read is a request through the packetizer; its end is a notification in our memory (4.7). A
+ * write ends when its descriptor in the scratchpad says so. All transfers have the same source and
+ * the same target, as those of the OSU benchmarks.
  *
  * The window opens by what the program sees. A process has one channel of the packetizer, so the
  * next request waits for the acknowledgement of the last one, or for its data (4.8 b).

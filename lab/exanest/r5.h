@@ -2,7 +2,7 @@
  *
  * r5 - the real-time core of an FPGA: the firmware, and the time and the hardware that it needs.
  *
- * Purpose    Does what the firmware says, after what it costs, and tells it what came of it.
+ * Purpose    Carries out the firmware's actions after their cost, and tells it their results.
  * Ownership  The R5 owns firmware and scratchpad; fabric and FPGA are the machine's.
  * Time       An action is done after its cost, at the next edge of the datapath's clock if it
  *            touches hardware; a store that the hardware stalls takes longer (2.3.2).
@@ -14,7 +14,7 @@
  * goes on at once with what the result will be. To give it costs nothing.
  *
  * The driver brings a page in `fault_ps` after its fault was reported, and tells the R5 which
- * blocks read from it. A fault of the destination is told to nobody: the sender's R5 tries again
+ * blocks read from it. Nobody is told of a fault of the destination: the sender's R5 tries again
  * after a time (4.6).
  */
 #ifndef LAB_EXANEST_R5_H

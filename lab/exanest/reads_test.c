@@ -220,7 +220,7 @@ static void test_good_network(void **state)
     assert_int_equal(requests.duplicates, 0);
 }
 
-/* EXA-55: a third of what comes to mailboxes is lost, requests and responses to blocks. */
+/* EXA-55: a third of the packets to mailboxes is lost, requests and responses to blocks. */
 static void test_lost_requests(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A receiver that keeps what comes behind a lost packet, which no RC receiver has to do: what A23
- * would be if it did. It stands in front of the NIC, which sees everything in order.
+ * A receiver that keeps packets behind a lost one, which no RC receiver has to do: A23 would then
+ * be this. It stands in front of the NIC, which sees everything in order.
  */
 #include <stdlib.h>
 #include <string.h>

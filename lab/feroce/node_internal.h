@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * node_internal - between the files of the board: node.c (its servers), node_input.c (what comes).
+ * node_internal - calls between the files of the board: node.c (its servers), node_input.c (its
+ * input).
  */
 #ifndef LAB_FEROCE_NODE_INTERNAL_H
 #define LAB_FEROCE_NODE_INTERNAL_H

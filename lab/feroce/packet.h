@@ -19,7 +19,7 @@ struct feroce_packet_on_line {
     uint32_t header_bytes, payload_bytes;
     uint32_t icrc;
     bool has_icrc; /* Messages of the connection manager have none. */
-    /* A board's notes about what it sends. */
+    /* A board's notes about a packet that it sends. */
     bool is_data, resent, is_last;
     uint32_t index; /* The queue pair's. */
     struct psn psn;

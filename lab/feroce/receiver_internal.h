@@ -23,7 +23,7 @@ void feroce_receiver_on_cm(struct feroce_receiver *receiver,
 void feroce_receiver_repost(struct feroce_receiver *receiver, uint32_t connection);
 
 /* keep.c */
-/* Hands in what is in order, and keeps what is not; asks for what is missing. */
+/* Hands in packets that are in order, and keeps the others; asks for missing ones. */
 void feroce_receiver_keep(struct feroce_receiver *receiver, struct feroce_packet_on_line *packet,
                           void (*hand_in)(struct feroce_receiver *receiver,
                                           struct feroce_packet_on_line *packet));

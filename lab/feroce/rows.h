@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rows - row A37, which every experiment with a machine has: what was compared, and was right.
+ * rows - row A37, which every experiment with a machine has: the compared bytes are right.
  */
 #ifndef LAB_FEROCE_ROWS_H
 #define LAB_FEROCE_ROWS_H

@@ -60,7 +60,7 @@ struct feroce_setup {
     uint64_t ack_ps, host_ps;
     uint32_t coalesce, receives;
     uint8_t rnr_code;
-    bool keeps; /* The receiver keeps what comes behind a lost packet. */
+    bool keeps; /* The receiver keeps packets behind a lost one. */
     enum feroce_flip flip;
 };
 

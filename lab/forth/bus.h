@@ -5,7 +5,7 @@
  * Purpose    Users ask for the bus; it grants one at a time, round robin, on an edge of its clock.
  * Inputs     forth_bus_request; what a user says of its tenure when it is granted.
  * Outputs    The user's `granted` and `ended`.
- * Ownership  Users lie in whoever uses the bus; the bus links them.
+ * Ownership  A user lies in the struct that uses the bus; the bus links them.
  * Units      A data cycle moves one bus width.
  * Limits     FORTH_BUS_USERS_MAX users.
  * Source     The arbitration and latency timer of PCI-X, as far as they cost time. A split

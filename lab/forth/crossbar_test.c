@@ -503,8 +503,8 @@ static void test_lost_credits(void **state)
     close_world(world);
 }
 
-/* FNX-25, FNX-35: bit errors: what is flagged was wrong, what is discarded leaks no window, a
- * header CRC is made anew by the switch and a body CRC is not. */
+/* FNX-25, FNX-35: bit errors: a flagged packet was wrong, a discarded one leaks no window. The
+ * switch makes a header CRC anew, but not a body CRC. */
 static void test_bit_errors(void **state)
 {
     (void)state;

@@ -84,7 +84,7 @@ void forth_tell_switch(struct lab_run *run, const struct crossbar *crossbar);
 
 /* -- A program that streams -----------------------------------------------------------------------
  *
- * Posts packets of one size to its destinations in turn, and checks what it gets. */
+ * Posts packets of one size to its destinations in turn, and checks those that it gets. */
 
 #define FORTH_STREAM_PENDING 16u /* Requests that a stream keeps in the queue. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A node's link: what goes out of Host2Net, what comes into Net2Host, and the credits of both.
+ * A node's link: packets out of Host2Net, packets into Net2Host, and the credits of both.
  */
 #include "lab/forth/node.h"
 #include "sim/trace.h"

@@ -39,7 +39,7 @@ static void software_reset(struct forth_node *node)
     forth_node_reset_dma(node);
 }
 
-/* Loopback mode: what goes out comes in again. */
+/* Loopback mode: packets that go out come in again. */
 static void loop_back(struct forth_node *node, bool loops)
 {
     if (loops && node->out->to != &node->end) {

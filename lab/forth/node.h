@@ -50,8 +50,8 @@ struct forth_node_config {
     /* The room where the link leads: a crosspoint's, a NIC's FIFO's, or FORTH_BUFFER_UNBOUNDED. */
     uint32_t window_words;
     bool full_by_pointer;
-    bool core_shared;      /* The host posts while the core awaits what it fetches. */
-    bool credits_coalesce; /* However often the counter changes, one credit tells of it. */
+    bool core_shared;      /* The host posts while the core waits for fetched data. */
+    bool credits_coalesce; /* One credit reports all changes of the counter. */
     bool crc_ignored;      /* Wrong packets are taken for good ones. */
     bool samples_apart;    /* A sample counts from the one before, not from the first one. */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A host sees of the NIC what its document says: bytes, notifications, interrupts,
+ * Goal    A host sees the NIC as the document describes it: bytes, notifications, interrupts,
  *         registers and counters.
  * Method  Two nodes on a pair of links, or one looped back; requests written as a driver would.
  *         Behaviours FNX-03, FNX-05, FNX-07 to FNX-16, FNX-27, FNX-36, FNX-49, FNX-52 to FNX-55,

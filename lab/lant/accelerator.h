@@ -10,10 +10,10 @@
  * Ownership  The accelerator is the caller's. It is a device of the node's API.
  * Units      Bytes; local addresses, unless they are global.
  * Limits     LANT_ACCELERATOR_BLOCK_MAX bytes of a block; LANT_ACCELERATOR_WORKS pieces of work
- *            that wait. The document has no word by which a successor says that it has read its
- *            input: whoever gives work has no more of it under way than the successor has buffers.
- *            A transfer or store that fails stops it (`failed`), and the node's error report goes
- *            to the CPU in charge.
+ *            that wait. The document has no message by which a successor says that it has read its
+ *            input: the giver of work has no more of it under way than the successor has buffers. A
+ *            transfer or store that fails stops it (`failed`), and the node's error report goes to
+ *            the CPU in charge.
  * Source     Lant 7.1 to 7.2.3.1, Table 3.4; specification 2.17, 2.18, 4.12, 9.W.
  *
  * A result is in a buffer from the writing of its first byte until nobody reads it any more:

@@ -205,7 +205,7 @@ static void take_notification(struct lant_api *api, const struct lant_notificati
     UNREACHABLE("a notification of no kind");
 }
 
-/* The oldest of what was put aside, for a call that waits for its kind. */
+/* The oldest notification that was put aside, for a call that waits for its kind. */
 static void give(struct lant_api *api, struct lant_call *call)
 {
     struct lant_notification notification;
@@ -275,8 +275,8 @@ static struct lant_device *device_named(struct lant_api *api, uint32_t name)
     return NULL;
 }
 
-/* Devices read their queue at once. A program reads its own only while it waits for something: what
- * it does not read fills the queue, and holds who would put more in. */
+/* Devices read their queue at once. A program reads its own only while it waits for something.
+ * Notifications that it does not read fill the queue, and hold those who would put more in. */
 static void read_notifications(struct lant_api *api)
 {
     struct lant_notification notification;

@@ -4,7 +4,7 @@
  *
  * Purpose    The calls of Tables 3.4 and 3.5, and the fences of 2.5, in the virtual world: a call
  *            is begun, and returns later.
- * Inputs     Calls; what the node tells its program; the time.
+ * Inputs     Calls; the node's reports to its program; the time.
  * Outputs    call->result and call->returned_ps, then call->on_return, if it is not NULL.
  * Ownership  A call is the caller's; it must stay where it is until it has returned, a store until
  *            lant_api_poll no longer says LANT_STORE_WAITS. Buffers likewise.
@@ -83,7 +83,7 @@ struct lant_call {
     const uint8_t *from;           /* A store's bytes; a load's go `to` here. */
     uint8_t *to;
     uint64_t done, left; /* Bytes before and behind the access under way. */
-    uint32_t unfinished; /* Beats of which something is still to come. */
+    uint32_t unfinished; /* Beats that have not come whole. */
     uint32_t node;       /* A fence's, or an access's. */
     uint32_t fence;
     bool denied; /* A store, of a fence one that it covers, was not done. */

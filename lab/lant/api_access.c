@@ -133,7 +133,8 @@ void lant_api_shm_fence(struct lant_api *api, struct lant_call *call, uint32_t n
     call->node = node;
 }
 
-/* The interface's own fence covers what it has taken: earlier stores must all have been. */
+/* The interface's own fence covers the stores that it has taken. So the interface must have taken
+ * all earlier ones. */
 static bool may_fence(const struct lant_call *fence)
 {
     const struct list *stores = &fence->api->stores;

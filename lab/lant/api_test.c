@@ -172,7 +172,7 @@ static void test_refusals(void **state)
     close_rig(rig);
 }
 
-/* A peer refuses: send() cannot know, whoever waits for the end does. */
+/* A peer refuses: send() cannot know it, but a call that waits for the end does. */
 static void test_failures(void **state)
 {
     (void)state;
@@ -370,7 +370,8 @@ static void test_fence(void **state)
     close_rig(rig);
 }
 
-/* LNI-34: a fence reports what was refused behind an early answer, and a later one does not. */
+/* LNI-34: a fence reports a store that was refused behind an early answer, and a later fence does
+ * not. */
 static void test_fence_fails(void **state)
 {
     (void)state;
@@ -422,7 +423,7 @@ enum {
     STEPS = 600,
 };
 
-/* A load or a transfer, and what it should have moved. `model` is the area in node 1. */
+/* A load or a transfer, and the bytes that it should have moved. `model` is the area in node 1. */
 static void random_step(struct rig *rig, struct prng *prng, uint8_t *model)
 {
     uint8_t bytes[600];

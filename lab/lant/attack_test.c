@@ -338,7 +338,7 @@ static int full_queue(void)
     return failed == 0 ? 0 : 2;
 }
 
-/* Everything at once where bits are flipped: what is said to be sent has come, once. */
+/* Everything at once where bits are flipped: a transfer that is reported as sent has come, once. */
 static int soak_with(uint64_t seed, const char *topology, double bit_errors, bool early)
 {
     struct lant_node_config config = lant_node_default();

@@ -6,8 +6,7 @@
  *            to the one of node 1, and takes their results in the memory of node 1.
  * Inputs     Which dataflow: (c), in which F1 transfers and tells F2; or (b), in which the CPU of
  *            node 0 does. How many blocks, and what everything costs.
- * Outputs    How long the first block took; how much time there is between two blocks; every byte
- *            is compared with what it must be.
+ * Outputs    The time of the first block; the time between two blocks. Every byte is compared.
  * Limits     LANT_CHAIN_UNDER_WAY_MAX blocks under way. As in the document one application drives
  *            both nodes: it sees a result in node 1 and gives node 0 more work at once. The CPU
  *            does as many things at a time as it is asked for.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * crowd - see crowd.h: networks of many nodes, and what is counted of them in the end.
+ * crowd - see crowd.h: networks of many nodes, and their counters in the end.
  */
 #include "lab/lant/crowd.h"
 

@@ -30,12 +30,12 @@
 
 struct lant_crowd_outcome {
     uint64_t bytes;      /* That were compared, */
-    uint64_t wrong;      /* of which these are not as the model says. */
+    uint64_t wrong;      /* bytes of them that differ from the model. */
     uint64_t operations; /* Transfers, loads and stores. */
     /* Answers and notifications that are missing, that came twice, or that say something false; and
      * stores that were done more or less than once. */
     uint64_t miscounted;
-    uint64_t failed;   /* Operations of which the interface said so. */
+    uint64_t failed;   /* Operations that the interface reported as failed. */
     uint64_t kept;     /* Nodes whose tables are not empty in the end. */
     uint64_t flipped;  /* Bits. */
     uint64_t repaired; /* Flits with one wrong bit, at switches and nodes. */

@@ -335,7 +335,7 @@ static void on_notification(void *context, enum lant_queue queue,
         rank->false_words += notification->bytes != FACE_BYTES;
         return;
     }
-    /* A step's face may come before that of the step before, a packet of which went again. */
+    /* A step's face may come before that of the step before, if a packet of that one went again. */
     for (uint32_t step = 0; step < 2; step++) {
         for (uint32_t up = 0; up < 2; up++) {
             const uint32_t direction = 2 * TRANSFERRED + up;

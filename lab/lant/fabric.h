@@ -7,7 +7,7 @@
  * Inputs     Packets as flits, and when a node's first flit leaves.
  * Outputs    A call to the node's sink when a packet's last flit has come; counters.
  * Ownership  The fabric owns packets on their way: a node takes one with lant_fabric_frame, gives
- *            it away with lant_fabric_send, and gives back what it got with lant_fabric_free.
+ *            it away with lant_fabric_send, and gives back one that it got with lant_fabric_free.
  * Time       Picoseconds; a flit takes a cycle of LANT_CYCLE_PS on every line.
  * Limits     Switches queue without a bound, unless `flow` says how buffers are kept (flow.h): the
  *            document assumes credits, and each node has few packets under way. Without it nothing

@@ -179,7 +179,7 @@ static void test_repairs(void **state)
     assert_true(ps[0] > ps[1] + 200 * UINT64_C(500) * LANT_CYCLE_PS);
 }
 
-/* Go-back-N sends what was behind a failed packet again, too: up to a window of 16. */
+/* Go-back-N sends the packets behind a failed one again, too: up to a window of 16. */
 static void test_go_back(void **state)
 {
     (void)state;

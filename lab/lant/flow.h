@@ -45,7 +45,7 @@ enum lant_flow_kind {
 /* A buffer at the far end of a line. */
 struct lant_flow_channel {
     struct list queue; /* Packets that wait to leave for it, in their order. */
-    uint32_t used;     /* Its flits, in the eyes of whoever decides about them; */
+    uint32_t used;     /* Its flits, as the end that decides about them counts them; */
     uint32_t most;     /* the most at a time. */
 };
 

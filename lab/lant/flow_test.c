@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    With credits no packet is dropped, no buffer holds more than it has room for, and nothing
- *         stops for ever; without, what is dropped is counted, and the rest arrives.
+ *         stops for ever. Without credits, dropped packets are counted, and the rest arrives.
  * Method  Packets of all lengths by chance, through stars and fat trees with buffers of hardly a
  *         packet. A model, which knows only when heads come to switches and tails leave them, says
  *         how full each buffer is. One packet after the other: times by arithmetic.

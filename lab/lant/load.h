@@ -52,7 +52,7 @@ struct lant_traffic {
 struct lant_outcome {
     double latency; /* Mean, in cycles. */
     double carried; /* Load. */
-    double share;   /* Delivered, of what was offered in the same time. */
+    double share;   /* The delivered share of the load that was offered in the same time. */
 };
 
 struct lant_outcome lant_load_network(struct lab_run *run, const struct lant_size *size,

@@ -181,9 +181,9 @@ static void on_issue(struct sim *sim, struct sim_event *event)
     lant_node_settle(CONTAINER_OF(event, struct lant_node, issue));
 }
 
-/* Answers of stores are told in their order, and so are those of loads: these are two channels of
- * the bus. An early acknowledgement waits for its timer, and a load's answer does not wait behind
- * it. */
+/* Answers of stores are reported in their order, and so are those of loads: these are two channels
+ * of the bus. An early acknowledgement waits for its timer, and a load's answer does not wait
+ * behind it. */
 static void delay(struct lant_node *node, const struct lant_shm_done *done, uint64_t at_ps)
 {
     uint32_t place = node->delayed.count++;

@@ -34,7 +34,7 @@ struct lant_costs {
     uint32_t row;         /* From an RDMA_ACK's last flit until its row is free. */
     uint32_t early_timer; /* From a footer to the early acknowledgement. */
     uint32_t t_gen;
-    uint32_t memory; /* From the interface to memory and back, beyond what is in the others. */
+    uint32_t memory; /* From the interface to memory and back, beyond the other costs. */
     bool cut_through;
 };
 
@@ -99,7 +99,7 @@ struct lant_visit {
 };
 
 struct lant_dma {
-    bool active, first;   /* A descriptor is in progress, and nothing of it has left. */
+    bool active, first;   /* A descriptor is in progress, and no packet of it has left. */
     uint64_t ready_ps;    /* The next packet's first flit can leave. */
     uint32_t unanswered;  /* Bursts without an answer of the bus. */
     uint32_t early;       /* Packets under way that were acknowledged early, */
@@ -141,7 +141,7 @@ struct lant_node {
     uint32_t last_tag;
     struct list answers; /* By the time at which they are ready. */
     struct lant_dma dma;
-    /* Beats that wait to be issued, and what becomes of those that were. */
+    /* Beats that wait to be issued, and the results of those that were. */
     struct sim_event issue, done, notify, timer;
     struct {
         uint32_t first, count;

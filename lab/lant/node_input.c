@@ -373,7 +373,7 @@ static void take_whole(struct lant_visit *visit)
     UNREACHABLE("a whole packet of no type");
 }
 
-/* The footer is readable: whoever sent the packet hears of it, unless it is an answer itself. */
+/* The footer is readable: the sender is told of it, unless the packet is an answer itself. */
 static void refuse(struct lant_visit *visit, enum lant_response response)
 {
     const struct lant_packet *packet = &visit->packet;
@@ -396,7 +396,7 @@ static bool visits_are_short(const struct lant_world *world)
     return visits->count - visits->used + visits->depth <= LANT_ESCAPES_MAX;
 }
 
-/* The packet as it would be if its CRC were that of what has come. */
+/* The packet as it would be if its CRC were that of the flits that have come. */
 static void believe_crc(struct lant_frame *frame)
 {
     struct lant_header head;

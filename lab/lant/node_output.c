@@ -126,8 +126,8 @@ void lant_node_packets_over(struct lant_node *node)
     const uint32_t leaves = node->sending && last_is_under_way(node);
     const uint32_t under_way = lant_rdma_in_flight(&node->rdma) - leaves;
     while (dma->early + dma->waiting > under_way) {
-        /* The oldest is over: its timer goes to the oldest that waits for one, which the bus is
-         * told; without timers that one itself is over. */
+        /* The oldest one is over. Its timer goes to the oldest one that waits for a timer, and the
+         * bus is told of that one. Without timers that one itself is over. */
         if (dma->early != 0 && dma->waiting == 0) {
             dma->early--;
         } else {

@@ -225,8 +225,9 @@ static bool note_overtaking(struct seen *seen, uint32_t node, struct lant_frame 
     return true;
 }
 
-/* LNI-78: the packets of a registered operation overtake each other on two ways around a ring, of
- * which another flow makes one slower; the data are right. By one way nobody overtakes anybody. */
+/* LNI-78: the packets of a registered operation overtake each other on two ways around a ring,
+ * because another flow makes one way slower. The data are right. By one way nobody overtakes
+ * anybody. */
 static void test_overtaking(void **state)
 {
     (void)state;
@@ -251,7 +252,7 @@ static void test_overtaking(void **state)
     }
 }
 
-/* LNI-79: what goes astray is dropped for its age, and its sender comes to an end. */
+/* LNI-79: a packet that goes astray is dropped for its age, and its sender comes to an end. */
 static void test_age(void **state)
 {
     (void)state;
@@ -272,7 +273,7 @@ static void test_age(void **state)
     close_world(seen);
 }
 
-/* 2.14: who sends to a node that there is not hears it at once. */
+/* 2.14: a node that sends to a destination that does not exist is told so at once. */
 static void test_nobody_there(void **state)
 {
     (void)state;
@@ -317,7 +318,7 @@ static void test_oldest(void **state)
 /* -- Accesses -----------------------------------------------------------------------------------*/
 
 /* LNI-28, LNI-29: stores of 1, 2, 4 and 8 bytes change these bytes and no others, and a load gets
- * what is there. */
+ * the bytes there. */
 static void test_each_byte(void **state)
 {
     (void)state;
@@ -426,8 +427,8 @@ static void overwrite(struct seen *seen, const struct lant_notification *notific
     memset(seen->world.nodes[0].memory + notification->source, 0xee, notification->bytes);
 }
 
-/* LNI-51: the program uses its buffer again as soon as it is told that all was sent; what was sent
- * again until then was still the old. */
+/* LNI-51: the program uses its buffer again as soon as it is told that all was sent. Packets that
+ * were sent again until then had the old bytes. */
 static void test_buffer_is_free(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ enum {
     TRANSFER_MOST = 3500,
     ACCESSES = 1024,
     /* A node's memory: for each node that writes to it, words, a flag with its data, and slots of
-     * transfers; then locks; then what it transfers to others. */
+     * transfers; then locks; then the bytes that it transfers to others. */
     FLAG_DATA_AT = WORDS * WORD + 128,
     FLAG_AT = FLAG_DATA_AT + 8 * WORD + 64,
     SLOTS_AT = 1024,
@@ -545,7 +545,7 @@ static void hear_of_arrival(struct world *world, uint32_t node,
     world->received++;
 }
 
-/* The sender hears of the end: then it writes over what it has sent (LNI-51). */
+/* The sender is told of the end: then it writes over the bytes that it has sent (LNI-51). */
 static void hear_of_end(struct world *world, uint32_t node, enum lant_queue queue,
                         const struct lant_notification *notification)
 {
@@ -921,7 +921,8 @@ static void test_random_worlds(void **state)
     }
 }
 
-/* LNI-89: a peer is dead; what goes to it fails when its attempts are over, and nothing is kept. */
+/* LNI-89: a peer is dead. A transfer to it fails when its attempts are over, and nothing is
+ * kept. */
 static void dead_peer(uint8_t retries)
 {
     enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * test_node - a world of nodes for tests, whose program counts what it is told, and a spy that sees
+ * test_node - a world of nodes for tests, whose program counts its reports, and a spy that sees
  * each packet that comes to a node: it may look, change a flit, or lose the packet.
  */
 #ifndef LAB_LANT_TEST_NODE_H

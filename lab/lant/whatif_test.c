@@ -151,7 +151,7 @@ static void test_rows(void **state)
         assert_int_equal(node->rdma.transactions.used_max, rows);
         assert_int_equal(node->rdma.counters.packets, PACKETS);
         assert_int_equal(node->rdma.counters.again, 0);
-        /* Each round trip is 200,000 cycles and what its packets take of the line. */
+        /* Each round trip is 200,000 cycles and the time of its packets on the line. */
         const uint64_t trips = PACKETS / rows;
         assert_in_range(seen->sim.now_ps / LANT_CYCLE_PS, trips * 200000,
                         (trips + 2) * (200000 + 200) + PACKETS * 80);
@@ -160,7 +160,7 @@ static void test_rows(void **state)
 }
 
 /* LNI-W-3: five nodes send to one through buffers of hardly a packet. With credits nodes wait, and
- * nothing goes again; without, what is dropped does. The data are right either way. */
+ * no packet goes again. Without them, dropped packets go again. The data are right either way. */
 static void test_hot_spot(void **state)
 {
     (void)state;

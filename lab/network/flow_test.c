@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The world of busy senders does what its configuration says, so that its experiments
- *         measure the switch: it sends at the line's rate, pauses when it is to, and accounts for
- *         every frame.
+ * Goal    The world of busy senders follows its configuration, so that its experiments measure the
+ *         switch: it sends at the line's rate, pauses when it has to, and accounts for every frame.
  * Method  Counts by hand at 10 Gb/s with frames of 980 bytes, which take 800 ns of a line; FER-87
  *         with a long pause, FER-90 in a world with everything at once.
  */
@@ -95,7 +94,7 @@ static void test_senders_share(void **state)
     end_world(world, run);
 }
 
-/* FER-87: what is held comes later, all of it; nothing comes between. 4 ms are longer than one
+/* FER-87: held frames come later, all of them; no frame comes in between. 4 ms are longer than one
  * pause can ask for. */
 static void test_hold(void **state)
 {

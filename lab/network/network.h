@@ -163,7 +163,7 @@ struct network {
     uint64_t warm_bytes[TOPOLOGY_CLASSES_MAX]; /* Delivered, by the class of the sender's link. */
     uint64_t came_ps;                          /* When the newest of all was delivered. */
     uint64_t waited_ps, waits; /* From a packet's making to its first byte on the wire: the sum. */
-    uint64_t links;            /* Wires passed by what was delivered, summed. */
+    uint64_t links;            /* Wires that the delivered packets have passed, summed. */
     struct sim_spread latency; /* From a packet's making to its delivery. */
 };
 
@@ -172,7 +172,7 @@ bool network_open(struct network *network, struct lab_run *run,
                   const struct network_config *config);
 /* Runs until every packet has come to an end. */
 void network_run(struct network *network);
-/* Checks that nothing was lost but what was counted; tells what parts take; frees. */
+/* Checks that every lost packet was counted; reports the memory of parts; frees. */
 void network_close(struct network *network);
 
 /* The memory of nodes, wires and topology, and of the most packets that were under way at a

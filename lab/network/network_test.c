@@ -114,7 +114,7 @@ static int model_next(const struct model *model)
     return best;
 }
 
-/* Does what is next; outputs that become free before packets that come at the same time. */
+/* Carries out the next event. Outputs become free before packets come at the same time. */
 static bool model_step(struct model *model)
 {
     const uint32_t ports = model->topology.first_port[topology_vertices(&model->topology)];
@@ -294,7 +294,7 @@ static void test_detours_and_patterns(void **state)
     }
 }
 
-/* Queues at the inputs: what they do not drop arrives, whoever decides. */
+/* Queues at the inputs: packets that they do not drop arrive, with any arbiter. */
 static void test_inputs(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * End nodes: what they send, and what they make of what comes.
+ * End nodes: the packets that they send, and their verdicts on those that come.
  */
 #include "lab/network/network.h"
 #include "sim/traffic.h"
@@ -163,8 +163,9 @@ void network_end(struct network *network, struct network_packet *packet)
     network_show(network);
 }
 
-/* A packet is what its source made for this node. Only its own number is expected here: packets of
- * many sources come in any order, and that none is missing or doubled the ledger knows. */
+/* A packet has the bytes that its source made for this node. Only its own number is expected here:
+ * packets of many sources come in any order, and that none is missing or doubled the ledger
+ * knows. */
 static bool right(struct network *network, const struct network_packet *packet, uint32_t node)
 {
     if (packet->destination != node) {

@@ -15,7 +15,7 @@ enum {
 #define KNEE_US    (BLOCK_BITS / 1000 / LINK_GBPS)
 
 /* The cost of responses for a write of one block: one is read and handled; and when the R5 wakes
- * for the write, it reads in vain. */
+ * for the write, it reads once and finds none. */
 #define ANSWER_US (1.37 + 2 * 0.13)
 
 static const double costs_us[] = {2, 6, 10, 13, 15, 16, 17, 19, 22, 27, 32};

@@ -28,7 +28,7 @@ enum way {
     WAYS,
 };
 
-/* The machine, and what its software costs, as section 5's table has it. */
+/* The machine, and the cost of its software, as section 5's table has it. */
 struct setting {
     struct lab_run *run;
     struct exanest_machine_config config;

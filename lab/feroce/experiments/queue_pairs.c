@@ -75,7 +75,8 @@ static void small_rows(struct lab_run *run, struct feroce_sums *sums)
     double rates[QPS_MOST + 1] = {0};
     for (uint32_t qps = 1; qps <= QPS_MOST; qps++) {
         rates[qps] = small_rate(run, sums, qps);
-        /* A round of the reader has 8 cycles for who sends, 3 for who does not. */
+        /* A round of the reader has 8 cycles for a queue pair that sends, 3 for one that does
+         * not. */
         lab_add_point(series, qps, rates[qps], 322.265625 * qps / (8 * qps + 3 * (8 - qps)));
         lab_progress(run, 0.64 + 0.04 * qps);
     }

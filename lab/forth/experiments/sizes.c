@@ -176,7 +176,7 @@ static void add_knee(struct lab_run *run)
         expected_knee(run), knee, 0.05);
 }
 
-/* The document's curves are lost; what it says of them are the two limits. */
+/* The document's curves are lost; its text has the two limits. */
 static void add_figure_13(struct lab_run *run)
 {
     static const uint32_t table[] = {1, 2, 4, 8, 16, 31, 62, 128, 256, 512};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * An all-to-all and a halo exchange of 1,024 nodes, where bits are flipped: every byte is right,
- * and everything is told once. All of it is prediction: the thesis had a handful of boards.
+ * and each operation is reported once. All of it is prediction: the thesis had a handful of boards.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Tori, fat trees and dragonflies under load, every node sending to any other: latency, and what
- * is carried. All of it is prediction: the document has average distances only.
+ * Tori, fat trees and dragonflies under load, every node sending to any other: latency, and the
+ * carried load. All of it is prediction: the document has average distances only.
  */
 #include "lab/lant/load.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Large transfers in segments: who is behind them, and what can begin early (rows A64, A68).
+ * Large transfers in segments: the transfers behind them, and those that can begin early (rows A64,
+ * A68).
  */
 #include "lab/lant/bench.h"
 

@@ -124,9 +124,9 @@ struct losses {
     uint64_t worst_bytes; /* The most room that an input took in any of them. */
 };
 
-/* Senders begin while the receiver holds the switch's output, at several moments of what is sent on
- * the way back, so that each input fills at the rate of its line; when the receiver lets go they go
- * on for a while. */
+/* Senders begin while the receiver holds the switch's output, at several moments of the frames on
+ * the way back, so that each input fills at the rate of its line. When the receiver lets go, they
+ * go on for a while. */
 static struct losses lost_at(struct lab_run *run, struct flow_config *config)
 {
     const uint32_t phases = (uint32_t)lab_value(run, "phases");

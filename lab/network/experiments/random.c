@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Random traffic through a network: what it carries, how long that takes, what becomes of errors.
+ * Random traffic through a network: the carried load, the latency, the effects of errors.
  */
 #include <math.h>
 #include <stdio.h>
