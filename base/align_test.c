@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Rounding up gives a multiple, not less than what it was given, and the nearest of these.
+ * Goal    Rounding up gives the nearest multiple that is not less than the number.
  * Method  Counting up unit by unit, for all units up to a page and all sizes up to three of them;
  *         and the largest sizes there are.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * delay - a long cable between two interfaces: what comes in by one leaves by the other, later.
+ * delay - a long cable between two interfaces: a frame that comes in by one leaves by the other,
+ * later.
  *
  * Usage: delay IFACE IFACE MICROSECONDS
  * For kernels without netem. Each frame waits in the ring where the kernel has put it: it is
@@ -138,8 +139,8 @@ static void send_all(int fd, struct mmsghdr *messages, unsigned int count)
     }
 }
 
-/* Sends what is due, at most BATCH frames, and returns how many. *next: when the next one is due,
- * or INT64_MAX. */
+/* Sends the frames that are due, at most BATCH, and returns how many. *next: when the next one is
+ * due, or INT64_MAX. */
 static unsigned int carry(struct end *from, const struct end *to, int64_t delay_ns, int64_t *next)
 {
     struct iovec parts[BATCH];

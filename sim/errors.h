@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * errors - a fault element: which bits of what passes are flipped, and what is lost whole.
+ * errors - a fault element: bits that are flipped, and packets that are lost whole.
  *
  * The distance to the next flipped bit is drawn once, so a stretch without errors costs a
  * subtraction, however many bits it has.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * faults - a fault element: what happens to packets, datagrams and other whole units.
+ * faults - a fault element: faults of packets, datagrams and other whole units.
  *
  * Purpose    Decides of one unit after the other whether a fault strikes it. The caller carries the
  *            fault out.

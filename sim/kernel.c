@@ -251,8 +251,8 @@ static void close_slot(struct sim *sim)
     sim->slot.opened = NONE;
 }
 
-/* Puts an event that is near where it belongs. If it is earlier than what is opened, because the
- * next event was looked for before this one was scheduled, that is closed first. */
+/* Puts an event that is near where it belongs. It may be earlier than the opened part, because the
+ * next event was looked for before this one was scheduled. Then that part is closed first. */
 static void put(struct sim *sim, struct sim_event *event)
 {
     const uint64_t slot = event->at_ps >> SIM_SLOT_BITS, part = event->at_ps >> SIM_PART_BITS;

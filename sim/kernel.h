@@ -93,7 +93,7 @@ static inline bool sim_event_scheduled(const struct sim_event *event)
     return !list_empty(&event->node);
 }
 
-/* The time as engines are told it, who count nanoseconds. */
+/* The time for engines, which count nanoseconds. */
 #define SIM_NS UINT64_C(1000)
 
 static inline struct instant sim_instant(const struct sim *sim)

@@ -18,7 +18,7 @@
 
 #define EVENTS 200
 
-/* The model: what is scheduled, in the order of scheduling. */
+/* The model: the scheduled events, in the order of scheduling. */
 struct entry {
     uint64_t at_ps;
     uint32_t index;
@@ -252,7 +252,8 @@ static void test_earlier_than_what_is_opened(void **state)
     expect(&few, "abefcd");
 }
 
-/* The same, but what was opened is cancelled in between: a part, then a slot. */
+/* The same, but the events of the opened part, then of the opened slot, are cancelled in
+ * between. */
 static void test_earlier_than_what_was_opened(void **state)
 {
     (void)state;

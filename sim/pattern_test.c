@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Destinations are those that the pattern's name or the matrix say, as often as they say;
- *         traces are read as written; what is wrong is refused with its line.
+ * Goal    Destinations are those that the pattern's name or the matrix say, as often as they say.
+ *         Traces are read as written. An error is refused with its line.
  * Method  Maps against models on strings of digits; frequencies of a seed within five standard
  *         deviations; lines by hand.
  */

@@ -27,7 +27,7 @@ struct sim_pool {
 void sim_pool_open(struct sim_pool *pool, uint32_t count, size_t bytes);
 void sim_pool_close(struct sim_pool *pool);
 
-/* NULL: all are taken. The object holds what its last user left there. */
+/* NULL: all are taken. The object has the bytes that its last user left there. */
 static inline void *sim_pool_take(struct sim_pool *pool)
 {
     if (LIKELY(pool->depth > 0)) {

@@ -61,7 +61,7 @@ static void add_word(struct text_lines *lines, const char *from, const char *to)
     lines->count += lines->count <= TEXT_WORDS_MAX;
 }
 
-/* Splits what stands before a comment. */
+/* Splits the words before a comment. */
 static void split(struct text_lines *lines, const char *from, const char *to)
 {
     lines->count = 0;

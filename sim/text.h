@@ -49,7 +49,8 @@ bool text_word_is(struct text_word word, const char *text);
 MUST_USE bool text_word_number(struct text_word word, uint64_t most, uint64_t *value);
 /* Reads a decimal number with up to three places behind the point, as thousandths. */
 MUST_USE bool text_word_thousandths(struct text_word word, uint64_t most, uint64_t *value);
-/* Cuts off what stands before the first `separator`; false: there is none, and all was cut off. */
+/* Cuts off the text before the first `separator`. False: there is no separator, and all was cut
+ * off. */
 bool text_word_cut(struct text_word *rest, char separator, struct text_word *before);
 
 /* To print a word: printf("%.*s", TEXT_WORD(word)). A long one is cut short. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Lines, words and numbers are read as people mean them, and errors name the line.
- * Method  Cases by hand, at the edges of what is accepted.
+ * Method  Cases by hand, at the limits of the grammar.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -58,7 +58,7 @@ static inline void search(const struct topology *topology, uint32_t node, uint32
     }
 }
 
-/* Follows the routes; the classes of the links are what was walked. */
+/* Follows the routes, notes the classes of the links on them, and returns their number. */
 static inline uint32_t walk(const struct topology *topology, uint32_t from, uint32_t to,
                             uint32_t entropy, uint32_t most, uint8_t *classes)
 {

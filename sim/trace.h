@@ -5,7 +5,7 @@
  * Purpose    Tracks of spans (something lasts) and of values (a level changes), written as Chrome
  *            trace events (Perfetto, chrome://tracing) or as VCD (GTKWave, Surfer).
  * Ownership  Names are kept by pointer: string literals, or what lives as long as the trace.
- * Limits     SIM_TRACE_RECORDS_MAX records; what comes later is counted and said.
+ * Limits     SIM_TRACE_RECORDS_MAX records; later ones are counted and reported.
  * Source     "Trace Event Format" (Google, 2016); IEEE 1364-2005, clause 18 (VCD).
  */
 #ifndef SIM_TRACE_H

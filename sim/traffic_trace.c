@@ -46,7 +46,7 @@ static bool read_message(struct traffic_trace *trace, const struct text_lines *l
     return true;
 }
 
-/* Gives back what was taken for lines that turned out longer than the shortest. */
+/* Gives back the memory that was taken for lines that turned out longer than the shortest. */
 static void trim(struct traffic_trace *trace)
 {
     struct traffic_message *const messages =

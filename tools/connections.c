@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * connections - the command line, and what is printed.
+ * connections - the command line, and the output.
  */
 #include <getopt.h>
 #include <jansson.h>

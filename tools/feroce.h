@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * feroce - `nonic feroce`: a front end without its FPGA, its receiver, and what tells it to send.
+ * feroce - `nonic feroce`: a front end without its FPGA, its receiver, and the command that tells
+ * it to send.
  *
  * Each gets its own arguments, argv[0] being its name, and returns the exit status.
  */

@@ -273,7 +273,7 @@ static const struct option options[] = {{"address", required_argument, NULL, 'a'
                                         {"help", no_argument, NULL, 'h'},
                                         {NULL, 0, NULL, 0}};
 
-/* Options whose value is a whole number. NULL: taken; else what is valid. */
+/* Options whose value is a whole number. NULL: taken; else the valid values. */
 static const char *take_number(struct line *line, int option, const char *text)
 {
     struct feroce_retransmission_config *window = &line->wishes.board.window;

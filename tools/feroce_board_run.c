@@ -450,7 +450,7 @@ static bool has_ended(struct run *run, struct instant now)
     return run->open == 0 || now.ns - run->done.ns >= LINGER_NS;
 }
 
-/* The board's own request is answered, or was in vain. */
+/* The board's own request is answered, or was given up. */
 static void finish_request(struct run *run)
 {
     while (run->board.master.status == FEROCE_STATUS_PENDING) {

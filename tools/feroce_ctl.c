@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nonic feroce ctl - the command line: which message, and what is in it.
+ * nonic feroce ctl - the command line: the message and its fields.
  */
 #include "tools/feroce_ctl.h"
 
@@ -113,7 +113,7 @@ static enum action users_of(int option)
     }
 }
 
-/* Takes an option about the message. Returns NULL, or what it accepts. */
+/* Takes an option about the message. Returns NULL, or the values that it accepts. */
 static const char *take_field(struct ctl *ctl, int option, const char *text)
 {
     bool good = true;

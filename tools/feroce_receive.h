@@ -99,7 +99,7 @@ struct feroce_side stream_side(const struct stream *stream);
 /* RTR and RTS. */
 bool stream_connect(struct stream *stream, const struct device *device,
                     const struct feroce_side *remote, char *error);
-/* Takes what has come, then no more: the queue pair is gone. */
+/* Takes the messages that have come, then no more: the queue pair is gone. */
 void stream_stop(struct stream *stream, const struct wishes *wishes);
 bool stream_post(struct stream *stream, const struct wishes *wishes, uint64_t buffer);
 

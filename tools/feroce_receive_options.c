@@ -89,7 +89,7 @@ static bool take_check(struct wishes *wishes, const char *text)
     return false;
 }
 
-/* Takes an option about addresses and versions. Returns NULL, or what it accepts. */
+/* Takes an option about addresses and versions. Returns NULL, or the values that it accepts. */
 static const char *take_place(struct wishes *wishes, int option, const char *text)
 {
     uint32_t value = 0;
@@ -171,8 +171,8 @@ static int judge(const struct wishes *wishes)
     return 0;
 }
 
-/* Each immediate takes a receive, so receives keep the writer from what is not read yet: while one
- * message is read, as many others as there are receives may be written. */
+/* Each immediate takes a receive, so receives keep the writer from messages that are not read yet.
+ * While one message is read, as many others as there are receives may be written. */
 static void bound_receives(struct wishes *wishes)
 {
     const uint32_t room = wishes->wrap / wishes->buf_size;

@@ -70,7 +70,7 @@ static bool find_gid(struct device *device, int wanted, char *error)
 }
 
 /* No device that was tried says yes: its memory would have to come from a GPU's own library, which
- * is not a part of this program. So the device's answer is told, and nothing is received. */
+ * is not a part of this program. So the device's answer is printed, and nothing is received. */
 static bool refuse_gpu(const struct device *device, char *error)
 {
     struct ibv_pd *pd = ibv_alloc_pd(device->context);
@@ -222,8 +222,8 @@ static void gid_of(uint32_t ip, union ibv_gid *gid)
     store_be32(gid->raw + 12, ip);
 }
 
-/* The front end may have sent before RTS, and what it sent may have been wrong: the queue pair is
- * connected all the same, and its completions say what was wrong. */
+/* The front end may have sent before RTS, and its packets may have been wrong. The queue pair is
+ * connected all the same, and its completions name the error. */
 static bool has_failed(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr;

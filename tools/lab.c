@@ -144,7 +144,7 @@ static struct lab_run *prepare(const struct lab_job *job, uint32_t count, char *
     return runs;
 }
 
-/* This is said before a long run, not after it. */
+/* The message comes before a long run, not after it. */
 static bool can_write(const struct lab_job *job, char *error, size_t error_bytes)
 {
     struct sim_trace *trace = NULL;
@@ -243,7 +243,7 @@ static const struct option run_options[] = {
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0}};
 
-/* Behind the options stands the experiment, which says what its sweeps are. */
+/* The experiment stands behind the options, and it defines the sweeps. */
 static int run_named(struct lab_job *job, char **words, int count, const char *const *sweeps,
                      uint32_t sweep_count)
 {
@@ -349,7 +349,7 @@ struct choice {
     uint32_t count;
 };
 
-/* Which experiments the words mean; all without words. False, and it is said: a word means none. */
+/* Which experiments the words mean; all without words. False, with a message: a word names none. */
 static bool choose(char **words, int count, bool quick, struct choice *choice)
 {
     *choice = (struct choice){.count = 0};

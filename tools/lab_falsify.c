@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Falsification: does each row break without what it is said to rest on?
+ * Falsification: does each row break without the settings on which its claim rests?
  */
 #include <math.h>
 #include <stdlib.h>

@@ -157,7 +157,7 @@ static void widen(struct span *span, double value)
     }
 }
 
-/* The y values of curves, of what is expected, and of marks, which gnuplot would not count. */
+/* The y values of curves, of expected values, and of marks, which gnuplot would not count. */
 static struct span y_span(const struct lab_run *run, uint32_t figure)
 {
     struct span span = {LAB_UNBOUNDED, -LAB_UNBOUNDED};

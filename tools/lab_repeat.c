@@ -16,7 +16,7 @@ static const double student[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.36
 
 static double quantile(uint32_t freedom)
 {
-    /* Beyond the table, the normal distribution's, and the first term of what it lacks. */
+    /* Beyond the table, the normal distribution's value, and the first term of its error. */
     return freedom <= COUNT_OF(student) ? student[freedom - 1] : 1.96 + 2.4 / freedom;
 }
 

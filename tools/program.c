@@ -106,7 +106,7 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* The loader itself can be run, too: it is static, and loads what comes after it. */
+/* The loader itself can be run, too: it is static, and loads the program after it. */
 static bool is_loader(const char *path)
 {
     char *real = realpath(path, NULL);

@@ -95,7 +95,7 @@ static bool find_library(char *library, size_t bytes)
     return true;
 }
 
-/* Where the loader cannot load what is preloaded, it says so and runs the program without it. */
+/* If the loader cannot load a preloaded library, it says so and runs the program without it. */
 static bool try_library(const char *library)
 {
     struct statvfs system;

@@ -98,7 +98,7 @@ static void fly(struct sim_port *port, const struct pause *pause)
     }
 }
 
-/* Sends what is wanted of one kind. */
+/* Sends the wanted flow control of one kind. */
 static bool fly_wanted(struct sim_port *port)
 {
     for (uint32_t kind = 0; kind < COUNT_OF(port->wants); kind++) {

@@ -146,7 +146,7 @@ struct sim_port_calls {
     void (*on_begin)(struct sim_port *port, struct sim_frame *frame);
     /* The line is free again: what began last is out, its gap included. May be NULL. */
     void (*on_free)(struct sim_port *port);
-    /* on_frame comes with the head of a frame, and with what is spoilt; else with its tail. */
+    /* on_frame comes with the head of a frame, also of a spoilt one; else with its tail. */
     bool at_head;
 };
 
@@ -171,15 +171,15 @@ struct sim_port {
     /* Pauses to which it listens; all, when it was opened. */
     bool hears_link;
     uint8_t hears_classes;
-    struct sim_errors errors; /* Those of what it sends. */
+    struct sim_errors errors; /* Those of the frames that it sends. */
     /* Sending. */
     struct list queues[PAUSE_CLASSES];
     uint64_t waiting_bytes[PAUSE_CLASSES]; /* In these queues. */
     struct sim_event turn;                 /* The line is free, or a pause is over. */
     bool sending;                          /* The line is not free yet, */
-    uint64_t tail_ps, free_ps;             /* until then; what is in progress ends at its tail. */
+    uint64_t tail_ps, free_ps;             /* until then; a frame in progress ends at its tail. */
     uint64_t link_until_ps, until_ps[PAUSE_CLASSES]; /* Paused until then. */
-    /* Flow control that it sends: what is wanted, by kind, and what is on the line. */
+    /* Flow control that it sends: the wanted pauses, by kind, and those on the line. */
     struct pause wanted[2];
     bool wants[2];
     struct sim_flight *flights; /* A ring. */
@@ -191,7 +191,7 @@ struct sim_port {
 void sim_port_open(struct sim_port *port, struct sim *sim, const struct sim_ethernet_kind *kind,
                    const struct sim_port_calls *calls);
 void sim_port_close(struct sim_port *port);
-/* They are the two ends of a line, each direction of which is of its sender's kind. */
+/* They are the two ends of a line. Each direction is of its sender's kind. */
 void sim_port_join(struct sim_port *a, struct sim_port *b);
 
 /* The frame, which was opened, goes to the end of its class's queue; it begins now if it can. */

@@ -5,7 +5,7 @@
  * Purpose    Passes frames on; asks senders to pause when their frames take too much room (PFC or
  *            LFC, by input); marks frames where a queue is long (ECN); drops frames that find no
  *            room.
- * Outputs    The same frames on other lines; pauses; counters; what it dropped, by on_loss.
+ * Outputs    The same frames on other lines; pauses; counters; dropped frames, by on_loss.
  * Ownership  The switch owns its ports; frames are their users'. Nothing is allocated later on.
  * Units      Bytes of frames, FCS included, without preamble and gap.
  * Limits     A frame that cuts through takes no room. Each class of an input has room and

@@ -717,8 +717,8 @@ struct load {
     uint64_t digest; /* The result of the run. */
 };
 
-/* Busy senders to the last host, which sends to the first one and pauses. FER-87: nothing of what
- * was paused is lost. Returns the room that was used. */
+/* Busy senders to the last host, which sends to the first one and pauses. FER-87: no paused frame
+ * is lost. Returns the room that was used. */
 static uint64_t loaded(const struct sim_ethernet_switch_kind *kind, struct load *load,
                        const uint32_t *sizes, uint32_t *lost)
 {

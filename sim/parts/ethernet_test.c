@@ -237,7 +237,7 @@ static void test_pause_of_idle(void **state)
     line_close(line);
 }
 
-/* FER-84: quanta 0 ends a pause at once, of whichever kind. */
+/* FER-84: quanta 0 ends a pause of either kind at once. */
 static void test_quanta_0(void **state)
 {
     (void)state;

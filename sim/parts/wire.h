@@ -41,7 +41,7 @@ static inline uint64_t sim_wire_ps(const struct sim_wire_kind *kind, uint64_t by
     return bytes * kind->byte_fs / 1000;
 }
 
-/* How long what is ready at `ready_ps` waits for what was sent before. */
+/* The time for which a packet that is ready at `ready_ps` waits for earlier ones. */
 static inline uint64_t sim_wire_wait_ps(const struct sim_wire *wire, uint64_t ready_ps)
 {
     return sim_later(wire->free_ps, ready_ps) - ready_ps;
