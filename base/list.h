@@ -59,7 +59,7 @@ static inline void list_prepend(struct list *head, struct list *node)
     list_append(head->next, node);
 }
 
-/* Takes the first node off and returns it; NULL: there is none. */
+/* Takes the first node off and returns it; NULL: none. */
 static inline struct list *list_pop(struct list *head)
 {
     if (list_empty(head)) {

@@ -309,7 +309,7 @@ static void open_slot(struct sim *sim, struct list *list)
     parts_open(&sim->slot, list, slot, SIM_PART_BITS);
 }
 
-/* The list that begins with the next of the events that are near; NULL: there is none. */
+/* The list that begins with the next of the events that are near; NULL: none. */
 static struct list *first(struct sim *sim)
 {
     struct list *list = parts_first(&sim->times);

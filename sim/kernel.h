@@ -52,7 +52,7 @@ struct sim_event {
 
 struct sim_heap {
     uint64_t floor_ps;
-    uint64_t least_ps; /* No event is earlier; UINT64_MAX: there is none. */
+    uint64_t least_ps; /* No event is earlier; UINT64_MAX: none. */
     uint64_t filled;   /* Bit b - 1: bucket b may hold something. */
     struct list buckets[SIM_BUCKETS];
 };
@@ -119,7 +119,7 @@ static inline void sim_reschedule(struct sim *sim, struct sim_event *event, uint
     sim_schedule(sim, event, at_ps);
 }
 
-/* Runs the next event. False: there is none. */
+/* Runs the next event. False: none. */
 bool sim_step(struct sim *sim);
 
 /* Runs every event up to and including `until_ps`, which is then the time. */

@@ -37,7 +37,7 @@ bool text_refuse(char *error, size_t error_bytes, const char *format, ...)
 
 void text_lines_init(struct text_lines *lines, const char *text, size_t bytes, char *error,
                      size_t error_bytes);
-/* Goes to the next line that holds a word. False: there is none. */
+/* Goes to the next line that holds a word. False: none. */
 bool text_lines_next(struct text_lines *lines);
 /* Writes "line N: ..."; always false, so that it can be returned. */
 bool text_line_refuse(const struct text_lines *lines, const char *format, ...)

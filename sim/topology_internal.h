@@ -48,7 +48,7 @@ uint32_t topology_label(const struct topology *topology, uint32_t first, uint32_
 struct topology_sizes {
     uint32_t list[TOPOLOGY_DIGITS_MAX];
     uint32_t count;
-    uint32_t extra; /* 0: there is none. */
+    uint32_t extra; /* 0: none. */
 };
 
 /* Each builds its network, or says why it cannot. */

@@ -31,7 +31,7 @@ struct search {
     struct topology *topology;
     struct topology_table *table;
     const struct text_word *names;
-    const struct topology_detour *detours; /* Those of the columns that are not done. */
+    const struct topology_detour *detours; /* Detours of the columns that are not done. */
     uint32_t detour_count;
     uint32_t *hops, *queue; /* By vertex. */
     uint32_t *hash;         /* Numbers of sets, plus 1. */

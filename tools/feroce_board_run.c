@@ -159,7 +159,8 @@ static void start_those_wished(struct run *run, uint32_t index, struct instant n
         start(run, index, &wishes->meta, now);
     } else if (run->open == wishes->board.window.qps) {
         for (uint32_t i = 0; i < wishes->board.window.qps; i++) {
-            if (run->streams[i].waits_for_others) { /* Else only another one was opened anew. */
+            if (run->streams[i].waits_for_others) { /* If not, another stream alone was opened
+                                                     * anew. */
                 run->streams[i].waits_for_others = false;
                 start(run, i, &wishes->meta, now);
             }

@@ -124,7 +124,7 @@ bool stream_init(struct stream *stream, const struct device *device, const struc
     const size_t ring = (size_t)wishes->wrap + wishes->buf_size;
     const size_t buffers = wishes->write_ring ? 0 : (size_t)wishes->num_buf * wishes->buf_size;
     int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-    if (!wishes->write_ring) { /* Else the last word must not come before the others. */
+    if (!wishes->write_ring) { /* In a ring the last word must not come before the others. */
         access |= IBV_ACCESS_RELAXED_ORDERING;
     }
     stream->memory_bytes = ring + buffers;

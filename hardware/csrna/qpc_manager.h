@@ -155,7 +155,7 @@ static inline bool qpc_manager_idle(const struct qpc_manager *manager)
 /* Fails a CHECK unless every invariant of the specification's section 2.2 that can be seen between
  * two steps holds. Slow: for tests. */
 void qpc_manager_check(struct qpc_manager *manager);
-/* Those of them that cost little: at the end of each step and request. */
+/* Checks only the cheap ones of them: at the end of each step and request. */
 void qpc_manager_check_counts(const struct qpc_manager *manager);
 
 #endif

@@ -29,7 +29,7 @@ struct world {
     struct qpc memory[QPS];
     uint32_t fetches[LOG], fetched, returned;
     struct qpc_answer answers[LOG];
-    uint32_t versions[LOG]; /* That the answers showed. */
+    uint32_t versions[LOG]; /* The versions that the answers showed. */
     uint32_t answered, expected;
     uint32_t writes;
 };

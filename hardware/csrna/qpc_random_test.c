@@ -48,7 +48,7 @@ struct asked {
     uint32_t qp;
     uint32_t
         ticket; /* Its number among the requests of its queue pair, once the arbiter took it. */
-    uint64_t sequence; /* And among all. */
+    uint64_t sequence; /* Its number among all requests. */
     uint64_t asked_at;
     uint8_t channel, index, operation;
 };

@@ -30,7 +30,7 @@ struct exanest_shift_command {
     uint16_t next;  /* The next one of the channel. */
     uint16_t bytes; /* 1..256. */
     uint8_t source_lane, target_lane;
-    uint8_t beats, words; /* That come, and that go. */
+    uint8_t beats, words; /* Beats that come in, and words that go out. */
 };
 
 struct exanest_shift_channel {

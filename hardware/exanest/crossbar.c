@@ -97,7 +97,7 @@ static uint32_t grant(struct exanest_crossbar *crossbar, uint32_t free)
 struct moves {
     uint32_t taken;    /* Inputs. */
     uint32_t entering; /* Outputs whose first register gets a word. */
-    uint32_t ending;   /* Those of them whose word is a packet's last. */
+    uint32_t ending;   /* Outputs of `entering` whose word is a packet's last. */
 };
 
 static void discard(struct exanest_crossbar *crossbar, struct moves *moves, uint32_t inputs,

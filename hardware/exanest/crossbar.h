@@ -62,7 +62,7 @@ struct exanest_crossbar {
     uint8_t ports, latency, idle;
     uint32_t waiting;                            /* Inputs whose header waits for its output. */
     uint32_t engaged;                            /* Inputs in the midst of a packet. */
-    uint32_t discarding;                         /* Those of them whose packet is dropped. */
+    uint32_t discarding;                         /* Inputs of `engaged` whose packet is dropped. */
     uint32_t wanted;                             /* Outputs with requests. */
     uint32_t busy;                               /* Outputs in the midst of a packet. */
     uint32_t resting;                            /* Outputs between two packets: all of `rest`. */

@@ -251,7 +251,7 @@ struct exanest_firmware {
     uint16_t issued;   /* In this pass. */
     bool answers_wait; /* The last read of a response found one: there may be more. */
     uint32_t work_ns;
-    uint64_t words[EXANEST_DESCRIPTOR_WORDS]; /* That are being stored. */
+    uint64_t words[EXANEST_DESCRIPTOR_WORDS]; /* The words that are being stored. */
     uint32_t lanes[EXANEST_REQUEST_LANES];    /* The request that is being read. */
     /* Pages. */
     uint16_t bound, pages_fresh;

@@ -34,7 +34,7 @@ enum exanest_firmware_stage {
     EXANEST_STAGE_W1,
     EXANEST_STAGE_W2,
     EXANEST_STAGE_W3,
-    EXANEST_STAGE_CONTROL, /* And two more. */
+    EXANEST_STAGE_CONTROL, /* This stage has two more behind it. */
     EXANEST_STAGE_END = EXANEST_STAGE_CONTROL + 3,
 };
 

@@ -100,7 +100,7 @@ static inline void rig_update(struct rig *rig, const struct exanest_firmware_act
         for (uint32_t i = 0; i < rig->transfer_count; i++) {
             struct rig_transfer *transfer = &rig->transfers[i];
             if (!transfer->read && transfer->pdid != 0 && transfer->channel == action->channel) {
-                transfer->ended = true; /* Those before it on this channel had ended. */
+                transfer->ended = true; /* Earlier transfers of this channel had ended. */
             }
         }
     }

@@ -101,7 +101,7 @@ struct rig {
     uint64_t pl_request_reads, sleeps, stores, steps, control_at, w3_at, w3_first_at;
     bool last_hint;
     bool woken;     /* By RIG_WAKE. */
-    uint64_t limit; /* No sleep goes beyond it; 0: there is none. */
+    uint64_t limit; /* No sleep goes beyond it; 0: none. */
     uint32_t responses, requests, request_lane;
     uint32_t response_ring[4096]; /* Deep: the network is not part of this. */
     struct exanest_word request_ring[RIG_FIFO][EXANEST_READ_REQUEST_WORDS];

@@ -36,7 +36,7 @@ struct exanest_output_buffer {
     uint8_t slot_count;
     uint8_t used_count;
     uint16_t used;                     /* Bit i: slot i. */
-    uint16_t filled;                   /* Those that could be sent next. */
+    uint16_t filled;                   /* Slots that could be sent next. */
     uint16_t waiting;                  /* Released, but not free yet. */
     uint8_t by_age[EXANEST_SLOTS_MAX]; /* The used ones, in order of allocation. */
     struct exanest_slot *slots;
@@ -68,7 +68,7 @@ enum exanest_fill {
 enum exanest_fill exanest_buffer_write(struct exanest_output_buffer *buffer, uint32_t slot,
                                        struct exanest_word word, uint32_t response);
 
-/* comp_winner: the oldest filled slot of the port; -1: there is none. */
+/* comp_winner: the oldest filled slot of the port; -1: none. */
 int exanest_buffer_winner(const struct exanest_output_buffer *buffer, uint32_t port);
 
 /* The ExaNetizer has begun to send the slot: it wins no more. */

@@ -79,9 +79,9 @@ struct exanest_receiver_counters {
     uint64_t acknowledgements[EXANEST_STATUS_COUNT]; /* those to packetizers. */
     uint64_t aged;                                   /* Contexts that were forgotten. */
     uint64_t flushes;         /* Newer instances that took the place of older ones. */
-    uint64_t notifications;   /* Sent. */
-    uint64_t notified;        /* Those of others that were written to memory; */
-    uint64_t notify_failed;   /* that weren't, or with wrong bytes. */
+    uint64_t notifications;   /* Notifications that were sent. */
+    uint64_t notified;        /* Notifications of others that were written to memory; */
+    uint64_t notify_failed;   /* those that were not, or with wrong bytes. */
     uint64_t dropped;         /* Packets without a good footer: nobody can be told. */
     uint64_t unexpected;      /* Packets of types that do not belong here. */
     uint64_t outside;         /* Packets refused because of where they'd go, or a control's size. */

@@ -130,7 +130,7 @@ static void feed(struct garbage *garbage, const struct exanest_beat *beat)
     while (!exanest_receiver_ready(&garbage->rig->receiver, beat)) {
         cycle(garbage);
         cycles++;
-        assert_true(cycles < 1000); /* Else it hangs. */
+        assert_true(cycles < 1000); /* If not, it hangs. */
     }
     name(&garbage->named, beat);
     exanest_receiver_take(&garbage->rig->receiver, beat);

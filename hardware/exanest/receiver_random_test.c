@@ -589,7 +589,7 @@ static void test_worlds(void **state)
         free(world);
     }
     for (uint32_t i = 0; i < EXANEST_MEANING_COUNT; i++) {
-        assert_true(meanings[i] > 100); /* Else the worlds show nothing of it. */
+        assert_true(meanings[i] > 100); /* If not, the worlds show nothing of it. */
     }
     for (uint32_t i = 0; i < DAMAGE_COUNT; i++) {
         assert_true(damages[i] > 100);

@@ -514,7 +514,7 @@ static void test_header_alone(void **state)
     (void)state;
     struct rig *rig = new_rig();
     const struct block block = {0x100, 100, 9, 3, 7, false};
-    send_line(rig, &block, 0); /* So that a footer stands in the intake. */
+    send_line(rig, &block, 0); /* This leaves a footer in the intake. */
     for (uint32_t type = EXANEST_WRITE; type <= EXANEST_FLOW_RATE; type++) {
         const struct exanest_header header = {.target.va = 0x100, .type = (uint8_t)type};
         const struct test_packet packet = test_packet(&header, NULL, NULL);

@@ -103,7 +103,7 @@ void exanest_replies_put_acknowledgement(struct exanest_replies *replies, uint16
 /* An acknowledgement, to the zDMA whose packet had this footer. */
 void exanest_replies_put_zdma(struct exanest_replies *replies, uint16_t pdid,
                               const struct exanest_footer *footer, enum exanest_status status);
-/* One of the first two, as the packet's asker needs it. False: there is none. */
+/* One of the first two, as the packet's asker needs it. False: none. */
 bool exanest_replies_answer(struct exanest_replies *replies, const struct exanest_header *header,
                             const struct exanest_footer *footer, enum exanest_status status);
 /* 16 bytes to an address that a user gave, with the transaction's footer. */

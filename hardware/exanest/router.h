@@ -19,10 +19,10 @@
  * Each local input, and each virtual channel of a remote input, is a lane: a queue of whole
  * packets. A packet leaves the head of its lane only when the next router has promised a slot (a
  * credit) for all of it, and then it leaves while it still comes in (virtual cut-through). So a
- * packet that has begun needs nothing more than what it holds.
+ * packet that has begun needs no more slots.
  *
- * Why nothing waits in a circle. A waiting packet holds a slot of lane L and waits for one of lane
- * L'. Give each lane a rank, and each packet waits for a lane of higher rank:
+ * No packets wait in a circle, for this reason. A waiting packet holds a slot of lane L and waits
+ * for one of lane L'. Give each lane a rank, and each packet waits for a lane of higher rank:
  *   - Dimensions are taken in the order x, y, z, and local outputs come last. A lane of dimension d
  *     waits for lanes of d, of later ones, or for a local output, never for an earlier one. Local
  *     inputs come first: nothing waits for them.
@@ -31,10 +31,10 @@
  *     to channel 1 with the hop across the dateline. Rank channel 0 by the hops left to the
  *     dateline, and channel 1 behind it, by the hops made since. No packet comes round to the
  *     dateline again, because it goes the shorter way: at most half the ring.
- *   - Local outputs are taken in the end: in F1 what comes from the router goes to a block of F1 or
- *     over one link (routing.h), never back to the router. That blocks take what comes whatever
- *     becomes of what they send themselves is the world's to see to.
- * With one channel (`channels` = 1) the ring is closed, and it does lock up: a test shows it.
+ *   - Local outputs are taken in the end: in F1 a packet from the router goes to a block of F1 or
+ *     over one link (routing.h), never back to the router. The world must see to it that blocks
+ *     take packets even when their own packets cannot leave. With one channel (`channels` = 1) the
+ *     ring is closed, and it does lock up: a test shows it.
  *
  * Packets of one source and one destination stay in order: they take the same lanes.
  *
@@ -102,17 +102,17 @@ struct exanest_router_wait {
 };
 
 struct exanest_router_counters {
-    uint64_t packets, words; /* That left. */
+    uint64_t packets, words; /* Packets and words that left. */
     uint64_t bad_headers;    /* Packets dropped: no destination can be read, */
     uint64_t outside;        /* or it lies outside the torus. */
     uint64_t overruns;       /* Packets dropped: the neighbour had no credit for them. */
     uint64_t wrong_channels; /* Packets dropped: we have no such channel. */
-    uint64_t wrong_credits;  /* Credits for what was not used. */
+    uint64_t wrong_credits;  /* Credits for slots that were not used. */
 };
 
 /* An output port. */
 struct exanest_router_output {
-    uint8_t lane; /* That is sent, while the output is active. */
+    uint8_t lane; /* The lane that is sent, while the output is active. */
     uint8_t last; /* The lane that was chosen last. */
     uint8_t credits[EXANEST_ROUTER_CHANNELS_MAX];
     uint32_t requests[EXANEST_ROUTER_CHANNELS_MAX]; /* Lanes, by the channel they want. */
@@ -127,7 +127,7 @@ struct exanest_router {
     uint16_t wanted;      /* Outputs with requests. */
     uint16_t active;      /* Outputs in the midst of a packet. */
     uint16_t open;        /* Input ports in the midst of a packet. */
-    uint16_t dropping;    /* Those of them whose packet is dropped. */
+    uint16_t dropping;    /* Input ports of `open` whose packet is dropped. */
     uint16_t credits_due; /* Ports with credits to tell. */
     uint16_t wait_head, wait_count, wait_places;
     uint32_t packets;    /* In all lanes. */
@@ -141,7 +141,8 @@ struct exanest_router {
     struct exanest_router_lane lanes[EXANEST_ROUTER_LANES_MAX];
 };
 
-/* Lanes of a router with `ports` ports. Those of a second channel that is not used are counted. */
+/* Lanes of a router with `ports` ports. The lanes of a second channel count even if it is not
+ * used. */
 static inline uint32_t exanest_router_lanes(uint32_t ports)
 {
     return EXANEST_ROUTER_LOCALS + (ports - EXANEST_ROUTER_LOCALS) * EXANEST_ROUTER_CHANNELS_MAX;

@@ -246,7 +246,7 @@ static void test_header_words(void **state)
     word.low ^= 1;
     const struct exanest_route route = exanest_route_word(&routing, 8, word);
     assert_int_equal(route.verdict, EXANEST_ROUTE_BAD_HEADER);
-    assert_int_equal(route.port, EXANEST_PORT_RDMA); /* That answers with a NACK. */
+    assert_int_equal(route.port, EXANEST_PORT_RDMA); /* The receiver answers with a NACK. */
 }
 
 static void test_maps_that_are_refused(void **state)

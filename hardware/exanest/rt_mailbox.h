@@ -99,7 +99,7 @@ static inline void exanest_rt_mailbox_waits(struct exanest_rt_mailbox *mailbox)
 /* The R5 reads the offset of responses: one read is one response (3.10), valid or not. */
 uint32_t exanest_rt_mailbox_read_response(struct exanest_rt_mailbox *mailbox);
 /* The R5 reads the offset of requests: the next 32 bits of the oldest request, least significant
- * first; every fourth read pops an entry, the twelfth the request. 0: there is none. */
+ * first; every fourth read pops an entry, the twelfth the request. 0: none. */
 uint32_t exanest_rt_mailbox_read_request(struct exanest_rt_mailbox *mailbox);
 
 bool exanest_rt_mailbox_offer(const struct exanest_rt_mailbox *mailbox, struct exanest_beat *beat);

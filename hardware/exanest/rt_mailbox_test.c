@@ -85,7 +85,7 @@ static bool send(struct exanest_rt_mailbox *mailbox, const struct test_packet *p
     return true;
 }
 
-/* The status of the next acknowledgement; -1: there is none. */
+/* The status of the next acknowledgement; -1: none. */
 static int next_answer(struct exanest_rt_mailbox *mailbox)
 {
     struct exanest_beat beat;

@@ -259,7 +259,7 @@ static void run_world(uint64_t seed, bool one_port, uint8_t slots, uint32_t sour
     for (uint32_t i = 0; i < 100 && world->received < world->sent; i++) {
         const uint64_t before = world->received;
         run(world, 3000);
-        assert_true(world->received > before); /* Else it has locked up. */
+        assert_true(world->received > before); /* If not, it has locked up. */
     }
     assert_int_equal(world->received, world->sent);
     run(world, 200);

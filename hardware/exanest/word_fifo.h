@@ -28,7 +28,7 @@ struct exanest_fifo {
     uint8_t fall_through;
     uint16_t head;    /* A place. */
     uint16_t used;    /* Words in it. */
-    uint16_t visible; /* Those of them that are seen. */
+    uint16_t visible; /* Words of `used` that can be seen. */
     uint64_t young;   /* Byte i: how many of the others were put in i steps ago. */
     struct exanest_word words[EXANEST_FIFO_PLACES];
     uint8_t marks[EXANEST_FIFO_PLACES]; /* Bits 1, 0: part; 2: last; 4, 3: channel. */

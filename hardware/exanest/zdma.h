@@ -111,8 +111,8 @@ enum exanest_zdma_verdict {
 struct exanest_zdma_counters {
     uint64_t starts[EXANEST_ZDMA_START_COUNT];
     uint64_t verdicts[EXANEST_ZDMA_VERDICT_COUNT];
-    uint64_t answers[EXANEST_STATUS_COUNT]; /* That came to packets of ours, by status. */
-    uint64_t replies[EXANEST_STATUS_COUNT]; /* That we gave. */
+    uint64_t answers[EXANEST_STATUS_COUNT]; /* Answers to our packets, by status. */
+    uint64_t replies[EXANEST_STATUS_COUNT]; /* Answers that we gave. */
     uint64_t packets, bytes;                /* Sent. */
     uint64_t done, failed, timeouts;
     uint64_t read_faults; /* Packets that were not sent, since their bytes could not be read. */
@@ -172,7 +172,7 @@ struct exanest_zdma {
     /* Arrivals, free-running. Those from `answered` on wait for memory's answer, those from
      * `written` on are to be written, and those from `arrived` on are free. */
     uint32_t answered, written, arrived;
-    uint8_t written_words; /* Those of arrival `written` that have gone. */
+    uint8_t written_words; /* Words of arrival `written` that have gone. */
     struct exanest_intake intake;
     struct exanest_replies replies;
     struct exanest_zdma_counters counters;

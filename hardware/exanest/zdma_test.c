@@ -47,7 +47,7 @@ struct bench {
     uint32_t delay, memory_cycles, stall; /* `stall` of 8 cycles the wires stand still. */
     struct prng prng;
     struct end ends[2];
-    struct wire wires[2]; /* That begin at end i. */
+    struct wire wires[2]; /* Wires that begin at end i. */
     uint32_t under_way, most, packets;
 };
 

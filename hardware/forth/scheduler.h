@@ -38,7 +38,7 @@ struct forth_output_scheduler {
 void forth_output_init(struct forth_output_scheduler *scheduler, uint32_t ports);
 /* The head of a packet has come into the crosspoint of `input`. */
 void forth_output_arrived(struct forth_output_scheduler *scheduler, uint32_t input);
-/* The input that would be chosen now; -1: there is none. */
+/* The input that would be chosen now; -1: none. */
 int forth_output_likely(const struct forth_output_scheduler *scheduler);
 /* Takes one packet of that input and returns the input. */
 int forth_output_next(struct forth_output_scheduler *scheduler);

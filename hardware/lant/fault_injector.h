@@ -109,7 +109,7 @@ struct lant_fault_record {
 };
 
 struct lant_fault_buffer {
-    uint64_t due; /* The head's; LANT_NEVER: there is none. */
+    uint64_t due; /* The head's; LANT_NEVER: none. */
     uint8_t head, count;
     struct lant_fault_record records[LANT_FAULT_PLACES_MAX]; /* A ring. */
 };

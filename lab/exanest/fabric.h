@@ -44,7 +44,7 @@ struct exanest_router_wire {
     uint32_t port;      /* and its port. */
     uint32_t word_head, word_tail, credit_head, credit_tail;
     struct exanest_lane *lanes;    /* By virtual channel; NULL: nobody looks. */
-    uint64_t word_due, credit_due; /* The oldest one's; UINT64_MAX: there is none. */
+    uint64_t word_due, credit_due; /* The oldest one's; UINT64_MAX: none. */
     struct {
         uint64_t due; /* Cycle. */
         struct exanest_beat beat;
@@ -64,7 +64,7 @@ struct exanest_qfdb {
     bool router_awake;
     struct exanest_router router;
     void *router_memory;
-    struct exanest_router_wire wires[EXANEST_ROUTER_REMOTES_MAX]; /* That begin here. */
+    struct exanest_router_wire wires[EXANEST_ROUTER_REMOTES_MAX]; /* Wires that begin here. */
     uint32_t flying;                                              /* Words and credits on them. */
 };
 

@@ -156,7 +156,7 @@ static void report(struct exanest_memory *memory, struct exanest_space *space, u
     space->reported[page / 64] |= bit;
 }
 
-/* The word at `va`, a multiple of 16: where it lies, or why nobody gets at it. */
+/* Finds the word at `va`, a multiple of 16. If nobody can get at it, the response says why. */
 static enum exanest_axi_response translate(struct exanest_memory *memory, uint16_t pdid,
                                            uint64_t va, bool writes, uint8_t **at)
 {

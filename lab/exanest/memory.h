@@ -106,7 +106,7 @@ MUST_USE bool exanest_memory_map(struct exanest_memory *memory, uint16_t pdid, u
 /* A page comes, or goes; its bytes stay. False: nothing is mapped there. */
 bool exanest_memory_set_present(struct exanest_memory *memory, uint16_t pdid, uint64_t va,
                                 bool present);
-/* False: there is none. */
+/* False: none. */
 MUST_USE bool exanest_memory_next_fault(struct exanest_memory *memory,
                                         struct exanest_page_fault *fault);
 
@@ -125,7 +125,7 @@ void exanest_memory_watch(struct exanest_memory *memory, uint16_t pdid, uint64_t
 bool exanest_memory_read_ready(const struct exanest_memory *memory, uint32_t axi_id);
 void exanest_memory_on_read(struct exanest_memory *memory, uint16_t pdid,
                             const struct exanest_memory_read *read);
-/* The beat of this cycle. False: there is none. Call it once a cycle, if the shifter is ready. */
+/* The beat of this cycle. False: none. Call it once a cycle, if the shifter is ready. */
 MUST_USE bool exanest_memory_next_beat(struct exanest_memory *memory,
                                        struct exanest_read_beat *beat);
 /* The same of the zDMA's port. */

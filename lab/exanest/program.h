@@ -66,7 +66,7 @@ struct exanest_program {
     uint8_t slot;                       /* The job's. */
     uint32_t asked;                     /* Pieces so far. */
     uint32_t begun, ended;              /* Transfers. */
-    uint32_t failed;                    /* That ended in an error. */
+    uint32_t failed;                    /* Transfers that ended in an error. */
     uint64_t first_ps;                  /* The first one began, */
     uint64_t last_ps;                   /* the last one ended. */
     uint64_t sum_ps, least_ps, most_ps; /* Times of transfers. */

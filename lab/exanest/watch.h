@@ -42,7 +42,7 @@ struct exanest_lane {
     bool stopped; /* The receiver has said XOFF, */
     uint64_t stopped_ps;
     uint64_t begin_ps; /* The packet under way, */
-    uint8_t count;     /* and so many 64-bit words of it. */
+    uint8_t count;     /* and this number of its 64-bit words. */
     uint64_t words[2 * EXANEST_PACKET_WORDS_MAX];
 };
 

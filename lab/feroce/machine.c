@@ -267,7 +267,7 @@ void feroce_machine_run_until(struct feroce_machine *machine, uint64_t at_ps)
     sim_run_until(&machine->sim, at_ps);
 }
 
-/* Does nothing happen any more, or nothing to one board while another one sends and sends? */
+/* Does nothing happen any more, or nothing to one board while another one sends all the time? */
 static bool stands_still(const struct feroce_machine *machine, struct feroce_progress *progress)
 {
     uint64_t acks = 0, most = 0;

@@ -95,7 +95,7 @@ static void test_granularity(void **state)
             }
             const uint64_t ps = machine->sim.now_ps - node->last_ack_ps;
             const double cycles = (double)ps / (double)setup.timing.cycle_ps;
-            /* And the reader's round to the queue pair. */
+            /* The reader's round to the queue pair takes time, too. */
             assert_true(cycles > 15000.0 - 2.0 * qps - 1);
             assert_true(cycles <= 15000.0 + 3.0 * qps + 8);
             end(machine);

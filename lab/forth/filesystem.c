@@ -120,7 +120,7 @@ static void mark(struct filesystem *fs, uint64_t page, uint32_t pages, bool used
     }
 }
 
-/* The first run of free pages that is long enough; 0: there is none. */
+/* The first run of free pages that is long enough; 0: none. */
 static uint64_t find_run(const struct filesystem *fs, uint32_t pages)
 {
     uint64_t start = first_data_page(fs->device.pages);

@@ -48,7 +48,7 @@ bool filesystem_unmount(struct filesystem *fs);
 
 /* Creates or replaces. False: no room, too long a name, or the device failed. */
 bool filesystem_write(struct filesystem *fs, const char *name, const void *bytes, uint32_t count);
-/* The size of a file; -1: there is none. */
+/* The size of a file; -1: no such file. */
 int64_t filesystem_size(const struct filesystem *fs, const char *name);
 /* Reads the whole file into `bytes`, which has room for its size rounded up to pages. */
 bool filesystem_read(struct filesystem *fs, const char *name, void *bytes);

@@ -101,8 +101,8 @@ struct lant_accelerator_buffer {
 
 struct lant_accelerator_counters {
     uint64_t works;    /* Taken. */
-    uint64_t refused;  /* That make no sense. */
-    uint64_t lost;     /* That peers stored when the queue was full. */
+    uint64_t refused;  /* Work that makes no sense. */
+    uint64_t lost;     /* Work that peers stored when the queue was full. */
     uint64_t overruns; /* Words that were stored before the last ones were read. */
     uint64_t finished; /* Given on. */
 };

@@ -135,7 +135,7 @@ enum lant_aside {
 struct lant_api {
     struct lant_node *node;
     struct lant_api_config config;
-    struct list calls;  /* That have not returned, in the order in which they began. */
+    struct list calls;  /* Calls that have not returned, in the order in which they began. */
     struct list stores; /* Loads and stores that are not done. */
     struct list devices;
     struct sim_event wake; /* Something has happened: calls look again. */

@@ -69,7 +69,7 @@ void lant_api_access_next(struct lant_call *call)
     call->step = LANT_CALL_WAITS;
 }
 
-/* Those that began later than the store, and cover its node. */
+/* Tells the fences that began later than the store, and cover its node. */
 static void tell_fences(struct lant_api *api, const struct lant_call *store)
 {
     for (struct list *at = api->calls.next; at != &api->calls; at = at->next) {

@@ -174,7 +174,7 @@ static int to_itself(void)
     return seen->world.nodes[1].memory[4096] != 0 ? 2 : 0;
 }
 
-/* A peer's packet says that it came from a node that there is not. */
+/* A peer's packet says that it came from a node that does not exist. */
 static int false_source(void)
 {
     const struct lant_node_config config = lant_node_default();

@@ -29,8 +29,8 @@
 #define LANT_HALO_USES "fence steps "
 
 struct lant_crowd_outcome {
-    uint64_t bytes;      /* That were compared, */
-    uint64_t wrong;      /* bytes of them that differ from the model. */
+    uint64_t bytes;      /* Bytes that were compared, */
+    uint64_t wrong;      /* and those of them that differ from the model. */
     uint64_t operations; /* Transfers, loads and stores. */
     /* Answers and notifications that are missing, that came twice, or that say something false; and
      * stores that were done more or less than once. */
@@ -41,7 +41,7 @@ struct lant_crowd_outcome {
     uint64_t repaired; /* Flits with one wrong bit, at switches and nodes. */
     uint64_t nacks;    /* Packets that were refused for their CRC. */
     uint64_t timeouts; /* Packets that nobody answered. */
-    uint64_t packets;  /* That came to a node. */
+    uint64_t packets;  /* Packets that came to a node. */
     uint64_t again;    /* Requests that a node knew already: their answers were lost. */
     double us;
 };

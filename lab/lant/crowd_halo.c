@@ -62,11 +62,11 @@ struct rank {
     uint32_t neighbours[DIRECTIONS];
     uint32_t fences[2];
     bool asked[2];            /* By direction of LOADED: the loads are under way. */
-    uint64_t beats[2];        /* That they have brought, of all steps. */
+    uint64_t beats[2];        /* Beats that the loads have brought, in all steps. */
     uint64_t came[2][2];      /* Transfers of even and of odd steps, by direction. */
     uint64_t sent;            /* Ours that were acknowledged. */
     uint64_t faces_answered;  /* Beats of stores of faces, on the bus. */
-    uint64_t answers, finals; /* Those of all accesses. */
+    uint64_t answers, finals; /* Answers and final answers of all accesses. */
     uint64_t false_words;
 };
 
@@ -354,7 +354,7 @@ static void on_notification(void *context, enum lant_queue queue,
 
 struct model {
     uint64_t cells[CELLS];
-    uint64_t faces[2][DIRECTIONS][FACE + 1]; /* Those of even, and of odd steps. */
+    uint64_t faces[2][DIRECTIONS][FACE + 1]; /* Faces of even, and of odd steps. */
 };
 
 static void begin_cells(uint32_t node, uint64_t cells[CELLS])

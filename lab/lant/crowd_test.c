@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    The data that a crowd of nodes exchanges come right and once while bits are flipped, on
- *         each kind of network. One seed is one run. The judgement sees errors.
+ *         each kind of network. One seed is one run. The judgement sees each kind of error.
  * Method  The exchanges of `lant/crowd`, with few nodes: as they are, and with each mechanism off.
  */
 #include <setjmp.h>

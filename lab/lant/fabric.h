@@ -47,7 +47,7 @@ struct lant_fabric_config {
     bool ageing;                   /* A packet is dropped behind LANT_AGE_MAX switches. */
     double bit_errors;             /* The rate on each line. */
     uint32_t loss_millionths;      /* How many of a million packets a line loses. */
-    uint32_t packets;              /* That can be on their way. */
+    uint32_t packets;              /* Packets that can be on their way. */
     enum lant_flow_kind flow;
     uint32_t buffer_flits; /* At a switch, for each channel of a line; LANT_FLOW_NONE: no bound. */
     uint32_t channels;     /* The channels of each line; 0 is 1. */
@@ -80,7 +80,7 @@ struct lant_fabric_counters {
     uint64_t flipped;           /* Bits. */
     uint64_t mended;            /* Heads, by switches. */
     uint64_t lost;              /* By lines. */
-    uint64_t refused_strangers; /* Requests for nodes that there are not, by the sender's switch; */
+    uint64_t refused_strangers; /* Requests for nodes that do not exist, by the sender's switch; */
     uint64_t dropped_strangers; /* what else goes to such nodes. */
     uint64_t dropped_heads, dropped_old;
     uint64_t dropped_full; /* More packets on their way than the world has room for. */

@@ -7,8 +7,9 @@
  *            a packet for which there is no room is dropped, and the transport sends it again.
  * Inputs     Packets that are ready to leave by a port; packets that come to a switch.
  * Outputs    lant_fabric_transmit; whether a packet that came found room; calls to on_ready.
- * Time       Picoseconds. A packet's room is free when its tail has left the switch; the word of it
- *            takes the line back as long as a flit the line there, and no room on it.
+ * Time       Picoseconds. A packet's room is free when its tail has left the switch; the credit for
+ *            it takes as long on the line back as a flit takes on the line there, and no room on
+ *            it.
  * Units      Flits of buffer.
  * Limits     Packets wait for their output, not for the one before them in the buffer. With one
  *            channel, credits can deadlock where ways form a circle: tori and dragonflies need two,

@@ -270,7 +270,7 @@ static void arm_timer(struct lant_node *node)
     }
 }
 
-/* When the oldest notification of the queue is due; LANT_NEVER: there is none. */
+/* When the oldest notification of the queue is due; LANT_NEVER: none. */
 static uint64_t ended_at(const struct lant_node *node, enum lant_queue queue)
 {
     return node->ended[queue].count == 0 ? LANT_NEVER

@@ -95,7 +95,7 @@ struct lant_visit {
     uint64_t address, data;
     uint32_t tag; /* An atomic's. */
     struct lant_rdma_write write;
-    struct lant_packet packet; /* That came; then the answer to it. */
+    struct lant_packet packet; /* The packet that came; then the answer to it. */
 };
 
 struct lant_dma {
@@ -163,7 +163,8 @@ struct lant_node {
         uint64_t at_ps[LANT_RDMA_ENDED_MAX];
     } ended[LANT_QUEUE_COUNT];
     struct list held;  /* Requests for which the CAM has no room, in their order. */
-    struct list words; /* That an operation is complete, for which the queue has no room. */
+    struct list words; /* Notifications that an operation is complete, for which the queue has no
+                        * room. */
     uint64_t answered_ps[2][LANT_INBOUND_ENTRIES_MAX]; /* By direction and local ID: memory's last
                                                            answer. */
     struct lant_rdma_target rdma_target; /* At the end: large, and touched in parts. */
@@ -195,7 +196,7 @@ MUST_USE bool lant_node_access(struct lant_node *node, const struct lant_shm_acc
 MUST_USE enum lant_submit lant_node_submit(struct lant_node *node, enum lant_queue queue,
                                            const struct lant_work *work);
 
-/* The oldest notification, of a node whose program has no on_notification. False: there is none. */
+/* The oldest notification, of a node whose program has no on_notification. False: none. */
 MUST_USE bool lant_node_poll(struct lant_node *node, enum lant_queue queue,
                              struct lant_notification *notification);
 

@@ -299,7 +299,7 @@ static void take_words(struct lant_node *node)
     }
 }
 
-/* The word that an operation is complete takes its way to the queue. */
+/* The notification that an operation is complete takes its way to the queue. */
 static void on_completion(struct sim *sim, struct sim_event *event)
 {
     (void)sim;
@@ -389,7 +389,7 @@ static void refuse(struct lant_visit *visit, enum lant_response response)
     answer_after(visit, delay_ps + lant_cycles(costs_of(visit->node)->shm_receive));
 }
 
-/* Those that an escape channel may release at once are spared. */
+/* LANT_ESCAPES_MAX visits are kept for packets that an escape channel may release at once. */
 static bool visits_are_short(const struct lant_world *world)
 {
     const struct sim_pool *visits = &world->visits;

@@ -203,7 +203,7 @@ static void test_who_leaves_first(void **state)
     while (at < order.count && order.types[at] != LANT_AR) {
         at++;
     }
-    /* Those that were on the line, and the one that was leaving. */
+    /* Packets that were on the line, and the one that was leaving. */
     assert_in_range(at, 10, 12);
     assert_int_equal(order.types[at + 1], LANT_AW);
     assert_int_equal(order.types[at + 2], LANT_RDMA_UNREGISTERED);

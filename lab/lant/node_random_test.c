@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Whatever happens in the network, each operation is done once or fails by name, nothing
- *         else is touched, and when all is over no table holds anything.
+ * Goal    With any fault in the network, each operation is done once or fails by name, no other
+ *         byte is touched, and in the end all tables are empty.
  * Method  Random worlds: a few nodes on some network, tables of random sizes, packets that are
  *         lost, doubled, damaged and late. Programs load, store, lock, transfer, and store flags
  *         behind fences. A model of memory, in which each part has one writer, says what loads must

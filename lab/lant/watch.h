@@ -31,7 +31,7 @@ struct lant_watch {
     struct sim *sim;
     struct sim_trace *trace;     /* NULL: none is written. */
     struct sim_capture *capture; /* Likewise. */
-    uint32_t nodes;              /* That have tracks. */
+    uint32_t nodes;              /* Nodes that have tracks. */
     struct {
         uint32_t output, levels[LANT_LEVEL_COUNT];
         uint32_t now[LANT_LEVEL_COUNT];

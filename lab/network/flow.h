@@ -64,7 +64,8 @@ struct flow_world {
     uint64_t lost[SIM_LOSSES];
     uint64_t ce; /* Frames that came to the receiver with CE. */
     uint64_t disordered;
-    /* Those counted at the receiver, from the last bit out of their senders to the last bit in. */
+    /* The sum and the number of latencies at the receiver, from the last bit out of the sender to
+     * the last bit in. */
     uint64_t latency_ps, latencies;
 };
 

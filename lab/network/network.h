@@ -50,7 +50,7 @@ enum network_arbiter {
 };
 
 struct network_config {
-    struct lab_text texts[LAB_TEXTS]; /* Those that were given hold instead of what follows. */
+    struct lab_text texts[LAB_TEXTS]; /* Texts that were given hold instead of the members below. */
     char topology[LAB_TEXT_BYTES];    /* As topology_open reads it. */
     /* Where the description does not say what links are like, the wire's kind does. */
     struct sim_wire_kind wire;
@@ -105,7 +105,7 @@ struct network_input {
     struct list packets; /* The input's queue. */
     struct list turn;    /* Its place among those that wait for an output. */
     uint32_t port;
-    uint32_t bytes;         /* Those of `packets` and of the one that is leaving. */
+    uint32_t bytes;         /* Bytes of `packets` and of the one that is leaving. */
     bool busy;              /* A packet is leaving. */
     struct list waiting;    /* The output: inputs whose heads want it. */
     bool serving;           /* A packet leaves by it, */
@@ -117,7 +117,7 @@ struct network_input {
 
 /* A node's progress in a trace. */
 struct network_replayer {
-    uint32_t message; /* Its next message, or its present one. UINT32_MAX: there is none. */
+    uint32_t message; /* Its next message, or its present one. UINT32_MAX: none. */
     uint64_t sent;    /* Bytes of that. */
 };
 
@@ -148,7 +148,7 @@ struct network {
     struct network_node *nodes;
     struct network_input *inputs; /* By port; NULL: switches queue at their outputs. */
     struct sim_pool packets;
-    struct sim_errors errors; /* Those of all wires: one bit after the other. */
+    struct sim_errors errors; /* Errors of all wires: one bit after the other. */
     struct sim_trace *trace;
     uint32_t track; /* The trace's: packets under way. */
     struct sim_capture *capture;

@@ -25,8 +25,8 @@ enum {
     MOST = NODES - 1, /* All but the counter's. */
     SOME = 8,
     WORLDS = 8,  /* Each with other beginnings: nodes that ask in one rhythm stay in it. */
-    ROUNDS = 80, /* That each counts. */
-    LOSS_MILLIONTHS = 5000, /* That a line loses, where packets are lost. */
+    ROUNDS = 80, /* Rounds that each node counts. */
+    LOSS_MILLIONTHS = 5000, /* Packets that a line loses, where packets are lost. */
     ENTRIES = 8192,         /* More requests than a lifetime has. */
 };
 

@@ -25,7 +25,7 @@ enum {
     STREAM_BYTES = 1 << 18,
     LOOPS = 2, /* Buffers of one packet, and of two. */
     RING = 16,
-    RING_PACKETS = 64, /* That each node sends. */
+    RING_PACKETS = 64, /* Packets that each node sends. */
 };
 
 static double gbps_of(double cycles_each)
