@@ -59,7 +59,7 @@ struct exanest_rt_mailbox_counters {
     uint64_t requests;                        /* Put into the FIFO. */
     uint64_t refused[EXANEST_STATUS_COUNT];   /* NACKs, by status. */
     uint64_t dropped;        /* Packets without a good footer, or with a bad header; responses
-                             * with wrong words. */
+                              * with wrong words. */
     uint64_t responses_lost; /* Dropped: the FIFO was full for too long. */
     uint64_t unanswered;     /* Packets dropped, as if lost: their answers found no room. */
     uint64_t unexpected;     /* Packets that do not belong here. */

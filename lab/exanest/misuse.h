@@ -18,11 +18,9 @@
 #include "hardware/exanest/beat.h"
 #include "sim/faults.h"
 
-#define EXANEST_MISUSED_MAX 32u
-#define EXANEST_REORDER_CYCLES                                                                     \
-    600u                            /* A packet may be overtaken by one that left up to this much
-                                        * later. */
-#define EXANEST_LATE_CYCLES 400000u /* Longer than a block's timeout. */
+#define EXANEST_MISUSED_MAX    32u
+#define EXANEST_REORDER_CYCLES 600u    /* A packet that left up to this much later overtakes it. */
+#define EXANEST_LATE_CYCLES    400000u /* Longer than a block's timeout. */
 
 struct exanest_misused {
     uint64_t due; /* The cycle from which on it may go. */

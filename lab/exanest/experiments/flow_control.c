@@ -16,9 +16,7 @@ enum {
 #define STALL_PS  (10000 * SIM_NS)
 #define AFTER_PS  (5000 * SIM_NS)
 #define SAMPLE_PS (128 * SIM_NS)
-#define BEFORE_PS                                                                                  \
-    (1000 * SIM_NS) /* The figure shows this time of the stream before it is
-                                   * stopped. */
+#define BEFORE_PS (1000 * SIM_NS) /* The figure shows this time before the stream is stopped. */
 
 static struct exanest_bench_config config_of(struct lab_run *run)
 {
