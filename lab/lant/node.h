@@ -166,7 +166,7 @@ struct lant_node {
     struct list words; /* Notifications that an operation is complete, for which the queue has no
                         * room. */
     uint64_t answered_ps[2][LANT_INBOUND_ENTRIES_MAX]; /* By direction and local ID: memory's last
-                                                           answer. */
+                                                        * answer. */
     struct lant_rdma_target rdma_target; /* At the end: large, and touched in parts. */
 };
 
