@@ -9,8 +9,8 @@
  * Payloads are written by the source and compared by the sink (none: packets have lengths only).
  * Wires and switches are those of bench/ns3_network.cc. Prints one JSON object.
  *
- * --graph prints the topology for that program: nodes and switches; for each vertex its degree and,
- * of each of its ports, the peer and the peer's port; and for each switch by which port it reaches
+ * --graph prints the topology for that program: nodes and switches; for each vertex its degree, and
+ * the peer and the peer's port of each of its ports; for each switch the port by which it reaches
  * each node.
  */
 #include <inttypes.h>

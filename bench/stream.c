@@ -5,11 +5,11 @@
  * Usage: stream [--clients N] PORT            the peer of N clients, which all begin together
  *        stream [--size BYTES] [--depth N] [--seconds S] [--events] HOST PORT
  * A client has --depth RDMA WRITEs of --size bytes under way on one RC queue pair. It prints one
- * line of JSON: when it began, in seconds of CLOCK_MONOTONIC; how many bytes completed in each
- * 10 ms since then; how long the messages took from ibv_post_send to their completion, in
+ * line of JSON: the time of its begin, in seconds of CLOCK_MONOTONIC; the bytes that completed in
+ * each 10 ms since then; the times of messages from ibv_post_send to their completion, in
  * microseconds; and the error that ended it, or null. With --events it sleeps while nothing
- * completes, as many senders on few processors must. perftest has no such course of time, and
- * halves what a message takes.
+ * completes, as many senders on few processors must. perftest does not show such a course of time,
+ * and it halves the time of a message.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -18,10 +18,10 @@
 
 #include "base/prng.h"
 
-/* drop: it is lost. duplicate: it comes twice. reorder: some that left later overtake it. late: it
- * comes when its sender has long given it up. cut: from now on everything is lost for a while.
- * damage: some of its bytes or bits change. lazy: one end leaves for later what it could do now.
- * mark: a router says that it met congestion, if the unit may carry that. */
+/* drop: it is lost. duplicate: it comes twice. reorder: some later units overtake it. late: it
+ * comes after its sender has given it up. cut: from now on everything is lost for a while. damage:
+ * some of its bytes or bits change. lazy: one end leaves for later what it could do now. mark: a
+ * router says that it met congestion, if the unit may carry that. */
 #define SIM_FAULTS(X) X(drop) X(duplicate) X(reorder) X(late) X(cut) X(damage) X(lazy) X(mark)
 
 enum sim_fault {

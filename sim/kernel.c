@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Events that are far stand in a radix heap, from which they come into a wheel of slots as it
- * turns. A slot of few events is kept in the order of time, by looking at the last few of them;
- * one of many is not, and when its turn has come it is opened into 64 parts, and a part into 64
- * lists of one time each. Every list keeps the order of scheduling among events of one time, and
- * so does what moves from one into another. That gives the order of time, then of scheduling, if
- * an event never comes in behind one that was scheduled later for the same time. Therefore an
- * event leaves the heap as soon as the wheel reaches its time, before anything can be scheduled
- * there by itself; and nothing is put into a slot or a part while it is opened, but only into
- * what was made of it.
+ * turns. A slot of few events is kept in the order of time, by looking at the last few of them. A
+ * slot of many events is not. When its turn has come it is opened into 64 parts, and a part into 64
+ * lists of one time each. Every list keeps the order of scheduling among events of one time, and so
+ * does what moves from one into another. That gives the order of time, then of scheduling, if an
+ * event never comes in behind one that was scheduled later for the same time. Therefore an event
+ * leaves the heap as soon as the wheel reaches its time, before another event can be scheduled
+ * there. No event is put into a slot or a part that is opened, but only into the parts or lists
+ * that were made of it.
  */
 #include "sim/kernel.h"
 

@@ -13,8 +13,8 @@
  * Limits     The TOPOLOGY_..._MAX below. A network that exceeds them, or in which not every node
  *            reaches every other, is refused with an error that says so. Deadlock: with queues that
  *            drop, or grow, nothing can. With credits, a fat tree (up, then down), a star and
- *            all-to-all cannot either; a torus in the order of its dimensions needs two virtual
- *            channels a ring, and a dragonfly one virtual channel before the global link and
+ *            all-to-all cannot either. A torus in the order of its dimensions needs two virtual
+ *            channels a ring. A dragonfly needs one virtual channel before the global link and
  *            another behind it, with detours two on global links as well. Of a graph from text
  *            nothing is known, unless it is a tree.
  * Source     Leiserson, "Fat-trees" (1985); Petrini, Vanneschi, "k-ary n-trees" (1997); Dally,

@@ -220,9 +220,9 @@ bool topology_build_torus(struct topology *topology, const struct topology_sizes
 
 /* -- Dragonfly ----------------------------------------------------------------------------------
  *
- * Groups of `routers` that are all joined with each other; the `reach` global links of a group lead
- * to every other group, in the arrangement of a palm tree: the global link number x of a group
- * (counted through its routers) leads x + 1 groups back, where it is number reach - 1 - x. */
+ * In a group of `routers` all are joined with each other. The `reach` global links of a group lead
+ * to every other group, in the arrangement of a palm tree. Global link number x of a group (counted
+ * through its routers) leads x + 1 groups back, and is number reach - 1 - x there. */
 
 static void join_group(struct topology *topology, uint32_t first, uint32_t nodes_each,
                        uint32_t routers)

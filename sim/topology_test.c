@@ -2,9 +2,9 @@
  *
  * Goal    Every topology is a network whose links have two ends, and its routes arrive by a
  *         shortest way.
- * Method  Every pair of nodes of many small networks is walked, with several entropies, and the
- *         hops are counted against those of a search in breadth; in a dragonfly against the one
- *         global link between two groups, found by looking at all links.
+ * Method  The test walks between every pair of nodes of many small networks, with several
+ *         entropies, and compares the hops with those of a search in breadth. In a dragonfly it
+ *         compares them with the one global link between two groups, found by looking at all links.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
  *
  * traffic - payloads whose every byte can be checked, and when and where packets go.
  *
- * A payload is named by its flow and its number in it: the first word holds both, the others
- * follow from them, so a sink needs no copy to find a byte that is wrong, and no list to find a
+ * A payload is named by its flow and its number in it. The first word holds both, and the other
+ * words follow from them. So a sink needs no copy to find a wrong byte, and no list to find a
  * packet that is missing, doubled or out of order.
  */
 #ifndef SIM_TRAFFIC_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The processes of a point: the initiator and its peers are children of the command, each with a
- * NIC of its own, joined to the initiator by a socket over which they tell each other what a
- * connection manager would.
+ * NIC of its own. A socket joins each peer to the initiator, in place of a connection manager.
  */
 #include <errno.h>
 #include <sched.h>

@@ -77,8 +77,9 @@ bool lab_runs_execute(struct lab_run *runs, uint32_t count,
 
 /* -- Repeated runs (lab_repeat.c) ---------------------------------------------------------------*/
 
-/* Mean over runs that differ in the seed, and half of the interval that has the true mean in it
- * with a probability of 95 % (Student's t); 0 if there is no chance in it, or one run only. */
+/* The mean over runs that differ in the seed, and half of the interval that has the true mean in it
+ * with a probability of 95 % (Student's t). Half is 0 if nothing is random, or if there is one run
+ * only. */
 struct lab_mean {
     double mean, half;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Every WQE that was rung for goes on once and in order; queue pairs take turns; a visit
- *         and a window have their bounds; a full window stops nobody else. Behaviours CSR-34,
- *         CSR-35, CSR-36, CSR-37, CSR-38.
+ * Goal    Every WQE that was rung for goes on once and in order. Queue pairs take turns. A visit
+ *         and a window have their bounds. A full window stops no other queue pair. Behaviours
+ *         CSR-34, CSR-35, CSR-36, CSR-37, CSR-38.
  * Method  Random doorbells, visits and acknowledgements beside counters and a row that is searched;
  *         doorbells no program should ring; 131,072 queue pairs at once.
  */

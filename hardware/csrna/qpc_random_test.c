@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Whatever is asked and however long memory takes, each request is answered once, in the
- *         order of its queue pair, with the context that all earlier updates left; a context is
- *         fetched once at a time; a hit without predecessors is answered in its cycle; nobody
- *         waits for ever; the counters say what happened. Behaviours CSR-04, CSR-05, CSR-09,
- *         CSR-20, CSR-24, CSR-26, CSR-43, CSR-44, CSR-45, CSR-46, CSR-48, CSR-50.
+ * Goal    For any requests and any times of memory, each request is answered once, in the order of
+ *         its queue pair, with the context that all earlier updates left. A context is fetched once
+ *         at a time. A hit without predecessors is answered in its cycle. No request waits for
+ *         ever. The counters agree with the events. Behaviours CSR-04, CSR-05, CSR-09, CSR-20,
+ *         CSR-24, CSR-26, CSR-43, CSR-44, CSR-45, CSR-46, CSR-48, CSR-50.
  * Method  65,536 random requests per seed through three requesters, beside a model that knows of
  *         each queue pair how many requests the arbiter took, how many are answered, and how many
  *         updates those were. Of each seed: policy, oocap, capacity, victims, how many queue pairs,

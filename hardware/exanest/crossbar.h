@@ -16,9 +16,9 @@
  * Source     Xirouchakis 3.2.2, 6.4; specification 2.8. Round robin, and when words stall: our
  *            choice.
  *
- * The cycles of latency are registers, one behind the other, of each output. They stop all together
- * while the last one has a word that is not taken, empty ones too: so the idle cycles between two
- * packets stay between them, and an input sees that its word is not taken.
+ * The cycles of latency are registers, one behind the other, of each output. They stop all
+ * together, empty ones too, while the last one has a word that is not taken. So the idle cycles
+ * between two packets stay between them, and an input sees that its word is not taken.
  *
  * A world's cycle: for each output of exanest_crossbar_shown ask the slave whether it takes
  * exanest_crossbar_beat, and give it; collect the offers; step; tell the inputs that were taken.

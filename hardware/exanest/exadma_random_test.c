@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Whatever is posted, however memory mixes its answers, whatever cannot be read and
- *         whenever the network is ready: each packet that was asked for and could be read leaves
- *         once, right in every bit, in its block's order; descriptors end with Done or Error as
- *         they should.
+ * Goal    For any descriptors, any order of memory's answers, any pages that cannot be read, and
+ *         any times at which the network is ready: each packet that was asked for and could be read
+ *         leaves once, right in every bit, in its block's order. Descriptors end with Done or Error
+ *         as they should.
  * Method  Random worlds beside the model of exadma_world.h. Of each seed: ports, slots, entries,
  *         latencies, chances. Blocks are issued again, under the next sequence, as soon as Done or
  *         Error is there, while packets of the old instance are still under way. Behaviours EXA-11,

@@ -123,7 +123,7 @@ static void test_throughput(void **state)
 
 /* A11: throughput over slots, relative to 16 of them. A slot's residence: from its allocation CALC
  * and AR 2, memory 40, 15 beats more, shifter 2, slot 1, header 1, 16 words, then 1 to 3 cycles
- * until the scheduler looks: 79 at a mean, where the specification's sum of bounds says 84. */
+ * until the scheduler looks. The mean is 79; the specification's sum of bounds is 84. */
 static void test_slots(void **state)
 {
     (void)state;

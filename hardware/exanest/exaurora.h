@@ -19,9 +19,10 @@
  * again after `free_ps`. While a deserializer's exanest_deserializer_next_flow says so, it gives
  * the flow-control word to the serializer of the same end, whose line carries it before any data;
  * the other end's serializer gets it by exanest_serializer_on_flow. Nothing stops between the two
- * 64-bit words of one piece. So the world asks for two (`most`) only while no flow-control word is
- * on its way to this serializer (it knows, because the wire's latency is longer than a word) and
- * this end's deserializer is calm (else its flow-control word would wait for the second one).
+ * 64-bit words of one piece. So the world asks for two (`most`) only while two conditions hold. No
+ * flow-control word is on its way to this serializer: the world knows it, because the wire's
+ * latency is longer than a word. And this end's deserializer is calm, because its flow-control word
+ * would wait for the second word.
  *
  * A flow-control word that is lost would stop the link for ever, or overflow the FIFO: nothing
  * repairs that. Words that find no room are lost and counted; what comes out is still packets, at

@@ -57,8 +57,8 @@ struct exanest_firmware_costs {
     uint32_t update;          /* A transfer descriptor is written. */
 };
 
-/* The table gives 0.39 us for lookup and segmentation, and 0.30 us for "build + 4x64-bit stores";
- * strict mode makes three stores, and the rows that were fitted run in it, so the sum is that of
+/* The table gives 0.39 us for lookup and segmentation, and 0.30 us for "build + 4x64-bit stores".
+ * Strict mode makes three stores, and the rows that were fitted run in it. So the sum is that of
  * three. The share of the response makes a block cost 2 us together (A12). A context is asked for
  * by three stores to the packetizer, 0.70 us to the peer and as much back (A7), and four PL reads
  * of the mailbox: a bitmap, and the sequence to which it belongs. All OC. */

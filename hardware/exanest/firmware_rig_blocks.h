@@ -3,7 +3,7 @@
  * firmware_rig_blocks - the programs, send unit and receiver of firmware_rig.h's world.
  *
  * Each block gets a fate when its third word is stored: from a script, or by chance. The rig knows
- * by itself where each block must begin and end, and fails a test at once if the firmware stores
+ * by itself where each block must begin and end. It fails a test at once if the firmware stores
  * anything else, stores over a block that is not Done, or reads the mailbox's requests when there
  * is none.
  */

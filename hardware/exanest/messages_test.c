@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The units understand each other: what a packetizer sends arrives at either mailbox or at
- *         a receiver, at least once, over a wire that loses and damages both ways; a notification
- *         that a receiver makes lies in a system mailbox.
+ * Goal    The units understand each other. A packetizer's message arrives at either mailbox or at a
+ *         receiver, at least once, over a wire that loses and damages packets both ways. A
+ *         notification that a receiver makes lies in a system mailbox.
  * Method  The units' own packets, carried word by word. EXA-54, EXA-55, EXA-56.
  */
 #include <setjmp.h>

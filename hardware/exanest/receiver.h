@@ -56,8 +56,8 @@ struct exanest_receiver_parameters {
  * packets are those of a memory that answers in 40 cycles, 3 words and 2 idle cycles each.
  *
  * With `response_per_packet` each packet that is marked without completing its block has an ACK of
- * its own, with the sequence before the block's: the R5 takes it for a stale one, so that nothing
- * but the number of responses changes. */
+ * its own, with the sequence before the block's. The R5 takes it for a stale one, so only the
+ * number of responses changes. */
 static inline struct exanest_receiver_parameters exanest_receiver_defaults(uint32_t coordinate)
 {
     return (struct exanest_receiver_parameters){

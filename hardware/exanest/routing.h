@@ -14,11 +14,11 @@
  * it comes in again by the same port, where it counts as local. No rule sends anything there; a map
  * may.
  *
- * Two serial links join each pair of FPGAs, of which the document uses one (2.2). Where both are
- * used, which of them a packet takes depends on the port it came in by, never on the packet: path 1
- * of the send unit has an input of its own, and all that comes in there takes the second link. All
- * else takes the first, answers too. That needs four ports more than the document's sixteen: three
- * links, and that input; so this crossbar is wider.
+ * Two serial links join each pair of FPGAs, of which the document uses one (2.2). If both are used,
+ * the input port alone decides which of them a packet takes: path 1 of the send unit has an input
+ * of its own, and all packets from there take the second link. All else takes the first, answers
+ * too. That needs four ports more than the document's sixteen: three links, and that input; so this
+ * crossbar is wider.
  *
  * Inside a QFDB nothing can wait in a circle because a packet crosses one link at most (3.2.1). Two
  * headers would break that: one that came by a link and asks for another FPGA of this QFDB, and one

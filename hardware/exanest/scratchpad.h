@@ -14,8 +14,8 @@
  *
  * Channels 0..31 of a page are for writes, which programs post; 32..63 are the reads that the R5
  * serves for requesters of the domain. Which are which is our choice. A page is mapped into the
- * process as a whole, so nothing keeps a program from storing where the R5 expects nothing: the
- * firmware judges what it reads, works on a copy, and refuses what is posted to a read channel.
+ * process as a whole, so a program can store at any place in it. The firmware therefore judges what
+ * it reads, works on a copy, and refuses transfers that are posted to a read channel.
  */
 #ifndef HARDWARE_EXANEST_SCRATCHPAD_H
 #define HARDWARE_EXANEST_SCRATCHPAD_H

@@ -19,9 +19,9 @@
  *
  *     M^n I0 + M^(n-1) I1 + ... + M I(n-1) + M^n S
  *
- * which for n = 2 and 16 are the document's two formulas. Only the last term has S in it. So the
- * other products are made in a first stage, summed in a second one, and the third adds M^n S to the
- * sum; that product must close within one cycle, because the next word's needs its result.
+ * which for n = 2 and 16 are the document's two formulas. Only the last term has S in it. So a
+ * first stage makes the other products, a second one sums them, and the third adds M^n S to the
+ * sum. That product must close within one cycle, because the next word's product needs its result.
  *
  * A formula can be made wrong in ways that show what it rests on: enum feroce_crc_fault.
  */

@@ -3,8 +3,8 @@
  * test_packets - packets by chance, for tests of what moves them.
  *
  * A packet of each length is well formed: one without payload is a load, the others are of a
- * registered operation; `extended` ones are for a keyhole, and without payload they are not well
- * formed, which only matters to those who judge it.
+ * registered operation. `extended` ones are for a keyhole. Without payload they are not well
+ * formed, but only a test that judges packets notices that.
  */
 #ifndef HARDWARE_LANT_TEST_PACKETS_H
 #define HARDWARE_LANT_TEST_PACKETS_H

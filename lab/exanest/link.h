@@ -6,9 +6,9 @@
  * Inputs     exanest_link_step; the unit at an end puts words into its serializer and takes words
  *            from its deserializer.
  * Ownership  A link owns its wires until exanest_link_close.
- * Time       Pieces leave and arrive at picoseconds, between the cycles of the datapath; nobody can
- *            see them before the next cycle, so a step plays what happened since the last one, and
- *            no event is scheduled for any of it.
+ * Time       Pieces leave and arrive at picoseconds, between the cycles of the datapath. No unit
+ *            can see them before the next cycle. So a step plays the pieces since the last one, and
+ *            no event is scheduled for them.
  * Limits     Both ends have the same clock.
  * Source     Xirouchakis 6.3; specification 2.7, 6.4.
  */

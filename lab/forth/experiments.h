@@ -29,7 +29,7 @@
 
 /* -- Functions that experiments share -----------------------------------------------------------*/
 
-/* A row's id: the claim's, and the row's within it. */
+/* The claim's id, and the row's own word behind it. */
 const char *forth_row_id(char *id, const char *claim, const char *which, ...)
     __attribute__((format(printf, 3, 4)));
 /* The sum of the times of a message's parts between two nodes without a switch, in ns: post, read,

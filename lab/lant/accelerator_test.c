@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Blocks go through two accelerators and come out right, byte by byte, whatever the network
- *         does; they take the time that the stages add up to; work that makes no sense, or finds no
- *         room, is refused and counted.
+ * Goal    Blocks go through two accelerators and come out right, byte by byte, with any fault of
+ *         the network. They take the sum of the stages' times. Work that makes no sense, or finds
+ *         no room, is refused and counted.
  * Method  The chain, beside a deliberately simple model: a sum of stages. Single accelerators whose
  *         work a program stores word by word.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A sender behind the fault injector: each message takes as long as its hops, its packets
- *         and its repairs do, and nothing else; the grid of runs has the rates and seeds that it
- *         says, and its sums are right.
+ * Goal    A sender behind the fault injector: the time of a message is exactly that of its hops,
+ *         its packets and its repairs. The grid of runs has its rates and seeds, and its sums are
+ *         right.
  * Method  Single packets by hand, for each mode and distance, with faults never and always; counts
  *         of the sender against those of the network; small grids against their parts.
  */

@@ -3,8 +3,9 @@
  * flow - finite buffers in switches: credits, or packets that are dropped.
  *
  * Purpose    A switch has a buffer for each line that leads to it. With credits, the other end of
- *            the line knows what room is left, and a packet waits until there is enough; without,
- *            a packet for which there is no room is dropped, and the transport sends it again.
+ *            the line knows how much room is left, and a packet waits until there is enough.
+ *            Without credits, a packet for which there is no room is dropped, and the transport
+ *            sends it again.
  * Inputs     Packets that are ready to leave by a port; packets that come to a switch.
  * Outputs    lant_fabric_transmit; whether a packet that came found room; calls to on_ready.
  * Time       Picoseconds. A packet's room is free when its tail has left the switch; the credit for

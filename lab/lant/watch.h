@@ -2,9 +2,9 @@
  *
  * watch - the events of nodes, as a timeline and as packets.
  *
- * Purpose    For each node a track of the packets that leave it, and tracks of how many loads and
- *            stores, packets of the DMA engine, and entries of the inbound CAM are in use; and
- *            every packet that comes to a node, in a capture.
+ * Purpose    Each node has a track of the packets that leave it, and tracks of the numbers of loads
+ *            and stores, packets of the DMA engine, and entries of the inbound CAM in use. A
+ *            capture has every packet that comes to a node.
  * Inputs     A trace, a capture, or both; the world's calls.
  * Ownership  The watch owns neither trace nor capture.
  * Units      A captured packet is its flits, each with its bit 63 first, as it came.

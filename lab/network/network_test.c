@@ -2,9 +2,10 @@
  *
  * Goal    A packet that costs one event a switch arrives when it would with queues that are kept,
  *         and is dropped when they would have no room; whatever is made comes to an end.
- * Method  The packets that a network made are sent again through a model with explicit queues and
- *         two events a switch, one when a packet comes in and one when an output is free, which are
- *         found by looking at all of them. Counts and the sum of latencies have to be the same.
+ * Method  The packets that a network made are sent again through a model with explicit queues. The
+ *         model has two events a switch: a packet comes in, and an output is free. It finds the
+ *         next event by looking at all of them. Counts and the sum of latencies have to be the
+ *         same.
  */
 #include <setjmp.h>
 #include <stdarg.h>

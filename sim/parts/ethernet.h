@@ -18,7 +18,7 @@
  *
  * A pause is heard when the last bit of its frame has come. It begins at the next frame boundary
  * (the end of the frame in progress; at once if there is none) and lasts quanta * 512 bit times
- * from there; quanta 0 ends it at once; a new one takes the place of the one before. LFC and each
+ * from there. Quanta 0 ends it at once. A new pause takes the place of the one before. LFC and each
  * class's PFC run side by side, and what either stops stands still. Frames of flow control are
  * never stopped: they go out at the next boundary ahead of all others, and cost their time on the
  * line.

@@ -15,11 +15,10 @@
  * Source     IEEE 802.1Qbb (PFC), 802.3 Annex 31B; RFC 3168 (ECN). Headroom: sim_headroom_of.
  *
  * A frame cuts through if its output is idle when its head has been in the switch for `delay_ps`:
- * its first bit leaves then. If not, it is stored `delay_ps` after its last bit, which is when it
- * is counted at its input and joins the output's queue; it is in the input's room until it is out
- * and the line is free. If the input's bytes are then above xoff, a pause of `quanta` goes back to
- * the sender, and again in half its time as long as they are above xon; at or below xon quanta 0
- * goes.
+ * its first bit leaves then. If not, it is stored `delay_ps` after its last bit. Then it is counted
+ * at its input and joins the output's queue. It is in the input's room until it is out and the line
+ * is free. If the input's bytes are then above xoff, a pause of `quanta` goes back to the sender,
+ * and again in half its time as long as they are above xon; at or below xon quanta 0 goes.
  *
  * How to use it: fill a kind, sim_ethernet_switch_open with the number of ports, join each
  * &sim_ethernet_switch->ports[i].port with the port of a NIC or of another switch, and change

@@ -2,10 +2,10 @@
  *
  * Goal    A switch of Ethernet passes frames on at the times that its header says, asks for pauses
  *         at its thresholds, loses nothing where there is headroom, and marks what may be marked.
- * Method  Times and bytes worked out by hand at 10 Gb/s, where a byte takes 800 ps; a sender, a
- *         switch and a receiver beside a model that goes forward by 100 ps at a time; and random
- *         networks of busy senders whose receiver pauses, of which every frame is accounted for.
- *         Behaviours FER-87, FER-89, FER-90.
+ * Method  Times and bytes are worked out by hand at 10 Gb/s, where a byte takes 800 ps. A sender, a
+ *         switch and a receiver run beside a model that goes forward by 100 ps at a time. In random
+ *         networks of busy senders whose receiver pauses, every frame is accounted for. Behaviours
+ *         FER-87, FER-89, FER-90.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A port of Ethernet puts frames on its line at the times of the standard, stops when it
- *         is asked to and no longer than that, loses nothing by it, and makes the errors of its
- *         line.
- * Method  Times worked out by hand at 10 Gb/s, where a byte takes 800 ps and a quantum 51.2 ns; and
- *         random frames and pauses beside a model that has no events: it looks at everything that
- *         was sent and heard for the next time at which something changes.
- *         Behaviours FER-83, FER-84, FER-85, FER-86, FER-87.
+ * Goal    A port of Ethernet puts frames on its line at the times of the standard. It stops when it
+ *         is asked to, and no longer. It loses no frame by that, and makes the errors of its line.
+ * Method  Times are worked out by hand at 10 Gb/s, where a byte takes 800 ps and a quantum 51.2 ns.
+ *         Random frames and pauses run beside a model without events: it looks at all frames and
+ *         pauses for the next time at which something changes. Behaviours FER-83, FER-84, FER-85,
+ *         FER-86, FER-87.
  */
 #include <setjmp.h>
 #include <stdarg.h>

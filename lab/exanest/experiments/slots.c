@@ -6,10 +6,10 @@
 
 enum {
     BYTES = 1 << 19,
-    /* A slot is taken in SLOT's cycle. Until the read is taken 3 cycles pass, 40 in memory, 15
-     * until the last beat, 2 in the shifter, 1 until the header is shown, and 17 until the last
-     * word of payload is taken, when 5.3.5 frees the slot: 78. Then the scheduler, which looks
-     * again every third cycle, comes by 1 cycle later in the mean. */
+    /* A slot is taken in SLOT's cycle. The cycles of a slot: 3 until the read is taken, 40 in
+     * memory, 15 until the last beat, 2 in the shifter, 1 until the header is shown, and 17 until
+     * the last word of payload is taken. Then 5.3.5 frees the slot. The sum is 78. Then the
+     * scheduler, which looks again every third cycle, comes by 1 cycle later in the mean. */
     RESIDENCE = 79,
     INSIDE = 20, /* Cycles a packet: 18 words and 2 idle cycles. */
 };

@@ -211,10 +211,10 @@ static void zdma(struct lab_run *run)
     draw(run, us);
 }
 
-/* The specification expects half of the software's cost to break A15 (0.65 KB). It does not, 1.14
- * KB are within 30 % of 1.3: of a read's 4.16 us the machine's software has 2.8, not 3.46, for the
- * request's way is hardware; and six packets leave at once, so the zDMA's time has steps of 384
- * bytes, at one of which the curves cross. A quarter of the cost does. */
+/* The specification expects half of the software's cost to break A15 (0.65 KB). It does not: 1.14
+ * KB are within 30 % of 1.3. Of a read's 4.16 us the machine's software has 2.8, not 3.46, because
+ * the request's way is hardware. And six packets leave at once, so the zDMA's time has steps of 384
+ * bytes, and the curves cross at one of them. A quarter of the cost does. */
 static const struct lab_claim zdma_claims[] = {
     {.id = "EXA-A15",
      .reference = LAB_PREDICTED,
