@@ -15,7 +15,7 @@
 #define CHUNK_BYTES ((size_t)2 << 20)
 /* Larger ones are pages of their own. */
 #define BLOCK_BYTES_MAX (CHUNK_BYTES / 8)
-/* Programs with so few of a size do not pay for a chunk. */
+/* A program with this number of blocks of a size, or fewer, does not pay for a chunk. */
 #define LONERS_MAX 32
 #define SIZES_MAX  16
 

@@ -22,7 +22,7 @@
 
 #define ADDRESS      0x0a010203u
 #define ADDRESS_TEXT "10.1.2.3"
-#define PORT_EVENTS  64 /* So many are kept for a program that asks for none. */
+#define PORT_EVENTS  64 /* Events that are kept for a program that asks for none. */
 #define PATIENCE_MS  20000
 #define SILENCE_MS   50
 

@@ -132,7 +132,8 @@ static void write_and_read(struct program *p, uint32_t bytes)
     memset(p->memory + THERE, 0, bytes);
     write_there(p, bytes);
     read_there(p, bytes);
-    must(memcmp(p->memory, p->memory + THERE, bytes) == 0, "what came back from the other", 0);
+    must(memcmp(p->memory, p->memory + THERE, bytes) == 0, "wrong bytes came back from the other",
+         0);
 }
 
 /* Longer than retries take: the program gets no notice of it. */

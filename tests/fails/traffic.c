@@ -155,7 +155,7 @@ static void send_over(struct program *p, struct ibv_qp *qps[2], uint32_t bytes)
     post(qps[0], &wr);
     expect(p, "SEND");
     expect(p, "SEND");
-    must(arrived(p, 0, bytes), "what was sent", 0);
+    must(arrived(p, 0, bytes), "wrong bytes were sent", 0);
 }
 
 static void reach_over(struct program *p, struct ibv_qp *qp, enum ibv_wr_opcode opcode,
@@ -170,7 +170,7 @@ static void reach_over(struct program *p, struct ibv_qp *qp, enum ibv_wr_opcode 
     fill(p, (uint8_t)(bytes + 1));
     post(qp, &wr);
     expect(p, read ? "READ" : "WRITE");
-    must(arrived(p, 0, bytes), read ? "what was read" : "what was written", 0);
+    must(arrived(p, 0, bytes), read ? "wrong bytes were read" : "wrong bytes were written", 0);
 }
 
 static void add_over(struct program *p, struct ibv_qp *qp)
@@ -184,7 +184,7 @@ static void add_over(struct program *p, struct ibv_qp *qp)
     *word = 37;
     post(qp, &wr);
     expect(p, "FETCH AND ADD");
-    must(*word == 42, "what was added", (int)*word);
+    must(*word == 42, "a wrong number was added", (int)*word);
 }
 
 /* A completion that wakes a program. */

@@ -22,7 +22,7 @@ enum {
     FLITS_MAX = 80, /* Longer than any packet. */
 };
 
-/* Flits of header, as H1 has it; 0 if the packet has not that many. */
+/* Flits of header, as H1 has it; 0 if the packet has fewer flits. */
 static uint32_t heads_of(const uint64_t *flits, uint32_t count)
 {
     const uint32_t heads = 2 + (uint32_t)(flits[0] >> 9 & 1);
