@@ -284,15 +284,22 @@ static void test_child_of_fork(void **state)
 {
     struct bench *bench = *state;
     const struct prng prng = bench->prng;
+    char byte;
+    int pair[2];
     struct capture *capture = open_capture(bench->path);
+    assert_int_equal(pipe(pair), 0);
     record(bench, capture, 2);
     const pid_t child = fork();
     if (child == 0) {
+        dup2(pair[1], STDERR_FILENO);
         capture_forget(capture);
         capture_close(capture);
         _exit(0);
     }
+    close(pair[1]);
     expect_success(child);
+    assert_int_equal(read(pair[0], &byte, 1), 0); /* It said nothing. */
+    close(pair[0]);
     record(bench, capture, 1);
     capture_close(capture);
     read_file(bench, bench->path);
