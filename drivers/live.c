@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/align.h"
-#include "base/bytes.h"
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
 #include "drivers/guard.h"
@@ -338,7 +337,7 @@ void live_close(struct live *live)
     live_cm_close(live);
     capture_close(live->capture);
     faults_close(live->faults);
-    live_forget_paths(live);
+    live_forget_links(live);
     if (live->shm != NULL) {
         shm_port_close(live->shm);
     }
@@ -354,29 +353,6 @@ void live_close(struct live *live)
 
 /* -- Looking ------------------------------------------------------------------------------------*/
 
-struct nic *live_nic(struct live *live)
-{
-    return live->nic;
-}
-
-uint64_t live_guid(const struct live *live)
-{
-    /* An EUI-64 of our own making: the locally administered bit is set, the rest is the address. */
-    const uint8_t *gid = live->addresses.entries[0].gid.bytes;
-    return 0x0200000000000000u | (uint64_t)(load_be32(gid + 8) & 0xffffff) << 32 |
-           load_be32(gid + 12);
-}
-
-enum path_mtu live_active_mtu(const struct live *live)
-{
-    return live->addresses.mtu;
-}
-
-const char *live_device_text(const struct live *live)
-{
-    return live->addresses.text;
-}
-
 void live_describe_ports(const struct live *live, struct live_ports *ports)
 {
     *ports = (struct live_ports){
@@ -387,21 +363,6 @@ void live_describe_ports(const struct live *live, struct live_ports *ports)
         .receive_bytes = live->udp.receive_bytes,
         .window_bytes = udp_port_window_bytes(&live->udp),
     };
-}
-
-bool live_has_memory_wire(const struct live *live)
-{
-    return live->shm != NULL;
-}
-
-bool live_is_strict(const struct live *live)
-{
-    return live->config.strict;
-}
-
-bool live_is_shared(const struct live *live)
-{
-    return live->addresses.shared;
 }
 
 void live_forked(struct live *live)
@@ -424,44 +385,4 @@ void live_forked(struct live *live)
     live->inherited = true;
     /* Whoever held it is not here. */
     lock_init(&live->lock);
-}
-
-bool live_is_inherited(const struct live *live)
-{
-    return live->inherited;
-}
-
-void live_lock(struct live *live)
-{
-    lock_take(&live->lock);
-}
-
-bool live_lock_unless_held(struct live *live)
-{
-    const bool held = lock_is_held_here(&live->lock);
-    if (!held) {
-        lock_take(&live->lock);
-    }
-    return !held;
-}
-
-void live_unlock(struct live *live)
-{
-    lock_release(&live->lock);
-}
-
-struct instant live_now(struct live *live)
-{
-    live->now = clock_now();
-    return live->now;
-}
-
-void live_listen(struct live *live, const struct live_listener *listener)
-{
-    live->listener = *listener;
-}
-
-void live_set_owner(struct live *live, const struct live_owner *owner)
-{
-    live->owner = *owner;
 }

@@ -78,35 +78,6 @@ struct rdma_cm *live_cm(struct live *live)
     return live->cm;
 }
 
-bool live_cm_prepare(struct live *live)
-{
-    struct rdma_cm *cm = live->cm;
-    while (rdma_cm_wants_event(cm)) {
-        struct rdma_event *event = calloc(1, sizeof(*event));
-        if (event == NULL) {
-            return false;
-        }
-        rdma_cm_give_event(cm, event);
-    }
-    while (live->cm_listener.make_id != NULL && rdma_cm_wants_id(cm)) {
-        struct rdma_id *id = live->cm_listener.make_id();
-        if (id == NULL) {
-            return false;
-        }
-        rdma_cm_give_id(cm, id);
-    }
-    return true;
-}
-
-void live_cm_give_back(struct live *live, struct rdma_event *event)
-{
-    if (rdma_cm_wants_event(live->cm)) {
-        rdma_cm_give_event(live->cm, event);
-    } else {
-        free(event);
-    }
-}
-
 /* -- Addresses ----------------------------------------------------------------------------------*/
 
 /* Which of our addresses; -1: none. Connections are made between addresses: none of their
@@ -446,13 +417,6 @@ void live_cm_settle(struct live *live)
     live_wake_for_work(live);
 }
 
-void live_cm_judge(struct live *live, const struct live_mad *mad)
-{
-    live_cm_meet_requester(live, mad);
-    rdma_cm_on_message(live->cm, mad->source.bytes, mad->destination.bytes, mad->mad, mad->bytes,
-                       live->now);
-}
-
 static void take_mad(const struct nic_frame *frame, const struct nic_move *move,
                      struct live_mad *mad)
 {
@@ -499,6 +463,12 @@ void live_cm_serve(struct live *live)
     services_serve(&live->services);
     live_explain_other_version(live);
     live_explain_other_layouts(live);
+    live_cm_settle(live);
+}
+
+void live_cm_on_gone(struct live *live)
+{
+    live_cm_hear_of_gone(live);
     live_cm_settle(live);
 }
 

@@ -7,11 +7,6 @@
 
 #include "drivers/live_internal.h"
 #include "drivers/presence.h"
-#include "drivers/shm_layout.h"
-
-/* More than a socket holds of datagrams of 64 bytes. */
-#define DATAGRAMS_A_ROUND   64
-#define DATAGRAM_ROUNDS_MAX 1024
 
 /* Without memory for what it leads to it is heard of later. */
 void live_cm_hear_of_gone(struct live *live)
@@ -76,24 +71,11 @@ void live_cm_meet_requester(struct live *live, const struct live_mad *mad)
     }
 }
 
-/* A process that has ended sends no more: all that it has sent lies here. Its words come before its
- * end, as on a wire, or a program that disconnects would lose them. Others may go on sending. */
-static void take_what_came(struct live *live)
+void live_cm_judge(struct live *live, const struct live_mad *mad)
 {
-    (void)live_receive(live, SHM_SLOTS, false);
-    for (uint32_t i = 0; i < DATAGRAM_ROUNDS_MAX; i++) {
-        if (live_receive(live, DATAGRAMS_A_ROUND, true) == 0) {
-            return;
-        }
-    }
-}
-
-void live_cm_serve_presence(struct live *live)
-{
-    presence_serve(live->presence);
-    take_what_came(live);
-    live_cm_hear_of_gone(live);
-    live_cm_settle(live);
+    live_cm_meet_requester(live, mad);
+    rdma_cm_on_message(live->cm, mad->source.bytes, mad->destination.bytes, mad->mad, mad->bytes,
+                       live->now);
 }
 
 bool live_cm_watch(struct live *live)

@@ -345,7 +345,8 @@ static void test_successor_of_a_dead_requester(void **state)
     kill_process(first);
     const pid_t second = start_process(&mad.source);
     live_cm_meet_requester(live, &mad);
-    live_cm_serve_presence(live);
+    presence_serve(live->presence);
+    live_cm_on_gone(live);
     kill_process(second);
     struct gid gid;
     uint32_t slot;

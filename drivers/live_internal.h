@@ -18,6 +18,7 @@
 #include "drivers/lock.h"
 #include "drivers/services.h"
 #include "drivers/shm_port.h"
+#include "drivers/shortage.h"
 #include "drivers/udp_port.h"
 #include "world/manager.h"
 
@@ -117,7 +118,7 @@ uint32_t live_transmit(struct live *live);
 void live_transmit_mad(struct live *live, const struct nic_path *path,
                        const uint8_t mad[CM_MAD_BYTES]);
 
-/* live_transmit.c, for live_faults.c: is there room for a packet; a packet, which is not done
+/* live_packet.c: is there room for a packet; a packet, which is not done
  * directly (false: its payload is not there); one as bytes, from the BTH to an ICRC for
  * identification 0; all of a departure as such bytes (0: its payload is not there); what was
  * transmitted leaves. */
@@ -129,6 +130,11 @@ void live_transmit_raw(struct live *live, struct link *link, struct inet_variant
 MUST_USE uint32_t live_serialize(const struct link *link, const struct nic_departure *departure,
                                  uint8_t *bytes);
 void live_flush_ports(struct live *live);
+/* The addresses and ports of what leaves by that link: each way over UDP has its own. */
+MUST_USE struct inet_flow live_flow_of(const struct link *link, const struct nic_path *path);
+/* Pads and ICRC behind `count` bytes from the BTH on. Returns how many there are then. */
+MUST_USE uint32_t live_seal(const struct link *link, const struct nic_path *path, uint8_t *bytes,
+                            size_t count, size_t pad_bytes);
 
 /* live_blocks.c: memory for the blocks of a queue pair that has none. False: there is none. */
 bool live_give_blocks(struct live *live, struct qp *qp);
@@ -160,9 +166,13 @@ MUST_USE enum status live_resolve_group(struct live *live, struct nic_path *path
 /* live_direct.c: what was withdrawn is settled, or some milliseconds are over. */
 void live_settle_locked(struct live *live);
 
-/* live_paths.c: what is said where no link leads to the peer, for the errno of the last try: a
- * shortage that may pass (STATUS_FULL), or that the peer is out of reach (STATUS_INVALID). */
-MUST_USE enum status live_unreachable(int reason);
+/* The verdict where no link leads to the peer, for the errno of the last try: a shortage that may
+ * pass, or that the peer is out of reach. */
+static inline enum status live_unreachable(int reason)
+{
+    return shortage_is(reason) ? STATUS_FULL : STATUS_INVALID;
+}
+
 /* live_paths.c: the way to QP 1 of a process, for one management datagram that is sent at once:
  * answers go to whoever asks, so nothing is kept, and the link is not held. STATUS_INVALID: no port
  * reaches it. */
@@ -172,12 +182,21 @@ MUST_USE enum status live_resolve_management(struct live *live, struct nic_path 
 MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 /* The link to the process that has the queue pair. */
 struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
-/* An idle fan goes; all of them. */
-void live_drop_fan(struct live *live, struct link *fan);
-void live_forget_paths(struct live *live);
 
-/* live_links.c: there are no links yet. */
+/* The way to all processes that share one peer address. It holds the links of its ways. */
+struct live_fan {
+    struct link link;
+    struct live_way {
+        struct link *link;      /* NULL: not looked for yet. */
+        struct instant look_at; /* If it may be better found. */
+    } ways[SHARE_SLOTS];
+};
+
+/* live_links.c: there are no links yet; the last ones that are no port's go. */
 void live_begin_links(struct live *live);
+void live_forget_links(struct live *live);
+/* The fan to the path's destination, held; NULL: no memory. */
+struct link *live_hold_fan(struct live *live, const struct nic_path *path);
 /* One holder less. The link stays until links are swept, which live_release does as
  * well; never while a packet is on its way from an engine to a port. */
 void live_let_go(struct live *live, struct link *link);
@@ -209,9 +228,11 @@ void live_meet_peer(struct live *live, struct link *link);
 /* Transport timers that are due. */
 void live_check_retries(struct live *live);
 
+/* live_wake.c: when the thread has something to do, if nothing comes; it is woken. */
+struct instant live_deadline(const struct live *live);
+void live_wake(struct live *live);
 /* live_progress.c */
 void *live_thread(void *argument);
-void live_wake(struct live *live);
 /* What is ready leaves, counters and capture are written. Not locked. */
 void live_finish(struct live *live);
 /* The thread sleeps, but a timer has been started that runs out before it wakes, or requests are
@@ -228,7 +249,8 @@ void live_cm_meet_server(struct live *live, const struct cm_letter *letter, uint
 void live_cm_meet_requester(struct live *live, const struct live_mad *mad);
 void live_cm_look_for_gone(struct live *live);
 MUST_USE bool live_cm_watch(struct live *live);
-void live_cm_serve_presence(struct live *live);
+/* All that processes sent which have ended is taken in: they are gone. */
+void live_cm_on_gone(struct live *live);
 void live_cm_hear_of_gone(struct live *live);
 /* The process ends: answers that a peer may not have got leave once more. */
 void live_cm_say_again(struct live *live);

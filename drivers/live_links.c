@@ -8,7 +8,10 @@
  * fault injector holds; so some idle links are kept, and before others go, these packets are looked
  * at. No message costs anything for it (docs/decisions/0038).
  */
+#include <stdlib.h>
+
 #include "drivers/live_internal.h"
+#include "drivers/local_socket.h"
 #include "nic/inventory.h"
 
 void live_begin_links(struct live *live)
@@ -87,6 +90,18 @@ void live_take_number(struct live *live, struct link *link, uint32_t number)
     link->number = number;
 }
 
+static void drop_fan(struct live *live, struct link *link)
+{
+    struct live_fan *fan = CONTAINER_OF(link, struct live_fan, link);
+    link_table_remove(&live->fans, link);
+    for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+        if (fan->ways[i].link != NULL) {
+            live_let_go(live, fan->ways[i].link);
+        }
+    }
+    free(fan);
+}
+
 /* A queue pair that waits for room here was led elsewhere meanwhile. */
 static void drop(struct live *live, struct link *link)
 {
@@ -98,7 +113,7 @@ static void drop(struct live *live, struct link *link)
         udp_port_drop(&live->udp, link);
         break;
     case LINK_SHM: shm_port_drop(live->shm, link); break;
-    case LINK_FAN: live_drop_fan(live, link); break;
+    case LINK_FAN: drop_fan(live, link); break;
     case LINK_NOWHERE: break;
     }
 }
@@ -142,4 +157,35 @@ void live_release(struct live *live, const struct nic_path *path)
         live_let_go(live, path->link);
         live_sweep_links(live);
     }
+}
+
+/* Held; NULL: no memory. */
+struct link *live_hold_fan(struct live *live, const struct nic_path *path)
+{
+    const struct link_name name = {
+        .self = &path->source, .peer = &path->destination, .slot = LOCAL_NO_SLOT};
+    struct link *link = link_table_find(&live->fans, &name);
+    if (link == NULL) {
+        struct live_fan *fan = calloc(1, sizeof(*fan));
+        if (fan == NULL) {
+            return NULL;
+        }
+        link = &fan->link;
+        link_init(link, LINK_FAN, &name);
+        if (!link_table_add(&live->fans, link)) {
+            free(fan);
+            return NULL;
+        }
+    }
+    link_table_hold(&live->fans, link);
+    return link;
+}
+
+void live_forget_links(struct live *live)
+{
+    struct link *link;
+    while ((link = link_table_next(&live->fans, NULL)) != NULL) {
+        drop_fan(live, link);
+    }
+    link_table_close(&live->fans);
 }

@@ -8,7 +8,6 @@
  * leads to a fan, and every datagram chooses.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "drivers/clock.h"
@@ -24,20 +23,6 @@
  * the program's waits so long for a place. */
 #define CROWDED_NS      100000000
 #define CROWDED_LOOK_NS 50000
-
-/* The way to all processes that share one peer address. It holds the links of its ways. */
-struct live_fan {
-    struct link link;
-    struct live_way {
-        struct link *link;      /* NULL: not looked for yet. */
-        struct instant look_at; /* If it may be better found. */
-    } ways[SHARE_SLOTS];
-};
-
-enum status live_unreachable(int reason)
-{
-    return shortage_is(reason) ? STATUS_FULL : STATUS_INVALID;
-}
 
 /* What a program may name by its link-local name is found by its address. */
 static void use_address(struct nic_path *path)
@@ -271,40 +256,6 @@ enum status live_resolve_management(struct live *live, struct nic_path *path, ui
 
 /* -- Datagrams ----------------------------------------------------------------------------------*/
 
-/* Held; NULL: no memory. */
-static struct link *fan_of(struct live *live, const struct nic_path *path)
-{
-    const struct link_name name = {
-        .self = &path->source, .peer = &path->destination, .slot = LOCAL_NO_SLOT};
-    struct link *link = link_table_find(&live->fans, &name);
-    if (link == NULL) {
-        struct live_fan *fan = calloc(1, sizeof(*fan));
-        if (fan == NULL) {
-            return NULL;
-        }
-        link = &fan->link;
-        link_init(link, LINK_FAN, &name);
-        if (!link_table_add(&live->fans, link)) {
-            free(fan);
-            return NULL;
-        }
-    }
-    link_table_hold(&live->fans, link);
-    return link;
-}
-
-void live_drop_fan(struct live *live, struct link *link)
-{
-    struct live_fan *fan = CONTAINER_OF(link, struct live_fan, link);
-    link_table_remove(&live->fans, link);
-    for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
-        if (fan->ways[i].link != NULL) {
-            live_let_go(live, fan->ways[i].link);
-        }
-    }
-    free(fan);
-}
-
 /* Whether packets go there at all. */
 static bool is_reachable(struct live *live, const struct nic_path *path)
 {
@@ -327,7 +278,7 @@ enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
         path->link = link_to_lone(live, path);
     }
     if (path->link == NULL && is_reachable(live, path)) {
-        path->link = fan_of(live, path);
+        path->link = live_hold_fan(live, path);
         reason = ENOMEM;
     }
     if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
@@ -371,13 +322,4 @@ struct link *live_fan_link(struct live *live, struct link *base, uint32_t destin
     way->link = found != NULL ? found : &live->nowhere;
     way->look_at = instant_after(live->now, LOOK_AGAIN_NS);
     return way->link;
-}
-
-void live_forget_paths(struct live *live)
-{
-    struct link *link;
-    while ((link = link_table_next(&live->fans, NULL)) != NULL) {
-        live_drop_fan(live, link);
-    }
-    link_table_close(&live->fans);
 }

@@ -22,6 +22,7 @@
 #include "drivers/live_internal.h"
 #include "drivers/local_socket.h"
 #include "drivers/presence.h"
+#include "drivers/shm_layout.h"
 #include "drivers/stat_server.h"
 #include "drivers/system.h"
 
@@ -35,10 +36,9 @@
 #define STARVED_NS 1000000
 #define REFUSED_NS 1000000
 
-void live_wake(struct live *live)
-{
-    system_count_up(live->wake_fd, 1);
-}
+/* More than a socket holds of datagrams of 64 bytes. */
+#define DATAGRAMS_A_ROUND   64
+#define DATAGRAM_ROUNDS_MAX 1024
 
 /* Completion and event notifications that the engines have ready. */
 static void live_notify(struct live *live)
@@ -63,14 +63,6 @@ static void live_notify(struct live *live)
             live->listener.on_async_event(&event);
         }
     }
-}
-
-static struct instant deadline(const struct live *live)
-{
-    const struct instant nic = nic_deadline(live->nic);
-    const struct instant held = faults_deadline(live->faults);
-    const struct instant due = instant_earlier(nic, instant_earlier(live->cm_due, live->port_due));
-    return instant_earlier(held, due);
 }
 
 static void check_time(struct live *live)
@@ -138,18 +130,6 @@ static void set_awake(struct live *live)
         if (live->shm != NULL) {
             shm_port_wake(live->shm);
         }
-    }
-}
-
-void live_wake_for_work(struct live *live)
-{
-    if (live->sleeps_until.ns == 0) {
-        return;
-    }
-    const bool left = live->parked || nic_next_qp(live->nic) != NULL;
-    if (left || instant_before(deadline(live), live->sleeps_until)) {
-        live->sleeps_until = (struct instant){0};
-        live_wake(live);
     }
 }
 
@@ -262,6 +242,25 @@ static void pause_if_starved(struct live *live)
     }
 }
 
+/* A process that has ended sends no more: all that it has sent lies here. Its words come before its
+ * end, as on a wire, or a program that disconnects would lose them. Others may go on sending. */
+static void take_what_came(struct live *live)
+{
+    (void)live_receive(live, SHM_SLOTS, false);
+    for (uint32_t i = 0; i < DATAGRAM_ROUNDS_MAX; i++) {
+        if (live_receive(live, DATAGRAMS_A_ROUND, true) == 0) {
+            return;
+        }
+    }
+}
+
+static void serve_presence(struct live *live)
+{
+    presence_serve(live->presence);
+    take_what_came(live);
+    live_cm_on_gone(live);
+}
+
 /* What ended a sleep in the kernel. Locked. */
 static void serve_events(struct live *live, const struct epoll_event *events, int count)
 {
@@ -276,7 +275,7 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
         } else if (events[i].data.fd == live->services.fd) {
             live_cm_serve(live);
         } else if (live->presence != NULL && events[i].data.fd == presence_fd(live->presence)) {
-            live_cm_serve_presence(live);
+            serve_presence(live);
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
         } else if (!live->addresses.shared || !live_receive_shared(live, events[i].data.fd)) {
@@ -354,7 +353,7 @@ static void rest(struct live *live)
                              udp_port_has_waiting(&live->udp) || !live->udp_watched ||
                              instant_reached(live->now, faults_deadline(live->faults));
         live->parked = waiting;
-        live->sleeps_until = waiting ? (struct instant){0} : deadline(live);
+        live->sleeps_until = waiting ? (struct instant){0} : live_deadline(live);
         sleep_in_kernel(live,
                         waiting ? HABIT_WAIT_NS : habit_nap_ns(clock_now(), live->sleeps_until));
         live->sleeps_until = (struct instant){0};

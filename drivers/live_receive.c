@@ -176,25 +176,6 @@ static void on_record(void *context, const struct shm_record *shm)
     live_arrival(live, &frame);
 }
 
-static void add_new(uint64_t *counter, uint64_t now, uint64_t seen)
-{
-    *counter += now - seen;
-}
-
-void live_count_port(struct live *live)
-{
-    const struct udp_counters *now = &live->udp.counters;
-    const struct udp_counters *seen = &live->udp_seen;
-    uint64_t *values = nic_counters(live->nic)->values;
-    add_new(&values[COUNTER_drop_wrong_icrc], now->bad_icrc + now->implausible_identification,
-            seen->bad_icrc + seen->implausible_identification);
-    add_new(&values[COUNTER_handed_on_pkts], now->handed_on, seen->handed_on);
-    add_new(&values[COUNTER_handed_to_us_pkts], now->handed_to_us, seen->handed_to_us);
-    add_new(&values[COUNTER_drop_no_process], now->no_process, seen->no_process);
-    add_new(&values[COUNTER_drop_process_full], now->process_full, seen->process_full);
-    live->udp_seen = *now;
-}
-
 bool live_receive_shared(struct live *live, int fd)
 {
     const bool served = udp_port_serve_shared(&live->udp, fd, on_datagram, live);

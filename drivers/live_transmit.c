@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "drivers/live_internal.h"
-#include "drivers/memory.h"
 #include "wire/roce_frame.h"
 
 /* Packets one queue pair may send before the next has its turn. */
@@ -22,27 +21,6 @@
 
 /* So much is fetched before packets that came in meanwhile are looked at. */
 #define FETCHED_MAX (2u << 20)
-
-/* Connections may move to blocks once their peer is known to be a nonic. */
-static void note_answers(struct live *live, struct link *link)
-{
-    nic_note_answers(live->nic, link->number, udp_link_answers(link));
-}
-
-bool live_has_room(struct live *live, struct link *link)
-{
-    switch (link->kind) {
-    case LINK_UDP:
-        if (live->config.transport != NIC_TRANSPORT_RC) {
-            note_answers(live, link);
-        }
-        return udp_link_has_room(&live->udp, link, live->now);
-    case LINK_SHM: return shm_link_has_room(link);
-    case LINK_FAN:
-    case LINK_NOWHERE: break;
-    }
-    return true;
-}
 
 /* Where several processes share the address, the queue pair number says which one it is. */
 static struct link *choose(struct live *live, struct link *link, uint32_t destination_qpn)
@@ -63,50 +41,12 @@ static struct link *by_way(struct live *live, struct link *link,
 
 /* -- The slow way: packets as bytes ------------------------------------------------------------*/
 
-/* Each way over UDP has a link and a flow of its own. */
-static struct inet_flow flow_of(const struct link *link, const struct nic_path *path)
-{
-    return link->kind == LINK_UDP ? *udp_link_flow(link)
-                                  : roce_flow(path->source.bytes, path->destination.bytes);
-}
-
-/* Behind `count` bytes from the BTH on. Returns how many there are then. */
-static uint32_t seal(const struct link *link, const struct nic_path *path, uint8_t *bytes,
-                     size_t count, size_t pad_bytes)
-{
-    const struct inet_flow flow = flow_of(link, path);
-    return (uint32_t)roce_frame_seal(&flow, bytes, count, pad_bytes);
-}
-
-uint32_t live_serialize(const struct link *link, const struct nic_departure *departure,
-                        uint8_t *bytes)
-{
-    memcpy(bytes, departure->headers, departure->headers_bytes);
-    const uint32_t count = departure->headers_bytes;
-    if (!memory_gather(departure->segments, departure->segment_count, bytes + count)) {
-        return 0;
-    }
-    return seal(link, departure->path, bytes, count + departure->payload_bytes,
-                departure->pad_bytes);
-}
-
-/* No room is a loss like any other, on a way that only captures and struck packets take. */
-void live_transmit_raw(struct live *live, struct link *link, struct inet_variant variant,
-                       const uint8_t *bytes, uint32_t count)
-{
-    if (link->kind == LINK_UDP) {
-        udp_port_transmit_raw(&live->udp, link, variant, bytes, count);
-    } else if (link->kind == LINK_SHM) {
-        (void)!shm_link_transmit_raw(live->shm, link, variant, bytes, count);
-    }
-}
-
 static void transmit_bytes(struct live *live, struct link *link, const struct nic_path *path,
                            uint8_t *bytes, uint32_t count)
 {
     const struct inet_variant variant = nic_path_variant(path);
     if (live->capture != NULL) {
-        const struct inet_flow flow = flow_of(link, path);
+        const struct inet_flow flow = live_flow_of(link, path);
         capture_bytes(live->capture, &flow, variant, bytes, count);
     }
     if (faults_apply(live->faults, FAULT_SENDING)) {
@@ -146,7 +86,7 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
     uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
     uint32_t count = (uint32_t)roce_encode_headers(&packet, bytes);
     memcpy(bytes + count, mad, CM_MAD_BYTES);
-    count = seal(link, path, bytes, count + CM_MAD_BYTES, 0);
+    count = live_seal(link, path, bytes, count + CM_MAD_BYTES, 0);
     transmit_bytes(live, link, path, bytes, count);
     if (link->kind != LINK_UDP) {
         live->parked |= !shm_port_flush(live->shm);
@@ -196,18 +136,6 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
     }
     habit_note_direct(&live->habit);
     live->fetched_bytes += direct->bytes;
-    return true;
-}
-
-bool live_transmit_packet(struct live *live, struct link *link,
-                          const struct nic_departure *departure)
-{
-    switch (link->kind) {
-    case LINK_UDP: return udp_port_transmit(&live->udp, link, departure);
-    case LINK_SHM: return shm_link_transmit(live->shm, link, departure);
-    case LINK_FAN:
-    case LINK_NOWHERE: break;
-    }
     return true;
 }
 
@@ -312,15 +240,6 @@ static uint32_t serve(struct live *live, struct qp *qp)
     }
     nic_rotate(live->nic, qp);
     return turn;
-}
-
-void live_flush_ports(struct live *live)
-{
-    if (live->shm != NULL) {
-        live->parked |= !shm_port_flush(live->shm);
-    }
-    udp_port_flush(&live->udp);
-    live->parked |= udp_port_has_waiting(&live->udp);
 }
 
 static void prefetch_turn(const struct live *live)

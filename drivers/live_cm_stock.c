@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_cm_stock - memory that the connection manager uses, before it needs it.
+ */
+#include <stdlib.h>
+
+#include "drivers/live_internal.h"
+
+bool live_cm_prepare(struct live *live)
+{
+    struct rdma_cm *cm = live->cm;
+    while (rdma_cm_wants_event(cm)) {
+        struct rdma_event *event = calloc(1, sizeof(*event));
+        if (event == NULL) {
+            return false;
+        }
+        rdma_cm_give_event(cm, event);
+    }
+    while (live->cm_listener.make_id != NULL && rdma_cm_wants_id(cm)) {
+        struct rdma_id *id = live->cm_listener.make_id();
+        if (id == NULL) {
+            return false;
+        }
+        rdma_cm_give_id(cm, id);
+    }
+    return true;
+}
+
+void live_cm_give_back(struct live *live, struct rdma_event *event)
+{
+    if (rdma_cm_wants_event(live->cm)) {
+        rdma_cm_give_event(live->cm, event);
+    } else {
+        free(event);
+    }
+}
