@@ -14,7 +14,13 @@
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
 #include "drivers/guard.h"
+#include "drivers/live_cm.h"
+#include "drivers/live_explain.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_links.h"
+#include "drivers/live_port.h"
+#include "drivers/live_progress.h"
+#include "drivers/live_wake.h"
 #include "drivers/local_socket.h"
 #include "drivers/random.h"
 #include "drivers/sandbox.h"
@@ -24,6 +30,10 @@
 /* So long the end of a program waits for our thread, which others may hold up. */
 #define LEAVE_NS      2000000000u
 #define LEAVE_STEP_NS 50000
+
+/* Response packets that one READ request asks for at most: the world that fetches the data in one
+ * go is not away for long. */
+#define READ_PACKETS 512
 
 /* Paths of a connection, if the user names no number: enough that two seldom share all of a
  * route. */
@@ -44,7 +54,7 @@ static const struct nic_limits limits = {
     .groups = UDP_GROUPS_MAX,
     .attachments = 1u << 14,
     .rc = {.packet_cost = UDP_PACKET_COST,
-           .read_packets = LIVE_READ_PACKETS,
+           .read_packets = READ_PACKETS,
            .read_waits_bytes = HABIT_READ_WAITS_BYTES},
     /* The transport is the user's choice (limits_of). A loss every now and then is what RC bears;
      * two in a short life, or a round trip of more than a few switches, is what it does not. */
@@ -185,7 +195,7 @@ static bool open_manager(struct live *live, char *error, size_t error_bytes)
         snprintf(error, error_bytes, "connection manager: %s", strerror(errno));
         return false;
     }
-    return sandbox_answers(live->services.fd, error, error_bytes);
+    return sandbox_answers(live->manager.services.fd, error, error_bytes);
 }
 
 struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes)
@@ -196,10 +206,10 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
         return NULL;
     }
     live->config = *config;
-    live->poll_fd = live->wake_fd = live->stat_fd = -1;
-    live->services.fd = -1;
-    list_init(&live->cm_parked);
-    list_init(&live->cm_lookups);
+    live->thread.poll_fd = live->thread.wake_fd = live->thread.stat_fd = -1;
+    live->manager.services.fd = -1;
+    list_init(&live->manager.parked);
+    list_init(&live->manager.lookups);
     habit_init(&live->habit, config->batch);
     lock_init(&live->lock);
     live_begin_links(live);
@@ -216,14 +226,15 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
 static bool watch(struct live *live, int fd, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.fd = fd};
-    return epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    return epoll_ctl(live->thread.poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 static bool watch_all(struct live *live)
 {
-    live->poll_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
-    live->wake_fd = descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (live->poll_fd < 0 || live->wake_fd < 0 || !watch(live, live->wake_fd, EPOLLIN)) {
+    live->thread.poll_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    live->thread.wake_fd = descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (live->thread.poll_fd < 0 || live->thread.wake_fd < 0 ||
+        !watch(live, live->thread.wake_fd, EPOLLIN)) {
         return false;
     }
     for (uint32_t i = 0; i < udp_port_fd_count(&live->udp); i++) {
@@ -231,17 +242,18 @@ static bool watch_all(struct live *live)
             return false;
         }
     }
-    live->udp_watched = true;
-    if (!watch(live, live->services.fd, EPOLLIN) || !live_cm_watch(live) ||
-        !udp_port_watch_shared(&live->udp, live->poll_fd)) {
+    live->thread.udp_watched = true;
+    if (!watch(live, live->manager.services.fd, EPOLLIN) || !live_cm_watch(live) ||
+        !udp_port_watch_shared(&live->udp, live->thread.poll_fd)) {
         return false;
     }
-    live->stat_fd = stat_server_open();
-    if (live->stat_fd >= 0 && !watch(live, live->stat_fd, EPOLLIN)) {
-        descriptor_close(live->stat_fd); /* Who asks is refused, and does not wait in vain. */
-        live->stat_fd = -1;
+    live->thread.stat_fd = stat_server_open();
+    if (live->thread.stat_fd >= 0 && !watch(live, live->thread.stat_fd, EPOLLIN)) {
+        /* A tool that asks is refused, and does not wait in vain. */
+        descriptor_close(live->thread.stat_fd);
+        live->thread.stat_fd = -1;
     }
-    if (live_port_watch(live) && !watch(live, live->watch->fd, EPOLLIN)) {
+    if (live_port_watch(live) && !watch(live, live->port.watch->fd, EPOLLIN)) {
         return false;
     }
     return live->shm == NULL || watch(live, shm_port_fd(live->shm), EPOLLIN);
@@ -250,17 +262,17 @@ static bool watch_all(struct live *live)
 /* As before watch_all, so that a program may try again. */
 static void unwatch(struct live *live)
 {
-    descriptor_close(live->poll_fd);
-    descriptor_close(live->wake_fd);
-    descriptor_close(live->stat_fd);
+    descriptor_close(live->thread.poll_fd);
+    descriptor_close(live->thread.wake_fd);
+    descriptor_close(live->thread.stat_fd);
     live_port_unwatch(live);
-    live->poll_fd = live->wake_fd = live->stat_fd = -1;
-    live->udp_watched = false;
+    live->thread.poll_fd = live->thread.wake_fd = live->thread.stat_fd = -1;
+    live->thread.udp_watched = false;
 }
 
 bool live_start(struct live *live, char *error, size_t error_bytes)
 {
-    if (live->started) {
+    if (live->thread.started) {
         return true;
     }
     if (!watch_all(live)) {
@@ -271,7 +283,9 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
         errno = reason;
         return false;
     }
-    live_explain_other_layouts(live);
+    if (live->config.wire == LIVE_WIRE_SHM) {
+        live_explain_other_layouts(&live->explained, live_now(live));
+    }
     /* The program's signals are the program's threads' business, but for faults of our copies. */
     sigset_t all, before;
     guard_install();
@@ -279,7 +293,7 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
     sigdelset(&all, SIGSEGV);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failed = pthread_create(&live->thread, NULL, live_thread, live);
+    const int failed = pthread_create(&live->thread.id, NULL, live_thread, live);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
         snprintf(error, error_bytes, "no progress thread: %s", strerror(failed));
@@ -287,8 +301,8 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
         errno = failed;
         return false;
     }
-    pthread_setname_np(live->thread, "nonic");
-    live->started = true;
+    pthread_setname_np(live->thread.id, "nonic");
+    live->thread.started = true;
     return true;
 }
 
@@ -297,15 +311,15 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
 static bool join(struct live *live)
 {
     const struct instant end = instant_after(clock_now(), LEAVE_NS);
-    live->stopping = true;
+    live->thread.stopping = true;
     live_wake(live);
-    while (pthread_tryjoin_np(live->thread, NULL) != 0) {
+    while (pthread_tryjoin_np(live->thread.id, NULL) != 0) {
         if (instant_reached(clock_now(), end)) {
             return false;
         }
         system_sleep(LEAVE_STEP_NS);
     }
-    live->started = false;
+    live->thread.started = false;
     return true;
 }
 
@@ -315,7 +329,7 @@ static bool leave(struct live *live)
     if (lock_is_held_here(&live->lock)) {
         return false;
     }
-    if (live->started) {
+    if (live->thread.started) {
         return join(live);
     }
     if (live->nic != NULL) {
@@ -371,9 +385,9 @@ void live_forked(struct live *live)
     address_forget(&live->addresses);
     udp_port_forget_sockets(&live->udp);
     capture_forget(live->capture);
-    live->poll_fd = live->wake_fd = live->stat_fd = -1;
-    if (live->watch != NULL) {
-        live->watch->fd = -1;
+    live->thread.poll_fd = live->thread.wake_fd = live->thread.stat_fd = -1;
+    if (live->port.watch != NULL) {
+        live->port.watch->fd = -1;
     }
     if (live->shm != NULL) {
         shm_port_forget(live->shm);
@@ -381,7 +395,7 @@ void live_forked(struct live *live)
     }
     live->listener = (struct live_listener){0};
     live->owner = (struct live_owner){0};
-    live->started = false;
+    live->thread.started = false;
     live->inherited = true;
     /* Whoever held it is not here. */
     lock_init(&live->lock);

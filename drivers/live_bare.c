@@ -3,7 +3,11 @@
 
 #include <stdlib.h>
 
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_links.h"
+#include "drivers/live_port.h"
+#include "drivers/live_wake.h"
 
 struct live *live_bare_make(const struct gid *gids, uint32_t count)
 {
@@ -12,25 +16,26 @@ struct live *live_bare_make(const struct gid *gids, uint32_t count)
     live->config.batch = 32;
     live->config.device = "bare";
     habit_init(&live->habit, live->config.batch);
-    live->stat_fd = live->wake_fd = live->poll_fd = live->services.fd = -1;
+    live->thread.stat_fd = live->thread.wake_fd = live->thread.poll_fd = live->manager.services.fd =
+        -1;
     live->addresses.mtu = PATH_MTU_1024;
     live->addresses.count = count;
     for (uint32_t i = 0; i < count; i++) {
         live->addresses.entries[i] = (struct address){.gid = gids[i], .fd = -1, .claim = -1};
     }
     live_port_begin(live);
-    live->cm_due = INSTANT_NEVER;
-    list_init(&live->services.node);
-    list_init(&live->services.claims);
-    list_init(&live->services.questions);
+    live->manager.due = INSTANT_NEVER;
+    list_init(&live->manager.services.node);
+    list_init(&live->manager.services.claims);
+    list_init(&live->manager.services.questions);
     live_begin_links(live);
     link_table_init(&live->udp.links);
-    list_init(&live->cm_parked);
-    list_init(&live->cm_lookups);
+    list_init(&live->manager.parked);
+    list_init(&live->manager.lookups);
     lock_init(&live->lock);
-    live->cm = calloc(1, sizeof(*live->cm));
-    CHECK(live->cm != NULL);
-    rdma_cm_init(live->cm, 1, 0, 1);
+    live->manager.cm = calloc(1, sizeof(*live->manager.cm));
+    CHECK(live->manager.cm != NULL);
+    rdma_cm_init(live->manager.cm, 1, 0, 1);
     return live;
 }
 

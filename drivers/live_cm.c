@@ -2,11 +2,15 @@
 #include "world/manager.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/live_cm.h"
+#include "drivers/live_explain.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_paths.h"
+#include "drivers/live_transmit.h"
+#include "drivers/live_wake.h"
 #include "drivers/local_socket.h"
 #include "drivers/presence.h"
 #include "drivers/random.h"
@@ -35,47 +39,49 @@ bool live_cm_open(struct live *live, uint64_t seed)
     const bool shared = live->addresses.shared;
     const struct service_owner self = {.gid = live->addresses.entries[0].gid,
                                        .slot = shared ? (int)live->addresses.slot : LOCAL_NO_SLOT};
-    live->cm = calloc(1, sizeof(*live->cm));
-    if (live->cm == NULL) {
+    live->manager.cm = calloc(1, sizeof(*live->manager.cm));
+    if (live->manager.cm == NULL) {
         return false;
     }
     /* Answers find the process by the id that it chose (share_route.h). */
-    rdma_cm_init(live->cm, seed, (uint8_t)(shared ? live->addresses.slot : 0), live_guid(live));
-    live->cm->path_mtu_max = (uint8_t)live_active_mtu(live);
-    live->cm_due = INSTANT_NEVER;
+    rdma_cm_init(live->manager.cm, seed, (uint8_t)(shared ? live->addresses.slot : 0),
+                 live_guid(live));
+    live->manager.cm->path_mtu_max = (uint8_t)live_active_mtu(live);
+    live->manager.due = INSTANT_NEVER;
     struct gid gids[ADDRESS_MAX];
     for (uint32_t i = 0; i < live->addresses.count; i++) {
         gids[i] = live->addresses.entries[i].gid;
     }
-    live->presence = presence_open(gids, live->addresses.count, shared ? live->addresses.slot : 0);
-    return live->presence != NULL && services_open(&live->services, &self);
+    live->manager.presence =
+        presence_open(gids, live->addresses.count, shared ? live->addresses.slot : 0);
+    return live->manager.presence != NULL && services_open(&live->manager.services, &self);
 }
 
 void live_cm_close(struct live *live)
 {
-    services_close(&live->services);
-    presence_close(live->presence);
-    live->presence = NULL;
+    services_close(&live->manager.services);
+    presence_close(live->manager.presence);
+    live->manager.presence = NULL;
     live_cm_forget_routes(live);
-    if (live->cm == NULL) {
+    if (live->manager.cm == NULL) {
         return;
     }
     struct rdma_event *event;
-    while ((event = rdma_cm_take_spare_event(live->cm)) != NULL) {
+    while ((event = rdma_cm_take_spare_event(live->manager.cm)) != NULL) {
         free(event);
     }
-    free(live->cm);
-    live->cm = NULL;
+    free(live->manager.cm);
+    live->manager.cm = NULL;
 }
 
 void live_cm_listen(struct live *live, const struct live_cm_listener *listener)
 {
-    live->cm_listener = *listener;
+    live->manager.listener = *listener;
 }
 
 struct rdma_cm *live_cm(struct live *live)
 {
-    return live->cm;
+    return live->manager.cm;
 }
 
 /* -- Addresses ----------------------------------------------------------------------------------*/
@@ -117,24 +123,12 @@ static bool is_usable(const struct live *live, const uint8_t ip[16])
     return own >= 0 && !live_gid_is_gone(live, (uint32_t)own);
 }
 
-/* Loopback addresses of its own serve a program on this machine only: say it once. */
-static void explain_unreachable(struct live *live)
-{
-    if (!live->cm_explained && live->config.device == NULL) {
-        live->cm_explained = true;
-        const int cancellation = uncancelled_begin();
-        fprintf(stderr, "nonic: the peer is on another machine, and this program has only an "
-                        "address of its own on this one: use `nonic run --device`\n");
-        uncancelled_end(cancellation);
-    }
-}
-
 uint16_t live_cm_source_port(struct live *live)
 {
-    if (live->cm_ports == 0) {
-        random_draw(&live->cm_ports, sizeof(live->cm_ports));
+    if (live->manager.ports == 0) {
+        random_draw(&live->manager.ports, sizeof(live->manager.ports));
     }
-    return (uint16_t)(SOURCE_PORT_FIRST + live->cm_ports++ % SOURCE_PORT_COUNT);
+    return (uint16_t)(SOURCE_PORT_FIRST + live->manager.ports++ % SOURCE_PORT_COUNT);
 }
 
 /* The kernel's choice, unless only another address of ours leads there: one that it does not prefer
@@ -187,7 +181,9 @@ static int find_route(struct live *live, const struct rdma_id *id, struct rdma_r
         if (errno != 0) {
             return errno;
         }
-        explain_unreachable(live);
+        if (live->config.device == NULL) {
+            live_explain_machine(&live->explained);
+        }
         return ENODEV;
     }
     live_cm_gid_for(live, source->ip, route->source_gid);
@@ -200,9 +196,9 @@ static void answer_address(struct live *live, struct rdma_id *id)
     struct rdma_route route;
     const int failure = find_route(live, id, &route);
     if (failure == 0) {
-        rdma_cm_on_route(live->cm, id, &route);
+        rdma_cm_on_route(live->manager.cm, id, &route);
     } else {
-        rdma_cm_on_no_route(live->cm, id, failure);
+        rdma_cm_on_no_route(live->manager.cm, id, failure);
     }
 }
 
@@ -212,32 +208,32 @@ static void answer_service(struct live *live, struct rdma_id *id, bool patiently
     const uint8_t *to = id->destination.ip;
     if (!inet_is_multicast(to) && !address_is_local(to)) {
         if (errno != 0) {
-            rdma_cm_on_nobody(live->cm, id); /* Who asks again may be told. */
+            rdma_cm_on_nobody(live->manager.cm, id); /* Who asks again may be told. */
             return;
         }
         struct rdma_server server = {.process = 0};
         memcpy(server.gid, to, 16);
         memcpy(server.source_gid, id->source_gid, 16);
-        rdma_cm_on_found(live->cm, id, &server, live->now);
+        rdma_cm_on_found(live->manager.cm, id, &server, live->now);
         return;
     }
     if (inet_is_multicast(to) || (patiently ? services_await : services_find)(
-                                     &live->services, id->port_space, to, id->destination.port,
-                                     live->now, id) == SERVICE_NOBODY) {
-        rdma_cm_on_nobody(live->cm, id);
+                                     &live->manager.services, id->port_space, to,
+                                     id->destination.port, live->now, id) == SERVICE_NOBODY) {
+        rdma_cm_on_nobody(live->manager.cm, id);
     }
 }
 
 int live_cm_claim(struct live *live, uint16_t port_space, struct rdma_address *address,
                   bool ipv6_only, struct service **service)
 {
-    return services_claim(&live->services, port_space, address->ip, ipv6_only, address->port,
-                          &address->port, service);
+    return services_claim(&live->manager.services, port_space, address->ip, ipv6_only,
+                          address->port, &address->port, service);
 }
 
 int live_cm_offer(struct live *live, struct service *service)
 {
-    return services_offer(&live->services, service);
+    return services_offer(&live->manager.services, service);
 }
 
 void live_cm_unclaim(struct service *service)
@@ -268,21 +264,22 @@ uint16_t live_lid(struct live *live)
     }
     const int cancellation = uncancelled_begin();
     live_lock(live);
-    for (int i = 0; live->lid == 0 && i < LID_TRIES; i++) {
+    for (int i = 0; live->manager.lid == 0 && i < LID_TRIES; i++) {
         uint16_t lid, chosen;
         struct service *service;
         random_draw(&lid, sizeof(lid));
         lid = (uint16_t)(1 + lid % LID_UNICAST_MAX);
-        if (services_claim(&live->services, LID_SPACE, any, true, lid, &chosen, &service) != 0) {
+        if (services_claim(&live->manager.services, LID_SPACE, any, true, lid, &chosen, &service) !=
+            0) {
             continue;
         }
-        if (services_offer(&live->services, service) == 0) {
-            live->lid = lid;
+        if (services_offer(&live->manager.services, service) == 0) {
+            live->manager.lid = lid;
         } else {
             services_release(service);
         }
     }
-    const uint16_t lid = live->lid;
+    const uint16_t lid = live->manager.lid;
     live_unlock(live);
     uncancelled_end(cancellation);
     return lid;
@@ -290,7 +287,7 @@ uint16_t live_lid(struct live *live)
 
 bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
 {
-    if (lid == live->lid && lid != 0) {
+    if (lid == live->manager.lid && lid != 0) {
         *gid = live->addresses.entries[0].gid;
         return true;
     }
@@ -330,8 +327,8 @@ static void send_letter(struct live *live, const struct cm_letter *letter)
 void live_cm_say_again(struct live *live)
 {
     struct cm_letter letter;
-    cm_say_again(&live->cm->cm, live_now(live));
-    while (cm_next_copy(&live->cm->cm, &letter)) {
+    cm_say_again(&live->manager.cm->cm, live_now(live));
+    while (cm_next_copy(&live->manager.cm->cm, &letter)) {
         send_letter(live, &letter);
     }
 }
@@ -343,7 +340,7 @@ static bool put_questions(struct live *live)
     enum rdma_question question;
     bool memory;
     while ((memory = live_cm_prepare(live)) &&
-           (id = rdma_cm_next_question(live->cm, &question)) != NULL) {
+           (id = rdma_cm_next_question(live->manager.cm, &question)) != NULL) {
         if (question == RDMA_QUESTION_ADDRESS) {
             answer_address(live, id);
         } else {
@@ -358,7 +355,7 @@ static void answer_found(struct live *live, struct rdma_id *id, const struct ser
     struct rdma_server server = {.process = (uint32_t)(owner->slot + 1)};
     memcpy(server.gid, owner->gid.bytes, 16);
     memcpy(server.source_gid, gid_towards(live, owner->gid.bytes)->bytes, 16);
-    rdma_cm_on_found(live->cm, id, &server, live->now);
+    rdma_cm_on_found(live->manager.cm, id, &server, live->now);
 }
 
 /* False: likewise. */
@@ -368,7 +365,7 @@ static bool take_answers(struct live *live)
     bool found, memory;
     struct service_owner owner;
     while ((memory = live_cm_prepare(live)) &&
-           services_next_answer(&live->services, &context, &found, &owner)) {
+           services_next_answer(&live->manager.services, &context, &found, &owner)) {
         if (live_cm_routed(live, context, found, &owner)) {
             continue;
         }
@@ -377,7 +374,7 @@ static bool take_answers(struct live *live)
             live_cm_look_for_gone(live);
             answer_found(live, context, &owner);
         } else {
-            rdma_cm_on_nobody(live->cm, context);
+            rdma_cm_on_nobody(live->manager.cm, context);
         }
     }
     return memory;
@@ -385,34 +382,34 @@ static bool take_answers(struct live *live)
 
 static struct instant due(const struct live *live)
 {
-    const struct instant cm = cm_deadline(&live->cm->cm);
-    const struct instant services = services_deadline(&live->services);
+    const struct instant cm = cm_deadline(&live->manager.cm->cm);
+    const struct instant services = services_deadline(&live->manager.services);
     return instant_before(cm, services) ? cm : services;
 }
 
 void live_cm_settle(struct live *live)
 {
-    const struct live_cm_listener *listener = &live->cm_listener;
+    const struct live_cm_listener *listener = &live->manager.listener;
     const bool answered = take_answers(live), put = put_questions(live);
     struct cm_letter letter;
-    while (cm_next_message(&live->cm->cm, &letter)) {
+    while (cm_next_message(&live->manager.cm->cm, &letter)) {
         live_cm_meet_server(live, &letter, slot_for(&letter));
         send_letter(live, &letter);
-        cm_note_sent(&live->cm->cm, &letter, live->now);
+        cm_note_sent(&live->manager.cm->cm, &letter, live->now);
     }
     struct rdma_id *id;
-    while ((id = rdma_cm_next_released(live->cm)) != NULL) {
-        services_forget(&live->services, id);
+    while ((id = rdma_cm_next_released(live->manager.cm)) != NULL) {
+        services_forget(&live->manager.services, id);
         listener->on_released(id);
     }
     struct rdma_channel *channel;
-    while ((channel = rdma_cm_next_changed(live->cm)) != NULL) {
+    while ((channel = rdma_cm_next_changed(live->manager.cm)) != NULL) {
         listener->on_changed(channel);
     }
-    live->cm_due = due(live);
+    live->manager.due = due(live);
     if (!answered || !put) {
         const struct instant again = instant_after(live->now, OUT_OF_MEMORY_NS);
-        live->cm_due = instant_before(again, live->cm_due) ? again : live->cm_due;
+        live->manager.due = instant_before(again, live->manager.due) ? again : live->manager.due;
     }
     live_wake_for_work(live);
 }
@@ -460,9 +457,12 @@ void live_cm_arrival(struct live *live, const struct nic_frame *frame, const str
 
 void live_cm_serve(struct live *live)
 {
-    services_serve(&live->services);
-    live_explain_other_version(live);
-    live_explain_other_layouts(live);
+    services_serve(&live->manager.services);
+    live_explain_other_version(&live->explained, live->manager.services.other_version);
+    live->manager.services.other_version = 0;
+    if (live->config.wire == LIVE_WIRE_SHM) {
+        live_explain_other_layouts(&live->explained, live_now(live));
+    }
     live_cm_settle(live);
 }
 
@@ -477,10 +477,10 @@ void live_cm_on_time(struct live *live)
 {
     const int cancellation = uncancelled_begin();
     if (!live_cm_prepare(live)) {
-        live->cm_due = instant_after(live->now, OUT_OF_MEMORY_NS);
+        live->manager.due = instant_after(live->now, OUT_OF_MEMORY_NS);
     } else {
-        services_on_time(&live->services, live->now);
-        rdma_cm_on_time(live->cm, live->now);
+        services_on_time(&live->manager.services, live->now);
+        rdma_cm_on_time(live->manager.cm, live->now);
         live_cm_hear_of_gone(live);
         live_cm_settle(live);
     }

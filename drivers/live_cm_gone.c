@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_wake.h"
 #include "drivers/presence.h"
 
 /* Without memory for what it leads to it is heard of later. */
@@ -14,17 +16,17 @@ void live_cm_hear_of_gone(struct live *live)
     struct gid gid;
     uint32_t slot;
     struct cm_letter letter;
-    while (live->presence != NULL && presence_gone(live->presence, &gid, &slot)) {
+    while (live->manager.presence != NULL && presence_gone(live->manager.presence, &gid, &slot)) {
         uint32_t at = 0;
         while (live_cm_prepare(live) &&
-               cm_speak_for(&live->cm->cm, gid.bytes, slot, &at, &letter)) {
-            rdma_cm_on_message(live->cm, letter.source, letter.destination, letter.bytes,
+               cm_speak_for(&live->manager.cm->cm, gid.bytes, slot, &at, &letter)) {
+            rdma_cm_on_message(live->manager.cm, letter.source, letter.destination, letter.bytes,
                                sizeof(letter.bytes), live->now);
         }
         if (!live_cm_prepare(live)) {
             return;
         }
-        presence_forget(live->presence, &gid, slot);
+        presence_forget(live->manager.presence, &gid, slot);
     }
 }
 
@@ -32,8 +34,8 @@ void live_cm_hear_of_gone(struct live *live)
  * it. */
 void live_cm_look_for_gone(struct live *live)
 {
-    if (live->presence != NULL) {
-        presence_serve(live->presence);
+    if (live->manager.presence != NULL) {
+        presence_serve(live->manager.presence);
         live_cm_hear_of_gone(live);
     }
 }
@@ -42,8 +44,8 @@ static void meet(struct live *live, const uint8_t peer[16], uint32_t slot)
 {
     struct gid gid;
     memcpy(gid.bytes, peer, 16);
-    if (live->presence != NULL) {
-        presence_meet(live->presence, &gid, slot);
+    if (live->manager.presence != NULL) {
+        presence_meet(live->manager.presence, &gid, slot);
     }
 }
 
@@ -74,16 +76,16 @@ void live_cm_meet_requester(struct live *live, const struct live_mad *mad)
 void live_cm_judge(struct live *live, const struct live_mad *mad)
 {
     live_cm_meet_requester(live, mad);
-    rdma_cm_on_message(live->cm, mad->source.bytes, mad->destination.bytes, mad->mad, mad->bytes,
-                       live->now);
+    rdma_cm_on_message(live->manager.cm, mad->source.bytes, mad->destination.bytes, mad->mad,
+                       mad->bytes, live->now);
 }
 
 bool live_cm_watch(struct live *live)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    if (live->presence == NULL) {
+    if (live->manager.presence == NULL) {
         return true;
     }
-    event.data.fd = presence_fd(live->presence);
-    return epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, event.data.fd, &event) == 0;
+    event.data.fd = presence_fd(live->manager.presence);
+    return epoll_ctl(live->thread.poll_fd, EPOLL_CTL_ADD, event.data.fd, &event) == 0;
 }

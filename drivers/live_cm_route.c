@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_stat.h"
 #include "drivers/local_socket.h"
 
 #define PARKED_MAX            1024
@@ -66,10 +68,10 @@ static void forget(struct live *live, struct parked *parked)
     struct lookup *lookup = parked->lookup;
     list_remove(&parked->node);
     list_remove(&parked->fellow);
-    live->cm_parked_count--;
+    live->manager.parked_count--;
     free(parked);
     if (list_empty(&lookup->parked)) {
-        services_forget(&live->services, lookup);
+        services_forget(&live->manager.services, lookup);
         list_remove(&lookup->node);
         free(lookup);
     }
@@ -80,7 +82,7 @@ static struct parked *oldest_to_go(const struct live *live, const struct gid *se
 {
     struct parked *of_sender = NULL;
     uint32_t count = 0;
-    const struct list *head = &live->cm_parked;
+    const struct list *head = &live->manager.parked;
     for (struct list *node = head->next; node != head; node = node->next) {
         struct parked *parked = CONTAINER_OF(node, struct parked, node);
         if (gid_equal(&parked->mad.source, sender)) {
@@ -88,14 +90,15 @@ static struct parked *oldest_to_go(const struct live *live, const struct gid *se
             count++;
         }
     }
-    return count >= PARKED_MAX_OF_SENDER         ? of_sender
-           : live->cm_parked_count >= PARKED_MAX ? CONTAINER_OF(head->next, struct parked, node)
-                                                 : NULL;
+    return count >= PARKED_MAX_OF_SENDER ? of_sender
+           : live->manager.parked_count >= PARKED_MAX
+               ? CONTAINER_OF(head->next, struct parked, node)
+               : NULL;
 }
 
 static void drop(struct live *live, struct parked *parked)
 {
-    cm_note_crowded_out(&live->cm->cm);
+    cm_note_crowded_out(&live->manager.cm->cm);
     forget(live, parked);
 }
 
@@ -112,7 +115,7 @@ static void make_room_for_lookup(struct live *live, const struct gid *sender)
 {
     struct lookup *oldest = NULL;
     uint32_t count = 0;
-    const struct list *head = &live->cm_lookups;
+    const struct list *head = &live->manager.lookups;
     for (struct list *node = head->next; node != head; node = node->next) {
         struct lookup *lookup = CONTAINER_OF(node, struct lookup, node);
         if (gid_equal(&lookup->sender, sender)) {
@@ -132,7 +135,7 @@ static void make_room_for_lookup(struct live *live, const struct gid *sender)
 
 static struct lookup *find_lookup(const struct live *live, const struct request *request)
 {
-    const struct list *head = &live->cm_lookups;
+    const struct list *head = &live->manager.lookups;
     for (struct list *node = head->next; node != head; node = node->next) {
         struct lookup *lookup = CONTAINER_OF(node, struct lookup, node);
         if (lookup->port_space == (uint16_t)(request->service_id >> 16) &&
@@ -169,7 +172,7 @@ static struct lookup *make_lookup(struct live *live, const struct request *reque
         memcpy(lookup->address, request->addresses.destination, 16);
         list_init(&lookup->node);
         list_init(&lookup->parked);
-        list_append(&live->cm_lookups, &lookup->node);
+        list_append(&live->manager.lookups, &lookup->node);
     }
     return lookup;
 }
@@ -185,19 +188,20 @@ static bool park(struct live *live, const struct live_mad *mad, struct lookup *l
     parked->mad = *mad;
     list_init(&parked->node);
     list_init(&parked->fellow);
-    list_append(&live->cm_parked, &parked->node);
+    list_append(&live->manager.parked, &parked->node);
     list_append(&lookup->parked, &parked->fellow);
-    live->cm_parked_count++;
+    live->manager.parked_count++;
     return true;
 }
 
 /* A process without an id of its own has no memory for a peer's either, but it can say no. */
 static void judge_here(struct live *live, const struct live_mad *mad, const struct request *request)
 {
-    if (live->cm_listener.make_id != NULL) {
+    if (live->manager.listener.make_id != NULL) {
         live_cm_judge(live, mad);
     } else {
-        cm_refuse(&live->cm->cm, mad->source.bytes, mad->destination.bytes, &request->message);
+        cm_refuse(&live->manager.cm->cm, mad->source.bytes, mad->destination.bytes,
+                  &request->message);
     }
 }
 
@@ -244,7 +248,7 @@ static void settle(struct live *live, struct lookup *lookup, bool found,
 bool live_cm_routed(struct live *live, const void *context, bool found,
                     const struct service_owner *owner)
 {
-    struct list *head = &live->cm_lookups;
+    struct list *head = &live->manager.lookups;
     for (struct list *node = head->next; node != head; node = node->next) {
         struct lookup *lookup = CONTAINER_OF(node, struct lookup, node);
         if (lookup == context) {
@@ -274,8 +278,8 @@ static void keep(struct live *live, const struct live_mad *mad, const struct req
         }
         return;
     }
-    if (!known && services_await(&live->services, lookup->port_space, lookup->address, lookup->port,
-                                 live->now, lookup) == SERVICE_NOBODY) {
+    if (!known && services_await(&live->manager.services, lookup->port_space, lookup->address,
+                                 lookup->port, live->now, lookup) == SERVICE_NOBODY) {
         settle(live, lookup, false, NULL);
     }
 }
@@ -284,7 +288,7 @@ bool live_cm_route(struct live *live, const struct live_mad *mad)
 {
     struct request request;
     if (!read_request(mad, &request) ||
-        rdma_cm_listens(live->cm, request.service_id, &request.addresses,
+        rdma_cm_listens(live->manager.cm, request.service_id, &request.addresses,
                         request.message.attribute == CM_SIDR_REQ)) {
         return false;
     }
@@ -294,7 +298,7 @@ bool live_cm_route(struct live *live, const struct live_mad *mad)
 
 void live_cm_forget_routes(struct live *live)
 {
-    while (!list_empty(&live->cm_parked)) {
-        forget(live, CONTAINER_OF(live->cm_parked.next, struct parked, node));
+    while (!list_empty(&live->manager.parked)) {
+        forget(live, CONTAINER_OF(live->manager.parked.next, struct parked, node));
     }
 }

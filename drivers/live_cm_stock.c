@@ -4,11 +4,12 @@
  */
 #include <stdlib.h>
 
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
 
 bool live_cm_prepare(struct live *live)
 {
-    struct rdma_cm *cm = live->cm;
+    struct rdma_cm *cm = live->manager.cm;
     while (rdma_cm_wants_event(cm)) {
         struct rdma_event *event = calloc(1, sizeof(*event));
         if (event == NULL) {
@@ -16,8 +17,8 @@ bool live_cm_prepare(struct live *live)
         }
         rdma_cm_give_event(cm, event);
     }
-    while (live->cm_listener.make_id != NULL && rdma_cm_wants_id(cm)) {
-        struct rdma_id *id = live->cm_listener.make_id();
+    while (live->manager.listener.make_id != NULL && rdma_cm_wants_id(cm)) {
+        struct rdma_id *id = live->manager.listener.make_id();
         if (id == NULL) {
             return false;
         }
@@ -28,8 +29,8 @@ bool live_cm_prepare(struct live *live)
 
 void live_cm_give_back(struct live *live, struct rdma_event *event)
 {
-    if (rdma_cm_wants_event(live->cm)) {
-        rdma_cm_give_event(live->cm, event);
+    if (rdma_cm_wants_event(live->manager.cm)) {
+        rdma_cm_give_event(live->manager.cm, event);
     } else {
         free(event);
     }

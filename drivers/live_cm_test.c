@@ -24,7 +24,9 @@
 #include <unistd.h>
 
 #include "drivers/clock.h"
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_receive.h"
 #include "drivers/local_socket.h"
 #include "drivers/presence.h"
 
@@ -115,13 +117,13 @@ static uint32_t length(const struct list *head)
 /* Until nobody is looked for any more. */
 static void let_time_pass(struct live *live)
 {
-    for (int i = 0; live->cm_parked_count > 0; i++) {
+    for (int i = 0; live->manager.parked_count > 0; i++) {
         assert_true(i < 1000);
         live->now = instant_after(live->now, 10 * MS);
         live_cm_on_time(live);
     }
-    assert_true(list_empty(&live->cm_lookups));
-    assert_true(list_empty(&live->services.questions));
+    assert_true(list_empty(&live->manager.lookups));
+    assert_true(list_empty(&live->manager.services.questions));
 }
 
 /* -- Memory of a peer ---------------------------------------------------------------------------*/
@@ -178,9 +180,9 @@ static void test_one_question_for_a_port(void **state)
     for (uint32_t i = 0; i < 100; i++) {
         request_from(live, i, PORT);
     }
-    assert_int_equal(live->cm_parked_count, 100);
-    assert_int_equal(length(&live->cm_lookups), 1);
-    assert_int_equal(length(&live->services.questions), 1);
+    assert_int_equal(live->manager.parked_count, 100);
+    assert_int_equal(length(&live->manager.lookups), 1);
+    assert_int_equal(length(&live->manager.services.questions), 1);
     let_time_pass(live);
     live_close(live);
 }
@@ -193,11 +195,11 @@ static void test_burst_of_one_sender(void **state)
     for (uint32_t i = 0; i < 200; i++) {
         request_from(live, 1, PORT);
     }
-    assert_int_equal(live->cm_parked_count, 200);
+    assert_int_equal(live->manager.parked_count, 200);
     for (uint32_t i = 0; i < 1000; i++) {
         request_from(live, 1, PORT);
     }
-    assert_in_range(live->cm_parked_count, 200, 300);
+    assert_in_range(live->manager.parked_count, 200, 300);
     let_time_pass(live);
     live_close(live);
 }
@@ -213,7 +215,7 @@ static void test_repeated_request(void **state)
     for (int i = 0; i < 10; i++) {
         arrive(live, &sender, mad);
     }
-    assert_int_equal(live->cm_parked_count, 1);
+    assert_int_equal(live->manager.parked_count, 1);
     let_time_pass(live);
     live_close(live);
 }
@@ -238,17 +240,17 @@ static void test_flood_of_requests(void **state)
         for (uint32_t i = 0; i < 2000; i++) {
             request_from(live, i % senders, (uint16_t)(20000 + i));
         }
-        assert_in_range(live->cm_parked_count, 2, 1024);
-        assert_int_equal(length(&live->cm_lookups), live->cm_parked_count);
+        assert_in_range(live->manager.parked_count, 2, 1024);
+        assert_int_equal(length(&live->manager.lookups), live->manager.parked_count);
         if (senders == 1) {
-            assert_in_range(live->cm_parked_count, 2, 20);
+            assert_in_range(live->manager.parked_count, 2, 20);
         }
-        const uint32_t before = live->cm_parked_count;
+        const uint32_t before = live->manager.parked_count;
         request_from(live, 5000, PORT);
-        const uint32_t parked = live->cm_parked_count;
+        const uint32_t parked = live->manager.parked_count;
         assert_in_range(parked, before, before + 1);
-        for (int ms = 0; live->cm_parked_count == parked; ms++) {
-            struct pollfd wait = {.fd = live->services.fd, .events = POLLIN};
+        for (int ms = 0; live->manager.parked_count == parked; ms++) {
+            struct pollfd wait = {.fd = live->manager.services.fd, .events = POLLIN};
             services_serve(&other);
             poll(&wait, 1, 1);
             live_cm_serve(live);
@@ -345,13 +347,13 @@ static void test_successor_of_a_dead_requester(void **state)
     kill_process(first);
     const pid_t second = start_process(&mad.source);
     live_cm_meet_requester(live, &mad);
-    presence_serve(live->presence);
+    presence_serve(live->manager.presence);
     live_cm_on_gone(live);
     kill_process(second);
     struct gid gid;
     uint32_t slot;
-    presence_serve(live->presence);
-    assert_true(presence_gone(live->presence, &gid, &slot));
+    presence_serve(live->manager.presence);
+    assert_true(presence_gone(live->manager.presence, &gid, &slot));
     assert_true(gid_equal(&gid, &mad.source));
     live_close(live);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "drivers/clock.h"
+#include "drivers/live_direct.h"
 #include "drivers/live_internal.h"
 #include "drivers/system.h"
 

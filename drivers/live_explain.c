@@ -8,8 +8,9 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 
-#include "drivers/live_internal.h"
+#include "drivers/live_explain.h"
 #include "drivers/local_socket.h"
+#include "drivers/shm_port.h"
 #include "drivers/system.h"
 #include "drivers/taken.h"
 
@@ -22,11 +23,11 @@ static const char *to_text(const struct gid *gid, char text[INET6_ADDRSTRLEN])
                                     : inet_ntop(AF_INET6, gid->bytes, text, INET6_ADDRSTRLEN);
 }
 
-static void explain_other_user(struct live *live, const struct gid *peer)
+static void explain_other_user(struct live_explained *explained, const struct gid *peer)
 {
     char text[INET6_ADDRSTRLEN];
-    if (!live->shm_explained) {
-        live->shm_explained = true;
+    if (!explained->no_ring) {
+        explained->no_ring = true;
         fprintf(stderr,
                 "nonic: the peer at %s is a program of another user, to which no shared "
                 "memory leads: use `nonic run --wire auto`\n",
@@ -34,11 +35,23 @@ static void explain_other_user(struct live *live, const struct gid *peer)
     }
 }
 
-/* Once for each such process. */
-static void explain_layout(struct live *live, pid_t pid)
+/* Loopback addresses of its own serve a program on this machine only. */
+void live_explain_machine(struct live_explained *explained)
 {
-    if (pid != live->other_layout) {
-        live->other_layout = pid;
+    if (!explained->machine) {
+        explained->machine = true;
+        const int cancellation = uncancelled_begin();
+        fprintf(stderr, "nonic: the peer is on another machine, and this program has only an "
+                        "address of its own on this one: use `nonic run --device`\n");
+        uncancelled_end(cancellation);
+    }
+}
+
+/* Once for each such process. */
+static void explain_layout(struct live_explained *explained, pid_t pid)
+{
+    if (pid != explained->other_layout) {
+        explained->other_layout = pid;
         fprintf(stderr,
                 "nonic: process %d speaks another version of shared memory than this program: "
                 "without --wire shm the two use UDP\n",
@@ -46,49 +59,50 @@ static void explain_layout(struct live *live, pid_t pid)
     }
 }
 
-bool live_explain_no_ring(struct live *live, const struct gid *peer, uint32_t slot,
+bool live_explain_no_ring(struct live_explained *explained, const struct gid *peer, uint32_t slot,
                           bool of_other_user)
 {
     const int names[2] = {LOCAL_NO_SLOT, (int)slot};
     const int cancellation = uncancelled_begin();
-    bool explained = of_other_user;
+    bool known = of_other_user;
     if (of_other_user) {
-        explain_other_user(live, peer);
+        explain_other_user(explained, peer);
     }
-    for (int i = 0; i < 2 && !explained; i++) {
+    for (int i = 0; i < 2 && !known; i++) {
         const pid_t pid = shm_find_other_layout(peer, names[i]);
-        explained = pid != 0;
-        if (explained) {
-            explain_layout(live, pid);
+        known = pid != 0;
+        if (known) {
+            explain_layout(explained, pid);
         }
     }
     uncancelled_end(cancellation);
-    return explained;
+    return known;
 }
 
-void live_explain_source(struct live *live, const struct gid *source)
+void live_explain_source(struct live_explained *explained, const struct gid *first,
+                         const struct gid *source)
 {
-    char first[INET6_ADDRSTRLEN], from[INET6_ADDRSTRLEN];
-    if (live->shm_explained) {
+    char text[INET6_ADDRSTRLEN], from[INET6_ADDRSTRLEN];
+    if (explained->no_ring) {
         return;
     }
     const int cancellation = uncancelled_begin();
-    live->shm_explained = true;
+    explained->no_ring = true;
     fprintf(stderr,
             "nonic: in shared memory connections are from %s, this program's first address, and "
             "not from %s: use its GID, or `nonic run --wire auto`\n",
-            to_text(&live->addresses.entries[0].gid, first), to_text(source, from));
+            to_text(first, text), to_text(source, from));
     uncancelled_end(cancellation);
 }
 
-void live_explain_crowded(struct live *live, const struct gid *peer)
+void live_explain_crowded(struct live_explained *explained, const struct gid *peer)
 {
     char text[INET6_ADDRSTRLEN];
-    if (live->crowd_explained) {
+    if (explained->crowd) {
         return;
     }
     const int cancellation = uncancelled_begin();
-    live->crowd_explained = true;
+    explained->crowd = true;
     fprintf(stderr,
             "nonic: the program at %s has no place for another caller: it is stopped, or others "
             "keep calling it; no shared memory leads there\n",
@@ -96,29 +110,27 @@ void live_explain_crowded(struct live *live, const struct gid *peer)
     uncancelled_end(cancellation);
 }
 
-void live_explain_other_layouts(struct live *live)
+void live_explain_other_layouts(struct live_explained *explained, struct instant now)
 {
-    if (live->config.wire != LIVE_WIRE_SHM || !instant_reached(live_now(live), live->others_due)) {
+    if (!instant_reached(now, explained->others_due)) {
         return;
     }
     const int cancellation = uncancelled_begin();
-    live->others_due = instant_after(live_now(live), LOOK_NS);
+    explained->others_due = instant_after(now, LOOK_NS);
     const pid_t pid = shm_find_any_other_layout();
     if (pid != 0) {
-        explain_layout(live, pid);
+        explain_layout(explained, pid);
     }
     uncancelled_end(cancellation);
 }
 
-void live_explain_other_version(struct live *live)
+void live_explain_other_version(struct live_explained *explained, pid_t pid)
 {
-    const pid_t pid = live->services.other_version;
-    live->services.other_version = 0;
-    if (pid == 0 || pid == live->other_version) {
+    if (pid == 0 || pid == explained->other_version) {
         return;
     }
     const int cancellation = uncancelled_begin();
-    live->other_version = pid;
+    explained->other_version = pid;
     fprintf(stderr,
             "nonic: process %d has the port that was asked for, and is of another version of nonic "
             "than this program: it cannot be asked for its address\n",
@@ -143,15 +155,15 @@ static void explain_families(const struct gid *source, const struct gid *destina
             to_text(source, from), to_text(destination, to));
 }
 
-void live_explain_no_udp(struct live *live, const struct gid *source, const struct gid *destination)
+void live_explain_no_udp(struct live_explained *explained, bool taken, const struct gid *source,
+                         const struct gid *destination)
 {
-    const bool taken = udp_port_fd_count(&live->udp) == 0;
-    if (live->udp_explained ||
+    if (explained->no_udp ||
         (!taken && inet_is_ipv4(source->bytes) == inet_is_ipv4(destination->bytes))) {
         return;
     }
     const int cancellation = uncancelled_begin();
-    live->udp_explained = true;
+    explained->no_udp = true;
     if (taken) {
         explain_taken();
     } else {

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "drivers/clock.h"
+#include "drivers/live_faults.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_links.h"
+#include "drivers/live_packet.h"
 #include "drivers/memory.h"
 #include "drivers/system.h"
 
@@ -60,7 +63,7 @@ static bool release_one(struct live *live, const struct faults_packet *packet,
             nic_count(live->nic, COUNTER_drop_fault_full);
             return true;
         }
-        live->parked = true;
+        live->links.parked = true;
         return false;
     }
     const struct nic_path path = {.flow_label = packet->variant.flow_label,

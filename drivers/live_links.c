@@ -11,16 +11,18 @@
 #include <stdlib.h>
 
 #include "drivers/live_internal.h"
+#include "drivers/live_links.h"
 #include "drivers/local_socket.h"
 #include "nic/inventory.h"
 
 void live_begin_links(struct live *live)
 {
-    live->nowhere = (struct link){.kind = LINK_NOWHERE, .lost = true, .stem = &live->nowhere};
-    list_init(&live->nowhere.parked);
-    list_init(&live->nowhere.waiting);
-    list_init(&live->waiting);
-    link_table_init(&live->fans);
+    live->links.nowhere =
+        (struct link){.kind = LINK_NOWHERE, .lost = true, .stem = &live->links.nowhere};
+    list_init(&live->links.nowhere.parked);
+    list_init(&live->links.nowhere.waiting);
+    list_init(&live->links.waiting);
+    link_table_init(&live->links.fans);
 }
 
 /* NULL: it is no port's, and stays. */
@@ -29,7 +31,7 @@ static struct link_table *table_of(struct live *live, const struct link *link)
     switch (link->kind) {
     case LINK_UDP: return &live->udp.links;
     case LINK_SHM: return live->shm == NULL ? NULL : shm_port_links(live->shm);
-    case LINK_FAN: return &live->fans;
+    case LINK_FAN: return &live->links.fans;
     case LINK_NOWHERE: break;
     }
     return NULL;
@@ -68,7 +70,7 @@ static void free_number(struct live *live, struct link *link)
 {
     if (link->number != 0) {
         nic_forget_peer(live->nic, link->number);
-        live->numbers[link->number / 64] &= ~(UINT64_C(1) << link->number % 64);
+        live->links.numbers[link->number / 64] &= ~(UINT64_C(1) << link->number % 64);
     }
 }
 
@@ -77,7 +79,7 @@ uint32_t live_free_number(const struct live *live)
     const uint32_t most = nic_limits(live->nic)->block.peers;
     CHECK(most <= LIVE_NUMBERS_MAX);
     for (uint32_t number = 1; number <= most; number++) {
-        if ((live->numbers[number / 64] >> number % 64 & 1) == 0) {
+        if ((live->links.numbers[number / 64] >> number % 64 & 1) == 0) {
             return number;
         }
     }
@@ -86,14 +88,14 @@ uint32_t live_free_number(const struct live *live)
 
 void live_take_number(struct live *live, struct link *link, uint32_t number)
 {
-    live->numbers[number / 64] |= UINT64_C(1) << number % 64;
+    live->links.numbers[number / 64] |= UINT64_C(1) << number % 64;
     link->number = number;
 }
 
 static void drop_fan(struct live *live, struct link *link)
 {
     struct live_fan *fan = CONTAINER_OF(link, struct live_fan, link);
-    link_table_remove(&live->fans, link);
+    link_table_remove(&live->links.fans, link);
     for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
         if (fan->ways[i].link != NULL) {
             live_let_go(live, fan->ways[i].link);
@@ -134,7 +136,7 @@ static void sweep_table(struct live *live, struct link_table *table)
 static void sweep(struct live *live)
 {
     mark_wanted(live, true);
-    sweep_table(live, &live->fans);
+    sweep_table(live, &live->links.fans);
     sweep_table(live, &live->udp.links);
     if (live->shm != NULL) {
         sweep_table(live, shm_port_links(live->shm));
@@ -144,7 +146,7 @@ static void sweep(struct live *live)
 
 void live_sweep_links(struct live *live)
 {
-    if (link_table_is_crowded(&live->fans) || link_table_is_crowded(&live->udp.links) ||
+    if (link_table_is_crowded(&live->links.fans) || link_table_is_crowded(&live->udp.links) ||
         (live->shm != NULL && link_table_is_crowded(shm_port_links(live->shm)))) {
         sweep(live);
     }
@@ -164,7 +166,7 @@ struct link *live_hold_fan(struct live *live, const struct nic_path *path)
 {
     const struct link_name name = {
         .self = &path->source, .peer = &path->destination, .slot = LOCAL_NO_SLOT};
-    struct link *link = link_table_find(&live->fans, &name);
+    struct link *link = link_table_find(&live->links.fans, &name);
     if (link == NULL) {
         struct live_fan *fan = calloc(1, sizeof(*fan));
         if (fan == NULL) {
@@ -172,20 +174,20 @@ struct link *live_hold_fan(struct live *live, const struct nic_path *path)
         }
         link = &fan->link;
         link_init(link, LINK_FAN, &name);
-        if (!link_table_add(&live->fans, link)) {
+        if (!link_table_add(&live->links.fans, link)) {
             free(fan);
             return NULL;
         }
     }
-    link_table_hold(&live->fans, link);
+    link_table_hold(&live->links.fans, link);
     return link;
 }
 
 void live_forget_links(struct live *live)
 {
     struct link *link;
-    while ((link = link_table_next(&live->fans, NULL)) != NULL) {
+    while ((link = link_table_next(&live->links.fans, NULL)) != NULL) {
         drop_fan(live, link);
     }
-    link_table_close(&live->fans);
+    link_table_close(&live->links.fans);
 }

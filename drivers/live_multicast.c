@@ -7,6 +7,8 @@
 #include <errno.h>
 
 #include "drivers/live_internal.h"
+#include "drivers/live_multicast.h"
+#include "drivers/live_paths.h"
 #include "drivers/memory.h"
 
 /* Where only addresses of 127.0.0.0/8 are, groups are those of IPv4: one of IPv6, which programs

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "drivers/live_internal.h"
+#include "drivers/live_links.h"
+#include "drivers/live_packet.h"
 #include "drivers/memory.h"
 #include "wire/roce_frame.h"
 
@@ -82,8 +84,8 @@ bool live_transmit_packet(struct live *live, struct link *link,
 void live_flush_ports(struct live *live)
 {
     if (live->shm != NULL) {
-        live->parked |= !shm_port_flush(live->shm);
+        live->links.parked |= !shm_port_flush(live->shm);
     }
     udp_port_flush(&live->udp);
-    live->parked |= udp_port_has_waiting(&live->udp);
+    live->links.parked |= udp_port_has_waiting(&live->udp);
 }

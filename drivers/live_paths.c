@@ -11,7 +11,12 @@
 #include <string.h>
 
 #include "drivers/clock.h"
+#include "drivers/live_explain.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_links.h"
+#include "drivers/live_multicast.h"
+#include "drivers/live_paths.h"
+#include "drivers/live_stopped.h"
 #include "drivers/local_socket.h"
 #include "drivers/shortage.h"
 #include "drivers/system.h"
@@ -32,6 +37,12 @@ static void use_address(struct nic_path *path)
         path->destination = address;
         path->destination_by_alias = 1;
     }
+}
+
+static void explain_no_udp(struct live *live, const struct gid *source,
+                           const struct gid *destination)
+{
+    live_explain_no_udp(&live->explained, udp_port_fd_count(&live->udp) == 0, source, destination);
 }
 
 /* -- Over UDP -----------------------------------------------------------------------------------*/
@@ -67,7 +78,7 @@ static bool wait_for_place(struct live *live, const struct gid *peer, struct ins
         return false;
     }
     if (instant_reached(now, *end)) {
-        live_explain_crowded(live, peer);
+        live_explain_crowded(&live->explained, peer);
         errno = EAGAIN;
         return false;
     }
@@ -154,9 +165,9 @@ static void explain_shm_only(struct live *live, const struct nic_path *path, uin
                              int reason)
 {
     if (!has_ring_source(live, path)) {
-        live_explain_source(live, &path->source);
+        live_explain_source(&live->explained, &live->addresses.entries[0].gid, &path->source);
     } else {
-        (void)live_explain_no_ring(live, &path->destination, slot, reason == EPERM);
+        (void)live_explain_no_ring(&live->explained, &path->destination, slot, reason == EPERM);
     }
 }
 
@@ -194,7 +205,7 @@ enum status live_resolve(struct live *live, struct nic_path *path, uint32_t dest
     link = udp_link_to(live, path, slot);
     reason = errno;
     if (link == NULL) {
-        live_explain_no_udp(live, &path->source, &path->destination);
+        explain_no_udp(live, &path->source, &path->destination);
         return live_unreachable(reason);
     }
     link->connected = true;
@@ -234,9 +245,9 @@ bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t sl
         return false;
     }
     if (shm_only) {
-        return live_explain_no_ring(live, peer, slot, errno == EPERM);
+        return live_explain_no_ring(&live->explained, peer, slot, errno == EPERM);
     }
-    live_explain_no_udp(live, &path.source, peer);
+    explain_no_udp(live, &path.source, peer);
     return true;
 }
 
@@ -246,7 +257,7 @@ enum status live_resolve_management(struct live *live, struct nic_path *path, ui
     live_sweep_links(live);
     path->link = shm_link_for_now(live, path, slot);
     if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
-        (void)live_explain_no_ring(live, &path->destination, slot, errno == EPERM);
+        (void)live_explain_no_ring(&live->explained, &path->destination, slot, errno == EPERM);
     } else if (path->link == NULL) {
         path->link =
             udp_port_passing_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
@@ -282,9 +293,9 @@ enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
         reason = ENOMEM;
     }
     if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
-        (void)live_explain_no_ring(live, &path->destination, 0, reason == EPERM);
+        (void)live_explain_no_ring(&live->explained, &path->destination, 0, reason == EPERM);
     } else if (path->link == NULL) {
-        live_explain_no_udp(live, &path->source, &path->destination);
+        explain_no_udp(live, &path->source, &path->destination);
     }
     return path->link == NULL ? live_unreachable(reason) : STATUS_OK;
 }
@@ -314,12 +325,12 @@ struct link *live_fan_link(struct live *live, struct link *base, uint32_t destin
     }
     struct link *found = look_for(live, fan, slot);
     if (found == NULL && way->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
-        (void)live_explain_no_ring(live, &base->peer, slot, errno == EPERM);
+        (void)live_explain_no_ring(&live->explained, &base->peer, slot, errno == EPERM);
     }
     if (way->link != NULL) {
         live_let_go(live, way->link);
     }
-    way->link = found != NULL ? found : &live->nowhere;
+    way->link = found != NULL ? found : &live->links.nowhere;
     way->look_at = instant_after(live->now, LOOK_AGAIN_NS);
     return way->link;
 }

@@ -19,6 +19,8 @@
 
 #include "base/check.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_links.h"
+#include "drivers/live_paths.h"
 
 #define FIRST_HOST 1
 #define RING_HOST  11
@@ -225,7 +227,7 @@ static void test_address_handles_that_go(void **state)
             assert_non_null(live_fan_link(live, link, (i & 0xff) << 16));
         }
         live_release(live, &path);
-        assert_in_range(live->fans.count, 1, 1 + 2 * LINKS_IDLE);
+        assert_in_range(live->links.fans.count, 1, 1 + 2 * LINKS_IDLE);
         assert_in_range(live->udp.links.count, 1, 1 + 5 * LINKS_IDLE);
     }
     assert_ptr_equal(live_fan_link(live, kept.link, 0x30001), way);

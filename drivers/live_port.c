@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "drivers/live_internal.h"
+#include "drivers/live_port.h"
+#include "drivers/live_wake.h"
 #include "drivers/shortage.h"
 #include "drivers/system.h"
 
@@ -29,7 +31,7 @@ static bool is_on_interfaces(const struct live *live)
  * packets leave. */
 static void follow(struct live *live, uint32_t index)
 {
-    const struct interface_address *now = &live->interfaces.addresses[index];
+    const struct interface_address *now = &live->port.interfaces.addresses[index];
     struct address *address = &live->addresses.entries[index];
     if (now->present && now->interface_index != 0 &&
         now->interface_index != address->interface_index) {
@@ -41,7 +43,7 @@ static void follow(struct live *live, uint32_t index)
 
 static void publish(struct live *live)
 {
-    const struct interfaces *interfaces = &live->interfaces;
+    const struct interfaces *interfaces = &live->port.interfaces;
     uint32_t present = 0;
     for (uint32_t i = 0; i < interfaces->count; i++) {
         present |= (uint32_t)interfaces->addresses[i].present << i;
@@ -54,14 +56,14 @@ static void publish(struct live *live)
 
 uint32_t live_gid_count(const struct live *live)
 {
-    return live->addresses.count + live->name_count;
+    return live->addresses.count + live->port.name_count;
 }
 
 /* The address that an entry of the GID table is, or is a name of. */
 static uint32_t address_of(const struct live *live, uint32_t index)
 {
     CHECK(index < live_gid_count(live));
-    return index < live->addresses.count ? index : live->named[index - live->addresses.count];
+    return index < live->addresses.count ? index : live->port.named[index - live->addresses.count];
 }
 
 static bool is_present(const struct live *live, uint32_t index)
@@ -121,10 +123,10 @@ static void name_addresses(struct live *live)
 {
     const struct address_set *set = &live->addresses;
     struct gid name;
-    live->name_count = 0;
-    for (uint32_t i = 0; i < set->count && set->count + live->name_count < ADDRESS_MAX; i++) {
+    live->port.name_count = 0;
+    for (uint32_t i = 0; i < set->count && set->count + live->port.name_count < ADDRESS_MAX; i++) {
         if (inet_loopback_alias(set->entries[i].gid.bytes, name.bytes)) {
-            live->named[live->name_count++] = (uint8_t)i;
+            live->port.named[live->port.name_count++] = (uint8_t)i;
         }
     }
 }
@@ -133,10 +135,10 @@ void live_port_begin(struct live *live)
 {
     _Static_assert(INTERFACES_ADDRESSES_MAX >= ADDRESS_MAX, "each address has its place");
     _Static_assert(LIVE_GIDS_MAX >= ADDRESS_MAX, "and its GID");
-    live->interfaces.count = live->addresses.count;
+    live->port.interfaces.count = live->addresses.count;
     for (uint32_t i = 0; i < live->addresses.count; i++) {
         const struct address *address = &live->addresses.entries[i];
-        live->interfaces.addresses[i] = (struct interface_address){
+        live->port.interfaces.addresses[i] = (struct interface_address){
             .gid = address->gid,
             .interface_index = address->interface_index,
             .unlisted = inet_is_loopback_ipv4(address->gid.bytes),
@@ -145,7 +147,7 @@ void live_port_begin(struct live *live)
             .carrier = true,
         };
     }
-    live->port_due = INSTANT_NEVER;
+    live->port.due = INSTANT_NEVER;
     name_addresses(live);
     publish(live);
 }
@@ -175,10 +177,10 @@ static void tell(struct live *live, uint32_t changes)
 /* A program looks while the kernel tells nothing. If it will again, events tell what differs. */
 static void take_reading(struct live *live, const struct interfaces *now)
 {
-    if (instant_before(live->port_due, INSTANT_NEVER)) {
-        tell(live, interfaces_replace(&live->interfaces, now));
+    if (instant_before(live->port.due, INSTANT_NEVER)) {
+        tell(live, interfaces_replace(&live->port.interfaces, now));
     } else {
-        live->interfaces = *now;
+        live->port.interfaces = *now;
         publish(live);
     }
 }
@@ -190,7 +192,7 @@ void live_port_refresh(struct live *live)
     }
     const int cancellation = uncancelled_begin();
     live_lock(live);
-    struct interfaces now = live->interfaces;
+    struct interfaces now = live->port.interfaces;
     live_unlock(live);
     if (read_now(&now)) {
         live_lock(live);
@@ -202,7 +204,7 @@ void live_port_refresh(struct live *live)
     uncancelled_end(cancellation);
 }
 
-/* `live->watch`, of which everything has been read. 0 or an errno; EPROTO: the kernel says it
+/* `live->port.watch`, of which everything has been read. 0 or an errno; EPROTO: the kernel says it
  * otherwise than we understand. */
 static int open_watch(struct live *live, struct interfaces *now)
 {
@@ -219,7 +221,7 @@ static int open_watch(struct live *live, struct interfaces *now)
         free(watch);
         return reason != 0 ? reason : EPROTO;
     }
-    live->watch = watch;
+    live->port.watch = watch;
     return 0;
 }
 
@@ -227,7 +229,7 @@ static int open_watch(struct live *live, struct interfaces *now)
 static bool ask_later(struct live *live, int reason)
 {
     const bool later = shortage_is(reason) || reason == EADDRINUSE;
-    live->port_due = later ? instant_after(live->now, AGAIN_NS) : INSTANT_NEVER;
+    live->port.due = later ? instant_after(live->now, AGAIN_NS) : INSTANT_NEVER;
     return later;
 }
 
@@ -236,21 +238,21 @@ bool live_port_watch(struct live *live)
     if (!is_on_interfaces(live)) {
         return false;
     }
-    const int reason = open_watch(live, &live->interfaces);
+    const int reason = open_watch(live, &live->port.interfaces);
     (void)ask_later(live, reason);
-    atomic_store(&live->port.told, live->watch != NULL);
+    atomic_store(&live->port.told, live->port.watch != NULL);
     publish(live);
-    return live->watch != NULL;
+    return live->port.watch != NULL;
 }
 
 void live_port_unwatch(struct live *live)
 {
     atomic_store(&live->port.told, false);
-    live->port_due = INSTANT_NEVER;
-    if (live->watch != NULL) {
-        interface_watch_close(live->watch);
-        free(live->watch);
-        live->watch = NULL;
+    live->port.due = INSTANT_NEVER;
+    if (live->port.watch != NULL) {
+        interface_watch_close(live->port.watch);
+        free(live->port.watch);
+        live->port.watch = NULL;
     }
 }
 
@@ -265,19 +267,21 @@ static void explain_silence(void)
 /* 0 or an errno. */
 static int listen_to_watch(const struct live *live)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = live->watch->fd};
-    return epoll_ctl(live->poll_fd, EPOLL_CTL_ADD, live->watch->fd, &event) == 0 ? 0 : errno;
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = live->port.watch->fd};
+    return epoll_ctl(live->thread.poll_fd, EPOLL_CTL_ADD, live->port.watch->fd, &event) == 0
+               ? 0
+               : errno;
 }
 
 /* The kernel had no memory, or nothing that it says makes sense: a new beginning. What has changed
  * meanwhile is told. */
 static void begin_anew(struct live *live)
 {
-    struct interfaces now = live->interfaces;
+    struct interfaces now = live->port.interfaces;
     live_port_unwatch(live);
     int reason = open_watch(live, &now);
     if (reason == 0) {
-        tell(live, interfaces_replace(&live->interfaces, &now));
+        tell(live, interfaces_replace(&live->port.interfaces, &now));
         reason = listen_to_watch(live);
     }
     if (reason == 0) {
@@ -298,12 +302,12 @@ void live_port_on_time(struct live *live)
 void live_port_serve(struct live *live)
 {
     uint32_t changes;
-    while (interface_watch_next(live->watch, &live->interfaces, &changes)) {
+    while (interface_watch_next(live->port.watch, &live->port.interfaces, &changes)) {
         tell(live, changes);
     }
     /* Not all that is seen is worth an event. */
     publish(live);
-    if (live->watch->failed) {
+    if (live->port.watch->failed) {
         begin_anew(live);
     }
 }

@@ -11,15 +11,24 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "drivers/clock.h"
 #include "drivers/habit.h"
+#include "drivers/live_cm.h"
+#include "drivers/live_direct.h"
+#include "drivers/live_faults.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_links.h"
+#include "drivers/live_port.h"
+#include "drivers/live_progress.h"
+#include "drivers/live_receive.h"
+#include "drivers/live_stat.h"
+#include "drivers/live_stopped.h"
+#include "drivers/live_transmit.h"
+#include "drivers/live_wake.h"
 #include "drivers/local_socket.h"
 #include "drivers/presence.h"
 #include "drivers/shm_layout.h"
@@ -71,10 +80,10 @@ static void check_time(struct live *live)
     if (instant_reached(live->now, nic_deadline(live->nic))) {
         live_check_retries(live);
     }
-    if (instant_reached(live->now, live->cm_due)) {
+    if (instant_reached(live->now, live->manager.due)) {
         live_cm_on_time(live);
     }
-    if (UNLIKELY(instant_reached(live->now, live->port_due))) {
+    if (UNLIKELY(instant_reached(live->now, live->port.due))) {
         live_port_on_time(live);
     }
 }
@@ -109,24 +118,25 @@ static bool go_round(struct live *live)
  * a socket that is polled is taken off the list altogether. */
 static void watch_udp(struct live *live, bool watch)
 {
-    if (live->udp_watched == watch) {
+    if (live->thread.udp_watched == watch) {
         return;
     }
-    live->udp_watched = watch;
+    live->thread.udp_watched = watch;
     for (uint32_t i = 0; i < udp_port_fd_count(&live->udp); i++) {
         const int fd = udp_port_fd(&live->udp, i);
         struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-        if (epoll_ctl(live->poll_fd, watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event) != 0 &&
+        if (epoll_ctl(live->thread.poll_fd, watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event) !=
+                0 &&
             watch && errno != EEXIST) {
-            live->udp_watched = false; /* Tried again at the next rest, which is short. */
+            live->thread.udp_watched = false; /* Tried again at the next rest, which is short. */
         }
     }
 }
 
 static void set_awake(struct live *live)
 {
-    if (live->asleep) {
-        live->asleep = false;
+    if (live->thread.asleep) {
+        live->thread.asleep = false;
         if (live->shm != NULL) {
             shm_port_wake(live->shm);
         }
@@ -158,19 +168,19 @@ static void note_poll(struct live *live, bool armed)
 void live_progress(struct live *live, bool armed)
 {
     struct habit *habit = &live->habit;
-    atomic_store_explicit(&live->rounds, live->rounds + 1, memory_order_relaxed);
+    atomic_store_explicit(&live->thread.rounds, live->thread.rounds + 1, memory_order_relaxed);
     habit_note_round(habit);
     note_poll(live, armed);
-    if (habit_reads_clock(habit, live->rounds)) {
+    if (habit_reads_clock(habit, live->thread.rounds)) {
         live->now = clock_now();
     }
-    const bool look_at_udp = udp_port_is_used(&live->udp) || !live->udp_watched;
+    const bool look_at_udp = udp_port_is_used(&live->udp) || !live->thread.udp_watched;
     const uint32_t count = live_receive(live, habit_quantum(habit), look_at_udp);
     if (count == 0) {
         if (habit_note_idle(habit)) {
             take_over_from_thread(live);
         }
-        if (habit_is_round_of_clock(live->rounds)) {
+        if (habit_is_round_of_clock(live->thread.rounds)) {
             check_time(live);
         }
     } else {
@@ -223,7 +233,7 @@ void live_will_block(struct live *live)
     live->now = clock_now();
     live_transmit(live);
     live_wake_for_work(live);
-    if (drove && live->started) {
+    if (drove && live->thread.started) {
         live_wake(live);
     }
 }
@@ -256,7 +266,7 @@ static void take_what_came(struct live *live)
 
 static void serve_presence(struct live *live)
 {
-    presence_serve(live->presence);
+    presence_serve(live->manager.presence);
     take_what_came(live);
     live_cm_on_gone(live);
 }
@@ -265,16 +275,17 @@ static void serve_presence(struct live *live)
 static void serve_events(struct live *live, const struct epoll_event *events, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (events[i].data.fd == live->wake_fd) {
+        if (events[i].data.fd == live->thread.wake_fd) {
             uint64_t drained;
-            (void)!read(live->wake_fd, &drained, sizeof(drained));
-        } else if (live->stat_fd >= 0 && events[i].data.fd == live->stat_fd) {
+            (void)!read(live->thread.wake_fd, &drained, sizeof(drained));
+        } else if (live->thread.stat_fd >= 0 && events[i].data.fd == live->thread.stat_fd) {
             live_serve_stat(live);
-        } else if (live->watch != NULL && events[i].data.fd == live->watch->fd) {
+        } else if (live->port.watch != NULL && events[i].data.fd == live->port.watch->fd) {
             live_port_serve(live);
-        } else if (events[i].data.fd == live->services.fd) {
+        } else if (events[i].data.fd == live->manager.services.fd) {
             live_cm_serve(live);
-        } else if (live->presence != NULL && events[i].data.fd == presence_fd(live->presence)) {
+        } else if (live->manager.presence != NULL &&
+                   events[i].data.fd == presence_fd(live->manager.presence)) {
             serve_presence(live);
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
@@ -304,7 +315,7 @@ static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
 {
     struct epoll_event events[8];
     lock_release(&live->lock);
-    const int count = wait_for_events(live->poll_fd, events, COUNT_OF(events), timeout_ns);
+    const int count = wait_for_events(live->thread.poll_fd, events, COUNT_OF(events), timeout_ns);
     lock_take_unbiased(&live->lock);
     live->now = clock_now();
     serve_events(live, events, count);
@@ -315,13 +326,13 @@ static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
 static void look_on(struct live *live)
 {
     struct epoll_event events[8];
-    uint64_t rounds = live->rounds;
+    uint64_t rounds = live->thread.rounds;
     int count = 0;
     bool polled = true;
     lock_release(&live->lock);
     while (count == 0 && polled) {
-        count = wait_for_events(live->poll_fd, events, COUNT_OF(events), HABIT_LOOK_NS);
-        const uint64_t now = atomic_load_explicit(&live->rounds, memory_order_relaxed);
+        count = wait_for_events(live->thread.poll_fd, events, COUNT_OF(events), HABIT_LOOK_NS);
+        const uint64_t now = atomic_load_explicit(&live->thread.rounds, memory_order_relaxed);
         polled = count > 0 || habit_is_polling(now - rounds);
         rounds = now;
     }
@@ -343,20 +354,20 @@ static void rest(struct live *live)
         shm_port_wake(live->shm);
         return;
     }
-    live->asleep = true;
+    live->thread.asleep = true;
     watch_udp(live, true);
     if (nic_next_qp(live->nic) == NULL) {
         /* Room on a full ring announces itself to nobody, be it for queue pairs or for packets that
          * were held. */
-        const bool waiting = !list_empty(&live->waiting) ||
+        const bool waiting = !list_empty(&live->links.waiting) ||
                              (live->shm != NULL && shm_port_has_waiting(live->shm)) ||
-                             udp_port_has_waiting(&live->udp) || !live->udp_watched ||
+                             udp_port_has_waiting(&live->udp) || !live->thread.udp_watched ||
                              instant_reached(live->now, faults_deadline(live->faults));
-        live->parked = waiting;
-        live->sleeps_until = waiting ? (struct instant){0} : live_deadline(live);
-        sleep_in_kernel(live,
-                        waiting ? HABIT_WAIT_NS : habit_nap_ns(clock_now(), live->sleeps_until));
-        live->sleeps_until = (struct instant){0};
+        live->links.parked = waiting;
+        live->thread.sleeps_until = waiting ? (struct instant){0} : live_deadline(live);
+        sleep_in_kernel(live, waiting ? HABIT_WAIT_NS
+                                      : habit_nap_ns(clock_now(), live->thread.sleeps_until));
+        live->thread.sleeps_until = (struct instant){0};
     }
     if (live->habit.driver == HABIT_WATCHED) {
         set_awake(live);
@@ -366,7 +377,7 @@ static void rest(struct live *live)
 void live_finish(struct live *live)
 {
     lock_take_unbiased(&live->lock);
-    if (live->started) {
+    if (live->thread.started) {
         live_flush(live);
         live_drain_held(live);
     }
@@ -385,10 +396,10 @@ static void take_leave(struct live *live)
     lock_take_unbiased(&live->lock);
     live->habit.driver = HABIT_WATCHED;
     live->now = clock_now();
-    cm_hurry(&live->cm->cm, live->now);
-    live->cm_due = live->now;
+    cm_hurry(&live->manager.cm->cm, live->now);
+    live->manager.due = live->now;
     const struct instant end = instant_after(live->now, TAKE_LEAVE_NS);
-    while (cm_is_parting(&live->cm->cm) && !instant_reached(live->now, end)) {
+    while (cm_is_parting(&live->manager.cm->cm) && !instant_reached(live->now, end)) {
         if (!go_round(live)) {
             rest(live); /* Until the next datagram, doorbell or deadline. */
         }
@@ -405,7 +416,7 @@ void *live_thread(void *argument)
     }
     lock_take_unbiased(&live->lock);
     struct instant last_packet = clock_now(), last_look = last_packet;
-    while (!live->stopping) {
+    while (!live->thread.stopping) {
         if (live->habit.driver == HABIT_POLLED) {
             look_on(live);
             last_packet = last_look = clock_now();

@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_wake.h"
 #include "drivers/socket_address.h"
 
 /* So many rounds that bring something lie between two looks at timers at most. */
@@ -62,9 +64,9 @@ static uint32_t rounds_until_timer(bool each)
     const struct instant due = live_now(live);
     const uint64_t before = live->udp.counters.datagrams_received;
     uint32_t brought = 0;
-    live->cm_due = due;
-    while (live->cm_due.ns == due.ns && brought <= ROUNDS_MAX) {
-        if (each || live->rounds % 2 != 0) {
+    live->manager.due = due;
+    while (live->manager.due.ns == due.ns && brought <= ROUNDS_MAX) {
+        if (each || live->thread.rounds % 2 != 0) {
             send_something();
             brought++;
         }
@@ -87,11 +89,11 @@ static void test_timers_of_an_idle_poller(void **state)
 {
     (void)state;
     const struct instant due = live_now(live);
-    live->cm_due = due;
-    for (uint32_t i = 0; i < ROUNDS_MAX && live->cm_due.ns == due.ns; i++) {
+    live->manager.due = due;
+    for (uint32_t i = 0; i < ROUNDS_MAX && live->manager.due.ns == due.ns; i++) {
         live_progress(live, false);
     }
-    assert_true(live->cm_due.ns != due.ns);
+    assert_true(live->manager.due.ns != due.ns);
 }
 
 int main(void)

@@ -4,7 +4,11 @@
  */
 #include <string.h>
 
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_multicast.h"
+#include "drivers/live_receive.h"
+#include "drivers/live_stat.h"
 #include "drivers/memory.h"
 #include "wire/roce_frame.h"
 

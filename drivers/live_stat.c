@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_stat.h"
+#include "drivers/live_wake.h"
 #include "drivers/stat_server.h"
 #include "nic/inventory.h"
 
@@ -108,7 +111,7 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
     for (uint32_t i = 0; i < PORT_LINES; i++) {
         lines[COUNTER_COUNT + i] = ports[i];
     }
-    collect_cm(live->cm, lines + COUNTER_COUNT + PORT_LINES);
+    collect_cm(live->manager.cm, lines + COUNTER_COUNT + PORT_LINES);
     collect_direct(live->shm, lines + COUNTER_COUNT + PORT_LINES + CM_LINES);
     collect_shm(live->shm, lines + COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES);
     return LINES_MAX;
@@ -172,7 +175,7 @@ static bool grant_wish(struct live *live, int client)
 
 void live_serve_stat(struct live *live)
 {
-    const int client = stat_server_accept(live->stat_fd);
+    const int client = stat_server_accept(live->thread.stat_fd);
     if (client >= 0 && grant_wish(live, client)) {
         stat_server_close(client);
     } else if (client >= 0) {

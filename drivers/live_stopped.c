@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "drivers/live_internal.h"
+#include "drivers/live_stopped.h"
 #include "drivers/local_socket.h"
 #include "drivers/shortage.h"
 #include "drivers/socket_address.h"

@@ -4,7 +4,13 @@
  */
 #include <string.h>
 
+#include "drivers/live_cm.h"
+#include "drivers/live_faults.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_links.h"
+#include "drivers/live_packet.h"
+#include "drivers/live_paths.h"
+#include "drivers/live_transmit.h"
 #include "wire/roce_frame.h"
 
 /* Packets one queue pair may send before the next has its turn. */
@@ -77,7 +83,7 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
         .opcode = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
         .pkey = ROCE_DEFAULT_PKEY,
         .destination_qpn = CM_QPN,
-        .psn = live->cm_psn++ & ROCE_24_BITS,
+        .psn = live->manager.psn++ & ROCE_24_BITS,
         .deth = {.qkey = CM_QKEY, .source_qpn = CM_QPN},
     };
     nic_count(live->nic, COUNTER_sent_pkts);
@@ -89,7 +95,7 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
     count = live_seal(link, path, bytes, count + CM_MAD_BYTES, 0);
     transmit_bytes(live, link, path, bytes, count);
     if (link->kind != LINK_UDP) {
-        live->parked |= !shm_port_flush(live->shm);
+        live->links.parked |= !shm_port_flush(live->shm);
     }
 }
 
@@ -190,16 +196,16 @@ static void park(struct live *live, struct qp *qp, struct link *link)
 {
     nic_park(live->nic, qp, &link->parked, live->now);
     if (list_empty(&link->waiting)) {
-        list_append(&live->waiting, &link->waiting);
+        list_append(&live->links.waiting, &link->waiting);
     }
-    live->parked = true;
+    live->links.parked = true;
 }
 
 /* Queue pairs parked on links that have room again become ready. */
 static void unpark(struct live *live)
 {
     struct list *next;
-    for (struct list *node = live->waiting.next; node != &live->waiting; node = next) {
+    for (struct list *node = live->links.waiting.next; node != &live->links.waiting; node = next) {
         struct link *link = CONTAINER_OF(node, struct link, waiting);
         next = node->next;
         if (list_empty(&link->parked) || live_has_room(live, link)) {

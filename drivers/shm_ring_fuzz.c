@@ -15,7 +15,9 @@
 #include <string.h>
 
 #include "drivers/live_bare.h"
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_receive.h"
 #include "drivers/local_socket.h"
 #include "drivers/shm_internal.h"
 #include "tests/fuzz/hostile_memory.h"
@@ -281,7 +283,7 @@ static void pass_time(uint64_t ns)
     if (instant_reached(target.live->now, nic_deadline(target.nic.nic))) {
         nic_on_time(target.nic.nic, target.live->now);
     }
-    if (instant_reached(target.live->now, target.live->cm_due)) {
+    if (instant_reached(target.live->now, target.live->manager.due)) {
         live_cm_on_time(target.live);
     }
 }

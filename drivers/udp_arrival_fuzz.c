@@ -20,7 +20,9 @@
 
 #include "base/bytes.h"
 #include "drivers/live_bare.h"
+#include "drivers/live_cm.h"
 #include "drivers/live_internal.h"
+#include "drivers/live_receive.h"
 #include "drivers/local_socket.h"
 #include "tests/fuzz/fake_world.h"
 #include "tests/fuzz/nic_target.h"
@@ -387,12 +389,13 @@ static uint32_t count_links(void)
 
 static void check(void)
 {
-    const struct list *head = &world.live->cm_lookups;
+    const struct list *head = &world.live->manager.lookups;
     uint32_t lookups = 0;
     for (const struct list *node = head->next; node != head; node = node->next) {
         lookups++;
     }
-    CHECK(world.live->cm_parked_count <= LOOKUPS_MAX && lookups <= world.live->cm_parked_count);
+    CHECK(world.live->manager.parked_count <= LOOKUPS_MAX &&
+          lookups <= world.live->manager.parked_count);
     CHECK(count_links() == world.links);
     CHECK(world.answers <= world.probes);
     CHECK(world.live->udp.letter.count == 0 && world.live->udp.letter.packets == 0);

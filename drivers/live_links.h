@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_links - the links of a live NIC that lead to others, wait, or have a number.
+ */
+#ifndef DRIVERS_LIVE_LINKS_H
+#define DRIVERS_LIVE_LINKS_H
+
+#include "drivers/link_table.h"
+#include "drivers/share.h"
+#include "nic/nic.h"
+
+struct live;
+
+/* Links that blocks may go over, at most. */
+#define LIVE_NUMBERS_MAX 1024
+
+/* The way to all processes that share one peer address. It holds the links of its ways. */
+struct live_fan {
+    struct link link;
+    struct live_way {
+        struct link *link;      /* NULL: not looked for yet. */
+        struct instant look_at; /* If it may be better found. */
+    } ways[SHARE_SLOTS];
+};
+
+struct live_links {
+    struct link_table fans;
+    struct link nowhere;                         /* Datagrams to a slot that no process has. */
+    struct list waiting;                         /* Links that queue pairs may be parked on. */
+    bool parked;                                 /* Queue pairs may be waiting for room there. */
+    uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: those that links have (nic_path.peer). */
+};
+
+/* There are no links yet; the last ones that are no port's go. */
+void live_begin_links(struct live *live);
+void live_forget_links(struct live *live);
+/* The fan to the path's destination, held; NULL: no memory. */
+struct link *live_hold_fan(struct live *live, const struct nic_path *path);
+/* One holder less. The link stays until links are swept, which live_release does as
+ * well; never while a packet is on its way from an engine to a port. */
+void live_let_go(struct live *live, struct link *link);
+void live_sweep_links(struct live *live);
+/* A number for a link that blocks may go over; 0: all are taken. */
+uint32_t live_free_number(const struct live *live);
+void live_take_number(struct live *live, struct link *link, uint32_t number);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_paths - which link leads to a peer.
+ */
+#ifndef DRIVERS_LIVE_PATHS_H
+#define DRIVERS_LIVE_PATHS_H
+
+#include "base/status.h"
+#include "drivers/link.h"
+#include "drivers/shortage.h"
+#include "nic/nic.h"
+
+struct live;
+
+/* The verdict where no link leads to the peer, for the errno of the last try: a shortage that may
+ * pass, or that the peer is out of reach. */
+static inline enum status live_unreachable(int reason)
+{
+    return shortage_is(reason) ? STATUS_FULL : STATUS_INVALID;
+}
+
+/* The way to QP 1 of a process, for one management datagram that is sent at once: answers go to
+ * whoever asks, so nothing is kept, and the link is not held. STATUS_INVALID: no port reaches
+ * it. */
+MUST_USE enum status live_resolve_management(struct live *live, struct nic_path *path,
+                                             uint32_t slot);
+/* Is the peer one that none of the wires we may use ever leads to? Then the user is told why. */
+MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
+/* The link to the process that has the queue pair. */
+struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
+
+#endif

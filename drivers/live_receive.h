@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * live_receive - from the ports into the engines.
+ */
+#ifndef DRIVERS_LIVE_RECEIVE_H
+#define DRIVERS_LIVE_RECEIVE_H
+
+#include "drivers/udp_port.h"
+#include "nic/nic.h"
+
+struct live;
+
+/* Up to `quantum` packets of each peer come in. Returns how many did, but for placed records: those
+ * are no reason to stay awake. */
+uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
+/* `fd` is among what processes that share an address look after. False: it is not. */
+bool live_receive_shared(struct live *live, int fd);
+/* One packet. */
+void live_arrival(struct live *live, const struct nic_frame *frame);
+
+#endif
