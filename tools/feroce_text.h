@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * feroce_text - numbers and addresses of command lines about FERoCE, to and from text.
+ * feroce_text - numbers of command lines, and addresses of those about FERoCE, to and from text.
  *
  * IPv4 addresses are in host order. Nothing is changed where false is returned.
  */

@@ -15,6 +15,7 @@
 
 #include "drivers/stat_ask.h"
 #include "drivers/stat_server.h"
+#include "tools/feroce_text.h"
 #include "tools/nonic.h"
 
 #define NAME_CHARACTERS_MAX 64
@@ -312,9 +313,8 @@ static bool parse_pids(struct request *request, int argc, char **argv)
 {
     request->pids = calloc((size_t)argc + 1, sizeof(*request->pids));
     for (int i = 0; i < argc && request->pids != NULL; i++) {
-        char *end;
-        const long pid = strtol(argv[i], &end, 10);
-        if (*end != '\0' || pid <= 0 || pid > INT32_MAX) {
+        uint64_t pid;
+        if (!text_number(argv[i], 1, INT32_MAX, &pid)) {
             fprintf(stderr, "nonic: '%s' is not a process number\n", argv[i]);
             return false;
         }
@@ -325,9 +325,8 @@ static bool parse_pids(struct request *request, int argc, char **argv)
 
 static bool parse_seconds(const char *text, unsigned *seconds)
 {
-    char *end;
-    const long value = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || value < 1 || value > WATCH_SECONDS_MAX) {
+    uint64_t value;
+    if (!text_number(text, 1, WATCH_SECONDS_MAX, &value)) {
         fprintf(stderr, "nonic: --watch is '%s'; valid are 1 to %d seconds\n", text,
                 WATCH_SECONDS_MAX);
         return false;

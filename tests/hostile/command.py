@@ -319,7 +319,15 @@ def peer_of_another_user():
         server.kill()
 
 
+def numbers_of_programs():
+    for words in (['+5'], [' 5'], ['5x'], [''], ['0'], ['2147483648'], ['--watch', '+2'], ['--watch', ' 2']):
+        done = subprocess.run([nonic(), 'stat', *words], capture_output=True, text=True, timeout=60)
+        if done.returncode != 2 or f"'{words[-1]}'" not in done.stderr:
+            raise Failure(f'nonic stat {words}: exit status {done.returncode}, {done.stderr!r}')
+
+
 def tests():
+    test('nonic stat: a number has no sign and no space', numbers_of_programs)
     test("nonic stat: names of another user's are left out", strangers_are_left_out, lock='stat')
     test("nonic stat: root sees another user's, without control characters", liar_of_a_stranger, lock='stat')
     test('nonic stat: control characters of a program of ours', liar_of_ours, lock='stat')
