@@ -28,6 +28,13 @@ struct capture {
     uint8_t buffer[CAPTURE_BUFFER_BYTES];
 };
 
+/* A capture that was forgotten (capture_forget) is only closed. */
+static void capture_check(const struct capture *capture)
+{
+    CHECK(capture->used <= sizeof(capture->buffer));
+    CHECK(capture->fd >= 0 || capture->used == 0);
+}
+
 /* -- The file -----------------------------------------------------------------------------------*/
 
 static void expand(const char *path, char *name, size_t bytes)
@@ -116,6 +123,7 @@ void capture_flush(struct capture *capture)
     if (capture == NULL) {
         return;
     }
+    INVARIANTS(capture_check(capture));
     size_t written = 0;
     if (capture->is_file && !capture->ended &&
         !descriptor_may_grow_to(capture->written + capture->used)) {
@@ -129,6 +137,7 @@ void capture_flush(struct capture *capture)
         }
         written += count > 0 ? (size_t)count : 0;
     }
+    CHECK(written <= capture->used);
     capture->written += written;
     capture->used = 0;
 }
@@ -156,12 +165,15 @@ void capture_close(struct capture *capture)
 void capture_bytes(struct capture *capture, const struct inet_flow *flow,
                    struct inet_variant variant, const uint8_t *bytes, size_t count)
 {
+    INVARIANTS(capture_check(capture));
+    CHECK(capture->fd >= 0);
     if (capture->used + PCAPNG_PACKET_BYTES_MAX > sizeof(capture->buffer)) {
         capture_flush(capture);
     }
     const uint64_t now_ns = clock_unix_ns();
     capture->used += pcapng_encode_packet(capture->buffer + capture->used, now_ns, flow, variant, 0,
                                           bytes, count);
+    INVARIANTS(capture_check(capture));
     if (now_ns - capture->flushed_ns > 1000000000u) {
         capture->flushed_ns = now_ns;
         capture_flush(capture);

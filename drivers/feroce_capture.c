@@ -93,6 +93,7 @@ static void put_macs(struct feroce_frame *frame, bool came)
 static void write_frame(struct feroce_capture *capture, const struct feroce_frame *frame,
                         const uint8_t *payload, size_t count)
 {
+    CHECK(capture->file != NULL);
     uint8_t bytes[FEROCE_FRAME_HEADERS_BYTES + FEROCE_ROCE_BYTES_MAX];
     uint8_t block[PCAPNG_PACKET_BYTES_MAX];
     const size_t kept = count < FEROCE_ROCE_BYTES_MAX ? count : FEROCE_ROCE_BYTES_MAX;
@@ -109,6 +110,7 @@ void feroce_capture_sent(struct feroce_port *port, const struct inet_flow *flow,
         return;
     }
     uint8_t copy[FEROCE_ROCE_BYTES_MAX];
+    CHECK(count <= sizeof(copy) && (!has_icrc || count > ROCE_ICRC_BYTES));
     struct feroce_frame frame = feroce_port_frame(port, flow, identification);
     put_macs(&frame, false);
     memcpy(copy, bytes, count);

@@ -14,6 +14,19 @@
 #define CALL_BYTES_MAX 65000
 #define ADDRESS_BYTES  4
 
+/* A batch has room for what it has, and each of its packets a way that leads somewhere. */
+static void batch_check(const struct feroce_port *port)
+{
+    CHECK(port->batch_count <= FEROCE_BATCH_MAX);
+    for (uint32_t i = 0; i < port->batch_count; i++) {
+        const struct feroce_entry *entry = &port->batch[i];
+        CHECK(entry->way->flow.destination_port == ROCE_UDP_PORT);
+        CHECK(entry->header_bytes <= ROCE_HEADERS_BYTES_MAX);
+        CHECK(feroce_entry_bytes(entry) <= FEROCE_ROCE_BYTES_MAX);
+        CHECK(!entry->is_whole || entry->header_bytes == 0);
+    }
+}
+
 /* -- Departures ---------------------------------------------------------------------------------*/
 
 static void make_icrc(struct feroce_entry *entry, uint16_t identification)
@@ -75,6 +88,7 @@ struct call {
 
 static void add_vector(struct call *call, struct msghdr *message, const void *at, size_t bytes)
 {
+    INVARIANTS(CHECK(call->vector_count < COUNT_OF(call->vectors)));
     if (bytes > 0) {
         call->vectors[call->vector_count++] =
             (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
@@ -88,6 +102,7 @@ static uint32_t run_length(const struct feroce_port *port, uint32_t at)
     const struct feroce_entry *first = &port->batch[at];
     const uint32_t size = feroce_entry_bytes(first);
     uint32_t count = 1, bytes = size;
+    INVARIANTS(CHECK(at < port->batch_count));
     if (!port->config.segmenting || first->is_whole) {
         return 1;
     }
@@ -118,6 +133,7 @@ static void add_frame(struct feroce_port *port, struct call *call, struct msghdr
 
 static void lay_message(struct feroce_port *port, struct call *call, uint32_t at, uint32_t run)
 {
+    INVARIANTS(CHECK(call->count < FEROCE_BATCH_MAX && at + run <= port->batch_count));
     const uint32_t which = call->count++;
     struct msghdr *message = &call->messages[which].msg_hdr;
     call->packets[which] = run;
@@ -171,6 +187,7 @@ static void make_calls(struct feroce_port *port, struct call *call)
 static void send_batch(struct feroce_port *port)
 {
     struct call call;
+    INVARIANTS(batch_check(port));
     call.count = call.vector_count = 0;
     for (uint32_t i = 0; i < port->batch_count; i++) {
         port->batch[i].number = next_number(port);
@@ -198,6 +215,7 @@ static void push(struct feroce_port *port, const struct feroce_entry *entry)
         send_batch(port);
     }
     port->batch[port->batch_count++] = *entry;
+    INVARIANTS(batch_check(port));
 }
 
 /* -- A bad network ------------------------------------------------------------------------------*/
@@ -226,6 +244,7 @@ static void send_struck(struct feroce_port *port, const struct feroce_entry *ent
                         const struct fault_decision *fault, struct instant now)
 {
     uint8_t bytes[FEROCE_ROCE_BYTES_MAX + ADDRESS_BYTES];
+    CHECK(port->faults_out != NULL && fault_strikes(fault));
     const uint32_t count = join(entry, bytes);
     store_be32(bytes + count, entry->way->ip);
     if (fault->corrupt) {
@@ -254,6 +273,7 @@ static void send_struck(struct feroce_port *port, const struct feroce_entry *ent
 /* Packets that wait for a call leave before their way leads to another host. */
 static struct feroce_way *way_to(struct feroce_port *port, const struct feroce_packet *packet)
 {
+    INVARIANTS(CHECK(packet->qpn - FEROCE_FIRST_QPN < FEROCE_QPS_MAX));
     struct feroce_way *way = &port->ways[packet->qpn - FEROCE_FIRST_QPN];
     /* A host may name any address, also 0: that does not tell a way that was never made. */
     if (way->ip != packet->destination_ip || way->flow.destination_port != ROCE_UDP_PORT) {
@@ -292,6 +312,7 @@ void feroce_port_send(struct feroce_port *port, const struct feroce_packet *pack
 
 void feroce_port_flush(struct feroce_port *port, struct instant now)
 {
+    INVARIANTS(batch_check(port));
     feroce_port_release(port, now);
     if (port->batch_count > 0) {
         send_batch(port);

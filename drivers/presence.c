@@ -62,6 +62,27 @@ static void unwatch(const struct presence *presence, struct watched *watched)
     }
 }
 
+static void list_of_watched_check(const struct list *head, int kind)
+{
+    list_check(head);
+    for (const struct list *node = head->next; node != head; node = node->next) {
+        const struct watched *watched = CONTAINER_OF_CONST(node, struct watched, node);
+        list_check(node);
+        CHECK((int)watched->kind == kind);
+        /* One that is gone has let go of its descriptors, and no other has. */
+        CHECK(watched->gone == (watched->socket < 0));
+        CHECK(!watched->gone || watched->process < 0);
+    }
+}
+
+static void presence_check(const struct presence *presence)
+{
+    CHECK(presence->epoll >= 0);
+    CHECK(presence->names_count <= ADDRESS_MAX);
+    list_of_watched_check(&presence->hosts, WATCHED_HOST);
+    list_of_watched_check(&presence->guests, WATCHED_GUEST);
+}
+
 struct presence *presence_open(const struct gid *gids, uint32_t count, uint32_t slot)
 {
     struct presence *presence = calloc(1, sizeof(*presence));
@@ -100,6 +121,7 @@ void presence_close(struct presence *presence)
     if (presence == NULL) {
         return;
     }
+    INVARIANTS(presence_check(presence));
     struct list *const lists[] = {&presence->hosts, &presence->guests};
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         while (!list_empty(lists[i])) {
@@ -138,6 +160,7 @@ static int open_process(pid_t pid)
 
 void presence_meet(struct presence *presence, const struct gid *gid, uint32_t slot)
 {
+    INVARIANTS(presence_check(presence));
     if (find(presence, gid, slot) != NULL) {
         return;
     }
@@ -187,6 +210,7 @@ static void accept_guest(struct presence *presence, struct watched *name)
 void presence_serve(struct presence *presence)
 {
     struct epoll_event events[32];
+    INVARIANTS(presence_check(presence));
     const int count = system_epoll(presence->epoll, events, COUNT_OF(events));
     for (int i = 0; i < count; i++) {
         struct watched *watched = events[i].data.ptr;
@@ -204,6 +228,7 @@ void presence_serve(struct presence *presence)
 bool presence_gone(const struct presence *presence, struct gid *gid, uint32_t *slot)
 {
     const struct list *head = &presence->hosts;
+    INVARIANTS(presence_check(presence));
     for (const struct list *node = head->next; node != head; node = node->next) {
         const struct watched *host = CONTAINER_OF_CONST(node, struct watched, node);
         if (host->gone) {
@@ -218,6 +243,7 @@ bool presence_gone(const struct presence *presence, struct gid *gid, uint32_t *s
 void presence_forget(struct presence *presence, const struct gid *gid, uint32_t slot)
 {
     struct watched *host = find(presence, gid, slot);
+    INVARIANTS(presence_check(presence));
     if (host != NULL) {
         drop(presence, host);
     }

@@ -54,6 +54,7 @@ struct service_name services_name(enum scope scope, uint16_t port_space, const u
         to += sprintf(to, scope == SCOPE_ANY_IPV4 ? "any4" : "any6");
     }
     name.bytes = (socklen_t)(to - (char *)&name.address);
+    CHECK(name.bytes <= sizeof(name.address));
     return name;
 }
 
@@ -158,6 +159,7 @@ static int take_door(struct services *services, int *door, const struct service_
 static int hold_together(struct services *services, int *door, const struct service_name *name)
 {
     int fd, failure = EADDRINUSE;
+    CHECK(*door < 0); /* It would be lost. */
     const struct service *holder = holder_here(name, &fd);
     if (holder != NULL) {
         *door = holder->any ? -1 : descriptor_own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
@@ -176,6 +178,18 @@ static int hold_together(struct services *services, int *door, const struct serv
         }
     }
     return failure == EAGAIN ? EADDRNOTAVAIL : failure; /* Bound to any address, and silent. */
+}
+
+/* A claim of any address has no name of its own, one of one address a single door; a door has the
+ * name that others look for. */
+static void service_check(const struct service *service)
+{
+    CHECK(service->services != NULL);
+    CHECK(!service->any || service->own < 0);
+    CHECK(service->any || service->doors[1] < 0);
+    CHECK(!service->offered || service->any || service->own >= 0);
+    CHECK(service->doors[1] < 0 || service->doors[0] >= 0);
+    list_check(&service->node);
 }
 
 /* -- Claims -------------------------------------------------------------------------------------*/
@@ -241,6 +255,7 @@ static int claim(struct services *services, uint16_t port_space, const uint8_t a
                             ? claim_any(made, services_door(address), ipv6_only, port_space, port)
                             : claim_one(made, address, port_space, port);
     list_append(&services->claims, &made->node);
+    INVARIANTS(service_check(made));
     if (failure != 0) {
         services_release(made);
         return failure;
@@ -252,6 +267,7 @@ static int claim(struct services *services, uint16_t port_space, const uint8_t a
 int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
                    bool ipv6_only, uint16_t port, uint16_t *chosen, struct service **service)
 {
+    INVARIANTS(list_check(&services->claims));
     if (port != 0) {
         *chosen = port;
         return claim(services, port_space, address, ipv6_only, port, service);
@@ -278,6 +294,8 @@ static void answering(const struct service *service, int fds[2])
 int services_offer(struct services *services, struct service *service)
 {
     int fds[2], failure = 0;
+    INVARIANTS(service_check(service));
+    CHECK(service->services == services);
     if (service->offered) {
         return 0;
     }
@@ -293,11 +311,13 @@ int services_offer(struct services *services, struct service *service)
         epoll_ctl(services->fd, EPOLL_CTL_DEL, fds[i], NULL);
     }
     service->offered = failure == 0;
+    INVARIANTS(service_check(service));
     return failure;
 }
 
 void services_release(struct service *service)
 {
+    INVARIANTS(service_check(service));
     list_remove(&service->node);
     services_let_go(service->services, &service->own, true);
     for (size_t i = 0; i < COUNT_OF(service->doors); i++) {

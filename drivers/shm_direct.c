@@ -98,6 +98,16 @@ static bool find_memory(struct shm_link *link, const struct thread *thread)
     return !link->direct_refused;
 }
 
+/* A window opens only where there is use in trying. The thread has a number; one that may trace
+ * other users' processes has the peer's memory by a descriptor. */
+static void window_check(const struct shm_link *link, const struct thread *thread)
+{
+    CHECK(!link->link.lost && link->ring != NULL && link->board != NULL && link->pid > 0);
+    CHECK(thread->number != 0);
+    CHECK(!thread->may_trace || link->process.memory >= 0);
+    CHECK(!link->direct_refused);
+}
+
 /* Bytes of the peer's memory, or what the kernel says. Through the descriptor the kernel copies
  * each byte twice: many are read by number, and count if the process of that number is still
  * there. */
@@ -135,6 +145,7 @@ static bool look_up_expected(const struct thread *thread, const struct shm_link 
 
 static void begin_window(const struct thread *thread, struct shm_link *link)
 {
+    INVARIANTS(window_check(link, thread));
     const shm_window window = (shm_window)++link->windows << 32 | thread->number;
     atomic_store_explicit(&link->ring->window, window, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
@@ -168,6 +179,7 @@ static bool open_window(struct shm_port *port, struct shm_link *link, const stru
         }
     } while (again);
     *memory = grant.memory;
+    INVARIANTS(CHECK(verdict < COUNT_OF(port->direct.refused)));
     port->direct.refused[verdict] += verdict != REACH_ALLOWED;
     return verdict == REACH_ALLOWED;
 }
@@ -175,6 +187,7 @@ static bool open_window(struct shm_port *port, struct shm_link *link, const stru
 /* What came of it, behind the window. */
 static void count(struct shm_port *port, bool opened, bool moved)
 {
+    INVARIANTS(CHECK(opened || !moved));
     port->direct.done += moved;
     port->direct.failed += opened && !moved;
 }
@@ -186,11 +199,13 @@ const struct shm_direct_counters *shm_port_direct(const struct shm_port *port)
 
 static void close_window(struct shm_link *link)
 {
+    INVARIANTS(CHECK(link->ring != NULL));
     atomic_store_explicit(&link->ring->window, 0, memory_order_release);
 }
 
 static void to_iovecs(const struct segment *segments, uint32_t count, struct iovec *iovecs)
 {
+    INVARIANTS(CHECK(count <= NIC_SEGMENT_MAX));
     for (uint32_t i = 0; i < count; i++) {
         iovecs[i] = (struct iovec){(void *)(uintptr_t)segments[i].address, segments[i].bytes};
     }
@@ -215,6 +230,7 @@ static bool all_moved(struct shm_link *link, ssize_t moved, uint32_t bytes)
 /* Cuts a tail off the last piece. Returns how many pieces there are then. */
 static uint32_t cut_tail(struct iovec *pieces, uint32_t count)
 {
+    INVARIANTS(CHECK(count > 0));
     struct iovec *last = &pieces[count - 1];
     if (last->iov_len <= TAIL_BYTES) {
         return count;

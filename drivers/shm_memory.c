@@ -19,6 +19,7 @@
 
 struct shm_mark shm_mark_of(size_t bytes)
 {
+    CHECK(bytes <= UINT32_MAX);
     return (struct shm_mark){.magic = SHM_MAGIC, .layout = SHM_LAYOUT, .bytes = (uint32_t)bytes};
 }
 
@@ -30,6 +31,7 @@ bool shm_mark_fits(const struct shm_mark *mark, size_t bytes)
 /* A child of fork has no business in what its parent shares with others. */
 static void *map_shared(int fd, size_t bytes, int protection)
 {
+    CHECK(fd >= 0 && bytes >= sizeof(struct shm_mark));
     void *map = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
     if (map != MAP_FAILED && madvise(map, bytes, MADV_DONTFORK) != 0) {
         munmap(map, bytes);
@@ -65,6 +67,7 @@ int shm_memory_make(const char *name, size_t bytes, bool sealed_for_others, void
     if (*map != MAP_FAILED) {
         given = sealed_for_others ? for_others(fd) : fd;
     }
+    CHECK(given < 0 || *map != MAP_FAILED);
     if (given >= 0 && fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) == 0) {
         descriptor_close(given == fd ? -1 : fd);
         return given;

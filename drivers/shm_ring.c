@@ -35,6 +35,32 @@ static struct shm_link *shm_link_of(struct link *link)
     return CONTAINER_OF(link, struct shm_link, link);
 }
 
+/* Rules of our end of a ring, whatever stands in the ring itself: the consumer, as we saw it, is at
+ * most a lap behind, and its data too. */
+static void shm_link_check(const struct shm_link *link)
+{
+    CHECK(link->link.lost == (link->ring == NULL));
+    CHECK(link->tail - link->consumed <= SHM_SLOTS);
+    CHECK(link->data_tail - link->data_freed <= SHM_DATA_BYTES);
+    list_check(&link->dirty);
+}
+
+static void shm_inbound_check(const struct shm_inbound *inbound)
+{
+    CHECK(inbound->ring != NULL);
+    CHECK(inbound->watch == SHM_WATCH_INBOUND);
+    CHECK(inbound->slot >= LOCAL_NO_SLOT);
+}
+
+static void shm_inbounds_check(const struct shm_port *port)
+{
+    CHECK(port->board != NULL);
+    CHECK(port->inbound_count <= port->inbound_max);
+    for (uint32_t i = 0; i < port->inbound_count; i++) {
+        shm_inbound_check(port->inbound[i]);
+    }
+}
+
 /* -- Producing ----------------------------------------------------------------------------------*/
 
 /* Where the next payload would start: at the tail, or behind the end of the ring if it does not fit
@@ -72,6 +98,7 @@ static void look_at_consumer(struct shm_link *link)
 bool shm_link_has_room(struct link *base)
 {
     struct shm_link *link = shm_link_of(base);
+    INVARIANTS(shm_link_check(link));
     if (base->lost || fits(link)) {
         return true;
     }
@@ -82,6 +109,7 @@ bool shm_link_has_room(struct link *base)
 uint32_t shm_link_unread(struct shm_link *link)
 {
     uint32_t unread = 0;
+    INVARIANTS(shm_link_check(link));
     look_at_consumer(link);
     for (uint32_t at = link->consumed; at != link->tail; at++) {
         unread += !(link->ring->slots[at & SLOT_MASK].flags & SHM_SLOT_PLACED);
@@ -119,6 +147,7 @@ static void publish(struct shm_port *port, struct shm_link *link, struct shm_slo
     link->tail++;
     atomic_store_explicit(&slot->sequence, link->tail, memory_order_release);
     link->unplaced |= !(flags & SHM_SLOT_PLACED);
+    INVARIANTS(shm_link_check(link));
     if (list_empty(&link->dirty)) {
         list_append(&port->dirty, &link->dirty);
     }
@@ -169,6 +198,7 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
                        const struct nic_departure *departure)
 {
     struct shm_link *link = shm_link_of(base);
+    INVARIANTS(shm_link_check(link));
     if (base->lost) {
         return swallow(port);
     }
@@ -204,6 +234,8 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, struct inet
     const struct roce_opcode *opcode = roce_opcode(bytes[0]);
     const bool known = roce_is_of_queue_pairs(opcode) && opcode->headers_bytes <= count;
     const uint32_t head = known ? opcode->headers_bytes : ROCE_BTH_BYTES;
+    INVARIANTS(shm_link_check(link));
+    CHECK(count >= ROCE_BTH_BYTES && count - head <= SHM_PAYLOAD_BYTES_MAX);
     if (base->lost) {
         return swallow(port);
     }
@@ -224,6 +256,7 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
                           const struct nic_departure *departure)
 {
     struct shm_slot *slot = next_slot(link);
+    INVARIANTS(shm_link_check(link));
     put_headers(slot, departure);
     /* The writer has its acknowledgement already: AckReq, bit 7 of BTH byte 8, is cleared. */
     slot->bytes[8] &= 0x7f;
@@ -313,6 +346,7 @@ bool shm_port_flush(struct shm_port *port)
     for (struct list *node = port->dirty.next; node != &port->dirty; node = next) {
         struct shm_link *link = CONTAINER_OF(node, struct shm_link, dirty);
         next = node->next;
+        INVARIANTS(shm_link_check(link));
         if (link->link.lost || !urgent(link) || ring_doorbell(link)) {
             link->unplaced = false;
             list_remove(&link->dirty);
@@ -399,6 +433,7 @@ static uint32_t receive_from(struct shm_port *port, struct shm_inbound *inbound,
                              shm_sink sink, void *context, const struct nic *nic)
 {
     uint32_t count = 0;
+    INVARIANTS(shm_inbound_check(inbound));
     while (count < quantum && slot_ready(inbound) && !inbound->broken) {
         if (nic != NULL) {
             look_ahead(inbound, nic);
@@ -420,6 +455,7 @@ uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink
                           const struct nic *nic)
 {
     uint32_t total = 0;
+    INVARIANTS(shm_inbounds_check(port));
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         struct shm_inbound *inbound = port->inbound[i];
         const uint32_t count = receive_from(port, inbound, quantum, sink, context, nic);
@@ -452,6 +488,7 @@ static bool has_urgent(const struct shm_inbound *inbound)
 
 bool shm_port_sleep(struct shm_port *port)
 {
+    INVARIANTS(shm_inbounds_check(port));
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         atomic_store_explicit(&port->inbound[i]->ring->rung, 0, memory_order_relaxed);
     }

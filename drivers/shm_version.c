@@ -22,6 +22,7 @@
 struct local_name shm_name(uint32_t layout, const struct gid *gid, int slot)
 {
     char purpose[32] = "";
+    CHECK(slot >= LOCAL_NO_SLOT);
     if (layout != FIRST_LAYOUT) {
         snprintf(purpose, sizeof(purpose), "layout-%u/", layout);
     }
@@ -32,6 +33,7 @@ static pid_t who_listens(uint32_t layout, const struct gid *gid, int slot)
 {
     const struct local_name name = shm_name(layout, gid, slot);
     pid_t pid = 0;
+    CHECK(layout != SHM_LAYOUT); /* That would be one of ours. */
     const int socket = local_dial(&name, &pid);
     descriptor_close(socket);
     return socket >= 0 ? pid : 0;
@@ -61,6 +63,7 @@ pid_t shm_find_other_layout(const struct gid *gid, int slot)
     /* Without the zero in front and "nonic/". */
     const size_t prefix = sizeof("nonic/");
     const size_t bytes = bare.bytes - offsetof(struct sockaddr_un, sun_path) - prefix;
+    CHECK(bytes < sizeof(name)); /* The \0 behind it stays. */
     memcpy(name, bare.address.sun_path + prefix, bytes);
     pid_t found = 0;
     lines_open(&list, AT_FDCWD, "/proc/net/unix");

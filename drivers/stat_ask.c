@@ -100,6 +100,8 @@ static int64_t now_ns(void)
 
 static void settle(struct stat_program *program, enum stat_outcome outcome)
 {
+    CHECK(program->outcome == STAT_ASKING && outcome != STAT_ASKING);
+    CHECK(outcome != STAT_ANSWERED || program->text != NULL);
     program->outcome = outcome;
     descriptor_close(program->socket);
     program->socket = -1;
@@ -126,6 +128,7 @@ static bool may_believe(struct stat_program *program)
 /* Never waits: where the listener's queue is full, the next round tries again. */
 static void dial(struct stat_program *program)
 {
+    CHECK(program->socket < 0 && program->pid > 0);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const int count = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
                                STAT_SOCKET_PREFIX "%d", program->pid);
@@ -174,6 +177,7 @@ static bool append(struct stat_program *program, const char *message)
 static void listen_to(struct stat_program *program, bool all)
 {
     char text[TEXT_BYTES];
+    CHECK(program->socket >= 0 && program->outcome == STAT_ASKING);
     const ssize_t received = recv(program->socket, text, sizeof(text) - 1, MSG_DONTWAIT);
     if (received < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
@@ -191,6 +195,7 @@ static void listen_to(struct stat_program *program, bool all)
 static void hear(struct stat_program *const *asked, nfds_t count, bool all)
 {
     struct pollfd polls[ASKED_AT_ONCE];
+    CHECK(count <= ASKED_AT_ONCE);
     for (nfds_t i = 0; i < count; i++) {
         polls[i] = (struct pollfd){.fd = asked[i]->socket, .events = POLLIN};
     }
@@ -209,6 +214,7 @@ void stat_ask(struct stat_program *programs, size_t count, bool all, const char 
     const int64_t end = now_ns() + TOTAL_NS;
     size_t asking = count;
     for (size_t i = 0; i < count; i++) {
+        CHECK(programs[i].outcome == STAT_ASKING && programs[i].text == NULL);
         programs[i].socket = -1;
         programs[i].wish = wish;
     }

@@ -21,6 +21,7 @@ int stat_server_open(void)
     const int count = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
                                STAT_SOCKET_PREFIX "%d", getpid());
     const socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
+    CHECK(bytes <= sizeof(address));
     const int fd =
         descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0) {
@@ -35,6 +36,7 @@ int stat_server_open(void)
 
 static bool allowed(int client)
 {
+    CHECK(client >= 0);
     const uid_t user = local_user(client);
     return user == geteuid() || user == 0;
 }
@@ -96,6 +98,7 @@ bool stat_server_connections(int client, const struct stat_connection *connectio
 {
     char text[8192];
     size_t used = 0;
+    CHECK(count <= STAT_CONNECTIONS_AT_ONCE);
     for (uint32_t i = 0; i < count && used < sizeof(text); i++) {
         used += (size_t)describe(text + used, sizeof(text) - used, &connections[i]);
     }
@@ -134,6 +137,7 @@ bool stat_server_wish(int client, char wish[STAT_WISH_BYTES])
 bool stat_server_wish_for(int client, const char *wish)
 {
     static atomic_uint last;
+    CHECK(strlen(wish) < STAT_WISH_BYTES && strchr(wish, '/') == NULL);
     for (int i = 0; i < NAMES_TRIED; i++) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         const int count =

@@ -28,6 +28,15 @@
 /* Windows in a row without an answer, 5 s: nobody seems to be there. */
 #define UNANSWERED_MAX 250
 
+/* The link that is counted for is its own trunk; a window in which it asks began before. */
+static void udp_flow_check(const struct udp_link *trunk)
+{
+    CHECK(trunk->trunk == trunk);
+    CHECK(trunk->answers <= UDP_ANSWERS_NO);
+    CHECK(trunk->unanswered <= UNANSWERED_MAX);
+    CHECK(trunk->blocked_at.ns == 0 || trunk->asked_at.ns >= trunk->blocked_at.ns);
+}
+
 bool udp_link_answers(const struct link *base)
 {
     const struct udp_link *link = CONTAINER_OF_CONST(base, struct udp_link, link);
@@ -54,6 +63,7 @@ static uint64_t asked_after(const struct udp_port *port, const struct udp_link *
 void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
 {
     struct udp_link *trunk = link->trunk;
+    INVARIANTS(udp_flow_check(trunk));
     trunk->sent += bytes + UDP_PACKET_COST;
     if (UNLIKELY(trunk->ways != NULL)) {
         trunk->ways->newest = link;
@@ -94,6 +104,7 @@ static void send_probe(struct udp_port *port, struct udp_link *link, uint8_t opc
 void udp_flow_probe(struct udp_port *port, struct udp_link *link)
 {
     struct udp_link *trunk = link->trunk;
+    INVARIANTS(udp_flow_check(trunk));
     trunk->probed = trunk->sent;
     port->counters.probes_sent++;
     send_probe(port, link, ROCE_OPCODE_PROBE, trunk->sent, trunk->link.slot);
@@ -165,6 +176,7 @@ static bool others_have_room(struct udp_port *port, const struct udp_ways *ways,
 bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant now)
 {
     struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
+    INVARIANTS(udp_flow_check(link->trunk));
     if (UNLIKELY(port->blocked)) {
         return false;
     }
@@ -192,6 +204,7 @@ static void on_answer(struct udp_port *port, const struct gid *peer, const struc
         return;
     }
     struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
+    INVARIANTS(udp_flow_check(link));
     if (answer->sent - link->confirmed <= link->sent - link->confirmed) {
         port->counters.probes_answered++;
         link->answers = UDP_ANSWERS_YES;

@@ -220,12 +220,21 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
     return index;
 }
 
+/* A look at a socket needs these; the letter of an earlier look has left. */
+static void udp_receive_check(const struct udp_port *port)
+{
+    CHECK(port->receive_buffer != NULL && port->addresses != NULL);
+    CHECK(port->addresses->count <= ADDRESS_MAX && port->group_count <= UDP_GROUPS_MAX);
+    CHECK(port->letter.count == 0);
+}
+
 /* One call on one socket, past the C library, whose recvmsg is a point where a program's thread may
  * be cancelled: not while it holds our lock. Returns the datagrams it brought; *more: another call
  * may bring more. */
 uint32_t udp_receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
                           void *context, const struct nic *nic, bool *more)
 {
+    INVARIANTS(udp_receive_check(port));
     struct sockaddr_storage from;
     struct iovec vector = {.iov_base = port->receive_buffer, .iov_len = RECEIVE_BUFFER_BYTES};
     struct msghdr message = {
@@ -253,6 +262,7 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
                           const struct nic *nic)
 {
     uint32_t count = 0;
+    INVARIANTS(udp_receive_check(port));
     for (uint32_t i = 0; i < port->addresses->count; i++) {
         const struct address *address = &port->addresses->entries[i];
         bool more = address->fd >= 0;
@@ -277,6 +287,7 @@ uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_si
     const int ready = system_epoll(port->groups_fd, events, COUNT_OF(events));
     uint32_t count = 0;
     for (int i = 0; i < ready; i++) {
+        CHECK(events[i].data.u32 < port->group_count);
         const struct address *group = &port->groups[events[i].data.u32];
         uint32_t arrived;
         do {

@@ -29,8 +29,19 @@ static bool send_letter(struct udp_port *port, const struct address *address, ui
     UNREACHABLE("a fate outside its enum");
 }
 
+/* The letter under way is empty, or has its head, and packets for another process. */
+static void letter_check(const struct udp_port *port, const struct address *address)
+{
+    CHECK(address->share != NULL && port->letter.bytes != NULL);
+    CHECK((port->letter.count == 0) == (port->letter.packets == 0));
+    CHECK(port->letter.count <= SHARE_LETTER_BYTES_MAX);
+    CHECK(port->letter.count == 0 ||
+          (port->letter.slot < SHARE_SLOTS && port->letter.slot != address->share->slot));
+}
+
 void udp_share_flush(struct udp_port *port, const struct address *address)
 {
+    INVARIANTS(letter_check(port, address));
     if (!send_letter(port, address, port->letter.slot, port->letter.bytes, port->letter.count,
                      port->letter.packets)) {
         port->counters.no_process += port->letter.packets;
@@ -75,6 +86,7 @@ static void add_to_letter(struct udp_port *port, const struct address *address, 
     }
     port->letter.count = append_packet(port->letter.bytes, port->letter.count, datagram);
     port->letter.packets++;
+    INVARIANTS(letter_check(port, address));
 }
 
 /* The letter under way, out or in, is left alone. */
@@ -97,6 +109,7 @@ bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint
 bool udp_share_hands_on(struct udp_port *port, const struct address *address,
                         const struct udp_datagram *datagram)
 {
+    INVARIANTS(letter_check(port, address));
     const struct share_route route =
         share_route(address->share->slot, datagram->bytes, datagram->count);
     if (route.mine) {
@@ -133,6 +146,7 @@ static void open_letter(struct udp_port *port, const struct address *address, si
                         udp_sink sink, void *context)
 {
     struct share_letter letter;
+    CHECK(bytes >= sizeof(letter)); /* share_collect judged it. */
     memcpy(&letter, port->letter.bytes, sizeof(letter));
     struct udp_datagram datagram = {
         .source = letter.source,
@@ -152,6 +166,7 @@ static void collect(struct udp_port *port, const struct address *address, udp_si
                     void *context)
 {
     size_t bytes;
+    CHECK(port->letter.count == 0); /* The letter under way has left, so its room is free. */
     for (uint32_t looks = 0;
          looks < LOOKS_MAX &&
          (bytes = share_collect(address->share, port->letter.bytes, SHARE_LETTER_BYTES_MAX)) > 0;

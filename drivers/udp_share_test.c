@@ -40,7 +40,7 @@ static struct {
     struct address_set addresses;
     struct udp_port port;
     struct prng prng;
-    uint8_t letter_out[SHARE_LETTER_BYTES_MAX];
+    uint8_t letter_out[SHARE_LETTER_BYTES_MAX], received[1 << 16];
     /* Packets under way to a slot, one after the other, each a word. */
     uint32_t next[SLOTS];
     uint64_t handed_on, full, nobody;
@@ -119,6 +119,7 @@ static int setup(void **state)
     world.addresses.entries[0] = (struct address){.gid = here, .fd = -1, .share = &world.share};
     world.port.addresses = &world.addresses;
     world.port.letter.bytes = world.letter_out;
+    world.port.receive_buffer = world.received;
     return 0;
 }
 

@@ -35,6 +35,22 @@ struct udp_waiting {
     uint8_t bytes[WAITING_BYTES_MAX];
 };
 
+/* All that waits lies one behind the other in `bytes`; the port is not blocked for nothing. */
+static void udp_waiting_check(const struct udp_port *port)
+{
+    const struct udp_waiting *waiting = port->waiting;
+    CHECK(waiting->first <= waiting->count && waiting->count <= UDP_BATCH_MAX);
+    CHECK(waiting->used <= WAITING_BYTES_MAX);
+    CHECK(port->blocked || waiting->first == waiting->count);
+    size_t used = 0;
+    for (uint32_t i = 0; i < waiting->count; i++) {
+        CHECK(waiting->parts[i].vector.iov_base == waiting->bytes + used);
+        CHECK(waiting->messages[i].msg_hdr.msg_iov == &waiting->parts[i].vector);
+        used += waiting->parts[i].vector.iov_len;
+    }
+    CHECK(used == waiting->used);
+}
+
 struct udp_waiting *udp_waiting_make(void)
 {
     struct udp_waiting *waiting = malloc(sizeof(*waiting));
@@ -99,6 +115,7 @@ static bool keep(struct udp_waiting *waiting, int fd, const struct msghdr *messa
 void udp_wait(struct udp_port *port, int fd, const struct mmsghdr *messages, const uint32_t *places,
               uint32_t count)
 {
+    INVARIANTS(udp_waiting_check(port));
     port->blocked = true;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t packets = places[i + 1] - places[i];
@@ -108,6 +125,7 @@ void udp_wait(struct udp_port *port, int fd, const struct mmsghdr *messages, con
             port->counters.send_failed += packets;
         }
     }
+    INVARIANTS(udp_waiting_check(port));
 }
 
 /* Messages of one socket that lie behind one another. */
@@ -123,6 +141,7 @@ static uint32_t run_of(const struct udp_waiting *waiting)
 void udp_send_waiting(struct udp_port *port)
 {
     struct udp_waiting *waiting = port->waiting;
+    INVARIANTS(udp_waiting_check(port));
     while (waiting->first < waiting->count) {
         port->counters.send_calls++;
         const long sent = syscall(SYS_sendmmsg, waiting->parts[waiting->first].fd,
