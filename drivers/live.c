@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/align.h"
 #include "drivers/clock.h"
 #include "drivers/descriptor.h"
 #include "drivers/guard.h"
@@ -49,6 +48,7 @@ static const struct nic_limits limits = {
     .sges = NIC_SGE_MAX,
     .inline_bytes = 1024,
     .reads_per_qp = NIC_READS_MAX,
+    .reads = 1u << 23,
     .cq_entries = 1u << 20,
     .mtu = PATH_MTU_4096,
     .groups = UDP_GROUPS_MAX,
@@ -64,6 +64,7 @@ static const struct nic_limits limits = {
               .held = 16384,
               .reads = 64,
               .peers = 1024,
+              .connections = 1u << 14,
               .auto_losses = 2,
               .auto_round_trip_ns = 1000000},
 };
@@ -110,15 +111,26 @@ static struct nic_limits limits_of(const struct live *live)
     return mine;
 }
 
+/* The tables and pools are large and mostly empty: pages that nobody touches cost nothing. */
+static void *map_nic(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Where a process may not have so many addresses (ulimit -v), or where the system counts pages that
+ * nobody touches (vm.overcommit_memory = 2), the pools are smaller. */
 static bool make_nic(struct live *live, char *error, size_t error_bytes)
 {
-    const struct nic_limits mine = limits_of(live);
-    const size_t bytes = line_aligned(nic_bytes(&mine));
-    /* The tables are large and mostly empty: pages that nobody touches cost nothing. */
-    live->nic_memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (live->nic_memory == MAP_FAILED) {
-        live->nic_memory = NULL;
+    struct nic_limits mine = limits_of(live);
+    size_t bytes = nic_bytes(&mine);
+    while ((live->nic_memory = map_nic(bytes)) == NULL && mine.block.connections > 1) {
+        mine.reads /= 2;
+        mine.block.connections /= 2;
+        bytes = nic_bytes(&mine);
+    }
+    if (live->nic_memory == NULL) {
         snprintf(error, error_bytes, "no memory for the NIC's tables (%zu bytes)", bytes);
         return false;
     }

@@ -52,7 +52,4 @@ struct live {
     uint32_t placed_records;      /* In the round of receiving under way. */
 };
 
-/* live_blocks.c: memory for the blocks of a queue pair that has none. False: there is none. */
-bool live_give_blocks(struct live *live, struct qp *qp);
-
 #endif

@@ -63,11 +63,6 @@ static void live_notify(struct live *live)
         if (event.kind == NIC_EVENT_ENTERED_ERROR) {
             live_withdraw_qp(live, event.qp);
             live_settle_locked(live);
-        } else if (event.kind == NIC_EVENT_WANTS_BLOCKS) {
-            /* Without memory it goes on by RC, and asks again when there is more trouble. */
-            if (qp_lacks_blocks(event.qp)) {
-                (void)live_give_blocks(live, event.qp);
-            }
         } else if (live->listener.on_async_event != NULL) {
             live->listener.on_async_event(&event);
         }

@@ -16,11 +16,7 @@
 static void block_arrival(struct live *live, const struct nic_frame *frame)
 {
     struct nic_move move;
-    enum nic_arrived arrived = nic_on_packet(live->nic, frame, live->now, &move);
-    if (UNLIKELY(arrived == NIC_WANTS_BLOCKS) && live_give_blocks(live, move.qp)) {
-        arrived = nic_on_packet(live->nic, frame, live->now, &move);
-    }
-    if (arrived == NIC_MOVES) {
+    if (nic_on_packet(live->nic, frame, live->now, &move) == NIC_MOVES) {
         nic_on_moved(live->nic, &move, memory_move(&move), live->now);
     }
     while (nic_next_held(live->nic, &move)) {
@@ -36,7 +32,6 @@ void live_arrival(struct live *live, const struct nic_frame *frame)
         return;
     }
     switch (nic_on_packet(live->nic, frame, live->now, &move)) {
-    case NIC_WANTS_BLOCKS:
     case NIC_DONE: return;
     case NIC_MOVES: nic_on_moved(live->nic, &move, memory_move(&move), live->now); return;
     case NIC_MANAGEMENT: live_cm_arrival(live, frame, &move); return;

@@ -44,7 +44,7 @@ struct bench {
     struct pd pds[2];
     struct region region, window;
     struct qp *qp;
-    void *qp_memory, *resources;
+    void *qp_memory;
     uint32_t key; /* What the peer asks by. */
     struct modelled_qp qp_model;
     struct modelled_key key_model;
@@ -129,10 +129,6 @@ static void make_qp(struct bench *bench)
     }
     bench->qp_memory = zeroed(qp_bytes(request.type, &request.capacity, false));
     assert_int_equal(qp_create(bench->nic, &request, bench->qp_memory, &bench->qp), STATUS_OK);
-    if (model->type == QP_RC || target) {
-        bench->resources = zeroed(qp_resources_bytes(model->reads));
-        assert_null(qp_give_resources(bench->qp, bench->resources, model->reads));
-    }
     for (enum qp_state to = QP_INIT; to <= QP_SQD && to <= model->state; to++) {
         modify(bench, to);
     }
@@ -430,9 +426,6 @@ static void end(struct bench *bench)
 {
     shm_port_withdraw_qp(&bench->port, bench->qp);
     shm_port_withdraw_region(&bench->port, &bench->region);
-    if (bench->resources != NULL) {
-        free(qp_take_resources(bench->qp));
-    }
     qp_destroy(bench->qp);
     free(bench->qp_memory);
     free(bench->nic);

@@ -34,7 +34,7 @@ void device_describe(struct live *live, struct ibv_device_attr *attr)
     attr->max_mr = (int)limits->regions;
     attr->max_pd = 1 << 16;
     attr->max_qp_rd_atom = (int)limits->reads_per_qp;
-    attr->max_res_rd_atom = (int)(limits->reads_per_qp * limits->qps);
+    attr->max_res_rd_atom = (int)limits->reads;
     attr->max_qp_init_rd_atom = (int)limits->reads_per_qp;
     /* Our atomics are even atomic with the CPU's own. We report IBV_ATOMIC_HCA all the same, as
      * every real NIC does: UCX expects it. */

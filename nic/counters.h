@@ -71,6 +71,7 @@
     X(block_answers_stale)                                                                         \
     X(block_reads_withheld)                                                                        \
     X(blocks_declined)                                                                             \
+    X(blocks_no_memory)                                                                            \
     X(blocks_no_context)                                                                           \
     X(blocks_reneged)                                                                              \
     X(blocks_held)                                                                                 \
@@ -115,6 +116,7 @@
     X(nak_psn_sequence)                                                                            \
     X(nak_invalid_opcode)                                                                          \
     X(nak_invalid_length)                                                                          \
+    X(reads_no_memory)                                                                             \
     X(nak_no_resources)                                                                            \
     X(nak_unknown_key)                                                                             \
     X(nak_wrong_domain)                                                                            \

@@ -47,50 +47,29 @@ enum engine engine_of_type(enum qp_type type)
 
 size_t engine_nic_bytes(const struct nic_limits *limits)
 {
-    return block_nic_bytes(limits);
+    return rc_nic_bytes(limits) + block_nic_bytes(limits);
 }
 
 void engine_nic_init(struct nic *nic, void *memory)
 {
-    block_nic_init(nic, memory);
+    rc_nic_init(nic, memory);
+    block_nic_init(nic, (uint8_t *)memory + rc_nic_bytes(&nic->limits));
 }
 
-size_t engine_resources_bytes(uint32_t limit)
+bool engine_make_room(struct qp *qp, uint32_t reads)
 {
-    return rc_resources_bytes(limit);
-}
-
-struct rc_resource **engine_resources(struct qp *qp)
-{
-    ASK(qp, &qp->resources, block_resources(qp), &qp->resources, &qp->resources);
-}
-
-size_t engine_blocks_bytes(const struct nic_limits *limits)
-{
-    return block_streams_bytes(limits);
-}
-
-void engine_offer_blocks(struct qp *qp)
-{
-    TELL(qp, block_watch_begin(qp), NEVER, NEVER, NEVER);
-}
-
-void engine_give_blocks(struct qp *qp, void *memory)
-{
-    TELL(qp, block_give(qp, memory), NEVER, NEVER, NEVER);
-}
-
-void *engine_take_blocks(struct qp *qp)
-{
-    ASK(qp, NULL, block_take(qp), NULL, NULL);
+    ASK(qp, rc_make_room(qp, reads), rc_make_room(qp, reads), (NEVER, false), (NEVER, false));
 }
 
 /* -- Life ---------------------------------------------------------------------------------------*/
 
 void engine_start_receiving(struct qp *qp)
 {
-    TELL(qp, rc_start_receiving(qp, qp->resources), block_start_receiving(qp),
-         uc_start_receiving(qp), ud_start_receiving(qp));
+    if (qp->type == QP_RC) {
+        block_start_watching(qp);
+    }
+    TELL(qp, rc_start_receiving(qp), rc_start_receiving(qp), uc_start_receiving(qp),
+         ud_start_receiving(qp));
 }
 
 void engine_start_sending(struct qp *qp)
@@ -120,15 +99,16 @@ void engine_drain(struct qp *qp)
     TELL(qp, rc_drain(qp), block_drain(qp), unreliable_drain(qp), unreliable_drain(qp));
 }
 
-/* What RC, UC and UD have half received lies in the queue pair alone. */
+/* What UC and UD have half received lies in the queue pair alone. */
 static void withdraw(struct qp *qp)
 {
-    TELL(qp, NOTHING, block_withdraw(qp), NOTHING, NOTHING);
+    TELL(qp, rc_withdraw(qp), block_leave(qp), NOTHING, NOTHING);
 }
 
 void engine_withdraw(struct qp *qp)
 {
     qp_forget_congestion(qp);
+    qp->watching = WATCH_NOTHING;
     withdraw(qp);
 }
 
@@ -169,10 +149,20 @@ void engine_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct inst
          ecn_on_cnp(qp, arrival, now), nic_count(qp->nic, COUNTER_drop_wrong_service));
 }
 
+/* A move of blocks may end when its queue pair was reset, and has no blocks any more. */
+static void rc_or_voided_on_moved(struct qp *qp, const struct nic_move *move,
+                                  enum nic_move_result result)
+{
+    if (UNLIKELY(move->epoch != qp->epoch)) {
+        block_void_move(qp->nic, move);
+    }
+    rc_on_moved(qp, move, result);
+}
+
 void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
                      struct instant now)
 {
-    TELL(qp, rc_on_moved(qp, move, result), block_on_moved(qp, move, result, now),
+    TELL(qp, rc_or_voided_on_moved(qp, move, result), block_on_moved(qp, move, result, now),
          unreliable_on_moved(qp, move, result), unreliable_on_moved(qp, move, result));
 }
 

@@ -8,7 +8,7 @@
  *            column for each of them, so that a compiler says where a new one is missing.
  * Inputs     A queue pair in the state that the verb is for; packets that were decoded.
  * Outputs    Moves, departures, deadlines; completions by way of nic/service.h.
- * Ownership  An engine's state lies in the queue pair (struct qp: in, out, resources).
+ * Ownership  An engine's state lies in the queue pair (struct qp: in, out), or in the NIC's pools.
  * Threads    The NIC's caller.
  * Time       An argument wherever it matters.
  * Units      Nanoseconds, bytes.
@@ -30,15 +30,9 @@ enum engine engine_of_type(enum qp_type type);
 /* A NIC's, for all of its queue pairs. */
 size_t engine_nic_bytes(const struct nic_limits *limits);
 void engine_nic_init(struct nic *nic, void *memory);
-/* Memory for `limit` incoming READs and atomics, which the queue pair is given before RTR. */
-size_t engine_resources_bytes(uint32_t limit);
-/* Where the memory for READs and atomics of the peer is noted. */
-struct rc_resource **engine_resources(struct qp *qp);
-/* qp_offer_blocks, qp_give_blocks and qp_take_blocks of a queue pair that may. */
-size_t engine_blocks_bytes(const struct nic_limits *limits);
-void engine_offer_blocks(struct qp *qp);
-void engine_give_blocks(struct qp *qp, void *memory);
-void *engine_take_blocks(struct qp *qp);
+/* In INIT or SQD, of a reliable connection: memory for so many READs and atomics of the peer, for
+ * which there may be room already. False: there is none left, which is counted. */
+MUST_USE bool engine_make_room(struct qp *qp, uint32_t reads);
 
 /* -- Life: qp_modify's transitions --------------------------------------------------------------*/
 
@@ -52,7 +46,7 @@ bool engine_may_limit(const struct qp *qp, uint32_t reads);
 void engine_limit(struct qp *qp, uint32_t reads);
 /* From RTS to SQD: nothing more begins; qp_note_drained when all that was begun is done. */
 void engine_drain(struct qp *qp);
-/* The queue pair leaves all that comes in: it is reset or destroyed. */
+/* The queue pair leaves all that comes in, and gives back its memory: it is reset or destroyed. */
 void engine_withdraw(struct qp *qp);
 /* The world or the program has it enter the error state. An engine does so by itself with
  * qp_enter_error (nic/service.h). */

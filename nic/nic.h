@@ -51,6 +51,7 @@ struct block_limits {
     uint32_t reads;    /* READ blocks a connection has asked for and not got, each way. */
     uint32_t paths;    /* A connection's: at most BLOCK_PATHS_MAX. */
     uint32_t peers;    /* Links that blocks may go over (nic_path.peer). */
+    uint32_t connections; /* That have memory for blocks at a time; 0: all. Others go on by RC. */
     /* NIC_TRANSPORT_AUTO: what makes a connection move over. */
     uint32_t auto_losses;        /* Timeouts and NAKs of a sequence; 0: not for that. */
     uint64_t auto_round_trip_ns; /* A round trip so long; 0: not for that. */
@@ -64,6 +65,7 @@ struct nic_limits {
     uint32_t sges; /* Per request; at most NIC_SGE_MAX. */
     uint32_t inline_bytes;
     uint32_t reads_per_qp; /* Initiator depth and responder resources. */
+    uint32_t reads;        /* Responder resources of all queue pairs; 0: reads_per_qp for each. */
     uint32_t cq_entries;
     enum path_mtu mtu;
     uint32_t groups, attachments; /* Multicast: groups, and queue pairs in all of them. */
@@ -193,9 +195,6 @@ enum nic_arrived {
     NIC_DONE,       /* Counted, answered or dropped. */
     NIC_MOVES,      /* There is a move to make. */
     NIC_MANAGEMENT, /* A datagram for QP 1, which is the world's: move.payload. */
-    /* move.qp could use the memory that it was offered (qp_offer_blocks): the world gives it and
-     * brings the frame again, which was neither counted nor looked at further; or drops it. */
-    NIC_WANTS_BLOCKS,
 };
 enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,
                                struct nic_move *move);

@@ -93,9 +93,3 @@ uint8_t qp_credits(const struct qp *qp)
     return qp->taken != NULL ? ROCE_AETH_CREDITS_UNLIMITED
                              : credits_encode(receive_queue_count(&qp->receives));
 }
-
-bool qp_lacks_blocks(const struct qp *qp)
-{
-    return qp->engine == ENGINE_RC && qp->watching != WATCH_NOTHING &&
-           (qp->state == QP_RTR || qp->state == QP_RTS || qp->state == QP_SQD);
-}

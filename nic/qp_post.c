@@ -24,7 +24,7 @@ static enum status judge_flush(const struct qp *qp, const struct send_request *r
                                uint64_t bytes)
 {
     const uint8_t placement = request->flush.placement;
-    if (qp->engine == ENGINE_BLOCK || qp->watching != WATCH_NOTHING) {
+    if (qp->watching != WATCH_NOTHING) {
         return STATUS_UNSUPPORTED;
     }
     return bytes == 0 && request->flush.bytes <= ROCE_FLUSH_BYTES_MAX && placement != 0 &&

@@ -119,18 +119,14 @@ static enum status judge_values(const struct qp *qp, const struct qp_attributes 
     return bad ? STATUS_INVALID : STATUS_OK;
 }
 
-/* How many READs and atomics the peer may have outstanding here: what it waits for stays. */
-static enum status judge_resources(const struct qp *qp, const struct qp_attributes *wanted,
-                                   const struct transition *transition, uint32_t mask)
+/* How many READs and atomics the peer may have outstanding here: what it waits for stays, and there
+ * has to be memory for them. */
+static enum status make_room(struct qp *qp, uint32_t reads)
 {
-    const bool changes = (mask & QP_ATTR_MAX_DEST_RD_ATOMIC) && qp->state == QP_SQD;
-    if (!changes && !(transition->required & QP_ATTR_MAX_DEST_RD_ATOMIC)) {
-        return STATUS_OK;
+    if (qp->state == QP_SQD && !engine_may_limit(qp, reads)) {
+        return STATUS_BUSY;
     }
-    if (wanted->max_reads_in > qp->resources_room) {
-        return STATUS_FULL;
-    }
-    return changes && !engine_may_limit(qp, wanted->max_reads_in) ? STATUS_BUSY : STATUS_OK;
+    return engine_make_room(qp, reads) ? STATUS_OK : STATUS_FULL;
 }
 
 static enum status judge(const struct qp *qp, const struct qp_attributes *wanted, uint32_t mask)
@@ -154,8 +150,7 @@ static enum status judge(const struct qp *qp, const struct qp_attributes *wanted
         (given & ~(transition->required | transition->optional)) != 0) {
         return STATUS_INVALID;
     }
-    const enum status status = judge_values(qp, wanted, mask);
-    return status == STATUS_OK ? judge_resources(qp, wanted, transition, mask) : status;
+    return judge_values(qp, wanted, mask);
 }
 
 static void copy_values(struct qp_attributes *to, const struct qp_attributes *from, uint32_t mask)
@@ -228,7 +223,10 @@ static void reset(struct qp *qp)
 enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_t mask,
                       struct instant now)
 {
-    const enum status status = judge(qp, wanted, mask);
+    enum status status = judge(qp, wanted, mask);
+    if (status == STATUS_OK && (mask & QP_ATTR_MAX_DEST_RD_ATOMIC)) {
+        status = make_room(qp, wanted->max_reads_in);
+    }
     if (status != STATUS_OK) {
         return status;
     }

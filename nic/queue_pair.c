@@ -43,75 +43,9 @@ size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq)
            (has_srq ? taken_bytes() : 0);
 }
 
-size_t qp_resources_bytes(uint32_t max_reads_in)
-{
-    return engine_resources_bytes(max_reads_in);
-}
-
-void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in)
-{
-    CHECK(qp->state == QP_RESET || qp_lacks_resources(qp, max_reads_in));
-    struct rc_resource **resources = engine_resources(qp);
-    void *before = *resources;
-    if (qp->state == QP_SQD) {
-        rc_responder_move(&qp->in.rc, max_reads_in, memory);
-    }
-    *resources = memory;
-    qp->resources_room = (uint8_t)max_reads_in;
-    return before;
-}
-
-bool qp_lacks_resources(const struct qp *qp, uint32_t max_reads_in)
-{
-    const bool answers = qp->type == QP_RC || qp->type == QP_XRC_TARGET;
-    return qp->state == QP_INIT ||
-           (qp->state == QP_SQD && answers && max_reads_in > qp->resources_room);
-}
-
-void *qp_take_resources(struct qp *qp)
-{
-    struct rc_resource **at = engine_resources(qp);
-    void *resources = *at;
-    *at = NULL;
-    return resources;
-}
-
-size_t qp_blocks_bytes(const struct nic *nic, enum qp_type type)
-{
-    return type != QP_RC || nic->limits.block.transport == NIC_TRANSPORT_RC
-               ? 0
-               : engine_blocks_bytes(&nic->limits);
-}
-
-void qp_offer_blocks(struct qp *qp)
-{
-    CHECK(qp->state == QP_RESET || qp->state == QP_INIT);
-    CHECK(qp->engine == ENGINE_RC && qp->nic->limits.block.transport == NIC_TRANSPORT_AUTO);
-    engine_offer_blocks(qp);
-}
-
-void qp_give_blocks(struct qp *qp, void *memory)
-{
-    CHECK(qp->state == QP_RESET || qp->state == QP_INIT || qp_lacks_blocks(qp));
-    CHECK(qp->engine == ENGINE_RC);
-    engine_give_blocks(qp, memory);
-    INVARIANTS(qp_check_duties(qp));
-}
-
-void *qp_take_blocks(struct qp *qp)
-{
-    qp->watching = WATCH_NOTHING;
-    if (qp->engine != ENGINE_BLOCK) {
-        return NULL;
-    }
-    engine_withdraw(qp);
-    return engine_take_blocks(qp);
-}
-
 bool qp_places_early(const struct qp *qp)
 {
-    return (qp->engine == ENGINE_BLOCK || qp->watching != WATCH_NOTHING) &&
-           qp->nic->limits.block.place == BLOCK_PLACE_EARLY;
+    return qp->watching != WATCH_NOTHING && qp->nic->limits.block.place == BLOCK_PLACE_EARLY;
 }
 
 /* An XRC connection has two halves: one sends, the other receives from shared queues. */

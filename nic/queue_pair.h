@@ -99,27 +99,6 @@ size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq);
  * own. STATUS_FULL: no QPN is left; STATUS_INVALID: a capacity above the limits. */
 MUST_USE enum status qp_create(struct nic *nic, const struct qp_request *request, void *memory,
                                struct qp **qp);
-/* RC responder resources. How many a connection needs is agreed on at RTR, and most need few: so
- * their memory (zeroed, 8-byte aligned, the caller's) is given then, in RESET or INIT, and returned
- * when other memory is given. In SQD it is given for more than there is room for. */
-size_t qp_resources_bytes(uint32_t max_reads_in);
-void *qp_give_resources(struct qp *qp, void *memory, uint32_t max_reads_in);
-bool qp_lacks_resources(const struct qp *qp, uint32_t max_reads_in);
-/* Before qp_destroy, in any state: the memory that was given. */
-void *qp_take_resources(struct qp *qp);
-
-/* Memory for blocks (zeroed, 64-byte aligned, the caller's), without which a reliable connection
- * speaks nothing but RC. 0 bytes: queue pairs of this type, or of this NIC, never speak blocks. It
- * is given in RESET or INIT, and stays until it is taken: in RESET or INIT, where the queue pair is
- * again one that speaks RC, or before qp_destroy. NULL: there was none. */
-size_t qp_blocks_bytes(const struct nic *nic, enum qp_type type);
-void qp_give_blocks(struct qp *qp, void *memory);
-void *qp_take_blocks(struct qp *qp);
-/* With NIC_TRANSPORT_AUTO few connections come to need it (some 60 KB), so it may be offered
- * instead, in RESET or INIT: then the NIC says when there is a use for it (NIC_EVENT_WANTS_BLOCKS,
- * NIC_WANTS_BLOCKS), and it is given then if the queue pair still lacks it. */
-void qp_offer_blocks(struct qp *qp);
-bool qp_lacks_blocks(const struct qp *qp);
 /* May what the peer sends appear in memory in another order than it was posted? */
 bool qp_places_early(const struct qp *qp);
 
@@ -129,16 +108,15 @@ void qp_destroy(struct qp *qp);
 
 /* ibv_modify_qp: judges transition and mask (IBTA 11.2.5.2), then applies all or nothing. With
  * QP_ATTR_AV the path's `link` must have been set by the world; responder resources of a reliable
- * connection, at RTR or in SQD, are STATUS_FULL unless memory for them was given, and STATUS_BUSY
- * while the peer waits for the answers to more. */
+ * connection, at RTR or in SQD, are STATUS_FULL when other queue pairs have all (nic_limits.reads),
+ * and STATUS_BUSY while the peer waits for the answers to more. */
 MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask,
                                struct instant now);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);
 
 /* STATUS_INVALID: wrong state, kind or flags for the service, a datagram for nobody, too many
  * SGEs, inline too long, a FLUSH that carries something or asks for nothing that is known.
- * STATUS_UNSUPPORTED: a FLUSH on a queue pair that was given or offered memory for blocks, which
- * have none. STATUS_FULL: no room. Nothing is transmitted here: nic_next_packet does. */
+ * STATUS_UNSUPPORTED: a FLUSH on a connection that may come to speak blocks, which have none. STATUS_FULL: no room. Nothing is transmitted here: nic_next_packet does. */
 MUST_USE enum status qp_post_send(struct qp *qp, const struct send_request *request);
 /* Several at once: all of them, or none. */
 MUST_USE enum status qp_post_sends(struct qp *qp, const struct send_request *requests,

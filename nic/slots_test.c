@@ -121,7 +121,7 @@ struct shared {
     struct srq srq;
     struct xrcd xrcd;
     struct qp *first; /* The bench's own. */
-    void *receives, *memory, *resources;
+    void *receives, *memory;
 };
 
 static enum status post_shared(struct shared *shared)
@@ -149,10 +149,8 @@ static struct shared *begin_shared(enum qp_type type)
         request.srq = &shared->srq;
     }
     shared->memory = zeroed(qp_bytes(type, &request.capacity, !xrc));
-    shared->resources = zeroed(qp_resources_bytes(2));
     shared->first = bench->qp;
     assert_int_equal(qp_create(bench->nic, &request, shared->memory, &bench->qp), STATUS_OK);
-    assert_null(qp_give_resources(bench->qp, shared->resources, 2));
     receive_ready(bench);
     for (uint32_t i = 0; i < RECEIVES; i++) {
         assert_int_equal(post_shared(shared), STATUS_OK);
@@ -178,7 +176,6 @@ static void end_shared(struct shared *shared)
     end(shared->bench);
     free(shared->receives);
     free(shared->memory);
-    free(shared->resources);
     free(shared);
 }
 

@@ -11,6 +11,7 @@
 #include "nic/multicast.h"
 #include "nic/nic.h"
 #include "nic/peers.h"
+#include "nic/pool.h"
 #include "nic/timer_wheel.h"
 #include "transport/common/work.h"
 #include "transport/ibta/dcqcn.h"
@@ -24,7 +25,7 @@ enum engine {
     ENGINE_RC,
     ENGINE_UC,
     ENGINE_UD,
-    ENGINE_BLOCK, /* A reliable connection that may speak blocks: it was given memory for them. */
+    ENGINE_BLOCK, /* A reliable connection that has memory for blocks, and may speak them. */
 };
 
 /* Queue pairs that may have something to send, in turn. An array, because a list through the queue
@@ -60,6 +61,8 @@ struct nic {
     struct list qps_with_events, cqs_with_events, srqs_with_events;
     struct roce_packet departing; /* What nic_departure.packet points at. */
     struct multicast_table multicast;
+    struct pool reads;      /* Responder resources: unit 1 of them. */
+    struct pool streams;    /* Memory for blocks: unit 1 connection. */
     struct nic_peer *peers; /* limits.block.peers of them; NULL: this NIC speaks no blocks. */
     struct qp *holder;      /* It may have held payloads whose turn has come (nic_next_held). */
     struct block_shared *block_shared; /* What the queue pairs' blocks have in common. */
@@ -78,7 +81,7 @@ enum qp_listing {
     QP_LISTED_WAITING, /* On a list of the world's: its link has no room. */
 };
 
-/* What is seen of a stream of RC that may become blocks (NIC_TRANSPORT_AUTO): block_watch.c. */
+/* What is seen of a stream of RC that may become blocks: block_watch.c. */
 enum qp_watching {
     WATCH_NOTHING,
     WATCH_ROUND_TRIPS, /* And losses. */
@@ -109,8 +112,7 @@ struct qp {
     uint8_t watching : 2; /* enum qp_watching. */
     bool resending : 1;   /* RC was, when block_watch looked. */
     bool asks_turn : 1;   /* Blocks: RC asks whether there is anything to pull now. */
-    uint8_t resources_room;
-    uint8_t engine; /* enum engine. */
+    uint8_t engine;       /* enum engine. */
     uint16_t mtu_bytes;
 
     /* Completing. */
@@ -151,10 +153,7 @@ struct qp {
     struct list node;      /* In a waiting list of the world's. */
     struct srq *srq;       /* XRC target: only while a request is looked at, like `pd`. */
     struct list event_link;
-    union {
-        struct rc_resource *resources;
-        struct block_streams *block; /* ENGINE_BLOCK; the resources are in there. */
-    };
+    struct block_streams *block; /* ENGINE_BLOCK. */
 };
 
 #define QP_HOT_BYTES 384

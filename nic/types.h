@@ -108,9 +108,7 @@ enum nic_event_kind {
     NIC_EVENT_SRQ_ERROR = 14,
     NIC_EVENT_SRQ_LIMIT_REACHED = 15,
     NIC_EVENT_LAST_WQE_REACHED = 16,
-    /* For the world alone, never a program's: the queue pair could use the memory that it was
-     * offered (qp_offer_blocks); it went into the error state by itself. */
-    NIC_EVENT_WANTS_BLOCKS = 30,
+    /* For the world alone, never a program's: the queue pair went into the error state by itself. */
     NIC_EVENT_ENTERED_ERROR = 31,
 };
 

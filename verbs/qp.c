@@ -272,8 +272,6 @@ static uint32_t destroy_core(struct live *live, struct qp *core)
     /* The last acknowledgement may still wait for something to travel with. */
     live_flush(live);
     live_withdraw_qp(live, core);
-    free(qp_take_resources(core));
-    free(qp_take_blocks(core));
     const struct nic_path path = *qp_path(core);
     const uint32_t forgotten = live_is_strict(live) ? qp_forget_completions(core) : 0;
     qp_destroy(core);
@@ -421,18 +419,6 @@ static void drop_optional_access(struct qp_attributes *attributes)
     attributes->access &= ACCESS_LOCAL_WRITE | ACCESS_REMOTE;
 }
 
-/* How many READs and atomics the peer may have outstanding here is known now. */
-static int make_resources(struct qp *core, const struct qp_attributes *attributes)
-{
-    const size_t bytes = qp_resources_bytes(attributes->max_reads_in);
-    void *memory = bytes == 0 ? NULL : calloc(1, bytes);
-    if (memory == NULL && bytes != 0) {
-        return ENOMEM;
-    }
-    free(qp_give_resources(core, memory, attributes->max_reads_in));
-    return 0;
-}
-
 /* The way to the peer. Its queue pair is named together with its address, or was before. */
 static int resolve(struct live *live, const struct qp *core, const struct ibv_ah_attr *attr,
                    uint32_t mask, struct qp_attributes *attributes)
@@ -453,21 +439,6 @@ static int resolve(struct live *live, const struct qp *core, const struct ibv_ah
 static int modify_resolved(struct live *live, struct verbs_qp *qp,
                            const struct qp_attributes *attributes, uint32_t mask)
 {
-    if ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) &&
-        attributes->max_reads_in <= nic_limits(live_nic(live))->reads_per_qp &&
-        qp_lacks_resources(qp->core, attributes->max_reads_in)) {
-        const int reason = make_resources(qp->core, attributes);
-        if (reason != 0) {
-            return reason;
-        }
-    }
-    /* Blocks have no FLUSH: a queue pair made for it keeps to RC (docs/decisions/0033). */
-    if ((mask & QP_ATTR_AV) && qp_state_of(qp->core) == QP_INIT && !qp_ex_flushes(qp)) {
-        const int reason = live_make_blocks(live, qp->core, &attributes->path);
-        if (reason != 0) {
-            return reason;
-        }
-    }
     live_flush(live);
     /* Off the board while the change is made, so that no local peer acts on the old state. */
     live_withdraw_qp(live, qp->core);
@@ -489,6 +460,8 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
         if (reason != 0) {
             return reason;
         }
+        /* Blocks have no FLUSH: a queue pair made for it keeps to RC (docs/decisions/0033). */
+        attributes.path.peer = qp_ex_flushes(qp) ? 0 : attributes.path.peer;
     }
     const struct nic_path before = *qp_path(qp->core);
     const int reason = modify_resolved(live, qp, &attributes, mask);

@@ -163,11 +163,6 @@ MUST_USE enum status live_resolve_datagrams(struct live *live, struct nic_path *
  * goes when it was the last one. A path without a link is none. */
 void live_release(struct live *live, const struct nic_path *path);
 
-/* (locked) Before RTR, when the way to the peer is known, which live_resolve found: the queue pair
- * gets memory for blocks if it is to speak them, or will when there is a use for it; else it speaks
- * none. The memory is freed by whoever takes it (qp_take_blocks). 0 or ENOMEM. */
-int live_make_blocks(struct live *live, struct qp *qp, const struct nic_path *path);
-
 /* (locked) There is a UD queue pair, which shows its program in what IP headers vary: from now on
  * the sockets tell it. */
 void live_show_variants(struct live *live);

@@ -110,11 +110,6 @@ static struct qp_request request_of(struct csrna_node *node, bool server, uint32
     };
 }
 
-static size_t resources_bytes(void)
-{
-    return line_aligned(qp_resources_bytes(CSRNA_READS));
-}
-
 static void open_engine(struct csrna_machine *machine, uint32_t number)
 {
     struct csrna_node *node = &machine->nodes[number];
@@ -153,8 +148,7 @@ static void make_qps(struct csrna_machine *machine, uint32_t number)
 {
     struct csrna_node *node = &machine->nodes[number];
     struct qp_request request = request_of(node, number == 0, 2 * machine->world.batch);
-    const size_t bytes = line_aligned(qp_bytes(QP_RC, &request.capacity, false));
-    const size_t each = bytes + resources_bytes();
+    const size_t each = line_aligned(qp_bytes(QP_RC, &request.capacity, false));
     const uint32_t count = share(machine, number);
     node->qp_bytes = each * count;
     node->qp_memory = csrna_zeroed(node->qp_bytes);
@@ -162,7 +156,6 @@ static void make_qps(struct csrna_machine *machine, uint32_t number)
         struct qp *qp;
         uint8_t *at = node->qp_memory + each * i;
         CHECK(qp_create(node->nic.engine, &request, at, &qp) == STATUS_OK);
-        qp_give_resources(qp, at + bytes, CSRNA_READS);
         csrna_nic_add(&node->nic, i, qp);
     }
 }

@@ -87,8 +87,6 @@ static void open_connection(struct feroce_receiver *receiver, uint32_t index, ui
     void *memory = zeroed(qp_bytes(QP_RC, &request.capacity, false));
     CHECK(qp_create(receiver->nic, &request, memory, &connection->qp) == STATUS_OK);
     connection->qp_memory = memory;
-    connection->resources = zeroed(qp_resources_bytes(1));
-    qp_give_resources(connection->qp, connection->resources, 1);
     const struct qp_attributes attributes = {
         .state = QP_INIT, .port = 1, .access = ACCESS_REMOTE_WRITE};
     CHECK(qp_modify(connection->qp, &attributes,
@@ -336,7 +334,6 @@ void feroce_receiver_close(struct feroce_receiver *receiver)
         free(connection->kept);
         free(connection->memory);
         free(connection->qp_memory);
-        free(connection->resources);
     }
     sim_port_close(&receiver->port);
     free(receiver->connections);

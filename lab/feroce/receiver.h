@@ -28,7 +28,7 @@ struct feroce_connection {
     bool open;
     uint8_t *memory;
     struct region region;
-    void *qp_memory, *resources;
+    void *qp_memory;
     uint32_t word;       /* The pattern's that comes next. */
     struct psn expected; /* By the receiver that keeps packets. */
     bool asked;          /* It has sent a NAK for that one. */

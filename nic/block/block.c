@@ -97,52 +97,64 @@ static size_t peers_bytes(const struct nic_limits *limits)
     return line_aligned(limits->block.peers * sizeof(struct nic_peer));
 }
 
-size_t block_nic_bytes(const struct nic_limits *limits)
-{
-    return speaks_blocks(limits) ? peers_bytes(limits) + block_shared_bytes(limits) : 0;
-}
-
-void block_nic_init(struct nic *nic, void *memory)
-{
-    if (!speaks_blocks(&nic->limits)) {
-        return;
-    }
-    nic->peers = memory;
-    block_shared_init(nic, (uint8_t *)memory + peers_bytes(&nic->limits));
-}
-
-size_t block_streams_bytes(const struct nic_limits *limits)
+static size_t streams_bytes(const struct nic_limits *limits)
 {
     return line_aligned(sizeof(struct block_streams)) + block_send_bytes(limits) +
            block_receive_bytes(limits);
 }
 
-static struct block_streams *streams_init(const struct nic_limits *limits, void *memory)
+static size_t pool_bytes(const struct nic_limits *limits)
 {
-    struct block_streams *streams = memory;
-    uint8_t *at = (uint8_t *)memory + line_aligned(sizeof(*streams));
-    streams->sender = (struct block_sender *)(void *)at;
-    at += block_send_bytes(limits);
-    streams->receiver = (struct block_receiver *)(void *)at;
-    streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
+    const size_t connections = limits->block.connections;
+    return (connections == 0 ? limits->qps : connections) * streams_bytes(limits);
+}
+
+size_t block_nic_bytes(const struct nic_limits *limits)
+{
+    return speaks_blocks(limits)
+               ? peers_bytes(limits) + block_shared_bytes(limits) + pool_bytes(limits)
+               : 0;
+}
+
+void block_nic_init(struct nic *nic, void *memory)
+{
+    const struct nic_limits *limits = &nic->limits;
+    if (!speaks_blocks(limits)) {
+        return;
+    }
+    uint8_t *at = memory;
+    nic->peers = memory;
+    at += peers_bytes(limits);
+    block_shared_init(nic, at);
+    at += block_shared_bytes(limits);
+    pool_init(&nic->streams, streams_bytes(limits), at, pool_bytes(limits));
+}
+
+bool block_join(struct qp *qp)
+{
+    struct block_streams *streams = pool_take(&qp->nic->streams, 0);
+    if (streams == NULL) {
+        return nic_drop(qp->nic, COUNTER_blocks_no_memory);
+    }
+    uint8_t *at = (uint8_t *)streams + line_aligned(sizeof(*streams));
+    *streams = (struct block_streams){
+        .sender = (struct block_sender *)(void *)at,
+        .receiver = (struct block_receiver *)(void *)(at + block_send_bytes(&qp->nic->limits)),
+        .ask = {.state = HELLO_NOT_ASKED},
+    };
     hello_drop(&streams->answer);
-    return streams;
-}
-
-void block_give(struct qp *qp, void *memory)
-{
-    struct rc_resource *resources = qp->resources;
-    qp->block = streams_init(&qp->nic->limits, memory);
-    qp->block->resources = resources;
+    block_receive_init(streams->receiver);
+    qp->block = streams;
     qp->engine = ENGINE_BLOCK;
+    return true;
 }
 
-void *block_take(struct qp *qp)
+void block_leave(struct qp *qp)
 {
-    void *memory = qp->block;
-    qp->resources = qp->block->resources;
+    block_withdraw(qp);
+    pool_give(&qp->nic->streams, 0, qp->block);
     qp->engine = ENGINE_RC;
-    return memory;
+    rc_withdraw(qp);
 }
 
 /* -- What RC does for a stream ------------------------------------------------------------------*/
@@ -185,14 +197,14 @@ void block_on_placed(struct qp *qp, struct instant now)
 
 /* -- Life ---------------------------------------------------------------------------------------*/
 
-void block_start_receiving(struct qp *qp)
+void block_start_watching(struct qp *qp)
 {
-    struct block_streams *streams = qp->block;
-    rc_start_receiving(qp, streams->resources);
-    streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
-    block_watch_begin(qp);
-    streams->stays_rc = false;
-    hello_drop(&streams->answer);
+    if (speaks_blocks(&qp->nic->limits) && qp->attributes.path.peer != 0) {
+        block_watch_begin(qp);
+        if (qp->nic->limits.block.transport == NIC_TRANSPORT_BLOCK) {
+            (void)block_join(qp);
+        }
+    }
 }
 
 void block_retune(struct qp *qp, struct instant now)
@@ -228,11 +240,6 @@ void block_drain(struct qp *qp)
     } else if (block_send_drained(qp)) {
         qp_note_drained(qp);
     }
-}
-
-struct rc_resource **block_resources(struct qp *qp)
-{
-    return &qp->block->resources;
 }
 
 /* -- Arrival ------------------------------------------------------------------------------------*/

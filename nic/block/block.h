@@ -8,8 +8,8 @@
  *            welcomed turns one into blocks, at a point where no PSN is outstanding.
  * Inputs     The seam's verbs (streams.h), and packets of the block transport (wire/block.h).
  * Outputs    Departures, moves, completions, as those of nic/ibta/.
- * Ownership  struct block_streams lies in memory that the caller gave (qp_give_blocks), as
- *            responder resources do. A queue pair without it is of ENGINE_RC.
+ * Ownership  struct block_streams lies in memory that the queue pair took from the NIC's pool. A
+ *            queue pair without it is of ENGINE_RC.
  * Threads    The NIC's caller.
  * Time       An argument wherever it matters.
  * Units      Nanoseconds, bytes, block numbers (BN).
@@ -48,10 +48,9 @@ struct block_terms {
 };
 
 /* A queue pair's memory for blocks (qp->block). The halves' own state is opaque here: each tells
- * how many bytes it takes (a multiple of 64). It is zeroed when given; at a later session it is
- * what the one before left. */
+ * how many bytes it takes (a multiple of 64). A session finds there what the one before left, or
+ * another queue pair. */
 struct block_streams {
-    struct rc_resource *resources;   /* What qp->resources is with other engines. */
     struct block_sender *sender;     /* block_send.c */
     struct block_receiver *receiver; /* block_receive.c */
     struct hello_ask ask;            /* Our requests are blocks: HELLO_AGREED. */
@@ -62,6 +61,8 @@ struct block_streams {
 
 size_t block_send_bytes(const struct nic_limits *limits);
 size_t block_receive_bytes(const struct nic_limits *limits);
+/* There was no session. */
+void block_receive_init(struct block_receiver *receiver);
 /* What all queue pairs of a NIC share: contexts, held payloads (nic->block_shared). Zeroed, 64-byte
  * aligned. */
 size_t block_shared_bytes(const struct nic_limits *limits);
@@ -69,11 +70,16 @@ void block_shared_init(struct nic *nic, void *memory);
 
 /* -- block.c ------------------------------------------------------------------------------------*/
 
+/* A queue pair of ENGINE_RC takes memory, and is of ENGINE_BLOCK. False: there is none left, which
+ * is counted; the queue pair goes on by RC. */
+bool block_join(struct qp *qp);
+
 /* A packet is complete: its headers, whom it is for. The payload's segments, if it has any, were
  * gathered before. */
 void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_departure *departure);
 
 /* -- block_end.c: as the services of these names (nic/service.h), and as block_enter_error. */
+void block_withdraw(struct qp *qp);
 void block_fail_work(struct qp *qp, struct work *work, enum completion_status status);
 bool block_fail_oldest(struct qp *qp);
 /* The stream's contexts, held payloads and taken receives are given back: reset, destruction, and
@@ -122,6 +128,8 @@ void block_challenge_on_response(struct qp *qp, const struct block_arrival *arri
 void block_challenge_heard(const struct qp *qp);
 
 /* -- Trouble: block_watch.c ---------------------------------------------------------------------*/
+
+void block_watch_begin(struct qp *qp);
 
 /* The way to the peer takes blocks. */
 bool block_fits(const struct qp *qp);

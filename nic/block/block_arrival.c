@@ -207,9 +207,10 @@ static bool deliver(struct qp *qp, const struct block_arrival *arrival, struct i
 }
 
 /* The peer asks a queue pair that could have memory for blocks and has none. */
-static bool wants_memory(const struct qp *qp, const struct block_arrival *arrival)
+static bool needs_memory(const struct qp *qp, const struct block_arrival *arrival)
 {
-    return arrival->packet.opcode == BLOCK_HELLO && qp_lacks_blocks(qp) &&
+    return arrival->packet.opcode == BLOCK_HELLO && qp->engine == ENGINE_RC &&
+           qp->watching != WATCH_NOTHING && reach_state_serves((enum qp_state)qp->state) &&
            arrival->packet.hello.sender_qpn == qp->attributes.destination_qpn &&
            comes_from_peer(qp, arrival);
 }
@@ -222,11 +223,10 @@ enum nic_arrived block_on_frame(struct nic *nic, const struct nic_frame *frame, 
         return NIC_DONE;
     }
     struct qp *qp = nic_find_qp(nic, arrival.packet.destination_qpn);
-    if (UNLIKELY(qp != NULL && wants_memory(qp, &arrival))) {
-        move->qp = qp;
-        return NIC_WANTS_BLOCKS;
-    }
     note_arrived(nic, &arrival);
+    if (qp != NULL && UNLIKELY(needs_memory(qp, &arrival))) {
+        (void)block_join(qp);
+    }
     if (qp == NULL || qp->engine != ENGINE_BLOCK) {
         nic_count(nic, qp == NULL ? COUNTER_drop_unknown_qp : COUNTER_drop_unwanted_block);
         return NIC_DONE;

@@ -28,8 +28,8 @@ struct bench {
     struct pd pd;
     struct cq cq;
     struct completion ring[64];
-    struct qp *qp, *plain; /* The second one was given no memory for blocks. */
-    void *memory[6];
+    struct qp *qp, *plain; /* The second one's link is none for blocks. */
+    void *memory[4];
     uint32_t memory_count;
     struct instant now;
 };
@@ -56,7 +56,7 @@ static void modify(struct bench *bench, struct qp *qp, enum qp_state state, uint
         .destination_qpn = PEER_QPN,
         .path_mtu = PATH_MTU_1024,
         .psn = {.send = OUR_PSN, .receive = PEER_PSN},
-        .path = {.source = us, .destination = peer, .peer = PEER},
+        .path = {.source = us, .destination = peer, .peer = qp == bench->plain ? 0 : PEER},
         .timeout = 14,
         .retry_count = 7,
         .rnr_retry = 7,
@@ -64,7 +64,7 @@ static void modify(struct bench *bench, struct qp *qp, enum qp_state state, uint
     assert_int_equal(qp_modify(qp, &attributes, mask | QP_ATTR_STATE, bench->now), STATUS_OK);
 }
 
-static struct qp *make_qp(struct bench *bench, bool blocks)
+static struct qp *make_qp(struct bench *bench)
 {
     struct qp_request request = {.type = QP_RC,
                                  .pd = &bench->pd,
@@ -74,10 +74,6 @@ static struct qp *make_qp(struct bench *bench, bool blocks)
     struct qp *qp;
     void *memory = zeroed(bench, qp_bytes(QP_RC, &request.capacity, false));
     assert_int_equal(qp_create(bench->nic, &request, memory, &qp), STATUS_OK);
-    assert_null(qp_take_blocks(qp));
-    if (blocks) {
-        qp_give_blocks(qp, zeroed(bench, qp_blocks_bytes(bench->nic, QP_RC)));
-    }
     modify(bench, qp, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
     return qp;
 }
@@ -121,8 +117,8 @@ static struct bench *begin_with(uint32_t qps)
     struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
     ways->datagram_bytes = 4096;
     ways->ports = OUR_PATHS;
-    bench->qp = make_qp(bench, true);
-    bench->plain = make_qp(bench, false);
+    bench->qp = make_qp(bench);
+    bench->plain = make_qp(bench);
     to_rtr(bench, bench->qp);
     to_rtr(bench, bench->plain);
     return bench;
@@ -358,7 +354,7 @@ static void test_sessions_end_with_their_queue_pair(void **state)
     const struct block_packet probe = packet_to(bench->qp, BLOCK_PROBE);
     hand_in(bench, &hello, &peer);
     modify(bench, bench->qp, QP_RESET, 0);
-    expect_dropped(bench, &probe, &peer, COUNTER_drop_wrong_state);
+    expect_dropped(bench, &probe, &peer, COUNTER_drop_unwanted_block);
     modify(bench, bench->qp, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
     to_rtr(bench, bench->qp);
     expect_dropped(bench, &probe, &peer, COUNTER_drop_wrong_session);
@@ -564,20 +560,53 @@ static void test_data_of_reads_is_withheld(void **state)
     end(bench);
 }
 
-/* A queue pair that is given blocks and has them taken is one of RC, with its resources. */
+static void to_init(struct bench *bench, struct qp *qp)
+{
+    modify(bench, qp, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
+}
+
+/* From RTR on, over a link that is one for blocks; what a queue pair gives back serves the next. */
 static void test_memory_comes_and_goes(void **state)
 {
     (void)state;
     struct bench *bench = begin();
-    int resources;
-    modify(bench, bench->plain, QP_RESET, 0);
-    assert_null(qp_give_resources(bench->plain, &resources, 0));
-    void *memory = zeroed(bench, qp_blocks_bytes(bench->nic, QP_RC));
-    qp_give_blocks(bench->plain, memory);
-    assert_ptr_equal(qp_take_blocks(bench->plain), memory);
-    assert_ptr_equal(qp_take_resources(bench->plain), &resources);
-    assert_int_equal(qp_blocks_bytes(bench->nic, QP_UC), 0);
-    assert_int_equal(qp_blocks_bytes(bench->nic, QP_XRC_INITIATOR), 0);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(bench->qp->engine, ENGINE_BLOCK);
+        assert_true(qp_places_early(bench->qp));
+        modify(bench, bench->qp, QP_RESET, 0);
+        assert_int_equal(bench->qp->engine, ENGINE_RC);
+        assert_false(qp_places_early(bench->qp));
+        to_init(bench, bench->qp);
+        assert_int_equal(bench->qp->engine, ENGINE_RC);
+        to_rtr(bench, bench->qp);
+    }
+    assert_int_equal(bench->plain->engine, ENGINE_RC);
+    assert_int_equal(counted(bench, COUNTER_blocks_no_memory), 0);
+    end(bench);
+}
+
+/* A queue pair that finds no memory goes on by RC, which is counted, and takes some once it can. */
+static void test_want_of_memory(void **state)
+{
+    (void)state;
+    struct bench *bench = begin();
+    void *last, *taken = NULL;
+    modify(bench, bench->qp, QP_RESET, 0);
+    while ((last = pool_take(&bench->nic->streams, 0)) != NULL) {
+        taken = last;
+    }
+    to_init(bench, bench->qp);
+    to_rtr(bench, bench->qp);
+    assert_int_equal(bench->qp->engine, ENGINE_RC);
+    assert_int_equal(counted(bench, COUNTER_blocks_no_memory), 1);
+    const struct block_packet hello = hello_to(bench->qp);
+    hand_in(bench, &hello, &peer);
+    assert_int_equal(counted(bench, COUNTER_blocks_no_memory), 2);
+    assert_int_equal(counted(bench, COUNTER_drop_unwanted_block), 1);
+    pool_give(&bench->nic->streams, 0, taken);
+    hand_in(bench, &hello, &peer);
+    assert_int_equal(bench->qp->engine, ENGINE_BLOCK);
+    assert_int_equal(pull(bench).opcode, BLOCK_WELCOME);
     end(bench);
 }
 
@@ -590,12 +619,11 @@ static void test_contexts_of_many_that_are_idle(void **state)
     };
     struct bench *bench = begin_with(1024);
     struct qp *qps[MANY];
-    void *memory[MANY][2];
+    void *memory[MANY];
     for (uint32_t i = 0; i < MANY; i++) {
-        bench->memory_count = 4; /* Behind the bench's own. */
-        qps[i] = make_qp(bench, true);
-        memory[i][0] = bench->memory[4];
-        memory[i][1] = bench->memory[5];
+        bench->memory_count = 3; /* Behind the bench's own. */
+        qps[i] = make_qp(bench);
+        memory[i] = bench->memory[3];
         to_rtr(bench, qps[i]);
         const struct block_packet hello = hello_to(qps[i]);
         hand_in(bench, &hello, &peer);
@@ -611,10 +639,9 @@ static void test_contexts_of_many_that_are_idle(void **state)
     }
     for (uint32_t i = 0; i < MANY; i++) {
         qp_destroy(qps[i]);
-        free(memory[i][0]);
-        free(memory[i][1]);
+        free(memory[i]);
     }
-    bench->memory_count = 4;
+    bench->memory_count = 3;
     end(bench);
 }
 
@@ -632,6 +659,7 @@ int main(void)
         cmocka_unit_test(test_a_challenge_is_responded_to),
         cmocka_unit_test(test_data_of_reads_is_withheld),
         cmocka_unit_test(test_memory_comes_and_goes),
+        cmocka_unit_test(test_want_of_memory),
         cmocka_unit_test(test_contexts_of_many_that_are_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

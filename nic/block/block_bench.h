@@ -42,10 +42,8 @@ struct bench {
     struct region region[2], receive_region;
     struct srq srq;
     struct qp *qp;
-    struct block_streams streams;
-    struct rc_resource resources[8];
     struct instant now;
-    void *nic_memory, *shared_memory, *qp_memory, *receiver_memory, *srq_memory;
+    void *nic_memory, *qp_memory, *srq_memory;
     uint8_t memory[BENCH_MEMORY_BYTES];
     uint8_t receives[BENCH_RECEIVES][BENCH_RECEIVE_BYTES];
 };
@@ -100,7 +98,6 @@ static inline void bench_make_qp(struct bench *bench, bool shared, uint32_t acce
     }
     bench->qp_memory = bench_zeroed(qp_bytes(QP_RC, &request.capacity, shared));
     assert_int_equal(qp_create(bench->nic, &request, bench->qp_memory, &bench->qp), STATUS_OK);
-    assert_null(qp_give_resources(bench->qp, bench->resources, BENCH_READS));
     bench_modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, access);
     bench_modify(bench, QP_RTR,
                  QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
@@ -121,7 +118,8 @@ static inline void bench_make(struct bench *bench, const struct bench_config *co
                                       .reads_per_qp = BENCH_READS,
                                       .cq_entries = 64,
                                       .mtu = PATH_MTU_256,
-                                      .block = {.place = config->place,
+                                      .block = {.transport = NIC_TRANSPORT_BLOCK,
+                                                .place = config->place,
                                                 .window = 64,
                                                 .reads = BENCH_READS,
                                                 .contexts = 16,
@@ -130,14 +128,11 @@ static inline void bench_make(struct bench *bench, const struct bench_config *co
     bench->now = (struct instant){1000000000};
     bench->nic_memory = bench_zeroed(nic_bytes(&limits));
     bench->nic = nic_init(&limits, 1, bench->nic_memory);
-    bench->shared_memory = bench_zeroed(block_shared_bytes(&limits));
-    block_shared_init(bench->nic, bench->shared_memory);
     cq_init(&bench->cq, 64, bench->ring);
     bench_add_region(bench, &bench->region[0], bench->memory, BENCH_MEMORY_BYTES);
     bench_add_region(bench, &bench->region[1], bench->memory, BENCH_MEMORY_BYTES);
     bench_add_region(bench, &bench->receive_region, bench->receives, sizeof(bench->receives));
     bench_make_qp(bench, config->shared, config->access);
-    bench->receiver_memory = bench_zeroed(block_receive_bytes(&limits));
 }
 
 /* From now on it takes blocks. */
@@ -149,13 +144,11 @@ static inline void bench_speak_blocks(struct bench *bench, uint32_t first_number
                                       .reads = BENCH_READS,
                                       .path_count = 1,
                                       .shared_receives = bench->qp->srq != NULL};
-    bench->streams.resources = bench->resources;
-    bench->streams.receiver = bench->receiver_memory;
-    bench->streams.answer.session = true;
-    bench->qp->block = &bench->streams;
-    bench->qp->engine = ENGINE_BLOCK;
+    block_watch_begin(bench->qp);
+    assert_true(block_join(bench->qp));
+    bench->qp->block->answer.session = true;
     block_receive_begin(bench->qp, &terms);
-    struct block_responder *stream = &bench->streams.receiver->stream;
+    struct block_responder *stream = &bench->qp->block->receiver->stream;
     stream->chain.base = first_number;
     stream->seen = first_number - 1;
     stream->first_number = first_number;
@@ -168,8 +161,6 @@ static inline void bench_end(struct bench *bench)
     assert_int_equal(bench->nic->block_shared->hold.used, 0);
     free(bench->qp_memory);
     free(bench->nic_memory);
-    free(bench->shared_memory);
-    free(bench->receiver_memory);
     free(bench->srq_memory);
 }
 

@@ -18,6 +18,11 @@ size_t block_receive_bytes(const struct nic_limits *limits)
            line_aligned(limits->reads_per_qp * sizeof(struct block_result));
 }
 
+void block_receive_init(struct block_receiver *receiver)
+{
+    *receiver = (struct block_receiver){0};
+}
+
 size_t block_shared_bytes(const struct nic_limits *limits)
 {
     return line_aligned(sizeof(struct block_shared)) +
@@ -384,13 +389,19 @@ static void atomic_moved(struct qp *qp, const struct nic_move *move, enum nic_mo
     block_progress(qp);
 }
 
+void block_void_move(struct nic *nic, const struct nic_move *move)
+{
+    const bool may_hold = move->action == MOVE_BLOCK_PLACE || move->action == MOVE_BLOCK_ATOMIC;
+    if (may_hold && move->held != BLOCK_HOLD_NONE) {
+        block_hold_release(&nic->block_shared->hold, move->held);
+    }
+}
+
 void block_receive_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
                             struct instant now)
 {
     (void)now;
-    if (move->held != BLOCK_HOLD_NONE) {
-        block_hold_release(&qp->nic->block_shared->hold, move->held);
-    }
+    block_void_move(qp->nic, move);
     if (move->epoch != qp->epoch || !reach_state_serves((enum qp_state)qp->state)) {
         return;
     }

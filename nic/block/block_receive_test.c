@@ -436,7 +436,7 @@ static void look_at_move(struct world *world, const struct nic_move *move)
     const bool last = ends && block->index + 1 == message->blocks;
     const uint64_t below = ((uint64_t)1 << move->position) - 1;
     const bool in_turn =
-        move->psn == block_responder_base(&world->bench.streams.receiver->stream) &&
+        move->psn == block_responder_base(&world->bench.qp->block->receiver->stream) &&
         (block->placed & below) == below;
     if (!world->slow && (writes(message) && last)) {
         assert_true(in_turn);
@@ -620,7 +620,7 @@ static void run(uint64_t seed, uint64_t counters[COUNTER_COUNT])
     bench_make(&world->bench, &config);
     bench_speak_blocks(&world->bench, world->first_number, world->first_receive);
     fill_table(world, seed / 12 % 2 == 0 ? 16 : draw(world, 16));
-    world->bench.streams.receiver->open_limit = 1 + draw(world, BLOCK_OPEN_MAX);
+    world->bench.qp->block->receiver->open_limit = 1 + draw(world, BLOCK_OPEN_MAX);
     for (uint32_t n = 1 + draw(world, 6); n > 0; n--) {
         post_receive(world);
     }

@@ -38,6 +38,7 @@ struct bench {
     struct list waiting; /* For room on the link. */
     struct instant now;
     uint32_t session, answers;
+    bool blocks; /* The link is one for them. */
     uint64_t values[8];
 };
 
@@ -66,7 +67,7 @@ static void modify(struct bench *bench, enum qp_state state, uint32_t mask, uint
         .port = 1,
         .destination_qpn = PEER_QPN,
         .path_mtu = PATH_MTU_1024,
-        .path = {.source = us, .destination = peer, .peer = PEER},
+        .path = {.source = us, .destination = peer, .peer = bench->blocks ? PEER : 0},
         .max_reads_out = 2,
         .timeout = timeout,
         .retry_count = RETRIES,
@@ -81,7 +82,7 @@ static void to(struct bench *bench, enum qp_state state)
     modify(bench, state, 0, 0);
 }
 
-static void make_qp(struct bench *bench, bool blocks)
+static void make_qp(struct bench *bench)
 {
     struct qp_request request = {.type = QP_RC,
                                  .pd = &bench->pd,
@@ -91,9 +92,6 @@ static void make_qp(struct bench *bench, bool blocks)
                                  .signal_all = true};
     void *memory = zeroed(bench, qp_bytes(QP_RC, &request.capacity, false));
     assert_int_equal(qp_create(bench->nic, &request, memory, &bench->qp), STATUS_OK);
-    if (blocks) {
-        qp_give_blocks(bench->qp, zeroed(bench, qp_blocks_bytes(bench->nic, QP_RC)));
-    }
     modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0);
     modify(bench, QP_RTR,
            QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
@@ -237,7 +235,8 @@ static struct bench *begin(bool blocks)
     struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
     ways->datagram_bytes = 4096;
     ways->ports = 1;
-    make_qp(bench, blocks);
+    bench->blocks = blocks;
+    make_qp(bench);
     if (blocks) {
         agree(bench);
     }

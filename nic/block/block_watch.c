@@ -2,7 +2,7 @@
  *
  * block_watch - is there trouble? What NIC_TRANSPORT_AUTO looks for in a stream of RC.
  *
- * Tens of thousands of connections are RC for all their lives. So they have no memory for blocks
+ * Tens of thousands of connections are RC for all their lives. So they take no memory for blocks
  * until there is a use for it, and what is looked at for each packet lies where RC looks anyway.
  * Round trips are the link's, so that few are measured.
  */
@@ -102,14 +102,6 @@ bool block_may_help(const struct qp *qp, struct instant now)
     return block_fits(qp) && peer->answers && !instant_before(now, peer->silent_until);
 }
 
-/* Who asks gets memory for blocks first. */
-static void ask_for_memory(struct qp *qp, struct instant now)
-{
-    if (qp->engine == ENGINE_RC && block_may_help(qp, now)) {
-        qp_raise(qp, NIC_EVENT_WANTS_BLOCKS);
-    }
-}
-
 void block_watch(struct qp *qp, struct instant now)
 {
     if (qp->state != QP_RTS && qp->state != QP_SQD) {
@@ -126,8 +118,8 @@ void block_watch(struct qp *qp, struct instant now)
     if (qp->watching == WATCH_ROUND_TRIPS) {
         look_at_trips(qp, standing.unacked, now);
     }
-    if (qp->watching == WATCH_TROUBLED) {
-        ask_for_memory(qp, now);
+    if (qp->watching == WATCH_TROUBLED && qp->engine == ENGINE_RC && block_may_help(qp, now)) {
+        (void)block_join(qp);
     }
 }
 

@@ -38,6 +38,7 @@ struct bench {
     uint32_t memory_count;
     struct instant now;
     uint32_t psn; /* The next request's. */
+    bool may;     /* The link is one for blocks. */
 };
 
 static const struct gid us = {{[10] = 0xff, 0xff, 10, 0, 0, 1}};
@@ -63,7 +64,7 @@ static void modify(struct bench *bench, enum qp_state state, uint32_t mask)
         .destination_qpn = PEER_QPN,
         .path_mtu = PATH_MTU_1024,
         .psn = {.send = OUR_PSN, .receive = PEER_PSN},
-        .path = {.source = us, .destination = peer, .peer = PEER},
+        .path = {.source = us, .destination = peer, .peer = bench->may ? PEER : 0},
         .timeout = 14,
         .retry_count = 7,
         .rnr_retry = 7,
@@ -86,7 +87,7 @@ static void to_rts(struct bench *bench)
                QP_ATTR_SQ_PSN);
 }
 
-static struct bench *begin(bool offered)
+static struct bench *begin(bool may)
 {
     const struct nic_limits limits = {.qps = 4,
                                       .regions = 4,
@@ -104,10 +105,12 @@ static struct bench *begin(bool offered)
                                                 .reads = 32,
                                                 .paths = 1,
                                                 .peers = 1,
+                                                .connections = 1,
                                                 .auto_losses = LOSSES,
                                                 .auto_round_trip_ns = LONG_NS}};
     struct bench *bench = calloc(1, sizeof(*bench));
     bench->now = (struct instant){1000};
+    bench->may = may;
     bench->psn = OUR_PSN;
     bench->nic = nic_init(&limits, 1, zeroed(bench, nic_bytes(&limits)));
     cq_init(&bench->cq, 64, bench->ring);
@@ -122,9 +125,6 @@ static struct bench *begin(bool offered)
                                  .signal_all = true};
     void *memory = zeroed(bench, qp_bytes(QP_RC, &request.capacity, false));
     assert_int_equal(qp_create(bench->nic, &request, memory, &bench->qp), STATUS_OK);
-    if (offered) {
-        qp_offer_blocks(bench->qp);
-    }
     modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
     to_rtr(bench);
     return bench;
@@ -132,7 +132,6 @@ static struct bench *begin(bool offered)
 
 static void end(struct bench *bench)
 {
-    (void)qp_take_blocks(bench->qp);
     qp_destroy(bench->qp);
     for (uint32_t i = 0; i < bench->memory_count; i++) {
         free(bench->memory[i]);
@@ -140,21 +139,9 @@ static void end(struct bench *bench)
     free(bench);
 }
 
-static void give(struct bench *bench)
+static bool has_memory(const struct bench *bench)
 {
-    assert_true(qp_lacks_blocks(bench->qp));
-    qp_give_blocks(bench->qp, zeroed(bench, qp_blocks_bytes(bench->nic, QP_RC)));
-    assert_false(qp_lacks_blocks(bench->qp));
-}
-
-static bool memory_is_wanted(struct bench *bench)
-{
-    struct nic_event event;
-    bool wanted = false;
-    while (nic_next_event(bench->nic, &event)) {
-        wanted |= event.kind == NIC_EVENT_WANTS_BLOCKS && event.qp == bench->qp;
-    }
-    return wanted;
+    return bench->qp->engine == ENGINE_BLOCK;
 }
 
 /* -- Packets ------------------------------------------------------------------------------------*/
@@ -251,11 +238,10 @@ static void test_long_round_trips(void **state)
     nic_note_answers(bench->nic, PEER, true);
     to_rts(bench);
     for (int i = 0; i < ROUNDS; i++) {
-        assert_false(memory_is_wanted(bench));
+        assert_false(has_memory(bench));
         go_round(bench, LONG_NS + (uint64_t)i);
     }
-    assert_true(memory_is_wanted(bench));
-    give(bench);
+    assert_true(has_memory(bench));
     /* What was begun is over, so that the peer is asked as soon as there is something to send. */
     assert_null(nic_next_qp(bench->nic));
     post(bench);
@@ -273,7 +259,7 @@ static void test_one_short_round_trip(void **state)
     for (int i = 0; i < 3 * ROUNDS; i++) {
         go_round(bench, i == ROUNDS - 1 ? LONG_NS - 1 : 2 * LONG_NS);
     }
-    assert_false(memory_is_wanted(bench));
+    assert_false(has_memory(bench));
     struct qp_report report;
     qp_report_of(bench->qp, &report);
     assert_int_equal(report.round_trip_ns, LONG_NS - 1);
@@ -289,10 +275,10 @@ static void test_losses(void **state)
     for (int i = 1; i < LOSSES; i++) {
         lose(bench);
         go_round(bench, 1000);
-        assert_false(memory_is_wanted(bench));
+        assert_false(has_memory(bench));
     }
     lose(bench);
-    assert_true(memory_is_wanted(bench));
+    assert_true(has_memory(bench));
     struct qp_report report;
     qp_report_of(bench->qp, &report);
     assert_int_equal(report.losses, LOSSES);
@@ -300,7 +286,7 @@ static void test_losses(void **state)
 }
 
 /* EXA-74: a peer that does not answer probes may be no nonic; as soon as it does, there is a use.
- * Who was given nothing goes on by RC, and asks again. */
+ * A queue pair that finds no memory goes on by RC, and takes some later. */
 static void test_of_whom_to_ask(void **state)
 {
     (void)state;
@@ -309,16 +295,21 @@ static void test_of_whom_to_ask(void **state)
     for (int i = 0; i < LOSSES; i++) {
         lose(bench);
     }
-    assert_false(memory_is_wanted(bench));
+    assert_false(has_memory(bench));
     nic_note_answers(bench->nic, PEER, true);
-    for (int i = 0; i < 3; i++) {
+    void *all = pool_take(&bench->nic->streams, 0);
+    for (uint32_t i = 1; i <= 3; i++) {
         go_round(bench, 1000);
-        assert_true(memory_is_wanted(bench));
+        assert_false(has_memory(bench));
+        assert_int_equal(nic_counters(bench->nic)->values[COUNTER_blocks_no_memory], i);
     }
+    pool_give(&bench->nic->streams, 0, all);
+    go_round(bench, 1000);
+    assert_true(has_memory(bench));
     end(bench);
 }
 
-static void test_who_was_offered_nothing(void **state)
+static void test_a_link_that_is_none_for_blocks(void **state)
 {
     (void)state;
     struct bench *bench = begin(false);
@@ -332,11 +323,11 @@ static void test_who_was_offered_nothing(void **state)
     for (int i = 0; i < 2 * LOSSES; i++) {
         lose(bench);
     }
-    assert_false(memory_is_wanted(bench));
+    assert_false(has_memory(bench));
     end(bench);
 }
 
-/* EXA-73: whom the peer asks has memory when the frame comes again, and it is counted once. */
+/* EXA-73: whom the peer asks takes memory; the frame is counted once. */
 static void test_the_peer_asks(void **state)
 {
     (void)state;
@@ -350,10 +341,7 @@ static void test_the_peer_asks(void **state)
     assert_int_equal(hand_in(bench, &hello, &peer, &move), NIC_DONE);
     assert_int_equal(count[COUNTER_drop_unwanted_block], 2);
     hello.hello.sender_qpn--;
-    assert_int_equal(hand_in(bench, &hello, &peer, &move), NIC_WANTS_BLOCKS);
-    assert_ptr_equal(move.qp, bench->qp);
-    assert_int_equal(count[COUNTER_rcvd_pkts], 2);
-    give(bench);
+    assert_false(has_memory(bench));
     assert_int_equal(hand_in(bench, &hello, &peer, &move), NIC_DONE);
     assert_int_equal(count[COUNTER_rcvd_pkts], 3);
     assert_int_equal(pull(bench).headers[0], BLOCK_WELCOME);
@@ -368,7 +356,7 @@ static void test_cnps(void **state)
         struct bench *bench = begin(true);
         const struct nic_arrival arrival = {.source = peer};
         const uint64_t *count = nic_counters(bench->nic)->values;
-        give(bench);
+        assert_true(block_join(bench->qp));
         bench->qp->block->ask.state = both & 1 ? HELLO_AGREED : HELLO_NOT_ASKED;
         bench->qp->block->answer.session = (both & 2) != 0;
         block_on_cnp(bench->qp, &arrival, bench->now);
@@ -380,7 +368,7 @@ static void test_cnps(void **state)
     }
 }
 
-/* What was offered is over when the queue pair is. */
+/* A queue pair in error takes none. */
 static void test_the_error_state(void **state)
 {
     (void)state;
@@ -388,8 +376,8 @@ static void test_the_error_state(void **state)
     const struct block_packet hello = hello_to(bench->qp);
     struct nic_move move;
     modify(bench, QP_ERR, 0);
-    assert_false(qp_lacks_blocks(bench->qp));
     assert_int_equal(hand_in(bench, &hello, &peer, &move), NIC_DONE);
+    assert_false(has_memory(bench));
     end(bench);
 }
 
@@ -400,7 +388,7 @@ int main(void)
         cmocka_unit_test(test_one_short_round_trip),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_of_whom_to_ask),
-        cmocka_unit_test(test_who_was_offered_nothing),
+        cmocka_unit_test(test_a_link_that_is_none_for_blocks),
         cmocka_unit_test(test_the_peer_asks),
         cmocka_unit_test(test_cnps),
         cmocka_unit_test(test_the_error_state),

@@ -108,7 +108,7 @@ static uint8_t pull(struct bench *bench, uint32_t *data)
 
 static uint32_t base_of(const struct bench *bench)
 {
-    return block_responder_base(&bench->streams.receiver->stream);
+    return block_responder_base(&bench->qp->block->receiver->stream);
 }
 
 static uint32_t written(const struct bench *bench)
@@ -122,7 +122,7 @@ static uint32_t written(const struct bench *bench)
 
 static uint32_t contexts_used(const struct bench *bench)
 {
-    return bench->streams.receiver->stream.chain.count;
+    return bench->qp->block->receiver->stream.chain.count;
 }
 
 static uint32_t poll_count(struct bench *bench, enum completion_status status)
@@ -269,7 +269,7 @@ static void data_is_judged_when_asked_for_again(void **state)
 static uint64_t duplicates(const struct bench *bench)
 {
     const uint64_t count = nic_counters(bench->nic)->values[COUNTER_duplicate_request];
-    assert_int_equal(bench->streams.receiver->stream.duplicates[0], count);
+    assert_int_equal(bench->qp->block->receiver->stream.duplicates[0], count);
     return count;
 }
 
@@ -334,7 +334,7 @@ static void a_stream_that_ends_gives_all_back(void **state)
             const uint32_t flushed = poll_count(bench, COMPLETION_FLUSHED);
             assert_int_equal(flushed, error ? (shared ? 3 : 4) : 0);
             assert_int_equal(receive_queue_count(&bench->srq.queue), shared ? 1 : 0);
-            block_receive_on_moved(bench->qp, &move, NIC_MOVED, bench->now);
+            nic_on_moved(bench->nic, &move, NIC_MOVED, bench->now);
             assert_int_equal(poll_count(bench, COMPLETION_SUCCESS), 0);
             end(bench);
         }
@@ -474,7 +474,7 @@ static void an_old_move_does_not_count(void **state)
         assert_true(arrive(bench, &packet, &move));
         assert_int_equal(move.birth, old.birth);
         block_receive_on_moved(bench->qp, &old, NIC_MOVED, bench->now);
-        const struct block_responder *stream = &bench->streams.receiver->stream;
+        const struct block_responder *stream = &bench->qp->block->receiver->stream;
         assert_int_equal(base_of(bench), 0);
         assert_int_equal(stream->moving, alone);
         assert_int_equal(stream->reserve.placed, 0);
@@ -482,6 +482,28 @@ static void an_old_move_does_not_count(void **state)
         assert_int_equal(alone ? base_of(bench) : stream->reserve.placed, 1);
         end(bench);
     }
+}
+
+/* A payload that is moved out of the hold pool when its queue pair is reset lies there until then. */
+static void a_held_payload_is_moved_late(void **state)
+{
+    (void)state;
+    const struct bench_config config = {.held = 4, .place = BLOCK_PLACE_HOLD};
+    struct bench *bench = begin(&config);
+    const struct block_packet last = packet_of(bench, BLOCK_WRITE, 0, PACKETS - 1);
+    struct nic_move move;
+    assert_false(arrive(bench, &last, &move));
+    for (uint8_t position = 0; position < PACKETS - 1; position++) {
+        const struct block_packet packet = packet_of(bench, BLOCK_WRITE, 0, position);
+        assert_true(arrive(bench, &packet, &move));
+        finish(bench, &move, NIC_MOVED);
+    }
+    assert_true(block_receive_next_held(bench->qp, &move));
+    bench_modify(bench, QP_RESET, 0, 0);
+    assert_int_equal(bench->nic->block_shared->hold.used, 1);
+    nic_on_moved(bench->nic, &move, NIC_MOVED, bench->now);
+    assert_int_equal(bench->nic->block_shared->hold.used, 0);
+    end(bench);
 }
 
 /* EXA-104: what comes in order needs no context of the table, and a message of one packet none. */
@@ -716,6 +738,7 @@ int main(void)
         cmocka_unit_test(receives_that_were_used_before),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(the_end_of_a_message_may_change),
+        cmocka_unit_test(a_held_payload_is_moved_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

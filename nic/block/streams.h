@@ -11,18 +11,18 @@
 /* -- Memory: a NIC's (0 bytes: none of its queue pairs speaks blocks), a queue pair's. */
 size_t block_nic_bytes(const struct nic_limits *limits);
 void block_nic_init(struct nic *nic, void *memory);
-size_t block_streams_bytes(const struct nic_limits *limits);
-void block_give(struct qp *qp, void *memory);
-void *block_take(struct qp *qp);
-struct rc_resource **block_resources(struct qp *qp);
+/* block_withdraw, and the queue pair is one of ENGINE_RC. */
+void block_leave(struct qp *qp);
+/* A move that was begun before the queue pair was reset: what it holds of the NIC's is free. */
+void block_void_move(struct nic *nic, const struct nic_move *move);
 
 /* -- The seam's verbs. */
-void block_start_receiving(struct qp *qp);
+/* A connection gets its peer: it will speak RC, look for a use of blocks, or have them at once. */
+void block_start_watching(struct qp *qp);
 void block_retune(struct qp *qp, struct instant now);
 bool block_may_limit(const struct qp *qp, uint32_t reads);
 void block_limit(struct qp *qp, uint32_t reads);
 void block_drain(struct qp *qp);
-void block_withdraw(struct qp *qp);
 /* qp_enter_error, and the queue pair leaves what has come by blocks in part. */
 void block_enter_error(struct qp *qp);
 bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
@@ -46,7 +46,6 @@ void block_check_duties(const struct qp *qp);
 void block_check(const struct qp *qp);
 
 /* -- block_watch.c: the stream of requests begins as RC, or has fallen back to it. */
-void block_watch_begin(struct qp *qp);
 /* A packet left, a packet came, or a timer ran out, of a queue pair that watches
  * (qp->watching) and whose stream of requests is RC. */
 void block_watch_departure(struct qp *qp, const struct nic_departure *departure,

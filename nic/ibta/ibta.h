@@ -49,8 +49,11 @@ bool work_memory_allowed(const struct qp *qp, struct work *work);
 bool qp_execute_local(struct qp *qp, const struct work *work);
 
 /* -- rc.c: life, time and completion of a reliable connection. */
-size_t rc_resources_bytes(uint32_t limit);
-void rc_start_receiving(struct qp *qp, struct rc_resource *resources);
+size_t rc_nic_bytes(const struct nic_limits *limits);
+void rc_nic_init(struct nic *nic, void *memory);
+bool rc_make_room(struct qp *qp, uint32_t reads);
+void rc_withdraw(struct qp *qp);
+void rc_start_receiving(struct qp *qp);
 void rc_start_sending(struct qp *qp);
 void rc_retune(struct qp *qp, struct instant now);
 void rc_drain(struct qp *qp);

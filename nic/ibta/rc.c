@@ -5,6 +5,7 @@
  *
  * Source: IBTA Vol. 1, 9.7.6 (retries), 9.9 (errors), 10.3.1 (states).
  */
+#include "base/align.h"
 #include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
 #include "transport/common/timing.h"
@@ -53,17 +54,74 @@ void rc_arm_timer(struct qp *qp)
 
 /* -- Life ---------------------------------------------------------------------------------------*/
 
-size_t rc_resources_bytes(uint32_t limit)
+/* One queue pair has two pieces of memory while it gets more. */
+static uint64_t reads_of(const struct nic_limits *limits)
 {
-    return limit == 0 ? 0 : rc_resource_entries(limit) * sizeof(struct rc_resource);
+    return limits->reads != 0
+               ? limits->reads
+               : (limits->qps + UINT64_C(1)) * rc_resource_entries(limits->reads_per_qp);
 }
 
-void rc_start_receiving(struct qp *qp, struct rc_resource *resources)
+size_t rc_nic_bytes(const struct nic_limits *limits)
+{
+    return line_aligned(reads_of(limits) * sizeof(struct rc_resource));
+}
+
+void rc_nic_init(struct nic *nic, void *memory)
+{
+    nic->limits.reads = (uint32_t)reads_of(&nic->limits);
+    pool_init(&nic->reads, sizeof(struct rc_resource), memory,
+              nic->limits.reads * sizeof(struct rc_resource));
+}
+
+/* The order of a responder's piece of memory. */
+static uint32_t order_of(uint32_t entries)
+{
+    return (uint32_t)__builtin_ctz(entries);
+}
+
+static uint32_t room_of(const struct rc_responder *responder)
+{
+    return responder->resources == NULL ? 0 : responder->resource_mask + 1u;
+}
+
+static void give_room(struct nic *nic, const struct rc_responder *responder)
+{
+    if (responder->resources != NULL) {
+        pool_give(&nic->reads, order_of(room_of(responder)), responder->resources);
+    }
+}
+
+bool rc_make_room(struct qp *qp, uint32_t reads)
+{
+    struct rc_responder *responder = &qp->in.rc;
+    const uint32_t entries = rc_resource_entries(reads);
+    if (reads == 0 || entries <= room_of(responder)) {
+        return true;
+    }
+    struct rc_resource *more = pool_take(&qp->nic->reads, order_of(entries));
+    if (more == NULL) {
+        return nic_drop(qp->nic, COUNTER_reads_no_memory);
+    }
+    const struct rc_responder before = *responder;
+    rc_responder_move(responder, reads, more);
+    give_room(qp->nic, &before);
+    return true;
+}
+
+void rc_withdraw(struct qp *qp)
+{
+    const struct psn expected = qp->in.rc.expected;
+    give_room(qp->nic, &qp->in.rc);
+    qp->in.rc = (struct rc_responder){.expected = expected, .moved = expected};
+}
+
+void rc_start_receiving(struct qp *qp)
 {
     const struct qp_attributes *attributes = &qp->attributes;
     qp->mtu_bytes = (uint16_t)path_mtu_bytes(attributes->path_mtu);
     rc_responder_init(&qp->in.rc, psn_of(attributes->psn.receive), qp->mtu_bytes,
-                      attributes->max_reads_in, resources);
+                      attributes->max_reads_in, qp->in.rc.resources);
 }
 
 static struct rc_requester_config config_of(const struct qp *qp)

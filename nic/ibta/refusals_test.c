@@ -232,9 +232,7 @@ static void test_shared_receives_promise_nothing(void **state)
                                  .capacity = {.sends = 1}};
     struct qp *first = bench->qp;
     void *memory = zeroed(qp_bytes(QP_RC, &request.capacity, true));
-    void *resources = zeroed(qp_resources_bytes(2));
     assert_int_equal(qp_create(bench->nic, &request, memory, &bench->qp), STATUS_OK);
-    assert_null(qp_give_resources(bench->qp, resources, 2));
     receive_ready(bench);
     for (uint32_t posted = 0; posted <= 4; posted++) {
         deliver(bench, write_of(bench, ROCE_WRITE_ONLY, posted, 8, 8));
@@ -245,7 +243,6 @@ static void test_shared_receives_promise_nothing(void **state)
     }
     qp_destroy(bench->qp);
     bench->qp = first;
-    free(resources);
     free(memory);
     free(receives);
     end(bench);

@@ -272,14 +272,23 @@ static void test_responder_resources(void **state)
     }
 }
 
-/* Not above what there is memory for, until it is given; and not below what the peer waits for. */
+/* Takes all the memory that there is for more than one READ; returns the last piece of it. */
+static void *take_all(struct bench *bench)
+{
+    void *piece, *last = NULL;
+    while ((piece = pool_take(&bench->nic->reads, 1)) != NULL) {
+        last = piece;
+    }
+    return last;
+}
+
+/* Not above what there is memory for, until there is more; and not below what the peer waits for.
+ */
 static void test_responder_resources_in_use(void **state)
 {
     (void)state;
     struct bench *bench = begin_with(QP_RC, QP_RTS, ACCESS_REMOTE_READ);
-    void *little = zeroed(qp_resources_bytes(1));
     modify(bench, QP_RESET, 0);
-    assert_ptr_equal(qp_give_resources(bench->qp, little, 1), bench->resources);
     bench->reads_in = 1;
     receive_ready(bench);
     modify(bench, QP_RTS,
@@ -287,11 +296,10 @@ static void test_responder_resources_in_use(void **state)
                QP_ATTR_MAX_QP_RD_ATOMIC);
     read_request(bench, 0);
     modify(bench, QP_SQD, 0);
+    void *last = take_all(bench);
     assert_int_equal(set_reads_in(bench, 2), STATUS_FULL);
-    assert_true(qp_lacks_resources(bench->qp, 2));
-    assert_ptr_equal(qp_give_resources(bench->qp, bench->resources, 2), little);
-    free(little);
-    assert_false(qp_lacks_resources(bench->qp, 2));
+    assert_int_equal(counted(bench, COUNTER_reads_no_memory), 1);
+    pool_give(&bench->nic->reads, 1, last);
     assert_int_equal(set_reads_in(bench, 2), STATUS_OK);
     read_request(bench, 1);
     assert_int_equal(set_reads_in(bench, 1), STATUS_BUSY);
@@ -302,6 +310,54 @@ static void test_responder_resources_in_use(void **state)
     assert_int_equal(set_reads_in(bench, 1), STATUS_OK);
     assert_int_equal(counted(bench, COUNTER_nak_no_resources), 0);
     end(bench);
+}
+
+/* Want of memory is found out before anything changes; with fewer READs, or when there is memory,
+ * the queue pair goes on. */
+static void test_no_memory_for_responder_resources(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    modify(bench, QP_RESET, 0);
+    void *last = take_all(bench);
+    modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
+    const struct qp_attributes attributes = {
+        .state = QP_RTR, .path_mtu = PATH_MTU_256, .max_reads_in = 2};
+    const uint32_t mask = QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
+                          QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
+    struct qp_attributes before, after;
+    qp_query(bench->qp, &before);
+    assert_int_equal(qp_modify(bench->qp, &attributes, mask, bench->now), STATUS_FULL);
+    qp_query(bench->qp, &after);
+    assert_memory_equal(&before, &after, sizeof(before));
+    assert_int_equal(counted(bench, COUNTER_reads_no_memory), 1);
+    pool_give(&bench->nic->reads, 1, last);
+    assert_int_equal(qp_modify(bench->qp, &attributes, mask, bench->now), STATUS_OK);
+    end(bench);
+}
+
+/* A queue pair that is reset gives back what it had, as often as that happens. */
+static void test_responder_resources_come_back(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    for (uint32_t i = 0; i < 100; i++) {
+        modify(bench, QP_RESET, 0);
+        bench->reads_in = (uint8_t)(1 + i % 2);
+        receive_ready(bench);
+    }
+    modify(bench, QP_ERR, 0);
+    qp_destroy(bench->qp);
+    uint32_t units = 0;
+    for (uint32_t order = 0; order < 2; order++) {
+        while (pool_take(&bench->nic->reads, order) != NULL) {
+            units += 1u << order;
+        }
+    }
+    assert_int_equal(units, bench->nic->limits.reads);
+    free(bench->qp_memory);
+    free(bench->nic);
+    free(bench);
 }
 
 int main(void)
@@ -317,6 +373,8 @@ int main(void)
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_responder_resources),
         cmocka_unit_test(test_responder_resources_in_use),
+        cmocka_unit_test(test_no_memory_for_responder_resources),
+        cmocka_unit_test(test_responder_resources_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ struct bench {
     struct completion ring[64];
     struct region region;
     struct qp *qp;
-    void *qp_memory, *resources;
+    void *qp_memory;
     struct instant now;
     uint32_t access;  /* The queue pair's and the region's, of peers. */
     uint8_t reads_in; /* Responder resources. */
@@ -124,8 +124,6 @@ static inline struct bench *begin_with(enum qp_type type, enum qp_state state, u
         .signal_all = true};
     bench->qp_memory = zeroed(qp_bytes(type, &request.capacity, false));
     assert_int_equal(qp_create(bench->nic, &request, bench->qp_memory, &bench->qp), STATUS_OK);
-    bench->resources = zeroed(qp_resources_bytes(2));
-    assert_null(qp_give_resources(bench->qp, bench->resources, 2));
     receive_ready(bench);
     if (state == QP_RTS) {
         const uint32_t reliable =
@@ -143,7 +141,6 @@ static inline struct bench *begin(enum qp_type type, enum qp_state state)
 static inline void end(struct bench *bench)
 {
     qp_destroy(bench->qp);
-    free(bench->resources);
     free(bench->qp_memory);
     free(bench->nic);
     free(bench);

@@ -17,7 +17,7 @@ struct target {
     struct qp *first; /* The bench's own queue pair, which nobody needs here. */
     struct xrcd xrcd;
     struct srq srqs[QUEUES];
-    void *receives[QUEUES], *memory, *resources;
+    void *receives[QUEUES], *memory;
 };
 
 static struct target *begin_target(void)
@@ -36,10 +36,8 @@ static struct target *begin_target(void)
     }
     struct qp_request request = {.type = QP_XRC_TARGET, .xrcd = &target->xrcd};
     target->memory = zeroed(qp_bytes(request.type, &request.capacity, false));
-    target->resources = zeroed(qp_resources_bytes(2));
     target->first = bench->qp;
     assert_int_equal(qp_create(bench->nic, &request, target->memory, &bench->qp), STATUS_OK);
-    assert_null(qp_give_resources(bench->qp, target->resources, 2));
     receive_ready(bench);
     return target;
 }
@@ -57,7 +55,6 @@ static void end_target(struct target *target)
     }
     end(bench);
     free(target->memory);
-    free(target->resources);
     free(target);
 }
 

@@ -45,7 +45,7 @@ struct target {
     struct nic *nic;
     void *nic_memory;
     struct qp *qps[QPS];
-    void *qp_memory[QPS], *resources[QPS], *blocks[QPS];
+    void *qp_memory[QPS];
     struct srq srq;
     void *srq_memory;
     struct pd pd;
@@ -77,7 +77,8 @@ static const struct nic_limits limits = {
               .held = 4,
               .reads = 4,
               .paths = 4,
-              .peers = 2},
+              .peers = 2,
+              .connections = QPS},
 };
 
 static void *zeroed(size_t bytes)
@@ -153,10 +154,6 @@ static void make_qp(struct target *target, int which)
     target->qp_memory[which] = zeroed(qp_bytes(QP_RC, &made.capacity, which == 1));
     CHECK(qp_create(target->nic, &made, target->qp_memory[which], &target->qps[which]) ==
           STATUS_OK);
-    target->blocks[which] = zeroed(qp_blocks_bytes(target->nic, QP_RC));
-    qp_give_blocks(target->qps[which], target->blocks[which]);
-    target->resources[which] = zeroed(qp_resources_bytes(4));
-    qp_give_resources(target->qps[which], target->resources[which], 4);
     connect(target, which);
     post(target, which);
 }
@@ -401,8 +398,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     CHECK(target.nic->block_shared->contexts.used == 0);
     CHECK(target.nic->block_shared->hold.used == 0);
     for (int i = 0; i < QPS; i++) {
-        free(qp_take_blocks(target.qps[i]));
-        free(target.resources[i]);
         free(target.qp_memory[i]);
     }
     free(target.srq_memory);

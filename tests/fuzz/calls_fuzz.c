@@ -39,7 +39,7 @@
 
 struct end {
     struct qp *qp; /* NULL: none. */
-    void *memory, *resources, *blocks;
+    void *memory;
     enum qp_type type;
     bool shared; /* It takes receives from the shared queue. */
 };
@@ -110,6 +110,7 @@ static void make_nic(uint8_t shape)
         .sges = 4,
         .inline_bytes = 64,
         .reads_per_qp = 4,
+        .reads = 10, /* Less than all ask for, as is the memory for blocks. */
         .cq_entries = 64,
         .mtu = PATH_MTU_4096,
         .block = {.transport = shape & 1 ? NIC_TRANSPORT_BLOCK : NIC_TRANSPORT_AUTO,
@@ -120,6 +121,7 @@ static void make_nic(uint8_t shape)
                   .reads = 4,
                   .paths = 2,
                   .peers = 1,
+                  .connections = 2,
                   .auto_losses = 1},
     };
     world.nic_memory = zeroed(nic_bytes(&limits));
@@ -180,19 +182,6 @@ static void create(struct end *end, struct input *input)
     }
     end->memory = zeroed(qp_bytes(request.type, &request.capacity, end->shared));
     CHECK(qp_create(world.nic, &request, end->memory, &end->qp) == STATUS_OK);
-    end->resources = zeroed(qp_resources_bytes(4));
-    qp_give_resources(end->qp, end->resources, 4);
-}
-
-static void give_blocks(struct qp *qp)
-{
-    for (int i = 0; i < QPS; i++) {
-        struct end *end = &world.ends[i];
-        if (end->qp == qp && end->blocks == NULL) {
-            end->blocks = zeroed(qp_blocks_bytes(world.nic, end->type));
-            qp_give_blocks(qp, end->blocks);
-        }
-    }
 }
 
 /* A world that destroys a queue pair does not finish its moves. */
@@ -204,12 +193,8 @@ static void destroy(struct end *end)
             world.moves[i].bytes = NULL;
         }
     }
-    (void)qp_take_resources(end->qp);
-    (void)qp_take_blocks(end->qp);
     qp_destroy(end->qp);
     free(end->memory);
-    free(end->resources);
-    free(end->blocks);
     *end = (struct end){.qp = NULL};
 }
 
@@ -277,18 +262,10 @@ static void bring(uint32_t which, struct input *input)
     const bool datagrams = end->type == QP_UD;
     const bool answers = end->type == QP_RC || end->type == QP_XRC_TARGET;
     const bool asks = end->type == QP_RC || end->type == QP_XRC_INITIATOR;
-    const bool blocks = wanted.path.peer != 0 && qp_blocks_bytes(world.nic, end->type) != 0;
     wanted.state = QP_INIT;
     if (qp_modify(end->qp, &wanted, init_mask | (datagrams ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS),
                   world.now) != STATUS_OK) {
         return;
-    }
-    free(qp_take_blocks(end->qp));
-    end->blocks = NULL;
-    if (blocks && nic_limits(world.nic)->block.transport == NIC_TRANSPORT_AUTO) {
-        qp_offer_blocks(end->qp);
-    } else if (blocks) {
-        give_blocks(end->qp);
     }
     wanted.state = QP_RTR;
     (void)!qp_modify(
@@ -594,11 +571,6 @@ static void arrive(const uint8_t *packet, uint32_t count, uint32_t ways)
                                     .hop_limit = 64,
                                     .placed = ways & WAY_PLACED};
     enum nic_arrived arrived = nic_on_packet(world.nic, &frame, world.now, &move);
-    if (arrived == NIC_WANTS_BLOCKS) {
-        give_blocks(move.qp);
-        arrived = nic_on_packet(world.nic, &frame, world.now, &move);
-        CHECK(arrived != NIC_WANTS_BLOCKS);
-    }
     if (arrived == NIC_MOVES && (ways & WAY_LATE) && put_off(&move, bytes)) {
         return;
     }
@@ -758,9 +730,6 @@ static void hear_events(void)
     struct nic_event event;
     while (nic_next_event(world.nic, &event)) {
         CHECK((event.qp != NULL) + (event.cq != NULL) + (event.srq != NULL) == 1);
-        if (event.kind == NIC_EVENT_WANTS_BLOCKS && qp_lacks_blocks(event.qp)) {
-            give_blocks(event.qp);
-        }
     }
     while (nic_next_notification(world.nic) != NULL) {
     }

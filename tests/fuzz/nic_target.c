@@ -115,8 +115,6 @@ void nic_target_make(struct nic_target *target, void *link, uint32_t qpn_base, u
         struct qp_request made = request_of(target, types[i]);
         target->qp_memory[i] = zeroed(qp_bytes(types[i], &made.capacity, false));
         CHECK(qp_create(target->nic, &made, target->qp_memory[i], &target->qps[i]) == STATUS_OK);
-        target->resources[i] = zeroed(qp_resources_bytes(NIC_READS_MAX));
-        qp_give_resources(target->qps[i], target->resources[i], NIC_READS_MAX);
         connect(target, target->qps[i], types[i], link);
         for (uint32_t n = 0; n < 8; n++) {
             const struct sge sge = {NIC_TARGET_BASE + n * 512, 512, target->region.key};
@@ -141,7 +139,6 @@ void nic_target_drop(struct nic_target *target)
     for (int i = 0; i < NIC_TARGET_QPS; i++) {
         qp_destroy(target->qps[i]);
         free(target->qp_memory[i]);
-        free(target->resources[i]);
     }
     free(target->nic_memory);
 }

@@ -25,7 +25,7 @@ struct nic_target {
     struct nic *nic;
     void *nic_memory;
     struct qp *qps[NIC_TARGET_QPS];
-    void *qp_memory[NIC_TARGET_QPS], *resources[NIC_TARGET_QPS];
+    void *qp_memory[NIC_TARGET_QPS];
     struct xrcd xrcd;
     struct srq srq;
     void *srq_memory;

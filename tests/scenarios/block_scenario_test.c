@@ -81,7 +81,7 @@ struct end {
     struct pd pd;
     struct log sent, received;
     struct qp *qp;
-    void *qp_memory, *resources;
+    void *qp_memory;
     struct region local, target;
     uint8_t *local_bytes;  /* A slot for each request, then one for each receive. */
     uint8_t *target_bytes; /* The peer writes to this memory and reads it. */
@@ -212,13 +212,6 @@ static void make_end(struct run *run, uint32_t node)
                                  .signal_all = true};
     end->qp_memory = zeroed(qp_bytes(QP_RC, &request.capacity, false));
     assert_int_equal(qp_create(nic, &request, end->qp_memory, &end->qp), STATUS_OK);
-    end->resources = zeroed(qp_resources_bytes(16));
-    (void)qp_give_resources(end->qp, end->resources, 16);
-    if (run->manner == MANNER_AUTO) {
-        qp_offer_blocks(end->qp);
-    } else if (qp_blocks_bytes(nic, QP_RC) != 0) {
-        qp_give_blocks(end->qp, zeroed(qp_blocks_bytes(nic, QP_RC)));
-    }
 }
 
 static void connect_end(struct run *run, uint32_t node, enum path_mtu mtu)
@@ -319,10 +312,8 @@ static void end_run(struct run *run)
 {
     for (uint32_t node = 0; node < 2; node++) {
         struct end *end = &run->ends[node];
-        free(qp_take_blocks(end->qp));
         qp_destroy(end->qp);
         free(end->qp_memory);
-        free(end->resources);
         free(end->local_bytes);
         free(end->target_bytes);
     }

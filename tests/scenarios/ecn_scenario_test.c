@@ -82,7 +82,7 @@ struct node {
 
 struct flow {
     struct qp *ends[2]; /* The sender's, the receiver's. */
-    void *memory[2], *resources[2];
+    void *memory[2];
     struct cq cqs[2];
     struct completion *rings[2];
     uint64_t arrived, before; /* Payload at the receiver: by now, and when measuring began. */
@@ -288,8 +288,6 @@ static void make_qp(struct world *world, uint32_t sender, bool receives)
     assert_int_equal(qp_create(node_of(world, sender, receives)->nic, &request,
                                flow->memory[receives], &flow->ends[receives]),
                      STATUS_OK);
-    flow->resources[receives] = zeroed(qp_resources_bytes(16));
-    assert_null(qp_give_resources(flow->ends[receives], flow->resources[receives], 16));
 }
 
 static void connect(struct world *world, uint32_t sender, bool receives)
@@ -356,7 +354,6 @@ static void world_free(struct world *world)
         for (int end = 0; end < 2; end++) {
             qp_destroy(world->flows[i].ends[end]);
             free(world->flows[i].memory[end]);
-            free(world->flows[i].resources[end]);
             free(world->flows[i].rings[end]);
         }
         free(world->senders[i].nic);

@@ -60,7 +60,7 @@ struct side {
     struct cq cq;
     struct completion *ring;
     struct qp *qp; /* Sends; with RC it receives, too. */
-    void *qp_memory, *resources;
+    void *qp_memory;
     struct qp *target; /* XRC only, as are the following. */
     void *target_memory;
     struct xrcd xrcd;
@@ -216,17 +216,6 @@ static void make_side(struct scenario *scenario, int node, struct side *side)
         request.capacity.receives = request.capacity.receive_sges = 0;
     }
     side->qp = make_qp(scenario, node, &request, &side->qp_memory);
-    side->resources = calloc(1, qp_resources_bytes(NIC_READS_MAX));
-    assert_null(
-        qp_give_resources(scenario->xrc ? side->target : side->qp, side->resources, NIC_READS_MAX));
-    const size_t bytes = qp_blocks_bytes(scenario->world.nodes[node].nic, QP_RC);
-    if (scenario->flavor == FLAVOR_AUTO) {
-        qp_offer_blocks(side->qp);
-    } else if (bytes != 0 && !scenario->xrc) {
-        void *blocks = aligned_alloc(64, bytes);
-        memset(blocks, 0, bytes);
-        qp_give_blocks(side->qp, blocks);
-    }
 }
 
 static void connect_qp(struct scenario *scenario, int node, struct qp *qp, const struct qp *peer,
@@ -637,6 +626,7 @@ static struct block_limits draw_blocks(struct prng *prng, enum flavor flavor)
         .reads = scarce ? 1 : 64,
         .paths = 1 + (uint32_t)prng_below(prng, 4),
         .peers = 4,
+        .connections = PAIRS_MAX,
         .auto_losses = 1 + (uint32_t)prng_below(prng, 3),
         .auto_round_trip_ns = prng_below(prng, 2) ? 10000 : 0,
     };
@@ -723,13 +713,11 @@ static void scenario_free(struct scenario *scenario)
                 srq_leave(scenario->world.nodes[n].nic, &side->srq);
                 qp_destroy(side->target);
             }
-            free(qp_take_blocks(side->qp));
             qp_destroy(side->qp);
             assert_int_equal(side->xrcd.users, 0);
             free(side->target_memory);
             free(side->srq_memory);
             free(side->qp_memory);
-            free(side->resources);
             free(side->ring);
             free(side->remote_bytes);
             free(side->local_bytes);

@@ -37,7 +37,7 @@ struct end {
     struct region region;
     uint8_t *bytes;
     struct qp *qp[PAIRS];
-    void *memory[2 * PAIRS];
+    void *memory[PAIRS];
     uint32_t posted, done;
 };
 
@@ -75,11 +75,8 @@ static void make_end(struct run *run, uint32_t node)
                                  .capacity = {.sends = 8, .send_sges = 1},
                                  .signal_all = true};
     for (uint32_t i = 0; i < PAIRS; i++) {
-        end->memory[2 * i] = zeroed(qp_bytes(QP_RC, &request.capacity, false));
-        assert_int_equal(qp_create(nic, &request, end->memory[2 * i], &end->qp[i]), STATUS_OK);
-        end->memory[2 * i + 1] = zeroed(qp_resources_bytes(16));
-        (void)qp_give_resources(end->qp[i], end->memory[2 * i + 1], 16);
-        qp_give_blocks(end->qp[i], zeroed(qp_blocks_bytes(nic, QP_RC)));
+        end->memory[i] = zeroed(qp_bytes(QP_RC, &request.capacity, false));
+        assert_int_equal(qp_create(nic, &request, end->memory[i], &end->qp[i]), STATUS_OK);
     }
 }
 
@@ -164,7 +161,6 @@ static void end_run(struct run *run)
     for (uint32_t node = 0; node < 2; node++) {
         struct end *end = &run->ends[node];
         for (uint32_t i = 0; i < PAIRS; i++) {
-            free(qp_take_blocks(end->qp[i]));
             qp_destroy(end->qp[i]);
         }
         for (uint32_t i = 0; i < COUNT_OF(end->memory); i++) {

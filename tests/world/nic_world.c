@@ -146,22 +146,10 @@ static void note(struct sim *sim, const struct datagram *datagram)
     }
 }
 
-/* The owner of a queue pair frees the memory that it takes back from it. */
-static void lend_blocks(const struct nic_world *world, uint32_t node, struct qp *qp)
-{
-    const size_t bytes = qp_blocks_bytes(world->nodes[node].nic, QP_RC);
-    void *memory = aligned_alloc(64, bytes);
-    memset(memory, 0, bytes);
-    qp_give_blocks(qp, memory);
-}
-
-static void lend_to_whoever_asks(const struct nic_world *world, uint32_t node)
+static void forget_events(const struct nic_world *world, uint32_t node)
 {
     struct nic_event event;
     while (nic_next_event(world->nodes[node].nic, &event)) {
-        if (event.kind == NIC_EVENT_WANTS_BLOCKS && qp_lacks_blocks(event.qp)) {
-            lend_blocks(world, node, event.qp);
-        }
     }
 }
 
@@ -176,12 +164,7 @@ static bool hand_in(struct nic_world *world, const struct datagram *datagram, st
                                     .traffic_class = datagram->marked ? CE : 0,
                                     .hop_limit = 64};
     struct nic *nic = world->nodes[NODE_OF(datagram->to)].nic;
-    enum nic_arrived arrived = nic_on_packet(nic, &frame, sim_instant(&world->sim), move);
-    if (arrived == NIC_WANTS_BLOCKS) {
-        lend_blocks(world, NODE_OF(datagram->to), move->qp);
-        arrived = nic_on_packet(nic, &frame, sim_instant(&world->sim), move);
-    }
-    return arrived == NIC_MOVES;
+    return nic_on_packet(nic, &frame, sim_instant(&world->sim), move) == NIC_MOVES;
 }
 
 static void on_arrival(struct sim *sim, struct sim_event *event)
@@ -278,7 +261,7 @@ static void pull(struct nic_world *world, uint32_t number)
     struct nic_node *node = &world->nodes[number];
     struct nic_departure departure;
     struct qp *qp;
-    lend_to_whoever_asks(world, number);
+    forget_events(world, number);
     while ((qp = nic_next_qp(node->nic)) != NULL) {
         if (sim_fault_strikes(&world->link.settings.faults, SIM_FAULT_lazy, &sim->prng)) {
             if (!sim_event_scheduled(&node->pull)) {
