@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * link - the way to one peer address, as nic_path.link names it.
+ * link - the way to one peer address, as nic_av.link names it.
  *
  * Each port embeds a struct link at the head of its own link type, and has a link_table of them. A
- * link is there as long as anybody holds it: a queue pair's path, an address handle, a fan's way,
+ * link is there as long as anybody holds it: a queue pair's address vector, an address handle, a fan's way,
  * another link's way. Then it is idle, and goes soon (live_links.c). A peer that goes away only
  * marks it lost.
  */
@@ -31,12 +31,12 @@ struct link {
                                machine, or unicast. */
     bool lost;              /* The peer process is gone: what is sent here vanishes. */
     bool wanted;            /* While idle links go: this one is named by a packet that waits. */
-    bool connected;         /* A connected queue pair's path has led here (LINK_UDP). */
+    bool connected;         /* A connected queue pair's packets went here (LINK_UDP). */
     uint32_t holders;       /* 0: idle. */
     uint32_t ways;          /* So many other links lead by this one, too (udp_ways.c). */
     struct link *stem;      /* The link that it is a way of, and goes with; or itself. */
     struct instant look_at; /* Lost: when to look for it again. */
-    uint32_t number;        /* LINK_UDP: nic_path.peer; 0: none. */
+    uint32_t number;        /* LINK_UDP: nic_av.peer; 0: none. */
     struct list parked;     /* Queue pairs waiting for room (their nic_park nodes). */
     struct list waiting;    /* In live.waiting: there may be such queue pairs. */
     struct list member;     /* In its table: of all, or of those that are idle. */

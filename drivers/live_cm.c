@@ -8,7 +8,7 @@
 #include "drivers/live_cm.h"
 #include "drivers/live_explain.h"
 #include "drivers/live_internal.h"
-#include "drivers/live_paths.h"
+#include "drivers/live_resolve.h"
 #include "drivers/live_transmit.h"
 #include "drivers/live_wake.h"
 #include "drivers/local_socket.h"
@@ -315,12 +315,12 @@ static uint32_t slot_for(const struct cm_letter *letter)
 
 static void send_letter(struct live *live, const struct cm_letter *letter)
 {
-    struct nic_path path = {0};
-    memcpy(path.source.bytes, letter->source, 16);
-    memcpy(path.destination.bytes, letter->destination, 16);
+    struct nic_av av = {0};
+    memcpy(av.source.bytes, letter->source, 16);
+    memcpy(av.destination.bytes, letter->destination, 16);
     /* A peer that cannot be reached is one that does not answer. */
-    if (live_resolve_management(live, &path, slot_for(letter)) == STATUS_OK) {
-        live_transmit_mad(live, &path, letter->bytes);
+    if (live_resolve_management(live, &av, slot_for(letter)) == STATUS_OK) {
+        live_transmit_mad(live, &av, letter->bytes);
     }
 }
 

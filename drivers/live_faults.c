@@ -66,10 +66,10 @@ static bool release_one(struct live *live, const struct faults_packet *packet,
         live->links.parked = true;
         return false;
     }
-    const struct nic_path path = {.flow_label = packet->variant.flow_label,
-                                  .traffic_class = packet->variant.traffic_class,
-                                  .hop_limit = packet->variant.hop_limit};
-    departure->path = &path;
+    const struct nic_av av = {.flow_label = packet->variant.flow_label,
+                              .traffic_class = packet->variant.traffic_class,
+                              .hop_limit = packet->variant.hop_limit};
+    departure->av = &av;
     CHECK(packet->headers_bytes <= sizeof(departure->headers));
     memcpy(departure->headers, packet->bytes, packet->headers_bytes);
     departure->headers_bytes = packet->headers_bytes;
@@ -80,7 +80,7 @@ static bool release_one(struct live *live, const struct faults_packet *packet,
         (struct segment){.address = (uintptr_t)(packet->bytes + packet->headers_bytes),
                          .bytes = packet->payload_bytes};
     CHECK(live_transmit_packet(live, packet->link, departure));
-    departure->path = NULL;
+    departure->av = NULL;
     return true;
 }
 
@@ -160,7 +160,7 @@ static bool transmit_struck(struct live *live, struct link *link,
     const struct faults_packet packet = {
         .link = link,
         .bytes = bytes,
-        .variant = nic_path_variant(departure->path),
+        .variant = nic_av_variant(departure->av),
         .pad_bytes = (uint8_t)departure->pad_bytes,
         .headers_bytes = (uint16_t)departure->headers_bytes,
         .payload_bytes = (uint16_t)departure->payload_bytes,
@@ -194,7 +194,7 @@ bool live_transmit_with_faults(struct live *live, struct link *link,
         const uint32_t count = live_serialize(link, departure, bytes);
         there = count != 0;
         if (there) {
-            transmit_whole(live, link, nic_path_variant(departure->path), bytes, count, &fault);
+            transmit_whole(live, link, nic_av_variant(departure->av), bytes, count, &fault);
         }
     }
     (void)release_held(live);

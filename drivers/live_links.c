@@ -2,8 +2,8 @@
  *
  * live_links - who is gone is gone: when a link that nobody holds goes.
  *
- * live_resolve and its like hold the link that they find for a path; live_release lets go of it
- * where the path ends. A link that nobody holds is idle. It may still be named by a datagram that
+ * live_resolve and its like hold the link that they find for an address vector; live_release lets go of it
+ * when that is no longer used. A link that nobody holds is idle. It may still be named by a datagram that
  * waits in a send queue (its address handle may be destroyed by then), and by a packet that the
  * fault injector holds; so some idle links are kept, and before others go, these packets are looked
  * at. No message costs anything for it (docs/decisions/0038).
@@ -54,9 +54,9 @@ void live_let_go(struct live *live, struct link *link)
 static void mark_wanted(struct live *live, bool wanted)
 {
     struct nic_datagram_at at = {0};
-    const struct nic_path *path;
-    while ((path = nic_each_datagram(live->nic, &at)) != NULL) {
-        ((struct link *)path->link)->wanted = wanted;
+    const struct nic_av *av;
+    while ((av = nic_each_datagram(live->nic, &at)) != NULL) {
+        ((struct link *)av->link)->wanted = wanted;
     }
     uint64_t place = 0;
     const struct faults_packet *held;
@@ -152,20 +152,20 @@ void live_sweep_links(struct live *live)
     }
 }
 
-void live_release(struct live *live, const struct nic_path *path)
+void live_release(struct live *live, const struct nic_av *av)
 {
     /* A child of fork has the links that its parent had then. */
-    if (path->link != NULL && !live->inherited) {
-        live_let_go(live, path->link);
+    if (av->link != NULL && !live->inherited) {
+        live_let_go(live, av->link);
         live_sweep_links(live);
     }
 }
 
 /* Held; NULL: no memory. */
-struct link *live_hold_fan(struct live *live, const struct nic_path *path)
+struct link *live_hold_fan(struct live *live, const struct nic_av *av)
 {
     const struct link_name name = {
-        .self = &path->source, .peer = &path->destination, .slot = LOCAL_NO_SLOT};
+        .self = &av->source, .peer = &av->destination, .slot = LOCAL_NO_SLOT};
     struct link *link = link_table_find(&live->links.fans, &name);
     if (link == NULL) {
         struct live_fan *fan = calloc(1, sizeof(*fan));

@@ -28,14 +28,14 @@ struct live_links {
     struct link nowhere;                         /* Datagrams to a slot that no process has. */
     struct list waiting;                         /* Links that queue pairs may be parked on. */
     bool parked;                                 /* Queue pairs may be waiting for room there. */
-    uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: those that links have (nic_path.peer). */
+    uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: those that links have (nic_av.peer). */
 };
 
 /* There are no links yet; the last ones that are no port's go. */
 void live_begin_links(struct live *live);
 void live_forget_links(struct live *live);
-/* The fan to the path's destination, held; NULL: no memory. */
-struct link *live_hold_fan(struct live *live, const struct nic_path *path);
+/* The fan to the address vector's destination, held; NULL: no memory. */
+struct link *live_hold_fan(struct live *live, const struct nic_av *av);
 /* One holder less. The link stays until links are swept, which live_release does as
  * well; never while a packet is on its way from an engine to a port. */
 void live_let_go(struct live *live, struct link *link);

@@ -8,7 +8,7 @@
 
 #include "drivers/live_internal.h"
 #include "drivers/live_multicast.h"
-#include "drivers/live_paths.h"
+#include "drivers/live_resolve.h"
 #include "drivers/memory.h"
 
 /* Where only addresses of 127.0.0.0/8 are, groups are those of IPv4: one of IPv6, which programs
@@ -57,16 +57,16 @@ enum status live_detach(struct live *live, const struct gid *group, struct qp *q
     return status;
 }
 
-enum status live_resolve_group(struct live *live, struct nic_path *path)
+enum status live_resolve_group(struct live *live, struct nic_av *av)
 {
     /* A hop limit of 0 reaches the subnet like 1 does (IBTA 8.3.6), where IP would not let it leave
      * the machine: which is just right for a wire that ends there. */
-    const uint8_t reach = path->hop_limit == 0 ? 1 : path->hop_limit;
+    const uint8_t reach = av->hop_limit == 0 ? 1 : av->hop_limit;
     const uint8_t hop_limit = live->config.wire == LIVE_WIRE_SHM ? 0 : reach;
-    path->destination = group_here(live, &path->destination);
+    av->destination = group_here(live, &av->destination);
     errno = 0;
-    path->link = udp_port_group_link(&live->udp, &path->source, &path->destination, hop_limit);
-    return path->link == NULL ? live_unreachable(errno) : STATUS_OK;
+    av->link = udp_port_group_link(&live->udp, &av->source, &av->destination, hop_limit);
+    return av->link == NULL ? live_unreachable(errno) : STATUS_OK;
 }
 
 void live_group_arrival(struct live *live, const struct nic_frame *frame)

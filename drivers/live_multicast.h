@@ -11,6 +11,6 @@ struct live;
 
 /* A packet for a group; the way to a group. */
 void live_group_arrival(struct live *live, const struct nic_frame *frame);
-MUST_USE enum status live_resolve_group(struct live *live, struct nic_path *path);
+MUST_USE enum status live_resolve_group(struct live *live, struct nic_av *av);
 
 #endif

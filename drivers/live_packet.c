@@ -32,17 +32,17 @@ bool live_has_room(struct live *live, struct link *link)
 }
 
 /* Each way over UDP has a link and a flow of its own. */
-struct inet_flow live_flow_of(const struct link *link, const struct nic_path *path)
+struct inet_flow live_flow_of(const struct link *link, const struct nic_av *av)
 {
     return link->kind == LINK_UDP ? *udp_link_flow(link)
-                                  : roce_flow(path->source.bytes, path->destination.bytes);
+                                  : roce_flow(av->source.bytes, av->destination.bytes);
 }
 
 /* Behind `count` bytes from the BTH on. Returns how many there are then. */
-uint32_t live_seal(const struct link *link, const struct nic_path *path, uint8_t *bytes,
-                   size_t count, size_t pad_bytes)
+uint32_t live_seal(const struct link *link, const struct nic_av *av, uint8_t *bytes, size_t count,
+                   size_t pad_bytes)
 {
-    const struct inet_flow flow = live_flow_of(link, path);
+    const struct inet_flow flow = live_flow_of(link, av);
     return (uint32_t)roce_frame_seal(&flow, bytes, count, pad_bytes);
 }
 
@@ -54,7 +54,7 @@ uint32_t live_serialize(const struct link *link, const struct nic_departure *dep
     if (!memory_gather(departure->segments, departure->segment_count, bytes + count)) {
         return 0;
     }
-    return live_seal(link, departure->path, bytes, count + departure->payload_bytes,
+    return live_seal(link, departure->av, bytes, count + departure->payload_bytes,
                      departure->pad_bytes);
 }
 

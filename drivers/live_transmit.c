@@ -9,7 +9,7 @@
 #include "drivers/live_internal.h"
 #include "drivers/live_links.h"
 #include "drivers/live_packet.h"
-#include "drivers/live_paths.h"
+#include "drivers/live_resolve.h"
 #include "drivers/live_transmit.h"
 #include "wire/roce_frame.h"
 
@@ -47,12 +47,12 @@ static struct link *by_way(struct live *live, struct link *link,
 
 /* -- The slow way: packets as bytes ------------------------------------------------------------*/
 
-static void transmit_bytes(struct live *live, struct link *link, const struct nic_path *path,
+static void transmit_bytes(struct live *live, struct link *link, const struct nic_av *av,
                            uint8_t *bytes, uint32_t count)
 {
-    const struct inet_variant variant = nic_path_variant(path);
+    const struct inet_variant variant = nic_av_variant(av);
     if (live->capture != NULL) {
-        const struct inet_flow flow = live_flow_of(link, path);
+        const struct inet_flow flow = live_flow_of(link, av);
         capture_bytes(live->capture, &flow, variant, bytes, count);
     }
     if (faults_apply(live->faults, FAULT_SENDING)) {
@@ -72,12 +72,11 @@ static bool transmit_captured(struct live *live, struct link *link,
     if (count == 0) {
         return false;
     }
-    transmit_bytes(live, link, departure->path, bytes, count);
+    transmit_bytes(live, link, departure->av, bytes, count);
     return true;
 }
 
-void live_transmit_mad(struct live *live, const struct nic_path *path,
-                       const uint8_t mad[CM_MAD_BYTES])
+void live_transmit_mad(struct live *live, const struct nic_av *av, const uint8_t mad[CM_MAD_BYTES])
 {
     const struct roce_packet packet = {
         .opcode = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
@@ -88,12 +87,12 @@ void live_transmit_mad(struct live *live, const struct nic_path *path,
     };
     nic_count(live->nic, COUNTER_sent_pkts);
     nic_counters(live->nic)->values[COUNTER_sent_bytes] += CM_MAD_BYTES;
-    struct link *link = path->link;
+    struct link *link = av->link;
     uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
     uint32_t count = (uint32_t)roce_encode_headers(&packet, bytes);
     memcpy(bytes + count, mad, CM_MAD_BYTES);
-    count = live_seal(link, path, bytes, count + CM_MAD_BYTES, 0);
-    transmit_bytes(live, link, path, bytes, count);
+    count = live_seal(link, av, bytes, count + CM_MAD_BYTES, 0);
+    transmit_bytes(live, link, av, bytes, count);
     if (link->kind != LINK_UDP) {
         live->links.parked |= !shm_port_flush(live->shm);
     }
@@ -159,7 +158,7 @@ static bool transmit_watched(struct live *live, struct link *link,
 
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
-    struct link *link = choose(live, departure->path->link, departure->destination_qpn);
+    struct link *link = choose(live, departure->av->link, departure->destination_qpn);
     if (live->capture != NULL || live->faults != NULL) {
         return transmit_watched(live, by_way(live, link, departure), departure);
     }

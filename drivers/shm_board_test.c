@@ -100,7 +100,7 @@ static void modify(struct bench *bench, enum qp_state to)
         .port = 1,
         .access = model->access,
         .path_mtu = PATH_MTU_1024,
-        .path = {.destination = gid_of(model->peer)},
+        .av = {.destination = gid_of(model->peer)},
         .destination_qpn = model->peer_number,
         .max_reads_in = (uint8_t)model->reads,
     };

@@ -27,7 +27,7 @@
 
 #define MEMORY_BYTES (1 << 16)
 
-static const struct nic_path plain_path = {.hop_limit = INET_HOP_LIMIT};
+static const struct nic_av plain_av = {.hop_limit = INET_HOP_LIMIT};
 
 struct bench {
     struct gid gids[2];
@@ -124,7 +124,7 @@ static void transmit(struct bench *bench)
 {
     const struct shape shape = draw(&bench->sending);
     struct nic_departure departure = {
-        .path = &plain_path,
+        .av = &plain_av,
         .headers_bytes = shape.headers_bytes,
         .payload_bytes = shape.payload_bytes,
         .pad_bytes = roce_pad_bytes(shape.payload_bytes),
@@ -179,7 +179,7 @@ static void test_payload_that_is_not_there(void **state)
     struct bench *bench = *state;
     void *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(gone, MAP_FAILED);
-    const struct nic_departure departure = {.path = &plain_path,
+    const struct nic_departure departure = {.av = &plain_av,
                                             .headers_bytes = ROCE_BTH_BYTES,
                                             .payload_bytes = 4096,
                                             .segment_count = 1,
@@ -215,15 +215,15 @@ static void compare_datagram(void *context, const struct shm_record *record)
 static void test_variants(void **state)
 {
     struct bench *bench = *state;
-    static const struct nic_path paths[] = {{.hop_limit = INET_HOP_LIMIT},
-                                            {.hop_limit = 0},
-                                            {.hop_limit = 9},
-                                            {.hop_limit = INET_HOP_LIMIT, .traffic_class = 0xff},
-                                            {.hop_limit = 255, .flow_label = 0xfffff}};
+    static const struct nic_av paths[] = {{.hop_limit = INET_HOP_LIMIT},
+                                          {.hop_limit = 0},
+                                          {.hop_limit = 9},
+                                          {.hop_limit = INET_HOP_LIMIT, .traffic_class = 0xff},
+                                          {.hop_limit = 255, .flow_label = 0xfffff}};
     for (uint32_t i = 0; i < 2 * 64 * COUNT_OF(paths); i++) {
         const bool datagram = i % 2 == 0;
-        const struct nic_path *path = &paths[i / 2 % COUNT_OF(paths)];
-        struct nic_departure departure = {.path = path,
+        const struct nic_av *av = &paths[i / 2 % COUNT_OF(paths)];
+        struct nic_departure departure = {.av = av,
                                           .headers_bytes = ROCE_BTH_BYTES + 8,
                                           .payload_bytes = i / 2 / COUNT_OF(paths),
                                           .segment_count = 1};
@@ -231,8 +231,7 @@ static void test_variants(void **state)
             ROCE_OPCODE(datagram ? ROCE_SERVICE_UD : ROCE_SERVICE_RC, ROCE_SEND_ONLY);
         departure.segments[0] =
             (struct segment){.address = (uintptr_t)bench->memory, .bytes = departure.payload_bytes};
-        struct datagram expected = {.variant =
-                                        datagram ? nic_path_variant(path) : INET_VARIANT_PLAIN,
+        struct datagram expected = {.variant = datagram ? nic_av_variant(av) : INET_VARIANT_PLAIN,
                                     .payload_bytes = departure.payload_bytes,
                                     .payload = bench->memory};
         assert_true(shm_link_transmit(bench->a, bench->link, &departure));

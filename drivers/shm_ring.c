@@ -175,7 +175,7 @@ static inline void put_headers(struct shm_slot *slot, const struct nic_departure
 static bool tells_variant(const struct nic_departure *departure)
 {
     return (departure->headers[0] & SERVICE_MASK) == ROCE_SERVICE_UD &&
-           !inet_variant_is_plain(nic_path_variant(departure->path));
+           !inet_variant_is_plain(nic_av_variant(departure->av));
 }
 
 /* Returns the flag that says so. */
@@ -219,7 +219,7 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     slot->payload_bytes = (uint16_t)payload_bytes;
     uint8_t flags = inlined ? SHM_SLOT_INLINE : 0;
     if (UNLIKELY(told)) {
-        flags |= put_variant(slot, nic_path_variant(departure->path));
+        flags |= put_variant(slot, nic_av_variant(departure->av));
     }
     publish(port, link, slot, flags);
     return true;

@@ -46,11 +46,11 @@ struct target {
 static struct target target;
 
 /* Instead of the way to a peer: there is none. */
-enum status __wrap_live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot);
-enum status __wrap_live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot)
+enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot);
+enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot)
 {
     (void)live;
-    (void)path;
+    (void)av;
     (void)slot;
     return STATUS_INVALID;
 }

@@ -77,7 +77,7 @@ enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const v
                                      size_t bytes);
 size_t __wrap_share_collect(struct share *share, void *letter, size_t bytes_max);
 void __wrap_share_admit(const struct share *share);
-enum status __wrap_live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot);
+enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot);
 
 /* recvmsg. */
 long __wrap_syscall(long number, ...)
@@ -140,10 +140,10 @@ void __wrap_share_admit(const struct share *share)
     (void)share;
 }
 
-enum status __wrap_live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot)
+enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot)
 {
     (void)live;
-    (void)path;
+    (void)av;
     CHECK(slot < SHARE_SLOTS);
     return STATUS_INVALID;
 }

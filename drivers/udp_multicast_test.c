@@ -68,8 +68,8 @@ static struct gid group_of(uint32_t number)
         {[10] = 0xff, 0xff, 239, (uint8_t)(192 + (id >> 8) % 64), (uint8_t)id, (uint8_t)number}};
 }
 
-/* The link says how far; of the path only the class counts. */
-static const struct nic_path plain_path = {.hop_limit = 77};
+/* The link says how far; of the address vector only the class counts. */
+static const struct nic_av plain_av = {.hop_limit = 77};
 
 static void transmit(struct end *from, const struct gid *group, uint8_t hops, uint32_t bytes,
                      uint32_t count)
@@ -80,7 +80,7 @@ static void transmit(struct end *from, const struct gid *group, uint8_t hops, ui
     struct link *link = udp_port_group_link(from->port, &sent.source, group, hops);
     assert_non_null(link);
     struct nic_departure departure = {
-        .path = &plain_path,
+        .av = &plain_av,
         .headers_bytes = HEADERS_BYTES,
         .payload_bytes = bytes,
         .pad_bytes = roce_pad_bytes(bytes),

@@ -28,7 +28,7 @@ struct end {
     struct udp_port *port;
 };
 
-static const struct nic_path plain_path = {.hop_limit = INET_HOP_LIMIT};
+static const struct nic_av plain_av = {.hop_limit = INET_HOP_LIMIT};
 
 struct bench {
     struct end a, b;
@@ -93,7 +93,7 @@ static void transmit(struct bench *bench, struct prng *prng, uint32_t payload_by
 {
     assert_true(bench->sent < EXPECTED_MAX);
     struct expected *expected = &bench->expected[bench->sent++];
-    struct nic_departure departure = {.path = &plain_path,
+    struct nic_departure departure = {.av = &plain_av,
                                       .headers_bytes =
                                           ROCE_BTH_BYTES + 4 * (uint32_t)prng_below(prng, 5),
                                       .payload_bytes = payload_bytes,
@@ -196,7 +196,7 @@ static void note_destination(void *context, const struct udp_datagram *datagram)
 /* So many that are alike, and so come together. */
 static void send_alike(struct bench *bench, struct link *link, uint32_t count)
 {
-    struct nic_departure departure = {.path = &plain_path,
+    struct nic_departure departure = {.av = &plain_av,
                                       .headers_bytes = ROCE_BTH_BYTES,
                                       .payload_bytes = 512,
                                       .segment_count = 1,

@@ -107,7 +107,7 @@ bool udp_port_transmit(struct udp_port *port, struct link *link,
     packet->first_piece = port->piece_count;
     packet->piece_count = 0;
     packet->whole = false;
-    packet->variant = nic_path_variant(departure->path);
+    packet->variant = nic_av_variant(departure->av);
     put_headers(port, packet, departure);
     if (bounced) {
         add_piece(port, packet, (uintptr_t)port->bounce, departure->payload_bytes);

@@ -120,7 +120,7 @@ struct end {
     struct udp_port port;
 };
 
-static const struct nic_path plain_path = {.hop_limit = INET_HOP_LIMIT};
+static const struct nic_av plain_av = {.hop_limit = INET_HOP_LIMIT};
 
 struct bench {
     struct end a, b;
@@ -168,7 +168,7 @@ static int teardown(void **state)
 static void transmit_as(struct bench *bench, uint8_t opcode, uint32_t bytes)
 {
     struct nic_departure departure = {
-        .path = &plain_path, .headers_bytes = ROCE_BTH_BYTES, .payload_bytes = bytes};
+        .av = &plain_av, .headers_bytes = ROCE_BTH_BYTES, .payload_bytes = bytes};
     departure.headers[0] = opcode;
     store_be32(departure.headers + 8, bench->sent);
     departure.segments[0] = (struct segment){.address = (uintptr_t)bench->memory, .bytes = bytes};

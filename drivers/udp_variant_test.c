@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a path says about the IP header stands on the wire, packet by packet, and comes out
+ * Goal    Each field of an address vector that belongs to the IP header is on the wire, packet by packet, and comes out
  *         at a port that shows it; the ICRC holds whatever it is; a plain packet is told to the
  *         kernel with nothing beside it.
- * Method  Two ports on loopback addresses, paths drawn at random. The linker puts a look at each
+ * Method  Two ports on loopback addresses, address vectors drawn at random. The linker puts a look at each
  *         message in front of the kernel (--wrap=syscall). In a network of our own, where that is
  *         allowed, a packet socket sees whole frames, whose ICRC is computed by bits.
  */
@@ -123,10 +123,10 @@ static void close_bench(void)
 }
 
 /* The number of the packet stands where its PSN would. */
-static void transmit(const struct nic_path *path, uint32_t bytes)
+static void transmit(const struct nic_av *av, uint32_t bytes)
 {
     struct nic_departure departure = {
-        .path = path,
+        .av = av,
         .headers_bytes = ROCE_BTH_BYTES + 8,
         .payload_bytes = bytes,
         .pad_bytes = roce_pad_bytes(bytes),
@@ -138,26 +138,26 @@ static void transmit(const struct nic_path *path, uint32_t bytes)
     store_be32(departure.headers + 8, bench.sent);
     assert_true(bench.sent < PACKETS_MAX);
     struct inet_variant *expected = &bench.expected[bench.sent++];
-    *expected = nic_path_variant(path);
+    *expected = nic_av_variant(av);
     if (inet_is_ipv4(bench.link->peer.bytes)) {
         expected->flow_label = 0;
     }
     assert_true(udp_port_transmit(&bench.a.port, bench.link, &departure));
 }
 
-static struct nic_path draw_path(void)
+static struct nic_av draw_path(void)
 {
-    struct nic_path path = {.hop_limit = INET_HOP_LIMIT};
+    struct nic_av av = {.hop_limit = INET_HOP_LIMIT};
     if (prng_below(&bench.prng, 2) == 0) {
-        path.traffic_class = (uint8_t)prng_next(&bench.prng);
+        av.traffic_class = (uint8_t)prng_next(&bench.prng);
     }
     if (prng_below(&bench.prng, 2) == 0) {
-        path.hop_limit = (uint8_t)prng_next(&bench.prng);
+        av.hop_limit = (uint8_t)prng_next(&bench.prng);
     }
     if (prng_below(&bench.prng, 2) == 0) {
-        path.flow_label = 1 + (uint32_t)prng_below(&bench.prng, INET_LABEL_MASK);
+        av.flow_label = 1 + (uint32_t)prng_below(&bench.prng, INET_LABEL_MASK);
     }
-    return path;
+    return av;
 }
 
 /* A label of 0 says that the kernel chooses one. */
@@ -191,10 +191,10 @@ static void check_random_paths(void)
 {
     udp_port_show_variants(&bench.b.port);
     while (bench.sent < PACKETS_MAX) {
-        const struct nic_path path = draw_path();
-        /* Several of a path are one call's segments, others lie between them. */
+        const struct nic_av av = draw_path();
+        /* Several with one address vector are one call's segments, others lie between them. */
         for (uint64_t i = prng_below(&bench.prng, 4); i > 0 && bench.sent < PACKETS_MAX; i--) {
-            transmit(&path, prng_below(&bench.prng, 2) == 0 ? 100 : PAYLOAD_BYTES);
+            transmit(&av, prng_below(&bench.prng, 2) == 0 ? 100 : PAYLOAD_BYTES);
         }
         if (prng_below(&bench.prng, 10) == 0) {
             udp_port_flush(&bench.a.port);
@@ -214,7 +214,7 @@ static void test_random_paths(void **state)
     close_bench();
 }
 
-/* 0 and 1 say nothing; the bits of congestion notification are not the path's. */
+/* 0 and 1 say nothing; the bits of congestion notification are not the address vector's. */
 static void test_what_a_path_may_say(void **state)
 {
     (void)state;
@@ -225,12 +225,12 @@ static void test_what_a_path_may_say(void **state)
     open_bench(NULL, NULL);
     udp_port_show_variants(&bench.b.port);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const struct nic_path path = {.hop_limit = rows[i].hop_limit,
-                                      .traffic_class = rows[i].traffic_class};
-        const struct inet_variant variant = nic_path_variant(&path);
+        const struct nic_av av = {.hop_limit = rows[i].hop_limit,
+                                  .traffic_class = rows[i].traffic_class};
+        const struct inet_variant variant = nic_av_variant(&av);
         assert_int_equal(variant.traffic_class, rows[i].class_sent);
         assert_int_equal(variant.hop_limit, rows[i].hops_sent);
-        transmit(&path, 100);
+        transmit(&av, 100);
     }
     udp_port_flush(&bench.a.port);
     receive();
@@ -242,20 +242,20 @@ static void test_cost(void **state)
 {
     (void)state;
     open_bench(NULL, NULL);
-    struct nic_path path = {.hop_limit = INET_HOP_LIMIT};
+    struct nic_av av = {.hop_limit = INET_HOP_LIMIT};
     memset(&kernel, 0, sizeof(kernel));
     for (uint32_t i = 0; i < 20; i++) {
-        transmit(&path, 100);
+        transmit(&av, 100);
     }
     udp_port_flush(&bench.a.port);
     assert_int_equal(kernel.calls, 1);
     assert_int_equal(kernel.messages, 1);
     assert_int_equal(kernel.said, 0);
-    path.traffic_class = 0x20;
-    path.hop_limit = 9;
+    av.traffic_class = 0x20;
+    av.hop_limit = 9;
     memset(&kernel, 0, sizeof(kernel));
     for (uint32_t i = 0; i < 20; i++) {
-        transmit(&path, 100);
+        transmit(&av, 100);
     }
     udp_port_flush(&bench.a.port);
     assert_int_equal(kernel.calls, 1);
@@ -275,8 +275,8 @@ static void test_not_shown(void **state)
 {
     (void)state;
     open_bench(NULL, NULL);
-    const struct nic_path path = {.hop_limit = 7, .traffic_class = 0x40};
-    transmit(&path, 100);
+    const struct nic_av av = {.hop_limit = 7, .traffic_class = 0x40};
+    transmit(&av, 100);
     udp_port_flush(&bench.a.port);
     uint32_t count = 0;
     (void)udp_port_receive(&bench.b.port, 256, on_plain, &count, NULL);
@@ -356,8 +356,8 @@ static void check_frames(const char *a, const char *b, bool ipv4)
     assert_true(fd >= 0);
     open_bench(a, b);
     while (bench.sent < PACKETS_MAX) {
-        const struct nic_path path = draw_path();
-        transmit(&path, prng_below(&bench.prng, 2) == 0 ? 100 : PAYLOAD_BYTES);
+        const struct nic_av av = draw_path();
+        transmit(&av, prng_below(&bench.prng, 2) == 0 ? 100 : PAYLOAD_BYTES);
         udp_port_flush(&bench.a.port); /* Else a frame is a whole call. */
         assert_true(next_frame(fd, frame, &bytes));
         const uint8_t *ip = frame + ETHERNET_BYTES;
@@ -404,9 +404,9 @@ static void test_refused_labels(void **state)
     }
     open_bench("fd77::1", "fd77::2");
     udp_port_show_variants(&bench.b.port);
-    const struct nic_path path = {.hop_limit = 9, .traffic_class = 0x20, .flow_label = 0x12345};
+    const struct nic_av av = {.hop_limit = 9, .traffic_class = 0x20, .flow_label = 0x12345};
     for (uint32_t i = 0; i < 20; i++) {
-        transmit(&path, 100);
+        transmit(&av, 100);
         bench.expected[i].flow_label = 0;
     }
     udp_port_flush(&bench.a.port);

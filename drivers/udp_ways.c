@@ -290,10 +290,10 @@ static bool leads_there(const struct udp_port *port, const struct nic_way *way)
     return leads;
 }
 
-/* The path of a link, as far as ways are concerned. */
-static struct nic_path path_of(const struct udp_link *link)
+/* The link's addresses as an address vector, for nic/routes.h. */
+static struct nic_av path_of(const struct udp_link *link)
 {
-    return (struct nic_path){.source = link->link.self, .destination = link->link.peer};
+    return (struct nic_av){.source = link->link.self, .destination = link->link.peer};
 }
 
 /* A pair of addresses is a link like any other: a socket of the peer's, whose buffer is counted. It
@@ -347,11 +347,11 @@ void udp_ways_rest(struct udp_link *link)
 static void find_pairs(struct udp_port *port, struct udp_link *link)
 {
     struct udp_ways *ways = link->ways;
-    const struct nic_path path = path_of(link);
+    const struct nic_av av = path_of(link);
     leave_pairs(link);
     ways->pair_count = (uint8_t)nic_ways_pairs(ways->told);
     for (uint32_t i = 1; i < ways->pair_count; i++) {
-        const struct nic_way way = nic_ways_at(ways->told, &path, i);
+        const struct nic_way way = nic_ways_at(ways->told, &av, i);
         ways->pairs[i] = pair_of(port, link, &way);
         ways->pairs[i]->link.ways++;
     }
@@ -361,8 +361,8 @@ static void find_pairs(struct udp_port *port, struct udp_link *link)
 static void aim_branch(struct udp_port *port, struct udp_link *link, struct udp_link *branch,
                        uint32_t number, bool ecn_capable)
 {
-    const struct nic_path path = path_of(link);
-    const struct nic_way way = nic_ways_at(link->ways->told, &path, number);
+    const struct nic_av av = path_of(link);
+    const struct nic_way way = nic_ways_at(link->ways->told, &av, number);
     struct udp_link *pair = link->ways->pairs[way.pair];
     const uint32_t index = index_of(port, &pair->link.self);
     const struct address *address = &port->addresses->entries[index];

@@ -34,13 +34,13 @@ struct end {
     struct udp_port port;
 };
 
-static const struct nic_path plain_path = {.hop_limit = INET_HOP_LIMIT};
+static const struct nic_av plain_av = {.hop_limit = INET_HOP_LIMIT};
 
 struct bench {
     struct end a, b;
     struct link *link; /* From a to b, by the first address of each. */
     struct nic_ways ways;
-    struct nic_path path;
+    struct nic_av av;
     uint8_t memory[4096];
     uint32_t sent, received;
     uint8_t way_of[4096]; /* By number; */
@@ -57,11 +57,10 @@ static void open_port(struct end *end)
 
 static void meet(struct bench *bench)
 {
-    bench->path = (struct nic_path){.source = bench->a.addresses.entries[0].gid,
-                                    .destination = bench->b.addresses.entries[0].gid};
+    bench->av = (struct nic_av){.source = bench->a.addresses.entries[0].gid,
+                                .destination = bench->b.addresses.entries[0].gid};
     const int slot = bench->b.addresses.shared ? (int)bench->b.addresses.slot : LOCAL_NO_SLOT;
-    bench->link =
-        udp_port_link(&bench->a.port, &bench->path.source, &bench->path.destination, slot);
+    bench->link = udp_port_link(&bench->a.port, &bench->av.source, &bench->av.destination, slot);
     assert_non_null(bench->link);
     assert_true(udp_port_offer_ways(&bench->a.port, bench->link, &bench->ways));
     for (size_t i = 0; i < sizeof(bench->memory); i++) {
@@ -123,7 +122,7 @@ static void transmit(struct bench *bench, uint8_t way, bool ecn_capable, uint32_
                      uint32_t payload_bytes)
 {
     struct nic_departure departure = {
-        .path = &plain_path, .headers_bytes = headers_bytes, .payload_bytes = payload_bytes};
+        .av = &plain_av, .headers_bytes = headers_bytes, .payload_bytes = payload_bytes};
     for (uint32_t i = ROCE_BTH_BYTES; i < headers_bytes; i++) {
         departure.headers[i] = (uint8_t)(i * 7 + bench->sent);
     }
@@ -133,7 +132,7 @@ static void transmit(struct bench *bench, uint8_t way, bool ecn_capable, uint32_
     departure.segments[0] =
         (struct segment){.address = (uintptr_t)bench->memory, .bytes = payload_bytes};
     departure.segment_count = payload_bytes > 0;
-    bench->between[bench->sent] = nic_ways_at(&bench->ways, &bench->path, way);
+    bench->between[bench->sent] = nic_ways_at(&bench->ways, &bench->av, way);
     bench->way_of[bench->sent++] = way;
     struct link *link = way == 0 && !ecn_capable
                             ? bench->link
@@ -208,9 +207,9 @@ static int become_peer(struct bench *bench)
     assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on)), 0);
     struct gid gid = {{[10] = 0xff, [11] = 0xff}};
     memcpy(gid.bytes + 12, &at.sin_addr, 4);
-    bench->path.destination = gid;
+    bench->av.destination = gid;
     bench->link =
-        udp_port_link(&bench->a.port, &bench->path.source, &bench->path.destination, LOCAL_NO_SLOT);
+        udp_port_link(&bench->a.port, &bench->av.source, &bench->av.destination, LOCAL_NO_SLOT);
     assert_true(udp_port_offer_ways(&bench->a.port, bench->link, &bench->ways));
     return fd;
 }
@@ -351,7 +350,7 @@ static void test_senders_take_nothing_in(void **state)
     const struct udp_sender *sender = &bench->a.port.senders[0][1];
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(sender->port)};
-    memcpy(&to.sin_addr, bench->path.source.bytes + 12, 4);
+    memcpy(&to.sin_addr, bench->av.source.bytes + 12, 4);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(sendto(fd, "hello", 5, 0, (const struct sockaddr *)&to, sizeof(to)), 5);
     }
@@ -412,9 +411,9 @@ static void ask(const struct bench *bench, int fd, uint64_t sent)
                                      .sender_slot = UINT16_MAX};
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)};
     struct inet_flow flow = {.source_port = ROCE_UDP_PORT, .destination_port = ROCE_UDP_PORT};
-    memcpy(&to.sin_addr, bench->path.source.bytes + 12, 4);
-    memcpy(flow.source, bench->path.destination.bytes, 16);
-    memcpy(flow.destination, bench->path.source.bytes, 16);
+    memcpy(&to.sin_addr, bench->av.source.bytes + 12, 4);
+    memcpy(flow.source, bench->av.destination.bytes, 16);
+    memcpy(flow.destination, bench->av.source.bytes, 16);
     roce_probe_encode(&probe, bytes);
     store_le32(
         bytes + ROCE_PROBE_BYTES,
@@ -636,8 +635,8 @@ static void test_coalesced_arrivals_tell_the_same(void **state)
 /* By way 0 or 1, as an engine asks for it; returns the traffic class that arrives. */
 static uint8_t class_of(struct bench *bench, uint8_t way, enum nic_ecn ecn, uint8_t traffic_class)
 {
-    const struct nic_path path = {.hop_limit = INET_HOP_LIMIT, .traffic_class = traffic_class};
-    struct nic_departure departure = {.path = &path, .headers_bytes = ROCE_BTH_BYTES};
+    const struct nic_av av = {.hop_limit = INET_HOP_LIMIT, .traffic_class = traffic_class};
+    struct nic_departure departure = {.av = &av, .headers_bytes = ROCE_BTH_BYTES};
     departure.headers[0] = 0xc5;
     store_be32(departure.headers + 4, bench->b.addresses.slot * SHARE_QPN_SPAN + 2);
     struct link *link = way == 0 && udp_link_suits(bench->link, ecn)
@@ -656,15 +655,15 @@ static void test_connections_may_be_marked(void **state)
 {
     struct bench *bench = *state;
     bench->b.addresses.entries[0].loopback = false;
-    udp_port_serve_connections(&bench->b.port, &bench->path.destination);
-    udp_port_serve_connections(&bench->a.port, &bench->path.source); /* A loopback address. */
+    udp_port_serve_connections(&bench->b.port, &bench->av.destination);
+    udp_port_serve_connections(&bench->a.port, &bench->av.source); /* A loopback address. */
     assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0), 0);
     assert_int_equal(class_of(bench, 0, NIC_ECN_NOT, 0), 0);
     assert_int_equal(class_of(bench, 0, NIC_ECN_CAPABLE, 0), 2);
     assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0xbb), 0xb8);
     bench->a.addresses.entries[0].loopback = false;
     for (int times = 0; times < 2; times++) {
-        udp_port_serve_connections(&bench->a.port, &bench->path.source);
+        udp_port_serve_connections(&bench->a.port, &bench->av.source);
         assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0), 2);
         assert_int_equal(class_of(bench, 0, NIC_ECN_NOT, 0), 0);
         assert_int_equal(class_of(bench, 0, NIC_ECN_CAPABLE, 0), 2);
@@ -676,7 +675,7 @@ static void test_connections_may_be_marked(void **state)
         }
     }
     /* A peer that is met later. */
-    bench->link = udp_port_link(&bench->a.port, &bench->path.source, &bench->path.destination, 7);
+    bench->link = udp_port_link(&bench->a.port, &bench->av.source, &bench->av.destination, 7);
     assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0), 2);
     assert_int_equal(class_of(bench, 0, NIC_ECN_NOT, 0), 0);
 }
@@ -688,7 +687,7 @@ static void test_marks_are_seen(void **state)
     udp_port_observe(&bench->b.port);
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), marked = 26 << 2 | 3;
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)}, from;
-    memcpy(&to.sin_addr, bench->path.destination.bytes + 12, 4);
+    memcpy(&to.sin_addr, bench->av.destination.bytes + 12, 4);
     assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_TOS, &marked, sizeof(marked)), 0);
     udp_forbid_fragments(fd, true);
     from = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -698,7 +697,7 @@ static void test_marks_are_seen(void **state)
     struct inet_flow flow = {.source = {[10] = 0xff, [11] = 0xff, 127, 0, 0, 1},
                              .source_port = ntohs(from.sin_port),
                              .destination_port = ROCE_UDP_PORT};
-    memcpy(flow.destination, bench->path.destination.bytes, 16);
+    memcpy(flow.destination, bench->av.destination.bytes, 16);
     uint8_t packet[ROCE_BTH_BYTES + ROCE_ICRC_BYTES] = {[0] = 4};
     const uint32_t prefix = icrc_prefix(&flow, 0, sizeof(packet));
     store_le32(packet + ROCE_BTH_BYTES, icrc_finish(icrc_packet(prefix, packet, ROCE_BTH_BYTES)));
@@ -731,7 +730,7 @@ static void test_ipv6(void **state)
     struct link *link = udp_port_link(&end->port, self, self, (int)end->addresses.slot);
     assert_true(udp_port_offer_ways(&end->port, link, &ways));
     assert_int_equal(ways.datagram_bytes, end->addresses.entries[0].interface_bytes - 48);
-    struct nic_departure departure = {.path = &plain_path, .headers_bytes = 52};
+    struct nic_departure departure = {.av = &plain_av, .headers_bytes = 52};
     store_be32(departure.headers + 4, end->addresses.slot * SHARE_QPN_SPAN + 2);
     assert_true(udp_link_has_room(&end->port, link, clock_now()) && !end->port.observing);
     ways.blocks = true;
@@ -768,7 +767,7 @@ static void test_successor_is_told_nothing(void **state)
 
 static void learn(struct bench *bench, const struct gid *gids, uint32_t count)
 {
-    assert_true(nic_ways_learn(&bench->ways, &bench->path, gids, count));
+    assert_true(nic_ways_learn(&bench->ways, &bench->av, gids, count));
 }
 
 /* EXA-100 */
@@ -797,7 +796,7 @@ static void test_pair_without_a_route(void **state)
     learn(bench, &nowhere, 1);
     uint32_t arrived = 0;
     transmit(bench, 1, false, ROCE_BTH_BYTES, 0);
-    bench->between[0] = nic_ways_at(&bench->ways, &bench->path, 0);
+    bench->between[0] = nic_ways_at(&bench->ways, &bench->av, 0);
     udp_port_flush(&bench->a.port);
     arrived += udp_port_receive(&bench->b.port, 256, compare, bench, NULL);
     assert_int_equal(arrived, 1);
@@ -826,10 +825,10 @@ static void test_links_that_are_ways_go(void **state)
     const struct gid *other_self = &bench->a.addresses.entries[1].gid;
     const struct gid *other_peer = &bench->b.addresses.entries[1].gid;
     struct link *other = udp_port_link(port, other_self, other_peer, bench->link->slot);
-    const struct nic_path other_path = {.source = *other_self, .destination = *other_peer};
+    const struct nic_av other_av = {.source = *other_self, .destination = *other_peer};
     assert_true(udp_port_offer_ways(port, other, &other_ways));
     learn(bench, other_peer, 1);
-    assert_true(nic_ways_learn(&other_ways, &other_path, &bench->path.destination, 1));
+    assert_true(nic_ways_learn(&other_ways, &other_av, &bench->av.destination, 1));
     for (int lap = 0; lap < 3; lap++) {
         /* By the other link. */
         transmit(bench, 1, false, bench->sent % 89 + ROCE_BTH_BYTES, 100);
@@ -838,7 +837,7 @@ static void test_links_that_are_ways_go(void **state)
         udp_port_release(port, bench->link);
         assert_int_equal(drop_idle(port), 2); /* The other one leads by it. */
         bench->link =
-            udp_port_link(port, &bench->path.source, &bench->path.destination, bench->link->slot);
+            udp_port_link(port, &bench->av.source, &bench->av.destination, bench->link->slot);
     }
     udp_port_flush(port);
     expect_all(bench);
@@ -904,7 +903,7 @@ static void expect_to_leave_by(struct end *end, struct link *link, uint8_t way,
                                const char *interface, const char *other)
 {
     const unsigned long before = packets_sent(interface), others = packets_sent(other);
-    struct nic_departure departure = {.path = &plain_path, .headers_bytes = 52};
+    struct nic_departure departure = {.av = &plain_av, .headers_bytes = 52};
     end->port.segmenting = false;
     for (int i = 0; i < 100; i++) {
         struct link *by = udp_port_way(&end->port, link, way, true);

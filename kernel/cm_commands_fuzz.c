@@ -47,8 +47,8 @@ static const struct gid gids[] = {{.bytes = {[10] = 0xff, [11] = 0xff, [12] = 12
 
 /* -- The layer below ----------------------------------------------------------------------------*/
 
-enum status __wrap_live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot);
-void __wrap_live_transmit_mad(struct live *live, const struct nic_path *path,
+enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot);
+void __wrap_live_transmit_mad(struct live *live, const struct nic_av *av,
                               const uint8_t mad[CM_MAD_BYTES]);
 
 struct live *process_live_started(void)
@@ -56,20 +56,20 @@ struct live *process_live_started(void)
     return world.live;
 }
 
-enum status __wrap_live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot)
+enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot)
 {
     (void)live;
-    (void)path;
+    (void)av;
     CHECK(slot < SHARE_SLOTS);
     return STATUS_OK;
 }
 
-void __wrap_live_transmit_mad(struct live *live, const struct nic_path *path,
+void __wrap_live_transmit_mad(struct live *live, const struct nic_av *av,
                               const uint8_t mad[CM_MAD_BYTES])
 {
     struct cm_message message;
     (void)live;
-    (void)path;
+    (void)av;
     CHECK(cm_decode(mad, CM_MAD_BYTES, &message) == CM_GOOD);
     memcpy(world.letters[world.letter_count++ % LETTERS], mad, CM_MAD_BYTES);
 }

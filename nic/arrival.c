@@ -133,7 +133,7 @@ enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, s
 void *nic_frame_link(const struct nic *nic, const struct nic_frame *frame)
 {
     const struct qp *qp = named(nic, frame);
-    return qp == NULL || qp->type == QP_UD ? NULL : qp->attributes.path.link;
+    return qp == NULL || qp->type == QP_UD ? NULL : qp->attributes.av.link;
 }
 
 void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result result,

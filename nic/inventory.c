@@ -36,7 +36,7 @@ struct srq *nic_each_srq(const struct nic *nic, uint32_t *at)
     return NULL;
 }
 
-const struct nic_path *nic_each_datagram(const struct nic *nic, struct nic_datagram_at *at)
+const struct nic_av *nic_each_datagram(const struct nic *nic, struct nic_datagram_at *at)
 {
     const struct list *node = at->qp == NULL ? nic->datagram_qps.next : &at->qp->in.ud;
     while (node != &nic->datagram_qps) {
@@ -44,7 +44,7 @@ const struct nic_path *nic_each_datagram(const struct nic *nic, struct nic_datag
         at->position = at->qp == qp ? at->position + 1 : qp->sends.next;
         at->qp = qp;
         if (at->position != qp->sends.tail) {
-            return send_queue_at(&qp->sends, at->position)->datagram.path;
+            return send_queue_at(&qp->sends, at->position)->datagram.av;
         }
         node = node->next;
     }

@@ -23,13 +23,13 @@ struct region *nic_each_region(const struct nic *nic, uint32_t *at);
 /* Those that XRC requests can name. */
 struct srq *nic_each_srq(const struct nic *nic, uint32_t *at);
 
-/* The paths of the datagrams that wait in send queues: each has a copy of its address handle's,
+/* The address vectors of the datagrams that wait in send queues: each has a copy of its address handle's,
  * which may be gone. */
 struct nic_datagram_at {
     const struct qp *qp; /* NULL: the start. */
     uint32_t position;
 };
-const struct nic_path *nic_each_datagram(const struct nic *nic, struct nic_datagram_at *at);
+const struct nic_av *nic_each_datagram(const struct nic *nic, struct nic_datagram_at *at);
 
 /* A multicast group that the queue pair is attached to; NULL: none. */
 const struct gid *nic_group_of(const struct nic *nic, const struct qp *qp);

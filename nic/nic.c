@@ -96,10 +96,10 @@ struct nic_counters *nic_counters(struct nic *nic)
 void *nic_qp_link(const struct qp *qp)
 {
     if (qp->type == QP_UD && qp->sends.next != qp->sends.tail) {
-        const struct nic_path *path = send_queue_at(&qp->sends, qp->sends.next)->datagram.path;
-        return path->link;
+        const struct nic_av *av = send_queue_at(&qp->sends, qp->sends.next)->datagram.av;
+        return av->link;
     }
-    return qp->attributes.path.link;
+    return qp->attributes.av.link;
 }
 
 uint32_t nic_qp_destination(const struct qp *qp)

@@ -50,7 +50,7 @@ struct block_limits {
     uint32_t held;     /* The NIC's: payloads kept until their turn. */
     uint32_t reads;    /* READ blocks a connection has asked for and not got, each way. */
     uint32_t paths;    /* A connection's: at most BLOCK_PATHS_MAX. */
-    uint32_t peers;    /* Links that blocks may go over (nic_path.peer). */
+    uint32_t peers;    /* Links that blocks may go over (nic_av.peer). */
     uint32_t connections; /* That have memory for blocks at a time; 0: all. Others go on by RC. */
     /* NIC_TRANSPORT_AUTO: what makes a connection move over. */
     uint32_t auto_losses;        /* Timeouts and NAKs of a sequence; 0: not for that. */
@@ -94,7 +94,7 @@ void nic_note_time(struct nic *nic, struct instant now);
 /* All invariants of all queue pairs, between two calls; for tests. */
 void nic_check(const struct nic *nic);
 
-/* Has what lies at the other end of a link (nic_path.peer) answered a probe, as nonics do, of late?
+/* Has what lies at the other end of a link (nic_av.peer) answered a probe, as nonics do, of late?
  * Before that it gets no data of READs by blocks. */
 void nic_note_answers(struct nic *nic, uint32_t peer, bool answers);
 /* By which addresses and ports it is reached: the world fills in its part when it makes the link.
@@ -255,13 +255,13 @@ enum nic_ecn {
 
 struct nic_departure {
     struct qp *qp;
-    const struct nic_path *path;
+    const struct nic_av *av;
     uint32_t destination_qpn;
     uint8_t headers[NIC_HEADERS_BYTES_MAX]; /* BTH and extended headers, encoded. */
     uint32_t headers_bytes;
     uint32_t payload_bytes; /* Sum of the segments. */
     uint8_t pad_bytes;
-    uint8_t way; /* By which addresses and port it leaves (nic/ways.h). 0: the path's own. */
+    uint8_t way; /* By which addresses and port it leaves (nic/ways.h). 0: those of `av`. */
     uint8_t ecn; /* enum nic_ecn. */
     uint32_t segment_count;
     struct segment segments[NIC_SEGMENT_MAX];
@@ -291,7 +291,7 @@ void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers);
  * who came next then has the memory that posting touches asked for. */
 void nic_foresee(struct nic *nic, struct qp *qp);
 
-/* The link (nic_path.link) of the next packet of `qp`: its path's, or for UD the next request's. */
+/* The link (nic_av.link) of the next packet of `qp`: its address vector's, or for UD the next request's. */
 void *nic_qp_link(const struct qp *qp);
 
 /* The destination QPN of the next request of a UD queue pair that has one. */

@@ -13,7 +13,7 @@ static struct nic_peer *find(const struct nic *nic, uint32_t peer)
 
 struct nic_peer *nic_peer_of(const struct qp *qp)
 {
-    return find(qp->nic, qp->attributes.path.peer);
+    return find(qp->nic, qp->attributes.av.peer);
 }
 
 void nic_note_answers(struct nic *nic, uint32_t peer, bool answers)

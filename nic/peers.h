@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * peers - what is known of the NIC at the other end of a link (nic_path.peer).
+ * peers - what is known of the NIC at the other end of a link (nic_av.peer).
  */
 #ifndef NIC_PEERS_H
 #define NIC_PEERS_H
@@ -25,8 +25,8 @@ struct peer_response {
 
 struct nic_peer {
     struct peer_trips trips;
-    bool answers;                /* Probes: it wants what is sent to the path's own address. */
-    bool spoken;                 /* It has welcomed a HELLO. */
+    bool answers; /* Probes: it wants what is sent to the address vector's own address. */
+    bool spoken;  /* It has welcomed a HELLO. */
     struct instant silent_until; /* It was asked and did not answer: not asked again before. */
     struct nic_ways ways;
     struct peer_response responses[NIC_WAY_GIDS_MAX + 1]; /* By the way's pair of addresses. */

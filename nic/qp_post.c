@@ -41,7 +41,7 @@ static enum status judge_send(const struct qp *qp, const struct send_request *re
         return STATUS_INVALID;
     }
     if (!work_kind_in(qp_kinds((enum qp_type)qp->type), request->kind) ||
-        (qp->type == QP_UD && request->path == NULL)) {
+        (qp->type == QP_UD && request->av == NULL)) {
         return STATUS_INVALID;
     }
     const bool inlined = request->flags & WORK_INLINE;
@@ -88,11 +88,10 @@ static void copy_inline(struct work *work, const struct send_request *request)
 static void copy_details(const struct qp *qp, struct work *work, const struct send_request *request)
 {
     if (qp->type == QP_UD) {
-        struct nic_path *path =
-            (struct nic_path *)(void *)((uint8_t *)(work + 1) + qp->sends.tail_bytes -
-                                        sizeof(struct nic_path));
-        *path = *request->path;
-        work->datagram.path = path;
+        struct nic_av *av = (struct nic_av *)(void *)((uint8_t *)(work + 1) + qp->sends.tail_bytes -
+                                                      sizeof(struct nic_av));
+        *av = *request->av;
+        work->datagram.av = av;
         work->datagram.qpn = request->destination_qpn;
         work->datagram.qkey = request->destination_qkey;
     } else if (work_is(work, WORK_HAS_OPERANDS)) {

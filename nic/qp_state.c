@@ -166,7 +166,7 @@ static void copy_values(struct qp_attributes *to, const struct qp_attributes *fr
     COPY_IF(QP_ATTR_PKEY_INDEX, pkey_index);
     COPY_IF(QP_ATTR_PORT, port);
     COPY_IF(QP_ATTR_QKEY, qkey);
-    COPY_IF(QP_ATTR_AV, path);
+    COPY_IF(QP_ATTR_AV, av);
     COPY_IF(QP_ATTR_PATH_MTU, path_mtu);
     COPY_IF(QP_ATTR_TIMEOUT, timeout);
     COPY_IF(QP_ATTR_RETRY_CNT, retry_count);

@@ -6,13 +6,13 @@
 #include "nic/internal.h"
 #include "nic/slots.h"
 
-/* What follows a send request in its slot: SGEs or inline bytes, and for UD the path. */
+/* What follows a send request in its slot: SGEs or inline bytes, and for UD the address vector. */
 static uint32_t send_tail_bytes(enum qp_type type, const struct qp_capacity *capacity)
 {
     const uint32_t sges = capacity->send_sges * (uint32_t)sizeof(struct sge);
     const uint32_t larger = sges > capacity->inline_bytes ? sges : capacity->inline_bytes;
     const uint32_t room = (larger + 7u) & ~7u;
-    return type == QP_UD ? room + (uint32_t)sizeof(struct nic_path) : room;
+    return type == QP_UD ? room + (uint32_t)sizeof(struct nic_av) : room;
 }
 
 /* Inline data takes the room of the SGEs, so a program may have all of either. */
@@ -219,9 +219,9 @@ void *qp_context(const struct qp *qp)
     return qp->context;
 }
 
-const struct nic_path *qp_path(const struct qp *qp)
+const struct nic_av *qp_av(const struct qp *qp)
 {
-    return &qp->attributes.path;
+    return &qp->attributes.av;
 }
 
 struct pd *qp_pd(const struct qp *qp)
@@ -245,7 +245,7 @@ struct reach_qp qp_view(const struct qp *qp)
         .state = (enum qp_state)qp->state,
         .granted = granted_by(qp),
         .user = {.domain = (uintptr_t)qp->pd, .name = (uintptr_t)qp},
-        .peer = qp->attributes.path.destination,
+        .peer = qp->attributes.av.destination,
         .peer_number = qp->attributes.destination_qpn & ROCE_24_BITS,
         .terms = {qp->mtu_bytes, qp->attributes.max_reads_in},
     };

@@ -55,7 +55,7 @@ struct qp_attributes {
     } psn;
     uint32_t destination_qpn;
     uint32_t access;
-    struct nic_path path;
+    struct nic_av av;
     uint16_t pkey_index;
     uint8_t port;
     bool notify_when_drained;
@@ -84,10 +84,10 @@ struct send_request {
         uint32_t bytes; /* From remote_address on; a FLUSH of all that the key opens: 0. */
         uint8_t placement, selectivity; /* enum roce_placement bits, enum roce_selectivity. */
     } flush;
-    const struct nic_path *path; /* UD: from the address handle. Copied. */
-    uint32_t destination_qpn;    /* UD. */
-    uint32_t destination_qkey;   /* UD; bit 31 set: the queue pair's own Q_Key is used. */
-    uint32_t srqn;               /* XRC: the shared receive queue it is for. */
+    const struct nic_av *av;   /* UD: from the address handle. Copied. */
+    uint32_t destination_qpn;  /* UD. */
+    uint32_t destination_qkey; /* UD; bit 31 set: the queue pair's own Q_Key is used. */
+    uint32_t srqn;             /* XRC: the shared receive queue it is for. */
     struct window_bind bind;
 };
 
@@ -107,7 +107,7 @@ bool qp_places_early(const struct qp *qp);
 void qp_destroy(struct qp *qp);
 
 /* ibv_modify_qp: judges transition and mask (IBTA 11.2.5.2), then applies all or nothing. With
- * QP_ATTR_AV the path's `link` must have been set by the world; responder resources of a reliable
+ * QP_ATTR_AV the vector's `link` must have been set by the world; responder resources of a reliable
  * connection, at RTR or in SQD, are STATUS_FULL when other queue pairs have all (nic_limits.reads),
  * and STATUS_BUSY while the peer waits for the answers to more. */
 MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask,
@@ -136,7 +136,7 @@ enum qp_type qp_type_of(const struct qp *qp);
 uint32_t qp_kinds(enum qp_type type);
 enum qp_state qp_state_of(const struct qp *qp);
 void *qp_context(const struct qp *qp);
-const struct nic_path *qp_path(const struct qp *qp);
+const struct nic_av *qp_av(const struct qp *qp);
 struct pd *qp_pd(const struct qp *qp);
 
 /* What it is and grants, for the rule. The names of domains and queue pairs are their addresses; an

@@ -129,7 +129,7 @@ struct segment {
 };
 
 /* Where packets of a queue pair or an address handle go. */
-struct nic_path {
+struct nic_av {
     struct gid source; /* One of the device's addresses. */
     struct gid destination;
     uint8_t source_index : 7;         /* Where the GID that names it is in the table. */
@@ -138,7 +138,7 @@ struct nic_path {
     uint8_t traffic_class;
     uint8_t service_level;
     uint32_t flow_label;
-    void *link;            /* Set by the world when the path is resolved: its way to the peer. */
+    void *link;            /* Set by the world when it finds the peer. */
     uint32_t window_bytes; /* Request and read bytes the peer can hold in flight; 0: no limit. */
     uint32_t peer; /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0: none,
                       and RC is all that is ever spoken there. */
@@ -147,15 +147,15 @@ struct nic_path {
 /* What the IP headers of its packets carry. A unicast hop limit of 0 or 1 says nothing: programs
  * written for InfiniBand, where 1 is the subnet, say so of peers behind routers, too, and Linux
  * takes the route's hop limit instead (docs/decisions/0005). */
-static inline struct inet_variant nic_path_variant(const struct nic_path *path)
+static inline struct inet_variant nic_av_variant(const struct nic_av *av)
 {
     struct inet_variant variant = {
-        .flow_label = path->flow_label & INET_LABEL_MASK,
-        .traffic_class = (uint8_t)(path->traffic_class & ~INET_ECN_MASK),
-        .hop_limit = path->hop_limit,
+        .flow_label = av->flow_label & INET_LABEL_MASK,
+        .traffic_class = (uint8_t)(av->traffic_class & ~INET_ECN_MASK),
+        .hop_limit = av->hop_limit,
     };
-    if (path->hop_limit < 2) {
-        variant.hop_limit = inet_is_multicast(path->destination.bytes) ? 1 : INET_HOP_LIMIT;
+    if (av->hop_limit < 2) {
+        variant.hop_limit = inet_is_multicast(av->destination.bytes) ? 1 : INET_HOP_LIMIT;
     }
     return variant;
 }

@@ -20,16 +20,15 @@ uint32_t nic_ways_count(const struct nic_ways *ways)
     return count < NIC_WAYS_MAX ? count : NIC_WAYS_MAX;
 }
 
-struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_path *path,
-                           uint32_t number)
+struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_av *av, uint32_t number)
 {
     CHECK(ways->ports > 0);
     const uint32_t pairs = nic_ways_pairs(ways), way = number % nic_ways_count(ways);
     const uint32_t pair = way % pairs;
     return (struct nic_way){
-        .source = pair == 0 || pair > ways->own_count ? path->source : ways->own[pair - 1],
+        .source = pair == 0 || pair > ways->own_count ? av->source : ways->own[pair - 1],
         .destination =
-            pair == 0 || pair > ways->peer_count ? path->destination : ways->peer[pair - 1],
+            pair == 0 || pair > ways->peer_count ? av->destination : ways->peer[pair - 1],
         .pair = (uint8_t)pair,
         .port = (uint8_t)(way / pairs),
     };
@@ -51,7 +50,7 @@ bool nic_ways_is_named(const struct nic_ways *ways, uint32_t way)
     return pair != 0 && pair <= ways->peer_count;
 }
 
-/* `way`, or from its port between the path's own addresses. */
+/* `way`, or from its port between the address vector's own addresses. */
 static uint8_t proven_way(const struct nic_ways *ways, uint32_t way)
 {
     if (LIKELY(ways->unproven == 0)) {
@@ -62,17 +61,17 @@ static uint8_t proven_way(const struct nic_ways *ways, uint32_t way)
     return (uint8_t)(proven ? way : way - pair);
 }
 
-uint8_t nic_ways_turned(const struct nic_ways *ways, uint32_t path, uint32_t paths, uint32_t turns)
+uint8_t nic_ways_turned(const struct nic_ways *ways, uint32_t av, uint32_t paths, uint32_t turns)
 {
     const uint32_t count = nic_ways_count(ways);
     if (turns == 0 || count == 0) {
-        return proven_way(ways, count == 0 ? 0 : path % count);
+        return proven_way(ways, count == 0 ? 0 : av % count);
     }
     uint32_t step = paths;
     while (have_common_factor(count, step)) {
         step++;
     }
-    return proven_way(ways, (path + turns * step) % count);
+    return proven_way(ways, (av + turns * step) % count);
 }
 
 bool nic_ways_fit(const struct nic_ways *ways, uint32_t mtu_bytes)
@@ -97,11 +96,11 @@ static bool needs_scope(const struct gid *gid)
 }
 
 /* A peer elsewhere must not make us send to programs of our own machine. */
-static bool may_be_named(const struct nic_path *path, const struct gid *gid)
+static bool may_be_named(const struct nic_av *av, const struct gid *gid)
 {
-    return inet_is_ipv4(gid->bytes) == inet_is_ipv4(path->destination.bytes) &&
+    return inet_is_ipv4(gid->bytes) == inet_is_ipv4(av->destination.bytes) &&
            !inet_is_multicast(gid->bytes) && !inet_is_any(gid->bytes) && !needs_scope(gid) &&
-           (is_loopback(&path->destination) || !is_loopback(gid));
+           (is_loopback(&av->destination) || !is_loopback(gid));
 }
 
 static bool is_among(const struct gid *gids, uint32_t count, const struct gid *gid)
@@ -114,10 +113,10 @@ static bool is_among(const struct gid *gids, uint32_t count, const struct gid *g
     return false;
 }
 
-static bool all_may_be_named(const struct nic_path *path, const struct gid *gids, uint32_t count)
+static bool all_may_be_named(const struct nic_av *av, const struct gid *gids, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (!may_be_named(path, &gids[i]) || gid_equal(&gids[i], &path->destination) ||
+        if (!may_be_named(av, &gids[i]) || gid_equal(&gids[i], &av->destination) ||
             is_among(gids, i, &gids[i])) {
             return false;
         }
@@ -197,10 +196,10 @@ static void keep_proof(struct nic_ways *ways, uint32_t place, const struct nic_w
     earn(ways, PRICE);
 }
 
-bool nic_ways_learn(struct nic_ways *ways, const struct nic_path *path, const struct gid *gids,
+bool nic_ways_learn(struct nic_ways *ways, const struct nic_av *av, const struct gid *gids,
                     uint32_t count)
 {
-    if (count > NIC_WAY_GIDS_MAX || !all_may_be_named(path, gids, count)) {
+    if (count > NIC_WAY_GIDS_MAX || !all_may_be_named(av, gids, count)) {
         return false;
     }
     if (are_known(ways, gids, count)) {
@@ -273,11 +272,11 @@ void nic_ways_heard(struct nic_ways *ways)
     earn(ways, 1);
 }
 
-uint8_t nic_ways_back(const struct nic_ways *ways, const struct nic_path *path,
+uint8_t nic_ways_back(const struct nic_ways *ways, const struct nic_av *av,
                       const struct gid *source, const struct gid *destination)
 {
     for (uint8_t i = 1; i < nic_ways_pairs(ways); i++) {
-        const struct nic_way way = nic_ways_at(ways, path, i);
+        const struct nic_way way = nic_ways_at(ways, av, i);
         if (gid_equal(&way.source, destination) && gid_equal(&way.destination, source)) {
             return i;
         }
@@ -285,11 +284,11 @@ uint8_t nic_ways_back(const struct nic_ways *ways, const struct nic_path *path,
     return 0;
 }
 
-bool nic_ways_connect(const struct nic_ways *ways, const struct nic_path *path,
+bool nic_ways_connect(const struct nic_ways *ways, const struct nic_av *av,
                       const struct gid *source, const struct gid *destination)
 {
-    return (gid_equal(source, &path->destination) ||
+    return (gid_equal(source, &av->destination) ||
             is_among(ways->peer, ways->peer_count, source)) &&
-           (gid_equal(destination, &path->source) ||
+           (gid_equal(destination, &av->source) ||
             is_among(ways->own, ways->own_count, destination));
 }

@@ -12,19 +12,19 @@
  * Threads    The NIC's caller.
  * Time       `now` is an argument wherever it matters.
  * Units      Bytes of UDP payload.
- * Limits     NIC_WAYS_MAX ways; NIC_WAY_GIDS_MAX addresses of each end beside the path's own; these
+ * Limits     NIC_WAYS_MAX ways; NIC_WAY_GIDS_MAX addresses of each end beside the address vector's; these
  *            change NIC_WAYS_TAUGHT_MAX times at most, because the world keeps what each led to.
  * Source     docs/decisions/0026-several-ways.md.
  *
- * The path's own source and destination are the first pair of addresses. Each other address of ours
+ * The address vector's source and destination are the first pair of addresses. Each other address of ours
  * makes a pair with the address of the peer that has the longest prefix in common with it: of two
- * interfaces in two subnets each leads to its own. Addresses left over make pairs with the path's
- * own. Way n is pair n modulo the number of pairs, from port n divided by it; so the first ways are
+ * interfaces in two subnets each leads to its own. Addresses left over make pairs with those of
+ * the address vector. Way n is pair n modulo the number of pairs, from port n divided by it; so the first ways are
  * the different pairs, and way 0 is how everything else travels.
  *
  * A peer may name addresses that are not its own, and all connections to it share what it said. So
  * no path takes a way to an address that the peer named before somebody responded from there to a
- * challenge of a session (nic/proof.h): until then it takes the way of the path's own addresses
+ * challenge of a session (nic/proof.h): until then it takes the way of the address vector's own addresses
  * from the same port.
  */
 #ifndef NIC_WAYS_H
@@ -50,7 +50,7 @@ struct nic_ways {
     uint32_t datagram_bytes; /* The largest UDP payload that all of our interfaces take. */
     uint32_t grant_bytes;    /* The peer's receive buffer holds so much, if it is like ours. */
     uint8_t ports;     /* UDP source ports of each address: 1..NIC_WAYS_MAX; 0: no ways yet. */
-    uint8_t own_count; /* Addresses of ours beside the path's source. */
+    uint8_t own_count; /* Addresses of ours beside the address vector's source. */
     uint64_t random;   /* A number that nobody can guess, which the world draws anew whenever it is
                           0: the next challenge takes it. */
     /* The peer's. */
@@ -70,7 +70,7 @@ struct nic_ways {
 
 struct nic_way {
     struct gid source, destination;
-    uint8_t pair; /* 0: the path's own addresses. */
+    uint8_t pair; /* 0: the address vector's own addresses. */
     uint8_t port; /* 0: the port that everything is sent from today. */
 };
 
@@ -79,21 +79,20 @@ uint32_t nic_ways_pairs(const struct nic_ways *ways);
 /* 1..NIC_WAYS_MAX; 0 before the world has filled in its part. */
 uint32_t nic_ways_count(const struct nic_ways *ways);
 /* Way `number`, modulo the number of them: a peer may have taken back some. */
-struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_path *path,
-                           uint32_t number);
+struct nic_way nic_ways_at(const struct nic_ways *ways, const struct nic_av *av, uint32_t number);
 
 /* The way of one of `paths` paths that has left its way so often. It comes to all of them that lead
  * to addresses that are proven. */
-uint8_t nic_ways_turned(const struct nic_ways *ways, uint32_t path, uint32_t paths, uint32_t turns);
+uint8_t nic_ways_turned(const struct nic_ways *ways, uint32_t av, uint32_t paths, uint32_t turns);
 
 /* Do the block transport's packets with a payload of `mtu_bytes` fit? */
 bool nic_ways_fit(const struct nic_ways *ways, uint32_t mtu_bytes);
 
-/* The peer has these addresses beside path->destination. False: these are none that anybody may
+/* The peer has these addresses beside av->destination. False: these are none that anybody may
  * name (too many, another family, multicast, no host's, of its own machine alone, or one twice), or
  * they have changed too often; then nothing changes. */
-MUST_USE bool nic_ways_learn(struct nic_ways *ways, const struct nic_path *path,
-                             const struct gid *gids, uint32_t count);
+MUST_USE bool nic_ways_learn(struct nic_ways *ways, const struct nic_av *av, const struct gid *gids,
+                             uint32_t count);
 
 /* Is a challenge due, of which `nic_ways_challenge` says more? Most of the time that is one
  * comparison. */
@@ -120,11 +119,11 @@ void nic_ways_heard(struct nic_ways *ways);
 bool nic_ways_is_named(const struct nic_ways *ways, uint32_t way);
 
 /* The way by which a packet goes back that came from `source` to `destination`; 0: none other. */
-uint8_t nic_ways_back(const struct nic_ways *ways, const struct nic_path *path,
+uint8_t nic_ways_back(const struct nic_ways *ways, const struct nic_av *av,
                       const struct gid *source, const struct gid *destination);
 
 /* May a packet of this connection have come from `source` to `destination`? */
-bool nic_ways_connect(const struct nic_ways *ways, const struct nic_path *path,
+bool nic_ways_connect(const struct nic_ways *ways, const struct nic_av *av,
                       const struct gid *source, const struct gid *destination);
 
 #endif

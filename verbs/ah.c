@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * ah - address handles, and address vectors as paths.
+ * ah - address handles, and address vectors in verbs' form and in ours.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static bool all_zero(const uint8_t *bytes, size_t count)
     return true;
 }
 
-int path_find_lid(struct live *live, struct ibv_ah_attr *attr)
+int av_find_lid(struct live *live, struct ibv_ah_attr *attr)
 {
     struct gid gid;
     const int reason = strict_judge_address(live, attr);
@@ -39,7 +39,7 @@ int path_find_lid(struct live *live, struct ibv_ah_attr *attr)
     return 0;
 }
 
-int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path)
+int av_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_av *av)
 {
     /* On Ethernet every address is global: there is nothing but the GID to go by. */
     const uint8_t index = attr->grh.sgid_index;
@@ -47,7 +47,7 @@ int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic
         live_gid_is_gone(live, index) || all_zero(attr->grh.dgid.raw, 16)) {
         return EINVAL;
     }
-    *path = (struct nic_path){
+    *av = (struct nic_av){
         .source = live_own_address(live, index),
         .source_index = index & 0x7fu,
         .hop_limit = attr->grh.hop_limit,
@@ -55,24 +55,24 @@ int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic
         .service_level = attr->sl,
         .flow_label = attr->grh.flow_label,
     };
-    memcpy(path->destination.bytes, attr->grh.dgid.raw, sizeof(path->destination.bytes));
+    memcpy(av->destination.bytes, attr->grh.dgid.raw, sizeof(av->destination.bytes));
     return 0;
 }
 
-void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr)
+void av_to_attr(const struct nic_av *av, struct ibv_ah_attr *attr)
 {
     *attr = (struct ibv_ah_attr){
         .is_global = 1,
         .port_num = 1,
-        .sl = path->service_level,
-        .grh = {.sgid_index = path->source_index,
-                .hop_limit = path->hop_limit,
-                .traffic_class = path->traffic_class,
-                .flow_label = path->flow_label},
+        .sl = av->service_level,
+        .grh = {.sgid_index = av->source_index,
+                .hop_limit = av->hop_limit,
+                .traffic_class = av->traffic_class,
+                .flow_label = av->flow_label},
     };
-    if (!path->destination_by_alias ||
-        !inet_loopback_alias(path->destination.bytes, attr->grh.dgid.raw)) {
-        memcpy(attr->grh.dgid.raw, path->destination.bytes, sizeof(attr->grh.dgid.raw));
+    if (!av->destination_by_alias ||
+        !inet_loopback_alias(av->destination.bytes, attr->grh.dgid.raw)) {
+        memcpy(attr->grh.dgid.raw, av->destination.bytes, sizeof(attr->grh.dgid.raw));
     }
 }
 
@@ -84,13 +84,13 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     }
     struct live *live = live_of(pd->context);
     struct ibv_ah_attr found = *attr;
-    int reason = path_find_lid(live, &found);
+    int reason = av_find_lid(live, &found);
     live_lock(live);
     if (reason == 0) {
-        reason = path_from_attr(live, &found, &ah->path);
+        reason = av_from_attr(live, &found, &ah->av);
     }
     if (reason == 0) {
-        reason = status_errno(live_resolve_datagrams(live, &ah->path));
+        reason = status_errno(live_resolve_datagrams(live, &ah->av));
     }
     if (reason == 0) {
         ah->pd = pd_core(pd);
@@ -111,7 +111,7 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
     struct live *live = live_of(ibv->context);
     live_lock(live);
     ah_of(ibv)->pd->users--;
-    live_release(live, &ah_of(ibv)->path);
+    live_release(live, &ah_of(ibv)->av);
     live_unlock(live);
     object_free(ibv->context, ah_of(ibv));
     return 0;

@@ -54,9 +54,9 @@ static void end_qp(struct live *live, struct qp *core)
         CHECK(live_detach(live, &own, core) == STATUS_OK);
     }
     live_withdraw_qp(live, core);
-    const struct nic_path path = *qp_path(core);
+    const struct nic_av av = *qp_av(core);
     CHECK(qp_modify(core, &reset, QP_ATTR_STATE, live_now(live)) == STATUS_OK);
-    live_release(live, &path);
+    live_release(live, &av);
 }
 
 static const struct ibv_context *context_of_region(const struct region *region)

@@ -121,7 +121,7 @@ struct verbs_mw {
 struct verbs_ah {
     struct ibv_ah ibv;
     struct pd *pd;
-    struct nic_path path;
+    struct nic_av av;
 };
 
 struct verbs_channel {
@@ -326,10 +326,10 @@ void event_close(struct context *context);
 
 /* ah.c: an address vector that names a LID gets the GRH of its owner, if there is one. Not locked:
  * the owner may be asked. 0, or an errno: it could not be asked. */
-MUST_USE int path_find_lid(struct live *live, struct ibv_ah_attr *attr);
-/* An address vector as a path that is still to be resolved. 0 or errno; locked. */
-int path_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_path *path);
-void path_to_attr(const struct nic_path *path, struct ibv_ah_attr *attr);
+MUST_USE int av_find_lid(struct live *live, struct ibv_ah_attr *attr);
+/* Verbs' address vector in our form, still to be resolved. 0 or errno; locked. */
+int av_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_av *av);
+void av_to_attr(const struct nic_av *av, struct ibv_ah_attr *attr);
 
 /* mr.c: a region of memory that is known to be there. NULL with errno. */
 struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *request);

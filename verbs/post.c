@@ -77,7 +77,7 @@ static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
         if (wr->wr.ud.ah == NULL) {
             return EINVAL;
         }
-        request->path = &ah_of(wr->wr.ud.ah)->path;
+        request->av = &ah_of(wr->wr.ud.ah)->av;
         request->destination_qpn = wr->wr.ud.remote_qpn;
         request->destination_qkey = wr->wr.ud.remote_qkey;
         return 0;

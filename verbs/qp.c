@@ -272,10 +272,10 @@ static uint32_t destroy_core(struct live *live, struct qp *core)
     /* The last acknowledgement may still wait for something to travel with. */
     live_flush(live);
     live_withdraw_qp(live, core);
-    const struct nic_path path = *qp_path(core);
+    const struct nic_av av = *qp_av(core);
     const uint32_t forgotten = live_is_strict(live) ? qp_forget_completions(core) : 0;
     qp_destroy(core);
-    live_release(live, &path);
+    live_release(live, &av);
     return forgotten;
 }
 
@@ -410,7 +410,7 @@ static void from_core(const struct qp_attributes *from, struct ibv_qp_attr *to)
         .retry_cnt = from->retry_count,
         .rnr_retry = from->rnr_retry,
     };
-    path_to_attr(&from->path, &to->ah_attr);
+    av_to_attr(&from->av, &to->ah_attr);
 }
 
 /* QP access flags come as programs have them at hand, optional bits and all. */
@@ -428,14 +428,13 @@ static int resolve(struct live *live, const struct qp *core, const struct ibv_ah
     }
     struct qp_attributes before;
     qp_query(core, &before);
-    const int reason = path_from_attr(live, attr, &attributes->path);
+    const int reason = av_from_attr(live, attr, &attributes->av);
     const uint32_t qpn =
         mask & QP_ATTR_DEST_QPN ? attributes->destination_qpn : before.destination_qpn;
-    return reason != 0 ? reason
-                       : status_errno(live_resolve(live, &attributes->path, qpn & 0xffffff));
+    return reason != 0 ? reason : status_errno(live_resolve(live, &attributes->av, qpn & 0xffffff));
 }
 
-/* Where the path leads is known. */
+/* The link to the peer is known. */
 static int modify_resolved(struct live *live, struct verbs_qp *qp,
                            const struct qp_attributes *attributes, uint32_t mask)
 {
@@ -448,7 +447,7 @@ static int modify_resolved(struct live *live, struct verbs_qp *qp,
     return status_errno(status);
 }
 
-/* The queue pair holds the way to its peer as long as that is its path. */
+/* The queue pair holds the link of its address vector. */
 static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ibv_qp_attr *attr,
                          uint32_t mask)
 {
@@ -461,13 +460,13 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
             return reason;
         }
         /* Blocks have no FLUSH: a queue pair made for it keeps to RC (docs/decisions/0033). */
-        attributes.path.peer = qp_ex_flushes(qp) ? 0 : attributes.path.peer;
+        attributes.av.peer = qp_ex_flushes(qp) ? 0 : attributes.av.peer;
     }
-    const struct nic_path before = *qp_path(qp->core);
+    const struct nic_av before = *qp_av(qp->core);
     const int reason = modify_resolved(live, qp, &attributes, mask);
     if (reason != 0) {
-        live_release(live, &attributes.path);
-    } else if ((mask & QP_ATTR_AV) || qp_path(qp->core)->link == NULL) {
+        live_release(live, &attributes.av);
+    } else if ((mask & QP_ATTR_AV) || qp_av(qp->core)->link == NULL) {
         live_release(live, &before);
     }
     return reason;
@@ -481,7 +480,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     if (is_closed(ibv->context)) {
         return EBADF;
     }
-    int reason = mask & IBV_QP_AV ? path_find_lid(live, &found.ah_attr) : 0;
+    int reason = mask & IBV_QP_AV ? av_find_lid(live, &found.ah_attr) : 0;
     if (reason != 0) {
         return reason;
     }

@@ -218,7 +218,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 {
     struct draft *made = newest(ex);
     if (made != NULL) {
-        made->request.path = ah == NULL ? NULL : &ah_of(ah)->path;
+        made->request.av = ah == NULL ? NULL : &ah_of(ah)->av;
         made->request.destination_qpn = qpn;
         made->request.destination_qkey = qkey;
     }
@@ -362,9 +362,8 @@ static int judge_handles(const struct verbs_qp *qp)
     const struct builder *builder = qp->builder;
     int reason = builder->reason;
     for (uint32_t i = 0; i < builder->count && reason == 0; i++) {
-        const struct nic_path *path = builder->drafts[i].request.path;
-        if (path != NULL &&
-            CONTAINER_OF_CONST(path, struct verbs_ah, path)->pd != qp_pd(qp->core)) {
+        const struct nic_av *av = builder->drafts[i].request.av;
+        if (av != NULL && CONTAINER_OF_CONST(av, struct verbs_ah, av)->pd != qp_pd(qp->core)) {
             reason = strict_refuse(STRICT_AH_DOMAIN);
         }
     }

@@ -151,17 +151,16 @@ MUST_USE bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid);
 
 /* -- Ways to peers ------------------------------------------------------------------------------*/
 
-/* (locked) Finds the way to a queue pair at path->destination and fills path->link and
- * path->window_bytes. The link is held until live_release. A destination that is the link-local
+/* (locked) Finds the link to a queue pair at av->destination and fills av->link and
+ * av->window_bytes. The link is held until live_release. A destination that is the link-local
  * name of a loopback address becomes that address (destination_by_alias). STATUS_INVALID: no port
  * reaches it. */
-MUST_USE enum status live_resolve(struct live *live, struct nic_path *path,
-                                  uint32_t destination_qpn);
+MUST_USE enum status live_resolve(struct live *live, struct nic_av *av, uint32_t destination_qpn);
 /* (locked) The same for datagrams, to any queue pair there, or to a multicast group. */
-MUST_USE enum status live_resolve_datagrams(struct live *live, struct nic_path *path);
-/* (locked) Nobody uses the path any more, but for datagrams that were posted: the way to the peer
- * goes when it was the last one. A path without a link is none. */
-void live_release(struct live *live, const struct nic_path *path);
+MUST_USE enum status live_resolve_datagrams(struct live *live, struct nic_av *av);
+/* (locked) Nobody uses the address vector any more, but for datagrams that were posted: the link to
+ * the peer goes when it was the last one. Nothing is done if it has no link. */
+void live_release(struct live *live, const struct nic_av *av);
 
 /* (locked) There is a UD queue pair, which shows its program in what IP headers vary: from now on
  * the sockets tell it. */

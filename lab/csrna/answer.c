@@ -57,7 +57,7 @@ static struct csrna_packet *pull(struct csrna_nic *nic, struct qp *qp)
         return NULL;
     }
     packet->from = (uint16_t)nic->node;
-    packet->to = csrna_gid_node(&departure.path->destination);
+    packet->to = csrna_gid_node(&departure.av->destination);
     packet->headers_bytes = departure.headers_bytes;
     packet->payload_bytes = departure.payload_bytes + departure.pad_bytes;
     memcpy(packet->headers, departure.headers, departure.headers_bytes);

@@ -171,7 +171,7 @@ static void connect_qp(struct csrna_machine *machine, uint32_t number, uint32_t 
         .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ,
         .path_mtu = PATH_MTU_4096,
         .destination_qpn = qp_number(peer),
-        .path = {.source = csrna_node_gid(number), .destination = csrna_node_gid(peer_number)},
+        .av = {.source = csrna_node_gid(number), .destination = csrna_node_gid(peer_number)},
         .max_reads_out = CSRNA_READS,
         .max_reads_in = CSRNA_READS,
         .min_rnr_timer = 12,

@@ -121,9 +121,9 @@ static void connect_to(struct feroce_receiver *receiver, struct feroce_connectio
         .state = QP_RTR,
         .path_mtu = mtu_of(machine->setup.board.window.pmtu),
         .destination_qpn = board_qpn,
-        .path = {.source = gid_of(feroce_receiver_number(machine)),
-                 .destination = gid_of(connection->sender),
-                 .traffic_class = FEROCE_HOST_CLASS << 5},
+        .av = {.source = gid_of(feroce_receiver_number(machine)),
+               .destination = gid_of(connection->sender),
+               .traffic_class = FEROCE_HOST_CLASS << 5},
         .max_reads_in = 1,
         .min_rnr_timer = machine->setup.rnr_code,
     };

@@ -37,7 +37,7 @@ static void send_answer(struct feroce_receiver *receiver, const struct nic_depar
 {
     const uint8_t syndrome = departure->headers[ROCE_BTH_BYTES], kind = syndrome & 0x60;
     struct feroce_packet_on_line *packet =
-        feroce_receiver_packet(receiver, node_of(&departure->path->destination));
+        feroce_receiver_packet(receiver, node_of(&departure->av->destination));
     packet->header_bytes = departure->headers_bytes;
     memcpy(packet->headers, departure->headers, departure->headers_bytes);
     receiver->acks += kind == ROCE_AETH_ACK;

@@ -199,7 +199,7 @@ void block_on_placed(struct qp *qp, struct instant now)
 
 void block_start_watching(struct qp *qp)
 {
-    if (speaks_blocks(&qp->nic->limits) && qp->attributes.path.peer != 0) {
+    if (speaks_blocks(&qp->nic->limits) && qp->attributes.av.peer != 0) {
         block_watch_begin(qp);
         if (qp->nic->limits.block.transport == NIC_TRANSPORT_BLOCK) {
             (void)block_join(qp);

@@ -96,13 +96,13 @@ static bool has_terms(const struct qp *qp, const struct block_packet *packet)
 /* Until there are terms, the peer has one address. */
 static bool comes_from_peer(const struct qp *qp, const struct block_arrival *arrival)
 {
-    const struct nic_path *path = &qp->attributes.path;
-    if (LIKELY(reach_is_peer(&path->destination, &arrival->source))) {
+    const struct nic_av *av = &qp->attributes.av;
+    if (LIKELY(reach_is_peer(&av->destination, &arrival->source))) {
         return true;
     }
     const struct nic_peer *peer = nic_peer_of(qp);
     return peer != NULL && has_terms(qp, &arrival->packet) &&
-           nic_ways_connect(&peer->ways, path, &arrival->source, &arrival->destination);
+           nic_ways_connect(&peer->ways, av, &arrival->source, &arrival->destination);
 }
 
 static bool is_of_requests(const struct qp *qp, const struct block_packet *packet)

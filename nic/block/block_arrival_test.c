@@ -56,7 +56,7 @@ static void modify(struct bench *bench, struct qp *qp, enum qp_state state, uint
         .destination_qpn = PEER_QPN,
         .path_mtu = PATH_MTU_1024,
         .psn = {.send = OUR_PSN, .receive = PEER_PSN},
-        .path = {.source = us, .destination = peer, .peer = qp == bench->plain ? 0 : PEER},
+        .av = {.source = us, .destination = peer, .peer = qp == bench->plain ? 0 : PEER},
         .timeout = 14,
         .retry_count = 7,
         .rnr_retry = 7,

@@ -63,7 +63,7 @@ static inline void bench_modify(struct bench *bench, enum qp_state state, uint32
         .access =
             access != 0 ? access : ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
         .path_mtu = PATH_MTU_256,
-        .path = {.destination = {{[15] = 1}}},
+        .av = {.destination = {{[15] = 1}}},
         .max_reads_in = BENCH_READS,
         .max_reads_out = BENCH_READS,
         .timeout = 14,

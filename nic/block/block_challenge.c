@@ -68,7 +68,7 @@ void block_challenge_on_challenge(struct qp *qp, const struct block_arrival *arr
         return;
     }
     const uint8_t way =
-        nic_ways_back(&peer->ways, &qp->attributes.path, &arrival->source, &arrival->destination);
+        nic_ways_back(&peer->ways, &qp->attributes.av, &arrival->source, &arrival->destination);
     peer->responses_due = (uint8_t)(peer->responses_due + !peer->responses[way].due);
     peer->responses[way] = (struct peer_response){arrival->packet.challenge, true};
     nic_schedule(qp);

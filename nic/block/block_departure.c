@@ -12,7 +12,7 @@ uint8_t block_way_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_
 
 void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_departure *departure)
 {
-    departure->path = &qp->attributes.path;
+    departure->av = &qp->attributes.av;
     departure->destination_qpn = packet->destination_qpn;
     departure->headers_bytes = (uint32_t)block_encode(packet, departure->headers);
     departure->payload_bytes = packet->payload_bytes;

@@ -135,7 +135,7 @@ static void learn_ways(struct qp *qp, const struct block_hello *hello)
     struct gid gids[BLOCK_GIDS_MAX];
     __builtin_memcpy(gids, hello->gids, sizeof(gids));
     ways->blocks = true;
-    if (!nic_ways_learn(ways, &qp->attributes.path, gids, hello->gid_count)) {
+    if (!nic_ways_learn(ways, &qp->attributes.av, gids, hello->gid_count)) {
         nic_count(qp->nic, COUNTER_hello_ways_refused);
     }
 }

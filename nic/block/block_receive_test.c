@@ -722,7 +722,7 @@ static void replies_leave_a_way_back_that_is_dead(void **state)
     struct nic_peer peer = {.ways = {.ports = 16}};
     bench->nic->peers = &peer;
     bench->nic->limits.block.peers = 1;
-    bench->qp->attributes.path.peer = 1;
+    bench->qp->attributes.av.peer = 1;
     receiver_of(bench->qp)->path_count = 4;
     static const uint8_t ways[] = {2, 7, 12, 1, 6};
     for (uint8_t i = 0; i < COUNT_OF(ways); i++) {

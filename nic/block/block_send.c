@@ -37,7 +37,7 @@ static struct block_requester_config config_of(const struct qp *qp)
         .mtu_bytes = qp->mtu_bytes,
         /* What is in flight has to count for something, also without payload. */
         .packet_cost = cost != 0 ? cost : BLOCK_PAYLOAD_HEADERS_BYTES_MAX,
-        .link_window_bytes = attributes->path.window_bytes,
+        .link_window_bytes = attributes->av.window_bytes,
         .far_window_bytes = nic_peer_of(qp) == NULL ? 0 : nic_peer_of(qp)->ways.grant_bytes,
         .retry_limit = attributes->retry_count,
         .rnr_limit = attributes->rnr_retry,

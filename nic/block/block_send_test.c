@@ -67,7 +67,7 @@ static void modify(struct bench *bench, enum qp_state state, uint32_t mask, uint
         .port = 1,
         .destination_qpn = PEER_QPN,
         .path_mtu = PATH_MTU_1024,
-        .path = {.source = us, .destination = peer, .peer = bench->blocks ? PEER : 0},
+        .av = {.source = us, .destination = peer, .peer = bench->blocks ? PEER : 0},
         .max_reads_out = 2,
         .timeout = timeout,
         .retry_count = RETRIES,

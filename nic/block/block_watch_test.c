@@ -64,7 +64,7 @@ static void modify(struct bench *bench, enum qp_state state, uint32_t mask)
         .destination_qpn = PEER_QPN,
         .path_mtu = PATH_MTU_1024,
         .psn = {.send = OUR_PSN, .receive = PEER_PSN},
-        .path = {.source = us, .destination = peer, .peer = bench->may ? PEER : 0},
+        .av = {.source = us, .destination = peer, .peer = bench->may ? PEER : 0},
         .timeout = 14,
         .retry_count = 7,
         .rnr_retry = 7,

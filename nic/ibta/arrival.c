@@ -27,7 +27,7 @@ static bool state_admits(const struct qp *qp, uint32_t traits)
 
 static bool comes_from_peer(const struct qp *qp, const struct nic_arrival *arrival)
 {
-    return qp->type == QP_UD || reach_is_peer(&qp->attributes.path.destination, &arrival->source);
+    return qp->type == QP_UD || reach_is_peer(&qp->attributes.av.destination, &arrival->source);
 }
 
 bool ibta_admits(const struct qp *qp, const struct nic_arrival *arrival, uint32_t traits)

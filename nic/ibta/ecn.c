@@ -63,7 +63,7 @@ void ecn_next_cnp(struct qp *qp, struct nic_departure *departure)
     packet->migration_request = false;
     packet->byte4 = BTH_BECN;
     packet->destination_qpn = qp->attributes.destination_qpn;
-    departure->path = &qp->attributes.path;
+    departure->av = &qp->attributes.av;
     departure->ecn = NIC_ECN_NOT;
     departure_seal(qp, departure);
     nic_count(qp->nic, COUNTER_np_cnp_sent);
@@ -75,7 +75,7 @@ void ecn_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant
 {
     if (!reach_state_serves((enum qp_state)qp->state)) {
         nic_count(qp->nic, COUNTER_drop_wrong_state);
-    } else if (!reach_is_peer(&qp->attributes.path.destination, &arrival->source)) {
+    } else if (!reach_is_peer(&qp->attributes.av.destination, &arrival->source)) {
         nic_count(qp->nic, COUNTER_drop_wrong_peer);
     } else if (!dcqcn_on_cnp(&state_of(qp)->limiter, policy_of(qp), now)) {
         nic_count(qp->nic, COUNTER_rp_cnp_ignored);

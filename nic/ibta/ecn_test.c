@@ -77,7 +77,7 @@ static uint32_t pull_cnps(struct bench *bench)
             assert_memory_equal(departure.headers, cnp_bytes, CNP_BYTES);
             assert_int_equal(departure.payload_bytes + departure.pad_bytes, 0);
             assert_int_equal(departure.ecn, NIC_ECN_NOT);
-            assert_ptr_equal(departure.path, &bench->qp->attributes.path);
+            assert_ptr_equal(departure.av, &bench->qp->attributes.av);
             count++;
         }
     }

@@ -130,7 +130,7 @@ static struct rc_requester_config config_of(const struct qp *qp)
     return (struct rc_requester_config){
         .first_psn = psn_of(attributes->psn.send),
         .mtu_bytes = qp->mtu_bytes,
-        .window_bytes = attributes->path.window_bytes,
+        .window_bytes = attributes->av.window_bytes,
         .retry_limit = attributes->retry_count,
         .rnr_limit = attributes->rnr_retry,
         .reads_max = attributes->max_reads_out,

@@ -11,7 +11,7 @@ static void start_packet(struct qp *qp, struct nic_departure *departure, uint8_t
     const uint8_t service = LIKELY(qp->type == QP_RC) ? ROCE_SERVICE_RC : ROCE_SERVICE_XRC;
     departure_start(qp, departure, ROCE_OPCODE(service, operation), psn);
     qp->nic->departing.destination_qpn = qp->attributes.destination_qpn;
-    departure->path = &qp->attributes.path;
+    departure->av = &qp->attributes.av;
 }
 
 /* -- Replies ------------------------------------------------------------------------------------*/

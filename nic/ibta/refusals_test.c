@@ -280,13 +280,13 @@ static void test_own_qkey(void **state)
         uint32_t asked, sent;
     } cases[] = {{0x89abcdef, QKEY}, {0x80000000, QKEY}, {0x09abcdef, 0x09abcdef}, {0, 0}};
     struct bench *bench = begin(QP_UD, QP_RTS);
-    const struct nic_path path = {.destination = {{[15] = 1}}};
+    const struct nic_av av = {.destination = {{[15] = 1}}};
     const struct sge sge = {0, 8, bench->region.key};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct send_request request = {.kind = WORK_SEND,
                                              .sges = &sge,
                                              .sge_count = 1,
-                                             .path = &path,
+                                             .av = &av,
                                              .destination_qpn = 7,
                                              .destination_qkey = cases[i].asked};
         struct roce_packet packet;

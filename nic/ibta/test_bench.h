@@ -64,7 +64,7 @@ static inline void modify(struct bench *bench, enum qp_state state, uint32_t mas
         .access = bench->access,
         .path_mtu = PATH_MTU_256,
         .psn = {.send = FIRST_PSN, .receive = PEER_PSN},
-        .path = {.destination = {{[15] = 1}}},
+        .av = {.destination = {{[15] = 1}}},
         .max_reads_in = bench->reads_in,
         .max_reads_out = 2,
         .timeout = TIMEOUT_CODE,

@@ -244,10 +244,9 @@ static void test_unreadable_and_unreliable(void **state)
     static const enum qp_type types[] = {QP_UC, QP_UD};
     for (size_t i = 0; i < 2 * COUNT_OF(types); i++) {
         struct bench *bench = begin(types[i / 2], QP_RTS);
-        const struct nic_path path = {.destination = {{[15] = 1}}};
+        const struct nic_av av = {.destination = {{[15] = 1}}};
         const struct sge sge = {0, 8, bench->region.key};
-        struct send_request request = {
-            .kind = WORK_SEND, .sges = &sge, .sge_count = 1, .path = &path};
+        struct send_request request = {.kind = WORK_SEND, .sges = &sge, .sge_count = 1, .av = &av};
         for (request.wr_id = 0; request.wr_id < 3 - i % 2; request.wr_id++) {
             assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
         }

@@ -127,7 +127,7 @@ bool uc_next_packet(struct qp *qp, struct instant now, struct nic_departure *dep
     struct roce_packet *packet = &qp->nic->departing;
     departure_start(qp, departure, ROCE_OPCODE(ROCE_SERVICE_UC, piece.operation), qp->out.next_psn);
     packet->destination_qpn = qp->attributes.destination_qpn;
-    departure->path = &qp->attributes.path;
+    departure->av = &qp->attributes.av;
     if (!departure_gather(qp, work, piece.offset, piece.bytes, departure)) {
         qp_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
         return false;
@@ -170,7 +170,7 @@ bool ud_next_packet(struct qp *qp, struct nic_departure *departure)
         qp_fail_work(qp, work, COMPLETION_LOCAL_PROTECTION);
         return false;
     }
-    departure->path = work->datagram.path;
+    departure->av = work->datagram.av;
     departure->ecn = NIC_ECN_NOT; /* No CNP names a datagram's receiver. */
     packet->destination_qpn = work->datagram.qpn;
     packet->solicited = work->flags & WORK_SOLICITED;

@@ -160,11 +160,11 @@ static void test_examples(void **state)
     assert_int_equal(qp_post_receive(stations[1].qp, 7, &to, 1), STATUS_OK);
     memcpy(stations[0].memory, message, sizeof(message));
     const struct sge from = {0, sizeof(message), stations[0].region.key};
-    const struct nic_path path = {0};
+    const struct nic_av av = {0};
     const struct send_request send = {.kind = WORK_SEND,
                                       .sges = &from,
                                       .sge_count = 1,
-                                      .path = &path,
+                                      .av = &av,
                                       .destination_qpn = qp_number(stations[1].qp),
                                       .destination_qkey = QKEY};
     assert_int_equal(qp_post_send(stations[0].qp, &send), STATUS_OK);

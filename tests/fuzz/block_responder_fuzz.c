@@ -123,7 +123,7 @@ static void connect(struct target *target, int which)
                                        .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
                                                  ACCESS_REMOTE_ATOMIC,
                                        .path_mtu = PATH_MTU_256,
-                                       .path = {.destination = target->peer, .peer = 1},
+                                       .av = {.destination = target->peer, .peer = 1},
                                        .max_reads_in = 4};
     CHECK(qp_modify(qp, &attributes,
                     QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
@@ -180,10 +180,10 @@ static void make(struct target *target, enum block_place place, bool answers)
     make_qp(target, 0);
     make_qp(target, 1);
     struct nic_ways *ways = nic_peer_ways(target->nic, 1);
-    const struct nic_path *path = &target->qps[0]->attributes.path;
+    const struct nic_av *av = &target->qps[0]->attributes.av;
     ways->ports = 2;
     target->named.bytes[0] = 0x20;
-    CHECK(nic_ways_learn(ways, path, &target->named, 1));
+    CHECK(nic_ways_learn(ways, av, &target->named, 1));
     nic_note_answers(target->nic, 1, answers);
 }
 

@@ -75,7 +75,7 @@ static struct {
     struct gid gid;
     uint64_t posts;
     bool pending[POSTS_MAX];
-    int link; /* Its address is where paths lead. */
+    int link; /* Its address is that of every address vector's link. */
     uint8_t memory[GUARD + BYTES + GUARD];
 } world;
 
@@ -238,11 +238,11 @@ static struct qp_attributes attributes_of(uint32_t which, struct input *input)
         .qkey = 0x1234,
         .psn = {FIRST_PSN, FIRST_PSN},
         .destination_qpn = partner->qp != NULL ? qp_number(partner->qp) : 77,
-        .path = {.source = world.gid,
-                 .destination = world.gid,
-                 .link = &world.link,
-                 .peer = choice & 4 ? 1 : 0,
-                 .window_bytes = choice & 8 ? 2048 : 0},
+        .av = {.source = world.gid,
+               .destination = world.gid,
+               .link = &world.link,
+               .peer = choice & 4 ? 1 : 0,
+               .window_bytes = choice & 8 ? 2048 : 0},
         .max_reads_in = 4,
         .max_reads_out = (uint8_t)(choice >> 6),
         .timeout = 10,
@@ -333,7 +333,7 @@ static void post_send(uint32_t which, struct input *input)
     };
     const uint8_t choice = take(input), more = take(input);
     struct sge sges[6];
-    struct nic_path path = {.source = world.gid, .destination = world.gid, .link = &world.link};
+    struct nic_av av = {.source = world.gid, .destination = world.gid, .link = &world.link};
     struct send_request request = {
         .wr_id = world.posts,
         .kind = choice == 255 ? (enum work_kind)more : kinds[choice % COUNT_OF(kinds)],
@@ -344,7 +344,7 @@ static void post_send(uint32_t which, struct input *input)
         .remote_address = BASE + take(input) * 64u,
         .remote_key = key_of(take(input)),
         .flush = {choice * 64u, more % 16 == 15 ? more : 1 + (more >> 4) % 3, more & 1},
-        .path = &path,
+        .av = &av,
         .destination_qpn = more & 64 ? qp_number(world.ends[which].qp) : 78,
         .destination_qkey = 0x1234,
         .srqn = world.srq.number,

@@ -185,7 +185,7 @@ static void transmit(struct node *node, const struct nic_departure *departure)
     assert_non_null(packet);
     sim_event_init(&packet->event, on_arrival);
     packet->to = node == &world->receiver
-                     ? &world->senders[departure->path->destination.bytes[15] - 1]
+                     ? &world->senders[departure->av->destination.bytes[15] - 1]
                      : &world->receiver;
     packet->from = node->gid;
     packet->headers_bytes = departure->headers_bytes;
@@ -303,8 +303,8 @@ static void connect(struct world *world, uint32_t sender, bool receives)
         .path_mtu = PATH_MTU_4096,
         .psn = {.receive = 5, .send = 5},
         .destination_qpn = qp_number(flow->ends[!receives]),
-        .path = {.source = node_of(world, sender, receives)->gid,
-                 .destination = node_of(world, sender, !receives)->gid},
+        .av = {.source = node_of(world, sender, receives)->gid,
+               .destination = node_of(world, sender, !receives)->gid},
         .max_reads_in = 16,
         .max_reads_out = 16,
         .timeout = 12,

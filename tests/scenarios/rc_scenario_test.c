@@ -224,23 +224,22 @@ static void connect_qp(struct scenario *scenario, int node, struct qp *qp, const
     const enum qp_type type = qp_type_of(qp);
     const uint32_t answers = QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
     const uint32_t asks = QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC;
-    const struct qp_attributes attributes = {
-        .state = QP_INIT,
-        .port = 1,
-        .access = ACCESS_REMOTE,
-        .path_mtu = (enum path_mtu)scenario->mtu,
-        .psn = {.receive = peer_psn, .send = psn},
-        .destination_qpn = qp_number(peer),
-        .path = {.source = scenario->world.nodes[node].gid,
-                 .destination = scenario->world.nodes[!node].gid,
-                 .window_bytes = window,
-                 .peer = NIC_WORLD_PEER},
-        .max_reads_out = reads,
-        .max_reads_in = reads,
-        .min_rnr_timer = 12,
-        .timeout = scenario->timeout,
-        .retry_count = 7,
-        .rnr_retry = 7};
+    const struct qp_attributes attributes = {.state = QP_INIT,
+                                             .port = 1,
+                                             .access = ACCESS_REMOTE,
+                                             .path_mtu = (enum path_mtu)scenario->mtu,
+                                             .psn = {.receive = peer_psn, .send = psn},
+                                             .destination_qpn = qp_number(peer),
+                                             .av = {.source = scenario->world.nodes[node].gid,
+                                                    .destination = scenario->world.nodes[!node].gid,
+                                                    .window_bytes = window,
+                                                    .peer = NIC_WORLD_PEER},
+                                             .max_reads_out = reads,
+                                             .max_reads_in = reads,
+                                             .min_rnr_timer = 12,
+                                             .timeout = scenario->timeout,
+                                             .retry_count = 7,
+                                             .rnr_retry = 7};
     struct qp_attributes step = attributes;
     const struct instant now = sim_instant(&scenario->world.sim);
     assert_int_equal(

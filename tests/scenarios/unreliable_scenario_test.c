@@ -47,7 +47,7 @@ struct scenario {
     uint32_t mtu_bytes;
     bool calm;
     struct side sides[2]; /* 0 sends, 1 receives. */
-    struct nic_path path;
+    struct nic_av av;
     uint32_t posted, completed, arrived, receives_posted, receives_used;
     uint8_t arrivals[MESSAGES];
     uint8_t is_write[MESSAGES];
@@ -124,8 +124,8 @@ static void step_up(struct scenario *scenario, int node, uint32_t psn, uint8_t m
                                  .path_mtu = (enum path_mtu)mtu,
                                  .psn = {.receive = psn, .send = psn},
                                  .destination_qpn = qp_number(scenario->sides[!node].qp),
-                                 .path = {.source = scenario->world.nodes[node].gid,
-                                          .destination = scenario->world.nodes[!node].gid}};
+                                 .av = {.source = scenario->world.nodes[node].gid,
+                                        .destination = scenario->world.nodes[!node].gid}};
     assert_int_equal(qp_modify(qp, &step,
                                QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
                                    (uint32_t)(ud ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS),
@@ -137,7 +137,7 @@ static void step_up(struct scenario *scenario, int node, uint32_t psn, uint8_t m
     step.state = QP_RTS;
     assert_int_equal(qp_modify(qp, &step, QP_ATTR_STATE | QP_ATTR_SQ_PSN, now), STATUS_OK);
     if (node == 0) {
-        scenario->path = step.path;
+        scenario->av = step.av;
     }
 }
 
@@ -229,7 +229,7 @@ static void post(struct scenario *scenario)
                                          .immediate = serial,
                                          .remote_address = sge.address,
                                          .remote_key = scenario->sides[1].region.key,
-                                         .path = &scenario->path,
+                                         .av = &scenario->av,
                                          .destination_qpn = qp_number(scenario->sides[1].qp),
                                          .destination_qkey = QKEY};
     assert_int_equal(qp_post_send(side->qp, &request), STATUS_OK);

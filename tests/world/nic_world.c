@@ -223,7 +223,7 @@ static struct nic_way way_of(const struct nic_world *world, uint32_t node,
     const struct nic_ways *ways = nic_peer_ways(world->nodes[node].nic, NIC_WORLD_PEER);
     return departure->way == 0
                ? (struct nic_way){.source = world->gids[node], .destination = world->gids[!node]}
-               : nic_ways_at(ways, departure->path, departure->way);
+               : nic_ways_at(ways, departure->av, departure->way);
 }
 
 static void send(struct nic_world *world, uint32_t node, const struct nic_departure *departure)

@@ -21,7 +21,7 @@
 #include "tests/world/link.h"
 
 #define NIC_WORLD_PACKETS_MAX 4096u
-/* The number by which a node knows the other one (nic_path.peer), if block_limits.peers is at least
+/* The number by which a node knows the other one (nic_av.peer), if block_limits.peers is at least
  * 1. */
 #define NIC_WORLD_PEER 1u
 

@@ -178,7 +178,7 @@ struct work {
             uint8_t placement, selectivity; /* enum roce_placement bits, enum roce_selectivity. */
         } flush;
         struct {
-            const void *path; /* In the slot's own tail: a copy, since handles may be destroyed. */
+            const void *av; /* In the slot's own tail: a copy, since handles may be destroyed. */
             uint32_t qpn, qkey;
         } datagram;
         struct {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_paths - which link leads to a peer.
+ * live_resolve - which link leads to a peer.
  *
  * Local processes of our user are reached through shared memory, all others over UDP. Where several
  * processes share the peer's address, each has links of its own, named by its slot: the upper bits
- * of the destination QPN. A connection knows that number; an address handle does not, so its path
+ * of the destination QPN. A connection knows that number; an address handle does not, so its vector
  * leads to a fan, and every datagram chooses.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "drivers/live_internal.h"
 #include "drivers/live_links.h"
 #include "drivers/live_multicast.h"
-#include "drivers/live_paths.h"
+#include "drivers/live_resolve.h"
 #include "drivers/live_stopped.h"
 #include "drivers/local_socket.h"
 #include "drivers/shortage.h"
@@ -30,12 +30,12 @@
 #define CROWDED_LOOK_NS 50000
 
 /* What a program may name by its link-local name is found by its address. */
-static void use_address(struct nic_path *path)
+static void use_address(struct nic_av *av)
 {
     struct gid address;
-    if (inet_of_loopback_alias(path->destination.bytes, address.bytes)) {
-        path->destination = address;
-        path->destination_by_alias = 1;
+    if (inet_of_loopback_alias(av->destination.bytes, address.bytes)) {
+        av->destination = address;
+        av->destination_by_alias = 1;
     }
 }
 
@@ -47,26 +47,26 @@ static void explain_no_udp(struct live *live, const struct gid *source,
 
 /* -- Over UDP -----------------------------------------------------------------------------------*/
 
-static bool is_known(struct live *live, const struct nic_path *path, int slot)
+static bool is_known(struct live *live, const struct nic_av *av, int slot)
 {
-    return udp_port_known_link(&live->udp, &path->source, &path->destination, slot) != NULL;
+    return udp_port_known_link(&live->udp, &av->source, &av->destination, slot) != NULL;
 }
 
 /* A loopback address that nobody shares belongs to one process; of others we cannot know. */
-static struct link *link_to_lone(struct live *live, const struct nic_path *path)
+static struct link *link_to_lone(struct live *live, const struct nic_av *av)
 {
-    if (!is_known(live, path, LOCAL_NO_SLOT) &&
-        (!inet_is_loopback_ipv4(path->destination.bytes) || share_exists(&path->destination))) {
+    if (!is_known(live, av, LOCAL_NO_SLOT) &&
+        (!inet_is_loopback_ipv4(av->destination.bytes) || share_exists(&av->destination))) {
         return NULL;
     }
-    return udp_port_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
+    return udp_port_link(&live->udp, &av->source, &av->destination, LOCAL_NO_SLOT);
 }
 
-static struct link *udp_link_to(struct live *live, const struct nic_path *path, uint32_t slot)
+static struct link *udp_link_to(struct live *live, const struct nic_av *av, uint32_t slot)
 {
-    struct link *link = is_known(live, path, (int)slot) ? NULL : link_to_lone(live, path);
+    struct link *link = is_known(live, av, (int)slot) ? NULL : link_to_lone(live, av);
     return link != NULL ? link
-                        : udp_port_link(&live->udp, &path->source, &path->destination, (int)slot);
+                        : udp_port_link(&live->udp, &av->source, &av->destination, (int)slot);
 }
 
 /* The peer was dialled in vain, and errno says why. True: it is worth another try. Meanwhile our
@@ -92,25 +92,24 @@ static bool wait_for_place(struct live *live, const struct gid *peer, struct ins
 
 /* -- Connections --------------------------------------------------------------------------------*/
 
-static bool is_in_use(struct live *live, const struct nic_path *path, int slot)
+static bool is_in_use(struct live *live, const struct nic_av *av, int slot)
 {
-    const struct link *link =
-        udp_port_known_link(&live->udp, &path->source, &path->destination, slot);
+    const struct link *link = udp_port_known_link(&live->udp, &av->source, &av->destination, slot);
     return link != NULL && link->connected;
 }
 
 /* The peer takes UDP for a stranger's from now on, unless it is told that some queue pairs found no
  * ring when they were connected. */
-static void tell_of_udp(struct live *live, const struct nic_path *path, uint32_t slot)
+static void tell_of_udp(struct live *live, const struct nic_av *av, uint32_t slot)
 {
-    if (is_in_use(live, path, LOCAL_NO_SLOT) || is_in_use(live, path, (int)slot)) {
-        shm_link_tell_of_udp(path->link);
+    if (is_in_use(live, av, LOCAL_NO_SLOT) || is_in_use(live, av, (int)slot)) {
+        shm_link_tell_of_udp(av->link);
     }
 }
 
 /* NULL: shared memory does not lead there. errno is EPERM if the peer is a program of another
  * user; or says what there was too little of. */
-static struct link *shm_link_to(struct live *live, const struct nic_path *path, uint32_t slot)
+static struct link *shm_link_to(struct live *live, const struct nic_av *av, uint32_t slot)
 {
     if (live->shm == NULL) {
         errno = 0;
@@ -119,10 +118,10 @@ static struct link *shm_link_to(struct live *live, const struct nic_path *path, 
     /* Those with an address of their own are mostly among themselves, like the others. */
     const int names[2] = {LOCAL_NO_SLOT, (int)slot};
     const bool first = live->addresses.shared;
-    struct link *link = shm_port_link(live->shm, &path->destination, names[first]);
+    struct link *link = shm_port_link(live->shm, &av->destination, names[first]);
     if (link == NULL) {
         const int reason = errno;
-        link = shm_port_link(live->shm, &path->destination, names[!first]);
+        link = shm_port_link(live->shm, &av->destination, names[!first]);
         errno = link == NULL && (reason == EPERM || shortage_is(reason)) ? reason : errno;
     }
     return link;
@@ -130,44 +129,42 @@ static struct link *shm_link_to(struct live *live, const struct nic_path *path, 
 
 /* What comes by a ring comes from our first address, whichever the queue pair has: from another one
  * the peer would drop it as a stranger's. */
-static bool has_ring_source(const struct live *live, const struct nic_path *path)
+static bool has_ring_source(const struct live *live, const struct nic_av *av)
 {
-    return gid_equal(&path->source, &live->addresses.entries[0].gid);
+    return gid_equal(&av->source, &live->addresses.entries[0].gid);
 }
 
-static struct link *shm_link_of_connection(struct live *live, const struct nic_path *path,
+static struct link *shm_link_of_connection(struct live *live, const struct nic_av *av,
                                            uint32_t slot)
 {
-    if (!has_ring_source(live, path)) {
+    if (!has_ring_source(live, av)) {
         errno = 0;
         return NULL;
     }
     struct instant end = INSTANT_NEVER;
     struct link *link;
     do {
-        link = shm_link_to(live, path, slot);
-    } while (link == NULL && wait_for_place(live, &path->destination, &end));
+        link = shm_link_to(live, av, slot);
+    } while (link == NULL && wait_for_place(live, &av->destination, &end));
     return link;
 }
 
-static struct link *shm_link_of_datagrams(struct live *live, const struct nic_path *path)
+static struct link *shm_link_of_datagrams(struct live *live, const struct nic_av *av)
 {
     struct instant end = INSTANT_NEVER;
     struct link *link = NULL;
     do {
-        link =
-            live->shm == NULL ? NULL : shm_port_link(live->shm, &path->destination, LOCAL_NO_SLOT);
-    } while (link == NULL && wait_for_place(live, &path->destination, &end));
+        link = live->shm == NULL ? NULL : shm_port_link(live->shm, &av->destination, LOCAL_NO_SLOT);
+    } while (link == NULL && wait_for_place(live, &av->destination, &end));
     return link;
 }
 
-static void explain_shm_only(struct live *live, const struct nic_path *path, uint32_t slot,
-                             int reason)
+static void explain_shm_only(struct live *live, const struct nic_av *av, uint32_t slot, int reason)
 {
-    if (!has_ring_source(live, path)) {
-        live_explain_source(&live->explained, &live->addresses.entries[0].gid, &path->source);
+    if (!has_ring_source(live, av)) {
+        live_explain_source(&live->explained, &live->addresses.entries[0].gid, &av->source);
     } else {
-        (void)live_explain_no_ring(&live->explained, &path->destination, slot, reason == EPERM);
+        (void)live_explain_no_ring(&live->explained, &av->destination, slot, reason == EPERM);
     }
 }
 
@@ -184,43 +181,43 @@ static uint32_t peer_of(struct live *live, struct link *link)
     return link->number;
 }
 
-enum status live_resolve(struct live *live, struct nic_path *path, uint32_t destination_qpn)
+enum status live_resolve(struct live *live, struct nic_av *av, uint32_t destination_qpn)
 {
     const uint32_t slot = share_slot_of(destination_qpn);
-    use_address(path);
-    path->window_bytes = 0;
-    path->peer = 0;
-    struct link *link = shm_link_of_connection(live, path, slot);
+    use_address(av);
+    av->window_bytes = 0;
+    av->peer = 0;
+    struct link *link = shm_link_of_connection(live, av, slot);
     if (link != NULL) {
-        path->link = link;
-        tell_of_udp(live, path, slot);
+        av->link = link;
+        tell_of_udp(live, av, slot);
         return STATUS_OK;
     }
     int reason = errno;
     if (live->config.wire == LIVE_WIRE_SHM) {
-        explain_shm_only(live, path, slot, reason);
+        explain_shm_only(live, av, slot, reason);
         return live_unreachable(reason);
     }
     errno = 0;
-    link = udp_link_to(live, path, slot);
+    link = udp_link_to(live, av, slot);
     reason = errno;
     if (link == NULL) {
-        explain_no_udp(live, &path->source, &path->destination);
+        explain_no_udp(live, &av->source, &av->destination);
         return live_unreachable(reason);
     }
     link->connected = true;
     live_meet_peer(live, link);
-    udp_port_serve_connections(&live->udp, &path->source);
-    path->link = link;
-    path->window_bytes = udp_port_window_bytes(&live->udp);
-    path->peer = peer_of(live, link);
+    udp_port_serve_connections(&live->udp, &av->source);
+    av->link = link;
+    av->window_bytes = udp_port_window_bytes(&live->udp);
+    av->peer = peer_of(live, link);
     return STATUS_OK;
 }
 
 /* Not held: it stays until links are swept the next time. */
-static struct link *shm_link_for_now(struct live *live, const struct nic_path *path, uint32_t slot)
+static struct link *shm_link_for_now(struct live *live, const struct nic_av *av, uint32_t slot)
 {
-    struct link *link = shm_link_to(live, path, slot);
+    struct link *link = shm_link_to(live, av, slot);
     if (link != NULL) {
         live_let_go(live, link);
     }
@@ -239,76 +236,75 @@ static bool has_family_of(const struct live *live, const struct gid *peer)
 
 bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot)
 {
-    const struct nic_path path = {.source = live->addresses.entries[0].gid, .destination = *peer};
+    const struct nic_av av = {.source = live->addresses.entries[0].gid, .destination = *peer};
     const bool shm_only = live->config.wire == LIVE_WIRE_SHM;
-    if ((!shm_only && has_family_of(live, peer)) || shm_link_for_now(live, &path, slot) != NULL) {
+    if ((!shm_only && has_family_of(live, peer)) || shm_link_for_now(live, &av, slot) != NULL) {
         return false;
     }
     if (shm_only) {
         return live_explain_no_ring(&live->explained, peer, slot, errno == EPERM);
     }
-    explain_no_udp(live, &path.source, peer);
+    explain_no_udp(live, &av.source, peer);
     return true;
 }
 
 /* Over UDP it reaches whoever reads the peer's common socket, which hands it on. */
-enum status live_resolve_management(struct live *live, struct nic_path *path, uint32_t slot)
+enum status live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot)
 {
     live_sweep_links(live);
-    path->link = shm_link_for_now(live, path, slot);
-    if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
-        (void)live_explain_no_ring(&live->explained, &path->destination, slot, errno == EPERM);
-    } else if (path->link == NULL) {
-        path->link =
-            udp_port_passing_link(&live->udp, &path->source, &path->destination, LOCAL_NO_SLOT);
+    av->link = shm_link_for_now(live, av, slot);
+    if (av->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
+        (void)live_explain_no_ring(&live->explained, &av->destination, slot, errno == EPERM);
+    } else if (av->link == NULL) {
+        av->link = udp_port_passing_link(&live->udp, &av->source, &av->destination, LOCAL_NO_SLOT);
     }
-    return path->link != NULL ? STATUS_OK : STATUS_INVALID;
+    return av->link != NULL ? STATUS_OK : STATUS_INVALID;
 }
 
 /* -- Datagrams ----------------------------------------------------------------------------------*/
 
 /* Whether packets go there at all. */
-static bool is_reachable(struct live *live, const struct nic_path *path)
+static bool is_reachable(struct live *live, const struct nic_av *av)
 {
     const bool by_udp = live->config.wire != LIVE_WIRE_SHM &&
-                        inet_is_ipv4(path->source.bytes) == inet_is_ipv4(path->destination.bytes);
-    return by_udp || (live->shm != NULL && share_exists(&path->destination));
+                        inet_is_ipv4(av->source.bytes) == inet_is_ipv4(av->destination.bytes);
+    return by_udp || (live->shm != NULL && share_exists(&av->destination));
 }
 
-enum status live_resolve_datagrams(struct live *live, struct nic_path *path)
+enum status live_resolve_datagrams(struct live *live, struct nic_av *av)
 {
-    use_address(path);
-    path->window_bytes = 0;
-    if (inet_is_multicast(path->destination.bytes)) {
-        return live_resolve_group(live, path);
+    use_address(av);
+    av->window_bytes = 0;
+    if (inet_is_multicast(av->destination.bytes)) {
+        return live_resolve_group(live, av);
     }
     errno = 0;
-    path->link = shm_link_of_datagrams(live, path);
+    av->link = shm_link_of_datagrams(live, av);
     int reason = errno;
-    if (path->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
-        path->link = link_to_lone(live, path);
+    if (av->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
+        av->link = link_to_lone(live, av);
     }
-    if (path->link == NULL && is_reachable(live, path)) {
-        path->link = live_hold_fan(live, path);
+    if (av->link == NULL && is_reachable(live, av)) {
+        av->link = live_hold_fan(live, av);
         reason = ENOMEM;
     }
-    if (path->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
-        (void)live_explain_no_ring(&live->explained, &path->destination, 0, reason == EPERM);
-    } else if (path->link == NULL) {
-        explain_no_udp(live, &path->source, &path->destination);
+    if (av->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
+        (void)live_explain_no_ring(&live->explained, &av->destination, 0, reason == EPERM);
+    } else if (av->link == NULL) {
+        explain_no_udp(live, &av->source, &av->destination);
     }
-    return path->link == NULL ? live_unreachable(reason) : STATUS_OK;
+    return av->link == NULL ? live_unreachable(reason) : STATUS_OK;
 }
 
 static struct link *look_for(struct live *live, struct live_fan *fan, uint32_t slot)
 {
-    const struct nic_path path = {.source = fan->link.self, .destination = fan->link.peer};
+    const struct nic_av av = {.source = fan->link.self, .destination = fan->link.peer};
     struct link *link = NULL;
     if (live->shm != NULL) {
-        link = shm_port_link(live->shm, &path.destination, (int)slot);
+        link = shm_port_link(live->shm, &av.destination, (int)slot);
     }
     if (link == NULL && live->config.wire != LIVE_WIRE_SHM) {
-        link = udp_link_to(live, &path, slot);
+        link = udp_link_to(live, &av, slot);
     }
     return link;
 }

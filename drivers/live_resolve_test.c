@@ -3,7 +3,7 @@
  * Goal    A link-local name leads where its address does, for connections and for datagrams, and is
  *         told to nobody; addresses come before names in the GID table; no way of UDP leads from
  *         one version of IP to the other; a ring is for connections from the first address; a link
- *         goes soon after the last path that it was found for.
+ *         goes soon after the last address vector that it was found for.
  * Method  A live NIC without its thread at two shared loopback addresses, over UDP; others over
  *         shared memory, which are their own peers.
  */
@@ -20,7 +20,7 @@
 #include "base/check.h"
 #include "drivers/live_internal.h"
 #include "drivers/live_links.h"
-#include "drivers/live_paths.h"
+#include "drivers/live_resolve.h"
 
 #define FIRST_HOST 1
 #define RING_HOST  11
@@ -101,9 +101,9 @@ static void test_a_name_leads_to_its_address(void **state)
     (void)state;
     const struct gid peer = address(77);
     for (int datagrams = 0; datagrams < 2; datagrams++) {
-        struct nic_path plain = {.source = address(FIRST_HOST), .destination = peer};
-        struct nic_path named = {.source = address(FIRST_HOST), .destination = name_of(peer)};
-        struct nic_path *const paths[] = {&plain, &named};
+        struct nic_av plain = {.source = address(FIRST_HOST), .destination = peer};
+        struct nic_av named = {.source = address(FIRST_HOST), .destination = name_of(peer)};
+        struct nic_av *const paths[] = {&plain, &named};
         for (int j = 0; j < 2; j++) {
             assert_int_equal(datagrams ? live_resolve_datagrams(live, paths[j])
                                        : live_resolve(live, paths[j], 0x10001),
@@ -135,11 +135,11 @@ static void test_versions_of_ip_do_not_mix(void **state)
     const struct gid others[] = {
         {{[15] = 1}}, {{0xfe, 0x80, [15] = 1}}, {{0xfe, 0x80, [10] = 0x5e, 0xfe, 10, 0, 0, 1}}};
     for (size_t i = 0; i < COUNT_OF(others); i++) {
-        struct nic_path path = {.source = address(FIRST_HOST), .destination = others[i]};
-        assert_int_equal(live_resolve(live, &path, 0x10001), STATUS_INVALID);
-        assert_int_equal(live_resolve_datagrams(live, &path), STATUS_INVALID);
-        assert_gid(&path.destination, others[i]);
-        assert_false(path.destination_by_alias);
+        struct nic_av av = {.source = address(FIRST_HOST), .destination = others[i]};
+        assert_int_equal(live_resolve(live, &av, 0x10001), STATUS_INVALID);
+        assert_int_equal(live_resolve_datagrams(live, &av), STATUS_INVALID);
+        assert_gid(&av.destination, others[i]);
+        assert_false(av.destination_by_alias);
         assert_true(live_is_out_of_reach(live, &others[i], 0));
     }
     const struct gid peer = address(77);
@@ -156,9 +156,9 @@ static void test_rings_are_for_the_first_address(void **state)
         const struct gid first = address(host), second = address((uint8_t)(host + 1));
         struct live *own = claim(wires[i], host);
         const uint32_t qpn = own->addresses.slot * SHARE_QPN_SPAN + 2;
-        struct nic_path plain = {.source = first, .destination = first};
-        struct nic_path named = {.source = first, .destination = name_of(first)};
-        struct nic_path other = {.source = second, .destination = first};
+        struct nic_av plain = {.source = first, .destination = first};
+        struct nic_av named = {.source = first, .destination = name_of(first)};
+        struct nic_av other = {.source = second, .destination = first};
         assert_int_equal(live_resolve(own, &plain, qpn), STATUS_OK);
         assert_int_equal(((const struct link *)plain.link)->kind, LINK_SHM);
         assert_int_equal(live_resolve(own, &named, qpn), STATUS_OK);
@@ -184,26 +184,26 @@ static struct gid stranger(uint8_t network, uint32_t number)
     return (struct gid){{[10] = 0xff, 0xff, network, 200, (uint8_t)(number >> 8), (uint8_t)number}};
 }
 
-static struct nic_path connect_to(struct live *own, struct gid peer)
+static struct nic_av connect_to(struct live *own, struct gid peer)
 {
-    struct nic_path path = {.source = own->addresses.entries[0].gid, .destination = peer};
-    assert_int_equal(live_resolve(own, &path, 0x10001), STATUS_OK);
-    return path;
+    struct nic_av av = {.source = own->addresses.entries[0].gid, .destination = peer};
+    assert_int_equal(live_resolve(own, &av, 0x10001), STATUS_OK);
+    return av;
 }
 
 static void test_connections_that_go(void **state)
 {
     (void)state;
     struct live *own = claim_for(LIVE_WIRE_UDP, NIC_TRANSPORT_AUTO, RING_HOST);
-    const struct nic_path kept = connect_to(own, stranger(10, 0));
+    const struct nic_av kept = connect_to(own, stranger(10, 0));
     for (uint32_t i = 1; i < PEERS; i++) {
-        const struct nic_path path = connect_to(own, stranger(10, i));
-        assert_true(path.peer != 0 && path.peer != kept.peer);
-        live_release(own, &path);
+        const struct nic_av av = connect_to(own, stranger(10, i));
+        assert_true(av.peer != 0 && av.peer != kept.peer);
+        live_release(own, &av);
         assert_in_range(own->udp.links.count, 1, 1 + 2 * LINKS_IDLE);
         assert_int_equal(own->udp.links.count, own->udp.peers);
     }
-    const struct nic_path again = connect_to(own, stranger(10, 0));
+    const struct nic_av again = connect_to(own, stranger(10, 0));
     assert_ptr_equal(again.link, kept.link);
     assert_int_equal(again.peer, kept.peer);
     live_release(own, &again);
@@ -215,18 +215,18 @@ static void test_connections_that_go(void **state)
 static void test_address_handles_that_go(void **state)
 {
     (void)state;
-    struct nic_path kept = {.source = address(FIRST_HOST), .destination = stranger(10, 0)};
+    struct nic_av kept = {.source = address(FIRST_HOST), .destination = stranger(10, 0)};
     assert_int_equal(live_resolve_datagrams(live, &kept), STATUS_OK);
     const struct link *way = live_fan_link(live, kept.link, 0x30001);
     for (uint32_t i = 1; i < 2000; i++) {
-        struct nic_path path = {.source = address(FIRST_HOST),
-                                .destination = stranger(i % 2 ? 10 : 127, i)};
-        assert_int_equal(live_resolve_datagrams(live, &path), STATUS_OK);
-        struct link *link = path.link;
+        struct nic_av av = {.source = address(FIRST_HOST),
+                            .destination = stranger(i % 2 ? 10 : 127, i)};
+        assert_int_equal(live_resolve_datagrams(live, &av), STATUS_OK);
+        struct link *link = av.link;
         if (link->kind == LINK_FAN) {
             assert_non_null(live_fan_link(live, link, (i & 0xff) << 16));
         }
-        live_release(live, &path);
+        live_release(live, &av);
         assert_in_range(live->links.fans.count, 1, 1 + 2 * LINKS_IDLE);
         assert_in_range(live->udp.links.count, 1, 1 + 5 * LINKS_IDLE);
     }

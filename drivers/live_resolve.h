@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_paths - which link leads to a peer.
+ * live_resolve - which link leads to a peer.
  */
-#ifndef DRIVERS_LIVE_PATHS_H
-#define DRIVERS_LIVE_PATHS_H
+#ifndef DRIVERS_LIVE_RESOLVE_H
+#define DRIVERS_LIVE_RESOLVE_H
 
 #include "base/status.h"
 #include "drivers/link.h"
@@ -22,8 +22,7 @@ static inline enum status live_unreachable(int reason)
 /* The way to QP 1 of a process, for one management datagram that is sent at once: answers go to
  * whoever asks, so nothing is kept, and the link is not held. STATUS_INVALID: no port reaches
  * it. */
-MUST_USE enum status live_resolve_management(struct live *live, struct nic_path *path,
-                                             uint32_t slot);
+MUST_USE enum status live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot);
 /* Is the peer one that none of the wires we may use ever leads to? Then the user is told why. */
 MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 /* The link to the process that has the queue pair. */
